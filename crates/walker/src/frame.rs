@@ -1,0 +1,159 @@
+//! Frames and named failures: what a walk yields.
+
+/// What kind of code a frame runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// A Java method in the interpreter.
+    Interpreted,
+    /// A Java method compiled by C1.
+    C1,
+    /// A Java method compiled by C2 (or another top-tier compiler).
+    C2,
+    /// A Java method inlined into the compiled frame below it.
+    Inlined,
+    /// A Java method declared `native`, in its compiled wrapper.
+    JavaNative,
+    /// Code of a native library.
+    Native,
+    /// Code of the JVM's own library.
+    Vm,
+    /// Kernel code.
+    Kernel,
+    /// A stub in the code cache (arraycopy, adapters, runtime stubs, ...).
+    Stub,
+    /// Not a frame: the walk could not go on, or skipped something, and says why.
+    Failed,
+}
+
+impl FrameKind {
+    /// Whether [`Frame::id`] is a `Method*`.
+    #[must_use]
+    pub const fn is_java(self) -> bool {
+        matches!(
+            self,
+            FrameKind::Interpreted
+                | FrameKind::C1
+                | FrameKind::C2
+                | FrameKind::Inlined
+                | FrameKind::JavaNative
+        )
+    }
+}
+
+/// One frame, innermost first in a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The kind of code.
+    pub kind: FrameKind,
+    /// Java frames: bytecode index, or -1 where none is known. Others: 0.
+    pub bci: i32,
+    /// Java frames: the `Method*`. Native, VM, kernel: the pc for look-ups (return addresses are
+    /// already moved back by one). Stub: the pc. Failed: the [`Failure`] as a number.
+    pub id: u64,
+}
+
+impl Frame {
+    /// An unused entry of a frame buffer.
+    pub const EMPTY: Frame = Frame {
+        kind: FrameKind::Failed,
+        bci: 0,
+        id: 0,
+    };
+
+    /// The pseudo-frame that marks why a walk ended or what it skipped.
+    #[must_use]
+    pub const fn failed(failure: Failure) -> Frame {
+        Frame {
+            kind: FrameKind::Failed,
+            bci: 0,
+            id: failure as u64,
+        }
+    }
+}
+
+macro_rules! failures {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// Why a walk could not go on (or, for [`Failure::NativeGap`], what it skipped).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Failure { $($(#[$doc])* $name,)* }
+
+        impl Failure {
+            /// All failures, in the order of their numbers.
+            pub const ALL: &'static [Failure] = &[$(Failure::$name,)*];
+
+            /// The stable name used in files and reports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Failure::$name => $text,)* }
+            }
+
+            /// The failure with this number ([`Frame::id`] of a failed frame).
+            #[must_use]
+            pub fn from_id(id: u64) -> Option<Failure> {
+                usize::try_from(id).ok().and_then(|i| Failure::ALL.get(i)).copied()
+            }
+        }
+    };
+}
+
+failures! {
+    /// Memory the walk needed could not be read.
+    Unreadable = "unreadable_memory",
+    /// The caller's stack pointer is not above the callee's, or outside the stack.
+    StackRange = "stack_out_of_range",
+    /// pc is in the code cache but in no code blob.
+    NoBlob = "no_code_blob",
+    /// An interpreter frame whose method or links make no sense.
+    BadInterpreted = "bad_interpreted_frame",
+    /// A compiled frame whose caller cannot be found.
+    BadCompiled = "bad_compiled_frame",
+    /// A stub whose caller cannot be found.
+    BadStub = "bad_stub_frame",
+    /// The frame of a call from native into Java is broken.
+    BadEntry = "bad_entry_frame",
+    /// Native code without an unwind rule and without a usable frame pointer.
+    NoNativeRule = "no_native_rule",
+    /// pc is in no known code at all.
+    UnknownPc = "unknown_pc",
+    /// A virtual thread's frozen frames could not be read.
+    BadContinuation = "bad_continuation",
+    /// More steps than any real stack has; the stack is cyclic.
+    Cycle = "cyclic_stack",
+    /// The copy of the stack ended before the stack did.
+    SnapshotEnd = "stack_copy_too_short",
+    /// The walk used all frames the depth limit allows; the root is missing.
+    Truncated = "truncated",
+    /// Not an end: native frames between two Java frames are missing here.
+    NativeGap = "native_frames_missing",
+    /// Not an end: an interpreter frame that deoptimisation is just filling in.
+    BeingUnpacked = "frame_being_deoptimized",
+    /// The method's metadata was gone before it could be read.
+    StaleMethod = "stale_method",
+    /// A thread that ended before a timer could catch it: its CPU time without a stack.
+    ShortThread = "thread_ended_unsampled",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_distinct_names_and_round_trip() {
+        for (i, failure) in Failure::ALL.iter().enumerate() {
+            assert_eq!(Failure::from_id(i as u64), Some(*failure));
+            let same = Failure::ALL
+                .iter()
+                .filter(|f| f.name() == failure.name())
+                .count();
+            assert_eq!(same, 1, "{}", failure.name());
+        }
+        assert_eq!(Failure::from_id(Failure::ALL.len() as u64), None);
+    }
+
+    #[test]
+    fn a_frame_stays_small() {
+        assert_eq!(size_of::<Frame>(), 16);
+    }
+}

@@ -1,0 +1,229 @@
+//! Virtual threads: frames frozen in the heap, and the way from there to the carrier.
+//!
+//! A mounted virtual thread has only its youngest frames on the carrier's stack; below them a
+//! return barrier, and the rest in `StackChunk` objects (src/hotspot/share/runtime/continuation*,
+//! cpu/x86/stackChunkFrameStream_x86.inline.hpp). The chunk's stack area holds compiled frames as
+//! they are on a stack; interpreted frames keep their links as word offsets from the link's slot.
+
+use super::codecache::CodeCache;
+use super::layout::{ABSENT, ChunkLayout, Layout, present};
+use crate::memory::{Fault, Memory};
+use crate::native::NativeRegs;
+
+/// `ContinuationEntry::_parent` (continuationEntry.hpp; same in 21 to 28).
+const ENTRY_PARENT: u64 = 8;
+/// `ContinuationEntry::_cont`.
+const ENTRY_CONT: u64 = 16;
+/// Chunks of one continuation followed at most.
+pub const CHUNKS_MAX: u32 = 64;
+
+/// A stack chunk that is being walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The object.
+    pub object: u64,
+    /// Its youngest frame's sp.
+    pub sp: u64,
+    /// End of its stack area.
+    pub end: u64,
+}
+
+/// Reads a reference in the heap (or in a handle), 4 or 8 bytes wide.
+///
+/// # Errors
+/// [`Fault`] if it cannot be read.
+pub fn reference<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<u64, Fault> {
+    if !layout.extra.chunk.narrow_oops {
+        return handle(mem, layout, addr);
+    }
+    let narrow = u64::from(mem.u32(addr)?);
+    if narrow == 0 || !present(layout.narrow_oop_base) {
+        return Ok(0);
+    }
+    let base = mem.word(layout.narrow_oop_base)?;
+    let shift = mem.u32(layout.narrow_oop_shift)? & 63;
+    Ok(base.wrapping_add(narrow << shift))
+}
+
+/// Reads a full reference; generational ZGC's is the address shifted up past its colour, by one
+/// more than the position of the one remap bit (src/hotspot/share/gc/z/zAddress.inline.hpp).
+///
+/// # Errors
+/// [`Fault`] if it cannot be read.
+pub fn handle<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<u64, Fault> {
+    const REMAP_SHIFT: u32 = 12;
+    let value = mem.word(addr)?;
+    if !layout.extra.chunk.colored_oops {
+        return Ok(value);
+    }
+    let remap = (value >> REMAP_SHIFT) & 0xf;
+    if remap == 0 {
+        return Ok(0);
+    }
+    Ok(value >> (REMAP_SHIFT + remap.trailing_zeros() + 1))
+}
+
+fn known(chunk: &ChunkLayout) -> bool {
+    [
+        chunk.cont_tail,
+        chunk.sp,
+        chunk.size,
+        chunk.parent,
+        chunk.stack,
+    ]
+    .iter()
+    .all(|v| present(*v))
+}
+
+/// The youngest chunk with frames of the continuation entered at `entry`.
+///
+/// # Errors
+/// [`Fault`] if an object cannot be read.
+pub fn youngest_chunk<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    entry: u64,
+) -> Result<Option<Chunk>, Fault> {
+    let offsets = &layout.extra.chunk;
+    if entry == 0 || !known(offsets) {
+        return Ok(None);
+    }
+    let cont = mem.word(entry.wrapping_add(ENTRY_CONT))?;
+    let tail = reference(mem, layout, cont.wrapping_add(offsets.cont_tail))?;
+    filled_chunk(mem, layout, tail)
+}
+
+/// The next older chunk with frames.
+///
+/// # Errors
+/// [`Fault`] if an object cannot be read.
+pub fn parent_chunk<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    chunk: &Chunk,
+) -> Result<Option<Chunk>, Fault> {
+    let at = chunk.object.wrapping_add(layout.extra.chunk.parent);
+    let parent = reference(mem, layout, at)?;
+    filled_chunk(mem, layout, parent)
+}
+
+/// The chunk at `object`, or the first of its parents that has frames.
+///
+/// # Errors
+/// [`Fault`] if an object cannot be read.
+pub fn filled_chunk<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    mut object: u64,
+) -> Result<Option<Chunk>, Fault> {
+    let offsets = &layout.extra.chunk;
+    for _ in 0..CHUNKS_MAX {
+        if object == 0 {
+            return Ok(None);
+        }
+        let sp = mem.i32(object.wrapping_add(offsets.sp))?;
+        let size = mem.i32(object.wrapping_add(offsets.size))?;
+        if !(0..=1 << 24).contains(&size) || sp < 0 {
+            return Ok(None);
+        }
+        if sp < size {
+            let stack = object.wrapping_add(offsets.stack);
+            return Ok(Some(Chunk {
+                object,
+                sp: stack.wrapping_add(sp as u64 * 8),
+                end: stack.wrapping_add(size as u64 * 8),
+            }));
+        }
+        object = reference(mem, layout, object.wrapping_add(offsets.parent))?;
+    }
+    Ok(None)
+}
+
+impl Chunk {
+    /// Registers of the chunk's youngest frame; rbp is still to be derelativised.
+    ///
+    /// # Errors
+    /// [`Fault`] if the chunk cannot be read.
+    pub fn youngest_frame<M: Memory>(&self, mem: &M) -> Result<NativeRegs, Fault> {
+        let pc = mem.word(self.sp.wrapping_sub(8))?;
+        Ok(NativeRegs {
+            pc,
+            sp: self.sp,
+            fp: self.sp.wrapping_sub(16),
+        })
+    }
+
+    /// Whether `addr` lies in the stack area that holds frames.
+    #[must_use]
+    pub const fn holds(&self, addr: u64) -> bool {
+        addr >= self.sp.wrapping_sub(16) && addr < self.end
+    }
+}
+
+/// rbp of an interpreted frame in a chunk: `link` is the slot that holds its word offset.
+///
+/// # Errors
+/// [`Fault`] if the slot cannot be read.
+pub fn frozen_fp<M: Memory>(mem: &M, link: u64) -> Result<u64, Fault> {
+    let words = mem.word(link)?;
+    Ok(link.wrapping_add(words.wrapping_mul(8)))
+}
+
+/// An address in a slot of an interpreted frozen frame: a word offset from the frame's rbp.
+#[must_use]
+pub fn frozen_slot(fp: u64, words: u64) -> u64 {
+    fp.wrapping_add(words.wrapping_mul(8))
+}
+
+/// The entry of the continuation that encloses the one entered at `entry`; 0 if none.
+///
+/// # Errors
+/// [`Fault`] if the entry cannot be read.
+pub fn parent_entry<M: Memory>(mem: &M, entry: u64) -> Result<u64, Fault> {
+    mem.word(entry.wrapping_add(ENTRY_PARENT))
+}
+
+/// Registers inside `enterSpecial` for the continuation entered at `entry`, which lies at the
+/// bottom of that frame.
+#[must_use]
+pub fn enter_special(layout: &Layout, entry: u64) -> NativeRegs {
+    NativeRegs {
+        pc: layout.extra.cont_return_pc,
+        sp: entry,
+        fp: 0,
+    }
+}
+
+/// Code of `enterSpecial` searched for the offset of `JavaThread::_cont_entry`.
+const CODE_SEARCHED: u64 = 2048;
+
+/// The offset of `JavaThread::_cont_entry`, from the code of `enterSpecial`, for JDKs that do not
+/// export it: the offset d of `mov rax, [r15 + d]` that is followed by `mov [r15 + d], rsp`.
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn find_entry_offset<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    code: &CodeCache,
+) -> Result<Option<u64>, Fault> {
+    let return_pc = layout.extra.cont_return_pc;
+    let Some(blob) = code.find(mem, layout, return_pc)? else {
+        return Ok(None);
+    };
+    let mut loaded = ABSENT;
+    for i in 0..CODE_SEARCHED {
+        let at = blob.code_begin.wrapping_add(i);
+        if at >= return_pc.wrapping_add(256) {
+            break;
+        }
+        let opcode = mem.u32(at)? & 0x00ff_ffff;
+        let displacement = u64::from(mem.u32(at.wrapping_add(3))?);
+        match opcode {
+            0x0087_8b49 => loaded = displacement,
+            0x00a7_8949 if displacement == loaded => return Ok(Some(displacement)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,23 @@
+//! What is known of HotSpot's structures, read through [`crate::Memory`] only.
+//!
+//! [`vmstructs`] reads the tables libjvm exports for its serviceability agent; [`layout`] holds the
+//! offsets found there, by *field name*, never by version. The rest reads structures with them.
+
+pub mod codecache;
+pub mod continuation;
+pub mod interpreter;
+pub mod layout;
+pub mod method;
+pub mod names;
+pub mod nmethod;
+pub mod prologue;
+pub mod scope;
+pub mod stub;
+pub mod threads;
+pub mod vmstructs;
+
+#[cfg(test)]
+pub(crate) mod test_memory;
+
+pub use codecache::{Blob, BlobKind, CodeCache};
+pub use layout::{Layout, LayoutError};

@@ -1,0 +1,179 @@
+//! How far an interrupted compiled frame is built, told from the instructions around pc (x86-64).
+//!
+//! Compiled code sets a frame up with `[stack bang] push rbp; [mov rbp, rsp]; sub rsp, n` or
+//! `sub rsp, n; mov [rsp + n - 16], rbp`, and leaves it with `add rsp, n; pop rbp; [poll]; ret`
+//! (c1_MacroAssembler_x86.cpp, macroAssembler_x86.cpp `verified_entry`, x86.ad epilog).
+
+use super::codecache::Blob;
+use super::layout::{Layout, present};
+use crate::memory::{Fault, Memory};
+
+/// Where the return address and the caller's rbp are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameState {
+    /// The frame does not exist: return address at rsp, rbp is the caller's.
+    None,
+    /// Only rbp was pushed: caller's rbp at rsp, return address above.
+    Pushed,
+    /// The frame has its size, but rbp has not been stored yet.
+    Unsaved,
+    /// The frame is complete.
+    Complete,
+}
+
+const BEFORE: usize = 8;
+const AFTER: usize = 8;
+
+/// Tells the state of the frame of `blob` interrupted at `pc`.
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn frame_state<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    blob: &Blob,
+    pc: u64,
+) -> Result<FrameState, Fault> {
+    let mut bytes = [0u8; BEFORE + AFTER];
+    mem.read(pc.wrapping_sub(BEFORE as u64), &mut bytes)?;
+    let (before, after) = bytes.split_at(BEFORE);
+    if let Some(state) = epilogue(before, after) {
+        return Ok(state);
+    }
+    let complete_at = blob
+        .code_begin
+        .wrapping_add(frame_complete(mem, layout, blob)?);
+    if pc >= complete_at {
+        return Ok(FrameState::Complete);
+    }
+    Ok(prologue(before, after))
+}
+
+fn frame_complete<M: Memory>(mem: &M, layout: &Layout, blob: &Blob) -> Result<u64, Fault> {
+    let at = blob.addr.wrapping_add(layout.blob_frame_complete);
+    let offset = if layout.extra.frame_complete_short {
+        i64::from(mem.u16(at)? as i16)
+    } else {
+        i64::from(mem.i32(at)?)
+    };
+    // Negative: "never", for blobs without a frame.
+    Ok(offset.max(0) as u64)
+}
+
+fn prologue(before: &[u8], after: &[u8]) -> FrameState {
+    let subtracts_next = matches!(after, [0x48, 0x83 | 0x81, 0xec, ..]);
+    let copies_rsp_next = matches!(after, [0x48, 0x8b, 0xec, ..] | [0x48, 0x89, 0xe5, ..]);
+    if subtracts_next || copies_rsp_next {
+        let pushed = before.ends_with(&[0x55])
+            || before.ends_with(&[0x55, 0x48, 0x8b, 0xec])
+            || before.ends_with(&[0x55, 0x48, 0x89, 0xe5]);
+        return if pushed {
+            FrameState::Pushed
+        } else {
+            FrameState::None
+        };
+    }
+    // mov [rsp + disp], rbp after the size was taken.
+    let stores_rbp = matches!(after, [0x48, 0x89, 0x6c | 0xac, 0x24, ..]);
+    if stores_rbp {
+        return FrameState::Unsaved;
+    }
+    FrameState::None
+}
+
+fn epilogue(before: &[u8], after: &[u8]) -> Option<FrameState> {
+    match after {
+        // ret, ret imm16
+        [0xc3 | 0xc2, ..] => Some(FrameState::None),
+        // pop rbp, then poll, vzeroupper or ret
+        [0x5d, 0xc3 | 0xc2 | 0x49 | 0x85 | 0xc5 | 0x41 | 0x4d, ..] => Some(FrameState::Pushed),
+        // cmp rsp, [r15 + poll]: only before ret
+        [0x49, 0x3b, 0x67 | 0xa7, ..] => Some(FrameState::None),
+        // ja to the slow poll, directly before ret
+        [0x0f, 0x87, _, _, _, _, 0xc3, ..] => Some(FrameState::None),
+        // test eax, [poll]; ret
+        [0x85, 0x05, _, _, _, _, 0xc3, ..] if before.ends_with(&[0x5d]) => Some(FrameState::None),
+        // vzeroupper between pop rbp and ret
+        [0xc5, 0xf8, 0x77, ..] if before.ends_with(&[0x5d]) => Some(FrameState::None),
+        _ => None,
+    }
+}
+
+/// Whether the instruction before `pc` is a call: `E8 rel32`, or `FF /2` through a register or
+/// memory.
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn follows_call<M: Memory>(mem: &M, pc: u64) -> Result<bool, Fault> {
+    let mut bytes = [0u8; 8];
+    mem.read(pc.wrapping_sub(8), &mut bytes)?;
+    let is_call_modrm = |b: u8| b & 0x38 == 0x10;
+    Ok(match bytes {
+        [_, _, _, 0xe8, _, _, _, _] => true,
+        [.., 0xff, m] => is_call_modrm(m) && m & 0xc0 != 0x40 && m & 0xc0 != 0x80,
+        [.., 0xff, m, _] if m & 0xc0 == 0x40 => is_call_modrm(m),
+        [_, _, 0xff, m, ..] if m & 0xc0 == 0x80 || m & 0xc7 == 0x05 => is_call_modrm(m),
+        _ => false,
+    })
+}
+
+/// Whether the frame size of the blob can be trusted at all: a blob without "frame complete" and
+/// without a size has no frame.
+#[must_use]
+pub fn has_frame(layout: &Layout, blob: &Blob) -> bool {
+    present(layout.blob_frame_size) && blob.frame_bytes > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prologue_states() {
+        // Pad to the sizes the reader uses.
+        let pad = |bytes: &[u8]| {
+            let mut out = [0x90u8; 8];
+            out[..bytes.len()].copy_from_slice(bytes);
+            out
+        };
+        let head = |bytes: &[u8]| {
+            let mut out = [0x90u8; 8];
+            out[8 - bytes.len()..].copy_from_slice(bytes);
+            out
+        };
+        let sub = pad(&[0x48, 0x83, 0xec, 0x20]);
+        assert_eq!(prologue(&head(&[0x55]), &sub), FrameState::Pushed);
+        assert_eq!(prologue(&head(&[0x24]), &sub), FrameState::None);
+        assert_eq!(prologue(&head(&[]), &pad(&[0x55])), FrameState::None);
+        let store = pad(&[0x48, 0x89, 0x6c, 0x24, 0x10]);
+        assert_eq!(prologue(&head(&[0x20]), &store), FrameState::Unsaved);
+    }
+
+    #[test]
+    fn calls_before_a_return_address() {
+        let ends = |tail: &[u8]| {
+            let mut code = [0x90u8; 8];
+            code[8 - tail.len()..].copy_from_slice(tail);
+            let mem = crate::hotspot::test_memory::Bytes::at(0x1000, &code);
+            follows_call(&mem, 0x1008).unwrap()
+        };
+        assert!(ends(&[0xe8, 1, 2, 3, 4]));
+        assert!(ends(&[0x41, 0xff, 0xd2]));
+        assert!(ends(&[0xff, 0x50, 0x10]));
+        assert!(ends(&[0xff, 0x90, 1, 2, 3, 4]));
+        assert!(!ends(&[0xff, 0xe0]));
+        assert!(!ends(&[0x48, 0x89, 0xe5]));
+    }
+
+    #[test]
+    fn epilogue_states() {
+        let none = Some(FrameState::None);
+        assert_eq!(epilogue(&[0x5d], &[0xc3, 0, 0, 0, 0, 0, 0, 0]), none);
+        assert_eq!(
+            epilogue(&[0x10], &[0x5d, 0x49, 0x3b, 0xa7]),
+            Some(FrameState::Pushed)
+        );
+        assert_eq!(epilogue(&[0x5d], &[0x49, 0x3b, 0xa7, 0x50, 0x04]), none);
+        assert_eq!(epilogue(&[0x90], &[0x48, 0x83, 0xc4, 0x10]), None);
+    }
+}

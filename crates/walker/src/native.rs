@@ -1,0 +1,272 @@
+//! Native unwind rules: the packed form that `.eh_frame` is compiled to, and how one is applied.
+//!
+//! A row covers the addresses from its `offset` to the next row's. The table itself is built by
+//! crate `dwell-native`; only the encoding and the equations live here, so that the hot path is a
+//! binary search and two loads. Source of the equations: DWARF 5 section 6.4, System V AMD64 ABI.
+
+use crate::memory::{Fault, Memory};
+
+/// One row of a module's unwind table: 8 bytes, sorted by `offset`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// First address covered, relative to the module's lowest virtual address.
+    pub offset: u32,
+    /// The packed [`Rule`].
+    pub rule: u32,
+}
+
+const _: () = assert!(size_of::<Row>() == 8);
+
+/// How the caller's registers follow from the callee's (x86-64). `CFA` is the caller's rsp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// No function here: padding, or after the last function.
+    Gap,
+    /// `CFA = rsp + cfa_bytes`; return address at `CFA - 8`.
+    Sp {
+        /// Bytes added to rsp; a multiple of 8.
+        cfa_bytes: u32,
+        /// Where rbp was saved.
+        rbp: SavedRbp,
+    },
+    /// `CFA = rbp + cfa_bytes`; return address at `CFA - 8`.
+    Fp {
+        /// Bytes added to rbp; a multiple of 8.
+        cfa_bytes: u32,
+        /// Where rbp was saved.
+        rbp: SavedRbp,
+    },
+    /// A PLT entry: `CFA = rsp + 8 + ((rip & 15) >= 11 ? 8 : 0)`, as every linker emits it.
+    Plt,
+    /// A signal trampoline: the interrupted registers lie in the `ucontext` at rsp.
+    SignalFrame,
+    /// The outermost frame: the return address is undefined.
+    End,
+    /// A rule this table cannot express (CFA from another register, or an expression).
+    Unsupported,
+}
+
+/// Where the caller's rbp is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedRbp {
+    /// Still in rbp.
+    Same,
+    /// At `CFA - 8 * n`, `n` in 1..=1023.
+    At(u16),
+}
+
+const KIND_GAP: u32 = 0;
+const KIND_SP: u32 = 1;
+const KIND_FP: u32 = 2;
+const KIND_PLT: u32 = 3;
+const KIND_SIGNAL: u32 = 4;
+const KIND_END: u32 = 5;
+const KIND_UNSUPPORTED: u32 = 6;
+/// Largest CFA offset in bytes that the packed form holds (19 bits of words).
+pub const CFA_BYTES_MAX: u32 = ((1 << 19) - 1) * 8;
+/// Largest slot number of a saved rbp that the packed form holds.
+pub const RBP_SLOT_MAX: u16 = (1 << 10) - 1;
+
+impl Rule {
+    /// Packs the rule; what does not fit becomes [`Rule::Unsupported`].
+    #[must_use]
+    pub const fn encode(self) -> u32 {
+        let (kind, cfa_bytes, rbp) = match self {
+            Rule::Gap => return KIND_GAP,
+            Rule::Plt => return KIND_PLT,
+            Rule::SignalFrame => return KIND_SIGNAL,
+            Rule::End => return KIND_END,
+            Rule::Unsupported => return KIND_UNSUPPORTED,
+            Rule::Sp { cfa_bytes, rbp } => (KIND_SP, cfa_bytes, rbp),
+            Rule::Fp { cfa_bytes, rbp } => (KIND_FP, cfa_bytes, rbp),
+        };
+        let slot = match rbp {
+            SavedRbp::Same => 0,
+            SavedRbp::At(n) if n >= 1 && n <= RBP_SLOT_MAX => n as u32,
+            SavedRbp::At(_) => return KIND_UNSUPPORTED,
+        };
+        if cfa_bytes % 8 != 0 || cfa_bytes > CFA_BYTES_MAX {
+            return KIND_UNSUPPORTED;
+        }
+        kind | ((cfa_bytes / 8) << 3) | (slot << 22)
+    }
+
+    /// Unpacks a rule; unknown kinds are [`Rule::Unsupported`].
+    #[must_use]
+    pub const fn decode(packed: u32) -> Rule {
+        let cfa_bytes = ((packed >> 3) & 0x7_ffff) * 8;
+        let slot = (packed >> 22) as u16;
+        let rbp = if slot == 0 {
+            SavedRbp::Same
+        } else {
+            SavedRbp::At(slot)
+        };
+        match packed & 7 {
+            KIND_GAP => Rule::Gap,
+            KIND_SP => Rule::Sp { cfa_bytes, rbp },
+            KIND_FP => Rule::Fp { cfa_bytes, rbp },
+            KIND_PLT => Rule::Plt,
+            KIND_SIGNAL => Rule::SignalFrame,
+            KIND_END => Rule::End,
+            _ => Rule::Unsupported,
+        }
+    }
+}
+
+/// The registers that native unwinding needs and restores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeRegs {
+    /// rip: exact in the innermost frame and after a signal frame, a return address elsewhere.
+    pub pc: u64,
+    /// rsp.
+    pub sp: u64,
+    /// rbp.
+    pub fp: u64,
+}
+
+/// What one native step gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NativeStep {
+    /// The caller; its pc is a return address.
+    Caller(NativeRegs),
+    /// The frame a signal interrupted; its pc is exact.
+    Interrupted(NativeRegs),
+    /// There is no caller.
+    End,
+    /// The table has no usable rule here.
+    NoRule,
+}
+
+// Offsets in the x86-64 `ucontext_t` that the kernel puts at rsp of `__restore_rt`
+// (uc_flags, uc_link, uc_stack = 40 bytes, then gregs; asm/sigcontext.h: r8..r15, rdi, rsi, rbp,
+// rbx, rdx, rax, rcx, rsp, rip).
+const UC_GREGS: u64 = 40;
+const UC_RBP: u64 = UC_GREGS + 10 * 8;
+const UC_RSP: u64 = UC_GREGS + 15 * 8;
+const UC_RIP: u64 = UC_GREGS + 16 * 8;
+
+/// Applies `rule` to `regs`.
+///
+/// # Errors
+/// [`Fault`] if the stack cannot be read where the rule points.
+pub fn step<M: Memory>(mem: &M, rule: Rule, regs: NativeRegs) -> Result<NativeStep, Fault> {
+    let (cfa, rbp) = match rule {
+        Rule::Gap | Rule::Unsupported => return Ok(NativeStep::NoRule),
+        Rule::End => return Ok(NativeStep::End),
+        Rule::Sp { cfa_bytes, rbp } => (regs.sp.wrapping_add(u64::from(cfa_bytes)), rbp),
+        Rule::Fp { cfa_bytes, rbp } => (regs.fp.wrapping_add(u64::from(cfa_bytes)), rbp),
+        Rule::Plt => {
+            let extra = if regs.pc & 15 >= 11 { 8 } else { 0 };
+            (regs.sp.wrapping_add(8 + extra), SavedRbp::Same)
+        }
+        Rule::SignalFrame => {
+            return Ok(NativeStep::Interrupted(NativeRegs {
+                pc: mem.word(regs.sp.wrapping_add(UC_RIP))?,
+                sp: mem.word(regs.sp.wrapping_add(UC_RSP))?,
+                fp: mem.word(regs.sp.wrapping_add(UC_RBP))?,
+            }));
+        }
+    };
+    let pc = mem.word(cfa.wrapping_sub(8))?;
+    let fp = match rbp {
+        SavedRbp::Same => regs.fp,
+        SavedRbp::At(n) => mem.word(cfa.wrapping_sub(u64::from(n) * 8))?,
+    };
+    if pc == 0 {
+        return Ok(NativeStep::End);
+    }
+    Ok(NativeStep::Caller(NativeRegs { pc, sp: cfa, fp }))
+}
+
+/// Finds the rule of the last row at or before `offset`.
+#[must_use]
+pub fn lookup(rows: &[Row], offset: u32) -> Rule {
+    let after = rows.partition_point(|row| row.offset <= offset);
+    match after.checked_sub(1).and_then(|i| rows.get(i)) {
+        Some(row) => Rule::decode(row.rule),
+        None => Rule::Gap,
+    }
+}
+
+/// The native code of the process: which module covers a pc and by which rule it unwinds.
+pub trait NativeCode {
+    /// The rule for `pc` (exact or already moved back by one for return addresses);
+    /// `None` when no module covers it.
+    fn rule(&self, pc: u64) -> Option<Rule>;
+
+    /// Whether `pc` lies in the JVM library itself, whose frames are reported as VM frames.
+    fn is_vm(&self, pc: u64) -> bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_survive_packing() {
+        for rbp in [
+            SavedRbp::Same,
+            SavedRbp::At(1),
+            SavedRbp::At(2),
+            SavedRbp::At(RBP_SLOT_MAX),
+        ] {
+            for cfa_bytes in [0, 8, 16, 0x1000, CFA_BYTES_MAX] {
+                for rule in [Rule::Sp { cfa_bytes, rbp }, Rule::Fp { cfa_bytes, rbp }] {
+                    assert_eq!(Rule::decode(rule.encode()), rule);
+                }
+            }
+        }
+        for rule in [
+            Rule::Gap,
+            Rule::Plt,
+            Rule::SignalFrame,
+            Rule::End,
+            Rule::Unsupported,
+        ] {
+            assert_eq!(Rule::decode(rule.encode()), rule);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_unsupported() {
+        let too_far = Rule::Sp {
+            cfa_bytes: CFA_BYTES_MAX + 8,
+            rbp: SavedRbp::Same,
+        };
+        let odd = Rule::Sp {
+            cfa_bytes: 12,
+            rbp: SavedRbp::Same,
+        };
+        let slot = Rule::Fp {
+            cfa_bytes: 16,
+            rbp: SavedRbp::At(RBP_SLOT_MAX + 1),
+        };
+        for rule in [too_far, odd, slot] {
+            assert_eq!(Rule::decode(rule.encode()), Rule::Unsupported);
+        }
+    }
+
+    #[test]
+    fn lookup_takes_the_covering_row() {
+        let rule = Rule::Sp {
+            cfa_bytes: 8,
+            rbp: SavedRbp::Same,
+        };
+        let rows = [
+            Row {
+                offset: 16,
+                rule: rule.encode(),
+            },
+            Row {
+                offset: 32,
+                rule: 0,
+            },
+        ];
+        assert_eq!(lookup(&rows, 15), Rule::Gap);
+        assert_eq!(lookup(&rows, 16), rule);
+        assert_eq!(lookup(&rows, 31), rule);
+        assert_eq!(lookup(&rows, 32), Rule::Gap);
+        assert_eq!(lookup(&[], 32), Rule::Gap);
+    }
+}

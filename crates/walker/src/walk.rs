@@ -1,0 +1,662 @@
+//! The walk: one loop over native, compiled, interpreted, stub and frozen frames.
+//!
+//! Bounded in steps and by the caller's frame buffer. Each step must move up the stack. When a step
+//! fails, the thread's `JavaFrameAnchor` is tried once (the missing native frames are marked);
+//! otherwise the walk ends in a named failure frame.
+
+mod compiled;
+
+use crate::cache::PcCache;
+use crate::frame::{Failure, Frame, FrameKind};
+use crate::hotspot::codecache::{Blob, BlobKind, CodeCache};
+use crate::hotspot::continuation::{self, Chunk};
+use crate::hotspot::interpreter::{self, Interpreted};
+use crate::hotspot::layout::{Layout, present};
+use crate::hotspot::nmethod::{self, Nmethod};
+use crate::hotspot::prologue;
+use crate::hotspot::{stub, threads};
+use crate::memory::{Fault, Memory};
+use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
+
+/// The registers of an interrupted thread that the walk uses (x86-64).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Regs {
+    /// rip.
+    pub pc: u64,
+    /// rsp.
+    pub sp: u64,
+    /// rbp.
+    pub fp: u64,
+    /// rax: a return address in some method entries.
+    pub rax: u64,
+    /// rbx: the callee's `Method*` in method entries.
+    pub rbx: u64,
+    /// r13: the interpreter's bytecode pointer; in method entries the caller's sp.
+    pub r13: u64,
+}
+
+/// A `JavaFrameAnchor`: the last Java frame of a thread that left Java; sp 0 if it has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its sp.
+    pub sp: u64,
+    /// Its pc.
+    pub pc: u64,
+    /// Its rbp; 0 if not recorded.
+    pub fp: u64,
+}
+
+/// What is known of the thread that is walked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadContext {
+    /// Its anchor at the time of the registers.
+    pub anchor: Anchor,
+    /// Frames above this address cannot be read (end of the stack, or of its copy). 0: unknown.
+    pub stack_high: u64,
+    /// Whether `stack_high` is where the copy ends, not the stack.
+    pub cut: bool,
+    /// `JavaThread::_cont_entry`: the continuation that runs, or 0.
+    pub cont_entry: u64,
+    /// Its youngest stack chunk with frames at the time of the registers; 0: to be found in memory,
+    /// where it may have changed since.
+    pub chunk: u64,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// At the root of the thread.
+    Complete,
+    /// Before the root; the last frame says why.
+    Failed(Failure),
+}
+
+/// The result of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Frames written, innermost first; a failure's pseudo-frame included.
+    pub len: usize,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How often the anchor had to bridge native frames.
+    pub gaps: u32,
+    /// What is missing in the middle of a walk that reached the root all the same.
+    pub flaw: Option<Failure>,
+}
+
+/// Everything a walk reads from, apart from the thread.
+pub struct Walker<'a, M: Memory, N: NativeCode> {
+    /// The target's memory.
+    pub mem: &'a M,
+    /// Where HotSpot keeps what.
+    pub layout: &'a Layout,
+    /// The code cache.
+    pub code: &'a CodeCache,
+    /// The native modules.
+    pub native: &'a N,
+    /// What return addresses stood for in earlier walks, if that is to be remembered.
+    pub cache: Option<PcCache<'a>>,
+}
+
+/// Words that code inside a compiled frame pushes at most (x86.ad: string comparison pushes one).
+const PUSHED_WORDS_MAX: u64 = 4;
+
+/// Words of registers that code saves on top of a compiled frame at most: 32 vector registers of
+/// 64 bytes, the others, and some room.
+const SAVED_WORDS_MAX: u64 = 320;
+
+/// What a step met.
+enum Stop {
+    End,
+    Fail(Failure),
+}
+
+impl From<Fault> for Stop {
+    fn from(_: Fault) -> Stop {
+        Stop::Fail(Failure::Unreadable)
+    }
+}
+
+/// The frame the walk stands on.
+struct Cursor<'t> {
+    at: NativeRegs,
+    /// Set while `at` is an interrupted pc, not a return address.
+    exact: Option<Regs>,
+    /// Set while `at` is in a heap chunk.
+    frozen: Option<Chunk>,
+    cont_entry: u64,
+    /// Whether the anchor has been used.
+    bridged: bool,
+    thread: &'t ThreadContext,
+}
+
+struct Sink<'f> {
+    frames: &'f mut [Frame],
+    len: usize,
+    flaw: Option<Failure>,
+}
+
+impl Sink<'_> {
+    /// Keeps one entry free for a failure frame.
+    fn push(&mut self, kind: FrameKind, id: u64, bci: i32) -> Result<(), Stop> {
+        if self.len + 1 >= self.frames.len() {
+            return Err(Stop::Fail(Failure::Truncated));
+        }
+        self.put(Frame { kind, bci, id });
+        Ok(())
+    }
+
+    fn put(&mut self, frame: Frame) {
+        if let Some(slot) = self.frames.get_mut(self.len) {
+            *slot = frame;
+            self.len += 1;
+        }
+    }
+}
+
+impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+    /// Walks the stack from `regs` and fills `frames`, innermost first. The last entry of `frames`
+    /// is kept for a failure, so the depth limit is one less than its length.
+    pub fn walk(&self, regs: Regs, thread: &ThreadContext, frames: &mut [Frame]) -> Walk {
+        let mut sink = Sink {
+            frames,
+            len: 0,
+            flaw: None,
+        };
+        let mut cursor = Cursor {
+            at: NativeRegs {
+                pc: regs.pc,
+                sp: regs.sp,
+                fp: regs.fp,
+            },
+            exact: Some(regs),
+            frozen: None,
+            cont_entry: thread.cont_entry,
+            bridged: false,
+            thread,
+        };
+        let mut gaps = 0;
+        // Not every step writes a frame, so steps are bounded apart from frames.
+        let steps_max = sink.frames.len().saturating_mul(2).saturating_add(64);
+        for _ in 0..steps_max {
+            let (before, was_frozen) = (cursor.at, cursor.frozen.is_some());
+            let was_exact = cursor.exact.is_some();
+            let failure = match self.step(&mut cursor, &mut sink) {
+                Ok(()) if was_frozen => continue,
+                Ok(()) => match self.check(&mut cursor, before, was_exact) {
+                    Ok(()) => continue,
+                    Err(failure) => failure,
+                },
+                Err(Stop::End) => return finish(sink, Outcome::Complete, gaps),
+                Err(Stop::Fail(Failure::Unreadable)) if thread.cut => Failure::SnapshotEnd,
+                Err(Stop::Fail(failure)) => failure,
+            };
+            if self.bridge(&mut cursor, before, failure) {
+                gaps += 1;
+                sink.put(Frame::failed(Failure::NativeGap));
+                continue;
+            }
+            return fail(sink, failure, gaps);
+        }
+        fail(sink, Failure::Cycle, gaps)
+    }
+
+    /// Each step must go up the stack, stay in it, and not jump over the anchor's frame.
+    fn check(
+        &self,
+        cursor: &mut Cursor,
+        before: NativeRegs,
+        was_exact: bool,
+    ) -> Result<(), Failure> {
+        if cursor.frozen.is_some() {
+            return Ok(());
+        }
+        let sp = cursor.at.sp;
+        // An interrupted adapter may hold the return address in a register, its stack being empty.
+        let stays = sp == before.sp && was_exact;
+        if sp <= before.sp && !stays && cursor.exact.is_none() {
+            return Err(Failure::StackRange);
+        }
+        let high = cursor.thread.stack_high;
+        if high != 0 && sp > high {
+            let cut = cursor.thread.cut;
+            return Err(if cut {
+                Failure::SnapshotEnd
+            } else {
+                Failure::StackRange
+            });
+        }
+        let anchor = cursor.thread.anchor.sp;
+        let was_native = !self.code.contains(before.pc);
+        if was_native && anchor != 0 && before.sp < anchor && sp > anchor {
+            return Err(Failure::StackRange);
+        }
+        Ok(())
+    }
+
+    /// Resumes at the anchor's frame if it lies above the frame that could not be walked.
+    fn bridge(&self, cursor: &mut Cursor, before: NativeRegs, failure: Failure) -> bool {
+        let anchor = cursor.thread.anchor;
+        let usable = anchor.sp > before.sp
+            && !cursor.bridged
+            && cursor.frozen.is_none()
+            && self.code.contains(anchor.pc)
+            && !matches!(failure, Failure::Truncated | Failure::SnapshotEnd);
+        if usable {
+            cursor.at = NativeRegs {
+                pc: anchor.pc,
+                sp: anchor.sp,
+                fp: anchor.fp,
+            };
+            cursor.exact = None;
+            cursor.bridged = true;
+        }
+        usable
+    }
+
+    fn step(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {
+        let pc = cursor.at.pc;
+        if pc != 0 && pc == self.layout.extra.return_barrier {
+            return self.step_barrier(cursor, sink);
+        }
+        if self.code.contains(pc) {
+            if let Some(entry) = self.remembered(cursor) {
+                return self.step_remembered(cursor, &entry, sink);
+            }
+            let blob = self.code.find(self.mem, self.layout, pc)?;
+            let Some(blob) = blob else {
+                return self.step_no_blob(cursor);
+            };
+            return match blob.kind {
+                BlobKind::Nmethod => self.step_compiled(cursor, &blob, sink),
+                BlobKind::NativeNmethod => self.step_wrapper(cursor, &blob, sink),
+                BlobKind::Interpreter => self.step_interpreted(cursor, &blob, sink),
+                BlobKind::Adapter | BlobKind::Vtable | BlobKind::Stub => {
+                    self.step_stub(cursor, &blob, sink)
+                }
+            };
+        }
+        self.step_native(cursor, sink)
+    }
+
+    fn step_no_blob(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+        // The oldest chunk ends where no code is: back to the carrier's stack.
+        if cursor.frozen.is_some() {
+            return self.leave_chunk(cursor);
+        }
+        Err(Stop::Fail(Failure::NoBlob))
+    }
+
+    fn step_interpreted(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        if let Some(chunk) = cursor.frozen {
+            return self.step_frozen_interpreted(cursor, chunk, sink);
+        }
+        if let Some(regs) = cursor.exact {
+            let is_return = |pc| self.is_return(pc);
+            let entry =
+                interpreter::read_entry(self.mem, self.layout, self.code, &regs, is_return)?;
+            if let Some(frame) = entry {
+                return self.to_interpreted_caller(cursor, frame, sink);
+            }
+        }
+        let bcp = cursor.exact.map(|r| r.r13);
+        match interpreter::read_frame(self.mem, self.layout, cursor.at.fp, bcp) {
+            Ok(Some(frame)) => self.to_interpreted_caller(cursor, frame, sink),
+            Ok(None) | Err(_) => match cursor.exact {
+                // Between frames: rbp is a compiled caller's. Find the caller as for a stub.
+                Some(regs) => {
+                    let is_caller = |caller| self.is_caller(caller);
+                    let caller = stub::interrupted_caller(self.mem, blob, &regs, is_caller)?;
+                    match caller {
+                        Some(caller) => {
+                            sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+                            self.move_to(cursor, caller)
+                        }
+                        None => Err(Stop::Fail(Failure::BadInterpreted)),
+                    }
+                }
+                None => self.step_unframed_interpreted(cursor, blob, sink),
+            },
+        }
+    }
+
+    /// The interpreter called on, but there is no frame of a method at rbp: deoptimisation is just
+    /// filling it in, or it has been left already, with an exception for a compiled caller.
+    fn step_unframed_interpreted(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        let is_return = |pc| self.is_return(pc);
+        let skeleton = interpreter::read_skeleton(self.mem, cursor.at.fp, is_return);
+        if let Ok(Some(caller)) = skeleton {
+            sink.push(FrameKind::Failed, Failure::BeingUnpacked as u64, 0)?;
+            return self.move_to(cursor, caller);
+        }
+        let is_caller = |caller| self.is_caller(caller);
+        match stub::calling_caller(self.mem, blob, cursor.at, is_caller)? {
+            Some(caller) => {
+                sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+                self.move_to(cursor, caller)
+            }
+            None => Err(Stop::Fail(Failure::BadInterpreted)),
+        }
+    }
+
+    fn to_interpreted_caller(
+        &self,
+        cursor: &mut Cursor,
+        frame: Interpreted,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        sink.push(FrameKind::Interpreted, frame.method, frame.bci)?;
+        let caller = NativeRegs {
+            pc: frame.caller_pc,
+            sp: frame.caller_sp,
+            fp: frame.caller_fp,
+        };
+        self.move_to(cursor, caller)
+    }
+
+    fn step_frozen_interpreted(
+        &self,
+        cursor: &mut Cursor,
+        chunk: Chunk,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        // While frozen, `fp` is the slot of the link, see `move_to`.
+        let fp = continuation::frozen_fp(self.mem, cursor.at.fp)?;
+        if !chunk.holds(fp) {
+            return Err(Stop::Fail(Failure::BadContinuation));
+        }
+        let sender = self.mem.word(fp.wrapping_sub(8))?;
+        let method = self.mem.word(fp.wrapping_sub(24))?;
+        if !crate::hotspot::method::is_plausible(self.mem, self.layout, method) {
+            return Err(Stop::Fail(Failure::BadContinuation));
+        }
+        let code = crate::hotspot::method::code(self.mem, self.layout, method)?;
+        let slot = fp.wrapping_add(self.layout.extra.interpreter_bcp as u64);
+        let bci = code.bci(self.mem.word(slot)?).unwrap_or(-1);
+        sink.push(FrameKind::Interpreted, method, bci)?;
+        let caller = NativeRegs {
+            pc: self.mem.word(fp.wrapping_add(8))?,
+            sp: continuation::frozen_slot(fp, sender),
+            fp,
+        };
+        if caller.sp.wrapping_add(8) >= chunk.end || !chunk.holds(caller.sp) {
+            return self.leave_chunk(cursor);
+        }
+        cursor.at = caller;
+        Ok(())
+    }
+
+    fn step_stub(&self, cursor: &mut Cursor, blob: &Blob, sink: &mut Sink) -> Result<(), Stop> {
+        let is_caller = |caller| self.is_caller(caller);
+        if self.code.is_call_stub_return(cursor.at.pc) && cursor.exact.is_none() {
+            return self.step_entry_frame(cursor);
+        }
+        sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+        let caller = match cursor.exact {
+            Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, is_caller)?,
+            None => stub::calling_caller(self.mem, blob, cursor.at, is_caller)?,
+        };
+        match caller {
+            Some(caller) => self.move_to(cursor, caller),
+            None => Err(Stop::Fail(Failure::BadStub)),
+        }
+    }
+
+    /// A call from native into Java: the call stub has an rbp frame; if its native caller cannot be
+    /// found, the anchor saved in the call wrapper leads to the next Java frame.
+    fn step_entry_frame(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+        let fp = cursor.at.fp;
+        if fp <= cursor.at.sp {
+            return Err(Stop::Fail(Failure::BadEntry));
+        }
+        let caller = NativeRegs {
+            pc: self.mem.word(fp.wrapping_add(8))?,
+            sp: fp.wrapping_add(16),
+            fp: self.mem.word(fp)?,
+        };
+        if self.native.rule(caller.pc.wrapping_sub(1)).is_some() {
+            return self.move_to(cursor, caller);
+        }
+        let slot = self.layout.entry_call_wrapper.wrapping_mul(8);
+        let wrapper = self.mem.word(fp.wrapping_add(slot))?;
+        let at = wrapper.wrapping_add(self.layout.call_wrapper_anchor);
+        let anchor = threads::anchor_at(self.mem, self.layout, at)?;
+        if anchor.sp == 0 {
+            return Err(Stop::End);
+        }
+        let next = NativeRegs {
+            pc: anchor.pc,
+            sp: anchor.sp,
+            fp: anchor.fp,
+        };
+        self.move_to(cursor, next)
+    }
+
+    fn step_native(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {
+        if cursor.frozen.is_some() {
+            return self.leave_chunk(cursor);
+        }
+        let at = cursor.at;
+        if at.pc == 0 {
+            return Err(Stop::End);
+        }
+        let lookup = if cursor.exact.is_some() {
+            at.pc
+        } else {
+            at.pc.wrapping_sub(1)
+        };
+        let rule = self.native.rule(lookup);
+        if rule.is_none() && cursor.exact.is_none() {
+            return Err(Stop::Fail(Failure::UnknownPc));
+        }
+        let kind = if self.native.is_vm(lookup) {
+            FrameKind::Vm
+        } else {
+            FrameKind::Native
+        };
+        sink.push(kind, lookup, 0)?;
+        match native::step(self.mem, rule.unwrap_or(Rule::Gap), at)? {
+            NativeStep::End => Err(Stop::End),
+            NativeStep::Caller(caller) => self.move_to(cursor, caller),
+            NativeStep::Interrupted(at) => {
+                cursor.at = at;
+                cursor.exact = Some(Regs {
+                    pc: at.pc,
+                    sp: at.sp,
+                    fp: at.fp,
+                    ..Regs::default()
+                });
+                Ok(())
+            }
+            NativeStep::NoRule => self.by_frame_pointer(cursor, at),
+        }
+    }
+
+    /// Without a rule: rbp as frame pointer, or, in a leaf, the word at rsp; only if what is found
+    /// there is a return address.
+    fn by_frame_pointer(&self, cursor: &mut Cursor, at: NativeRegs) -> Result<(), Stop> {
+        let none = Err(Stop::Fail(Failure::NoNativeRule));
+        let high = cursor.thread.stack_high;
+        if at.fp >= at.sp && at.fp & 7 == 0 && (high == 0 || at.fp < high) {
+            let pc = self.mem.word(at.fp.wrapping_add(8))?;
+            if self.is_return(pc) {
+                let fp = self.mem.word(at.fp)?;
+                let caller = NativeRegs {
+                    pc,
+                    sp: at.fp.wrapping_add(16),
+                    fp,
+                };
+                return self.move_to(cursor, caller);
+            }
+        }
+        if cursor.exact.is_some() {
+            let pc = self.mem.word(at.sp)?;
+            if self.is_return(pc) {
+                let caller = NativeRegs {
+                    pc,
+                    sp: at.sp.wrapping_add(8),
+                    fp: at.fp,
+                };
+                return self.move_to(cursor, caller);
+            }
+        }
+        none
+    }
+
+    fn step_barrier(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {
+        if cursor.cont_entry == 0 {
+            return Err(Stop::Fail(Failure::BadContinuation));
+        }
+        let entry = cursor.cont_entry;
+        let known = cursor.thread.chunk != 0 && entry == cursor.thread.cont_entry;
+        let chunk = if known {
+            continuation::filled_chunk(self.mem, self.layout, cursor.thread.chunk)
+        } else {
+            continuation::youngest_chunk(self.mem, self.layout, entry)
+        };
+        if let Ok(Some(chunk)) = chunk {
+            cursor.at = chunk.youngest_frame(self.mem)?;
+            cursor.frozen = Some(chunk);
+            cursor.exact = None;
+            return Ok(());
+        }
+        // The VM is just moving frames between heap and stack: they are missing, the carrier is
+        // not.
+        if self.layout.extra.cont_return_pc == 0 {
+            return Err(Stop::Fail(Failure::BadContinuation));
+        }
+        sink.push(FrameKind::Failed, Failure::BadContinuation as u64, 0)?;
+        sink.flaw = Some(Failure::BadContinuation);
+        cursor.exact = None;
+        cursor.at = continuation::enter_special(self.layout, entry);
+        Ok(())
+    }
+
+    fn leave_chunk(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+        let Some(chunk) = cursor.frozen.take() else {
+            return Err(Stop::Fail(Failure::BadContinuation));
+        };
+        if let Ok(Some(parent)) = continuation::parent_chunk(self.mem, self.layout, &chunk) {
+            cursor.at = parent.youngest_frame(self.mem)?;
+            cursor.frozen = Some(parent);
+            return Ok(());
+        }
+        if self.layout.extra.cont_return_pc == 0 {
+            return Err(Stop::Fail(Failure::BadContinuation));
+        }
+        cursor.at = continuation::enter_special(self.layout, cursor.cont_entry);
+        Ok(())
+    }
+
+    /// Makes `caller` the frame to look at next.
+    fn move_to(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
+        cursor.exact = None;
+        let Some(chunk) = cursor.frozen else {
+            cursor.at = caller;
+            return Ok(());
+        };
+        if caller.sp >= chunk.end || !self.code.contains(caller.pc) {
+            return self.leave_chunk(cursor);
+        }
+        // In a chunk the slot of the link is what an interpreted caller needs.
+        cursor.at = NativeRegs {
+            fp: caller.sp.wrapping_sub(16),
+            ..caller
+        };
+        Ok(())
+    }
+
+    /// Whether `caller` can be the caller of an interrupted frame: its pc is a return address, and
+    /// if it is compiled, its own caller's is one, too.
+    fn is_caller(&self, caller: NativeRegs) -> bool {
+        if !self.is_return(caller.pc) {
+            return false;
+        }
+        if !self.code.contains(caller.pc) {
+            return true;
+        }
+        let Ok(Some(blob)) = self.code.find(self.mem, self.layout, caller.pc) else {
+            return false;
+        };
+        let compiled = matches!(blob.kind, BlobKind::Nmethod | BlobKind::NativeNmethod);
+        if !compiled || blob.frame_bytes == 0 {
+            return true;
+        }
+        let slot = caller.sp.wrapping_add(blob.frame_bytes).wrapping_sub(8);
+        self.mem.word(slot).is_ok_and(|pc| self.is_return(pc))
+    }
+
+    /// Whether `pc` can be a return address: right after a call in compiled code, in the
+    /// interpreter or a stub, the return barrier, or in native code with an unwind rule.
+    fn is_return(&self, pc: u64) -> bool {
+        if pc != 0 && pc == self.layout.extra.return_barrier {
+            return true;
+        }
+        if !self.code.contains(pc) {
+            return !matches!(self.native.rule(pc.wrapping_sub(1)), None | Some(Rule::Gap));
+        }
+        let Ok(Some(blob)) = self.code.find(self.mem, self.layout, pc) else {
+            return false;
+        };
+        match blob.kind {
+            BlobKind::Nmethod | BlobKind::NativeNmethod => {
+                let exact = Nmethod::load(self.mem, self.layout, &blob)
+                    .and_then(|nm| nm.is_return_address(self.mem, self.layout, pc));
+                // Calls of leaf routines have no debug information, but they are calls.
+                exact.unwrap_or(false)
+                    || prologue::follows_call(self.mem, pc).unwrap_or(false)
+                    || nmethod::original_pc(self.mem, self.layout, &blob, pc, blob.addr)
+                        .is_ok_and(|original| original.is_some())
+            }
+            BlobKind::Interpreter => true,
+            BlobKind::Stub => pc > blob.code_begin,
+            BlobKind::Adapter | BlobKind::Vtable => false,
+        }
+    }
+}
+
+fn finish(sink: Sink, outcome: Outcome, gaps: u32) -> Walk {
+    Walk {
+        len: sink.len,
+        outcome,
+        gaps,
+        flaw: sink.flaw,
+    }
+}
+
+fn fail(mut sink: Sink, failure: Failure, gaps: u32) -> Walk {
+    sink.put(Frame::failed(failure));
+    finish(sink, Outcome::Failed(failure), gaps)
+}
+
+/// Fills the anchor of a [`ThreadContext`] from a live Java thread.
+///
+/// # Errors
+/// [`Fault`] if the thread cannot be read.
+pub fn live_context<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    thread: u64,
+) -> Result<ThreadContext, Fault> {
+    let cont_entry = match layout.extra.cont_entry {
+        at if present(at) => mem.word(thread.wrapping_add(at))?,
+        _ => 0,
+    };
+    Ok(ThreadContext {
+        anchor: threads::anchor(mem, layout, thread)?,
+        stack_high: threads::stack_high(mem, layout, thread)?,
+        cut: false,
+        cont_entry,
+        chunk: 0,
+    })
+}

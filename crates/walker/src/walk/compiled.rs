@@ -1,0 +1,214 @@
+//! Steps through compiled methods and the wrappers of native ones.
+
+use super::{Cursor, PUSHED_WORDS_MAX, SAVED_WORDS_MAX, Sink, Stop, Walker};
+use crate::cache::{Entry, SCOPES_MAX};
+use crate::frame::{Failure, FrameKind};
+use crate::hotspot::codecache::Blob;
+use crate::hotspot::continuation;
+use crate::hotspot::nmethod::{self, Nmethod};
+use crate::hotspot::prologue::{self, FrameState};
+use crate::memory::{Fault, Memory};
+use crate::native::{NativeCode, NativeRegs};
+
+impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+    pub(super) fn remembered(&self, cursor: &Cursor) -> Option<Entry> {
+        if cursor.exact.is_some() {
+            return None;
+        }
+        let entry = self.cache.as_ref()?.get(cursor.at.pc)?;
+        let id = self
+            .mem
+            .u32(entry.blob.wrapping_add(self.layout.nmethod_compile_id))
+            .ok()?;
+        (id == entry.compile_id).then_some(entry)
+    }
+
+    pub(super) fn step_remembered(
+        &self,
+        cursor: &mut Cursor,
+        entry: &Entry,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        let len = usize::from(entry.len);
+        for (i, (method, bci)) in entry.scopes.iter().take(len).enumerate() {
+            let kind = if i + 1 == len {
+                entry.tier
+            } else {
+                FrameKind::Inlined
+            };
+            sink.push(kind, *method, *bci)?;
+        }
+        let sp = cursor.at.sp.wrapping_add(u64::from(entry.frame_bytes));
+        let caller = NativeRegs {
+            pc: self.mem.word(sp.wrapping_sub(8))?,
+            sp,
+            fp: self.mem.word(sp.wrapping_sub(16))?,
+        };
+        self.move_to(cursor, caller)
+    }
+
+    fn remember(&self, pc: u64, blob: &Blob, entry: Entry) {
+        let frame_bytes = u32::try_from(blob.frame_bytes).unwrap_or(0);
+        let id = self
+            .mem
+            .u32(blob.addr.wrapping_add(self.layout.nmethod_compile_id));
+        if let (Some(cache), Ok(compile_id)) = (&self.cache, id)
+            && entry.len > 0
+            && frame_bytes > 0
+        {
+            cache.put(Entry {
+                pc,
+                blob: blob.addr,
+                compile_id,
+                frame_bytes,
+                ..entry
+            });
+        }
+    }
+
+    pub(super) fn step_compiled(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        let (mut pc, mut memorable) = (cursor.at.pc, cursor.exact.is_none());
+        if cursor.exact.is_none() {
+            let original = nmethod::original_pc(self.mem, self.layout, blob, pc, cursor.at.sp)?;
+            memorable = original.is_none();
+            pc = original.unwrap_or(pc);
+        }
+        let nm = Nmethod::load(self.mem, self.layout, blob)?;
+        let tier = if nm.is_c1 {
+            FrameKind::C1
+        } else {
+            FrameKind::C2
+        };
+        let mut entry = Entry {
+            tier,
+            ..Entry::EMPTY
+        };
+        let mut count = 0usize;
+        let mut full = Ok(());
+        nm.for_each_scope(self.mem, self.layout, pc, |scope| {
+            let kind = if scope.sender == 0 {
+                tier
+            } else {
+                FrameKind::Inlined
+            };
+            if let Some(slot) = entry.scopes.get_mut(count) {
+                *slot = (scope.method, scope.bci);
+            }
+            count += 1;
+            if full.is_ok() {
+                full = sink.push(kind, scope.method, scope.bci);
+            }
+        })?;
+        full?;
+        if cursor.exact.is_none() && !nm.is_return_address(self.mem, self.layout, pc)? {
+            return self.to_saving_caller(cursor, blob);
+        }
+        if memorable && count <= SCOPES_MAX {
+            entry.len = count as u8;
+            self.remember(pc, blob, entry);
+        }
+        self.to_compiled_caller(cursor, blob)
+    }
+
+    pub(super) fn step_wrapper(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        sink: &mut Sink,
+    ) -> Result<(), Stop> {
+        let method = self
+            .mem
+            .word(blob.addr.wrapping_add(self.layout.nmethod_method))?;
+        sink.push(FrameKind::JavaNative, method, -1)?;
+        let in_enter_special = cursor.cont_entry != 0 && cursor.at.sp == cursor.cont_entry;
+        self.to_compiled_caller(cursor, blob)?;
+        if in_enter_special {
+            let entry = cursor.cont_entry;
+            cursor.cont_entry = continuation::parent_entry(self.mem, entry).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn to_compiled_caller(&self, cursor: &mut Cursor, blob: &Blob) -> Result<(), Stop> {
+        let Some(regs) = cursor.exact else {
+            if !prologue::has_frame(self.layout, blob) {
+                return Err(Stop::Fail(Failure::BadCompiled));
+            }
+            let caller = self.compiled_frame(cursor.at, blob, FrameState::Complete)?;
+            return self.move_to(cursor, caller);
+        };
+        let told = prologue::frame_state(self.mem, self.layout, blob, regs.pc)?;
+        let states = [
+            told,
+            FrameState::Complete,
+            FrameState::None,
+            FrameState::Pushed,
+            FrameState::Unsaved,
+        ];
+        for state in states {
+            if let Ok(caller) = self.compiled_frame(cursor.at, blob, state)
+                && self.is_caller(caller)
+            {
+                return self.move_to(cursor, caller);
+            }
+        }
+        // Intrinsics push a register or two on top of the complete frame.
+        for words in 1..=PUSHED_WORDS_MAX {
+            let at = NativeRegs {
+                sp: cursor.at.sp.wrapping_add(words * 8),
+                ..cursor.at
+            };
+            if let Ok(caller) = self.compiled_frame(at, blob, FrameState::Complete)
+                && self.is_caller(caller)
+            {
+                return self.move_to(cursor, caller);
+            }
+        }
+        Err(Stop::Fail(Failure::BadCompiled))
+    }
+
+    /// The caller of a frame that called on without debug information: a leaf routine, called with
+    /// the frame as it is, or a slow path of a GC barrier, which saves registers on top of it
+    /// (zBarrierSetAssembler_x86.cpp, `SaveLiveRegisters`).
+    fn to_saving_caller(&self, cursor: &mut Cursor, blob: &Blob) -> Result<(), Stop> {
+        for words in 0..=SAVED_WORDS_MAX {
+            let at = NativeRegs {
+                sp: cursor.at.sp.wrapping_add(words * 8),
+                ..cursor.at
+            };
+            if let Ok(caller) = self.compiled_frame(at, blob, FrameState::Complete)
+                && self.is_caller(caller)
+            {
+                return self.move_to(cursor, caller);
+            }
+        }
+        Err(Stop::Fail(Failure::BadCompiled))
+    }
+
+    fn compiled_frame(
+        &self,
+        at: NativeRegs,
+        blob: &Blob,
+        state: FrameState,
+    ) -> Result<NativeRegs, Fault> {
+        let (sp, fp) = match state {
+            FrameState::None => (at.sp.wrapping_add(8), at.fp),
+            FrameState::Pushed => (at.sp.wrapping_add(16), self.mem.word(at.sp)?),
+            FrameState::Unsaved => (at.sp.wrapping_add(blob.frame_bytes), at.fp),
+            FrameState::Complete => {
+                let sp = at.sp.wrapping_add(blob.frame_bytes);
+                (sp, self.mem.word(sp.wrapping_sub(16))?)
+            }
+        };
+        Ok(NativeRegs {
+            pc: self.mem.word(sp.wrapping_sub(8))?,
+            sp,
+            fp,
+        })
+    }
+}
