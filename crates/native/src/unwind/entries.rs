@@ -1,0 +1,278 @@
+//! Walks the entries of `.eh_frame` and `.debug_frame` and runs each FDE's program.
+//!
+//! Entries are found by their length fields alone, so that one damaged CIE costs its own functions
+//! and not the rest of the section. It must not know what a row looks like.
+
+use std::ops::Range;
+
+use dwell_walker::native::Rule;
+use gimli::{BaseAddresses, CommonInformationEntry, DebugFrame, EhFrame, LittleEndian};
+use gimli::{PartialFrameDescriptionEntry, UnwindOffset, UnwindSection};
+
+use super::merge::{Functions, Source};
+use super::program::{self, Budget, Factors, Function, Reader, State};
+use super::{Error, Input, SECTION_LEN_MAX, Section, Stats};
+
+/// CIEs kept parsed; a linked library has one to ten, and neighbours share them.
+const CIES_MAX: usize = 16;
+/// After so many unreadable CIE references the section counts as hostile.
+const BAD_CIES_MAX: u32 = 4096;
+
+/// Runs every FDE of the input's sections into `functions`.
+pub(super) fn collect(
+    input: &Input<'_>,
+    functions: &mut Functions,
+    stats: &mut Stats,
+) -> Result<(), Error> {
+    if let Some(section) = input.eh_frame {
+        let mut frame = EhFrame::new(section.data, LittleEndian);
+        frame.set_address_size(8);
+        Walk::new(input, section, &frame, Source::EhFrame)?.run(functions, stats)?;
+    }
+    if let Some(section) = input.debug_frame {
+        let mut frame = DebugFrame::new(section.data, LittleEndian);
+        frame.set_address_size(8);
+        Walk::new(input, section, &frame, Source::DebugFrame)?.run(functions, stats)?;
+    }
+    Ok(())
+}
+
+/// A parsed CIE, and the state that its initial instructions leave if they make sense.
+#[derive(Clone)]
+struct KnownCie<'a> {
+    offset: usize,
+    cie: CommonInformationEntry<Reader<'a>>,
+    initial: Option<State>,
+}
+
+struct Walk<'i, 'a, S> {
+    input: &'i Input<'a>,
+    data: &'a [u8],
+    frame: &'i S,
+    source: Source,
+    bases: BaseAddresses,
+    budget: Budget,
+    cies: Vec<KnownCie<'a>>,
+    next_victim: usize,
+    bad_cies: u32,
+}
+
+/// Where an entry lies in its section.
+struct Entry {
+    start: usize,
+    next: usize,
+    is_cie: bool,
+}
+
+impl<'i, 'a, S> Walk<'i, 'a, S>
+where
+    S: UnwindSection<Reader<'a>>,
+    S::Offset: UnwindOffset<usize> + Copy,
+{
+    fn new(
+        input: &'i Input<'a>,
+        section: Section<'a>,
+        frame: &'i S,
+        source: Source,
+    ) -> Result<Self, Error> {
+        let len_bytes = section.data.len();
+        if len_bytes > SECTION_LEN_MAX {
+            return Err(Error::TooLong { len_bytes });
+        }
+        let text = input
+            .text
+            .first()
+            .map_or(input.base_svma, |range| range.start);
+        Ok(Walk {
+            input,
+            data: section.data,
+            frame,
+            source,
+            bases: BaseAddresses::default()
+                .set_eh_frame(section.svma)
+                .set_text(text),
+            budget: Budget::for_len(len_bytes),
+            cies: Vec::new(),
+            next_victim: 0,
+            bad_cies: 0,
+        })
+    }
+
+    fn run(&mut self, functions: &mut Functions, stats: &mut Stats) -> Result<(), Error> {
+        let mut offset = 0;
+        while offset < self.data.len() {
+            let Some(entry) = self.entry_at(offset) else {
+                stats.is_truncated = true;
+                return Ok(());
+            };
+            offset = entry.next;
+            if entry.next == entry.start + 4 {
+                // A zero length ends `.eh_frame`; in `.debug_frame` it is a known linker flaw.
+                match self.source {
+                    Source::EhFrame => return Ok(()),
+                    Source::DebugFrame => continue,
+                }
+            }
+            if !entry.is_cie && !self.fde(entry.start, functions, stats)? {
+                stats.fdes_skipped += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.data.get(offset..)?.first_chunk()?))
+    }
+
+    fn u64_at(&self, offset: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.data.get(offset..)?.first_chunk()?))
+    }
+
+    /// The entry whose length field is at `start`; `None` if it does not fit into the section.
+    fn entry_at(&self, start: usize) -> Option<Entry> {
+        let short = self.u32_at(start)?;
+        if short == 0 {
+            return Some(Entry {
+                start,
+                next: start + 4,
+                is_cie: true,
+            });
+        }
+        let is_long = short == u32::MAX;
+        let (body, len) = match is_long {
+            true => (start + 12, usize::try_from(self.u64_at(start + 4)?).ok()?),
+            false => (start + 4, short as usize),
+        };
+        let next = body
+            .checked_add(len)
+            .filter(|next| *next <= self.data.len())?;
+        let is_cie = match (self.source, is_long) {
+            (Source::EhFrame, _) => self.u32_at(body)? == 0,
+            (Source::DebugFrame, false) => self.u32_at(body)? == u32::MAX,
+            (Source::DebugFrame, true) => self.u64_at(body)? == u64::MAX,
+        };
+        Some(Entry {
+            start,
+            next,
+            is_cie,
+        })
+    }
+
+    /// Compiles the FDE at `offset`; `false` if it gave nothing.
+    fn fde(
+        &mut self,
+        offset: usize,
+        functions: &mut Functions,
+        stats: &mut Stats,
+    ) -> Result<bool, Error> {
+        let bases = self.bases.clone();
+        let Ok(partial) = self.frame.partial_fde_from_offset(&bases, offset.into()) else {
+            return Ok(false);
+        };
+        let Some(KnownCie { cie, initial, .. }) = self.cie(&partial)? else {
+            return Ok(false);
+        };
+        let Ok(fde) = partial.parse(|_, _, _| Ok(cie.clone())) else {
+            return Ok(false);
+        };
+        let full = fde.initial_address()..fde.end_address();
+        let Some((end, offsets)) = self.executable(&full) else {
+            return Ok(false);
+        };
+
+        let function = Function {
+            start: full.start,
+            end,
+            initial: initial.unwrap_or(State::EMPTY),
+            factors: factors(&cie),
+        };
+        let base = self.input.base_svma;
+        let mut sink = |address: u64, rule: Rule| {
+            stats.rows_raw += 1;
+            stats.rows_unsupported += u32::from(rule == Rule::Unsupported);
+            // Fits: the range was checked to lie within 4 GiB of the base.
+            let offset = address.saturating_sub(base);
+            functions.push_row(u32::try_from(offset).unwrap_or(u32::MAX), rule);
+        };
+        if initial.is_some() {
+            let instructions = fde.instructions(self.frame, &bases);
+            program::run(
+                self.frame,
+                &function,
+                instructions,
+                &mut self.budget,
+                &mut sink,
+            )?;
+        } else {
+            sink(full.start, Rule::Unsupported);
+        }
+        functions.end_function(offsets.start, offsets.end, self.source);
+        stats.fdes += 1;
+        Ok(true)
+    }
+
+    /// Where the executable part of an FDE's range ends, and that part as offsets.
+    fn executable(&self, full: &Range<u64>) -> Option<(u64, Range<u32>)> {
+        let text = &self.input.text;
+        let end = match text.iter().find(|text| text.contains(&full.start)) {
+            Some(text) => full.end.min(text.end),
+            None if text.is_empty() => full.end,
+            None => return None,
+        };
+        let offset = |address: u64| {
+            let offset = address.checked_sub(self.input.base_svma)?;
+            u32::try_from(offset).ok()
+        };
+        let offsets = offset(full.start)?..offset(end)?;
+        (!offsets.is_empty()).then_some((end, offsets))
+    }
+
+    /// The CIE of an FDE, parsed once if possible; `None` if it is unreadable.
+    fn cie(
+        &mut self,
+        fde: &PartialFrameDescriptionEntry<'_, S, Reader<'a>>,
+    ) -> Result<Option<KnownCie<'a>>, Error> {
+        let offset: usize = UnwindOffset::into(fde.cie_offset());
+        if let Some(known) = self.cies.iter().find(|known| known.offset == offset) {
+            return Ok(Some(known.clone()));
+        }
+        let Ok(cie) = self.frame.cie_from_offset(&self.bases, fde.cie_offset()) else {
+            self.bad_cies += 1;
+            return if self.bad_cies > BAD_CIES_MAX {
+                Err(Error::TooComplex)
+            } else {
+                Ok(None)
+            };
+        };
+        self.budget.spend(cie.entry_len() as u64)?;
+        let instructions = cie.instructions(self.frame, &self.bases);
+        let factors = factors(&cie);
+        let initial = program::initial_state(self.frame, factors, instructions, &mut self.budget)?;
+        let known = KnownCie {
+            offset,
+            cie,
+            initial,
+        };
+        self.remember(known.clone());
+        Ok(Some(known))
+    }
+
+    fn remember(&mut self, known: KnownCie<'a>) {
+        if self.cies.len() < CIES_MAX {
+            self.cies.push(known);
+            return;
+        }
+        self.next_victim = (self.next_victim + 1) % CIES_MAX;
+        if let Some(victim) = self.cies.get_mut(self.next_victim) {
+            *victim = known;
+        }
+    }
+}
+
+fn factors(cie: &CommonInformationEntry<Reader<'_>>) -> Factors {
+    Factors {
+        code: cie.code_alignment_factor(),
+        data: cie.data_alignment_factor(),
+        is_signal: cie.is_signal_trampoline(),
+    }
+}

@@ -1,0 +1,460 @@
+//! Interprets one FDE's call frame program for the three columns that matter: CFA, rbp, return
+//! address (and rsp, only to see that nobody redefines it).
+//!
+//! It must not know about sections or tables: instructions in, `(address, Rule)` out.
+
+use dwell_walker::native::{CFA_BYTES_MAX, Rule, SavedRbp};
+use gimli::{CallFrameInstruction, EndianSlice, LittleEndian, Register, UnwindSection};
+
+use super::Error;
+
+pub(super) type Reader<'a> = EndianSlice<'a, LittleEndian>;
+
+const RBP: Register = gimli::X86_64::RBP;
+const RSP: Register = gimli::X86_64::RSP;
+const RETURN_ADDRESS: Register = gimli::X86_64::RA;
+
+/// Deepest nesting of `DW_CFA_remember_state` that is followed; compilers use one or two.
+const REMEMBERED_MAX: usize = 32;
+
+/// A PLT of more bytes than this is not expanded into rows.
+const PLT_LEN_MAX: u64 = 1 << 20;
+
+/// `rsp + 8 + ((rip & 15) >= N) * 8`, up to the operand `N`, as linkers write it for `.plt`:
+/// breg7 8, breg16 0, lit15, and, then `litN`, ge, lit3, shl, plus.
+const PLT_EXPRESSION: ([u8; 6], [u8; 4]) =
+    ([0x77, 8, 0x80, 0, 0x3f, 0x1a], [0x2a, 0x33, 0x24, 0x22]);
+const DW_OP_LIT0: u8 = 0x30;
+/// `*(rsp + 160)`: rsp in the `ucontext` that the kernel left at rsp of a signal trampoline.
+const SIGNAL_EXPRESSION: [u8; 4] = [0x77, 0xa0, 0x01, 0x06];
+
+/// Steps left before an input counts as hostile.
+pub(super) struct Budget(u64);
+
+impl Budget {
+    pub(super) fn for_len(len: usize) -> Budget {
+        Budget((len as u64).saturating_mul(4).saturating_add(1 << 16))
+    }
+
+    pub(super) fn spend(&mut self, steps: u64) -> Result<(), Error> {
+        self.0 = self.0.checked_sub(steps).ok_or(Error::TooComplex)?;
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cfa {
+    Register(Register, i64),
+    Plt { threshold: u8 },
+    Signal,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Saved {
+    Unset,
+    Same,
+    Undefined,
+    AtCfa(i64),
+    Other,
+}
+
+/// The columns of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    cfa: Cfa,
+    rbp: Saved,
+    rsp: Saved,
+    return_address: Saved,
+}
+
+impl State {
+    /// The state before a CIE's initial instructions.
+    pub(super) const EMPTY: State = State {
+        cfa: Cfa::Other,
+        rbp: Saved::Unset,
+        rsp: Saved::Unset,
+        return_address: Saved::Unset,
+    };
+
+    fn column(&mut self, register: Register) -> Option<&mut Saved> {
+        match register {
+            RBP => Some(&mut self.rbp),
+            RSP => Some(&mut self.rsp),
+            RETURN_ADDRESS => Some(&mut self.return_address),
+            _ => None,
+        }
+    }
+
+    fn set(&mut self, register: Register, saved: Saved) {
+        if let Some(column) = self.column(register) {
+            *column = saved;
+        }
+    }
+
+    /// The row's rule; a PLT with another threshold than the common one has none (`Err`).
+    fn rule(&self, is_signal: bool) -> Result<Rule, u8> {
+        if self.return_address == Saved::Undefined {
+            return Ok(Rule::End);
+        }
+        if self.cfa == Cfa::Signal && is_signal {
+            return Ok(Rule::SignalFrame);
+        }
+        if self.return_address != Saved::AtCfa(-8) || self.rsp != Saved::Unset {
+            return Ok(Rule::Unsupported);
+        }
+        let Some(rbp) = saved_rbp(self.rbp) else {
+            return Ok(Rule::Unsupported);
+        };
+        match self.cfa {
+            Cfa::Register(RSP, offset) => {
+                Ok(cfa_rule(offset, |cfa_bytes| Rule::Sp { cfa_bytes, rbp }))
+            }
+            Cfa::Register(RBP, offset) => {
+                Ok(cfa_rule(offset, |cfa_bytes| Rule::Fp { cfa_bytes, rbp }))
+            }
+            Cfa::Plt { threshold: 11 } if rbp == SavedRbp::Same => Ok(Rule::Plt),
+            Cfa::Plt { threshold } if rbp == SavedRbp::Same => Err(threshold),
+            _ => Ok(Rule::Unsupported),
+        }
+    }
+}
+
+fn cfa_rule(offset: i64, make: impl FnOnce(u32) -> Rule) -> Rule {
+    match u32::try_from(offset) {
+        // `encode` judges alignment and range; decoding shows what it made of them.
+        Ok(cfa_bytes) if cfa_bytes <= CFA_BYTES_MAX => Rule::decode(make(cfa_bytes).encode()),
+        _ => Rule::Unsupported,
+    }
+}
+
+/// An undefined rbp (the outermost frames) is read as unchanged: nobody up there uses it.
+fn saved_rbp(saved: Saved) -> Option<SavedRbp> {
+    match saved {
+        Saved::Unset | Saved::Same | Saved::Undefined => Some(SavedRbp::Same),
+        Saved::AtCfa(offset) => {
+            let below = offset
+                .checked_neg()
+                .filter(|below| *below > 0 && below % 8 == 0)?;
+            u16::try_from(below / 8).ok().map(SavedRbp::At)
+        }
+        Saved::Other => None,
+    }
+}
+
+fn classify<S: UnwindSection<R>, R: gimli::Reader<Offset = usize>>(
+    section: &S,
+    expression: gimli::UnwindExpression<usize>,
+) -> Cfa {
+    let Ok(expression) = expression.get(section) else {
+        return Cfa::Other;
+    };
+    let Ok(bytes) = expression.0.to_slice() else {
+        return Cfa::Other;
+    };
+    if *bytes == SIGNAL_EXPRESSION {
+        return Cfa::Signal;
+    }
+    let (before, after) = PLT_EXPRESSION;
+    let operand = bytes
+        .strip_prefix(&before)
+        .and_then(|rest| rest.strip_suffix(&after));
+    match operand {
+        Some([literal]) => match literal.checked_sub(DW_OP_LIT0) {
+            Some(threshold @ 1..=15) => Cfa::Plt { threshold },
+            _ => Cfa::Other,
+        },
+        _ => Cfa::Other,
+    }
+}
+
+/// How one instruction changed the machine.
+enum Effect {
+    /// The row's columns, or nothing.
+    Columns,
+    /// A new row begins at the address.
+    Row(u64),
+}
+
+/// The part of a CIE that its FDEs need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Factors {
+    pub(super) code: u64,
+    pub(super) data: i64,
+    pub(super) is_signal: bool,
+}
+
+/// The interpreter of one program.
+struct Machine<'s, S> {
+    section: &'s S,
+    factors: Factors,
+    initial: State,
+    state: State,
+    remembered: Vec<State>,
+    address: u64,
+}
+
+/// The program makes no sense from here on.
+struct Nonsense;
+
+impl<S> Machine<'_, S> {
+    fn factored(&self, offset: i64) -> Result<i64, Nonsense> {
+        offset.checked_mul(self.factors.data).ok_or(Nonsense)
+    }
+
+    fn factored_unsigned(&self, offset: u64) -> Result<i64, Nonsense> {
+        self.factored(i64::try_from(offset).map_err(|_| Nonsense)?)
+    }
+
+    fn set_cfa_offset(&mut self, offset: i64) -> Result<(), Nonsense> {
+        let Cfa::Register(register, _) = self.state.cfa else {
+            return Err(Nonsense);
+        };
+        self.state.cfa = Cfa::Register(register, offset);
+        Ok(())
+    }
+
+    fn execute<'a>(&mut self, instruction: &CallFrameInstruction<usize>) -> Result<Effect, Nonsense>
+    where
+        S: UnwindSection<Reader<'a>>,
+    {
+        use CallFrameInstruction as I;
+        match *instruction {
+            I::SetLoc { address } => return self.advance_to(address),
+            I::AdvanceLoc { delta } => {
+                let bytes = u64::from(delta)
+                    .checked_mul(self.factors.code)
+                    .ok_or(Nonsense)?;
+                return self.advance_to(self.address.checked_add(bytes).ok_or(Nonsense)?);
+            }
+            I::DefCfa { .. }
+            | I::DefCfaSf { .. }
+            | I::DefCfaRegister { .. }
+            | I::DefCfaOffset { .. }
+            | I::DefCfaOffsetSf { .. }
+            | I::DefCfaExpression { .. } => self.define_cfa(instruction)?,
+            I::RememberState => {
+                if self.remembered.len() >= REMEMBERED_MAX {
+                    return Err(Nonsense);
+                }
+                self.remembered.push(self.state);
+            }
+            I::RestoreState => self.state = self.remembered.pop().ok_or(Nonsense)?,
+            I::ArgsSize { .. } | I::Nop => {}
+            I::NegateRaState => return Err(Nonsense),
+            _ => self.define_register(instruction)?,
+        }
+        Ok(Effect::Columns)
+    }
+
+    fn advance_to(&mut self, address: u64) -> Result<Effect, Nonsense> {
+        if address < self.address {
+            return Err(Nonsense);
+        }
+        self.address = address;
+        Ok(Effect::Row(address))
+    }
+
+    fn define_cfa<'a>(&mut self, instruction: &CallFrameInstruction<usize>) -> Result<(), Nonsense>
+    where
+        S: UnwindSection<Reader<'a>>,
+    {
+        use CallFrameInstruction as I;
+        match *instruction {
+            I::DefCfa { register, offset } => {
+                let offset = i64::try_from(offset).map_err(|_| Nonsense)?;
+                self.state.cfa = Cfa::Register(register, offset);
+            }
+            I::DefCfaSf {
+                register,
+                factored_offset,
+            } => {
+                self.state.cfa = Cfa::Register(register, self.factored(factored_offset)?);
+            }
+            I::DefCfaRegister { register } => {
+                let Cfa::Register(_, offset) = self.state.cfa else {
+                    return Err(Nonsense);
+                };
+                self.state.cfa = Cfa::Register(register, offset);
+            }
+            I::DefCfaOffset { offset } => {
+                self.set_cfa_offset(i64::try_from(offset).map_err(|_| Nonsense)?)?;
+            }
+            I::DefCfaOffsetSf { factored_offset } => {
+                self.set_cfa_offset(self.factored(factored_offset)?)?;
+            }
+            I::DefCfaExpression { expression } => {
+                self.state.cfa = classify(self.section, expression);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn define_register(
+        &mut self,
+        instruction: &CallFrameInstruction<usize>,
+    ) -> Result<(), Nonsense> {
+        use CallFrameInstruction as I;
+        match *instruction {
+            I::Undefined { register } => self.state.set(register, Saved::Undefined),
+            I::SameValue { register } => self.state.set(register, Saved::Same),
+            I::Offset {
+                register,
+                factored_offset,
+            } => {
+                let offset = self.factored_unsigned(factored_offset)?;
+                self.state.set(register, Saved::AtCfa(offset));
+            }
+            I::OffsetExtendedSf {
+                register,
+                factored_offset,
+            } => {
+                let offset = self.factored(factored_offset)?;
+                self.state.set(register, Saved::AtCfa(offset));
+            }
+            I::ValOffset { register, .. }
+            | I::ValOffsetSf { register, .. }
+            | I::Register {
+                dest_register: register,
+                ..
+            }
+            | I::Expression { register, .. }
+            | I::ValExpression { register, .. } => self.state.set(register, Saved::Other),
+            I::Restore { register } => {
+                let mut initial = self.initial;
+                if let Some(saved) = initial.column(register) {
+                    self.state.set(register, *saved);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Runs a CIE's initial instructions; `None` if they make no sense.
+pub(super) fn initial_state<'a, S: UnwindSection<Reader<'a>>>(
+    section: &S,
+    factors: Factors,
+    instructions: gimli::CallFrameInstructionIter<'_, Reader<'a>>,
+    budget: &mut Budget,
+) -> Result<Option<State>, Error> {
+    let mut machine = Machine {
+        section,
+        factors,
+        initial: State::EMPTY,
+        state: State::EMPTY,
+        remembered: Vec::new(),
+        address: 0,
+    };
+    for instruction in instructions {
+        budget.spend(1)?;
+        let Ok(instruction) = instruction else {
+            return Ok(None);
+        };
+        if !matches!(machine.execute(&instruction), Ok(Effect::Columns)) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(machine.state))
+}
+
+/// What [`run`] needs to know about one FDE.
+pub(super) struct Function {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) initial: State,
+    pub(super) factors: Factors,
+}
+
+/// Runs an FDE's instructions and hands each row's start address and rule to `sink`, in order of
+/// address; what follows an instruction without sense is [`Rule::Unsupported`].
+pub(super) fn run<'a, S: UnwindSection<Reader<'a>>>(
+    section: &S,
+    function: &Function,
+    instructions: gimli::CallFrameInstructionIter<'_, Reader<'a>>,
+    budget: &mut Budget,
+    sink: &mut impl FnMut(u64, Rule),
+) -> Result<(), Error> {
+    let mut machine = Machine {
+        section,
+        factors: function.factors,
+        initial: function.initial,
+        state: function.initial,
+        remembered: Vec::new(),
+        address: function.start,
+    };
+    let mut row_start = function.start;
+    for instruction in instructions {
+        budget.spend(1)?;
+        let before = machine.state;
+        let effect = match instruction {
+            Ok(instruction) => machine.execute(&instruction),
+            Err(_) => Err(Nonsense),
+        };
+        match effect {
+            Ok(Effect::Columns) => {}
+            Ok(Effect::Row(address)) => {
+                let row_end = address.min(function.end);
+                emit(before, function, row_start..row_end, budget, sink)?;
+                row_start = row_end;
+            }
+            Err(Nonsense) => {
+                if row_start < function.end {
+                    sink(row_start, Rule::Unsupported);
+                }
+                return Ok(());
+            }
+        }
+    }
+    emit(
+        machine.state,
+        function,
+        row_start..function.end,
+        budget,
+        sink,
+    )
+}
+
+fn emit(
+    state: State,
+    function: &Function,
+    range: std::ops::Range<u64>,
+    budget: &mut Budget,
+    sink: &mut impl FnMut(u64, Rule),
+) -> Result<(), Error> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    match state.rule(function.factors.is_signal) {
+        Ok(rule) => sink(range.start, rule),
+        Err(_) if range.end - range.start > PLT_LEN_MAX => sink(range.start, Rule::Unsupported),
+        Err(threshold) => {
+            budget.spend((range.end - range.start) / 8)?;
+            expand_plt(range, threshold, sink);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the rows that a PLT expression with an uncommon threshold stands for: before it a PLT
+/// entry has pushed nothing, from it on one word.
+fn expand_plt(range: std::ops::Range<u64>, threshold: u8, sink: &mut impl FnMut(u64, Rule)) {
+    let rbp = SavedRbp::Same;
+    let mut address = range.start;
+    while address < range.end {
+        let entry = address & !15;
+        let pushed = entry + u64::from(threshold);
+        if address < pushed {
+            sink(address, Rule::Sp { cfa_bytes: 8, rbp });
+        }
+        if pushed.max(address) < range.end {
+            sink(pushed.max(address), Rule::Sp { cfa_bytes: 16, rbp });
+        }
+        let Some(next) = entry.checked_add(16) else {
+            return;
+        };
+        address = next;
+    }
+}

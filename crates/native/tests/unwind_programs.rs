@@ -1,0 +1,520 @@
+//! Properties of the unwind table compiler over made-up `.eh_frame` sections: generated programs
+//! mean the same to it and to gimli, and no bytes whatever make it fail worse than with an error.
+
+mod oracle;
+
+use dwell_native::unwind::{Input, Row, Rule, Section, UnwindTable, eh_frame_svma};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// Where the made-up section lies; its addresses are absolute, so this must not matter.
+const SECTION_SVMA: u64 = 0x10_0000;
+const TEXT_SVMA: u64 = 0x4000;
+
+/// One call frame instruction.
+#[derive(Clone, Debug)]
+enum Op {
+    Advance(u8),
+    AdvanceLong(u16),
+    DefCfa(u8, u8),
+    DefCfaSf(u8, i8),
+    DefCfaRegister(u8),
+    DefCfaOffset(u16),
+    DefCfaOffsetSf(i8),
+    CfaExpression(Vec<u8>),
+    Offset(u8, u8),
+    OffsetSf(u8, i8),
+    ValOffset(u8, u8),
+    SameValue(u8),
+    Undefined(u8),
+    Register(u8, u8),
+    Expression(u8, Vec<u8>),
+    Restore(u8),
+    /// Remembers the state, runs the operations, restores it.
+    Bracket(Vec<Op>),
+    RestoreState,
+    ArgsSize(u8),
+    Nop,
+    /// An opcode nobody has defined.
+    Unknown,
+}
+
+fn uleb(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn sleb(value: i8, out: &mut Vec<u8>) {
+    if (-64..64).contains(&value) {
+        out.push(value as u8 & 0x7f);
+    } else {
+        out.extend([value as u8 | 0x80, (value >> 7) as u8 & 0x7f]);
+    }
+}
+
+fn encode(ops: &[Op], out: &mut Vec<u8>) {
+    for op in ops {
+        match op {
+            Op::Advance(delta) => out.push(0x40 | delta & 0x3f),
+            Op::AdvanceLong(delta) => {
+                out.push(0x03);
+                out.extend(delta.to_le_bytes());
+            }
+            Op::DefCfa(register, offset) => {
+                out.extend([0x0c, *register]);
+                uleb(u64::from(*offset), out);
+            }
+            Op::DefCfaSf(register, offset) => {
+                out.extend([0x12, *register]);
+                sleb(*offset, out);
+            }
+            Op::DefCfaRegister(register) => out.extend([0x0d, *register]),
+            Op::DefCfaOffset(offset) => {
+                out.push(0x0e);
+                uleb(u64::from(*offset), out);
+            }
+            Op::DefCfaOffsetSf(offset) => {
+                out.push(0x13);
+                sleb(*offset, out);
+            }
+            Op::CfaExpression(bytes) => {
+                out.extend([0x0f, bytes.len() as u8]);
+                out.extend(bytes);
+            }
+            Op::Offset(register, offset) => {
+                out.push(0x80 | register);
+                uleb(u64::from(*offset), out);
+            }
+            Op::OffsetSf(register, offset) => {
+                out.extend([0x11, *register]);
+                sleb(*offset, out);
+            }
+            Op::ValOffset(register, offset) => {
+                out.extend([0x14, *register]);
+                uleb(u64::from(*offset), out);
+            }
+            Op::SameValue(register) => out.extend([0x08, *register]),
+            Op::Undefined(register) => out.extend([0x07, *register]),
+            Op::Register(register, other) => out.extend([0x09, *register, *other]),
+            Op::Expression(register, bytes) => {
+                out.extend([0x10, *register, bytes.len() as u8]);
+                out.extend(bytes);
+            }
+            Op::Restore(register) => out.push(0xc0 | register),
+            Op::Bracket(inner) => {
+                out.push(0x0a);
+                encode(inner, out);
+                out.push(0x0b);
+            }
+            Op::RestoreState => out.push(0x0b),
+            Op::ArgsSize(size) => {
+                out.push(0x2e);
+                uleb(u64::from(*size), out);
+            }
+            Op::Nop => out.push(0),
+            Op::Unknown => out.push(0x3a),
+        }
+    }
+}
+
+/// A function: bytes since the end of the one before, own length, program.
+type Function = (u32, u32, Vec<Op>);
+
+fn entry(id: u32, body: &[u8], out: &mut Vec<u8>) {
+    let padding = (8 - (8 + body.len()) % 8) % 8;
+    out.extend(((4 + body.len() + padding) as u32).to_le_bytes());
+    out.extend(id.to_le_bytes());
+    out.extend(body);
+    out.resize(out.len() + padding, 0);
+}
+
+/// An `.eh_frame` with one CIE (version 1, absolute addresses) and the functions' FDEs.
+fn section(augmentation: &[u8], initial: &[Op], functions: &[Function]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut cie = vec![1];
+    cie.extend(augmentation);
+    // End of string; code factor 1, data factor -8, return address in column 16.
+    cie.extend([0, 1, 0x78, 16]);
+    if augmentation.starts_with(b"z") {
+        // One byte of data: R, absolute pointers.
+        cie.extend([1, 0]);
+    }
+    encode(initial, &mut cie);
+    entry(0, &cie, &mut out);
+    let mut address = TEXT_SVMA;
+    for (gap, len, ops) in functions {
+        address += u64::from(*gap);
+        let mut fde = Vec::new();
+        fde.extend(address.to_le_bytes());
+        fde.extend(u64::from(*len).to_le_bytes());
+        fde.push(0);
+        encode(ops, &mut fde);
+        let cie_distance = out.len() as u32 + 4;
+        entry(cie_distance, &fde, &mut out);
+        address += u64::from(*len);
+    }
+    out.extend([0; 4]);
+    out
+}
+
+fn usual_start() -> Vec<Op> {
+    vec![Op::DefCfa(7, 8), Op::Offset(16, 1)]
+}
+
+fn build(data: &[u8]) -> UnwindTable {
+    let eh_frame = Some(Section {
+        data,
+        svma: SECTION_SVMA,
+    });
+    UnwindTable::build(&Input {
+        eh_frame,
+        ..Input::default()
+    })
+    .unwrap()
+}
+
+/// rbx, rbp, rsp, return address.
+fn register() -> impl Strategy<Value = u8> {
+    prop_oneof![Just(3u8), Just(6u8), Just(7u8), Just(16u8)]
+}
+
+/// gimli does not tell an undefined rsp from one without a rule, so rsp is not undefined here.
+fn register_but_rsp() -> impl Strategy<Value = u8> {
+    prop_oneof![Just(3u8), Just(6u8), Just(16u8)]
+}
+
+fn expression() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        (0x30u8..=0x40).prop_map(|literal| {
+            vec![
+                0x77, 8, 0x80, 0, 0x3f, 0x1a, literal, 0x2a, 0x33, 0x24, 0x22,
+            ]
+        }),
+        Just(vec![0x77, 0xa0, 0x01, 0x06]),
+        vec(any::<u8>(), 0..12),
+    ]
+}
+
+fn simple_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (0u8..20).prop_map(Op::Advance),
+        1 => (0u16..90).prop_map(Op::AdvanceLong),
+        3 => (register(), 0u8..64).prop_map(|(r, n)| Op::DefCfa(r, n * 4)),
+        1 => (register(), -20i8..4).prop_map(|(r, n)| Op::DefCfaSf(r, n)),
+        2 => register().prop_map(Op::DefCfaRegister),
+        4 => (0u16..200).prop_map(|n| Op::DefCfaOffset(n * 8)),
+        1 => (-20i8..4).prop_map(Op::DefCfaOffsetSf),
+        1 => expression().prop_map(Op::CfaExpression),
+        4 => (register(), 0u8..30).prop_map(|(r, n)| Op::Offset(r, n)),
+        1 => (register(), any::<i8>()).prop_map(|(r, n)| Op::OffsetSf(r, n)),
+        1 => (register(), 0u8..30).prop_map(|(r, n)| Op::ValOffset(r, n)),
+        1 => register().prop_map(Op::SameValue),
+        1 => register_but_rsp().prop_map(Op::Undefined),
+        1 => (register(), register()).prop_map(|(a, b)| Op::Register(a, b)),
+        1 => (register(), expression()).prop_map(|(r, e)| Op::Expression(r, e)),
+        3 => register().prop_map(Op::Restore),
+        1 => (0u8..8).prop_map(Op::ArgsSize),
+        1 => Just(Op::Nop),
+    ]
+}
+
+/// Brackets nest twice at most: gimli's own stack of remembered states holds four rows.
+fn op() -> impl Strategy<Value = Op> {
+    let inner = prop_oneof![
+        6 => simple_op(),
+        1 => vec(simple_op(), 0..6).prop_map(Op::Bracket),
+    ];
+    prop_oneof![
+        40 => simple_op(),
+        8 => vec(inner, 0..6).prop_map(Op::Bracket),
+        1 => Just(Op::RestoreState),
+        1 => Just(Op::Unknown),
+    ]
+}
+
+fn functions() -> impl Strategy<Value = Vec<Function>> {
+    vec((0u32..40, 1u32..200, vec(op(), 0..16)), 1..8)
+}
+
+fn augmentation() -> impl Strategy<Value = &'static [u8]> {
+    prop_oneof![3 => Just(&b"zR"[..]), 1 => Just(&b"zRS"[..])]
+}
+
+fn assert_well_formed(rows: &[Row]) {
+    assert!(
+        rows.is_sorted_by(|a, b| a.offset < b.offset),
+        "offsets ascend"
+    );
+    assert!(
+        rows.windows(2).all(|pair| pair[0].rule != pair[1].rule),
+        "neighbours differ"
+    );
+    assert!(
+        rows.last()
+            .is_none_or(|last| last.rule == Rule::Gap.encode()),
+        "a gap ends it"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 512,
+        rng_seed: RngSeed::Fixed(0x5eed_0001),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn generated_programs_mean_what_gimli_says(
+        augmentation in augmentation(),
+        functions in functions(),
+    ) {
+        let data = section(augmentation, &usual_start(), &functions);
+        let table = build(&data);
+        assert_well_formed(table.rows());
+        let expected = oracle::expected_rows(Section { data: &data, svma: SECTION_SVMA });
+        for row in &expected {
+            for address in row.addresses.clone() {
+                let found = table.lookup(u32::try_from(address).unwrap());
+                prop_assert_eq!(found, row.rule_at(address), "at {:#x}", address);
+            }
+        }
+        let covered: u64 = functions.iter().map(|(_, len, _)| u64::from(*len)).sum();
+        let lens = expected.iter().map(|row| row.addresses.end - row.addresses.start);
+        let expected_len: u64 = lens.sum();
+        prop_assert_eq!(expected_len, covered, "the oracle covers every function");
+    }
+
+    #[test]
+    fn generated_initial_programs_mean_what_gimli_says(
+        initial in vec(simple_op(), 0..6),
+        functions in functions(),
+    ) {
+        // Restoring and advancing within a CIE mean nothing, and gimli takes a CFA that was never
+        // defined for one that counts from rax: the compiler under test refuses all three.
+        let means_nothing =
+            |op: &Op| matches!(op, Op::Restore(_) | Op::Advance(_) | Op::AdvanceLong(_));
+        let kept = initial.into_iter().filter(|op| !means_nothing(op));
+        let initial: Vec<Op> = usual_start().into_iter().chain(kept).collect();
+        let data = section(b"zR", &initial, &functions);
+        let table = build(&data);
+        for row in oracle::expected_rows(Section { data: &data, svma: SECTION_SVMA }) {
+            for address in row.addresses.clone() {
+                let found = table.lookup(u32::try_from(address).unwrap());
+                prop_assert_eq!(found, row.rule_at(address), "at {:#x}", address);
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_sections_do_no_harm(
+        functions in functions(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut data = section(b"zR", &usual_start(), &functions);
+        for (at, value) in damage {
+            let at = at.index(data.len());
+            data[at] = value;
+        }
+        data.truncate(cut.index(data.len() + 1));
+        if let Ok(table) = try_build(&data) {
+            assert_well_formed(table.rows());
+        }
+    }
+
+    #[test]
+    fn random_bytes_do_no_harm(data in vec(any::<u8>(), 0..400)) {
+        if let Ok(table) = try_build(&data) {
+            assert_well_formed(table.rows());
+        }
+        // Whatever it says, it says it without failing.
+        let _ = eh_frame_svma(Section { data: &data, svma: SECTION_SVMA });
+    }
+}
+
+fn try_build(data: &[u8]) -> Result<UnwindTable, dwell_native::unwind::Error> {
+    let section = Some(Section {
+        data,
+        svma: SECTION_SVMA,
+    });
+    UnwindTable::build(&Input {
+        eh_frame: section,
+        debug_frame: section,
+        ..Input::default()
+    })
+}
+
+#[test]
+fn padding_takes_the_next_functions_rule_and_wider_gaps_stay_gaps() {
+    let push = |by| vec![Op::Advance(1), Op::DefCfaOffset(by)];
+    // 0x4000..0x4009, padding to 0x4010..0x4030, then 0x50 bytes of nothing.
+    let functions = [(0, 9, push(16)), (7, 0x20, push(24)), (0x50, 8, push(32))];
+    let table = build(&section(b"zR", &usual_start(), &functions));
+    let sp = |cfa_bytes| Rule::Sp {
+        cfa_bytes,
+        rbp: dwell_native::unwind::SavedRbp::Same,
+    };
+    let expected = [
+        (0x4000, sp(8)),
+        (0x4001, sp(16)),
+        (0x4009, sp(8)),
+        (0x4011, sp(24)),
+        (0x4030, Rule::Gap),
+        (0x4080, sp(8)),
+        (0x4081, sp(32)),
+        (0x4088, Rule::Gap),
+    ];
+    let found: Vec<_> = table
+        .rows()
+        .iter()
+        .map(|r| (r.offset, Rule::decode(r.rule)))
+        .collect();
+    assert_eq!(found, expected);
+    assert_eq!(table.lookup(0x3fff), Rule::Gap);
+}
+
+#[test]
+fn functions_outside_the_text_are_left_out_and_counted() {
+    let data = section(
+        b"zR",
+        &usual_start(),
+        &[(0, 16, vec![]), (0x100, 16, vec![])],
+    );
+    let eh_frame = Some(Section {
+        data: &data,
+        svma: SECTION_SVMA,
+    });
+    let build = |base_svma, text: &[std::ops::Range<u64>]| {
+        let input = Input {
+            base_svma,
+            eh_frame,
+            text,
+            ..Input::default()
+        };
+        let table = UnwindTable::build(&input).unwrap();
+        let offsets: Vec<u32> = table.rows().iter().map(|row| row.offset).collect();
+        (offsets, table.stats().fdes, table.stats().fdes_skipped)
+    };
+    let text = TEXT_SVMA..TEXT_SVMA + 0x20;
+    assert_eq!(
+        build(0, std::slice::from_ref(&text)),
+        (vec![0x4000, 0x4010], 1, 1)
+    );
+    assert_eq!(build(TEXT_SVMA, &[text]), (vec![0, 16], 1, 1));
+    // The text ends within the second function.
+    let text = TEXT_SVMA..TEXT_SVMA + 0x118;
+    assert_eq!(build(TEXT_SVMA, &[text]).0, vec![0, 0x10, 0x110, 0x118]);
+    // Both below the base: no offset can name them.
+    assert_eq!(build(TEXT_SVMA + 0x1000, &[]), (vec![], 0, 2));
+}
+
+#[test]
+fn debug_frame_serves_what_eh_frame_does_not_cover() {
+    let eh = section(b"zR", &usual_start(), &[(0, 0x10, vec![])]);
+    // In .debug_frame a CIE's id is all ones and an FDE's pointer is an offset from the start.
+    let mut debug = section(
+        b"",
+        &[Op::DefCfa(6, 16), Op::Offset(16, 1)],
+        &[(0, 0x30, vec![])],
+    );
+    let cie_len = u32::from_le_bytes(debug[..4].try_into().unwrap()) as usize + 4;
+    debug[4..8].fill(0xff);
+    debug[cie_len + 4..cie_len + 8].fill(0);
+    let input = |eh_frame: Option<&[u8]>| {
+        let section = |data| Section {
+            data,
+            svma: SECTION_SVMA,
+        };
+        let eh_frame = eh_frame.map(|data| Section {
+            data,
+            svma: SECTION_SVMA,
+        });
+        let input = Input {
+            eh_frame,
+            debug_frame: Some(section(&debug)),
+            ..Input::default()
+        };
+        UnwindTable::build(&input).unwrap()
+    };
+    let same = dwell_native::unwind::SavedRbp::Same;
+    let sp = Rule::Sp {
+        cfa_bytes: 8,
+        rbp: same,
+    };
+    let fp = Rule::Fp {
+        cfa_bytes: 16,
+        rbp: same,
+    };
+    let alone = input(None);
+    assert_eq!((alone.lookup(0x4000), alone.lookup(0x402f)), (fp, fp));
+    let both = input(Some(&eh));
+    assert_eq!(
+        (
+            both.lookup(0x400f),
+            both.lookup(0x4010),
+            both.lookup(0x402f)
+        ),
+        (sp, fp, fp)
+    );
+}
+
+#[test]
+fn a_long_section_is_refused() {
+    let data = vec![0; dwell_native::unwind::SECTION_LEN_MAX + 1];
+    let error = try_build(&data).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unwind section of 134217729 bytes is over 134217728"
+    );
+}
+
+#[test]
+fn work_out_of_proportion_is_refused() {
+    // Functions take turns with so many CIEs that none stays parsed, each with a long program.
+    let nops = vec![Op::Nop; 4096];
+    let mut data = Vec::new();
+    let mut cie_offsets = Vec::new();
+    for _ in 0..40 {
+        cie_offsets.push(data.len() as u32);
+        let mut cie = vec![1, b'z', b'R', 0, 1, 0x78, 16, 1, 0];
+        encode(&nops, &mut cie);
+        entry(0, &cie, &mut data);
+    }
+    for i in 0..400u64 {
+        let mut fde = Vec::new();
+        fde.extend((TEXT_SVMA + i * 16).to_le_bytes());
+        fde.extend(16u64.to_le_bytes());
+        fde.push(0);
+        let cie = cie_offsets[i as usize % cie_offsets.len()];
+        let distance = data.len() as u32 + 4 - cie;
+        entry(distance, &fde, &mut data);
+    }
+    assert_eq!(
+        try_build(&data).unwrap_err(),
+        dwell_native::unwind::Error::TooComplex
+    );
+}
+
+#[test]
+fn a_plt_too_long_to_write_out_is_unsupported() {
+    let expression = vec![0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22];
+    let program = vec![Op::CfaExpression(expression)];
+    let table = build(&section(
+        b"zR",
+        &usual_start(),
+        &[(0, 0x100, program.clone())],
+    ));
+    assert_eq!(table.rows().len(), 2 * 16 + 1, "two rows an entry");
+    let long = build(&section(
+        b"zR",
+        &usual_start(),
+        &[(0, 0x7fff_0000, program)],
+    ));
+    assert_eq!(long.lookup(0x5000), Rule::Unsupported);
+    assert_eq!(long.rows().len(), 2);
+}
