@@ -1,0 +1,9 @@
+//! What differs between processors: assembly, registers, system calls. Nothing else may know one.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("dwell-signal has no port for this processor yet: add crates/signal/src/arch/*.rs");

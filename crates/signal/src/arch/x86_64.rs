@@ -1,0 +1,220 @@
+//! x86-64: the loads that may fault, raw system calls, the interrupted registers.
+//!
+//! Must not call anything: all of it runs inside signal handlers.
+
+use core::arch::{asm, global_asm};
+
+// `rep movsb` is one instruction with one pc, and on a fault rcx holds what is left to copy.
+// The landings are where the fault handler lets the interrupted code go on.
+global_asm!(
+    ".pushsection .text.dwell_load,\"ax\",@progbits",
+    ".p2align 4",
+    ".globl dwell_load_u64",
+    ".hidden dwell_load_u64",
+    ".type dwell_load_u64,@function",
+    ".globl dwell_load_landing",
+    ".hidden dwell_load_landing",
+    "dwell_load_u64:",
+    ".cfi_startproc",
+    "mov rax, qword ptr [rdi]",
+    "mov edx, 1",
+    "ret",
+    "dwell_load_landing:",
+    "xor eax, eax",
+    "xor edx, edx",
+    "ret",
+    ".cfi_endproc",
+    ".size dwell_load_u64, . - dwell_load_u64",
+    ".p2align 4",
+    ".globl dwell_copy",
+    ".hidden dwell_copy",
+    ".type dwell_copy,@function",
+    ".globl dwell_copy_at",
+    ".hidden dwell_copy_at",
+    ".globl dwell_copy_landing",
+    ".hidden dwell_copy_landing",
+    "dwell_copy:",
+    ".cfi_startproc",
+    "mov rcx, rdx",
+    "dwell_copy_at:",
+    "rep movsb",
+    "dwell_copy_landing:",
+    "mov rax, rcx",
+    "ret",
+    ".cfi_endproc",
+    ".size dwell_copy, . - dwell_copy",
+    // The bytes debuggers and unwinders know as the end of a signal frame.
+    ".p2align 4",
+    ".globl dwell_restore_rt",
+    ".hidden dwell_restore_rt",
+    ".type dwell_restore_rt,@function",
+    "dwell_restore_rt:",
+    ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00",
+    "syscall",
+    ".size dwell_restore_rt, . - dwell_restore_rt",
+    ".popsection",
+);
+
+/// What [`dwell_load_u64`] returns: in rax and rdx, so that no memory is involved.
+#[repr(C)]
+pub struct Loaded {
+    /// The bytes at the address, or 0.
+    pub value: u64,
+    /// 1 if they could be read, else 0.
+    pub ok: u64,
+}
+
+unsafe extern "C" {
+    /// Loads 8 bytes; never faults as long as the fault handler is installed.
+    pub fn dwell_load_u64(addr: u64) -> Loaded;
+    /// Copies `len` bytes and returns how many were *not* copied because `src` or `dst` faulted.
+    pub fn dwell_copy(dst: *mut u8, src: u64, len: usize) -> usize;
+    static dwell_load_landing: u8;
+    static dwell_copy_at: u8;
+    static dwell_copy_landing: u8;
+    fn dwell_restore_rt();
+}
+
+/// Where a fault at `pc` may go on, if `pc` is one of the two loads of this file.
+#[inline]
+pub fn landing_for(pc: u64) -> Option<u64> {
+    if pc == dwell_load_u64 as *const () as u64 {
+        return Some(&raw const dwell_load_landing as u64);
+    }
+    if pc == &raw const dwell_copy_at as u64 {
+        return Some(&raw const dwell_copy_landing as u64);
+    }
+    None
+}
+
+/// The code that ends a signal frame, for `SA_RESTORER`.
+pub fn restorer() -> usize {
+    dwell_restore_rt as *const () as usize
+}
+
+/// The general registers of the interrupted code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[allow(missing_docs)] // the field names are the registers' names
+pub struct Registers {
+    pub rip: u64,
+    pub rsp: u64,
+    pub rbp: u64,
+    pub rax: u64,
+    pub rbx: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rflags: u64,
+}
+
+impl Registers {
+    /// The registers saved in a signal frame.
+    #[inline]
+    pub fn of(context: &libc::ucontext_t) -> Self {
+        let gregs = &context.uc_mcontext.gregs;
+        let reg = |index: i32| gregs.get(index as usize).copied().unwrap_or(0) as u64;
+        Self {
+            rip: reg(libc::REG_RIP),
+            rsp: reg(libc::REG_RSP),
+            rbp: reg(libc::REG_RBP),
+            rax: reg(libc::REG_RAX),
+            rbx: reg(libc::REG_RBX),
+            rcx: reg(libc::REG_RCX),
+            rdx: reg(libc::REG_RDX),
+            rsi: reg(libc::REG_RSI),
+            rdi: reg(libc::REG_RDI),
+            r8: reg(libc::REG_R8),
+            r9: reg(libc::REG_R9),
+            r10: reg(libc::REG_R10),
+            r11: reg(libc::REG_R11),
+            r12: reg(libc::REG_R12),
+            r13: reg(libc::REG_R13),
+            r14: reg(libc::REG_R14),
+            r15: reg(libc::REG_R15),
+            rflags: reg(libc::REG_EFL),
+        }
+    }
+
+    /// Where the interrupted code was.
+    #[inline]
+    pub fn pc(&self) -> u64 {
+        self.rip
+    }
+
+    /// The interrupted code's stack pointer.
+    #[inline]
+    pub fn sp(&self) -> u64 {
+        self.rsp
+    }
+}
+
+/// The interrupted pc in a signal frame.
+#[inline]
+pub fn interrupted_pc(context: &libc::ucontext_t) -> u64 {
+    context
+        .uc_mcontext
+        .gregs
+        .get(libc::REG_RIP as usize)
+        .copied()
+        .unwrap_or(0) as u64
+}
+
+/// Lets the interrupted code go on at `pc`.
+#[inline]
+pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
+    if let Some(slot) = context.uc_mcontext.gregs.get_mut(libc::REG_RIP as usize) {
+        *slot = pc as i64;
+    }
+}
+
+/// Bytes below the stack pointer that leaf code may use without moving it.
+pub const RED_ZONE_BYTES: u64 = 128;
+
+/// The thread pointer. glibc and musl put the thread's control block at the top of the stacks they
+/// make, so it bounds the stack of a thread nobody told us the bounds of.
+#[inline]
+pub fn thread_pointer() -> u64 {
+    let value: u64;
+    // SAFETY: the x86-64 TLS ABI says that the word at fs:0 is the thread pointer itself; both C
+    // libraries set it up before a thread runs any code that a signal could interrupt.
+    unsafe {
+        asm!(
+            "mov {}, qword ptr fs:[0]",
+            out(reg) value,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    value
+}
+
+/// One system call with up to six arguments; negative results are `-errno`. Does not touch `errno`.
+///
+/// # Safety
+/// The arguments must be what the call asks for; memory it writes must be owned by the caller.
+#[inline]
+pub unsafe fn syscall(number: i64, args: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = args;
+    let result: isize;
+    // SAFETY: the kernel clobbers rax, rcx and r11 only; all three are declared. What the call does
+    // to memory is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}

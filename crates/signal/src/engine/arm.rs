@@ -1,0 +1,183 @@
+//! Arming, disarming and ending the wake-ups of one thread, whatever makes them.
+//!
+//! All of it works on a locked record. `rearm` runs in the handler; the rest on ordinary threads.
+
+use crate::config::EngineKind;
+use crate::counters::Cause;
+use crate::engine::Engine;
+use crate::engine::perf::{self, RING_BYTES};
+use crate::plan::Plan;
+use crate::record::{Guard, NO_ENGINE, PERF, TIMER, ThreadRecord};
+use crate::sys::{self, Errno};
+use core::sync::atomic::Ordering;
+
+impl Engine {
+    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
+    #[inline]
+    pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64) {
+        let result = match record.engine.load(Ordering::Relaxed) {
+            PERF => perf::arm(
+                record.perf_fd.load(Ordering::Relaxed),
+                at_ns.saturating_sub(now_ns),
+            ),
+            TIMER => sys::timer_set(record.timer_id.load(Ordering::Relaxed), at_ns.max(1)),
+            _ => Ok(()),
+        };
+        if result.is_err() {
+            self.counters.add(Cause::RearmFailed, 1);
+        }
+    }
+
+    /// Unlocks a record on an ordinary thread and makes up for a signal that came meanwhile.
+    ///
+    /// That has to be done under the lock again, and the new signal must not come before it is
+    /// released, or the game begins anew: hence the gap, and that it grows.
+    pub(crate) fn unlock(&self, guard: Guard<'_>) {
+        const GAPS_NS: [u64; 4] = [100_000, 400_000, 1_600_000, 6_400_000];
+        let record = guard.record();
+        drop(guard);
+        for gap_ns in GAPS_NS {
+            if !record.missed.swap(false, Ordering::SeqCst) {
+                return;
+            }
+            let Some(_guard) = record.try_lock() else {
+                return;
+            };
+            if record.armed.load(Ordering::Relaxed) {
+                self.rearm_after(record, gap_ns);
+            }
+        }
+    }
+
+    /// Lets the next signal come after `gap_ns` more of the thread's CPU time.
+    pub(crate) fn rearm_after(&self, record: &ThreadRecord, gap_ns: u64) {
+        match sys::cpu_ns_of(record.tid()) {
+            Ok(now_ns) => self.rearm(record, now_ns, now_ns.saturating_add(gap_ns)),
+            Err(_) => self.counters.add(Cause::RearmFailed, 1),
+        }
+    }
+
+    /// Begins the thread's plan and arms its first signal, if that has not happened yet.
+    pub(crate) fn arm(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
+        let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        let result = self.arm_locked(&mut guard);
+        self.unlock(guard);
+        if result.is_err() {
+            self.counters.add(Cause::ArmFailed, 1);
+        }
+        result
+    }
+
+    fn arm_locked(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
+        let record = guard.record();
+        let running = self.running.load(Ordering::SeqCst);
+        if !running || !record.is_live() || record.armed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let now_ns = sys::cpu_ns_of(record.tid())?;
+        if record.engine.load(Ordering::Relaxed) == NO_ENGINE {
+            self.open_engine(record)?;
+        }
+        let newborn = record.newborn.swap(false, Ordering::Relaxed);
+        let origin_ns = if newborn { 0 } else { now_ns };
+        let seed = record.seed.load(Ordering::Relaxed) ^ self.starts.load(Ordering::Relaxed);
+        let plan = Plan::new(seed, self.interval_ns.load(Ordering::Relaxed), origin_ns);
+        guard.inner().plan = plan;
+        record.carried.store(0, Ordering::Relaxed);
+        record
+            .next_due_ns
+            .store(plan.next_point_ns(), Ordering::Relaxed);
+        record.armed.store(true, Ordering::Relaxed);
+        self.rearm(record, now_ns, plan.wake_up_ns(now_ns));
+        Ok(())
+    }
+
+    fn open_engine(&self, record: &ThreadRecord) -> Result<(), Errno> {
+        if let EngineKind::Perf { kernel } = self.kind {
+            let mut opened = self.open_perf(record, kernel);
+            if kernel && matches!(opened, Err(Errno(libc::EACCES | libc::EPERM))) {
+                opened = self.open_perf(record, false);
+            }
+            match opened {
+                Ok(()) => return Ok(()),
+                Err(Errno(libc::ESRCH)) => return Err(Errno(libc::ESRCH)),
+                Err(_) => self.counters.add(Cause::PerfFallback, 1),
+            }
+        }
+        let timer = sys::timer_create(record.tid(), self.signal, record.cookie().to_bits())?;
+        record.timer_id.store(timer, Ordering::Relaxed);
+        record.engine.store(TIMER, Ordering::Release);
+        Ok(())
+    }
+
+    fn open_perf(&self, record: &ThreadRecord, kernel: bool) -> Result<(), Errno> {
+        let fd = perf::open(record.tid(), self.signal, kernel)?;
+        if fd >= self.fd_end {
+            sys::close(fd);
+            return Err(Errno(libc::EMFILE));
+        }
+        if let Err(error) = self.fds.set(fd, record.index()) {
+            sys::close(fd);
+            return Err(error);
+        }
+        record.perf_fd.store(fd, Ordering::Relaxed);
+        record.engine.store(PERF, Ordering::Release);
+        Ok(())
+    }
+
+    /// Stops the thread's signals; what makes them stays.
+    pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
+        let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        record.armed.store(false, Ordering::Relaxed);
+        match record.engine.load(Ordering::Relaxed) {
+            PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
+            // Fails only if the timer is gone, and then it is disarmed.
+            TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
+            _ => {}
+        }
+        self.unlock(guard);
+        Ok(())
+    }
+
+    /// Gives back what makes the thread's signals. Signals on their way find nobody.
+    pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
+        let record = guard.record();
+        record.armed.store(false, Ordering::Relaxed);
+        record.engine.store(NO_ENGINE, Ordering::Relaxed);
+        let ring = record.ring.swap(0, Ordering::Relaxed);
+        if ring != 0 {
+            // SAFETY: mapped by `attach_ring` with this length; only the handler reads it, with the
+            // record's lock, which we hold.
+            unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
+        }
+        let fd = record.perf_fd.swap(-1, Ordering::Relaxed);
+        if fd >= 0 {
+            self.fds.clear(fd); // before the number can belong to somebody else
+            sys::close(fd);
+        }
+        let timer = record.timer_id.swap(-1, Ordering::Relaxed);
+        if timer >= 0 {
+            sys::timer_delete(timer);
+        }
+    }
+
+    /// Maps the thread's perf ring, so that samples taken in the kernel carry its call chain. Costs
+    /// two pages of locked memory and some 5 us; does nothing for threads without a perf event.
+    ///
+    /// # Errors
+    /// The kernel's error, `EPERM` when the limit of locked memory is reached: the thread's
+    /// samples then have no kernel frames.
+    pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
+        let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        let fd = record.perf_fd.load(Ordering::Relaxed);
+        let mut result = Ok(());
+        if fd >= 0 && record.ring.load(Ordering::Relaxed) == 0 {
+            match sys::map_fd(fd, RING_BYTES) {
+                Ok(addr) => record.ring.store(addr as usize, Ordering::Relaxed),
+                Err(error) => result = Err(error),
+            }
+        }
+        self.unlock(guard);
+        result
+    }
+}

@@ -1,0 +1,271 @@
+//! The engine: one per process, made once, never freed. Its handlers stay installed for ever,
+//! because a signal that is still on its way must never meet the default action.
+//!
+//! Order of things for an agent: [`init`], [`Engine::register`] for each thread, `start`; then
+//! periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends; `stop`.
+
+mod arm;
+mod perf;
+pub(crate) mod ring;
+mod setup;
+
+pub use perf::{PerfLevel, perf_permitted};
+pub use setup::{InitError, init};
+
+use crate::config::{EngineKind, Offsets};
+use crate::counters::{Cause, CounterSnapshot, Counters};
+use crate::fault::Previous;
+use crate::load::Live;
+use crate::record::{ENDED, FdTable, LIVE, Registration, Slab, ThreadRecord};
+use crate::slots::{Reason, Slot, SlotPool};
+use crate::sys::{self, Errno};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+/// The sampling engine.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) signal: i32,
+    pub(crate) kind: EngineKind,
+    pub(crate) fd_end: i32,
+    pub(crate) live: Live,
+    pub(crate) previous: Previous,
+    pub(crate) pool: SlotPool,
+    pub(crate) slab: Slab,
+    pub(crate) fds: FdTable,
+    pub(crate) counters: Counters,
+    pub(crate) offsets: Offsets,
+    pub(crate) extra: AtomicPtr<()>,
+    pub(crate) running: AtomicBool,
+    pub(crate) interval_ns: AtomicU64,
+    pub(crate) in_flight: AtomicU64,
+    /// Recordings begun so far: each samples other points.
+    pub(crate) starts: AtomicU64,
+    /// Drains begun so far.
+    epoch: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// The handlers' way to the engine; null until [`init`] has succeeded.
+pub(crate) static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(core::ptr::null_mut());
+
+impl Engine {
+    /// The engine, once made.
+    #[inline]
+    #[must_use]
+    pub fn get() -> Option<&'static Engine> {
+        // SAFETY: either null or an engine in memory that is never freed, fully written before the
+        // pointer was stored with release.
+        unsafe { ENGINE.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The signal in use.
+    #[must_use]
+    pub fn signal(&self) -> i32 {
+        self.signal
+    }
+
+    /// How threads are signalled.
+    #[must_use]
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// The process's memory.
+    #[must_use]
+    pub fn live(&self) -> Live {
+        self.live
+    }
+
+    /// Where in a `JavaThread` the handler finds what it copies.
+    #[must_use]
+    pub fn offsets(&self) -> &Offsets {
+        &self.offsets
+    }
+
+    /// Sets what else the handler calls for each snapshot; see [`crate::Extra`].
+    pub fn set_extra(&self, extra: crate::Extra) {
+        self.extra.store(extra as *mut (), Ordering::Release);
+    }
+
+    /// Begins sampling every `interval_ns` of CPU time, on all threads registered and to come.
+    /// Returns how many threads could not be armed; they are counted by cause.
+    pub fn start(&'static self, interval_ns: u64) -> usize {
+        self.interval_ns
+            .store(interval_ns.max(1), Ordering::Relaxed);
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        self.running.store(true, Ordering::SeqCst);
+        self.live_records()
+            .filter(|record| self.arm(record).is_err())
+            .count()
+    }
+
+    /// Ends sampling and waits until no handler is at work; false if one still was after seconds.
+    pub fn stop(&'static self) -> bool {
+        const YIELDS_MAX: u32 = 1 << 22;
+        self.running.store(false, Ordering::SeqCst);
+        let mut quiet = true;
+        for record in self.live_records() {
+            quiet &= self.disarm(record).is_ok();
+        }
+        for _ in 0..YIELDS_MAX {
+            if self.in_flight.load(Ordering::SeqCst) == 0 {
+                return quiet;
+            }
+            sys::sched_yield();
+        }
+        false
+    }
+
+    /// Whether sampling is on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Makes a record for a thread and, if sampling is on, arms it.
+    ///
+    /// # Errors
+    /// No memory for a record. A thread that cannot be armed is counted and tried again by `tend`.
+    pub fn register(
+        &'static self,
+        registration: &Registration,
+    ) -> Result<&'static ThreadRecord, Errno> {
+        let record = self.slab.begin(registration)?;
+        if self.is_running() {
+            // A failure is counted there, and the record stays good for wall-clock use.
+            let _ = self.arm(record);
+        }
+        Ok(record)
+    }
+
+    /// Takes what the calling thread owes so far, as a snapshot of itself, if anything is due.
+    /// True if a signal was sent; it has been handled when this returns, unless the thread blocks
+    /// the signal.
+    pub fn sample_here(&self, record: &ThreadRecord, reason: Reason) -> bool {
+        let due = sys::own_cpu_ns() >= record.next_due_ns.load(Ordering::Relaxed)
+            || record.carried.load(Ordering::Relaxed) > 0;
+        if !due || !self.is_running() || record.tid() != sys::gettid() {
+            return false;
+        }
+        let cookie = record.cookie().with_reason(reason);
+        sys::queue_signal(record.tid(), self.signal, cookie.to_bits()).is_ok()
+    }
+
+    /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself
+    /// stays until `reap`. Call `sample_here` before, on the thread itself. False if the record had
+    /// ended already or could not be locked.
+    pub fn end(&self, record: &'static ThreadRecord) -> bool {
+        let Some(guard) = record.lock() else {
+            self.counters.add(Cause::Contention, 1);
+            return false;
+        };
+        if !record.is_live() {
+            return false;
+        }
+        self.destroy_locked(&guard);
+        self.counters
+            .add(Cause::PointsLost, record.carried.swap(0, Ordering::Relaxed));
+        record
+            .ended_epoch
+            .store(self.epoch.load(Ordering::SeqCst), Ordering::Relaxed);
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        record.state.store(ENDED, Ordering::Release);
+        drop(guard);
+        true
+    }
+
+    /// Shows all published snapshots to `visit`, oldest first, and frees their slots. One thread at
+    /// a time.
+    pub fn drain(&self, visit: impl FnMut(&Slot<'_>)) -> usize {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        self.pool.drain(visit)
+    }
+
+    /// Recycles the records of ended threads, showing each before; to be called by the draining
+    /// thread. A record is kept until a drain that began after its end is over, so snapshots never
+    /// name a recycled one. Returns how many were recycled.
+    pub fn reap(&'static self, mut last_sight: impl FnMut(&ThreadRecord)) -> usize {
+        if self.ended.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        let mut count: usize = 0;
+        for record in self.slab.iter() {
+            let ended = record.state.load(Ordering::Acquire) == ENDED;
+            if !ended || record.ended_epoch.load(Ordering::Relaxed) >= epoch {
+                continue;
+            }
+            last_sight(record);
+            if self.slab.recycle(record) {
+                count = count.wrapping_add(1);
+            }
+        }
+        self.ended.fetch_sub(count as u64, Ordering::Relaxed);
+        count
+    }
+
+    /// All live records. A record may end while it is looked at.
+    pub fn live_records(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
+        self.slab
+            .iter()
+            .filter(|record| record.state.load(Ordering::Acquire) == LIVE)
+    }
+
+    /// The record a slot names; `None` if it has been recycled since.
+    #[must_use]
+    pub fn record_of(&'static self, slot: &Slot<'_>) -> Option<&'static ThreadRecord> {
+        let header = slot.header();
+        self.slab
+            .get(header.record_index)
+            .filter(|record| record.generation() == header.record_generation)
+    }
+
+    /// The counters now.
+    #[must_use]
+    pub fn counters(&self) -> CounterSnapshot {
+        self.counters.snapshot()
+    }
+
+    /// Looks after the threads, about once a second: arms again those that have used far more CPU
+    /// time than they should have without a signal (it was lost to a full queue, say), tries again
+    /// those that could not be armed, and ends the records of threads that are gone without a word.
+    pub fn tend(&'static self) {
+        if self.is_running() {
+            self.live_records().for_each(|record| self.tend_one(record));
+        }
+    }
+
+    fn tend_one(&'static self, record: &'static ThreadRecord) {
+        const TRIES_MAX: u32 = 16;
+        const SOON_NS: u64 = 100_000;
+        let Ok(cpu_ns) = sys::cpu_ns_of(record.tid()) else {
+            if self.end(record) {
+                self.counters.add(Cause::Vanished, 1);
+            }
+            return;
+        };
+        let signals = record.signals.load(Ordering::Relaxed);
+        if record.signals_tended.swap(signals, Ordering::Relaxed) != signals {
+            record.silent_tends.store(0, Ordering::Relaxed);
+            return;
+        }
+        // A timer may be late by some ticks; a thread that blocks the signal never answers, and is
+        // not asked for ever.
+        const LATE_NS: u64 = 50_000_000;
+        let armed = record.armed.load(Ordering::Relaxed);
+        let due_ns = record.next_due_ns.load(Ordering::Relaxed);
+        if armed && cpu_ns < due_ns.saturating_add(LATE_NS) {
+            return;
+        }
+        if record.silent_tends.fetch_add(1, Ordering::Relaxed) >= TRIES_MAX {
+            return;
+        }
+        if !armed {
+            let _ = self.arm(record); // counted there
+        } else if let Some(guard) = record.try_lock() {
+            self.counters.add(Cause::Silent, 1);
+            self.rearm_after(record, SOON_NS);
+            self.unlock(guard);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The perf engine: a cpu-clock event per thread that sends a signal for each overflow.
+//!
+//! One overflow disables the event until the handler refreshes it: a thread that blocks the signal
+//! has one pending, not hundreds. (If the kernel cannot queue a real-time signal any more it sends
+//! SIGIO instead, whose default ends the process; see `handler::dwell_queue_full_handler`.)
+
+use crate::plan::GAP_MIN_NS;
+use crate::slots::KERNEL_FRAMES_MAX;
+use crate::sys::{self, Errno};
+use perf_event_open_sys::bindings::{
+    self as bindings, PERF_COUNT_SW_CPU_CLOCK, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_IP,
+    PERF_TYPE_SOFTWARE, perf_event_attr,
+};
+
+/// Bytes of a ring: the control page and one page of data, room for several samples.
+pub const RING_BYTES: usize = 2 * RING_PAGE;
+pub const RING_PAGE: usize = 4096;
+
+/// What `perf_event_open` allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerfLevel {
+    /// Whether samples may lie in the kernel and have kernel call chains.
+    pub kernel: bool,
+}
+
+/// Whether perf events may be used, found out by opening one.
+///
+/// # Errors
+/// The kernel's error for the humblest event there is: user mode of the calling thread.
+pub fn perf_permitted() -> Result<PerfLevel, Errno> {
+    let me = sys::gettid();
+    if let Ok(fd) = open_event(me, true) {
+        sys::close(fd);
+        return Ok(PerfLevel { kernel: true });
+    }
+    let fd = open_event(me, false)?;
+    sys::close(fd);
+    Ok(PerfLevel { kernel: false })
+}
+
+fn open_event(tid: i32, kernel: bool) -> Result<i32, Errno> {
+    let mut attr = perf_event_attr {
+        size: size_of::<perf_event_attr>() as u32,
+        type_: PERF_TYPE_SOFTWARE,
+        config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
+        ..Default::default()
+    };
+    attr.__bindgen_anon_1.sample_period = GAP_MIN_NS;
+    attr.__bindgen_anon_2.wakeup_events = 1;
+    attr.set_disabled(1);
+    attr.set_exclude_hv(1);
+    attr.sample_type = u64::from(PERF_SAMPLE_IP);
+    if kernel {
+        attr.sample_type |= u64::from(PERF_SAMPLE_CALLCHAIN);
+        attr.set_exclude_callchain_user(1);
+        attr.sample_max_stack = KERNEL_FRAMES_MAX as u16;
+    } else {
+        attr.set_exclude_kernel(1);
+    }
+    sys::perf_event_open(&mut attr, tid)
+}
+
+#[repr(C)]
+struct Owner {
+    kind: i32,
+    id: i32,
+}
+
+/// F_SETSIG and F_SETOWN_EX, which the libc crate does not know for all targets.
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+const F_OWNER_TID: i32 = 0;
+
+/// Opens a disabled event for thread `tid` that will send it `signal`.
+pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
+    let fd = open_event(tid, kernel)?;
+    let owner = Owner {
+        kind: F_OWNER_TID,
+        id: tid,
+    };
+    let flags = (libc::O_ASYNC | libc::O_NONBLOCK) as usize;
+    let result = sys::fcntl(fd, F_SETSIG, signal as usize)
+        .and_then(|_| sys::fcntl(fd, F_SETOWN_EX, &raw const owner as usize))
+        .and_then(|_| sys::fcntl(fd, libc::F_SETFL, flags));
+    if let Err(error) = result {
+        sys::close(fd);
+        return Err(error);
+    }
+    Ok(fd)
+}
+
+/// Arms the event for one overflow after `gap_ns` more of the thread's time on a processor.
+#[inline]
+pub fn arm(fd: i32, gap_ns: u64) -> Result<(), Errno> {
+    sys::ioctl_u64(fd, u64::from(bindings::PERIOD), gap_ns.max(GAP_MIN_NS))?;
+    sys::ioctl_value(fd, u64::from(bindings::REFRESH), 1)?;
+    Ok(())
+}
+
+/// Disables the event.
+pub fn disarm(fd: i32) {
+    // Fails only for a descriptor that somebody else has closed; then there is nothing to disable.
+    let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
+}

@@ -1,0 +1,146 @@
+//! Makes the engine: memory, signal, handlers.
+
+use crate::config::{Config, EngineKind, Offsets, pick_signal};
+use crate::counters::Counters;
+use crate::engine::{ENGINE, Engine};
+use crate::fault::{self, Previous};
+use crate::handler;
+use crate::record::{FdTable, Slab};
+use crate::slots::SlotPool;
+use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
+use core::mem::size_of;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+/// Why the engine could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InitError {
+    /// There is one already, or one is being made.
+    Already,
+    /// The size classes are too many, too large or not in order.
+    Classes,
+    /// The handlers for SIGSEGV and SIGBUS could not be installed.
+    FaultHandler(Errno),
+    /// No real-time signal is free.
+    NoSignal(Errno),
+    /// The signal asked for cannot be used.
+    Signal(i32, Errno),
+    /// No memory for the slots.
+    Memory(usize, Errno),
+}
+
+impl core::fmt::Display for InitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Already => write!(f, "the sampling engine is already in use in this process"),
+            Self::Classes => write!(f, "slot classes must be at most 5, smallest first"),
+            Self::FaultHandler(e) => write!(f, "cannot handle SIGSEGV and SIGBUS: {e}"),
+            Self::NoSignal(e) => write!(f, "all real-time signals are in use: {e}"),
+            Self::Signal(signal, e) => write!(f, "cannot use signal {signal}: {e}"),
+            Self::Memory(bytes, e) => write!(f, "no {bytes} bytes of memory for snapshots: {e}"),
+        }
+    }
+}
+
+impl core::error::Error for InitError {}
+
+/// Makes the engine. Sampling begins with [`Engine::start`].
+///
+/// # Errors
+/// See [`InitError`]. Nothing is left behind but the fault handlers, which are harmless.
+pub fn init(config: &Config<'_>) -> Result<&'static Engine, InitError> {
+    static MAKING: AtomicBool = AtomicBool::new(false);
+    if MAKING.swap(true, Ordering::AcqRel) {
+        return Err(InitError::Already);
+    }
+    let made = make(config);
+    if made.is_err() {
+        MAKING.store(false, Ordering::Release);
+    }
+    made
+}
+
+fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
+    let ordered = config
+        .classes
+        .is_sorted_by_key(|class| class.capacity_bytes);
+    let bytes = SlotPool::region_bytes(config.classes)
+        .filter(|_| ordered && !config.classes.is_empty())
+        .ok_or(InitError::Classes)?;
+    let live = fault::install_fault_handler().map_err(InitError::FaultHandler)?;
+    let signal = match config.signal {
+        Some(signal) => signal,
+        None => pick_signal().map_err(InitError::NoSignal)?,
+    };
+    let before = sys::sigaction(signal, None).map_err(|e| InitError::Signal(signal, e))?;
+    let region = sys::map_zeroed(bytes).map_err(|e| InitError::Memory(bytes, e))?;
+    // SAFETY: fresh zeroed pages of the size asked for, which nothing else uses or unmaps.
+    let pool = unsafe { SlotPool::new(region, config.classes) }.ok_or(InitError::Classes)?;
+    let room = size_of::<Engine>();
+    let place = sys::map_zeroed(room)
+        .map_err(|e| InitError::Memory(room, e))?
+        .cast::<Engine>();
+    let engine = Engine {
+        signal,
+        kind: config.engine,
+        fd_end: config.fd_end,
+        live,
+        previous: Previous::new(),
+        pool,
+        slab: Slab::new(),
+        fds: FdTable::new(),
+        counters: Counters::new(),
+        offsets: Offsets::new(),
+        extra: AtomicPtr::new(core::ptr::null_mut()),
+        running: AtomicBool::new(false),
+        interval_ns: AtomicU64::new(1),
+        in_flight: AtomicU64::new(0),
+        starts: AtomicU64::new(0),
+        epoch: AtomicU64::new(0),
+        ended: AtomicU64::new(0),
+    };
+    engine.previous.store(&before);
+    // SAFETY: a fresh page-aligned mapping of sufficient size, never unmapped.
+    let engine: &'static Engine = unsafe {
+        place.write(engine);
+        &*place
+    };
+    ENGINE.store(place, Ordering::Release);
+    install_handlers(engine, &before)?;
+    Ok(engine)
+}
+
+fn install_handlers(engine: &Engine, before: &KernelAction) -> Result<(), InitError> {
+    // SA_ONSTACK matters only to threads with an alternate stack; some runtimes (Go) have such
+    // small ordinary stacks that a handler must not run there.
+    let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | SA_RESTORER;
+    let restorer = match before.restorer {
+        0 => crate::arch::restorer(),
+        known => known,
+    };
+    // The signal itself is blocked while its handler runs; nothing else is, least of all SIGSEGV.
+    let action = KernelAction {
+        handler: handler::dwell_sample_handler as *const () as usize,
+        flags,
+        restorer,
+        mask: 0,
+    };
+    sys::sigaction(engine.signal, Some(&action))
+        .map_err(|e| InitError::Signal(engine.signal, e))?;
+    if matches!(engine.kind, EngineKind::Perf { .. }) {
+        guard_against_sigio(&action)?;
+    }
+    Ok(())
+}
+
+/// If the kernel cannot queue our signal for a perf event it sends SIGIO, which kills a process
+/// that does nothing about it. A process that handles or ignores SIGIO is left alone.
+fn guard_against_sigio(like: &KernelAction) -> Result<(), InitError> {
+    let error = |e| InitError::Signal(libc::SIGIO, e);
+    let before = sys::sigaction(libc::SIGIO, None).map_err(error)?;
+    if before.handler == libc::SIG_DFL {
+        let handler = handler::dwell_queue_full_handler as *const () as usize;
+        sys::sigaction(libc::SIGIO, Some(&KernelAction { handler, ..*like })).map_err(error)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! The SIGSEGV and SIGBUS handlers: they let our loads fail softly and pass everything else on.
+//!
+//! Installed before whatever handler is there (HotSpot's implicit null checks and safepoint polls
+//! live on SIGSEGV), and invisible to it: the previous handler is called with the mask, stack and
+//! arguments the kernel would have given it. Must not do anything for a fault that is not ours.
+
+use crate::arch;
+use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// How often we can step in front of somebody who replaced us.
+const LEVELS: usize = 3;
+/// How long a thread waits for another one that is installing.
+const YIELDS_MAX: u32 = 1 << 20;
+const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+type InfoHandler = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+type PlainHandler = unsafe extern "C" fn(i32);
+
+/// An action that was in force before one of ours.
+#[derive(Debug)]
+pub(crate) struct Previous {
+    handler: AtomicUsize,
+    flags: AtomicU64,
+}
+
+impl Previous {
+    pub(crate) const fn new() -> Self {
+        Self {
+            handler: AtomicUsize::new(libc::SIG_DFL),
+            flags: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn store(&self, action: &KernelAction) {
+        self.flags.store(action.flags, Ordering::Relaxed);
+        self.handler.store(action.handler, Ordering::Release);
+    }
+
+    /// Calls the handler, if it is one; gives back `SIG_DFL` or `SIG_IGN` otherwise.
+    #[inline]
+    pub(crate) fn call(
+        &self,
+        signal: i32,
+        info: *mut libc::siginfo_t,
+        context: *mut libc::c_void,
+    ) -> Option<usize> {
+        let handler = self.handler.load(Ordering::Acquire);
+        let flags = self.flags.load(Ordering::Relaxed);
+        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+            return Some(handler);
+        }
+        if flags & u64::from(libc::SA_RESETHAND as u32) != 0 {
+            self.handler.store(libc::SIG_DFL, Ordering::Release);
+        }
+        if flags & libc::SA_SIGINFO as u64 != 0 {
+            // SAFETY: whoever installed this address with SA_SIGINFO promised the kernel that it is
+            // a function of three arguments; they are the kernel's own.
+            let function: InfoHandler = unsafe { core::mem::transmute(handler) };
+            // SAFETY: called as the kernel would: same arguments, same mask, same stack.
+            unsafe { function(signal, info, context) };
+        } else {
+            // SAFETY: installed without SA_SIGINFO, hence a function of the signal number.
+            let function: PlainHandler = unsafe { core::mem::transmute(handler) };
+            // SAFETY: called as the kernel would.
+            unsafe { function(signal) };
+        }
+        None
+    }
+}
+
+static CHAIN: [[Previous; SIGNALS.len()]; LEVELS] =
+    [const { [const { Previous::new() }; SIGNALS.len()] }; LEVELS];
+static HANDLERS: [Handler; LEVELS] = [
+    dwell_fault_handler,
+    dwell_fault_again_handler,
+    dwell_fault_third_handler,
+];
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// The fault handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_fault_handler(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    on_fault(0, signal, info, context);
+}
+
+/// The fault handler in front of somebody who stepped in front of [`dwell_fault_handler`]. Each
+/// needs an address and a previous handler of its own, else the chain would be a circle.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_fault_again_handler(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    on_fault(1, signal, info, context);
+}
+
+/// As [`dwell_fault_again_handler`], the last time.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_fault_third_handler(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    on_fault(2, signal, info, context);
+}
+
+#[inline(always)]
+fn on_fault(level: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo_t to SA_SIGINFO handlers.
+    let code = unsafe { (*info.cast::<sys::SignalInfo>()).code };
+    // SAFETY: ... and a ucontext_t that is ours to change until the handler returns.
+    let frame = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    // Codes above 0 are the kernel's: somebody's kill() at that very pc is not a fault.
+    if code > 0
+        && let Some(landing) = arch::landing_for(arch::interrupted_pc(frame))
+    {
+        arch::set_interrupted_pc(frame, landing);
+        return;
+    }
+    let column = usize::from(signal == libc::SIGBUS);
+    let Some(previous) = CHAIN.get(level).and_then(|row| row.get(column)) else {
+        return;
+    };
+    match previous.call(signal, info, context) {
+        None => {}
+        Some(libc::SIG_IGN) if code <= 0 => {}
+        Some(_) => die_by_default(signal, code),
+    }
+}
+
+/// What the kernel does where there is no handler. A fault happens again when we return; a signal
+/// that was sent has to be sent again (it stays pending until we return).
+#[cold]
+fn die_by_default(signal: i32, code: i32) {
+    let default = KernelAction {
+        handler: libc::SIG_DFL,
+        ..KernelAction::default()
+    };
+    // Cannot fail for these two signals; if it did, the fault would come back here.
+    let _ = sys::sigaction(signal, Some(&default));
+    if code <= 0 {
+        sys::raise(signal);
+    }
+}
+
+/// Whether loads are protected.
+#[inline]
+pub fn is_installed() -> bool {
+    INSTALLED.load(Ordering::Acquire)
+}
+
+/// Installs the handlers in front of those that are there, once.
+///
+/// # Errors
+/// The kernel's error, which for these signals means a sandbox that forbids `rt_sigaction`.
+pub fn install_fault_handler() -> Result<crate::Live, Errno> {
+    static INSTALLING: AtomicBool = AtomicBool::new(false);
+    for _ in 0..YIELDS_MAX {
+        if is_installed() {
+            break;
+        }
+        if INSTALLING.swap(true, Ordering::AcqRel) {
+            sys::sched_yield(); // another thread is at it
+            continue;
+        }
+        let result = install_first();
+        INSTALLED.store(result.is_ok(), Ordering::Release);
+        INSTALLING.store(false, Ordering::Release);
+        result?;
+    }
+    allow_faults_here();
+    crate::Live::get().ok_or(Errno(libc::EAGAIN))
+}
+
+/// Lets faults of the calling thread reach the handlers, which a thread that blocks SIGSEGV or
+/// SIGBUS must do before it loads through [`crate::Live`]: the kernel ends a process that faults
+/// with the signal blocked. (The sampling handler does it for itself.)
+pub fn allow_faults_here() {
+    sys::unblock(sys::FAULT_SIGNALS);
+}
+
+fn install_first() -> Result<(), Errno> {
+    for (column, signal) in SIGNALS.iter().enumerate() {
+        // After a half-failed attempt one of them may be ours already.
+        if level_of(&sys::sigaction(*signal, None)?).is_none() {
+            install(0, column, *signal)?;
+        }
+    }
+    Ok(())
+}
+
+fn install(level: usize, column: usize, signal: i32) -> Result<(), Errno> {
+    let previous = CHAIN
+        .get(level)
+        .and_then(|row| row.get(column))
+        .ok_or(Errno(libc::EMFILE))?;
+    let handler = *HANDLERS.get(level).ok_or(Errno(libc::EMFILE))?;
+    // The previous action must be known before ours can run.
+    let before = sys::sigaction(signal, None)?;
+    previous.store(&before);
+    let replaced = sys::sigaction(signal, Some(&front_of(&before, handler)))?;
+    if replaced != before {
+        previous.store(&replaced);
+    }
+    Ok(())
+}
+
+/// Our action, such that the previous handler runs as if the kernel had called it.
+fn front_of(previous: &KernelAction, handler: Handler) -> KernelAction {
+    let inherited = (libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART) as u64;
+    let restorer = if previous.restorer == 0 {
+        arch::restorer()
+    } else {
+        previous.restorer
+    };
+    KernelAction {
+        handler: handler as *const () as usize,
+        flags: (previous.flags & inherited) | libc::SA_SIGINFO as u64 | SA_RESTORER,
+        restorer,
+        mask: previous.mask,
+    }
+}
+
+/// Whether both signals still come to us first.
+pub fn is_first_in_chain() -> bool {
+    SIGNALS
+        .iter()
+        .all(|signal| sys::sigaction(*signal, None).is_ok_and(|action| level_of(&action).is_some()))
+}
+
+fn level_of(action: &KernelAction) -> Option<usize> {
+    HANDLERS
+        .iter()
+        .position(|handler| *handler as *const () as usize == action.handler)
+}
+
+/// Steps in front of handlers that replaced ours since; true if we are first (again).
+///
+/// Each time needs a handler of its own, so this works twice per signal. Ordinary threads only, one
+/// at a time.
+pub fn reinstall_if_replaced() -> bool {
+    static LEVEL: [AtomicUsize; SIGNALS.len()] = [const { AtomicUsize::new(1) }; SIGNALS.len()];
+    if !is_installed() {
+        return false;
+    }
+    for (column, signal) in SIGNALS.iter().enumerate() {
+        let Ok(action) = sys::sigaction(*signal, None) else {
+            return false;
+        };
+        if level_of(&action).is_some() {
+            continue;
+        }
+        let Some(level) = LEVEL.get(column) else {
+            return false;
+        };
+        if install(level.fetch_add(1, Ordering::Relaxed), column, *signal).is_err() {
+            return false;
+        }
+    }
+    is_first_in_chain()
+}

@@ -1,0 +1,165 @@
+//! The sampling signal's handler, step by step. What it can reach must be safe in a signal.
+//!
+//! Find the thread's record; read the thread's CPU clock; ask the plan how many points are due;
+//! if any, take a slot, copy, publish; arm the next signal. A signal that is not for us goes to
+//! whoever had the signal before.
+
+use crate::capture;
+use crate::counters::Cause;
+use crate::engine::Engine;
+use crate::record::{Cookie, Guard, LIVE, ThreadRecord};
+use crate::slots::Reason;
+use crate::sys::{self, SignalInfo};
+use core::sync::atomic::Ordering;
+
+/// `si_code` of a signal that a file descriptor's readiness caused: `POLL_IN` to `POLL_HUP`.
+const POLL_CODES: core::ops::RangeInclusive<i32> = 1..=6;
+/// `si_code` of a POSIX timer's signal.
+const SI_TIMER: i32 = -2;
+
+/// The handler of the sampling signal.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_sample_handler(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    let Some(engine) = Engine::get() else { return };
+    let begin_ns = sys::monotonic_ns();
+    engine.in_flight.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the kernel passes SA_SIGINFO handlers a valid siginfo_t, whose layout is SignalInfo.
+    let sent = unsafe { *info.cast::<SignalInfo>() };
+    match find(engine, &sent) {
+        Found::Record(record, reason) => {
+            // SAFETY: ... and a valid ucontext_t, which nobody else changes meanwhile.
+            let frame = unsafe { &*context.cast::<libc::ucontext_t>() };
+            on_signal(engine, record, reason, frame, begin_ns);
+        }
+        Found::Stale => engine.counters.add(Cause::Stale, 1),
+        Found::Foreign => {
+            engine.counters.add(Cause::Foreign, 1);
+            // The default action would end the process; nobody meant that by using a signal that
+            // has a handler.
+            let _ = engine.previous.call(signal, info, context);
+        }
+    }
+    let took_ns = sys::monotonic_ns().saturating_sub(begin_ns);
+    engine.counters.handler_took(took_ns);
+    engine.in_flight.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The handler of SIGIO, installed where there was none: the queue of signals is full. The thread
+/// stays silent until `Engine::tend` arms it again.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_queue_full_handler(
+    _signal: i32,
+    _info: *mut libc::siginfo_t,
+    _context: *mut libc::c_void,
+) {
+    if let Some(engine) = Engine::get() {
+        engine.counters.add(Cause::QueueFull, 1);
+    }
+}
+
+enum Found {
+    Record(&'static ThreadRecord, Reason),
+    Stale,
+    Foreign,
+}
+
+#[inline]
+fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
+    let (index, cookie) = match sent.code {
+        SI_TIMER | libc::SI_QUEUE => match Cookie::from_bits(sent.second) {
+            Some(cookie) => (cookie.index, Some(cookie)),
+            None => return Found::Foreign,
+        },
+        code if POLL_CODES.contains(&code) => match engine.fds.get(sent.second as i32) {
+            Some(index) => (index, None),
+            None => return Found::Foreign,
+        },
+        _ => return Found::Foreign,
+    };
+    let Some(record) = engine.slab.get(index) else {
+        return Found::Stale;
+    };
+    let meant = cookie.is_none_or(|cookie| cookie.is_generation(record.generation()));
+    let live = record.state.load(Ordering::Acquire) == LIVE;
+    if !meant || !live || record.tid() != sys::gettid() {
+        return Found::Stale;
+    }
+    Found::Record(
+        record,
+        Reason::from_bits(cookie.map_or(0, |cookie| cookie.reason)),
+    )
+}
+
+#[inline]
+fn on_signal(
+    engine: &'static Engine,
+    record: &'static ThreadRecord,
+    reason: Reason,
+    frame: &libc::ucontext_t,
+    begin_ns: u64,
+) {
+    record.signals.fetch_add(1, Ordering::Relaxed);
+    let Some(mut guard) = lock_or_miss(record) else {
+        engine.counters.add(Cause::Nested, 1);
+        return;
+    };
+    let running = engine.running.load(Ordering::SeqCst);
+    if !running || !record.is_live() || !record.armed.load(Ordering::Relaxed) {
+        engine.counters.add(Cause::Stopped, 1);
+        return;
+    }
+    let cpu_ns = sys::own_cpu_ns();
+    let plan = &mut guard.inner().plan;
+    let (points, wake_up_ns) = plan.due(cpu_ns);
+    record
+        .next_due_ns
+        .store(plan.next_point_ns(), Ordering::Relaxed);
+    let owes = reason != Reason::CpuTime && record.carried.load(Ordering::Relaxed) > 0;
+    if points > 0 || owes {
+        let moment = capture::Moment {
+            begin_ns,
+            cpu_ns,
+            points,
+            reason,
+            frame,
+        };
+        sample(engine, &mut guard, &moment);
+    } else {
+        engine.counters.add(Cause::Early, 1);
+    }
+    engine.rearm(record, cpu_ns, wake_up_ns);
+}
+
+/// Takes the record, or tells whoever has it that a signal was missed.
+#[inline]
+fn lock_or_miss(record: &ThreadRecord) -> Option<Guard<'_>> {
+    if let Some(guard) = record.try_lock() {
+        return Some(guard);
+    }
+    record.missed.store(true, Ordering::SeqCst);
+    record.try_lock()
+}
+
+/// Takes a snapshot, or carries the weight over to the thread's next one.
+#[inline]
+fn sample(engine: &'static Engine, guard: &mut Guard<'_>, moment: &capture::Moment<'_>) {
+    let record = guard.record();
+    let interval_ns = guard.inner().plan.interval_ns();
+    let carried = record.carried.load(Ordering::Relaxed);
+    let total = carried.wrapping_add(u64::from(moment.points));
+    if capture::publish(engine, record, interval_ns, moment) {
+        record.carried.store(0, Ordering::Relaxed);
+        record.samples.fetch_add(1, Ordering::Relaxed);
+        record.points.fetch_add(total, Ordering::Relaxed);
+        engine.counters.add(Cause::Sample, 1);
+        engine.counters.add(Cause::Points, total);
+    } else {
+        record.carried.store(total, Ordering::Relaxed);
+        record.no_slot.fetch_add(1, Ordering::Relaxed);
+        engine.counters.add(Cause::NoSlot, 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! The only crate with signal handlers and assembly: fault-tolerant loads, snapshots, timers, perf.
+//!
+//! A timer or a perf event signals a thread that has used CPU time; the handler copies the thread's
+//! registers, stack and Java frame anchor into a preallocated slot; an ordinary thread drains the
+//! slots. Whatever a handler can reach must not allocate, lock, panic, unwind, format, touch lazy
+//! thread-local storage or call libc beyond `clock_gettime` and `memcpy`; the task
+//! `xtask handler-graph` proves it on the built library.
+//!
+//! Read next: [`handler`] (what happens in a signal), [`engine`] (the API), [`plan`] (why the sum
+//! of weights is the CPU time).
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("dwell-signal knows only Linux");
+
+#[cfg(test)]
+extern crate std;
+
+mod arch;
+pub mod capture;
+pub mod config;
+pub mod counters;
+pub mod engine;
+pub mod fault;
+mod freelist;
+pub mod handler;
+pub mod load;
+pub mod plan;
+pub mod record;
+pub mod slots;
+pub mod sys;
+
+pub use arch::Registers;
+pub use capture::{Capture, Extra};
+pub use config::{ClassSpec, Config, EngineKind, Offsets};
+pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS};
+pub use engine::{Engine, InitError, PerfLevel, init, perf_permitted};
+pub use load::Live;
+pub use plan::Plan;
+pub use record::{Registration, ThreadRecord};
+pub use slots::{Region, Slot, SnapshotMemory};
+pub use sys::Errno;

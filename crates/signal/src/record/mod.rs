@@ -1,0 +1,250 @@
+//! Thread records: what the handler knows of the thread it runs on.
+//!
+//! Records live in a slab that is never freed, so a late signal can always look at one and find
+//! that it is not meant (any more): signals carry a cookie of index and generation, or a perf
+//! file descriptor that a table maps to a record. Whoever works on a record holds its `busy` word;
+//! a handler never waits for it.
+
+mod cookie;
+mod fds;
+mod slab;
+
+pub(crate) use cookie::Cookie;
+pub(crate) use fds::FdTable;
+pub(crate) use slab::Slab;
+
+use crate::plan::Plan;
+use crate::sys;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// What the agent says about a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Registration {
+    /// The thread's id.
+    pub tid: i32,
+    /// The `JavaThread*`, or 0.
+    pub java_thread: u64,
+    /// Lowest address of the stack, or 0 if unknown.
+    pub stack_lo: u64,
+    /// End of the stack, or 0 if unknown.
+    pub stack_hi: u64,
+    /// Seed of the thread's sampling points.
+    pub seed: u64,
+    /// Whether the thread was born while being registered: its plan then begins at CPU time 0, else
+    /// at the time it has used when sampling begins.
+    pub newborn: bool,
+    /// Anything; comes back in each slot.
+    pub user: u64,
+}
+
+pub(crate) const FREE: u32 = 0;
+pub(crate) const LIVE: u32 = 1;
+pub(crate) const ENDED: u32 = 2;
+
+pub(crate) const NO_ENGINE: u32 = 0;
+pub(crate) const PERF: u32 = 1;
+pub(crate) const TIMER: u32 = 2;
+
+/// What only the holder of `busy` may touch.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub plan: Plan,
+}
+
+/// One thread.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ThreadRecord {
+    index: AtomicU32,
+    generation: AtomicU32,
+    pub(crate) state: AtomicU32,
+    pub(crate) tid: AtomicI32,
+    pub(crate) java_thread: AtomicU64,
+    pub(crate) stack_lo: AtomicU64,
+    pub(crate) stack_hi: AtomicU64,
+    pub(crate) user: AtomicU64,
+    pub(crate) seed: AtomicU64,
+    pub(crate) newborn: AtomicBool,
+    next_free: AtomicU32,
+    busy: AtomicU32,
+    pub(crate) missed: AtomicBool,
+    pub(crate) armed: AtomicBool,
+    pub(crate) engine: AtomicU32,
+    pub(crate) perf_fd: AtomicI32,
+    pub(crate) timer_id: AtomicI32,
+    pub(crate) ring: AtomicUsize,
+    pub(crate) next_due_ns: AtomicU64,
+    pub(crate) signals: AtomicU64,
+    pub(crate) signals_tended: AtomicU64,
+    pub(crate) silent_tends: AtomicU32,
+    pub(crate) ended_epoch: AtomicU64,
+    /// Points taken for which there was no slot; written by the holder of `busy` only.
+    pub(crate) carried: AtomicU64,
+    pub(crate) samples: AtomicU64,
+    pub(crate) points: AtomicU64,
+    pub(crate) no_slot: AtomicU64,
+    pub(crate) inner: UnsafeCell<Inner>,
+}
+
+// SAFETY: every field is atomic but `inner`, which is only reached through `Guard`, and there is
+// one guard at a time because `busy` is taken by compare-and-swap.
+unsafe impl Sync for ThreadRecord {}
+
+impl ThreadRecord {
+    /// Where the record is in the slab.
+    #[inline]
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.index.load(Ordering::Relaxed)
+    }
+
+    /// Which use of the record this is; slots carry it along.
+    #[inline]
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The thread's id.
+    #[inline]
+    #[must_use]
+    pub fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// The `JavaThread*`, or 0.
+    #[must_use]
+    pub fn java_thread(&self) -> u64 {
+        self.java_thread.load(Ordering::Relaxed)
+    }
+
+    /// Sets the `JavaThread*`; 0 before that memory goes away.
+    pub fn set_java_thread(&self, java_thread: u64) {
+        self.java_thread.store(java_thread, Ordering::Relaxed);
+    }
+
+    /// What the agent attached to the record.
+    #[must_use]
+    pub fn user(&self) -> u64 {
+        self.user.load(Ordering::Relaxed)
+    }
+
+    /// Attaches something to the record; later slots carry it.
+    pub fn set_user(&self, user: u64) {
+        self.user.store(user, Ordering::Relaxed);
+    }
+
+    /// Whether the thread is registered and has not ended.
+    #[inline]
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.state.load(Ordering::Acquire) == LIVE
+    }
+
+    /// Published snapshots of this thread.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.samples.load(Ordering::Relaxed)
+    }
+
+    /// Points in the published snapshots of this thread, carried ones included.
+    #[must_use]
+    pub fn points(&self) -> u64 {
+        self.points.load(Ordering::Relaxed)
+    }
+
+    /// Samples of this thread that found no free slot.
+    #[must_use]
+    pub fn no_slot(&self) -> u64 {
+        self.no_slot.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn cookie(&self) -> Cookie {
+        Cookie::new(self.index(), self.generation())
+    }
+
+    /// Takes the record for oneself, if nobody has it.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
+        // Sequentially consistent: see `Guard::unlock`.
+        self.busy
+            .compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst)
+            .ok()
+            .map(|_| Guard { record: self })
+    }
+
+    /// As [`Self::try_lock`], for ordinary threads: waits while a handler is at work, which takes
+    /// microseconds unless the thread loses its processor meanwhile.
+    pub(crate) fn lock(&self) -> Option<Guard<'_>> {
+        const YIELDS_MAX: u32 = 1 << 20;
+        for _ in 0..YIELDS_MAX {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            sys::sched_yield();
+        }
+        None
+    }
+
+    pub(crate) fn begin(&self, registration: &Registration) {
+        self.tid.store(registration.tid, Ordering::Relaxed);
+        self.java_thread
+            .store(registration.java_thread, Ordering::Relaxed);
+        self.stack_lo
+            .store(registration.stack_lo, Ordering::Relaxed);
+        self.stack_hi
+            .store(registration.stack_hi, Ordering::Relaxed);
+        self.user.store(registration.user, Ordering::Relaxed);
+        self.seed.store(registration.seed, Ordering::Relaxed);
+        self.newborn.store(registration.newborn, Ordering::Relaxed);
+        self.missed.store(false, Ordering::Relaxed);
+        self.armed.store(false, Ordering::Relaxed);
+        self.engine.store(NO_ENGINE, Ordering::Relaxed);
+        self.perf_fd.store(-1, Ordering::Relaxed);
+        self.timer_id.store(-1, Ordering::Relaxed);
+        self.ring.store(0, Ordering::Relaxed);
+        self.next_due_ns.store(u64::MAX, Ordering::Relaxed);
+        for counter in [
+            &self.signals,
+            &self.signals_tended,
+            &self.carried,
+            &self.samples,
+            &self.points,
+            &self.no_slot,
+        ] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.silent_tends.store(0, Ordering::Relaxed);
+        self.state.store(LIVE, Ordering::Release);
+    }
+}
+
+/// Exclusive use of a record's inner part.
+pub(crate) struct Guard<'a> {
+    record: &'a ThreadRecord,
+}
+
+impl<'a> Guard<'a> {
+    #[inline]
+    pub fn record(&self) -> &'a ThreadRecord {
+        self.record
+    }
+
+    #[inline]
+    pub fn inner(&mut self) -> &mut Inner {
+        // SAFETY: `busy` is ours, so there is no other guard, and this borrow of the guard keeps
+        // the reference unique.
+        unsafe { &mut *self.record.inner.get() }
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // A handler that finds the record busy sets `missed` and then tries once more; whoever
+        // unlocks looks at `missed` afterwards. All four are sequentially consistent, so at least
+        // one of the two sees the other and no wake-up is lost.
+        self.record.busy.store(0, Ordering::SeqCst);
+    }
+}

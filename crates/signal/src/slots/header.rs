@@ -1,0 +1,182 @@
+//! What a snapshot consists of, and how readers see it. Must not interpret any of it.
+
+use crate::arch::Registers;
+use crate::load::Live;
+use crate::slots::memory::{Region, SnapshotMemory};
+
+/// Most kernel frames kept.
+pub const KERNEL_FRAMES_MAX: usize = 64;
+/// Most bytes of a virtual thread's name kept.
+pub const VTHREAD_NAME_MAX: usize = 96;
+
+/// Why a snapshot was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// CPU time was used: the ordinary case.
+    CpuTime = 0,
+    /// The thread begins.
+    ThreadStart = 1,
+    /// The thread ends: what it still owes.
+    ThreadEnd = 2,
+    /// The recording ends or rotates.
+    Flush = 3,
+}
+
+impl Reason {
+    pub(crate) fn from_bits(bits: u32) -> Self {
+        match bits {
+            1 => Reason::ThreadStart,
+            2 => Reason::ThreadEnd,
+            3 => Reason::Flush,
+            _ => Reason::CpuTime,
+        }
+    }
+}
+
+/// The fixed part of a slot. Written by the handler, field by field: stale values of the last use
+/// remain in the arrays beyond their lengths.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct SlotHeader {
+    /// When, on `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    /// CPU time the thread had used.
+    pub cpu_ns: u64,
+    /// The CPU time each point stands for.
+    pub interval_ns: u64,
+    /// Intervals of CPU time this snapshot stands for.
+    pub points: u32,
+    /// Why it was taken.
+    pub reason: Reason,
+    /// Intervals of CPU time of earlier samples of the thread that found no free slot.
+    pub carried: u64,
+    /// The thread's record: index ...
+    pub record_index: u32,
+    /// ... and generation.
+    pub record_generation: u32,
+    /// The thread's id.
+    pub tid: i32,
+    /// `JavaThread::_thread_state`, or -1 if unknown.
+    pub thread_state: i32,
+    /// What the agent attached to the record (see `ThreadRecord::user`).
+    pub user: u64,
+    /// The `JavaThread*`, or 0.
+    pub java_thread: u64,
+    /// The interrupted registers.
+    pub regs: Registers,
+    /// Whether the three anchor words could be read.
+    pub anchor_valid: bool,
+    /// Whether the stack did not fit into the slot.
+    pub truncated: bool,
+    /// Whether the copy ended at memory that could not be read.
+    pub stack_fault: bool,
+    /// Whether `stack_hi` is where the stack ends.
+    pub stack_end_known: bool,
+    /// Length of `vthread_name`.
+    pub vthread_name_len: u8,
+    /// Length of `kernel`.
+    pub kernel_len: u32,
+    /// `JavaFrameAnchor::_last_Java_sp`.
+    pub anchor_sp: u64,
+    /// `JavaFrameAnchor::_last_Java_pc`.
+    pub anchor_pc: u64,
+    /// `JavaFrameAnchor::_last_Java_fp`.
+    pub anchor_fp: u64,
+    /// Address of the first stack byte copied.
+    pub stack_lo: u64,
+    /// Where the stack ends; if that is not known, an address it does not reach. What lies below it
+    /// and was not copied cannot be read: the live bytes belong to another moment.
+    pub stack_hi: u64,
+    /// Address of the copied heap chunk.
+    pub chunk_lo: u64,
+    /// Bytes of stack copied.
+    pub stack_len: u32,
+    /// Bytes of heap chunk copied.
+    pub chunk_len: u32,
+    /// Identity of the mounted virtual thread, or 0.
+    pub vthread_id: u64,
+    /// Where on the stack the mounted continuation was entered, or 0.
+    pub cont_entry: u64,
+    /// Time the handler had used up when it published.
+    pub handler_ns: u64,
+    /// First bytes of the virtual thread's name.
+    pub vthread_name: [u8; VTHREAD_NAME_MAX],
+    /// The kernel's call chain, innermost first.
+    pub kernel: [u64; KERNEL_FRAMES_MAX],
+}
+
+/// A published snapshot, as the drainer sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot<'a> {
+    pub(super) header: &'a SlotHeader,
+    pub(super) data: &'a [u8],
+}
+
+impl<'a> Slot<'a> {
+    /// The fixed part.
+    #[must_use]
+    pub fn header(&self) -> &'a SlotHeader {
+        self.header
+    }
+
+    /// CPU time this snapshot stands for, earlier lost samples included.
+    #[must_use]
+    pub fn weight_ns(&self) -> u64 {
+        u64::from(self.header.points)
+            .wrapping_add(self.header.carried)
+            .wrapping_mul(self.header.interval_ns)
+    }
+
+    /// The copied stack; its first byte was at `header().stack_lo`.
+    #[must_use]
+    pub fn stack(&self) -> &'a [u8] {
+        self.data
+            .get(..self.header.stack_len as usize)
+            .unwrap_or(&[])
+    }
+
+    /// The copied heap chunk; its first byte was at `header().chunk_lo`.
+    #[must_use]
+    pub fn chunk(&self) -> &'a [u8] {
+        let start = chunk_start(self.header.stack_len as usize);
+        let end = start.wrapping_add(self.header.chunk_len as usize);
+        self.data.get(start..end).unwrap_or(&[])
+    }
+
+    /// The kernel's call chain, innermost first.
+    #[must_use]
+    pub fn kernel_frames(&self) -> &'a [u64] {
+        self.header
+            .kernel
+            .get(..self.header.kernel_len as usize)
+            .unwrap_or(&[])
+    }
+
+    /// The copied bytes of the virtual thread's name.
+    #[must_use]
+    pub fn vthread_name(&self) -> &'a [u8] {
+        let len = usize::from(self.header.vthread_name_len);
+        self.header.vthread_name.get(..len).unwrap_or(&[])
+    }
+
+    /// The process's memory as it was for this thread: the copies, and the live rest.
+    #[must_use]
+    pub fn memory(&self, live: Live) -> SnapshotMemory<'a, Live> {
+        let stack = Region {
+            start: self.header.stack_lo,
+            bytes: self.stack(),
+            end: self.header.stack_hi,
+        };
+        SnapshotMemory::new(
+            [stack, Region::exact(self.header.chunk_lo, self.chunk())],
+            live,
+        )
+    }
+}
+
+/// Where in a slot's data the chunk begins: behind the stack, aligned.
+#[inline]
+pub(super) fn chunk_start(stack_len: usize) -> usize {
+    stack_len.wrapping_add(15) & !15
+}

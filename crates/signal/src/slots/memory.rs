@@ -1,0 +1,147 @@
+//! Snapshot memory: what was copied hides what is there now.
+//!
+//! The part of a stack that was not copied is a fault, never the live bytes: the thread has run on
+//! and they belong to another moment.
+
+use dwell_walker::{Fault, Memory};
+
+/// A copied range of addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct Region<'a> {
+    /// Address of the first byte copied.
+    pub start: u64,
+    /// The copy.
+    pub bytes: &'a [u8],
+    /// End of the range the copy was to cover; what is beyond the copy but below this cannot be
+    /// read. Values up to the end of the copy mean that it is complete.
+    pub end: u64,
+}
+
+impl<'a> Region<'a> {
+    /// A range copied whole.
+    #[must_use]
+    pub fn exact(start: u64, bytes: &'a [u8]) -> Self {
+        Self {
+            start,
+            bytes,
+            end: 0,
+        }
+    }
+
+    /// What the region has to say about the bytes from `addr` on, if anything.
+    fn govern(&self, addr: u64) -> Option<Governed<'a>> {
+        let offset = addr.checked_sub(self.start)?;
+        let copied = self.bytes.len() as u64;
+        if offset < copied {
+            return Some(Governed::Copied(
+                self.bytes.get(offset as usize..).unwrap_or(&[]),
+            ));
+        }
+        (addr < self.end).then_some(Governed::Missing)
+    }
+
+    /// Bytes between `addr` and the region's start, if it lies above `addr`.
+    fn distance_above(&self, addr: u64) -> u64 {
+        let governs_any = !self.bytes.is_empty() || self.end > self.start;
+        if governs_any && self.start > addr {
+            self.start.wrapping_sub(addr)
+        } else {
+            u64::MAX
+        }
+    }
+}
+
+enum Governed<'a> {
+    Copied(&'a [u8]),
+    Missing,
+}
+
+/// Memory in which two copied regions hide the same addresses of `live`.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotMemory<'a, M> {
+    regions: [Region<'a>; 2],
+    live: M,
+}
+
+impl<'a, M: Memory> SnapshotMemory<'a, M> {
+    /// Lays `regions`, which do not overlap, over `live`.
+    pub fn new(regions: [Region<'a>; 2], live: M) -> Self {
+        Self { regions, live }
+    }
+
+    /// What is behind the copies.
+    pub fn live(&self) -> &M {
+        &self.live
+    }
+
+    #[cold]
+    fn read_piecewise(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        let mut at = addr;
+        let mut rest = buf;
+        // Each turn ends at a border of a region (or with the buffer).
+        while !rest.is_empty() {
+            let governed = self.regions.iter().find_map(|region| region.govern(at));
+            let len = match governed {
+                Some(Governed::Missing) => return Err(Fault { addr: at }),
+                Some(Governed::Copied(bytes)) => {
+                    let len = bytes.len().min(rest.len());
+                    copy_prefix(rest, bytes, len);
+                    len
+                }
+                None => {
+                    let border = self.regions.iter().map(|r| r.distance_above(at)).min();
+                    let gap = usize::try_from(border.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+                    let len = gap.min(rest.len());
+                    let (head, _) = rest.split_at_mut_checked(len).ok_or(Fault { addr: at })?;
+                    self.live.read(at, head)?;
+                    len
+                }
+            };
+            (_, rest) = rest.split_at_mut_checked(len).ok_or(Fault { addr: at })?;
+            at = at.wrapping_add(len as u64);
+        }
+        Ok(())
+    }
+}
+
+fn copy_prefix(to: &mut [u8], from: &[u8], len: usize) {
+    if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
+        to.copy_from_slice(from);
+    }
+}
+
+impl<M: Memory> Memory for SnapshotMemory<'_, M> {
+    #[inline]
+    fn word(&self, addr: u64) -> Result<u64, Fault> {
+        for region in &self.regions {
+            let offset = addr.wrapping_sub(region.start);
+            // Nearly all reads of a walk are whole words of the stack.
+            if let Some(word) = usize::try_from(offset)
+                .ok()
+                .and_then(|offset| region.bytes.get(offset..))
+                .and_then(|bytes| bytes.first_chunk::<8>())
+            {
+                return Ok(u64::from_le_bytes(*word));
+            }
+        }
+        let clear = self
+            .regions
+            .iter()
+            .all(|region| region.govern(addr).is_none() && region.distance_above(addr) >= 8);
+        if clear {
+            return self.live.word(addr);
+        }
+        let mut word = [0u8; 8];
+        self.read_piecewise(addr, &mut word)?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    #[inline]
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        self.read_piecewise(addr, buf)
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -1,0 +1,14 @@
+//! Slots: preallocated room for snapshots, and their way from handlers to the drainer.
+//!
+//! A handler takes a slot of a fitting size class, fills it, publishes it; the drainer takes all
+//! published ones at once, in the order of publication, and gives them back. Free lists are last
+//! in, first out, so that few pages are touched. Links live apart from the slots: whoever owns a
+//! slot owns all of its bytes.
+
+mod header;
+mod memory;
+mod pool;
+
+pub use header::{KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader, VTHREAD_NAME_MAX};
+pub use memory::{Region, SnapshotMemory};
+pub use pool::{OwnedSlot, SlotPool};

@@ -1,0 +1,280 @@
+//! The pool of slots: size classes, lock-free free lists, one stack of published slots.
+
+use crate::config::{CLASSES_MAX, ClassSpec};
+use crate::freelist::{INDEX_LIMIT, TaggedHead};
+use crate::slots::header::{Slot, SlotHeader, chunk_start};
+use core::mem::size_of;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+const HEADER_BYTES: usize = size_of::<SlotHeader>();
+
+#[derive(Debug, Default)]
+struct Class {
+    base: usize,
+    stride: usize,
+    capacity: usize,
+    first: u32,
+    count: u32,
+    free: TaggedHead,
+}
+
+/// Preallocated slots. Handlers take and publish, one ordinary thread drains.
+#[derive(Debug)]
+pub struct SlotPool {
+    links: usize,
+    total: u32,
+    classes: [Class; CLASSES_MAX],
+    filled: TaggedHead,
+}
+
+/// A slot nobody else knows of. Publish it or release it; forgetting it loses it.
+#[must_use]
+#[derive(Debug)]
+pub struct OwnedSlot {
+    id: u32,
+    base: usize,
+    capacity: usize,
+}
+
+impl OwnedSlot {
+    /// The fixed part.
+    #[inline]
+    pub fn header(&mut self) -> &mut SlotHeader {
+        // SAFETY: `base` is the 64-byte aligned start of a slot of the pool's region, large enough
+        // for a header, zeroed at first (all bit patterns the handler leaves are valid, `Reason`
+        // and the bools being written through their types). The free list gave the slot to us
+        // alone, and the borrow of `self` keeps the reference unique.
+        unsafe { &mut *(self.base as *mut SlotHeader) }
+    }
+
+    /// Bytes of data the slot holds.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Where the stack's copy goes.
+    #[inline]
+    pub fn data(&mut self) -> *mut u8 {
+        self.base.wrapping_add(HEADER_BYTES) as *mut u8
+    }
+
+    /// Where a chunk's copy goes, and how many bytes of it fit, once the stack has been copied.
+    #[inline]
+    pub fn chunk_room(&mut self) -> (*mut u8, usize) {
+        let start = chunk_start(self.header().stack_len as usize);
+        let room = self.capacity.saturating_sub(start);
+        (self.data().wrapping_add(start), room)
+    }
+}
+
+fn stride_of(spec: &ClassSpec) -> Option<usize> {
+    let bytes = spec.capacity_bytes.checked_add(HEADER_BYTES)?;
+    bytes.checked_next_multiple_of(64)
+}
+
+fn links_bytes(specs: &[ClassSpec]) -> Option<usize> {
+    let total = specs
+        .iter()
+        .try_fold(0u32, |sum, spec| sum.checked_add(spec.count))?;
+    if total >= INDEX_LIMIT || specs.len() > CLASSES_MAX {
+        return None;
+    }
+    (total as usize)
+        .checked_mul(size_of::<AtomicU32>())?
+        .checked_next_multiple_of(4096)
+}
+
+impl SlotPool {
+    /// Size of the region [`SlotPool::new`] wants; `None` if the classes ask for too much.
+    #[must_use]
+    pub fn region_bytes(specs: &[ClassSpec]) -> Option<usize> {
+        specs.iter().try_fold(links_bytes(specs)?, |sum, spec| {
+            sum.checked_add(stride_of(spec)?.checked_mul(spec.count as usize)?)
+        })
+    }
+
+    /// Divides `region` into slots of the classes `specs`, smallest first.
+    ///
+    /// # Safety
+    /// `region` must be zeroed, page-aligned memory of [`SlotPool::region_bytes`] bytes that is
+    /// used for nothing else and never freed.
+    #[must_use]
+    pub unsafe fn new(region: *mut u8, specs: &[ClassSpec]) -> Option<Self> {
+        let mut base = (region as usize).checked_add(links_bytes(specs)?)?;
+        let mut classes: [Class; CLASSES_MAX] = Default::default();
+        let mut first: u32 = 0;
+        for (class, spec) in classes.iter_mut().zip(specs) {
+            let stride = stride_of(spec)?;
+            *class = Class {
+                base,
+                stride,
+                capacity: stride.checked_sub(HEADER_BYTES)?,
+                first,
+                count: spec.count,
+                free: TaggedHead::new(),
+            };
+            base = base.checked_add(stride.checked_mul(spec.count as usize)?)?;
+            first = first.checked_add(spec.count)?;
+        }
+        let pool = Self {
+            links: region as usize,
+            total: first,
+            classes,
+            filled: TaggedHead::new(),
+        };
+        for id in (0..first).rev() {
+            pool.release_id(id);
+        }
+        Some(pool)
+    }
+
+    #[inline]
+    fn link(&self, id: u32) -> Option<&AtomicU32> {
+        if id >= self.total {
+            return None;
+        }
+        let addr = self
+            .links
+            .wrapping_add((id as usize).wrapping_mul(size_of::<AtomicU32>()));
+        // SAFETY: the region begins with `total` links, zeroed, and is never freed; links are only
+        // ever used as atomics.
+        Some(unsafe { &*(addr as *const AtomicU32) })
+    }
+
+    fn class_of(&self, id: u32) -> Option<&Class> {
+        self.classes
+            .iter()
+            .find(|class| id.wrapping_sub(class.first) < class.count)
+    }
+
+    fn owned(class: &Class, id: u32) -> OwnedSlot {
+        let offset = (id.wrapping_sub(class.first) as usize).wrapping_mul(class.stride);
+        OwnedSlot {
+            id,
+            base: class.base.wrapping_add(offset),
+            capacity: class.capacity,
+        }
+    }
+
+    #[inline]
+    fn pop(&self, class: &Class) -> Option<OwnedSlot> {
+        let id = class.free.pop(|id| self.link(id))?;
+        Some(Self::owned(class, id))
+    }
+
+    /// A free slot for `needed` bytes: of the smallest class that holds them and has one. None if
+    /// all of those are taken: a stack without its root would be a failed sample, while the weight
+    /// of one without a slot goes to the thread's next. More than the largest class holds is cut.
+    #[inline]
+    pub fn take(&self, needed: usize) -> Option<OwnedSlot> {
+        let largest = self
+            .classes
+            .iter()
+            .map(|class| class.capacity)
+            .max()
+            .unwrap_or(0);
+        let needed = needed.min(largest);
+        self.classes
+            .iter()
+            .filter(|class| class.capacity >= needed)
+            .find_map(|class| self.pop(class))
+    }
+
+    /// Hands a filled slot to the drainer; false if it was lost to contention.
+    #[inline]
+    pub fn publish(&self, slot: OwnedSlot) -> bool {
+        self.link(slot.id)
+            .is_some_and(|link| self.filled.push(slot.id, link))
+    }
+
+    /// Gives a slot back unused; false if it was lost to contention.
+    #[inline]
+    pub fn release(&self, slot: OwnedSlot) -> bool {
+        self.release_id(slot.id)
+    }
+
+    fn release_id(&self, id: u32) -> bool {
+        match (self.class_of(id), self.link(id)) {
+            (Some(class), Some(link)) => class.free.push(id, link),
+            _ => false,
+        }
+    }
+
+    /// Takes all published slots, shows them to `visit` in the order of publication and frees them.
+    /// Returns how many there were. One thread at a time, and not in a handler.
+    pub fn drain(&self, mut visit: impl FnMut(&Slot<'_>)) -> usize {
+        let mut chain = Chain {
+            pool: self,
+            head: self.reversed(self.filled.take_all()),
+        };
+        let mut count: usize = 0;
+        while let Some(id) = chain.next() {
+            let _freed = FreeOnDrop { pool: self, id };
+            let Some(class) = self.class_of(id) else {
+                continue;
+            };
+            let slot = Self::owned(class, id);
+            // SAFETY: taken off the filled stack, so the slot is ours alone until it is freed, and
+            // its publication (release) happens before our taking it (acquire).
+            let header = unsafe { &*(slot.base as *const SlotHeader) };
+            let data = slot.base.wrapping_add(HEADER_BYTES) as *const u8;
+            // SAFETY: the slot's data area; the kernel zeroed it, so all of it is initialised.
+            let data = unsafe { core::slice::from_raw_parts(data, slot.capacity) };
+            visit(&Slot { header, data });
+            count = count.wrapping_add(1);
+        }
+        count
+    }
+
+    /// Turns a chain of links (index plus one) around.
+    fn reversed(&self, mut from: u32) -> u32 {
+        let mut to: u32 = 0;
+        for _ in 0..self.total {
+            let Some(link) = from.checked_sub(1).and_then(|id| self.link(id)) else {
+                break;
+            };
+            let next = link.swap(to, Ordering::Relaxed);
+            to = from;
+            from = next;
+        }
+        to
+    }
+}
+
+/// Published slots not visited yet; freed even if the visitor unwinds.
+struct Chain<'a> {
+    pool: &'a SlotPool,
+    head: u32,
+}
+
+impl Chain<'_> {
+    fn next(&mut self) -> Option<u32> {
+        let id = self.head.checked_sub(1)?;
+        self.head = self.pool.link(id)?.load(Ordering::Relaxed);
+        Some(id)
+    }
+}
+
+impl Drop for Chain<'_> {
+    fn drop(&mut self) {
+        while let Some(id) = self.next() {
+            self.pool.release_id(id);
+        }
+    }
+}
+
+struct FreeOnDrop<'a> {
+    pool: &'a SlotPool,
+    id: u32,
+}
+
+impl Drop for FreeOnDrop<'_> {
+    fn drop(&mut self) {
+        self.pool.release_id(self.id);
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -1,0 +1,378 @@
+//! The system calls this crate makes, raw: they set no `errno` and touch no thread-local storage.
+//!
+//! `rt_sigaction` is called directly because libjsig may stand in front of libc's: there our fault
+//! handler would come after HotSpot's, which may take our faults for stack overflows.
+
+use crate::arch;
+use core::mem::{MaybeUninit, size_of};
+
+/// What the kernel said, as in `errno(3)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl core::fmt::Display for Errno {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "errno {}", self.0)
+    }
+}
+
+impl core::error::Error for Errno {}
+
+#[inline]
+fn check(result: isize) -> Result<usize, Errno> {
+    if (-4095..0).contains(&result) {
+        return Err(Errno(result.wrapping_neg() as i32));
+    }
+    Ok(result as usize)
+}
+
+#[inline]
+fn clock(id: i32) -> Result<u64, Errno> {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    let args = [id as usize, time.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: clock_gettime writes one timespec to the pointer, which is ours.
+    check(unsafe { arch::syscall(libc::SYS_clock_gettime, args) })?;
+    // SAFETY: the call succeeded, so the kernel has written both fields.
+    Ok(nanoseconds(unsafe { time.assume_init_ref() }))
+}
+
+#[inline]
+fn nanoseconds(time: &libc::timespec) -> u64 {
+    (time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, through the vDSO.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes one timespec to memory of ours; both C libraries' function is safe in signal
+    // handlers (POSIX lists it) and cannot fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    nanoseconds(&time)
+}
+
+/// CPU time used by the calling thread.
+#[inline]
+pub fn own_cpu_ns() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
+/// The id of the CPU-time clock of thread `tid` of this process: the kernel's encoding of
+/// "per thread" (4) and "scheduler time" (2).
+#[inline]
+pub fn cpu_clock_of(tid: i32) -> i32 {
+    (!tid).wrapping_shl(3) | 6
+}
+
+/// CPU time used by thread `tid` of this process.
+///
+/// # Errors
+/// The kernel's error; `EINVAL` when there is no such thread (any more).
+pub fn cpu_ns_of(tid: i32) -> Result<u64, Errno> {
+    clock(cpu_clock_of(tid))
+}
+
+/// The calling thread's id.
+#[inline]
+pub fn gettid() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { arch::syscall(libc::SYS_gettid, [0; 6]) as i32 }
+}
+
+/// The process's id.
+pub fn getpid() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { arch::syscall(libc::SYS_getpid, [0; 6]) as i32 }
+}
+
+/// Lets other threads run.
+pub fn sched_yield() {
+    // SAFETY: no arguments, no memory.
+    unsafe { arch::syscall(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// Zeroed memory from the kernel; pages cost nothing until touched.
+///
+/// # Errors
+/// The kernel's error.
+pub fn map_zeroed(len: usize) -> Result<*mut u8, Errno> {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no existing memory.
+    check(unsafe { arch::syscall(libc::SYS_mmap, [0, len, prot, flags, usize::MAX, 0]) })
+        .map(|addr| addr as *mut u8)
+}
+
+/// Maps `len` bytes of `fd`, shared, readable and writable.
+///
+/// # Errors
+/// The kernel's error.
+pub fn map_fd(fd: i32, len: usize) -> Result<*mut u8, Errno> {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = libc::MAP_SHARED as usize;
+    // SAFETY: a new mapping at a place of the kernel's choice touches no existing memory.
+    check(unsafe { arch::syscall(libc::SYS_mmap, [0, len, prot, flags, fd as usize, 0]) })
+        .map(|addr| addr as *mut u8)
+}
+
+/// Removes a mapping.
+///
+/// # Safety
+/// Nothing may use the range any more.
+pub unsafe fn unmap(addr: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { arch::syscall(libc::SYS_munmap, [addr as usize, len, 0, 0, 0, 0]) };
+}
+
+/// Closes a file descriptor.
+pub fn close(fd: i32) {
+    // SAFETY: takes no memory; the descriptor is one this crate opened.
+    unsafe { arch::syscall(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// `ioctl` whose argument is a number.
+///
+/// # Errors
+/// The kernel's error.
+#[inline]
+pub fn ioctl_value(fd: i32, request: u64, value: usize) -> Result<usize, Errno> {
+    // SAFETY: the perf requests this crate passes here take a plain number.
+    check(unsafe {
+        arch::syscall(
+            libc::SYS_ioctl,
+            [fd as usize, request as usize, value, 0, 0, 0],
+        )
+    })
+}
+
+/// `ioctl` whose argument is a pointer to a 64-bit number the kernel reads.
+///
+/// # Errors
+/// The kernel's error.
+#[inline]
+pub fn ioctl_u64(fd: i32, request: u64, value: u64) -> Result<usize, Errno> {
+    let pointer = (&raw const value) as usize;
+    // SAFETY: the kernel reads 8 bytes from a local that outlives the call.
+    check(unsafe {
+        arch::syscall(
+            libc::SYS_ioctl,
+            [fd as usize, request as usize, pointer, 0, 0, 0],
+        )
+    })
+}
+
+/// `fcntl` with a plain number.
+///
+/// # Errors
+/// The kernel's error.
+pub fn fcntl(fd: i32, command: i32, value: usize) -> Result<usize, Errno> {
+    // SAFETY: the commands this crate passes take a number or a pointer it owns (F_SETOWN_EX).
+    check(unsafe {
+        arch::syscall(
+            libc::SYS_fcntl,
+            [fd as usize, command as usize, value, 0, 0, 0],
+        )
+    })
+}
+
+/// A signal's action as the kernel keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct KernelAction {
+    /// Address of the handler, or `SIG_DFL`/`SIG_IGN`.
+    pub handler: usize,
+    /// `SA_*` bits.
+    pub flags: u64,
+    /// The code that returns from the signal frame.
+    pub restorer: usize,
+    /// Signals blocked while the handler runs.
+    pub mask: u64,
+}
+
+/// The kernel's flag for "there is a restorer"; libc hides it.
+pub const SA_RESTORER: u64 = 0x0400_0000;
+
+/// Asks for, and with `new` replaces, the action of `signal`.
+///
+/// # Errors
+/// The kernel's error: no such signal.
+pub fn sigaction(signal: i32, new: Option<&KernelAction>) -> Result<KernelAction, Errno> {
+    let mut old = KernelAction::default();
+    let new = new.map_or(0, |action| action as *const KernelAction as usize);
+    let args = [
+        signal as usize,
+        new,
+        (&raw mut old) as usize,
+        size_of::<u64>(),
+        0,
+        0,
+    ];
+    // SAFETY: both structures have the kernel's layout and outlive the call.
+    check(unsafe { arch::syscall(libc::SYS_rt_sigaction, args) })?;
+    Ok(old)
+}
+
+/// The bit of `signal` in a kernel signal set.
+#[inline]
+pub const fn signal_bit(signal: i32) -> u64 {
+    1u64.wrapping_shl((signal as u32).wrapping_sub(1))
+}
+
+/// SIGSEGV and SIGBUS: what a load that fails raises.
+pub const FAULT_SIGNALS: u64 = signal_bit(libc::SIGSEGV) | signal_bit(libc::SIGBUS);
+
+/// Unblocks `set` for the calling thread.
+#[inline]
+pub fn unblock(set: u64) {
+    let args = [
+        libc::SIG_UNBLOCK as usize,
+        (&raw const set) as usize,
+        0,
+        size_of::<u64>(),
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads 8 bytes from a local that outlives the call.
+    unsafe { arch::syscall(libc::SYS_rt_sigprocmask, args) };
+}
+
+/// The parts of a `siginfo_t` this crate reads, where the kernel puts them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SignalInfo {
+    /// The signal.
+    pub signo: i32,
+    /// Unused.
+    pub errno: i32,
+    /// Who sent it and why.
+    pub code: i32,
+    pad: i32,
+    /// `si_band`, or pid and uid, or timer id and overrun.
+    pub first: u64,
+    /// `si_fd`, or `si_value`.
+    pub second: u64,
+    rest: [u64; 12],
+}
+
+const _: () = assert!(size_of::<SignalInfo>() == size_of::<libc::siginfo_t>());
+
+/// Queues `signal` with `value` to thread `tid` of this process.
+///
+/// # Errors
+/// The kernel's error, such as `EAGAIN` when the queue of pending signals is full.
+pub fn queue_signal(tid: i32, signal: i32, value: u64) -> Result<(), Errno> {
+    let info = SignalInfo {
+        signo: signal,
+        errno: 0,
+        code: libc::SI_QUEUE,
+        pad: 0,
+        first: 0,
+        second: value,
+        rest: [0; 12],
+    };
+    let args = [
+        getpid() as usize,
+        tid as usize,
+        signal as usize,
+        (&raw const info) as usize,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads one siginfo_t, whose size the assertion above pins.
+    check(unsafe { arch::syscall(libc::SYS_rt_tgsigqueueinfo, args) }).map(|_| ())
+}
+
+/// Sends `signal` to the calling thread.
+pub fn raise(signal: i32) {
+    let args = [
+        getpid() as usize,
+        gettid() as usize,
+        signal as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: plain numbers.
+    unsafe { arch::syscall(libc::SYS_tgkill, args) };
+}
+
+/// Makes a timer on the CPU clock of `tid` that signals that thread with `value`.
+///
+/// # Errors
+/// The kernel's error: no such thread, or the limit of queued signals is reached.
+pub fn timer_create(tid: i32, signal: i32, value: u64) -> Result<i32, Errno> {
+    // SAFETY: sigevent is plain data; all zeroes is a value of it.
+    let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
+    event.sigev_value.sival_ptr = core::ptr::without_provenance_mut(value as usize);
+    event.sigev_signo = signal;
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_notify_thread_id = tid;
+    let mut timer: i32 = -1;
+    let args = [
+        cpu_clock_of(tid) as usize,
+        (&raw const event) as usize,
+        (&raw mut timer) as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads the event and writes the 4-byte timer id; both are locals.
+    check(unsafe { arch::syscall(libc::SYS_timer_create, args) })?;
+    Ok(timer)
+}
+
+/// Arms `timer` once for the absolute clock value `at_ns`; 0 disarms it.
+///
+/// # Errors
+/// The kernel's error.
+#[inline]
+pub fn timer_set(timer: i32, at_ns: u64) -> Result<(), Errno> {
+    let zero = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let value = libc::timespec {
+        tv_sec: (at_ns / 1_000_000_000) as i64,
+        tv_nsec: (at_ns % 1_000_000_000) as i64,
+    };
+    let spec = libc::itimerspec {
+        it_interval: zero,
+        it_value: value,
+    };
+    let flags = libc::TIMER_ABSTIME as usize;
+    let args = [timer as usize, flags, (&raw const spec) as usize, 0, 0, 0];
+    // SAFETY: the kernel reads one itimerspec from a local.
+    check(unsafe { arch::syscall(libc::SYS_timer_settime, args) }).map(|_| ())
+}
+
+/// Deletes `timer`.
+pub fn timer_delete(timer: i32) {
+    // SAFETY: a plain number.
+    unsafe { arch::syscall(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Opens a perf event for thread `tid` on whatever processor it runs.
+///
+/// # Errors
+/// The kernel's error: not permitted, no such thread, too many open files.
+pub fn perf_event_open(
+    attr: &mut perf_event_open_sys::bindings::perf_event_attr,
+    tid: i32,
+) -> Result<i32, Errno> {
+    let pointer = &raw mut *attr as usize;
+    let flags = perf_event_open_sys::bindings::PERF_FLAG_FD_CLOEXEC as usize;
+    let any = usize::MAX;
+    // SAFETY: the kernel reads (and on E2BIG writes) a structure that has its layout.
+    check(unsafe {
+        arch::syscall(
+            libc::SYS_perf_event_open,
+            [pointer, tid as usize, any, any, flags, 0],
+        )
+    })
+    .map(|fd| fd as i32)
+}

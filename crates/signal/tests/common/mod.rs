@@ -1,0 +1,213 @@
+//! Shared by the integration tests: threads that burn CPU time and account for it.
+#![allow(dead_code)] // each test file is a program of its own and uses a part
+
+use dwell_signal::slots::Reason;
+use dwell_signal::{Engine, Registration, ThreadRecord, sys};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What a thread knows about itself at its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Account {
+    /// Index of its record.
+    pub index: u32,
+    /// Generation of its record.
+    pub generation: u32,
+    /// CPU time before it settled.
+    pub before_ns: u64,
+    /// CPU time after its record had ended.
+    pub after_ns: u64,
+}
+
+impl Account {
+    /// With points at one per interval, n points at CPU time c satisfy c - T < nT <= c + T; c lies
+    /// between the two readings.
+    pub fn assert_points(&self, points: u64, interval_ns: u64) {
+        let weight_ns = points * interval_ns;
+        assert!(
+            weight_ns + interval_ns > self.before_ns,
+            "{points} points, too few: {self:?}"
+        );
+        assert!(
+            weight_ns <= self.after_ns + interval_ns,
+            "{points} points, too many: {self:?}"
+        );
+    }
+}
+
+/// Uses up `cpu_ns` of the calling thread's CPU time from now on.
+#[inline(never)]
+pub fn burn(cpu_ns: u64) {
+    let until = sys::own_cpu_ns() + cpu_ns;
+    let mut x = 1u64;
+    while sys::own_cpu_ns() < until {
+        for _ in 0..1000 {
+            x = std::hint::black_box(x.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        }
+    }
+}
+
+/// Uses up CPU time until `done`; gives up after much more than any timer needs.
+pub fn burn_until(done: impl Fn() -> bool) {
+    for _ in 0..5000 {
+        if done() {
+            return;
+        }
+        burn(1_000_000);
+    }
+    panic!("five seconds of CPU time were not enough");
+}
+
+/// Registers the calling thread, which must be young.
+pub fn register_here(engine: &'static Engine, seed: u64) -> &'static ThreadRecord {
+    let registration = Registration {
+        tid: sys::gettid(),
+        seed,
+        newborn: true,
+        ..Registration::default()
+    };
+    engine.register(&registration).unwrap()
+}
+
+/// Settles the calling thread's account and ends its record.
+pub fn settle(engine: &'static Engine, record: &'static ThreadRecord) -> Account {
+    let before_ns = sys::own_cpu_ns();
+    engine.sample_here(record, Reason::ThreadEnd);
+    let (index, generation) = (record.index(), record.generation());
+    assert!(engine.end(record));
+    // Read last: between settling and ending the next signal may come.
+    Account {
+        index,
+        generation,
+        before_ns,
+        after_ns: sys::own_cpu_ns(),
+    }
+}
+
+/// Runs `work` on a registered thread for each of the numbers; the accounts of all of them.
+pub fn run_threads(
+    engine: &'static Engine,
+    numbers: std::ops::Range<u64>,
+    work: impl Fn(u64) + Send + Sync + 'static,
+) -> Vec<Account> {
+    let work = Arc::new(work);
+    let spawn = |number: u64| {
+        let work = Arc::clone(&work);
+        thread::spawn(move || {
+            let record = register_here(engine, 0x5eed_0000 + number);
+            work(number);
+            settle(engine, record)
+        })
+    };
+    let threads: Vec<_> = numbers.map(spawn).collect();
+    threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect()
+}
+
+/// One drained sample, as far as tests care.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub index: u32,
+    pub generation: u32,
+    pub tid: i32,
+    pub points: u64,
+    pub weight_ns: u64,
+    pub reason: Reason,
+    pub sp: u64,
+    pub pc: u64,
+    pub stack_lo: u64,
+    pub stack_len: usize,
+    pub truncated: bool,
+    pub kernel: Vec<u64>,
+    pub time_ns: u64,
+}
+
+/// Drains in the background until dropped into `finish`.
+pub struct Drainer {
+    stop: Arc<AtomicBool>,
+    samples: Arc<Mutex<Vec<Sample>>>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Drainer {
+    pub fn begin(engine: &'static Engine) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let samples = Arc::new(Mutex::new(Vec::new()));
+        let (stop2, samples2) = (Arc::clone(&stop), Arc::clone(&samples));
+        let thread = thread::spawn(move || {
+            while !stop2.load(Ordering::Acquire) {
+                drain_into(engine, &mut samples2.lock().unwrap());
+                thread::sleep(std::time::Duration::from_millis(2));
+            }
+            drain_into(engine, &mut samples2.lock().unwrap());
+        });
+        Self {
+            stop,
+            samples,
+            thread,
+        }
+    }
+
+    pub fn finish(self) -> Vec<Sample> {
+        self.stop.store(true, Ordering::Release);
+        self.thread.join().unwrap();
+        std::mem::take(&mut self.samples.lock().unwrap())
+    }
+}
+
+/// Appends all published samples.
+pub fn drain_into(engine: &'static Engine, samples: &mut Vec<Sample>) {
+    engine.drain(|slot| {
+        let header = slot.header();
+        samples.push(Sample {
+            index: header.record_index,
+            generation: header.record_generation,
+            tid: header.tid,
+            points: u64::from(header.points) + header.carried,
+            weight_ns: slot.weight_ns(),
+            reason: header.reason,
+            sp: header.regs.sp(),
+            pc: header.regs.pc(),
+            stack_lo: header.stack_lo,
+            stack_len: slot.stack().len(),
+            truncated: header.truncated,
+            kernel: slot.kernel_frames().to_vec(),
+            time_ns: header.time_ns,
+        });
+    });
+}
+
+/// Sum of points of one thread.
+pub fn points_of(samples: &[Sample], account: &Account) -> u64 {
+    samples
+        .iter()
+        .filter(|s| (s.index, s.generation) == (account.index, account.generation))
+        .map(|s| s.points)
+        .sum()
+}
+
+/// Works on its own record all the time, so that signals find it busy, and then stops doing so: the
+/// thread must not have fallen silent.
+pub fn busy_record_keeps_being_sampled(engine: &'static Engine, interval_ns: u64) {
+    let worker = thread::spawn(move || {
+        let record = register_here(engine, 0xb5);
+        for _ in 0..5 {
+            let until_ns = sys::own_cpu_ns() + 10 * interval_ns;
+            while sys::own_cpu_ns() < until_ns {
+                engine.attach_ring(record).unwrap();
+            }
+            let samples = record.samples();
+            burn(10 * interval_ns);
+            assert!(
+                record.samples() > samples,
+                "silent: {:?}",
+                engine.counters()
+            );
+        }
+        settle(engine, record)
+    });
+    worker.join().unwrap();
+}

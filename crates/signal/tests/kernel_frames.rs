@@ -1,0 +1,62 @@
+//! Samples taken in the kernel carry its call chain; those in user mode carry none.
+
+mod common;
+
+use common::{burn, drain_into, register_here, settle};
+use dwell_signal::{Cause, Config, EngineKind, PerfLevel, perf_permitted, sys};
+use std::io::Read;
+use std::thread;
+
+const INTERVAL_NS: u64 = 1_000_000;
+
+/// Spends nearly all of its time in the kernel.
+fn burn_in_kernel(cpu_ns: u64) {
+    let until_ns = sys::own_cpu_ns() + cpu_ns;
+    let mut buffer = vec![0; 1 << 20];
+    let mut file = std::fs::File::open("/dev/urandom").unwrap();
+    while sys::own_cpu_ns() < until_ns {
+        file.read_exact(&mut buffer).unwrap();
+    }
+}
+
+#[test]
+fn kernel_time_has_kernel_frames() {
+    if perf_permitted() != Ok(PerfLevel { kernel: true }) {
+        return; // the machine does not show its kernel
+    }
+    let config = Config {
+        engine: EngineKind::Perf { kernel: true },
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    engine.start(INTERVAL_NS);
+    let sampled = |work: fn(u64)| {
+        let worker = thread::spawn(move || {
+            let record = register_here(engine, 11);
+            engine.attach_ring(record).unwrap();
+            work(200_000_000);
+            settle(engine, record)
+        });
+        worker.join().unwrap();
+        let mut samples = Vec::new();
+        drain_into(engine, &mut samples);
+        let with = samples
+            .iter()
+            .filter(|sample| !sample.kernel.is_empty())
+            .count();
+        assert!(
+            samples
+                .iter()
+                .flat_map(|s| &s.kernel)
+                .all(|pc| *pc >= 1 << 63)
+        );
+        (with, samples.len())
+    };
+    // Reading random numbers is at least nine tenths kernel; burning is at most a half (it asks the
+    // kernel for the time once in a thousand rounds).
+    let (with, all) = sampled(burn_in_kernel);
+    assert!(with * 10 >= all * 9, "{with} of {all} in the kernel");
+    let (with, all) = sampled(burn);
+    assert!(with * 2 <= all, "{with} of {all} in the kernel");
+    assert_eq!(engine.counters().get(Cause::RingSkipped), 0);
+}

@@ -1,0 +1,214 @@
+//! A snapshot shows the thread as it was: stack, anchor, thread state, heap chunk, names; later
+//! changes do not shine through, and what was not copied cannot be read.
+
+mod common;
+
+use common::{burn, burn_until};
+use dwell_signal::slots::Reason;
+use dwell_signal::{Capture, ClassSpec, Config, Engine, Registration, Slot, sys};
+use dwell_walker::Memory;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+const INTERVAL_NS: u64 = 1_000_000;
+const NAME: &str = "a virtual thread with a name of more than ninety-six bytes, \
+                    of which only the first ninety-six are kept";
+
+static CHUNK: [u64; 64] = [0x00c0_ffee; 64];
+
+extern "C" fn hook(capture: &mut Capture<'_>) {
+    capture.set_vthread_id(4711);
+    capture.copy_vthread_name(NAME.as_ptr() as u64, NAME.len());
+    capture.copy_chunk(CHUNK.as_ptr() as u64, size_of_val(&CHUNK));
+}
+
+/// Something like a JavaThread: state at 8, anchor at 16, 24 and 40.
+#[repr(C)]
+struct FakeThread {
+    words: [AtomicU64; 6],
+}
+
+impl FakeThread {
+    fn set(&self, value: u64) {
+        for (number, word) in (0..).zip(&self.words) {
+            word.store(value + number, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where the sampled thread put things before it was sampled.
+struct Marks {
+    on_stack: u64,
+    thread: u64,
+}
+
+/// Runs a thread with `registration` that has 0x1111... on its stack while it is sampled and
+/// something else afterwards; shows its snapshots to `check` while it still lives.
+fn sample(
+    engine: &'static Engine,
+    mut registration: Registration,
+    check: impl Fn(&Slot<'_>, &Marks) + Send + 'static,
+) {
+    let worker = thread::Builder::new().stack_size(512 << 10);
+    let worker = worker.spawn(move || {
+        let java_thread = FakeThread {
+            words: Default::default(),
+        };
+        java_thread.set(0x5000);
+        let mut on_stack = [0x1111_1111_1111_1111u64; 512];
+        let marks = Marks {
+            on_stack: std::hint::black_box(&raw mut on_stack) as u64,
+            thread: &raw const java_thread as u64,
+        };
+        registration.tid = sys::gettid();
+        registration.java_thread = marks.thread;
+        registration.newborn = true;
+        let record = engine.register(&registration).unwrap();
+        burn(4 * INTERVAL_NS);
+        engine.sample_here(record, Reason::ThreadEnd);
+        assert!(engine.end(record));
+        std::hint::black_box(&mut on_stack).fill(0x2222_2222_2222_2222);
+        java_thread.set(0x6000);
+        let mut points = 0;
+        engine.drain(|slot| {
+            points += slot.header().points;
+            check(slot, &marks);
+        });
+        assert!(points >= 3, "behind four intervals lie three points");
+        std::hint::black_box(&on_stack);
+    });
+    worker.unwrap().join().unwrap();
+}
+
+fn check_java_state(slot: &Slot<'_>, marks: &Marks) {
+    let header = slot.header();
+    assert_eq!(header.java_thread, marks.thread);
+    assert_eq!(header.thread_state, 0x5001);
+    assert!(header.anchor_valid);
+    let anchor = (header.anchor_sp, header.anchor_pc, header.anchor_fp);
+    assert_eq!(anchor, (0x5002, 0x5003, 0x5005));
+}
+
+fn check_extra(slot: &Slot<'_>) {
+    assert_eq!(slot.header().vthread_id, 4711);
+    assert_eq!(slot.vthread_name(), &NAME.as_bytes()[..96]);
+    assert_eq!(slot.header().chunk_lo, CHUNK.as_ptr() as u64);
+    assert_eq!(slot.chunk(), [0xee, 0xff, 0xc0, 0, 0, 0, 0, 0].repeat(64));
+}
+
+fn check_identity(engine: &'static Engine, slot: &Slot<'_>) {
+    let header = slot.header();
+    assert_eq!(header.user, 99);
+    assert_eq!(header.tid, sys::gettid());
+    assert_eq!(header.interval_ns, INTERVAL_NS);
+    assert!(header.handler_ns > 0);
+    assert!(header.time_ns <= sys::monotonic_ns());
+    assert!(header.cpu_ns <= sys::own_cpu_ns());
+    assert_eq!(header.stack_lo, header.regs.sp() - 128);
+    let record = engine.record_of(slot).unwrap();
+    assert_eq!(record.tid(), header.tid);
+}
+
+/// The end of the calling thread's stack.
+fn stack_end() -> u64 {
+    // SAFETY: plain structures of this function; the attributes are destroyed after use.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        assert_eq!(
+            libc::pthread_getattr_np(libc::pthread_self(), &mut attributes),
+            0
+        );
+        let (mut base, mut size) = (std::ptr::null_mut(), 0);
+        assert_eq!(
+            libc::pthread_attr_getstack(&attributes, &mut base, &mut size),
+            0
+        );
+        libc::pthread_attr_destroy(&mut attributes);
+        base as u64 + size as u64
+    }
+}
+
+#[test]
+fn shows_the_thread_as_it_was() {
+    let classes = [
+        ClassSpec {
+            capacity_bytes: 1 << 10,
+            count: 4,
+        },
+        ClassSpec {
+            capacity_bytes: 64 << 10,
+            count: 20,
+        },
+    ];
+    let engine = dwell_signal::init(&Config {
+        classes: &classes,
+        ..Config::default()
+    })
+    .unwrap();
+    engine.set_extra(hook);
+    engine.offsets().set_thread_state(8);
+    engine.offsets().set_anchor(16, 24, 40);
+    engine.start(INTERVAL_NS);
+    let registration = Registration {
+        user: 99,
+        ..Registration::default()
+    };
+    // The end is found by the thread pointer.
+    sample(engine, registration, |slot, marks| {
+        check_identity(engine, slot);
+        check_java_state(slot, marks);
+        check_extra(slot);
+        let header = slot.header();
+        assert!(header.stack_end_known && !header.truncated && !header.stack_fault);
+        let end = stack_end();
+        assert!(header.stack_hi <= end && header.stack_hi > marks.on_stack + 4096);
+        let memory = slot.memory(engine.live());
+        assert_eq!(memory.word(marks.on_stack), Ok(0x1111_1111_1111_1111));
+        assert_eq!(
+            memory.word(marks.on_stack + 4088),
+            Ok(0x1111_1111_1111_1111)
+        );
+        assert_eq!(
+            engine.live().word(marks.on_stack),
+            Ok(0x2222_2222_2222_2222)
+        );
+        assert_eq!(memory.word(CHUNK.as_ptr() as u64), Ok(0x00c0_ffee));
+        assert!(memory.word(NAME.as_ptr() as u64).is_ok(), "the live rest");
+    });
+    deep(engine, registration);
+    assert!(engine.stop());
+}
+
+/// A stack deeper than the largest slot: the copied part is right, the rest is a fault and not the
+/// live bytes, and nothing is left of the slot for the heap chunk.
+fn deep(engine: &'static Engine, registration: Registration) {
+    let worker = thread::Builder::new().stack_size(512 << 10);
+    let worker = worker.spawn(move || {
+        let registration = Registration {
+            tid: sys::gettid(),
+            newborn: true,
+            ..registration
+        };
+        let record = engine.register(&registration).unwrap();
+        let mut large = [0x33u8; 100 << 10];
+        std::hint::black_box(&mut large);
+        burn_until(|| record.samples() > 0);
+        std::hint::black_box(&mut large);
+        assert!(engine.end(record));
+        let mut seen = 0;
+        engine.drain(|slot| {
+            seen += 1;
+            let header = slot.header();
+            assert!(header.truncated && header.stack_end_known);
+            let copied_to = header.stack_lo + slot.stack().len() as u64;
+            let memory = slot.memory(engine.live());
+            assert!(memory.word(header.stack_lo).is_ok());
+            assert_eq!(memory.word(copied_to).unwrap_err().addr, copied_to);
+            assert!(memory.word(header.stack_hi - 8).is_err());
+            assert!(engine.live().word(header.stack_hi - 8).is_ok());
+            assert_eq!(slot.chunk().len(), 0);
+        });
+        assert!(seen > 0);
+    });
+    worker.unwrap().join().unwrap();
+}
