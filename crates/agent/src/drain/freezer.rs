@@ -1,0 +1,114 @@
+//! Writes walks to files, on request: failed ones for bug reports, others as test fixtures.
+
+use crate::options::Options;
+use dwell_frozen::{Frozen, Recorder};
+use dwell_walker::native::NativeCode;
+use dwell_walker::{Frame, Memory, Outcome, Regs, ThreadContext, Walk, Walker};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// Files per outcome at most.
+const FILES_MAX: u32 = 50;
+/// Read around pc and above sp besides what the walk reads, for whoever looks into the file.
+const CODE_AROUND: u64 = 64;
+const STACK_ABOVE: u64 = 1024;
+
+/// Freezes walks.
+pub struct Freezer {
+    dir: Option<PathBuf>,
+    every: u64,
+    seen: u64,
+    written: HashMap<String, u32>,
+    depth: usize,
+}
+
+impl Freezer {
+    /// A freezer as asked for; without a folder it does nothing.
+    #[must_use]
+    pub fn new(options: &Options) -> Freezer {
+        let dir = options.freeze.clone().map(PathBuf::from);
+        if let Some(dir) = &dir
+            && let Err(error) = std::fs::create_dir_all(dir)
+        {
+            eprintln!("dwell: freeze={}: {error}", dir.display());
+        }
+        let (every, depth) = (options.freeze_every, options.depth);
+        Freezer {
+            dir,
+            every,
+            seen: 0,
+            written: HashMap::new(),
+            depth,
+        }
+    }
+
+    /// Repeats the walk and writes it, if it is one of those wanted.
+    pub fn offer<M: Memory, N: NativeCode>(
+        &mut self,
+        walker: &Walker<'_, M, N>,
+        regs: Regs,
+        thread: &ThreadContext,
+        walk: &Walk,
+    ) {
+        let Some(dir) = &self.dir else { return };
+        self.seen += 1;
+        let nth = self.every > 0 && self.seen.is_multiple_of(self.every);
+        let outcome = match walk.outcome {
+            Outcome::Complete if nth => "complete",
+            Outcome::Complete => return,
+            Outcome::Failed(failure) => failure.name(),
+        };
+        let written = self.written.entry(outcome.to_owned()).or_default();
+        if *written >= FILES_MAX {
+            return;
+        }
+        *written += 1;
+        let path = dir.join(format!("{outcome}-{written}.walk"));
+        let frozen = freeze(walker, regs, thread, self.depth);
+        if let Err(error) = std::fs::write(&path, frozen.to_text()) {
+            eprintln!("dwell: {}: {error}", path.display());
+        }
+    }
+}
+
+fn freeze<M: Memory, N: NativeCode>(
+    walker: &Walker<'_, M, N>,
+    regs: Regs,
+    thread: &ThreadContext,
+    depth: usize,
+) -> Frozen {
+    let recorder = Recorder::new(walker.mem, walker.native);
+    let again = Walker {
+        mem: &recorder,
+        layout: walker.layout,
+        code: walker.code,
+        native: &recorder,
+        cache: None,
+    };
+    let mut frames = vec![Frame::EMPTY; depth + 1];
+    let walk = again.walk(regs, thread, &mut frames);
+    frames.truncate(walk.len);
+    for at in (regs.pc.saturating_sub(CODE_AROUND)..regs.pc.saturating_add(CODE_AROUND)).step_by(8)
+    {
+        let _ = recorder.word(at & !7);
+    }
+    for at in (regs.sp..regs.sp.saturating_add(STACK_ABOVE)).step_by(8) {
+        let _ = recorder.word(at & !7);
+    }
+    let outcome = match walk.outcome {
+        Outcome::Complete => "complete",
+        Outcome::Failed(failure) => failure.name(),
+    };
+    let (words, native) = recorder.into_parts();
+    Frozen {
+        origin: format!("pid {}", std::process::id()),
+        layout: walker.layout.clone(),
+        code: walker.code.to_words(),
+        regs,
+        thread: *thread,
+        words,
+        native,
+        frames,
+        outcome: outcome.to_owned(),
+    }
+}

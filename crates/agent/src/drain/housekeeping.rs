@@ -1,0 +1,27 @@
+//! What is done once a second besides flushing.
+
+use super::census::Census;
+use crate::session::Setup;
+
+/// Threads with a kernel ring at most: each takes two pages of locked memory.
+const RINGS_MAX: usize = 256;
+/// A thread gets a ring once it has had this many samples: short ones never do.
+const RING_SAMPLES_MIN: u64 = 2;
+
+/// Finds new threads, looks after timers, gives busy threads a ring for kernel frames.
+pub fn run(setup: &Setup, census: &mut Census) {
+    census.find(setup.engine);
+    setup.engine.tend();
+    // Somebody may have put a fault handler in front of ours without passing faults on.
+    dwell_signal::fault::reinstall_if_replaced();
+    if setup.kernel_frames {
+        let busy = setup
+            .engine
+            .live_records()
+            .filter(|r| r.samples() >= RING_SAMPLES_MIN);
+        for record in busy.take(RINGS_MAX) {
+            // Refused (locked-memory limit, no event): the thread's samples have no kernel frames.
+            let _ = setup.engine.attach_ring(record);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The drainer: one plain thread that walks snapshots, names frames and writes the recording.
+//!
+//! It is never attached to the JVM and calls nothing of it, so it works while the JVM is at a
+//! safepoint, hangs or collects garbage. It reads the JVM's memory fault-tolerantly.
+
+pub mod census;
+pub mod describe;
+pub mod freezer;
+pub mod histogram;
+pub mod housekeeping;
+pub mod sample;
+pub mod unsampled;
+pub mod writer;
+
+use crate::session::{Orders, Progress, Setup};
+use crate::sys::process;
+use sample::Sampler;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use writer::Writer;
+
+/// Time between two looks at the slots. Short enough that a method's class is hardly ever unloaded
+/// before its name is read, long enough to cost nothing.
+const TICK: Duration = Duration::from_millis(10);
+/// Time between two flushes: what may be lost when the process is killed.
+const FLUSH: Duration = Duration::from_millis(1000);
+/// The first flush comes early, so that a short recording shows something soon.
+const FIRST_FLUSH: Duration = Duration::from_millis(100);
+/// A batch this large is flushed at once.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// Runs until told to stop; then drains and writes the rest.
+pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
+    process::block_signals();
+    process::unblock_signal(setup.engine.signal());
+    let mut sampler = Sampler::new(setup);
+    let mut census = census::Census::new(setup.agent);
+    let mut writer = Writer::new(setup, progress);
+    let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
+    let mut flush_at = Instant::now() + FIRST_FLUSH;
+    loop {
+        let order = orders.wait(TICK);
+        sampler.drain(progress);
+        census.bury(setup.engine);
+        let due = Instant::now() >= flush_at;
+        if due || order.flush || order.stop || sampler.batch.bytes() > BATCH_BYTES_MAX {
+            if due {
+                flush_at = Instant::now() + FLUSH;
+                housekeeping::run(setup, &mut census);
+            }
+            if due || order.stop {
+                let weight_ns = unsampled.take(&setup.agent.registry);
+                sampler.add_unsampled(weight_ns, progress);
+            }
+            if order.stop {
+                setup.engine.stop();
+                writer.end_of_sampling();
+                sampler.drain(progress);
+            }
+            writer.flush(&mut sampler, order.stop, &mut census);
+        }
+        orders.done(&order);
+        if order.stop {
+            return;
+        }
+    }
+}

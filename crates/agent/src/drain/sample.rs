@@ -1,0 +1,344 @@
+//! One snapshot: walk it, name its Java frames, keep it for the flush.
+
+use super::freezer::Freezer;
+use crate::jvm::methods::Methods;
+use crate::native::Modules;
+use crate::record::batch::{Batch, Code, PendingFrame, PendingSample};
+use crate::record::names::{Name, NameId, Names};
+use crate::record::resolve::Images;
+use crate::session::{Progress, Setup};
+use dwell_jfr::{FrameKind as FileKind, ThreadState};
+use dwell_signal::{Live, Slot};
+use dwell_walker::cache::{Entry, PcCache};
+use dwell_walker::hotspot::names as vm_names;
+use dwell_walker::{
+    Anchor, Failure, Frame, FrameKind, Memory, Outcome, Regs, ThreadContext, Walker,
+};
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+/// Failed walks by cause: samples and the CPU time they stand for.
+pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
+
+/// Return addresses remembered.
+const CACHE_ENTRIES: usize = 4096;
+
+/// The key of a virtual thread is its id with this bit, which no counter reaches.
+pub const VIRTUAL_KEY: u64 = 1 << 63;
+
+/// The key of threads that have ended or were never seen.
+pub const NOBODY_KEY: u64 = 0;
+
+/// Walks snapshots into a [`Batch`].
+pub struct Sampler<'s> {
+    setup: &'s Setup,
+    /// The modules of the process.
+    pub modules: Modules,
+    /// Names of this chunk.
+    pub names: Names,
+    /// Libraries met.
+    pub images: Images,
+    /// Samples since the last flush.
+    pub batch: Batch,
+    /// Failures since the recording began.
+    pub failures: FailureCounts,
+    /// Names of virtual threads met in this batch, by key.
+    pub virtual_threads: BTreeMap<u64, String>,
+    freezer: Freezer,
+    methods: Methods,
+    /// What return addresses stood for.
+    cache: Box<[Cell<Entry>]>,
+    /// Frames of this drain that are named already.
+    named: FxHashMap<Frame, PendingFrame>,
+    frames: Vec<Frame>,
+    pending: Vec<PendingFrame>,
+}
+
+impl<'s> Sampler<'s> {
+    /// A sampler for a recording.
+    #[must_use]
+    pub fn new(setup: &'s Setup) -> Sampler<'s> {
+        Sampler {
+            setup,
+            modules: Modules::new(),
+            names: Names::default(),
+            images: Images::default(),
+            batch: Batch::default(),
+            failures: FailureCounts::new(),
+            virtual_threads: BTreeMap::new(),
+            freezer: Freezer::new(&setup.options),
+            methods: Methods::new(),
+            cache: vec![Cell::new(Entry::EMPTY); CACHE_ENTRIES].into_boxed_slice(),
+            named: FxHashMap::default(),
+            frames: vec![Frame::EMPTY; setup.options.depth + 1],
+            pending: Vec::new(),
+        }
+    }
+
+    /// Takes all published snapshots.
+    pub fn drain(&mut self, progress: &Progress) {
+        self.modules.refresh();
+        if self.setup.agent.complete_vm() {
+            crate::hook::update(self.setup.agent);
+        }
+        self.methods.begin_batch();
+        self.named.clear();
+        let engine = self.setup.engine;
+        engine.drain(|slot| {
+            self.take(slot);
+            let failed = self.failures.values().map(|(count, _)| count).sum();
+            progress.failed.store(failed, Ordering::Relaxed);
+            progress.samples.fetch_add(1, Ordering::Relaxed);
+            progress
+                .weight_ns
+                .fetch_add(slot.weight_ns(), Ordering::Relaxed);
+            progress.saw_first_sample(slot.header().time_ns);
+        });
+    }
+
+    /// Forgets names; the next flush begins a new chunk.
+    pub fn clear_names(&mut self) {
+        self.virtual_threads.clear();
+        self.named.clear();
+        self.names.clear();
+        self.methods.clear();
+    }
+
+    fn take(&mut self, slot: &Slot<'_>) {
+        let header = slot.header();
+        let memory = slot.memory(self.setup.engine.live());
+        let vm = self.setup.agent.vm();
+        let walker = Walker {
+            mem: &memory,
+            layout: &vm.layout,
+            code: &vm.code,
+            native: &self.modules,
+            cache: Some(PcCache::new(&self.cache)),
+        };
+        let context = context_of(slot, &memory);
+        let mut frames = std::mem::take(&mut self.frames);
+        let walk = walker.walk(registers_of(slot), &context, &mut frames);
+        self.freezer
+            .offer(&walker, registers_of(slot), &context, &walk);
+        self.pending.clear();
+        self.kernel_frames(slot);
+        let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
+        let walked = frames
+            .get(..walk.len - usize::from(truncated))
+            .unwrap_or(&[]);
+        let mut failure = match walk.outcome {
+            Outcome::Failed(failure) if !truncated => Some(failure),
+            Outcome::Failed(_) | Outcome::Complete => walk.flaw,
+        };
+        for frame in walked {
+            let live = self.setup.engine.live();
+            if self.push(&live, frame).is_none() {
+                failure = failure.or(Some(Failure::StaleMethod));
+            }
+        }
+        self.frames = frames;
+        if let Some(failure) = failure {
+            let entry = self.failures.entry(failure.name()).or_default();
+            entry.0 += 1;
+            entry.1 += slot.weight_ns();
+        }
+        let (thread, carrier) = self.thread_of(slot);
+        let stack = self.batch.stack(&self.pending, truncated);
+        self.batch.add(PendingSample {
+            time_ns: header.time_ns,
+            thread,
+            carrier,
+            stack,
+            state: ThreadState::Runnable,
+            weight_ns: slot.weight_ns(),
+            failure: failure.map(Failure::name),
+        });
+    }
+
+    /// Adds CPU time that no thread can be asked about.
+    pub fn add_unsampled(&mut self, weight_ns: Option<u64>, progress: &Progress) {
+        let Some(weight_ns) = weight_ns else { return };
+        let failure = Failure::ShortThread;
+        let code = self.failed(failure);
+        let frame = PendingFrame {
+            code,
+            kind: FileKind::Failed,
+            line: -1,
+            bci: -1,
+        };
+        let stack = self.batch.stack(&[frame], false);
+        let entry = self.failures.entry(failure.name()).or_default();
+        entry.0 += 1;
+        entry.1 += weight_ns;
+        self.batch.add(PendingSample {
+            time_ns: crate::sys::process::monotonic_ns(),
+            thread: NOBODY_KEY,
+            carrier: None,
+            stack,
+            state: ThreadState::Terminated,
+            weight_ns,
+            failure: Some(failure.name()),
+        });
+        progress.samples.fetch_add(1, Ordering::Relaxed);
+        progress.weight_ns.fetch_add(weight_ns, Ordering::Relaxed);
+    }
+
+    fn thread_of(&mut self, slot: &Slot<'_>) -> (u64, Option<u64>) {
+        let header = slot.header();
+        if header.vthread_id == 0 {
+            return (header.user, None);
+        }
+        let key = header.vthread_id | VIRTUAL_KEY;
+        // Latin-1: each byte is the code point.
+        let name = slot.vthread_name().iter().map(|b| char::from(*b)).collect();
+        self.virtual_threads.entry(key).or_insert(name);
+        (key, Some(header.user))
+    }
+
+    fn kernel_frames(&mut self, slot: &Slot<'_>) {
+        for &pc in slot.kernel_frames() {
+            let code = Code::Kernel(pc);
+            self.pending.push(PendingFrame {
+                code,
+                kind: FileKind::Kernel,
+                line: -1,
+                bci: -1,
+            });
+        }
+    }
+
+    /// Adds one frame; `None` if its method could not be named.
+    fn push(&mut self, live: &Live, frame: &Frame) -> Option<()> {
+        if let Some(pending) = self.named.get(frame) {
+            self.pending.push(*pending);
+            return Some(());
+        }
+        let layout = &self.setup.agent.vm().layout;
+        let mut pending = PendingFrame {
+            code: Code::Named(NameId(0)),
+            kind: file_kind(frame.kind),
+            line: -1,
+            bci: -1,
+        };
+        let mut found = Some(());
+        pending.code = match frame.kind {
+            kind if kind.is_java() => {
+                match self.methods.name(live, layout, &mut self.names, frame.id) {
+                    Some(name) => {
+                        pending.bci = frame.bci;
+                        pending.line = self.methods.line(live, layout, frame.id, frame.bci);
+                        Code::Named(name)
+                    }
+                    None => {
+                        found = None;
+                        pending.kind = FileKind::Failed;
+                        self.failed(Failure::StaleMethod)
+                    }
+                }
+            }
+            FrameKind::Stub => self.stub(live, frame.id),
+            FrameKind::Kernel => Code::Kernel(frame.id),
+            FrameKind::Failed => {
+                self.failed(Failure::from_id(frame.id).unwrap_or(Failure::UnknownPc))
+            }
+            _ => self.native(frame.id),
+        };
+        self.pending.push(pending);
+        if found.is_some() {
+            self.named.insert(*frame, pending);
+        }
+        found
+    }
+
+    fn failed(&mut self, failure: Failure) -> Code {
+        Code::Named(self.names.add(Name::native("[failed]", failure.name())))
+    }
+
+    fn native(&mut self, pc: u64) -> Code {
+        if let Some(place) = self.modules.place(pc) {
+            let image = self.images.index(&place.image);
+            return Code::Native {
+                image,
+                offset: place.offset,
+            };
+        }
+        let what = if self.modules.is_ambiguous(pc) {
+            "library_changed"
+        } else {
+            "unknown_code"
+        };
+        Code::Named(self.names.add(Name::native("[unknown]", what)))
+    }
+
+    fn stub(&mut self, live: &Live, pc: u64) -> Code {
+        if let Some(name) = self.setup.agent.stubs.name(pc) {
+            return Code::Named(self.names.add(Name::native("[stub]", &name)));
+        }
+        let vm = self.setup.agent.vm();
+        let blob = vm.code.find(live, &vm.layout, pc).ok().flatten();
+        let mut buf = [0u8; 128];
+        let name = blob.and_then(|b| vm_names::blob(live, &vm.layout, b.addr, &mut buf).ok());
+        let name = String::from_utf8_lossy(name.unwrap_or(b"stub")).into_owned();
+        Code::Named(self.names.add(Name::native("[stub]", &name)))
+    }
+}
+
+fn registers_of(slot: &Slot<'_>) -> Regs {
+    let regs = &slot.header().regs;
+    Regs {
+        pc: regs.rip,
+        sp: regs.rsp,
+        fp: regs.rbp,
+        rax: regs.rax,
+        rbx: regs.rbx,
+        r13: regs.r13,
+    }
+}
+
+fn context_of<M: Memory>(slot: &Slot<'_>, mem: &M) -> ThreadContext {
+    let header = slot.header();
+    let mut anchor = Anchor::default();
+    if header.anchor_valid && header.anchor_sp != 0 {
+        let pc = match header.anchor_pc {
+            0 => mem.word(header.anchor_sp.wrapping_sub(8)).unwrap_or(0),
+            pc => pc,
+        };
+        anchor = Anchor {
+            sp: header.anchor_sp,
+            pc,
+            fp: header.anchor_fp,
+        };
+    }
+    let copied_to = header.stack_lo.wrapping_add(u64::from(header.stack_len));
+    let stack_high = if header.truncated {
+        copied_to
+    } else {
+        header.stack_hi
+    };
+    let entry = header.cont_entry;
+    let on_stack = entry > header.regs.rsp && (header.stack_hi == 0 || entry < header.stack_hi);
+    let cont_entry = if on_stack { entry } else { 0 };
+    ThreadContext {
+        anchor,
+        stack_high,
+        cut: header.truncated,
+        cont_entry,
+        chunk: header.chunk_lo,
+    }
+}
+
+const fn file_kind(kind: FrameKind) -> FileKind {
+    match kind {
+        FrameKind::Interpreted => FileKind::Interpreted,
+        FrameKind::C1 => FileKind::C1,
+        FrameKind::C2 => FileKind::C2,
+        FrameKind::Inlined => FileKind::Inlined,
+        FrameKind::JavaNative | FrameKind::Native => FileKind::Native,
+        FrameKind::Vm => FileKind::Vm,
+        FrameKind::Kernel => FileKind::Kernel,
+        FrameKind::Stub => FileKind::Stub,
+        FrameKind::Failed => FileKind::Failed,
+    }
+}

@@ -1,0 +1,59 @@
+//! CPU time that no signal can reach: a thread's last steps in the JVM and the kernel, native
+//! threads that come and go unseen. The process's CPU clock knows of it, so it is reported, without
+//! a stack, and the sum of weights stays the CPU time.
+
+use crate::registry::Registry;
+use crate::sys::process;
+use std::time::Duration;
+
+/// Less is not told: reading the clocks of many threads one after the other is no more exact.
+const TOLD_MIN_NS: u64 = 1_000_000;
+
+/// Compares the process's CPU time with that of the threads while they could be sampled.
+pub struct Unsampled {
+    process_at_start: Duration,
+    told_ns: u64,
+}
+
+impl Unsampled {
+    /// Begins to compare at a moment at which the process had used `process_at_start`.
+    #[must_use]
+    pub fn new(process_at_start: Duration) -> Unsampled {
+        Unsampled {
+            process_at_start,
+            told_ns: 0,
+        }
+    }
+
+    /// CPU time that was out of reach since the last call, if it is enough to tell.
+    pub fn take(&mut self, registry: &Registry) -> Option<u64> {
+        let process = process::process_cpu().saturating_sub(self.process_at_start);
+        self.new_part(process.as_nanos() as u64, registry.sampled_cpu_ns())
+    }
+
+    fn new_part(&mut self, process_ns: u64, sampled_ns: u64) -> Option<u64> {
+        let new = process_ns
+            .saturating_sub(sampled_ns)
+            .saturating_sub(self.told_ns);
+        if new < TOLD_MIN_NS {
+            return None;
+        }
+        self.told_ns += new;
+        Some(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ns_is_told_once_and_noise_never() {
+        let mut unsampled = Unsampled::new(Duration::ZERO);
+        assert_eq!(unsampled.new_part(10_000_000, 10_000_500), None);
+        assert_eq!(unsampled.new_part(20_000_000, 19_500_000), None);
+        assert_eq!(unsampled.new_part(30_000_000, 28_000_000), Some(2_000_000));
+        assert_eq!(unsampled.new_part(40_000_000, 38_000_000), None);
+        assert_eq!(unsampled.new_part(50_000_000, 40_000_000), Some(8_000_000));
+    }
+}

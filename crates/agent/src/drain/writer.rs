@@ -1,0 +1,435 @@
+//! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
+
+use super::census::Census;
+use super::sample::{FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
+use crate::record::batch::{Batch, PendingSample};
+use crate::record::file::{RecordingFile, Written};
+use crate::record::names::NameId;
+use crate::record::resolve::Resolver;
+use crate::session::{Progress, Setup};
+use crate::sys::process;
+use dwell_jfr::writer::{
+    ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Sample, StackId, ThreadId,
+    ThreadInfo,
+};
+use dwell_signal::{Cause, CounterSnapshot};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A chunk whose constants take more memory than this is ended.
+const CHUNK_MEMORY_MAX: usize = 12 << 20;
+
+/// A time in which the disk took nothing.
+struct Gap {
+    since_ns: u64,
+    cause: &'static str,
+    samples: u64,
+    weight_ns: u64,
+}
+
+/// The chunk and the file of a recording.
+pub struct Writer<'s> {
+    setup: &'s Setup,
+    progress: Arc<Progress>,
+    file: Option<RecordingFile>,
+    chunk: ChunkWriter,
+    resolver: Resolver,
+    chunk_began: Instant,
+    file_began: Instant,
+    described: bool,
+    gap: Option<Gap>,
+    /// Part of the chunk was given up: no more of it may go into the file.
+    broken: bool,
+    unwritten: (u64, u64),
+    told: FailureCounts,
+    counters: CounterSnapshot,
+    bytes_before: u64,
+    cpu_at_end: Option<(Duration, Duration)>,
+}
+
+impl<'s> Writer<'s> {
+    /// A writer for the file that was opened at the start.
+    #[must_use]
+    pub fn new(setup: &'s Setup, progress: &Arc<Progress>) -> Writer<'s> {
+        let file = setup.file.lock().ok().and_then(|mut file| file.take());
+        Writer {
+            setup,
+            progress: Arc::clone(progress),
+            file,
+            chunk: ChunkWriter::new(clock()),
+            resolver: Resolver::default(),
+            chunk_began: Instant::now(),
+            file_began: Instant::now(),
+            described: false,
+            gap: None,
+            broken: false,
+            unwritten: (0, 0),
+            told: FailureCounts::new(),
+            counters: setup.counters_at_start,
+            bytes_before: 0,
+            cpu_at_end: None,
+        }
+    }
+
+    /// Sampling is over: what the process uses from now on is not in the samples.
+    pub fn end_of_sampling(&mut self) {
+        self.cpu_at_end = Some(process::cpu_split());
+    }
+
+    /// Writes what was sampled; `last` ends the recording.
+    pub fn flush(&mut self, sampler: &mut Sampler<'_>, last: bool, census: &mut Census) {
+        if !self.described {
+            super::describe::describe(self.setup, &mut self.chunk);
+            self.described = true;
+        }
+        // Slots go on filling while names are looked up.
+        self.write(sampler, true);
+        if (last || self.is_over()) && !sampler.batch.samples().is_empty() {
+            // What came meanwhile is named by this chunk's names.
+            self.write(sampler, false);
+        }
+        self.setup
+            .agent
+            .threads
+            .forget(&std::mem::take(&mut census.gone));
+        if !last {
+            self.rotate(sampler);
+        }
+    }
+
+    /// Writes what was sampled so far, and takes new snapshots meanwhile if told so.
+    fn write(&mut self, sampler: &mut Sampler<'_>, drain: bool) {
+        let mut batch = std::mem::take(&mut sampler.batch);
+        let images = sampler.images.snapshot();
+        let progress = Arc::clone(&self.progress);
+        let between: &mut dyn FnMut() = &mut || {
+            if drain {
+                sampler.drain(&progress);
+            }
+        };
+        self.resolver.prepare(batch.all_frames(), &images, between);
+        let stacks = self.stacks(&batch, sampler);
+        for sample in batch.samples() {
+            self.sample(sample, &stacks, sampler);
+        }
+        self.account(sampler);
+        let weight: u64 = batch.samples().iter().map(|s| s.weight_ns).sum();
+        self.put(batch.samples().len() as u64, weight);
+        batch.clear();
+        if sampler.batch.samples().is_empty() {
+            sampler.batch = batch;
+        }
+    }
+
+    fn stacks(&mut self, batch: &Batch, sampler: &mut Sampler<'_>) -> Vec<StackId> {
+        let mut frames: Vec<FrameRef> = Vec::new();
+        let mut ids = Vec::new();
+        for index in 0..batch.stacks_len() {
+            frames.clear();
+            let (pending, truncated) = batch.frames(index);
+            for frame in pending {
+                let name = self.resolver.name(frame.code, &mut sampler.names);
+                let method = method(&mut self.chunk, sampler, name);
+                let (line, bci) = (frame.line, frame.bci);
+                frames.push(FrameRef {
+                    method,
+                    line,
+                    bci,
+                    kind: frame.kind,
+                });
+            }
+            ids.push(self.chunk.stack(&frames, truncated));
+        }
+        ids
+    }
+
+    fn sample(&mut self, sample: &PendingSample, stacks: &[StackId], sampler: &Sampler<'_>) {
+        let Some(stack) = stacks.get(sample.stack as usize).copied() else {
+            return;
+        };
+        let thread = self.thread(sample.thread, sampler);
+        let carrier = sample.carrier.map(|key| self.thread(key, sampler));
+        self.chunk.execution_sample(&Sample {
+            ticks: sample.time_ns,
+            thread,
+            carrier,
+            stack,
+            state: sample.state,
+            weight_ns: sample.weight_ns,
+            failure: sample.failure,
+        });
+    }
+
+    fn thread(&mut self, key: u64, sampler: &Sampler<'_>) -> ThreadId {
+        if let Some(id) = self.chunk.thread_id(key) {
+            return id;
+        }
+        if key & VIRTUAL_KEY != 0 {
+            let id = key & !VIRTUAL_KEY;
+            let name = sampler.virtual_threads.get(&key).map_or("", String::as_str);
+            return self.chunk.thread(
+                key,
+                &ThreadInfo {
+                    os_name: "",
+                    os_tid: 0,
+                    java_name: Some(name),
+                    java_tid: id as i64,
+                    group: Some("VirtualThreads"),
+                    is_virtual: true,
+                },
+            );
+        }
+        if key == NOBODY_KEY {
+            let os_name = "[ended or unseen threads]";
+            return self.chunk.thread(
+                key,
+                &ThreadInfo {
+                    os_name,
+                    ..ThreadInfo::default()
+                },
+            );
+        }
+        let known = self.setup.agent.threads.get(key).unwrap_or_default();
+        self.chunk.thread(
+            key,
+            &ThreadInfo {
+                os_name: &known.comm,
+                os_tid: i64::from(known.tid),
+                java_name: known.java_name.as_deref(),
+                java_tid: known.java_id,
+                group: known.group.as_deref(),
+                is_virtual: false,
+            },
+        )
+    }
+
+    /// Losses, failures and the profiler's own cost since the last flush.
+    fn account(&mut self, sampler: &Sampler<'_>) {
+        let ticks = process::monotonic_ns();
+        for (cause, (samples, weight_ns)) in &sampler.failures {
+            let told = self.told.entry(cause).or_default();
+            let new = (samples - told.0, weight_ns - told.1);
+            *told = (*samples, *weight_ns);
+            if new.0 > 0 {
+                let (samples, weight_ns) = new;
+                self.chunk.event(&Event::Failures {
+                    ticks,
+                    cause,
+                    samples,
+                    weight_ns,
+                });
+            }
+        }
+        let now = self.setup.engine.counters();
+        let since = |cause| now.get(cause).saturating_sub(self.counters.get(cause));
+        let interval_ns = self.setup.options.cpu_interval.as_nanos() as u64;
+        let losses = [
+            ("no_free_slot_weight_moved_on", since(Cause::NoSlot), 0),
+            (
+                "thread_ended_without_slot",
+                since(Cause::PointsLost),
+                interval_ns,
+            ),
+            ("thread_without_timer", since(Cause::ArmFailed), 0),
+            ("signal_queue_full", since(Cause::QueueFull), 0),
+        ];
+        for (cause, samples, each_ns) in losses {
+            if samples > 0 {
+                let weight_ns = samples * each_ns;
+                self.chunk.event(&Event::Lost {
+                    ticks,
+                    cause,
+                    samples,
+                    weight_ns,
+                });
+            }
+        }
+        self.progress
+            .lost
+            .fetch_add(since(Cause::PointsLost), Ordering::Relaxed);
+        self.counters = now;
+        self.chunk.event(&self.own_cost(ticks, sampler, &now));
+        let (user, system) = self.cpu_at_end.unwrap_or_else(process::cpu_split);
+        let (user0, system0) = self.setup.cpu_at_start;
+        self.chunk.event(&Event::CpuLoad {
+            ticks,
+            process_user_ns: user.saturating_sub(user0).as_nanos() as u64,
+            process_system_ns: system.saturating_sub(system0).as_nanos() as u64,
+        });
+    }
+
+    fn own_cost(&self, ticks: u64, sampler: &Sampler<'_>, now: &CounterSnapshot) -> Event<'static> {
+        let before = &self.setup.counters_at_start;
+        let handler = super::histogram::since(&now.handler_ns, &before.handler_ns);
+        let in_handlers = super::histogram::cpu_ns(&handler);
+        let own_ns = process::own_cpu().as_nanos() as u64;
+        let memory = sampler.modules.table_bytes() + self.chunk.memory_bytes();
+        Event::SelfCost {
+            ticks,
+            walks: self.progress.samples.load(Ordering::Relaxed),
+            samples: self.progress.samples.load(Ordering::Relaxed),
+            dropped: self.progress.lost.load(Ordering::Relaxed),
+            bytes: self.bytes_before + self.file.as_ref().map_or(0, RecordingFile::len),
+            agent_cpu_ns: own_ns.saturating_add(in_handlers),
+            handler_p50_ns: super::histogram::quantile(&handler, 0.5),
+            handler_p99_ns: super::histogram::quantile(&handler, 0.99),
+            handler_max_ns: super::histogram::quantile(&handler, 1.0),
+            memory_bytes: memory as u64,
+        }
+    }
+
+    fn put(&mut self, samples: u64, weight_ns: u64) {
+        let now = process::monotonic_ns();
+        if let Some(gap) = self
+            .gap
+            .take_if(|gap| gap.samples > 0 && self.unwritten.0 == 0)
+        {
+            // Told in every chunk until one of them is in the file.
+            self.chunk.event(&gap_event(&gap, now));
+            self.gap = Some(gap);
+        }
+        let bytes = self.chunk.flush(now);
+        if let (true, Some(gap)) = (self.broken, &mut self.gap) {
+            gap.samples += samples;
+            gap.weight_ns += weight_ns;
+            return;
+        }
+        let Some(file) = &mut self.file else { return };
+        match file.append(&bytes, &self.chunk.header()) {
+            Written::All => {
+                if self.gap.take().is_some() {
+                    self.progress.set_trouble(None);
+                }
+                self.unwritten = (0, 0);
+            }
+            Written::Waiting(kind) => {
+                self.unwritten.0 += samples;
+                self.unwritten.1 += weight_ns;
+                self.trouble(now, &kind.to_string());
+            }
+            Written::GivenUp => {
+                self.trouble(now, "no room on the disk");
+                if let Some(gap) = &mut self.gap {
+                    gap.samples += self.unwritten.0 + samples;
+                    gap.weight_ns += self.unwritten.1 + weight_ns;
+                }
+                self.unwritten = (0, 0);
+                self.broken = true;
+            }
+        }
+        self.progress.bytes.store(
+            self.file.as_ref().map_or(0, RecordingFile::len),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Reports the first failure to write, once.
+    fn trouble(&mut self, now: u64, reason: &str) {
+        if self.gap.is_none() {
+            let path = self.file.as_ref().map(|f| f.path().display().to_string());
+            let path = path.unwrap_or_default();
+            eprintln!("dwell: cannot write {path}: {reason}; recording goes on when it can");
+            self.progress
+                .set_trouble(Some(format!("cannot write {path}: {reason}")));
+            let cause = "disk_full";
+            self.gap = Some(Gap {
+                since_ns: now,
+                cause,
+                samples: 0,
+                weight_ns: 0,
+            });
+        }
+    }
+
+    /// Whether the file has had its share of a bounded recording.
+    fn file_is_over(&self) -> bool {
+        let options = &self.setup.options;
+        let file_len = self.file.as_ref().map_or(0, RecordingFile::len);
+        let full = options.max_bytes > 0 && file_len >= options.max_bytes / 2;
+        full || !options.max_age.is_zero() && self.file_began.elapsed() >= options.max_age / 2
+    }
+
+    /// Whether a new chunk shall begin.
+    fn is_over(&self) -> bool {
+        let options = &self.setup.options;
+        self.broken
+            || self.chunk_began.elapsed() >= options.chunk_age
+            || self.chunk.len() >= options.chunk_bytes
+            || self.chunk.memory_bytes() >= CHUNK_MEMORY_MAX
+            || self.file_is_over()
+    }
+
+    fn rotate(&mut self, sampler: &mut Sampler<'_>) {
+        // What waits for room belongs before the next chunk.
+        if !self.is_over() || self.file.as_ref().is_some_and(RecordingFile::is_waiting) {
+            return;
+        }
+        let next_file = self.file_is_over();
+        if !sampler.batch.samples().is_empty() {
+            return; // their names belong to this chunk; the next flush comes soon
+        }
+        sampler.clear_names();
+        self.resolver.clear_names();
+        self.chunk = self.chunk.following(clock());
+        self.chunk_began = Instant::now();
+        self.broken = false;
+        self.described = false;
+        let Some(file) = &mut self.file else { return };
+        file.next_chunk();
+        if next_file {
+            let file_len = file.len();
+            self.file_began = Instant::now();
+            let path = file.path().to_owned();
+            let kept = previous_path(&path);
+            if std::fs::rename(&path, kept).is_ok() {
+                self.bytes_before += file_len;
+                // If the new file cannot be made, the renamed one is written on.
+                let _ = file.switch(&path);
+            }
+        }
+    }
+}
+
+/// Where the previous half of a bounded recording is kept: `app.jfr` -> `app.1.jfr`.
+fn previous_path(path: &std::path::Path) -> PathBuf {
+    path.with_extension("1.jfr")
+}
+
+fn clock() -> ChunkClock {
+    ChunkClock {
+        epoch_ns: process::epoch_ns(),
+        start_ticks: process::monotonic_ns(),
+        ticks_per_second: 1_000_000_000,
+    }
+}
+
+fn method(chunk: &mut ChunkWriter, sampler: &Sampler<'_>, id: NameId) -> MethodId {
+    let key = u64::from(id.0);
+    if let Some(method) = chunk.method_id(key) {
+        return method;
+    }
+    let empty = crate::record::names::Name::default();
+    let name = sampler.names.get(id).unwrap_or(&empty);
+    chunk.method(
+        key,
+        &MethodInfo {
+            class: &name.class,
+            name: &name.name,
+            descriptor: &name.descriptor,
+            modifiers: name.modifiers,
+            hidden: false,
+        },
+    )
+}
+
+fn gap_event(gap: &Gap, now: u64) -> Event<'static> {
+    Event::Gap {
+        ticks: gap.since_ns,
+        duration_ticks: now.saturating_sub(gap.since_ns),
+        cause: gap.cause,
+        lost_samples: gap.samples,
+        lost_weight_ns: gap.weight_ns,
+    }
+}

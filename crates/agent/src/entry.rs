@@ -1,0 +1,225 @@
+//! How the JVM calls us: agent entry points and JVMTI callbacks. Each catches panics: unwinding
+//! into the JVM would end it.
+
+use crate::agent::Agent;
+use crate::command::{self, Caller};
+use crate::jvm::mutf8;
+use crate::options::{self, Options};
+use crate::reply;
+use crate::sys::process;
+use dwell_signal::slots::Reason;
+use jvm_sys::jni::{OK, Object, VERSION_1_8};
+use jvm_sys::jvmti::{Callbacks, Event, VERSION};
+use jvm_sys::{Env, JavaVm, Jvmti};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What was asked for with `-agentpath`, until the JVM is initialised.
+static AT_START: Mutex<Option<(Options, String)>> = Mutex::new(None);
+/// The agent's environment; one for all times it is attached.
+static JVMTI: OnceLock<Jvmti> = OnceLock::new();
+
+fn guarded<T>(default: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        eprintln!("dwell: internal error; the JVM goes on without it");
+        default
+    })
+}
+
+/// `-agentpath:libdwell.so=options`. Never refuses: the JVM would not start.
+///
+/// # Safety
+/// Called by the JVM only, as the JVMTI specification says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn Agent_OnLoad(vm: JavaVm, text: *const c_char, _: *mut c_void) -> c_int {
+    guarded((), || {
+        // SAFETY: the JVM passes null or a C string.
+        let text = unsafe { option_text(text) };
+        match options::parse(&text) {
+            Ok(options) => match environment(vm) {
+                Ok(jvmti) => {
+                    let mut slot = AT_START.lock().unwrap_or_else(PoisonError::into_inner);
+                    *slot = Some((options, text));
+                    // SAFETY: the callbacks are set; VMInit and VMDeath may be enabled on load.
+                    unsafe {
+                        let _ = jvmti.enable(Event::VmInit, true);
+                    }
+                }
+                Err(error) => eprintln!("dwell: {error}; not recording"),
+            },
+            Err(error) => eprintln!("dwell: {error}; not recording"),
+        }
+    });
+    OK
+}
+
+/// Attached at run time: carries a command out and answers it.
+///
+/// # Safety
+/// Called by the JVM only, as the JVMTI specification says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut c_void) -> c_int {
+    guarded(1, || {
+        // SAFETY: the JVM passes null or a C string.
+        let text = unsafe { option_text(text) };
+        let parsed = options::parse(&text).map_err(|e| e.to_string());
+        let reply_path = match &parsed {
+            Ok(options) => options.reply.clone(),
+            Err(_) => reply_path(&text),
+        };
+        let outcome = parsed.and_then(|options| {
+            let jvmti = environment(vm)?;
+            // SAFETY: the attach listener's thread is attached to the VM it calls us for.
+            let env = unsafe { vm.get_env(VERSION_1_8) };
+            let env = Env(env.ok_or("the calling thread has no JNI environment")?);
+            command::run(
+                Caller {
+                    java_vm: vm,
+                    env,
+                    jvmti,
+                },
+                &options,
+                &text,
+            )
+        });
+        let code = c_int::from(outcome.is_err());
+        match reply_path {
+            Some(path) => {
+                if let Err(error) = reply::write(&path, &outcome) {
+                    eprintln!("dwell: cannot write the reply to {path}: {error}");
+                }
+            }
+            None => match outcome {
+                Ok(text) => eprint!("dwell: {text}"),
+                Err(text) => eprintln!("dwell: {text}"),
+            },
+        }
+        code
+    })
+}
+
+/// The library is about to be unloaded, at the end of the JVM.
+///
+/// # Safety
+/// Called by the JVM only, as the JVMTI specification says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn Agent_OnUnload(_: JavaVm) {
+    guarded((), finish);
+}
+
+/// # Safety
+/// `text` is null or a C string.
+unsafe fn option_text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: a C string by contract; it is copied.
+    String::from_utf8_lossy(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned()
+}
+
+/// Where to answer although the options are wrong.
+fn reply_path(text: &str) -> Option<String> {
+    text.split(',')
+        .find_map(|word| word.strip_prefix("reply="))
+        .map(str::to_owned)
+}
+
+fn environment(vm: JavaVm) -> Result<Jvmti, String> {
+    if let Some(jvmti) = JVMTI.get() {
+        return Ok(*jvmti);
+    }
+    // SAFETY: the VM calls us, so it is alive.
+    let env = unsafe { vm.get_env(VERSION) };
+    let jvmti = Jvmti(env.ok_or("this JVM offers no JVMTI environment")?);
+    let callbacks = Callbacks::default()
+        .thread(Event::VmInit, on_vm_init)
+        .thread(Event::ThreadStart, on_thread_start)
+        .thread(Event::ThreadEnd, on_thread_end)
+        .death(on_vm_death)
+        .code(on_code);
+    // SAFETY: a fresh environment; the callbacks are functions of a library that stays loaded.
+    unsafe {
+        jvmti
+            .set_callbacks(&callbacks)
+            .map_err(|e| format!("SetEventCallbacks failed: {}", e.0))?;
+        let _ = jvmti.enable(Event::VmDeath, true);
+    }
+    Ok(*JVMTI.get_or_init(|| jvmti))
+}
+
+unsafe extern "C" fn on_vm_init(jvmti: Jvmti, env: Env, _thread: Object) {
+    guarded((), || {
+        let asked = AT_START
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some((options, text)) = asked else { return };
+        let Some(java_vm) = env.java_vm() else { return };
+        let caller = Caller {
+            java_vm,
+            env,
+            jvmti,
+        };
+        let outcome = command::run(caller, &options, &text);
+        if let Some(path) = &options.reply {
+            let _ = reply::write(path, &outcome);
+        } else if let Err(error) = outcome {
+            eprintln!("dwell: {error}; not recording");
+        }
+    });
+}
+
+unsafe extern "C" fn on_vm_death(_: Jvmti, _: Env) {
+    guarded((), finish);
+}
+
+/// Ends the recording, if one runs.
+fn finish() {
+    let Some(agent) = Agent::get() else { return };
+    let session = agent
+        .session
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(mut session) = session {
+        session.stop();
+    }
+}
+
+unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
+    guarded((), || {
+        if let Some(agent) = Agent::get() {
+            command::register(agent, env, thread, Some(process::own_tid()));
+        }
+    });
+}
+
+unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
+    guarded((), || {
+        let Some(agent) = Agent::get() else { return };
+        let tid = process::own_tid();
+        let Some(record) = agent.registry.get(tid) else {
+            return;
+        };
+        agent.engine.sample_here(record, Reason::ThreadEnd);
+        // From here on the thread is out of reach; what it still uses is reported without a stack.
+        agent
+            .registry
+            .end(tid, process::own_cpu().as_nanos() as u64);
+        record.set_java_thread(0);
+        agent.engine.end(record);
+    });
+}
+
+unsafe extern "C" fn on_code(_: Jvmti, name: *const c_char, start: *const c_void, len: c_int) {
+    guarded((), || {
+        if let Some(agent) = Agent::get()
+            && !name.is_null()
+        {
+            // SAFETY: JVMTI passes a C string.
+            let name = mutf8::decode(unsafe { CStr::from_ptr(name) }.to_bytes());
+            agent.stubs.add(start as u64, len.max(0) as u64, name);
+        }
+    });
+}

@@ -1,0 +1,153 @@
+//! What the handler adds to a snapshot for a JVM: which virtual thread is mounted, where its
+//! continuation was entered, and the frames it has frozen in the heap.
+//!
+//! [`dwell_virtual_thread_hook`] runs in the signal handler: it reads memory through fault-tolerant
+//! loads only, allocates nothing, locks nothing, calls nothing of the JVM. The objects it reads are
+//! those of the thread it interrupted, which cannot pass a safepoint meanwhile.
+
+use crate::agent::Agent;
+use crate::jvm::flags;
+use dwell_signal::{Capture, Live};
+use dwell_walker::hotspot::continuation;
+use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
+use dwell_walker::{Fault, Memory};
+use jvm_sys::Env;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What the hook needs to know; lives as long as the process.
+#[derive(Clone, Copy)]
+struct Known {
+    layout: &'static Layout,
+    /// `Thread.tid`.
+    thread_id: u64,
+    /// `Thread.name`.
+    thread_name: u64,
+    /// `String.value`.
+    string_value: u64,
+    /// `String.coder`; absent in JDK 8, which has no virtual threads.
+    string_coder: u64,
+    /// Length field and first element of a `byte[]`.
+    array: Option<(u64, u64)>,
+}
+
+static KNOWN: AtomicPtr<Known> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Makes the handler call the hook, where the JVM has virtual threads.
+pub fn install(agent: &'static Agent, env: Env) {
+    let vm = agent.vm();
+    if !present(vm.layout.thread_vthread) {
+        return;
+    }
+    let field = |class, name, kind| vm.fields.offset(env, class, name, kind).unwrap_or(ABSENT);
+    publish(Known {
+        layout: &vm.layout,
+        thread_id: field(c"java/lang/Thread", c"tid", c"J"),
+        thread_name: field(c"java/lang/Thread", c"name", c"Ljava/lang/String;"),
+        string_value: field(c"java/lang/String", c"value", c"[B"),
+        string_coder: field(c"java/lang/String", c"coder", c"B"),
+        array: byte_array(agent.engine.live(), &vm.layout),
+    });
+    agent.engine.set_extra(dwell_virtual_thread_hook);
+}
+
+/// Lets the hook use what is known of the JVM by now.
+pub fn update(agent: &'static Agent) {
+    // SAFETY: null or a leaked box.
+    if let Some(known) = unsafe { KNOWN.load(Ordering::Acquire).as_ref() } {
+        publish(Known {
+            layout: &agent.vm().layout,
+            ..*known
+        });
+    }
+}
+
+/// The old one is leaked: a handler may be using it. It is replaced once or twice in all.
+fn publish(known: Known) {
+    KNOWN.store(Box::into_raw(Box::new(known)), Ordering::Release);
+}
+
+/// Where a `byte[]` has its length and its first element (src/hotspot/share/oops/arrayOop.hpp).
+fn byte_array(live: Live, layout: &Layout) -> Option<(u64, u64)> {
+    let flag = |name| flags::boolean(&live, layout, name).ok().flatten();
+    if flag("UseCompactObjectHeaders") == Some(true) {
+        return Some((8, 12));
+    }
+    (flag("UseCompressedClassPointers") != Some(false)).then_some((12, 16))
+}
+
+/// Fills the part of a snapshot that concerns virtual threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
+    // SAFETY: null or a leaked box.
+    let Some(known) = (unsafe { KNOWN.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    let thread = capture.header().java_thread;
+    let live = capture.live();
+    if !present(known.layout.extra.cont_entry) {
+        return;
+    }
+    let at = thread.wrapping_add(known.layout.extra.cont_entry);
+    let Some(entry) = live
+        .word(at)
+        .ok()
+        .filter(|entry| thread != 0 && *entry != 0)
+    else {
+        return;
+    };
+    capture.set_cont_entry(entry);
+    let Ok(object) = mounted(&live, known, thread) else {
+        return;
+    };
+    if let Ok(id) = identity(&live, known, thread, object) {
+        capture.set_vthread_id(id);
+    }
+    if let Ok(Some((text, len))) = name(&live, known, object) {
+        capture.copy_vthread_name(text, len);
+    }
+    if let Ok(Some(chunk)) = continuation::youngest_chunk(&live, known.layout, entry) {
+        // From the object itself: its fields are read again by the walk.
+        let len = chunk.end.wrapping_sub(chunk.object);
+        if len <= CHUNK_BYTES_MAX {
+            capture.copy_chunk(chunk.object, len as usize);
+        }
+    }
+}
+
+/// Larger chunks are not copied; the walk then reads them live.
+const CHUNK_BYTES_MAX: u64 = 1 << 20;
+
+/// The object of the thread that is mounted: `_vthread` is a handle, a pointer to a reference.
+fn mounted(live: &Live, known: &Known, thread: u64) -> Result<u64, Fault> {
+    let handle = live.word(thread.wrapping_add(known.layout.thread_vthread))?;
+    continuation::handle(live, known.layout, handle)
+}
+
+fn identity(live: &Live, known: &Known, thread: u64, object: u64) -> Result<u64, Fault> {
+    if present(known.layout.thread_owner_id) {
+        return live.word(thread.wrapping_add(known.layout.thread_owner_id));
+    }
+    if !present(known.thread_id) {
+        return Ok(0);
+    }
+    live.word(object.wrapping_add(known.thread_id))
+}
+
+/// Where the bytes of the thread's name are, if they are Latin-1.
+fn name(live: &Live, known: &Known, object: u64) -> Result<Option<(u64, usize)>, Fault> {
+    let offsets = [known.thread_name, known.string_value, known.string_coder];
+    let Some((length_at, first_at)) = known.array else {
+        return Ok(None);
+    };
+    if !offsets.iter().all(|offset| present(*offset)) {
+        return Ok(None);
+    }
+    let layout = known.layout;
+    let text = continuation::reference(live, layout, object.wrapping_add(known.thread_name))?;
+    if text == 0 || live.u8(text.wrapping_add(known.string_coder))? != 0 {
+        return Ok(None);
+    }
+    let value = continuation::reference(live, layout, text.wrapping_add(known.string_value))?;
+    let len = live.u32(value.wrapping_add(length_at))?;
+    Ok(Some((value.wrapping_add(first_at), len as usize)))
+}

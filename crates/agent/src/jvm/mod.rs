@@ -1,0 +1,12 @@
+//! What the agent knows of the JVM it lives in.
+
+pub mod environment;
+pub mod flags;
+pub mod memory;
+pub mod methods;
+pub mod mutf8;
+pub mod stubs;
+pub mod threads;
+pub mod vm;
+
+pub use vm::Vm;

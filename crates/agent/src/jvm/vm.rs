@@ -1,0 +1,249 @@
+//! The JVM's layout and code cache, loaded once; kept for the life of the process.
+
+use super::flags;
+use crate::native::Modules;
+use crate::sys::loader::Library;
+use dwell_signal::Live;
+use dwell_walker::Memory;
+use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
+use dwell_walker::hotspot::vmstructs::TableError;
+use dwell_walker::hotspot::{CodeCache, Layout, continuation, threads};
+use jvm_sys::Env;
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What walking needs to know of the JVM.
+#[derive(Clone)]
+pub struct Vm {
+    /// Where HotSpot keeps what.
+    pub layout: Layout,
+    /// Its code cache.
+    pub code: CodeCache,
+    /// How field ids encode offsets.
+    pub fields: FieldIds,
+    /// Where `ContinuationEntry::_return_pc` is; it is set when the first virtual thread runs.
+    return_pc_at: u64,
+}
+
+/// The current [`Vm`]. Old ones are leaked, since handlers may hold on to them; there are two or
+/// three in all.
+pub struct SharedVm(AtomicPtr<Vm>);
+
+impl SharedVm {
+    /// Shares `vm`.
+    #[must_use]
+    pub fn new(vm: Vm) -> SharedVm {
+        SharedVm(AtomicPtr::new(Box::into_raw(Box::new(vm))))
+    }
+
+    /// The current one.
+    #[must_use]
+    pub fn get(&self) -> &'static Vm {
+        // SAFETY: the pointer always comes from a leaked box, so it is valid for ever.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    /// Puts `vm` in its place.
+    pub fn replace(&self, vm: Vm) {
+        self.0.store(Box::into_raw(Box::new(vm)), Ordering::Release);
+    }
+}
+
+/// Why this JVM cannot be profiled.
+#[derive(Debug, thiserror::Error)]
+pub enum VmError {
+    /// libjvm.so is not among the process's libraries.
+    #[error("libjvm.so is not mapped; dwell profiles HotSpot JVMs only")]
+    NoLibrary,
+    /// The tables lack something.
+    #[error("this JVM does not export {0}; dwell profiles HotSpot JVMs (JDK 8 to 28) only")]
+    Missing(&'static str),
+    /// The tables cannot be read.
+    #[error("the JVM's structure tables cannot be read")]
+    Unreadable,
+}
+
+impl From<LayoutError> for VmError {
+    fn from(error: LayoutError) -> Self {
+        match error {
+            LayoutError::Missing(name) | LayoutError::Table(TableError::NoSymbol(name)) => {
+                VmError::Missing(name)
+            }
+            LayoutError::Table(TableError::Fault(_)) => VmError::Unreadable,
+        }
+    }
+}
+
+/// Symbols of libjvm: exported ones from the loader, others from the file's symbol table.
+struct JvmSymbols<'m> {
+    library: Option<Library>,
+    base: u64,
+    elf: Option<dwell_native::elf::Elf<'m>>,
+}
+
+impl JvmSymbols<'_> {
+    fn address(&self, name: &str) -> Option<u64> {
+        let text = CString::new(name).ok()?;
+        if let Some(addr) = self.library.as_ref().and_then(|l| l.symbol(&text)) {
+            return Some(addr);
+        }
+        let elf = self.elf.as_ref()?;
+        let definition = elf.find_symbol(name.as_bytes())?;
+        Some(
+            self.base
+                .wrapping_add(definition.svma.wrapping_sub(elf.base_svma())),
+        )
+    }
+}
+
+impl Vm {
+    /// Reads the layout of the JVM in this process.
+    ///
+    /// # Errors
+    /// [`VmError`] if it is not a HotSpot that can be walked.
+    pub fn load(live: Live, modules: &Modules, env: Option<Env>) -> Result<Vm, VmError> {
+        let (base, image) = modules.library("libjvm.so").ok_or(VmError::NoLibrary)?;
+        let path = CString::new(image.key.path.clone()).map_err(|_| VmError::NoLibrary)?;
+        let symbols = JvmSymbols {
+            library: Library::loaded(&path),
+            base,
+            elf: image.elf(),
+        };
+        let find = |name: &str| symbols.address(name);
+        let mut layout = Layout::load(&live, &find)?;
+        let code = CodeCache::load(&live, &layout).map_err(|_| VmError::Unreadable)?;
+        let mut fields = FieldIds {
+            shift: FieldIds::USUAL_SHIFT,
+        };
+        let mut return_pc_at = 0;
+        if present(layout.thread_vthread) {
+            let narrow = flags::boolean(&live, &layout, "UseCompressedOops")
+                .ok()
+                .flatten();
+            layout.extra.chunk.narrow_oops = narrow.unwrap_or(true);
+            layout.extra.chunk.colored_oops = is_generational_zgc(live, &layout);
+            if let Some(env) = env {
+                fields = FieldIds::calibrate(live, &layout, env);
+                virtual_threads(&mut layout, live, env, fields, &find);
+            }
+            return_pc_at = match layout.cont_entry_return_pc {
+                at if present(at) => at,
+                _ => find("_ZN17ContinuationEntry10_return_pcE").unwrap_or(0),
+            };
+        }
+        let vm = Vm {
+            layout,
+            code,
+            fields,
+            return_pc_at,
+        };
+        Ok(vm.completed(live).unwrap_or(vm))
+    }
+
+    /// A more complete version, if the JVM has since generated what was missing: the code that
+    /// enters virtual threads is made when the first one runs.
+    #[must_use]
+    pub fn completed(&self, live: Live) -> Option<Vm> {
+        let extra = &self.layout.extra;
+        let done = extra.cont_return_pc != 0 && present(extra.cont_entry);
+        if done || self.return_pc_at == 0 {
+            return None;
+        }
+        let return_pc = live.word(self.return_pc_at).ok().filter(|pc| *pc != 0)?;
+        let mut vm = self.clone();
+        vm.layout.extra.cont_return_pc = return_pc;
+        if !present(vm.layout.extra.cont_entry) {
+            let found = continuation::find_entry_offset(&live, &vm.layout, &vm.code);
+            vm.layout.extra.cont_entry = found.ok().flatten()?;
+        }
+        Some(vm)
+    }
+}
+
+/// Adds what is needed to walk virtual threads; without it their walks end at the barrier.
+fn virtual_threads(
+    layout: &mut Layout,
+    live: Live,
+    env: Env,
+    fields: FieldIds,
+    find: &dyn Fn(&str) -> Option<u64>,
+) {
+    let stack = find("_ZN23InstanceStackChunkKlass16_offset_of_stackE")
+        .and_then(|at| live.u32(at).ok())
+        .map_or(ABSENT, u64::from);
+    let class = c"jdk/internal/vm/StackChunk";
+    let cont = c"jdk/internal/vm/Continuation";
+    let field = |class, name, kind| fields.offset(env, class, name, kind).unwrap_or(ABSENT);
+    let chunk = &mut layout.extra.chunk;
+    chunk.cont_tail = field(cont, c"tail", c"Ljdk/internal/vm/StackChunk;");
+    chunk.sp = field(class, c"sp", c"I");
+    chunk.size = field(class, c"size", c"I");
+    chunk.parent = field(class, c"parent", c"Ljdk/internal/vm/StackChunk;");
+    chunk.stack = stack;
+}
+
+/// Whether references in the heap are coloured: ZGC since 24, and 21 to 23 with `ZGenerational`.
+/// (The older ZGC maps its heap once for each colour, so its references can be followed as they
+/// are.)
+fn is_generational_zgc(live: Live, layout: &Layout) -> bool {
+    let flag = |name| flags::boolean(&live, layout, name).ok().flatten();
+    flag("UseZGC") == Some(true) && flag("ZGenerational") != Some(false)
+}
+
+/// Objects of the classes asked for are smaller than this.
+const OFFSET_MAX: u64 = 512;
+
+/// How HotSpot encodes the offset of an instance field in its field id: above some tag bits
+/// (src/hotspot/share/prims/jvm_misc.hpp, `jfieldIDWorkaround`): two up to 27, three in 28.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldIds {
+    shift: u32,
+}
+
+impl FieldIds {
+    const USUAL_SHIFT: u32 = 2;
+    /// Threads tried: an object may be moved by the collector just when it is looked at.
+    const THREADS_TRIED: usize = 16;
+
+    /// Finds the encoding by a field whose value is known: `Thread.eetop` is the `JavaThread*`.
+    fn calibrate(live: Live, layout: &Layout, env: Env) -> FieldIds {
+        let usual = FieldIds {
+            shift: Self::USUAL_SHIFT,
+        };
+        let Some(eetop) = field_id(env, c"java/lang/Thread", c"eetop", c"J") else {
+            return usual;
+        };
+        let mut java_threads = Vec::new();
+        let _ = threads::for_each(&live, layout, |thread| java_threads.push(thread));
+        for thread in java_threads.into_iter().take(Self::THREADS_TRIED) {
+            let object = live
+                .word(thread.wrapping_add(layout.thread_obj))
+                .and_then(|handle| continuation::handle(&live, layout, handle));
+            let Ok(object) = object else { continue };
+            for shift in 1..=4 {
+                if live.word(object.wrapping_add(eetop >> shift)) == Ok(thread) {
+                    return FieldIds { shift };
+                }
+            }
+        }
+        usual
+    }
+
+    /// Offset of an instance field, if the class has it.
+    #[must_use]
+    pub fn offset(self, env: Env, class: &CStr, name: &CStr, kind: &CStr) -> Option<u64> {
+        let offset = field_id(env, class, name, kind)? >> self.shift;
+        (offset < OFFSET_MAX).then_some(offset)
+    }
+}
+
+fn field_id(env: Env, class: &CStr, name: &CStr, descriptor: &CStr) -> Option<u64> {
+    // SAFETY: `env` belongs to this thread, which is attached and in the live phase: all callers
+    // are JVMTI callbacks or attach operations. The class reference is released before the end.
+    unsafe {
+        let class = env.find_class(class)?;
+        let id = env.field_id(class, name, descriptor);
+        env.delete_local(class);
+        id.map(|id| id as u64)
+    }
+}

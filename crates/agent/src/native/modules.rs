@@ -1,0 +1,246 @@
+//! Which library covers an address now, and whether that changed since the last look.
+//!
+//! Samples are walked some milliseconds after they were taken. When libraries were loaded or
+//! unloaded in between, an address may have belonged to another library: [`Modules::refresh`] keeps
+//! what the previous look said for the samples of that moment, and an address on which the two
+//! disagree is never attributed to either.
+
+use super::image::{FileKey, Image};
+use crate::sys::loader::{self, Generation};
+use dwell_native::maps::{self, Backing};
+use dwell_walker::native::{NativeCode, Rule};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One executable range of a module.
+#[derive(Clone)]
+struct Span {
+    range: Range<u64>,
+    base: u64,
+    image: Arc<Image>,
+}
+
+/// Where a native address is.
+#[derive(Clone)]
+pub struct Place {
+    /// The library.
+    pub image: Arc<Image>,
+    /// Offset from the library's lowest address.
+    pub offset: u32,
+}
+
+/// The modules of the process.
+pub struct Modules {
+    spans: Vec<Span>,
+    previous: Option<Vec<Span>>,
+    images: HashMap<FileKey, Arc<Image>>,
+    generation: Generation,
+    vm: Vec<Range<u64>>,
+}
+
+impl Default for Modules {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Modules {
+    /// The modules as they are now.
+    #[must_use]
+    pub fn new() -> Modules {
+        let mut modules = Modules {
+            spans: Vec::new(),
+            previous: None,
+            images: HashMap::new(),
+            generation: loader::generation(),
+            vm: Vec::new(),
+        };
+        modules.read(|_| true, Image::load);
+        modules
+    }
+
+    /// Only libjvm, without its unwind table: enough to find the VM's structures.
+    #[must_use]
+    pub fn new_without_tables() -> Modules {
+        let mut modules = Modules {
+            spans: Vec::new(),
+            previous: None,
+            images: HashMap::new(),
+            generation: loader::generation(),
+            vm: Vec::new(),
+        };
+        modules.read(
+            |key| key.path.ends_with(b"/libjvm.so"),
+            Image::load_without_table,
+        );
+        modules
+    }
+
+    /// Looks again if libraries came or went. Call before a batch of samples is walked; the samples
+    /// of this batch are then checked against the previous look, too.
+    pub fn refresh(&mut self) {
+        let generation = loader::generation();
+        if generation == self.generation {
+            self.previous = None;
+            return;
+        }
+        // Loading alone cannot change what an address meant: it had no meaning before.
+        let unloaded = generation.subs != self.generation.subs;
+        let before = std::mem::take(&mut self.spans);
+        self.generation = generation;
+        self.read(|_| true, Image::load);
+        self.previous = unloaded.then_some(before);
+    }
+
+    fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, from_file: fn(FileKey) -> Image) {
+        let Ok(text) = std::fs::read("/proc/self/maps") else {
+            return;
+        };
+        let mappings = maps::parse(&text).filter_map(Result::ok);
+        for module in maps::modules(mappings) {
+            let key = FileKey {
+                device: (module.device.major, module.device.minor),
+                inode: module.inode,
+                path: module.path.clone(),
+            };
+            if !wanted(&key) {
+                continue;
+            }
+            let image = match self.images.get(&key) {
+                Some(image) => Arc::clone(image),
+                None => {
+                    let image = Arc::new(load(&module, key.clone(), from_file));
+                    self.images.insert(key, Arc::clone(&image));
+                    image
+                }
+            };
+            self.add(&module, &image);
+        }
+        self.spans.sort_by_key(|span| span.range.start);
+        let is_vm = |s: &&Span| s.image.name == "libjvm.so";
+        self.vm = self
+            .spans
+            .iter()
+            .filter(is_vm)
+            .map(|s| s.range.clone())
+            .collect();
+    }
+
+    fn add(&mut self, module: &maps::Module, image: &Arc<Image>) {
+        let placements = image
+            .elf()
+            .map(|elf| module.placements(&elf))
+            .unwrap_or_default();
+        for placement in &placements {
+            for range in &placement.executable {
+                let image = Arc::clone(image);
+                self.spans.push(Span {
+                    range: range.clone(),
+                    base: placement.base,
+                    image,
+                });
+            }
+        }
+        if placements.is_empty() {
+            // No readable file: still a module with a name, unwound by frame pointer.
+            for range in &module.executable {
+                let base = module
+                    .header
+                    .as_ref()
+                    .map_or(range.addresses.start, |h| h.start);
+                let image = Arc::clone(image);
+                self.spans.push(Span {
+                    range: range.addresses.clone(),
+                    base,
+                    image,
+                });
+            }
+        }
+    }
+
+    /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
+    #[must_use]
+    pub fn place(&self, pc: u64) -> Option<Place> {
+        let span = find(&self.spans, pc)?;
+        if let Some(previous) = &self.previous {
+            let same = find(previous, pc)
+                .is_some_and(|p| p.image.key == span.image.key && p.base == span.base);
+            if !same {
+                return None;
+            }
+        }
+        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
+        Some(Place {
+            image: Arc::clone(&span.image),
+            offset,
+        })
+    }
+
+    /// Whether `pc` was in a library at the sample or is in another now.
+    #[must_use]
+    pub fn is_ambiguous(&self, pc: u64) -> bool {
+        self.previous.is_some() && self.place(pc).is_none()
+    }
+
+    /// Bytes of all unwind tables.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.images.values().map(|image| image.table_bytes()).sum()
+    }
+
+    /// Load address and path of the library with this file name.
+    #[must_use]
+    pub fn library(&self, name: &str) -> Option<(u64, Arc<Image>)> {
+        let span = self.spans.iter().find(|s| s.image.name == name)?;
+        Some((span.base, Arc::clone(&span.image)))
+    }
+}
+
+fn load(module: &maps::Module, key: FileKey, from_file: fn(FileKey) -> Image) -> Image {
+    match (&module.backing, module.executable.first()) {
+        (Backing::Vdso, Some(range)) => {
+            let bytes = crate::jvm::memory::copy(range.addresses.clone());
+            Image::from_memory(key, bytes)
+        }
+        (Backing::File, _) => from_file(key),
+        _ => Image::from_memory(key, Vec::new()),
+    }
+}
+
+fn find(spans: &[Span], pc: u64) -> Option<&Span> {
+    let after = spans.partition_point(|span| span.range.start <= pc);
+    let span = spans.get(after.checked_sub(1)?)?;
+    span.range.contains(&pc).then_some(span)
+}
+
+impl NativeCode for Modules {
+    fn rule(&self, pc: u64) -> Option<Rule> {
+        let span = find(&self.spans, pc)?;
+        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
+        Some(span.image.rule(offset))
+    }
+
+    fn is_vm(&self, pc: u64) -> bool {
+        self.vm.iter().any(|range| range.contains(&pc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_code_has_a_module_and_a_rule() {
+        let modules = Modules::new();
+        let pc = the_own_code_has_a_module_and_a_rule as fn() as usize as u64;
+        let place = modules.place(pc).unwrap();
+        assert!(!place.image.name.is_empty());
+        assert!(matches!(
+            modules.rule(pc),
+            Some(Rule::Sp { .. } | Rule::Fp { .. })
+        ));
+        assert!(modules.place(0x10).is_none());
+        assert!(!modules.is_vm(pc));
+    }
+}

@@ -1,0 +1,335 @@
+//! The agent's option string: `start,cpu=10ms,file=app-%p-%t.jfr`. Pure; strict: an unknown word,
+//! a wrong unit or a value out of range is an error that names it.
+
+use std::time::Duration;
+
+/// What the agent is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Begin a recording.
+    Start,
+    /// End it.
+    Stop,
+    /// Make what was recorded so far readable now.
+    Dump,
+    /// Tell what is going on.
+    Status,
+}
+
+/// Which source of CPU-time signals to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// perf events where permitted, else timers.
+    Auto,
+    /// perf events only.
+    Perf,
+    /// Per-thread CPU timers only.
+    Timer,
+}
+
+/// Parsed options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The command; `start` if none is given.
+    pub command: Command,
+    /// CPU time between two samples of a thread.
+    pub cpu_interval: Duration,
+    /// Where signals come from.
+    pub engine: EngineChoice,
+    /// The recording; `%p` is the pid, `%t` the time.
+    pub file: String,
+    /// Most frames of a stack.
+    pub depth: usize,
+    /// Size at which a new chunk begins.
+    pub chunk_bytes: u64,
+    /// Age at which a new chunk begins.
+    pub chunk_age: Duration,
+    /// The recording keeps at most about this much, in older files dropped first; 0: all.
+    pub max_bytes: u64,
+    /// The recording keeps at most about this age; zero: all.
+    pub max_age: Duration,
+    /// Where to write the reply to this command.
+    pub reply: Option<String>,
+    /// A folder for walks as files: failed ones, for bug reports.
+    pub freeze: Option<String>,
+    /// Besides failed walks, every n-th one; 0: none.
+    pub freeze_every: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            command: Command::Start,
+            cpu_interval: Duration::from_millis(10),
+            engine: EngineChoice::Auto,
+            file: "dwell-%p-%t.jfr".into(),
+            depth: 8192,
+            chunk_bytes: 64 << 20,
+            chunk_age: Duration::from_secs(3600),
+            max_bytes: 0,
+            max_age: Duration::ZERO,
+            reply: None,
+            freeze: None,
+            freeze_every: 0,
+        }
+    }
+}
+
+/// Shortest CPU interval; below it the handler would use a large share of the time it measures.
+pub const INTERVAL_MIN: Duration = Duration::from_micros(20);
+/// Longest CPU interval.
+pub const INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// Bounds of `depth`.
+pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
+
+/// An option that cannot be taken, with the reason and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionError(String);
+
+fn refuse<T>(message: String) -> Result<T, OptionError> {
+    Err(OptionError(message))
+}
+
+/// Parses an option string. A `file=` or `reply=` value may hold any character but a comma.
+///
+/// # Errors
+/// [`OptionError`] that names the option.
+pub fn parse(text: &str) -> Result<Options, OptionError> {
+    let mut options = Options::default();
+    let mut command = None;
+    for word in text.split(',').filter(|w| !w.is_empty()) {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        if let Some(this) = command_of(name) {
+            if value.is_some() {
+                return refuse(format!("'{name}' takes no value"));
+            }
+            if command.is_some_and(|other| other != this) {
+                return refuse(format!("'{name}': only one of start, stop, dump, status"));
+            }
+            command = Some(this);
+            continue;
+        }
+        let Some(value) = value.filter(|v| !v.is_empty()) else {
+            return refuse(format!("'{}': {}", shown(word), known_options()));
+        };
+        set(&mut options, name, value)?;
+    }
+    options.command = command.unwrap_or(Command::Start);
+    Ok(options)
+}
+
+fn command_of(name: &str) -> Option<Command> {
+    Some(match name {
+        "start" => Command::Start,
+        "stop" => Command::Stop,
+        "dump" => Command::Dump,
+        "status" => Command::Status,
+        _ => return None,
+    })
+}
+
+fn known_options() -> &'static str {
+    "known are start, stop, dump, status, cpu=TIME, engine=auto|perf|timer, file=PATH, depth=N, \
+     chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
+     freeze-every=N, reply=PATH"
+}
+
+fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
+    match name {
+        "cpu" => options.cpu_interval = interval(value)?,
+        "engine" => options.engine = engine(value)?,
+        "file" => options.file = value.to_owned(),
+        "reply" => options.reply = Some(value.to_owned()),
+        "freeze" => options.freeze = Some(value.to_owned()),
+        "freeze-every" => match value.parse() {
+            Ok(n) => options.freeze_every = n,
+            Err(_) => return refuse(format!("freeze-every={}: a number", shown(value))),
+        },
+        "depth" => options.depth = depth(value)?,
+        "chunksize" => options.chunk_bytes = at_least("chunksize", size(name, value)?, 256 << 10)?,
+        "chunktime" => {
+            options.chunk_age = duration(name, value)?;
+            if options.chunk_age < Duration::from_secs(5) {
+                return refuse(format!("chunktime={value}: at least 5s"));
+            }
+        }
+        "maxsize" => options.max_bytes = at_least("maxsize", size(name, value)?, 1 << 20)?,
+        "maxage" => options.max_age = duration(name, value)?,
+        _ => {
+            return refuse(format!(
+                "unknown option '{}': {}",
+                shown(name),
+                known_options()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn at_least(name: &str, value: u64, least: u64) -> Result<u64, OptionError> {
+    if value < least {
+        return refuse(format!("{name}={value}: at least {}k", least >> 10));
+    }
+    Ok(value)
+}
+
+fn interval(value: &str) -> Result<Duration, OptionError> {
+    let interval = duration("cpu", value)?;
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        return refuse(format!("cpu={value}: from 20us to 10s"));
+    }
+    Ok(interval)
+}
+
+fn engine(value: &str) -> Result<EngineChoice, OptionError> {
+    match value {
+        "auto" => Ok(EngineChoice::Auto),
+        "perf" => Ok(EngineChoice::Perf),
+        "timer" => Ok(EngineChoice::Timer),
+        _ => refuse(format!("engine={}: auto, perf or timer", shown(value))),
+    }
+}
+
+fn depth(value: &str) -> Result<usize, OptionError> {
+    match value.parse() {
+        Ok(depth) if DEPTH.contains(&depth) => Ok(depth),
+        _ => refuse(format!("depth={}: a number from 1 to 65536", shown(value))),
+    }
+}
+
+/// A number with a unit: ns, us, ms, s, m, h. Fractions are allowed, a missing unit is not.
+///
+/// # Errors
+/// [`OptionError`] that names the option.
+pub fn duration(name: &str, value: &str) -> Result<Duration, OptionError> {
+    let units: [(&str, f64); 6] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 6e10),
+        ("h", 3.6e12),
+    ];
+    let split = value
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(value.len());
+    let (number, unit) = value.split_at(split);
+    let scale = units
+        .iter()
+        .find(|(u, _)| *u == unit)
+        .map(|(_, scale)| *scale);
+    match (number.parse::<f64>(), scale) {
+        (Ok(number), Some(scale)) if number.is_finite() && number * scale <= 3.6e12 * 1e4 => {
+            Ok(Duration::from_nanos((number * scale) as u64))
+        }
+        _ => refuse(format!(
+            "{name}={}: a time such as 10ms (ns, us, ms, s, m, h)",
+            shown(value)
+        )),
+    }
+}
+
+/// A number of bytes with an optional unit: k, m, g (powers of 1024).
+fn size(name: &str, value: &str) -> Result<u64, OptionError> {
+    let (number, shift) = match value.as_bytes().last() {
+        Some(b'k' | b'K') => (&value[..value.len() - 1], 10),
+        Some(b'm' | b'M') => (&value[..value.len() - 1], 20),
+        Some(b'g' | b'G') => (&value[..value.len() - 1], 30),
+        _ => (value, 0),
+    };
+    match number.parse::<u64>() {
+        Ok(n) if n <= u64::MAX >> 30 => Ok(n << shift),
+        _ => refuse(format!(
+            "{name}={}: a size such as 64m (k, m, g)",
+            shown(value)
+        )),
+    }
+}
+
+/// User text for an error line: short, without control characters.
+fn shown(text: &str) -> String {
+    text.chars()
+        .take(60)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// Puts pid and time into a file name.
+#[must_use]
+pub fn expand(file: &str, pid: u32, time: &str) -> String {
+    file.replace("%p", &pid.to_string()).replace("%t", time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_documented_string_parses() {
+        let options = parse("start,cpu=10ms,file=app-%p-%t.jfr").unwrap();
+        assert_eq!(options.command, Command::Start);
+        assert_eq!(options.cpu_interval, Duration::from_millis(10));
+        assert_eq!(expand(&options.file, 7, "T"), "app-7-T.jfr");
+    }
+
+    #[test]
+    fn times_need_a_unit_and_fractions_work() {
+        assert_eq!(
+            parse("cpu=0.5ms").unwrap().cpu_interval,
+            Duration::from_micros(500)
+        );
+        assert_eq!(
+            parse("cpu=100us").unwrap().cpu_interval,
+            Duration::from_micros(100)
+        );
+        for bad in [
+            "cpu=10",
+            "cpu=10msec",
+            "cpu=ms",
+            "cpu=1..5ms",
+            "cpu=1us",
+            "cpu=1h",
+            "cpu=",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_option() {
+        for (text, part) in [
+            ("cstack=vm", "cstack"),
+            ("engine=itimer", "engine=itimer"),
+            ("start,stop", "stop"),
+            ("start=1", "start"),
+            ("depth=0", "depth=0"),
+            ("chunksize=1k", "chunksize"),
+            ("maxsize=2MB", "maxsize"),
+            ("bogus", "bogus"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered_in_one_line(text in ".{0,200}") {
+            if let Err(error) = parse(&text) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+
+        #[test]
+        fn every_interval_in_range_round_trips(us in 20u64..10_000_000) {
+            let options = parse(&format!("cpu={us}us")).unwrap();
+            prop_assert_eq!(options.cpu_interval, Duration::from_micros(us));
+        }
+    }
+}

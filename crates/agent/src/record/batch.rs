@@ -1,0 +1,178 @@
+//! Samples between two flushes: walked, Java names resolved, native names still addresses.
+//!
+//! Names of native functions are looked up for many addresses at once, so they wait for the flush.
+//! Equal stacks are kept once.
+
+use super::names::NameId;
+use dwell_jfr::{FrameKind, ThreadState};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+
+/// What a frame runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// A name that is known.
+    Named(NameId),
+    /// An offset in a library, by its index in the resolver.
+    Native {
+        /// Index of the image.
+        image: u32,
+        /// Offset from its lowest address.
+        offset: u32,
+    },
+    /// A kernel address.
+    Kernel(u64),
+}
+
+/// A frame that waits for the flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PendingFrame {
+    /// What it runs.
+    pub code: Code,
+    /// Kind of code.
+    pub kind: FrameKind,
+    /// Source line, -1 if unknown.
+    pub line: i32,
+    /// Bytecode index, -1 if unknown.
+    pub bci: i32,
+}
+
+/// A sample that waits for the flush.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingSample {
+    /// When, on the monotonic clock.
+    pub time_ns: u64,
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack.
+    pub stack: u32,
+    /// State of the thread.
+    pub state: ThreadState,
+    /// CPU time the sample stands for.
+    pub weight_ns: u64,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u32,
+    len: u32,
+    truncated: bool,
+}
+
+/// The samples since the last flush.
+#[derive(Default)]
+pub struct Batch {
+    frames: Vec<PendingFrame>,
+    stacks: Vec<Span>,
+    by_hash: FxHashMap<u64, u32>,
+    samples: Vec<PendingSample>,
+}
+
+impl Batch {
+    /// The index of a stack, new or not.
+    pub fn stack(&mut self, frames: &[PendingFrame], truncated: bool) -> u32 {
+        let mut hasher = FxHasher::default();
+        frames.hash(&mut hasher);
+        truncated.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(&index) = self.by_hash.get(&hash)
+            && self.frames(index) == (frames, truncated)
+        {
+            return index;
+        }
+        let index = self.stacks.len() as u32;
+        let (start, len) = (self.frames.len() as u32, frames.len() as u32);
+        self.frames.extend_from_slice(frames);
+        self.stacks.push(Span {
+            start,
+            len,
+            truncated,
+        });
+        self.by_hash.insert(hash, index);
+        index
+    }
+
+    /// Adds a sample.
+    pub fn add(&mut self, sample: PendingSample) {
+        self.samples.push(sample);
+    }
+
+    /// The frames of a stack, and whether its root is missing.
+    #[must_use]
+    pub fn frames(&self, stack: u32) -> (&[PendingFrame], bool) {
+        let Some(span) = self.stacks.get(stack as usize) else {
+            return (&[], false);
+        };
+        let range = span.start as usize..(span.start + span.len) as usize;
+        (self.frames.get(range).unwrap_or(&[]), span.truncated)
+    }
+
+    /// All frames of all stacks.
+    #[must_use]
+    pub fn all_frames(&self) -> &[PendingFrame] {
+        &self.frames
+    }
+
+    /// Number of stacks.
+    #[must_use]
+    pub fn stacks_len(&self) -> u32 {
+        self.stacks.len() as u32
+    }
+
+    /// The samples, in the order of adding.
+    #[must_use]
+    pub fn samples(&self) -> &[PendingSample] {
+        &self.samples
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.frames) + size_of_val(&*self.samples) + self.stacks.len() * 32
+    }
+
+    /// Forgets all, and gives memory of an exceptional batch back.
+    pub fn clear(&mut self) {
+        const KEPT: usize = 64 << 10;
+        self.frames.clear();
+        self.frames.shrink_to(KEPT);
+        self.stacks.clear();
+        self.stacks.shrink_to(KEPT);
+        self.by_hash.clear();
+        self.samples.clear();
+        self.samples.shrink_to(KEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(id: u32, line: i32) -> PendingFrame {
+        let code = Code::Named(NameId(id));
+        PendingFrame {
+            code,
+            kind: FrameKind::C2,
+            line,
+            bci: 0,
+        }
+    }
+
+    #[test]
+    fn equal_stacks_are_one() {
+        let mut batch = Batch::default();
+        let a = batch.stack(&[frame(1, 1), frame(2, 2)], false);
+        assert_eq!(batch.stack(&[frame(1, 1), frame(2, 2)], false), a);
+        assert_ne!(batch.stack(&[frame(1, 1), frame(2, 2)], true), a);
+        assert_ne!(batch.stack(&[frame(1, 9), frame(2, 2)], false), a);
+        assert_eq!(batch.frames(a).0.len(), 2);
+        assert_eq!(batch.stacks_len(), 3);
+        batch.clear();
+        assert_eq!(batch.stacks_len(), 0);
+        assert_eq!(batch.bytes(), 0);
+    }
+}

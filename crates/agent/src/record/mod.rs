@@ -1,0 +1,6 @@
+//! From walked samples to a file: names, batches between two flushes, the file itself.
+
+pub mod batch;
+pub mod file;
+pub mod names;
+pub mod resolve;

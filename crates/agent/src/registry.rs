@@ -1,0 +1,158 @@
+//! The live threads by kernel id, so that a thread is registered once whoever sees it first; and
+//! how much CPU time was used where it could be sampled.
+
+use dwell_signal::ThreadRecord;
+use dwell_signal::sys::cpu_ns_of;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+type Record = &'static ThreadRecord;
+
+struct Entry {
+    record: Record,
+    /// CPU time of the thread from which on it can be sampled.
+    base_ns: u64,
+    /// CPU time of the thread when it was last looked at.
+    last_ns: u64,
+}
+
+#[derive(Default)]
+struct Inner {
+    by_tid: HashMap<i32, Entry>,
+    /// CPU time, within the sampled part of their lives, of threads that have ended.
+    ended_ns: u64,
+    /// Threads that ended as Java threads, with their CPU time: some go on as native ones, and may
+    /// come back (`main` does, to destroy the VM).
+    left: HashMap<i32, u64>,
+}
+
+/// Registered threads.
+#[derive(Default)]
+pub struct Registry(Mutex<Inner>);
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // The data is consistent after every statement, so a panic elsewhere spoils nothing.
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Registers a thread unless it is registered.
+    pub fn add_if_new(&self, tid: i32, register: impl FnOnce() -> Option<Record>) {
+        let mut inner = self.lock();
+        if !inner.by_tid.contains_key(&tid)
+            && let Some(record) = register()
+        {
+            let base_ns = cpu_ns_of(tid).unwrap_or(0);
+            inner.by_tid.insert(
+                tid,
+                Entry {
+                    record,
+                    base_ns,
+                    last_ns: base_ns,
+                },
+            );
+        }
+    }
+
+    /// Registers a thread, or shows the record it already has to `known`. One that `starts` just
+    /// now is a newborn, and sampled from its first instruction on, unless it was here before.
+    pub fn add_or_update(
+        &self,
+        tid: i32,
+        starts: bool,
+        register: impl FnOnce(bool) -> Option<Record>,
+        known: impl FnOnce(Record),
+    ) {
+        let mut inner = self.lock();
+        match inner.by_tid.get(&tid) {
+            Some(entry) if entry.record.is_live() => known(entry.record),
+            _ => {
+                let now_ns = cpu_ns_of(tid).unwrap_or(0);
+                // A reused id belongs to a thread that has used less.
+                let is_back = inner
+                    .left
+                    .remove(&tid)
+                    .is_some_and(|then_ns| then_ns <= now_ns);
+                let newborn = starts && !is_back;
+                if let Some(record) = register(newborn) {
+                    let base_ns = if newborn { 0 } else { now_ns };
+                    inner.by_tid.insert(
+                        tid,
+                        Entry {
+                            record,
+                            base_ns,
+                            last_ns: base_ns,
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    /// The record of a thread.
+    #[must_use]
+    pub fn get(&self, tid: i32) -> Option<Record> {
+        self.lock().by_tid.get(&tid).map(|entry| entry.record)
+    }
+
+    /// Takes out a thread that ends, having used `cpu_ns`.
+    pub fn end(&self, tid: i32, cpu_ns: u64) -> Option<Record> {
+        let mut inner = self.lock();
+        let entry = inner.by_tid.remove(&tid)?;
+        inner.ended_ns += cpu_ns.saturating_sub(entry.base_ns);
+        inner.left.insert(tid, cpu_ns);
+        Some(entry.record)
+    }
+
+    /// Forgets those that left and are really gone.
+    pub fn forget_left(&self, exists: impl Fn(i32) -> bool) {
+        self.lock().left.retain(|tid, _| exists(*tid));
+    }
+
+    /// Forgets a thread that is gone without a word, if `record` is still its record.
+    pub fn forget(&self, tid: i32, record: &ThreadRecord) {
+        let mut inner = self.lock();
+        if inner
+            .by_tid
+            .get(&tid)
+            .is_some_and(|known| std::ptr::eq(known.record, record))
+            && let Some(entry) = inner.by_tid.remove(&tid)
+        {
+            inner.ended_ns += entry.last_ns.saturating_sub(entry.base_ns);
+        }
+    }
+
+    /// Begins to count: what was used so far was not sampled.
+    pub fn rebase(&self) {
+        let mut inner = self.lock();
+        inner.ended_ns = 0;
+        for (tid, entry) in &mut inner.by_tid {
+            entry.base_ns = cpu_ns_of(*tid).unwrap_or(entry.last_ns);
+            entry.last_ns = entry.base_ns;
+        }
+    }
+
+    /// CPU time used by threads while they could be sampled, since [`Registry::rebase`].
+    #[must_use]
+    pub fn sampled_cpu_ns(&self) -> u64 {
+        let mut inner = self.lock();
+        let mut sum = inner.ended_ns;
+        for (tid, entry) in &mut inner.by_tid {
+            entry.last_ns = cpu_ns_of(*tid).unwrap_or(entry.last_ns);
+            sum += entry.last_ns.saturating_sub(entry.base_ns);
+        }
+        sum
+    }
+
+    /// Forgets all; shows each first.
+    pub fn clear(&self, mut last_sight: impl FnMut(Record)) {
+        let mut inner = self.lock();
+        inner.ended_ns = 0;
+        inner.left.clear();
+        for (_, entry) in inner.by_tid.drain() {
+            last_sight(entry.record);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! One recording: from `start` to `stop`.
+
+use crate::agent::Agent;
+use crate::options::{Options, expand};
+use crate::record::file::RecordingFile;
+use crate::sys::process;
+use dwell_signal::{CounterSnapshot, Engine, EngineKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What a recording works with; does not change while it runs.
+pub struct Setup {
+    /// The agent.
+    pub agent: &'static Agent,
+    /// The engine.
+    pub engine: &'static Engine,
+    /// What was asked for.
+    pub options: Options,
+    /// The same, as text.
+    pub option_text: String,
+    /// The file, until the drainer takes it.
+    pub file: Mutex<Option<RecordingFile>>,
+    /// Whether kernel frames can be had.
+    pub kernel_frames: bool,
+    /// The engine's counters when it began.
+    pub counters_at_start: CounterSnapshot,
+    /// User and system CPU time of the process when it began.
+    pub cpu_at_start: (Duration, Duration),
+    /// CPU time of the process, on its clock, when it began.
+    pub process_cpu_at_start: Duration,
+    /// `java.vm.name`.
+    pub jvm_name: String,
+    /// `java.vm.version`.
+    pub jvm_version: String,
+    /// When the JVM was started.
+    pub jvm_start_epoch_ms: u64,
+}
+
+impl Setup {
+    /// The engine's name for users.
+    #[must_use]
+    pub fn engine_name(&self) -> &'static str {
+        match self.engine.kind() {
+            EngineKind::Perf { kernel: true } => "perf cpu-clock, with kernel frames",
+            EngineKind::Perf { kernel: false } => "perf cpu-clock, user only",
+            EngineKind::Timer => "per-thread CPU timers",
+        }
+    }
+}
+
+/// How far a recording is; written by the drainer, read by `status`.
+#[derive(Default)]
+pub struct Progress {
+    /// Samples taken.
+    pub samples: AtomicU64,
+    /// Samples whose walk failed.
+    pub failed: AtomicU64,
+    /// Intervals of CPU time that no sample carries.
+    pub lost: AtomicU64,
+    /// Sum of weights.
+    pub weight_ns: AtomicU64,
+    /// Bytes written.
+    pub bytes: AtomicU64,
+    first_sample_ns: AtomicU64,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Progress {
+    /// Notes the time of a sample, if it is the first.
+    pub fn saw_first_sample(&self, time_ns: u64) {
+        let first = &self.first_sample_ns;
+        let _ = first.compare_exchange(0, time_ns, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Sets or clears what `status` says of the file.
+    pub fn set_trouble(&self, trouble: Option<String>) {
+        if let Ok(mut slot) = self.trouble.lock() {
+            *slot = trouble;
+        }
+    }
+}
+
+/// What the drainer is asked to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Flush now.
+    pub flush: bool,
+    /// Flush and end.
+    pub stop: bool,
+    serial: u64,
+}
+
+#[derive(Default)]
+struct OrderState {
+    order: Order,
+    done: u64,
+}
+
+/// Passes orders to the drainer and their completion back.
+#[derive(Default)]
+pub struct Orders {
+    state: Mutex<OrderState>,
+    changed: Condvar,
+}
+
+impl Orders {
+    /// Waits for an order, at most `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Order {
+        let Ok(state) = self.state.lock() else {
+            return Order {
+                stop: true,
+                ..Order::default()
+            };
+        };
+        let waiting = |s: &mut OrderState| s.order.serial == s.done;
+        match self.changed.wait_timeout_while(state, timeout, waiting) {
+            Ok((state, _)) if state.order.serial != state.done => state.order,
+            _ => Order::default(),
+        }
+    }
+
+    /// Says that an order was carried out.
+    pub fn done(&self, order: &Order) {
+        if order.serial != 0
+            && let Ok(mut state) = self.state.lock()
+        {
+            state.done = order.serial;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Gives an order and waits until it is carried out; false if it was not in time.
+    pub fn give(&self, flush: bool, stop: bool, timeout: Duration) -> bool {
+        let Ok(mut state) = self.state.lock() else {
+            return false;
+        };
+        let serial = state.order.serial + 1;
+        state.order = Order {
+            flush,
+            stop,
+            serial,
+        };
+        self.changed.notify_all();
+        match self
+            .changed
+            .wait_timeout_while(state, timeout, |s| s.done < serial)
+        {
+            Ok((state, _)) => state.done >= serial,
+            Err(_) => false,
+        }
+    }
+}
+
+/// A recording that runs.
+pub struct Session {
+    setup: Arc<Setup>,
+    orders: Arc<Orders>,
+    progress: Arc<Progress>,
+    drainer: Option<JoinHandle<()>>,
+    path: PathBuf,
+    began: Instant,
+    began_ns: u64,
+}
+
+/// The drainer has this long to write the rest.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where a recording goes.
+#[must_use]
+pub fn target_path(options: &Options) -> PathBuf {
+    let file = expand(&options.file, std::process::id(), &process::timestamp());
+    PathBuf::from(file)
+}
+
+impl Session {
+    /// Begins a recording: the drainer first, then the signals.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn start(mut setup: Setup, path: PathBuf) -> Result<Session, String> {
+        setup.agent.registry.rebase();
+        setup.cpu_at_start = process::cpu_split();
+        setup.process_cpu_at_start = process::process_cpu();
+        let setup = Arc::new(setup);
+        let orders = Arc::new(Orders::default());
+        let progress = Arc::new(Progress::default());
+        let (began, began_ns) = (Instant::now(), process::monotonic_ns());
+        let interval_ns = setup.options.cpu_interval.as_nanos() as u64;
+        setup.engine.start(interval_ns);
+        let drainer = {
+            let (setup, orders) = (Arc::clone(&setup), Arc::clone(&orders));
+            let progress = Arc::clone(&progress);
+            std::thread::Builder::new()
+                .name("dwell-drainer".into())
+                .spawn(move || {
+                    // A panic here is a bug of ours; it must end the recording, never the JVM.
+                    let work = std::panic::AssertUnwindSafe(|| {
+                        crate::drain::run(&setup, &orders, &progress);
+                    });
+                    if std::panic::catch_unwind(work).is_err() {
+                        setup.engine.stop();
+                        progress.set_trouble(Some("internal error: the drainer ended".into()));
+                    }
+                })
+        };
+        match drainer {
+            Ok(drainer) => {
+                let drainer = Some(drainer);
+                Ok(Session {
+                    setup,
+                    orders,
+                    progress,
+                    drainer,
+                    path,
+                    began,
+                    began_ns,
+                })
+            }
+            Err(error) => {
+                setup.engine.stop();
+                Err(format!("cannot start the drainer thread: {error}"))
+            }
+        }
+    }
+
+    /// Where the recording is written.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes everything so far readable; false if that took too long.
+    #[must_use]
+    pub fn dump(&self) -> bool {
+        self.orders.give(true, false, STOP_TIMEOUT)
+    }
+
+    /// Ends the recording; false if the rest could not be written in time.
+    pub fn stop(&mut self) -> bool {
+        let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
+        let in_time = finished || self.orders.give(true, true, STOP_TIMEOUT);
+        self.setup.engine.stop();
+        if in_time && let Some(drainer) = self.drainer.take() {
+            let _ = drainer.join();
+        }
+        in_time
+    }
+
+    /// `key=value` lines for `status`.
+    #[must_use]
+    pub fn status(&self, state: &str) -> String {
+        let progress = &self.progress;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let first = get(&progress.first_sample_ns);
+        let first_ms = if first == 0 {
+            -1.0
+        } else {
+            first.saturating_sub(self.began_ns) as f64 / 1e6
+        };
+        let trouble = progress
+            .trouble
+            .lock()
+            .ok()
+            .and_then(|t| t.clone())
+            .unwrap_or_default();
+        format!(
+            "state={state}\nengine={}\nengine_reason={}\ninterval_ns={}\nsamples={}\nfailed={}\n\
+             lost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
+             first_sample_ms={first_ms:.1}\n\
+             trouble={trouble}\n",
+            self.setup.engine_name(),
+            self.setup.agent.engine_reason,
+            self.setup.options.cpu_interval.as_nanos(),
+            get(&progress.samples),
+            get(&progress.failed),
+            get(&progress.lost),
+            get(&progress.weight_ns),
+            self.path.display(),
+            get(&progress.bytes),
+            self.began.elapsed().as_millis(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_carried_out_once() {
+        let orders = Arc::new(Orders::default());
+        assert_eq!(orders.wait(Duration::ZERO), Order::default());
+        let worker = Arc::clone(&orders);
+        let thread = std::thread::spawn(move || {
+            let mut stops = 0;
+            for _ in 0..1000 {
+                let order = worker.wait(Duration::from_millis(10));
+                worker.done(&order);
+                if order.stop {
+                    stops += 1;
+                    break;
+                }
+            }
+            stops
+        });
+        assert!(orders.give(true, false, Duration::from_secs(5)));
+        assert!(orders.give(true, true, Duration::from_secs(5)));
+        assert_eq!(thread.join().unwrap(), 1);
+        assert!(!orders.give(true, false, Duration::from_millis(20)));
+    }
+}

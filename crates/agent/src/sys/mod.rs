@@ -1,0 +1,5 @@
+//! The agent's boundary to the OS: every `unsafe` block of the agent that is not a call to the JVM.
+
+pub mod loader;
+pub mod mapped;
+pub mod process;

@@ -1,0 +1,153 @@
+//! Facts on the own process and thread: ids, CPU clocks, names.
+
+use std::time::Duration;
+
+/// CPU time of a clock; zero if it cannot be read.
+fn clock(id: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: time is a valid place for the result.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// CPU time of the whole process, threads that ended included.
+#[must_use]
+pub fn process_cpu() -> Duration {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// CPU time of the calling thread.
+#[must_use]
+pub fn own_cpu() -> Duration {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Now on the monotonic clock, in ns.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC).as_nanos() as u64
+}
+
+/// Now since the epoch, in ns.
+#[must_use]
+pub fn epoch_ns() -> u64 {
+    clock(libc::CLOCK_REALTIME).as_nanos() as u64
+}
+
+/// User and system CPU time of the process.
+#[must_use]
+pub fn cpu_split() -> (Duration, Duration) {
+    // SAFETY: zeroed is a valid rusage, which getrusage fills.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: usage is a valid place for the result.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    let of = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    (of(usage.ru_utime), of(usage.ru_stime))
+}
+
+/// Local time as `YYYYMMDD-hhmmss`, for file names.
+#[must_use]
+pub fn timestamp() -> String {
+    let now = (epoch_ns() / 1_000_000_000) as libc::time_t;
+    // SAFETY: zeroed is a valid tm, which localtime_r fills.
+    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call.
+    unsafe { libc::localtime_r(&raw const now, &raw mut tm) };
+    let (year, month, day) = (tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday);
+    format!(
+        "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
+        tm.tm_hour, tm.tm_min, tm.tm_sec
+    )
+}
+
+/// Kernel id of the calling thread.
+#[must_use]
+pub fn own_tid() -> i32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Blocks every signal but faults in the calling thread: the drainer must not run the
+/// application's handlers.
+pub fn block_signals() {
+    // SAFETY: zeroed is a valid sigset; the calls only write to it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut set);
+        for signal in [
+            libc::SIGSEGV,
+            libc::SIGBUS,
+            libc::SIGFPE,
+            libc::SIGILL,
+            libc::SIGTRAP,
+        ] {
+            libc::sigdelset(&raw mut set, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Lets one signal through in the calling thread.
+pub fn unblock_signal(signal: i32) {
+    // SAFETY: zeroed is a valid sigset; the calls only write to it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Name the kernel knows a thread of this process by; empty if it is gone.
+#[must_use]
+pub fn thread_comm(tid: i32) -> String {
+    let path = format!("/proc/self/task/{tid}/comm");
+    let bytes = std::fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&bytes)
+        .trim_end_matches('\n')
+        .to_owned()
+}
+
+/// Kernel ids of all threads of this process.
+#[must_use]
+pub fn thread_ids() -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    let id = |e: std::fs::DirEntry| e.file_name().to_str().and_then(|n| n.parse().ok());
+    entries.flatten().filter_map(id).collect()
+}
+
+/// When this process was started, in ms since the epoch; 0 if unknown.
+#[must_use]
+pub fn start_epoch_ms() -> u64 {
+    // proc(5): field 22 of stat is the start in clock ticks since boot; the command, in
+    // parentheses, may itself hold blanks and parentheses.
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 = fields
+        .split_whitespace()
+        .nth(19)
+        .and_then(|t| t.parse().ok())
+        .unwrap_or(0);
+    // SAFETY: sysconf only reads.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let boot_ms =
+        (epoch_ns() / 1_000_000).saturating_sub(clock(libc::CLOCK_BOOTTIME).as_millis() as u64);
+    boot_ms + ticks * 1000 / per_second
+}
+
+/// Half of the file descriptors the process may have: more are not taken from it.
+#[must_use]
+pub fn fd_end() -> i32 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: limit is a valid place for the result.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    i32::try_from(limit.rlim_cur / 2).unwrap_or(i32::MAX)
+}
