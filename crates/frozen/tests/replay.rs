@@ -1,0 +1,266 @@
+//! Walks of every JDK, replayed: the same frames again; and with every read failing in turn, and
+//! with words that are wrong, a named end and never a panic or an endless walk.
+#![allow(missing_docs)]
+
+use dwell_frozen::Frozen;
+use dwell_walker::{Failure, Fault, Frame, FrameKind, Memory, Outcome, Walk};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// More than any fixture has, less than a walk that does not end would yield.
+const FRAMES_MAX: usize = 4096;
+
+struct Fixture {
+    name: String,
+    frozen: Frozen,
+    /// The same words, quick to find.
+    words: HashMap<u64, u64>,
+}
+
+fn fixtures() -> &'static [Fixture] {
+    static ALL: OnceLock<Vec<Fixture>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/walks");
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "walk"));
+        paths.sort();
+        paths.iter().map(|path| fixture(path)).collect()
+    })
+}
+
+fn fixture(path: &Path) -> Fixture {
+    let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(path).unwrap();
+    let frozen = Frozen::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let words = frozen
+        .words
+        .iter()
+        .filter_map(|(at, word)| Some((*at, (*word)?)))
+        .collect();
+    Fixture {
+        name,
+        frozen,
+        words,
+    }
+}
+
+/// Memory of a fixture with faults of its own.
+struct Faulty<'a> {
+    words: &'a HashMap<u64, u64>,
+    /// Words that differ from the recorded ones.
+    changed: HashMap<u64, u64>,
+    /// The distinct words read so far, by the order of their first reading.
+    seen: RefCell<HashMap<u64, usize>>,
+    /// Which of them cannot be read.
+    fails: usize,
+    reads: Cell<u64>,
+}
+
+impl<'a> Faulty<'a> {
+    fn new(fixture: &'a Fixture, fails: usize) -> Faulty<'a> {
+        Faulty {
+            words: &fixture.words,
+            changed: HashMap::new(),
+            seen: RefCell::default(),
+            fails,
+            reads: Cell::new(0),
+        }
+    }
+
+    fn aligned(&self, at: u64) -> Option<u64> {
+        self.reads.set(self.reads.get() + 1);
+        let mut seen = self.seen.borrow_mut();
+        let next = seen.len();
+        if *seen.entry(at).or_insert(next) == self.fails {
+            return None;
+        }
+        self.changed
+            .get(&at)
+            .or_else(|| self.words.get(&at))
+            .copied()
+    }
+}
+
+impl Memory for Faulty<'_> {
+    fn word(&self, addr: u64) -> Result<u64, Fault> {
+        let low = self.aligned(addr & !7).ok_or(Fault { addr })?;
+        match addr & 7 {
+            0 => Ok(low),
+            n => {
+                let high = self
+                    .aligned((addr & !7).wrapping_add(8))
+                    .ok_or(Fault { addr })?;
+                Ok((low >> (n * 8)) | (high << (64 - n * 8)))
+            }
+        }
+    }
+
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        for (i, byte) in buf.iter_mut().enumerate() {
+            *byte = self.u8(addr.wrapping_add(i as u64))?;
+        }
+        Ok(())
+    }
+}
+
+fn outcome_name(walk: &Walk) -> &'static str {
+    match walk.outcome {
+        Outcome::Complete => "complete",
+        Outcome::Failed(failure) => failure.name(),
+    }
+}
+
+/// A failed walk says so in its last frame, by a name.
+#[track_caller]
+fn check_end(what: &str, walk: &Walk, frames: &[Frame]) {
+    assert!(walk.len <= frames.len(), "{what}: {} frames", walk.len);
+    if let Outcome::Failed(failure) = walk.outcome {
+        let last = frames[walk.len - 1];
+        assert_eq!(last.kind, FrameKind::Failed, "{what}: {failure:?}");
+        assert_eq!(Failure::from_id(last.id), Some(failure), "{what}");
+    }
+}
+
+/// A walk may look again at what it has read, but not without end.
+fn reads_max(fixture: &Fixture) -> u64 {
+    64 * fixture.words.len() as u64 + 200_000
+}
+
+#[test]
+fn every_walk_yields_the_same_frames_again() {
+    for fixture in fixtures() {
+        let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+        let walk = fixture.frozen.walk(&mut frames);
+        assert_eq!(
+            frames[..walk.len],
+            fixture.frozen.frames[..],
+            "{}",
+            fixture.name
+        );
+        assert_eq!(
+            outcome_name(&walk),
+            fixture.frozen.outcome,
+            "{}",
+            fixture.name
+        );
+    }
+}
+
+/// A fixture that is lost would not be missed otherwise.
+#[test]
+fn every_jdk_has_every_kind_of_frame() {
+    for jdk in ["8", "11", "17", "21", "25", "26", "27", "28"] {
+        let of_jdk = || {
+            let start = format!("{jdk}-");
+            fixtures()
+                .iter()
+                .filter(move |fixture| fixture.name.starts_with(&start))
+        };
+        let frames = of_jdk().flat_map(|fixture| &fixture.frozen.frames);
+        let kinds: BTreeSet<String> = frames.map(|frame| format!("{:?}", frame.kind)).collect();
+        for kind in [
+            "Interpreted",
+            "C1",
+            "C2",
+            "Inlined",
+            "JavaNative",
+            "Native",
+            "Vm",
+            "Stub",
+        ] {
+            assert!(kinds.contains(kind), "JDK {jdk}: {kinds:?}");
+        }
+        let mut cases = vec!["stub", "vm", "wrapper", "deopt"];
+        if jdk.parse::<u32>().unwrap() >= 21 {
+            cases.push("barrier");
+        }
+        for case in cases {
+            let named = of_jdk().any(|fixture| fixture.name.split('-').any(|part| part == case));
+            assert!(named, "JDK {jdk} has no walk with {case}");
+        }
+    }
+}
+
+#[test]
+fn whichever_read_fails_the_walk_ends_with_a_name() {
+    for fixture in fixtures() {
+        let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+        let whole = Faulty::new(fixture, usize::MAX);
+        fixture.frozen.walk_over(&whole, &mut frames);
+        let distinct = whole.seen.borrow().len();
+        assert!(distinct > 20, "{} reads {distinct} words", fixture.name);
+        let mut failed = 0;
+        for n in 0..distinct {
+            let memory = Faulty::new(fixture, n);
+            let walk = fixture.frozen.walk_over(&memory, &mut frames);
+            let what = format!("{}, read {n}", fixture.name);
+            check_end(&what, &walk, &frames);
+            assert!(
+                memory.reads.get() <= reads_max(fixture),
+                "{what}: {}",
+                memory.reads.get()
+            );
+            let same = frames[..walk.len] == fixture.frozen.frames[..];
+            failed += usize::from(matches!(walk.outcome, Outcome::Failed(_)) || !same);
+        }
+        assert!(failed > 0, "{}: no read matters", fixture.name);
+    }
+}
+
+/// Words that are wrong in the ways memory is wrong: anything, near misses, each other's values.
+#[test]
+fn wrong_words_never_lead_to_a_panic_or_an_endless_walk() {
+    let choose = any::<prop::sample::Index>;
+    let change = (choose(), 0..4u8, any::<u64>(), choose());
+    let changes = (choose(), prop::collection::vec(change, 1..12));
+    // `deterministic` seeds the generator with a constant.
+    let config = Config {
+        cases: 3000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let rng = prop::test_runner::TestRng::deterministic_rng(config.rng_algorithm);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let mut keys: Vec<Vec<u64>> = Vec::new();
+    for fixture in fixtures() {
+        keys.push(fixture.frozen.words.keys().copied().collect());
+    }
+    runner
+        .run(&changes, |(which, changes)| {
+            let at = which.index(fixtures().len());
+            let (fixture, keys) = (&fixtures()[at], &keys[at]);
+            let mut memory = Faulty::new(fixture, usize::MAX);
+            for (place, how, value, other) in &changes {
+                let key = keys[place.index(keys.len())];
+                let old = fixture.words.get(&key).copied().unwrap_or(0);
+                let new = match how {
+                    0 => *value,
+                    1 => old.wrapping_add(value % 64).wrapping_sub(32),
+                    2 => fixture
+                        .words
+                        .get(&keys[other.index(keys.len())])
+                        .copied()
+                        .unwrap_or(0),
+                    _ => key.wrapping_sub(value % 4096),
+                };
+                memory.changed.insert(key, new);
+            }
+            let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+            let walk = fixture.frozen.walk_over(&memory, &mut frames);
+            check_end(&fixture.name, &walk, &frames);
+            prop_assert!(
+                memory.reads.get() <= reads_max(fixture),
+                "{}",
+                memory.reads.get()
+            );
+            Ok(())
+        })
+        .unwrap();
+}
