@@ -1,0 +1,258 @@
+//! Reads one chunk: walks its events twice, first for metadata and constants, then for the rest.
+//! The walk, not the chain of checkpoints, finds the constants: so a chunk that was cut off, or
+//! whose header was never completed, gives everything up to the cut.
+
+use super::cursor::Cursor;
+use super::error::Error;
+use super::header::ChunkInfo;
+use super::metadata::{Class, Types};
+use super::model::Recording;
+use super::pools::Pools;
+use super::resolve::{Resolver, Tables};
+use super::samples::SamplePlan;
+use super::values::Values;
+use super::{Options, warn};
+use crate::schema::id;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const METADATA: u64 = id::METADATA as u64;
+const CHECKPOINT: u64 = id::CHECKPOINT as u64;
+
+/// Walks over the events of a chunk.
+struct Walk<'a> {
+    file: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+struct RawEvent<'a> {
+    offset: usize,
+    type_id: u64,
+    /// What follows the type.
+    body: Cursor<'a>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(file: &'a [u8], info: &ChunkInfo) -> Self {
+        Self {
+            file,
+            at: info.body(),
+            end: info.end(),
+        }
+    }
+
+    /// The next event; `None` at the end of the chunk, an error where it cannot go on.
+    fn next(&mut self) -> Result<Option<RawEvent<'a>>, Error> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let event = event_at(self.file, self.at, self.end)?;
+        self.at = event.body.offset() + event.body.remaining();
+        Ok(Some(event))
+    }
+}
+
+fn event_at(file: &[u8], offset: usize, end: usize) -> Result<RawEvent<'_>, Error> {
+    let mut cursor = Cursor::new(file, offset, end);
+    let size = cursor.varint()?;
+    let event_end = usize::try_from(size)
+        .ok()
+        .and_then(|size| offset.checked_add(size));
+    match event_end {
+        Some(event_end) if event_end > end => Err(Error::Truncated { offset: end }),
+        Some(event_end) if event_end > cursor.offset() => {
+            let mut body = Cursor::new(file, cursor.offset(), event_end);
+            let type_id = body.varint()?;
+            Ok(RawEvent {
+                offset,
+                type_id,
+                body,
+            })
+        }
+        _ => Err(Error::Malformed {
+            offset,
+            what: "an event of impossible size",
+        }),
+    }
+}
+
+/// What is done with the events of a type.
+struct EventType<'a> {
+    class: &'a Class,
+    sample: Option<SamplePlan<'a>>,
+    keep: bool,
+    count: u64,
+    unreadable: u64,
+}
+
+/// Reads the chunk into `out`. Gives the place where the next chunk may begin, and whether there
+/// was anything to read this one by.
+pub(crate) fn read(
+    file: &[u8],
+    info: &ChunkInfo,
+    options: &Options<'_>,
+    tables: &mut Tables,
+    out: &mut Recording,
+) -> (usize, Result<(), Error>) {
+    let survey = Survey::new(file, info);
+    let end = if info.complete {
+        info.end()
+    } else {
+        survey.end
+    };
+    let types = match survey.types(file, info) {
+        Ok(types) => types,
+        Err(error) => return (end, Err(error)),
+    };
+    if let Some(error) = survey.stopped {
+        let left = info.end() - survey.end;
+        warn(
+            out,
+            format!("the last {left} bytes of a chunk are left out: {error}"),
+        );
+    } else if !info.complete {
+        warn(
+            out,
+            format!("the chunk at offset {} was never finished", info.offset),
+        );
+    }
+    let mut pools = Pools::default();
+    for checkpoint in survey.checkpoints {
+        if let Err(error) = pools.add(&types, checkpoint) {
+            warn(out, format!("some constants are left out: {error}"));
+        }
+    }
+    let mut resolver = Resolver::new(file, info, &types, &pools, tables);
+    read_events(file, survey.end, options, &mut resolver, out);
+    if resolver.missing > 0 {
+        let missing = resolver.missing;
+        warn(
+            out,
+            format!("{missing} threads, methods or stacks are referred to but not there"),
+        );
+    }
+    (end, Ok(()))
+}
+
+/// The first walk.
+struct Survey<'a> {
+    metadata: Option<Cursor<'a>>,
+    checkpoints: Vec<Cursor<'a>>,
+    end: usize,
+    stopped: Option<Error>,
+}
+
+impl<'a> Survey<'a> {
+    fn new(file: &'a [u8], info: &ChunkInfo) -> Self {
+        let mut survey = Self {
+            metadata: None,
+            checkpoints: Vec::new(),
+            end: 0,
+            stopped: None,
+        };
+        let mut walk = Walk::new(file, info);
+        loop {
+            match walk.next() {
+                Ok(Some(event)) => match event.type_id {
+                    METADATA => survey.metadata = Some(event.body),
+                    CHECKPOINT => survey.checkpoints.push(event.body),
+                    _ => {}
+                },
+                Ok(None) => break,
+                Err(error) => {
+                    survey.stopped = Some(error);
+                    break;
+                }
+            }
+        }
+        survey.end = walk.at.min(info.end());
+        survey
+    }
+
+    /// The metadata that the header names, or else the last that was passed.
+    fn types(&self, file: &'a [u8], info: &ChunkInfo) -> Result<Types, Error> {
+        let named = event_at(file, info.metadata, info.end()).ok();
+        let named = named.filter(|event| event.type_id == METADATA && event.offset >= info.body());
+        if let Some(types) = named.and_then(|event| Types::read(event.body).ok()) {
+            return Ok(types);
+        }
+        match self.metadata {
+            Some(metadata) => Types::read(metadata),
+            None => Err(Error::Truncated { offset: info.end() }),
+        }
+    }
+}
+
+/// The second walk.
+fn read_events<'a>(
+    file: &'a [u8],
+    end: usize,
+    options: &Options<'_>,
+    resolver: &mut Resolver<'a>,
+    out: &mut Recording,
+) {
+    let mut event_types = event_types(resolver.types, options);
+    let mut values = Values::default();
+    let mut unknown = 0_u64;
+    let at = resolver.info.body();
+    let mut walk = Walk { file, at, end };
+    while let Ok(Some(event)) = walk.next() {
+        if event.type_id == METADATA || event.type_id == CHECKPOINT {
+            continue;
+        }
+        let Some(event_type) = event_types.get_mut(&event.type_id) else {
+            unknown += 1;
+            continue;
+        };
+        event_type.count += 1;
+        let read = if let Some(plan) = &event_type.sample {
+            let sample = plan.read(resolver, event.body);
+            sample.map(|sample| out.samples.push(sample))
+        } else if event_type.keep {
+            let event = values.event(resolver, event_type.class, event.body);
+            event.map(|event| out.events.push(event))
+        } else {
+            Ok(())
+        };
+        event_type.unreadable += u64::from(read.is_err());
+    }
+    if unknown > 0 {
+        let what = "events are of types that the file does not describe";
+        warn(out, format!("{unknown} {what}"));
+    }
+    event_types.retain(|_, event_type| event_type.count > 0);
+    for EventType {
+        class,
+        count,
+        unreadable,
+        ..
+    } in event_types.into_values()
+    {
+        *out.counts.entry(Arc::clone(&class.name)).or_default() += count;
+        if unreadable > 0 {
+            warn(
+                out,
+                format!("{unreadable} events {} cannot be read", class.name),
+            );
+        }
+    }
+}
+
+fn event_types<'a>(types: &'a Types, options: &Options<'_>) -> HashMap<u64, EventType<'a>> {
+    let event_type = |(id, class): (u64, &'a Class)| {
+        let sample = SamplePlan::new(types, class);
+        let keep = options.events.wants(&class.name);
+        (
+            id,
+            EventType {
+                class,
+                sample,
+                keep,
+                count: 0,
+                unreadable: 0,
+            },
+        )
+    };
+    types.events().map(event_type).collect()
+}

@@ -1,0 +1,229 @@
+//! What a recording looks like to the callers of the reader. Plain data; no decoding.
+
+use super::header::ChunkInfo;
+use crate::{FrameKind, ThreadState};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The contents of a file. Threads, methods and stacks of all chunks are in one table each, without
+/// duplicates; samples refer to them by place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recording {
+    /// The chunks in the order of the file.
+    pub chunks: Vec<ChunkInfo>,
+    /// All threads that something refers to.
+    pub threads: Vec<Thread>,
+    /// All methods that something refers to.
+    pub methods: Vec<Method>,
+    /// All stacks that something refers to.
+    pub stacks: Vec<Stack>,
+    /// All samples in the order of the file, which is only nearly that of time.
+    pub samples: Vec<Sample>,
+    /// Why stacks are not complete; see [`Sample::failure`].
+    pub failures: Vec<Arc<str>>,
+    /// The other events, as far as they were asked for.
+    pub events: Vec<GenericEvent>,
+    /// How many events of each type the file has, read or not.
+    pub counts: BTreeMap<Arc<str>, u64>,
+    /// What could not be read, in words.
+    pub warnings: Vec<String>,
+}
+
+impl Recording {
+    /// The stack of a sample; empty if the sample has none.
+    pub fn stack(&self, sample: &Sample) -> Option<&Stack> {
+        self.stacks.get(sample.stack as usize)
+    }
+
+    /// The thread of a sample.
+    pub fn thread(&self, sample: &Sample) -> Option<&Thread> {
+        self.threads.get(sample.thread as usize)
+    }
+
+    /// The method of a frame.
+    pub fn method(&self, frame: &StackFrame) -> Option<&Method> {
+        self.methods.get(frame.method as usize)
+    }
+
+    /// Why the stack of a sample is not complete.
+    pub fn failure(&self, sample: &Sample) -> Option<&str> {
+        self.failures
+            .get(sample.failure? as usize)
+            .map(|text| &**text)
+    }
+
+    /// The other events of one type.
+    pub fn events_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a GenericEvent> {
+        self.events.iter().filter(move |event| &*event.name == name)
+    }
+}
+
+/// A thread. All fields are empty when a sample names no thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// Name that the operating system knows.
+    pub os_name: Arc<str>,
+    /// Thread id of the operating system; 0: none (a virtual thread).
+    pub os_tid: i64,
+    /// `Thread.getName()`; `None` for a thread that is not a Java thread.
+    pub java_name: Option<Arc<str>>,
+    /// `Thread.threadId()`; 0: not a Java thread.
+    pub java_tid: i64,
+    /// Name of the thread group.
+    pub group: Option<Arc<str>>,
+    /// Whether this is a virtual thread.
+    pub is_virtual: bool,
+}
+
+/// A method or native function.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Method {
+    /// Class name with dots (`java.lang.String`), a library, or `[kernel]`. Empty: not known.
+    pub class: Arc<str>,
+    /// Name of the method or function. Empty: not known.
+    pub name: Arc<str>,
+    /// Descriptor as the class file has it.
+    pub descriptor: Arc<str>,
+    /// Whether tools shall leave its frames out.
+    pub hidden: bool,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StackFrame {
+    /// Place in [`Recording::methods`].
+    pub method: u32,
+    /// Source line; 0 or less: not known.
+    pub line: i32,
+    /// Byte code index; -1: not known.
+    pub bci: i32,
+    /// How the frame ran.
+    pub kind: FrameKind,
+}
+
+/// A stack, leaf first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// The frames. Empty when a sample has no stack.
+    pub frames: Vec<StackFrame>,
+    /// Whether frames are missing at the root end.
+    pub truncated: bool,
+}
+
+/// The event that a sample was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SampleKind {
+    /// `jdk.ExecutionSample`: with a weight if this crate wrote it, one tick of a timer otherwise.
+    Execution,
+    /// `jdk.NativeMethodSample`: a thread in native code, on or off CPU.
+    Native,
+    /// `jdk.CPUTimeSample` of JDK 25 and later.
+    CpuTime,
+}
+
+impl SampleKind {
+    /// The event's name.
+    pub const fn event_name(self) -> &'static str {
+        match self {
+            Self::Execution => "jdk.ExecutionSample",
+            Self::Native => "jdk.NativeMethodSample",
+            Self::CpuTime => "jdk.CPUTimeSample",
+        }
+    }
+
+    pub(crate) fn from_event_name(name: &str) -> Option<Self> {
+        [Self::Execution, Self::Native, Self::CpuTime]
+            .into_iter()
+            .find(|kind| kind.event_name() == name)
+    }
+}
+
+/// A sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When, in nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The time that the sample stands for, if the file says.
+    pub weight_ns: Option<u64>,
+    /// Place in [`Recording::threads`].
+    pub thread: u32,
+    /// Place in [`Recording::threads`] of the platform thread below a virtual thread.
+    pub carrier: Option<u32>,
+    /// Place in [`Recording::stacks`].
+    pub stack: u32,
+    /// Place in [`Recording::failures`]; `None`: the stack is complete.
+    pub failure: Option<u32>,
+    /// What the thread was doing.
+    pub state: ThreadState,
+    /// The event it was read from.
+    pub kind: SampleKind,
+    /// Whether the JDK says that the stack was taken at a later safepoint.
+    pub biased: bool,
+}
+
+/// An event that is not a sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GenericEvent {
+    /// Name of the event's type.
+    pub name: Arc<str>,
+    /// When, in nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// The fields in the order of the file, `startTime` included.
+    pub fields: Vec<(Arc<str>, Value)>,
+}
+
+impl GenericEvent {
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.fields
+            .iter()
+            .find(|(field, _)| &**field == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The value of a field that is a string.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of a field that is a whole number, a duration or a time (in nanoseconds).
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match *self.get(name)? {
+            Value::Int(value) | Value::DurationNs(value) => Some(value),
+            Value::TimeNs(value) => i64::try_from(value).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// A value of a generic event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// No value, or a reference to something that the file does not have.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number of any width.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A duration in nanoseconds; its greatest and least value stand for "forever" and "unknown".
+    DurationNs(i64),
+    /// A point in time in nanoseconds since the epoch.
+    TimeNs(u64),
+    /// A string, a class name (with dots), or a structure that stands for its only string.
+    Text(Arc<str>),
+    /// Place in [`Recording::threads`].
+    Thread(u32),
+    /// Place in [`Recording::stacks`].
+    Stack(u32),
+    /// Place in [`Recording::methods`].
+    Method(u32),
+    /// Any other structure, shared by all that refer to it.
+    Struct(Arc<[(Arc<str>, Value)]>),
+    /// Several values.
+    Array(Vec<Value>),
+}

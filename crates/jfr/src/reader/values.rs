@@ -1,0 +1,178 @@
+//! Decodes events that are not samples, field by field as the metadata says. Constants that are
+//! structures are decoded once and shared, so a file cannot make much of little.
+
+use super::cursor::Cursor;
+use super::error::Error;
+use super::metadata::{Class, Field, Known, Unit, Wire};
+use super::model::{GenericEvent, Value};
+use super::resolve::Resolver;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Structures inside structures, through constants too; what lies deeper is left out.
+const DEPTH_MAX: usize = 16;
+
+/// Decoded constants of one chunk, by type and key.
+#[derive(Default)]
+pub(crate) struct Values {
+    constants: HashMap<(usize, u64), Value>,
+}
+
+impl Values {
+    /// The event at the cursor, which has passed the type.
+    pub(crate) fn event<'a>(
+        &mut self,
+        resolver: &mut Resolver<'a>,
+        class: &'a Class,
+        mut cursor: Cursor<'a>,
+    ) -> Result<GenericEvent, Error> {
+        let mut time_ns = resolver.info.start_ns;
+        let mut fields = Vec::with_capacity(class.fields.len());
+        for field in &class.fields {
+            let value = self.field(resolver, field, &mut cursor, 0)?;
+            if let ("startTime", &Value::TimeNs(time)) = (&*field.name, &value) {
+                time_ns = time;
+            }
+            fields.push((Arc::clone(&field.name), value));
+        }
+        Ok(GenericEvent {
+            name: Arc::clone(&class.name),
+            time_ns,
+            fields,
+        })
+    }
+
+    fn field<'a>(
+        &mut self,
+        resolver: &mut Resolver<'a>,
+        field: &'a Field,
+        cursor: &mut Cursor<'a>,
+        depth: usize,
+    ) -> Result<Value, Error> {
+        if !field.array {
+            return self.scalar(resolver, field, cursor, depth);
+        }
+        let mut values = Vec::new();
+        for _ in 0..cursor.count(1)? {
+            values.push(self.scalar(resolver, field, cursor, depth)?);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn scalar<'a>(
+        &mut self,
+        resolver: &mut Resolver<'a>,
+        field: &'a Field,
+        cursor: &mut Cursor<'a>,
+        depth: usize,
+    ) -> Result<Value, Error> {
+        let unsigned = field.unit == Unit::Unsigned;
+        let number = match field.wire {
+            Wire::Bool => return Ok(Value::Bool(cursor.byte()? != 0)),
+            Wire::Float => return Ok(Value::Float(f32::from_be_bytes(cursor.array()?).into())),
+            Wire::Double => return Ok(Value::Float(f64::from_be_bytes(cursor.array()?))),
+            Wire::Text => {
+                return Ok(resolver
+                    .read_string(cursor)?
+                    .map_or(Value::Null, Value::Text));
+            }
+            Wire::Pooled(class) => {
+                let key = cursor.varint()?;
+                return Ok(self.constant(resolver, class, key, depth));
+            }
+            Wire::Inline(class) => return self.inline(resolver, class, cursor, depth + 1),
+            Wire::Unknown => return Err(cursor.malformed("a value of an unknown type")),
+            Wire::Byte if unsigned => i64::from(cursor.byte()?),
+            Wire::Byte => i64::from(cursor.byte()?.cast_signed()),
+            Wire::Char => i64::from(cursor.varint()? as u16),
+            Wire::Short if unsigned => i64::from(cursor.varint()? as u16),
+            Wire::Short => i64::from(cursor.varint()? as i16),
+            Wire::Int if unsigned => i64::from(cursor.varint()? as u32),
+            Wire::Int => i64::from(cursor.varint()? as i32),
+            Wire::Long => cursor.varint()?.cast_signed(),
+        };
+        Ok(with_unit(resolver, field.unit, number))
+    }
+
+    /// A structure in place.
+    fn inline<'a>(
+        &mut self,
+        resolver: &mut Resolver<'a>,
+        class: usize,
+        cursor: &mut Cursor<'a>,
+        depth: usize,
+    ) -> Result<Value, Error> {
+        let class = resolver
+            .types
+            .class(class)
+            .filter(|class| !class.fields.is_empty());
+        let Some(class) = class.filter(|_| depth <= DEPTH_MAX) else {
+            return Err(cursor.malformed("a value of a type without fields"));
+        };
+        if let (Known::Simple, [only]) = (class.known, class.fields.as_slice()) {
+            return self.field(resolver, only, cursor, depth);
+        }
+        let mut fields = Vec::with_capacity(class.fields.len());
+        for field in &class.fields {
+            let value = self.field(resolver, field, cursor, depth)?;
+            fields.push((Arc::clone(&field.name), value));
+        }
+        Ok(Value::Struct(fields.into()))
+    }
+
+    /// What a key refers to. References in a circle end in null.
+    fn constant(
+        &mut self,
+        resolver: &mut Resolver<'_>,
+        class: usize,
+        key: u64,
+        depth: usize,
+    ) -> Value {
+        if !resolver.has(class, key) {
+            resolver.missing += u64::from(key != 0);
+            return Value::Null;
+        }
+        match resolver.types.class(class).map(|class| class.known) {
+            Some(Known::Thread) => return Value::Thread(resolver.thread(class, key)),
+            Some(Known::Stack) => return Value::Stack(resolver.stack(class, key)),
+            Some(Known::Method) => return Value::Method(resolver.method(class, key)),
+            Some(Known::Class) => {
+                return resolver
+                    .class_name(class, key)
+                    .map_or(Value::Null, Value::Text);
+            }
+            Some(Known::Text) => return resolver.text(class, key).map_or(Value::Null, Value::Text),
+            Some(Known::Simple | Known::Other) | None => {}
+        }
+        if let Some(value) = self.constants.get(&(class, key)) {
+            return value.clone();
+        }
+        self.constants.insert((class, key), Value::Null);
+        let offset = resolver.pools.offset(class, key);
+        let value = match offset {
+            Some(offset) if depth < DEPTH_MAX => {
+                let mut cursor = Cursor::new(resolver.file, offset, resolver.info.end());
+                self.inline(resolver, class, &mut cursor, depth + 1)
+                    .unwrap_or(Value::Null)
+            }
+            _ => Value::Null,
+        };
+        self.constants.insert((class, key), value.clone());
+        value
+    }
+}
+
+fn with_unit(resolver: &Resolver<'_>, unit: Unit, number: i64) -> Value {
+    // The least and the greatest number stand for "unknown" and "forever" in any unit.
+    let endless = number == i64::MIN || number == i64::MAX;
+    match unit {
+        Unit::None | Unit::Unsigned => Value::Int(number),
+        Unit::SpanTicks | Unit::Span(_) if endless => Value::DurationNs(number),
+        Unit::SpanTicks => Value::DurationNs(resolver.info.span_ns(number)),
+        Unit::Span(nanos) => Value::DurationNs(number.saturating_mul(nanos)),
+        Unit::TimeTicks => Value::TimeNs(resolver.info.time_ns(number.cast_unsigned())),
+        Unit::Time(nanos) => {
+            Value::TimeNs(u64::try_from(number.saturating_mul(nanos)).unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The table of events: from each entry come the public [`Event`] variant, its metadata and its
+//! encoder. An entry's doc comment is also the description that tools show. Nothing else encodes
+//! events, except the sample itself (its table entry is here, its encoder in `writer`).
+
+use super::{Content, FieldDef, TypeDef, TypeKind, id};
+use crate::writer::wire::{put_text, put_varint};
+
+/// `jdk.ExecutionSample` with our additional fields at its end.
+pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
+    id: id::EXECUTION_SAMPLE,
+    name: "jdk.ExecutionSample",
+    kind: TypeKind::Event(&["Java Virtual Machine", "Profiling"]),
+    label: "Execution Sample",
+    description: "A thread's stack, and the time that the sample stands for",
+    fields: &[
+        START_TIME,
+        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("state", Content::Pooled(id::THREAD_STATE), "Thread State"),
+        sample_field("weight", Content::Nanos, "Weight"),
+        sample_field("failure", Content::Text, "Failure"),
+        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
+    ],
+};
+
+const START_TIME: FieldDef = FieldDef {
+    name: "startTime",
+    content: Content::Ticks,
+    label: "Start Time",
+    description: "",
+};
+
+const fn sample_field(name: &'static str, content: Content, label: &'static str) -> FieldDef {
+    FieldDef {
+        name,
+        content,
+        label,
+        description: "",
+    }
+}
+
+/// A value that can stand in an event.
+trait Put {
+    fn put(self, out: &mut Vec<u8>);
+}
+
+impl Put for &str {
+    fn put(self, out: &mut Vec<u8>) {
+        put_text(out, self);
+    }
+}
+
+impl Put for u64 {
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self);
+    }
+}
+
+impl Put for u32 {
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, u64::from(self));
+    }
+}
+
+/// Takes the leading blank that a doc comment leaves.
+const fn description(doc: &'static str) -> &'static str {
+    match doc.as_bytes() {
+        [b' ', ..] => doc.split_at(1).1,
+        _ => doc,
+    }
+}
+
+macro_rules! events {
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident = $id:literal $name:literal $category:expr, $label:literal {
+            $(
+                #[doc = $field_doc:literal]
+                $field:ident: $value:ty = $content:ident $field_name:literal $field_label:literal;
+            )*
+        }
+    )*) => {
+        /// An event other than a sample. `ticks` is on the clock of the chunk.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum Event<'a> {
+            $(
+                #[doc = $doc]
+                $variant {
+                    /// When, in ticks of the chunk's clock.
+                    ticks: u64,
+                    $(
+                        #[doc = $field_doc]
+                        $field: $value,
+                    )*
+                },
+            )*
+        }
+
+        /// The types of [`Event`]'s variants.
+        pub(crate) static TYPES: &[TypeDef] = &[$(
+            TypeDef {
+                id: $id,
+                name: $name,
+                kind: TypeKind::Event($category),
+                label: $label,
+                description: description($doc),
+                fields: &[
+                    START_TIME,
+                    $(FieldDef {
+                        name: $field_name,
+                        content: Content::$content,
+                        label: $field_label,
+                        description: description($field_doc),
+                    },)*
+                ],
+            },
+        )*];
+
+        impl Event<'_> {
+            /// When, in ticks of the chunk's clock.
+            pub fn ticks(&self) -> u64 {
+                match *self {
+                    $(Self::$variant { ticks, .. } => ticks,)*
+                }
+            }
+
+            /// When it was over, in ticks of the chunk's clock.
+            pub fn end_ticks(&self) -> u64 {
+                match *self {
+                    Self::Gap { ticks, duration_ticks, .. } => ticks.saturating_add(duration_ticks),
+                    _ => self.ticks(),
+                }
+            }
+
+            /// Appends the type id and the fields.
+            pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+                match *self {
+                    $(Self::$variant { ticks, $($field),* } => {
+                        put_varint(out, $id);
+                        put_varint(out, ticks);
+                        $($field.put(out);)*
+                    })*
+                }
+            }
+        }
+    };
+}
+
+const PROFILER: &[&str] = &["Profiler"];
+const JVM: &[&str] = &["Java Virtual Machine"];
+const OS: &[&str] = &["Operating System"];
+const PROCESSOR: &[&str] = &["Operating System", "Processor"];
+const RECORDER: &[&str] = &["Flight Recorder"];
+
+events! {
+    /// What was recorded and how; once in every chunk
+    Recording = 110 "dwell.Recording" PROFILER, "Recording" {
+        /// Version of the profiler
+        version: &'a str = Text "version" "Version";
+        /// Process that was profiled
+        pid: u64 = Long "pid" "Process Identifier";
+        /// What was measured: cpu, wall, ...
+        mode: &'a str = Text "mode" "Mode";
+        /// What triggered the samples
+        engine: &'a str = Text "engine" "Engine";
+        /// Why this engine and not a better one
+        engine_reason: &'a str = Text "engineReason" "Engine Reason";
+        /// CPU time between two samples of one thread; 0: not sampled by CPU time
+        cpu_interval_ns: u64 = Nanos "cpuInterval" "CPU Interval";
+        /// Wall-clock time between two samples of one thread; 0: not sampled by wall clock
+        wall_interval_ns: u64 = Nanos "wallInterval" "Wall-Clock Interval";
+        /// The options as they were given
+        options: &'a str = Text "options" "Options";
+    }
+    /// Samples that were taken but not kept
+    Lost = 111 "dwell.Lost" PROFILER, "Lost Samples" {
+        /// Why they were lost
+        cause: &'a str = Text "cause" "Cause";
+        /// How many were lost
+        samples: u64 = Count "samples" "Samples";
+        /// The time that they stood for
+        weight_ns: u64 = Nanos "weight" "Weight";
+    }
+    /// Samples that were kept although their stack could not be walked to its end
+    Failures = 112 "dwell.Failures" PROFILER, "Failed Walks" {
+        /// Why the walk ended early
+        cause: &'a str = Text "cause" "Cause";
+        /// How many walks ended so
+        samples: u64 = Count "samples" "Samples";
+        /// The time that they stand for
+        weight_ns: u64 = Nanos "weight" "Weight";
+    }
+    /// What the profiler itself did and cost, since the recording began
+    SelfCost = 113 "dwell.Self" PROFILER, "Profiler Cost" {
+        /// Stacks that were walked
+        walks: u64 = Count "walks" "Walks";
+        /// Samples that were written
+        samples: u64 = Count "samples" "Samples";
+        /// Samples that were dropped
+        dropped: u64 = Count "dropped" "Dropped";
+        /// Bytes that were written to the file
+        bytes: u64 = Bytes "bytes" "Bytes Written";
+        /// CPU time of the profiler's own threads
+        agent_cpu_ns: u64 = Nanos "agentCpu" "Agent CPU Time";
+        /// Median time in the signal handler
+        handler_p50_ns: u64 = Nanos "handlerP50" "Handler Time (Median)";
+        /// 99th percentile of the time in the signal handler
+        handler_p99_ns: u64 = Nanos "handlerP99" "Handler Time (99 %)";
+        /// Longest time in the signal handler
+        handler_max_ns: u64 = Nanos "handlerMax" "Handler Time (Longest)";
+        /// Memory that the profiler holds
+        memory_bytes: u64 = Bytes "memory" "Memory";
+    }
+    /// A time in which nothing could be recorded
+    Gap = 114 "dwell.Gap" PROFILER, "Gap" {
+        /// How long it lasted
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// Why nothing was recorded
+        cause: &'a str = Text "cause" "Cause";
+        /// Samples that fell into it
+        lost_samples: u64 = Count "lostSamples" "Lost Samples";
+        /// The time that the lost samples stood for
+        lost_weight_ns: u64 = Nanos "lostWeight" "Lost Weight";
+    }
+    /// CPU time of the whole process since the recording began; the weights can be checked with it
+    CpuLoad = 115 "dwell.CpuLoad" PROFILER, "Process CPU Time" {
+        /// Time in user mode
+        process_user_ns: u64 = Nanos "processUser" "User Time";
+        /// Time in the kernel
+        process_system_ns: u64 = Nanos "processSystem" "System Time";
+    }
+    /// Description of the JVM and the Java application
+    JvmInformation = 120 "jdk.JVMInformation" JVM, "JVM Information" {
+        /// Name of the JVM
+        jvm_name: &'a str = Text "jvmName" "JVM Name";
+        /// Version of the JVM
+        jvm_version: &'a str = Text "jvmVersion" "JVM Version";
+        /// Options on the command line
+        jvm_arguments: &'a str = Text "jvmArguments" "JVM Command Line Arguments";
+        /// Options from a file
+        jvm_flags: &'a str = Text "jvmFlags" "JVM Settings File Arguments";
+        /// Main class and arguments of the application
+        java_arguments: &'a str = Text "javaArguments" "Java Application Arguments";
+        /// When the JVM started
+        jvm_start_epoch_ms: u64 = EpochMs "jvmStartTime" "JVM Start Time";
+        /// Process id of the JVM
+        pid: u64 = Long "pid" "Process Identifier";
+    }
+    /// Description of the operating system
+    OsInformation = 121 "jdk.OSInformation" OS, "OS Information" {
+        /// Name and version
+        os_version: &'a str = Text "osVersion" "OS Version";
+    }
+    /// Description of the processors
+    CpuInformation = 122 "jdk.CPUInformation" PROCESSOR, "CPU Information" {
+        /// Model in short
+        cpu: &'a str = Text "cpu" "Type";
+        /// Model and features
+        description: &'a str = Text "description" "Description";
+        /// Sockets
+        sockets: u32 = Int "sockets" "Sockets";
+        /// Cores
+        cores: u32 = Int "cores" "Cores";
+        /// Hardware threads
+        hardware_threads: u32 = Int "hwThreads" "Hardware Threads";
+    }
+    /// A setting of an event type
+    ActiveSetting = 123 "jdk.ActiveSetting" RECORDER, "Recording Setting" {
+        /// Id of the event's type in this file
+        event_id: u64 = Long "id" "Event Id";
+        /// Name of the setting
+        name: &'a str = Text "name" "Setting Name";
+        /// Value of the setting
+        value: &'a str = Text "value" "Setting Value";
+    }
+}

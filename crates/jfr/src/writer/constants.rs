@@ -1,0 +1,218 @@
+//! The constants of a chunk: threads, methods, stacks and what they are made of, each interned in
+//! its pool. Writes checkpoints; knows nothing of events and of the file.
+
+use super::names::{package, printable_class, printable_descriptor};
+use super::pool::Pool;
+use super::wire::{cut, put_framed, put_int, put_text, put_varint};
+use super::{FrameRef, MethodId, MethodInfo, StackId, ThreadId, ThreadInfo};
+use crate::schema::id;
+use crate::{FrameKind, ThreadState};
+use std::collections::HashMap;
+
+/// Longest symbol; the class file format allows no longer name.
+const SYMBOL_BYTES_MAX: usize = 65_535;
+
+pub(crate) struct Constants {
+    symbols: Pool,
+    strings: Pool,
+    packages: Pool,
+    classes: Pool,
+    methods: Pool,
+    stacks: Pool,
+    groups: Pool,
+    threads: Pool,
+    frame_types: Pool,
+    thread_states: Pool,
+    method_keys: HashMap<u64, MethodId>,
+    thread_keys: HashMap<u64, ThreadId>,
+    scratch: Vec<u8>,
+}
+
+impl Constants {
+    /// With the two fixed pools filled, so that the first checkpoint is never empty.
+    pub(crate) fn new(base: u32) -> Self {
+        let mut constants = Self {
+            symbols: Pool::above(id::SYMBOL, base),
+            strings: Pool::above(id::STRING, base),
+            packages: Pool::above(id::PACKAGE, base),
+            classes: Pool::above(id::CLASS, base),
+            methods: Pool::above(id::METHOD, base),
+            stacks: Pool::above(id::STACK_TRACE, base),
+            groups: Pool::above(id::THREAD_GROUP, base),
+            threads: Pool::above(id::THREAD, base),
+            frame_types: Pool::new(id::FRAME_TYPE),
+            thread_states: Pool::new(id::THREAD_STATE),
+            method_keys: HashMap::new(),
+            thread_keys: HashMap::new(),
+            scratch: Vec::new(),
+        };
+        for kind in FrameKind::ALL {
+            intern_text(&mut constants.frame_types, kind.name());
+        }
+        for state in ThreadState::ALL {
+            intern_text(&mut constants.thread_states, state.name());
+        }
+        constants
+    }
+
+    /// The largest key of any pool.
+    pub(crate) fn last_key(&self) -> u32 {
+        let pools = [
+            &self.symbols,
+            &self.strings,
+            &self.packages,
+            &self.classes,
+            &self.methods,
+            &self.stacks,
+            &self.groups,
+            &self.threads,
+        ];
+        pools.into_iter().map(Pool::last_key).max().unwrap_or(0)
+    }
+
+    pub(crate) fn thread_id(&self, key: u64) -> Option<ThreadId> {
+        self.thread_keys.get(&key).copied()
+    }
+
+    pub(crate) fn method_id(&self, key: u64) -> Option<MethodId> {
+        self.method_keys.get(&key).copied()
+    }
+
+    /// Interns the thread and lets `key` mean it from now on.
+    pub(crate) fn set_thread(&mut self, key: u64, info: &ThreadInfo<'_>) -> ThreadId {
+        let group = info.group.map_or(0, |name| {
+            self.scratch.clear();
+            put_varint(&mut self.scratch, 0); // no parent
+            put_text(&mut self.scratch, name);
+            self.groups.intern(&self.scratch)
+        });
+        self.scratch.clear();
+        put_text(&mut self.scratch, info.os_name);
+        put_varint(&mut self.scratch, info.os_tid.cast_unsigned());
+        match info.java_name {
+            Some(name) => put_text(&mut self.scratch, name),
+            None => self.scratch.push(0),
+        }
+        put_varint(&mut self.scratch, info.java_tid.cast_unsigned());
+        put_varint(&mut self.scratch, u64::from(group));
+        self.scratch.push(u8::from(info.is_virtual));
+        let thread = ThreadId(self.threads.intern(&self.scratch));
+        self.thread_keys.insert(key, thread);
+        thread
+    }
+
+    /// Interns the method and lets `key` mean it from now on.
+    pub(crate) fn set_method(&mut self, key: u64, info: &MethodInfo<'_>) -> MethodId {
+        let class = self.class(info.class);
+        let name = self.symbol(info.name);
+        let descriptor = self.symbol(printable_descriptor(info.descriptor));
+        self.scratch.clear();
+        put_varint(&mut self.scratch, u64::from(class));
+        put_varint(&mut self.scratch, u64::from(name));
+        put_varint(&mut self.scratch, u64::from(descriptor));
+        put_varint(&mut self.scratch, u64::from(info.modifiers));
+        self.scratch.push(u8::from(info.hidden));
+        let method = MethodId(self.methods.intern(&self.scratch));
+        self.method_keys.insert(key, method);
+        method
+    }
+
+    pub(crate) fn stack(&mut self, frames: &[FrameRef], truncated: bool) -> StackId {
+        self.scratch.clear();
+        self.scratch.push(u8::from(truncated));
+        put_varint(&mut self.scratch, frames.len() as u64);
+        for frame in frames {
+            put_varint(&mut self.scratch, u64::from(frame.method.0));
+            put_int(&mut self.scratch, frame.line);
+            put_int(&mut self.scratch, frame.bci);
+            put_varint(&mut self.scratch, u64::from(frame.kind.pool_key()));
+        }
+        StackId(self.stacks.intern(&self.scratch))
+    }
+
+    /// The key of a string that several events share.
+    pub(crate) fn string(&mut self, text: &str) -> u32 {
+        intern_text(&mut self.strings, text)
+    }
+
+    /// Appends a checkpoint with everything that is new; `false` if nothing is.
+    pub(crate) fn write_checkpoint(&mut self, out: &mut Vec<u8>, ticks: u64, delta: i64) -> bool {
+        let pools = [
+            &mut self.frame_types,
+            &mut self.thread_states,
+            &mut self.symbols,
+            &mut self.strings,
+            &mut self.packages,
+            &mut self.classes,
+            &mut self.methods,
+            &mut self.stacks,
+            &mut self.groups,
+            &mut self.threads,
+        ];
+        let pending = pools.iter().filter(|pool| pool.has_pending()).count();
+        if pending == 0 {
+            return false;
+        }
+        let mut body = Vec::new();
+        put_varint(&mut body, u64::from(id::CHECKPOINT));
+        put_varint(&mut body, ticks);
+        put_varint(&mut body, 0); // duration
+        put_varint(&mut body, delta.cast_unsigned());
+        body.push(0); // an ordinary checkpoint
+        put_varint(&mut body, pending as u64);
+        for pool in pools.into_iter().filter(|pool| pool.has_pending()) {
+            pool.write_pending(&mut body); // readers refuse a pool without elements
+        }
+        put_framed(out, &body);
+        true
+    }
+
+    /// Heap memory, without the allocator's own.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let pools = [
+            &self.symbols,
+            &self.strings,
+            &self.packages,
+            &self.classes,
+            &self.methods,
+            &self.stacks,
+            &self.groups,
+            &self.threads,
+        ];
+        let slot = size_of::<(u64, u32)>() + 1;
+        let keys = self.method_keys.capacity() + self.thread_keys.capacity();
+        pools.iter().map(|pool| pool.memory_bytes()).sum::<usize>()
+            + keys * slot * 8 / 7
+            + self.scratch.capacity()
+    }
+
+    fn class(&mut self, name: &str) -> u32 {
+        let name = &*printable_class(name);
+        let package = package(name).map_or(0, |package| {
+            let symbol = self.symbol(package);
+            self.scratch.clear();
+            put_varint(&mut self.scratch, u64::from(symbol));
+            put_varint(&mut self.scratch, 0); // no module
+            self.scratch.push(0); // exported: not known
+            self.packages.intern(&self.scratch)
+        });
+        let symbol = self.symbol(name);
+        self.scratch.clear();
+        put_varint(&mut self.scratch, 0); // no class loader
+        put_varint(&mut self.scratch, u64::from(symbol));
+        put_varint(&mut self.scratch, u64::from(package));
+        put_varint(&mut self.scratch, 0); // modifiers: not known
+        self.scratch.push(0); // hidden: a property of our methods, not classes
+        self.classes.intern(&self.scratch)
+    }
+
+    fn symbol(&mut self, text: &str) -> u32 {
+        intern_text(&mut self.symbols, cut(text, SYMBOL_BYTES_MAX))
+    }
+}
+
+fn intern_text(pool: &mut Pool, text: &str) -> u32 {
+    let mut encoded = Vec::with_capacity(text.len() + 4);
+    put_text(&mut encoded, text);
+    pool.intern(&encoded)
+}

@@ -1,0 +1,149 @@
+//! The metadata event, generated from the tables in `schema`: a list of strings and a tree of
+//! elements whose names and attributes are places in that list.
+
+use super::wire::{put_framed, put_text, put_varint};
+use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id};
+use std::collections::HashMap;
+
+/// An element of the tree, the way the format has it.
+#[derive(Default)]
+struct Element {
+    name: &'static str,
+    attributes: Vec<(String, String)>,
+    children: Vec<Element>,
+}
+
+impl Element {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
+
+    fn attribute(mut self, key: impl Into<String>, value: impl ToString) -> Self {
+        self.attributes.push((key.into(), value.to_string()));
+        self
+    }
+}
+
+/// The complete metadata event.
+pub(crate) fn metadata_event(ticks: u64) -> Vec<u8> {
+    let mut metadata = Element::new("metadata");
+    metadata.children = all_types().map(class).collect();
+    let region = Element::new("region")
+        .attribute("locale", "en_US")
+        .attribute("gmtOffset", 0);
+    let mut root = Element::new("root");
+    root.children = vec![metadata, region];
+
+    let mut strings = Strings::default();
+    let mut tree = Vec::new();
+    strings.put_element(&mut tree, &root);
+
+    let mut body = Vec::new();
+    put_varint(&mut body, u64::from(id::METADATA));
+    put_varint(&mut body, ticks);
+    put_varint(&mut body, 0); // duration
+    put_varint(&mut body, 1); // metadata id, new for every change of the metadata
+    put_varint(&mut body, strings.list.len() as u64);
+    for text in &strings.list {
+        put_text(&mut body, text);
+    }
+    body.extend_from_slice(&tree);
+    let mut event = Vec::new();
+    put_framed(&mut event, &body);
+    event
+}
+
+fn class(def: &'static TypeDef) -> Element {
+    let mut class = Element::new("class")
+        .attribute("id", def.id)
+        .attribute("name", def.name);
+    class = match def.kind {
+        TypeKind::Event(_) => class.attribute("superType", "jdk.jfr.Event"),
+        TypeKind::Annotation(_) => class.attribute("superType", "java.lang.annotation.Annotation"),
+        TypeKind::Simple => class.attribute("simpleType", "true"),
+        TypeKind::Primitive | TypeKind::Structure => class,
+    };
+    class.children.extend(def.fields.iter().map(field));
+    match def.kind {
+        TypeKind::Event(category) => {
+            let mut element = Element::new("annotation").attribute("class", id::CATEGORY);
+            for (place, part) in category.iter().enumerate() {
+                element = element.attribute(format!("value-{place}"), part);
+            }
+            class.children.push(element);
+        }
+        TypeKind::Annotation(true) => class.children.push(annotation(id::CONTENT_TYPE, None)),
+        _ => {}
+    }
+    describe(&mut class, def.label, def.description);
+    class
+}
+
+fn field(def: &'static FieldDef) -> Element {
+    let mut field = Element::new("field")
+        .attribute("name", def.name)
+        .attribute("class", def.content.type_id());
+    match def.content {
+        crate::schema::Content::Pooled(_) => field = field.attribute("constantPool", "true"),
+        crate::schema::Content::Array(_) | crate::schema::Content::TextArray => {
+            field = field.attribute("dimension", "1");
+        }
+        _ => {}
+    }
+    if let Some((class, value)) = def.content.annotation() {
+        field.children.push(annotation(class, value));
+    }
+    describe(&mut field, def.label, def.description);
+    field
+}
+
+fn describe(element: &mut Element, label: &'static str, description: &'static str) {
+    for (class, text) in [(id::LABEL, label), (id::DESCRIPTION, description)] {
+        if !text.is_empty() {
+            element.children.push(annotation(class, Some(text)));
+        }
+    }
+}
+
+fn annotation(class: u8, value: Option<&'static str>) -> Element {
+    let element = Element::new("annotation").attribute("class", class);
+    match value {
+        Some(value) => element.attribute("value", value),
+        None => element,
+    }
+}
+
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    places: HashMap<String, u64>,
+}
+
+impl Strings {
+    fn place(&mut self, text: &str) -> u64 {
+        if let Some(&place) = self.places.get(text) {
+            return place;
+        }
+        let place = self.list.len() as u64;
+        self.list.push(text.to_owned());
+        self.places.insert(text.to_owned(), place);
+        place
+    }
+
+    /// The tables are three levels deep, so the recursion is bounded.
+    fn put_element(&mut self, out: &mut Vec<u8>, element: &Element) {
+        put_varint(out, self.place(element.name));
+        put_varint(out, element.attributes.len() as u64);
+        for (key, value) in &element.attributes {
+            put_varint(out, self.place(key));
+            put_varint(out, self.place(value));
+        }
+        put_varint(out, element.children.len() as u64);
+        for child in &element.children {
+            self.put_element(out, child);
+        }
+    }
+}

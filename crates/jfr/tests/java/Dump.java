@@ -1,0 +1,59 @@
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.List;
+import java.util.TreeMap;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordedFrame;
+import jdk.jfr.consumer.RecordedStackTrace;
+import jdk.jfr.consumer.RecordedThread;
+import jdk.jfr.consumer.RecordingFile;
+
+/** Reads a recording with the JDK's own API: a line per sample, a line per other event, and counts. */
+public class Dump {
+    public static void main(String[] args) throws Exception {
+        TreeMap<String, Integer> counts = new TreeMap<>();
+        try (RecordingFile file = new RecordingFile(Path.of(args[0]))) {
+            while (file.hasMoreEvents()) {
+                RecordedEvent event = file.readEvent();
+                String name = event.getEventType().getName();
+                counts.merge(name, 1, Integer::sum);
+                if (name.equals("jdk.ExecutionSample") && args.length == 1) {
+                    System.out.println("sample " + sample(event));
+                }
+            }
+        }
+        counts.forEach((name, count) -> System.out.println("count " + name + " " + count));
+    }
+
+    private static String sample(RecordedEvent event) {
+        RecordedThread thread = event.getThread("sampledThread");
+        StringBuilder line = new StringBuilder();
+        Instant time = event.getStartTime();
+        line.append(time.getEpochSecond() * 1_000_000_000 + time.getNano()).append('|');
+        line.append(thread.getOSThreadId()).append('|').append(thread.getJavaThreadId()).append('|');
+        line.append(thread.getJavaName()).append('|').append(event.getString("state")).append('|');
+        line.append(weight(event)).append('|').append(failure(event));
+        RecordedStackTrace stack = event.getStackTrace();
+        if (stack == null) {
+            return line.append("|no stack").toString();
+        }
+        line.append('|').append(stack.isTruncated());
+        List<RecordedFrame> frames = stack.getFrames();
+        for (RecordedFrame frame : frames) {
+            line.append('|').append(frame.getMethod().getType().getName());
+            line.append('.').append(frame.getMethod().getName());
+            line.append(frame.getMethod().getDescriptor());
+            line.append(':').append(frame.getLineNumber()).append(':').append(frame.getBytecodeIndex());
+            line.append(':').append(frame.getType());
+        }
+        return line.toString();
+    }
+
+    private static String weight(RecordedEvent event) {
+        return event.hasField("weight") ? Long.toString(event.getDuration("weight").toNanos()) : "-";
+    }
+
+    private static String failure(RecordedEvent event) {
+        return event.hasField("failure") ? event.getString("failure") : "-";
+    }
+}

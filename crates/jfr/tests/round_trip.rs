@@ -1,0 +1,420 @@
+//! What the writer wrote is what the reader reads: for any names, any order of flushes and any
+//! place at which the file breaks off.
+
+mod common;
+
+use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
+use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::{FrameKind, ThreadState};
+use proptest::prelude::*;
+
+/// What a test wants to find, in the words of the model.
+#[derive(Debug, Clone)]
+struct Wanted {
+    thread: (String, i64, Option<String>, i64, Option<String>, bool),
+    frames: Vec<(String, String, i32, i32, FrameKind)>,
+    truncated: bool,
+    state: ThreadState,
+    weight_ns: u64,
+    ticks_after_start: u64,
+    failure: Option<&'static str>,
+    has_carrier: bool,
+    flush_after: bool,
+}
+
+fn names() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        "[a-c]{1,3}",
+        "(java|com)/[a-c]{1,2}/[A-C]{1,2}",
+        "\\PC{0,12}",
+        proptest::collection::vec(any::<char>(), 0..12).prop_map(|c| c.into_iter().collect()),
+        "[\\[();/L.]{1,6}",
+        "é{200,300}",
+    ]
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let kinds = proptest::sample::select(FrameKind::ALL.as_slice());
+    let frame = (names(), names(), any::<i32>(), any::<i32>(), kinds);
+    let option = |strategy| proptest::option::of(strategy);
+    let thread = (
+        names(),
+        any::<i64>(),
+        option(names()),
+        any::<i64>(),
+        option(names()),
+        any::<bool>(),
+    );
+    (
+        (
+            thread,
+            proptest::collection::vec(frame, 0..8),
+            any::<bool>(),
+        ),
+        proptest::sample::select(ThreadState::ALL.as_slice()),
+        (any::<u64>(), 0..1_u64 << 40),
+        proptest::option::of(proptest::sample::select(
+            ["no frame pointer", "timeout"].as_slice(),
+        )),
+        (any::<bool>(), any::<bool>()),
+    )
+        .prop_map(
+            |((thread, frames, truncated), state, times, failure, flags)| Wanted {
+                thread,
+                frames,
+                truncated,
+                state,
+                weight_ns: times.0,
+                ticks_after_start: times.1,
+                failure,
+                has_carrier: flags.0,
+                flush_after: flags.1,
+            },
+        )
+}
+
+fn write(wanted: &[Wanted], chunks: usize) -> Vec<u8> {
+    let mut file = Vec::new();
+    for part in wanted.chunks(wanted.len().div_ceil(chunks).max(1)) {
+        let start = file.len();
+        let mut writer = ChunkWriter::new(clock());
+        for (place, want) in part.iter().enumerate() {
+            add(&mut writer, place as u64, want);
+            if want.flush_after {
+                append(&mut file, start, &mut writer, START_TICKS);
+            }
+        }
+        append(&mut file, start, &mut writer, START_TICKS);
+    }
+    file
+}
+
+fn add(writer: &mut ChunkWriter, place: u64, want: &Wanted) {
+    let (os_name, os_tid, java_name, java_tid, group, is_virtual) = &want.thread;
+    let info = ThreadInfo {
+        os_name,
+        os_tid: *os_tid,
+        java_name: java_name.as_deref(),
+        java_tid: *java_tid,
+        group: group.as_deref(),
+        is_virtual: *is_virtual,
+    };
+    let thread = writer.thread(place, &info);
+    let frames: Vec<_> = want
+        .frames
+        .iter()
+        .enumerate()
+        .map(|(depth, (class, name, line, bci, kind))| {
+            let info = MethodInfo {
+                class,
+                name,
+                descriptor: "(I)V",
+                modifiers: 1,
+                hidden: false,
+            };
+            let method = writer.method(place << 8 | depth as u64, &info);
+            FrameRef {
+                method,
+                line: *line,
+                bci: *bci,
+                kind: *kind,
+            }
+        })
+        .collect();
+    let stack = writer.stack(&frames, want.truncated);
+    writer.execution_sample(&Sample {
+        ticks: START_TICKS + want.ticks_after_start,
+        thread,
+        carrier: want.has_carrier.then_some(thread),
+        stack,
+        state: want.state,
+        weight_ns: want.weight_ns,
+        failure: want.failure,
+    });
+}
+
+fn compare(recording: &Recording, wanted: &[Wanted]) {
+    assert_eq!(recording.warnings, [""; 0]);
+    assert_eq!(recording.samples.len(), wanted.len());
+    for (sample, want) in recording.samples.iter().zip(wanted) {
+        assert_eq!(sample.time_ns, common::EPOCH_NS + want.ticks_after_start);
+        assert_eq!(sample.weight_ns, Some(want.weight_ns));
+        assert_eq!(sample.state, want.state);
+        assert_eq!(recording.failure(sample), want.failure);
+        assert_eq!(sample.carrier, want.has_carrier.then_some(sample.thread));
+        assert_eq!((sample.kind, sample.biased), (SampleKind::Execution, false));
+        let thread = recording.thread(sample).unwrap();
+        let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_owned);
+        let found = (
+            thread.os_name.to_string(),
+            thread.os_tid,
+            text(&thread.java_name),
+            thread.java_tid,
+            text(&thread.group),
+            thread.is_virtual,
+        );
+        assert_eq!(found, want.thread);
+        let stack = recording.stack(sample).unwrap();
+        assert_eq!(stack.truncated, want.truncated);
+        assert_eq!(stack.frames.len(), want.frames.len());
+        for (frame, (class, name, line, bci, kind)) in stack.frames.iter().zip(&want.frames) {
+            let method = recording.method(frame).unwrap();
+            assert_eq!((&*method.class, &**name), (&*shown(class), &*method.name));
+            assert_eq!(&*method.descriptor, "(I)V");
+            assert_eq!((frame.line, frame.bci, frame.kind), (*line, *bci, *kind));
+        }
+    }
+}
+
+/// A class name as the reader gives it. Of names that begin with a bracket, only those that
+/// also end in one are kept.
+fn shown(class: &str) -> String {
+    let inner = class
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let inner = inner.or(class
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')')));
+    match (inner, class.strip_prefix('[')) {
+        (Some(inner), _) => format!("[{inner}]"),
+        (None, Some(rest)) => shown(&format!("({rest}")),
+        (None, None) if class.starts_with('/') => class.to_owned(),
+        (None, None) => class.replace('/', "."),
+    }
+}
+
+fn assert_distinct<T: PartialEq + std::fmt::Debug>(items: &[T]) {
+    for (place, item) in items.iter().enumerate() {
+        assert!(!items[..place].contains(item), "twice: {item:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_names_in_any_flushes_and_chunks_come_back(
+        wanted in proptest::collection::vec(wanted(), 0..24),
+        chunks in 1_usize..4,
+    ) {
+        let recording = reader::parse(&write(&wanted, chunks));
+        if wanted.is_empty() {
+            prop_assert!(recording.is_err()); // no chunk was written at all
+        } else {
+            let recording = recording.unwrap();
+            compare(&recording, &wanted);
+            assert_distinct(&recording.threads);
+            assert_distinct(&recording.methods);
+            assert_distinct(&recording.stacks);
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_never_panics(place in any::<prop::sample::Index>(), value in any::<u8>()) {
+        let mut file = demo_flushes(3).pop().unwrap();
+        let place = place.index(file.len());
+        file[place] = value;
+        let _ = reader::parse(&file);
+    }
+}
+
+/// The file as it is after each of `count` flushes.
+fn demo_flushes(count: usize) -> Vec<Vec<u8>> {
+    let mut demo = Demo::new(clock());
+    let mut file = Vec::new();
+    let mut states = Vec::new();
+    for round in 0..count {
+        for place in 0..=round % 4 {
+            demo.sample(place);
+        }
+        let now = demo.now();
+        append(&mut file, 0, demo.writer(), now);
+        states.push(file.clone());
+    }
+    states
+}
+
+#[test]
+fn every_flush_leaves_a_whole_file() {
+    let mut samples = 0;
+    for (round, file) in demo_flushes(6).iter().enumerate() {
+        samples += round % 4 + 1;
+        let recording = reader::parse(file).unwrap();
+        assert_eq!(recording.warnings, [""; 0]);
+        assert_eq!(recording.samples.len(), samples);
+        assert_eq!(recording.events.len(), DEMO_EVENTS);
+        assert!(recording.chunks[0].complete);
+        assert_eq!(recording.chunks[0].size, file.len() as u64);
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_byte_gives_all_samples_before_the_cut() {
+    let states = demo_flushes(4);
+    let whole = reader::parse(&states[3]).unwrap();
+    // Inside header and metadata one cut is like the other.
+    let events = states[0].len() - 2000;
+    for cut in (0..events).step_by(61).chain(events..states[3].len()) {
+        let torn = reader::parse(&states[3][..cut]);
+        let flushed = states.iter().filter(|state| state.len() <= cut).count();
+        let Ok(torn) = torn else {
+            assert_eq!(flushed, 0, "nothing at {cut}");
+            continue;
+        };
+        assert!(!torn.warnings.is_empty(), "silent at {cut}");
+        let expected = flushed.checked_sub(1).map_or(0, |last| {
+            reader::parse(&states[last]).unwrap().samples.len()
+        });
+        assert!(
+            torn.samples.len() >= expected,
+            "{} samples at {cut}",
+            torn.samples.len()
+        );
+        for (sample, wanted) in torn.samples.iter().zip(&whole.samples).take(expected) {
+            assert_eq!(
+                torn.stack(sample).map(|s| s.frames.len()),
+                whole.stack(wanted).map(|s| s.frames.len())
+            );
+            assert_eq!(sample.time_ns, wanted.time_ns);
+        }
+    }
+}
+
+#[test]
+fn bytes_that_no_header_covers_are_skipped_with_a_warning() {
+    let states = demo_flushes(2);
+    let before = reader::parse(&states[0]).unwrap();
+    for end in states[0].len() + 1..=states[1].len() {
+        let mut file = states[1][..end].to_vec();
+        file[..68].copy_from_slice(&states[0][..68]); // died before the header was written
+        let recording = reader::parse(&file).unwrap();
+        assert_eq!(recording.samples, before.samples);
+        assert_eq!(recording.warnings.len(), 1, "{:?}", recording.warnings);
+        file.extend_from_slice(&states[0]); // and was started again on the same file
+        let recording = reader::parse(&file).unwrap();
+        assert_eq!(recording.samples.len(), 2 * before.samples.len());
+        assert_eq!(recording.chunks.len(), 2);
+    }
+}
+
+#[test]
+fn chunks_share_threads_methods_and_stacks() {
+    let one = demo_flushes(4).pop().unwrap();
+    let single = reader::parse(&one).unwrap();
+    let double = reader::parse(&[one.as_slice(), one.as_slice()].concat()).unwrap();
+    assert_eq!(double.chunks.len(), 2);
+    assert_eq!(double.samples.len(), 2 * single.samples.len());
+    assert_eq!(double.threads, single.threads);
+    assert_eq!(double.methods, single.methods);
+    assert_eq!(double.stacks, single.stacks);
+    assert_eq!(double.failures, single.failures);
+    assert_eq!(
+        double.counts["jdk.ExecutionSample"],
+        2 * single.counts["jdk.ExecutionSample"]
+    );
+}
+
+#[test]
+fn events_come_back_with_their_units() {
+    let file = demo_flushes(1).pop().unwrap();
+    let recording = reader::parse(&file).unwrap();
+    let event = |name| recording.events_named(name).next().unwrap();
+    let gap = event("dwell.Gap");
+    assert_eq!(gap.time_ns, common::EPOCH_NS);
+    assert_eq!(gap.get("duration"), Some(&Value::DurationNs(1_500_000_000)));
+    assert_eq!(gap.text("cause"), Some("disk full"));
+    assert_eq!(gap.int("lostSamples"), Some(150));
+    let start = Some(&Value::TimeNs(common::EPOCH_NS - 1_000_000_000));
+    assert_eq!(event("jdk.JVMInformation").get("jvmStartTime"), start);
+    assert_eq!(event("jdk.JVMInformation").text("jvmFlags"), Some(""));
+    assert_eq!(event("jdk.CPUInformation").int("hwThreads"), Some(8));
+    assert_eq!(
+        event("dwell.Recording").int("cpuInterval"),
+        Some(10_000_000)
+    );
+    let only = |names: &[&str]| {
+        let options = Options {
+            events: EventFilter::Only(names),
+        };
+        reader::parse_with(&file, &options).unwrap()
+    };
+    assert_eq!(only(&["dwell."]).events.len(), 6);
+    assert_eq!(only(&["dwell.Gap", "jdk.OSInformation"]).events.len(), 2);
+    let none = only(&[]);
+    assert_eq!(
+        (none.events.len(), none.samples.len()),
+        (0, recording.samples.len())
+    );
+    assert_eq!(none.counts, recording.counts);
+}
+
+#[test]
+fn clocks_of_any_rate_give_the_right_time_and_gap() {
+    for ticks_per_second in [3, 1000, 24_000_000, 999_999_937, 2_999_999_999] {
+        let mut demo = Demo::new(ChunkClock {
+            ticks_per_second,
+            ..clock()
+        });
+        let ticks = START_TICKS + 10 * ticks_per_second;
+        demo.writer().execution_sample(&Sample {
+            ticks,
+            ..Sample::default()
+        });
+        let before = START_TICKS - ticks_per_second;
+        demo.writer().execution_sample(&Sample {
+            ticks: before,
+            ..Sample::default()
+        });
+        let recording = reader::parse(&demo.flush()).unwrap();
+        let times: Vec<_> = recording
+            .samples
+            .iter()
+            .map(|sample| sample.time_ns)
+            .collect();
+        assert_eq!(
+            times,
+            [
+                common::EPOCH_NS + 10_000_000_000,
+                common::EPOCH_NS - 1_000_000_000
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_renamed_thread_keeps_its_old_name_in_old_samples() {
+    let mut writer = ChunkWriter::new(clock());
+    let named = |name| ThreadInfo {
+        os_name: name,
+        os_tid: 5,
+        ..ThreadInfo::default()
+    };
+    let mut ids = vec![writer.thread(5, &named("old"))];
+    ids.push(writer.thread(5, &named("ignored")));
+    ids.push(writer.update_thread(5, &named("new")));
+    ids.push(writer.thread_id(5).unwrap());
+    for thread in ids {
+        writer.execution_sample(&Sample {
+            thread,
+            weight_ns: WEIGHT_NS,
+            ..Sample::default()
+        });
+    }
+    let recording = reader::parse(&writer.flush(START_TICKS)).unwrap();
+    let names: Vec<_> = recording
+        .samples
+        .iter()
+        .map(|s| &*recording.thread(s).unwrap().os_name)
+        .collect();
+    assert_eq!(names, ["old", "old", "new", "new"]);
+}
+
+#[test]
+fn what_is_not_a_recording_is_an_error_that_says_so() {
+    for bytes in [b"".as_slice(), b"FLR", b"FLR\0", b"\x1f\x8bgzip", &[0; 100]] {
+        let error = reader::parse(bytes).unwrap_err().to_string();
+        assert!(error.contains("offset"), "{error}");
+    }
+}

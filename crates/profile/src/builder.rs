@@ -1,0 +1,180 @@
+//! Building a profile piece by piece, interning everything.
+
+use std::collections::HashMap;
+
+use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
+use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
+use crate::names::{NameId, Names};
+use crate::profile::{Profile, Unit};
+use crate::sample::{CauseId, Sample, Thread, ThreadId};
+use crate::tree::{NodeId, TreeBuilder};
+
+/// A profile under construction.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    names: Names,
+    methods: Vec<Method>,
+    method_ids: HashMap<Method, MethodId>,
+    frames: Vec<Frame>,
+    frame_ids: HashMap<Frame, FrameId>,
+    threads: Vec<Thread>,
+    tree: TreeBuilder,
+    samples: Vec<Sample>,
+    /// What the weights count.
+    pub unit: Unit,
+    /// Where and how the recording was made.
+    pub info: Info,
+    /// Samples lost, by cause.
+    pub losses: Vec<Loss>,
+    /// Times without sampling.
+    pub gaps: Vec<Gap>,
+    /// What the profiler used.
+    pub self_cost: Option<SelfCost>,
+    /// CPU time of the process.
+    pub cpu_use: Option<CpuUse>,
+    /// What was wrong with the recording.
+    pub warnings: Vec<String>,
+}
+
+impl Builder {
+    /// The id of a name.
+    pub fn name(&mut self, text: &str) -> NameId {
+        self.names.intern(text)
+    }
+
+    /// The id of a method; `class` with dots.
+    pub fn method(&mut self, class: &str, name: &str, descriptor: &str) -> MethodId {
+        let method = Method {
+            class: self.names.intern(class),
+            name: self.names.intern(name),
+            descriptor: self.names.intern(descriptor),
+        };
+        let next = self.methods.len() as MethodId;
+        let id = *self.method_ids.entry(method).or_insert(next);
+        if id == next {
+            self.methods.push(method);
+        }
+        id
+    }
+
+    /// The id of a frame.
+    pub fn frame(&mut self, method: MethodId, line: u32, kind: FrameKind) -> FrameId {
+        let frame = Frame { method, line, kind };
+        let next = self.frames.len() as FrameId;
+        let id = *self.frame_ids.entry(frame).or_insert(next);
+        if id == next {
+            self.frames.push(frame);
+        }
+        id
+    }
+
+    /// A frame that stands for no code, such as `[truncated]`.
+    pub fn marker(&mut self, text: &str, kind: FrameKind) -> FrameId {
+        let method = self.method("", text, "");
+        self.frame(method, 0, kind)
+    }
+
+    /// Adds a thread. Threads are not merged: two threads of one name are two threads.
+    pub fn thread(&mut self, name: &str, os_tid: i64, java_tid: i64, is_virtual: bool) -> ThreadId {
+        let name = self.names.intern(name);
+        self.threads.push(Thread {
+            name,
+            os_tid,
+            java_tid,
+            is_virtual,
+        });
+        (self.threads.len() - 1) as ThreadId
+    }
+
+    /// The node of a stack, frames given from the outermost inwards.
+    pub fn stack(&mut self, outermost_first: impl IntoIterator<Item = FrameId>) -> NodeId {
+        self.tree.stack(outermost_first)
+    }
+
+    /// Adds a sample.
+    pub fn sample(&mut self, sample: Sample) {
+        self.samples.push(sample);
+    }
+
+    /// The id of a failure's cause.
+    pub fn cause(&mut self, text: &str) -> CauseId {
+        self.names.intern(text)
+    }
+
+    /// Whether a frame of this id is a failure.
+    pub fn is_failed(&self, frame: FrameId) -> bool {
+        self.frames
+            .get(frame as usize)
+            .is_some_and(|frame| frame.kind == FrameKind::Failed)
+    }
+
+    /// The profile. Samples of threads that were never added are kept under a thread of their own.
+    pub fn finish(mut self) -> Profile {
+        let known = self.threads.len() as ThreadId;
+        if self.samples.iter().any(|sample| sample.thread >= known) {
+            let unknown = self.thread("[unknown thread]", 0, 0, false);
+            for sample in self
+                .samples
+                .iter_mut()
+                .filter(|sample| sample.thread >= known)
+            {
+                sample.thread = unknown;
+            }
+        }
+        Profile {
+            names: self.names,
+            methods: self.methods,
+            frames: self.frames,
+            threads: self.threads,
+            tree: self.tree.finish(),
+            samples: self.samples,
+            unit: self.unit,
+            info: self.info,
+            losses: self.losses,
+            gaps: self.gaps,
+            self_cost: self.self_cost,
+            cpu_use: self.cpu_use,
+            warnings: self.warnings,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interns_methods_and_frames_but_not_threads() {
+        let mut builder = Builder::default();
+        let method = builder.method("a.A", "x", "()V");
+        assert_eq!(builder.method("a.A", "x", "()V"), method);
+        assert_ne!(builder.method("a.A", "x", "(I)V"), method);
+        let frame = builder.frame(method, 7, FrameKind::C2);
+        assert_eq!(builder.frame(method, 7, FrameKind::C2), frame);
+        assert_ne!(builder.frame(method, 8, FrameKind::C2), frame);
+        assert_ne!(
+            builder.thread("t", 1, 1, false),
+            builder.thread("t", 2, 2, false)
+        );
+    }
+
+    #[test]
+    fn a_sample_of_an_unknown_thread_is_kept() {
+        let mut builder = Builder::default();
+        builder.thread("main", 1, 1, false);
+        let node = builder.stack([]);
+        builder.sample(Sample {
+            time_ns: 0,
+            thread: 40,
+            node,
+            weight: 3,
+            failure: None,
+        });
+        let profile = builder.finish();
+        assert_eq!(profile.total().sum, 3);
+        assert_eq!(
+            profile.thread_name(profile.samples()[0].thread),
+            "[unknown thread]"
+        );
+    }
+}

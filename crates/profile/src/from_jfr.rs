@@ -1,0 +1,338 @@
+//! A recording as a profile: which samples count, what their weights mean, and what the recording
+//! says about itself. Knows the reader's types, not the file's bytes.
+
+use std::collections::BTreeMap;
+
+use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
+
+use crate::builder::Builder;
+use crate::frame::{FrameId, FrameKind};
+use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
+use crate::profile::{Profile, Unit};
+use crate::sample::Sample;
+use crate::symbol::readable;
+use crate::tree::NodeId;
+
+/// Stands for the frames that a recording cut off at the root end.
+const TRUNCATED: &str = "[truncated]";
+/// Stands for a stack that a recording does not have.
+const NO_STACK: &str = "[no stack]";
+/// Events that a recording may repeat are kept up to this number.
+const GAPS_MAX: usize = 100_000;
+
+impl Profile {
+    /// The profile of a recording.
+    ///
+    /// A file can hold samples of several events whose weights mean different things; they are not
+    /// mixed. Taken are, in this order, the first that there are: samples with a weight (of
+    /// `jdk.ExecutionSample`, then of `jdk.CPUTimeSample`), `jdk.ExecutionSample` without weights,
+    /// `jdk.NativeMethodSample`. What is left out is told in [`Info::other_events`]. Without
+    /// weights every sample counts 1, see [`Unit::Samples`].
+    pub fn from_recording(recording: Recording) -> Profile {
+        let taken = Taken::choose(&recording);
+        let mut builder = Builder::default();
+        builder.unit = if taken.weighted {
+            Unit::Nanoseconds
+        } else {
+            Unit::Samples
+        };
+        builder.info = info(&recording);
+        builder.losses = losses(&recording);
+        builder.gaps = gaps(&recording);
+        builder.self_cost = last(&recording, "dwell.Self").map(self_cost);
+        builder.cpu_use = last(&recording, "dwell.CpuLoad").map(cpu_use);
+        builder.warnings.clone_from(&recording.warnings);
+        builder.info.sample_event = taken.kind.event_name().to_owned();
+        builder.info.other_events = taken.others(&recording);
+        add_threads(&mut builder, &recording);
+        add_samples(&mut builder, &recording, &taken);
+        builder.finish()
+    }
+}
+
+/// Which samples a profile is made of.
+struct Taken {
+    kind: SampleKind,
+    weighted: bool,
+}
+
+impl Taken {
+    fn choose(recording: &Recording) -> Taken {
+        let has = |taken: &Taken| recording.samples.iter().any(|sample| taken.takes(sample));
+        let order = [
+            Taken {
+                kind: SampleKind::Execution,
+                weighted: true,
+            },
+            Taken {
+                kind: SampleKind::CpuTime,
+                weighted: true,
+            },
+            Taken {
+                kind: SampleKind::Execution,
+                weighted: false,
+            },
+            Taken {
+                kind: SampleKind::CpuTime,
+                weighted: false,
+            },
+            Taken {
+                kind: SampleKind::Native,
+                weighted: false,
+            },
+        ];
+        let fallback = Taken {
+            kind: SampleKind::Execution,
+            weighted: true,
+        };
+        order.into_iter().find(has).unwrap_or(fallback)
+    }
+
+    fn takes(&self, sample: &JfrSample) -> bool {
+        sample.kind == self.kind && sample.weight_ns.is_some() == self.weighted
+    }
+
+    fn others(&self, recording: &Recording) -> Vec<(String, u64)> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for sample in recording
+            .samples
+            .iter()
+            .filter(|sample| !self.takes(sample))
+        {
+            *counts.entry(sample.kind.event_name()).or_insert(0) += 1;
+        }
+        counts
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect()
+    }
+}
+
+fn add_threads(builder: &mut Builder, recording: &Recording) {
+    for thread in &recording.threads {
+        let java_name = thread.java_name.as_deref().filter(|name| !name.is_empty());
+        let name = match java_name.unwrap_or(&thread.os_name) {
+            // Virtual threads have no name unless the program gives them one.
+            "" if thread.is_virtual => format!("virtual thread {}", thread.java_tid),
+            "" if thread.os_tid != 0 => format!("thread {}", thread.os_tid),
+            "" => "[unknown thread]".to_owned(),
+            name => name.to_owned(),
+        };
+        builder.thread(&name, thread.os_tid, thread.java_tid, thread.is_virtual);
+    }
+}
+
+/// The methods' ids in the profile, by place in the recording.
+fn add_methods(builder: &mut Builder, recording: &Recording) -> Vec<u32> {
+    // Only where code is not Java are names mangled; a Java method may be called anything.
+    let mut native = vec![false; recording.methods.len()];
+    for frame in recording.stacks.iter().flat_map(|stack| &stack.frames) {
+        if let Some(native) = native.get_mut(frame.method as usize) {
+            *native |= !kind(frame.kind).is_java();
+        }
+    }
+    let add = |(method, native): (&Method, bool)| match readable(&method.name) {
+        (name, rest) if native && name != *method.name => {
+            builder.method(&method.class, &name, rest)
+        }
+        _ => builder.method(&method.class, &method.name, &method.descriptor),
+    };
+    recording.methods.iter().zip(native).map(add).collect()
+}
+
+fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
+    let methods = add_methods(builder, recording);
+    // Per stack and failure: the same stack can belong to walks that failed and to others.
+    let mut nodes: BTreeMap<(u32, Option<u32>), NodeId> = BTreeMap::new();
+    for sample in recording
+        .samples
+        .iter()
+        .filter(|sample| taken.takes(sample))
+    {
+        let node = *nodes
+            .entry((sample.stack, sample.failure))
+            .or_insert_with(|| {
+                let stack = recording.stack(sample);
+                let frames = frames(builder, &methods, stack, recording.failure(sample));
+                builder.stack(frames.into_iter().rev())
+            });
+        let failure = recording.failure(sample).map(|cause| builder.cause(cause));
+        let weight = if taken.weighted {
+            sample.weight_ns.unwrap_or(0)
+        } else {
+            1
+        };
+        let (time_ns, thread) = (sample.time_ns, sample.thread);
+        builder.sample(Sample {
+            time_ns,
+            thread,
+            node,
+            weight,
+            failure,
+        });
+    }
+}
+
+/// The frames of a stack, innermost first, with a marker at the root end if something is missing.
+fn frames(
+    builder: &mut Builder,
+    methods: &[u32],
+    stack: Option<&Stack>,
+    failure: Option<&str>,
+) -> Vec<FrameId> {
+    let mut frames = Vec::new();
+    for frame in stack.map_or(&[][..], |stack| &stack.frames) {
+        let method = match methods.get(frame.method as usize) {
+            Some(&method) => method,
+            None => builder.method("", "[unknown method]", ""),
+        };
+        let line = u32::try_from(frame.line).unwrap_or(0);
+        frames.push(builder.frame(method, line, kind(frame.kind)));
+    }
+    let told = frames.iter().any(|&frame| builder.is_failed(frame));
+    match failure {
+        Some(cause) if !told => {
+            let text = if cause.starts_with('[') {
+                cause.to_owned()
+            } else {
+                format!("[{cause}]")
+            };
+            frames.push(builder.marker(&text, FrameKind::Failed));
+        }
+        None if frames.is_empty() => frames.push(builder.marker(NO_STACK, FrameKind::Other)),
+        None if stack.is_some_and(|stack| stack.truncated) => {
+            frames.push(builder.marker(TRUNCATED, FrameKind::Other));
+        }
+        _ => {}
+    }
+    frames
+}
+
+fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {
+    match kind {
+        dwell_jfr::FrameKind::Interpreted => FrameKind::Interpreted,
+        dwell_jfr::FrameKind::C1 => FrameKind::C1,
+        dwell_jfr::FrameKind::C2 => FrameKind::C2,
+        dwell_jfr::FrameKind::Inlined => FrameKind::Inlined,
+        dwell_jfr::FrameKind::Native => FrameKind::Native,
+        dwell_jfr::FrameKind::Vm => FrameKind::Vm,
+        dwell_jfr::FrameKind::Kernel => FrameKind::Kernel,
+        dwell_jfr::FrameKind::Stub => FrameKind::Stub,
+        dwell_jfr::FrameKind::Failed => FrameKind::Failed,
+        dwell_jfr::FrameKind::Other => FrameKind::Other,
+    }
+}
+
+fn last<'a>(recording: &'a Recording, name: &'a str) -> Option<&'a GenericEvent> {
+    recording.events_named(name).last()
+}
+
+fn info(recording: &Recording) -> Info {
+    let start_ns = recording
+        .chunks
+        .iter()
+        .map(|chunk| chunk.start_ns)
+        .min()
+        .unwrap_or(0);
+    let ends = recording
+        .chunks
+        .iter()
+        .map(|chunk| chunk.start_ns.saturating_add(chunk.duration_ns));
+    let end_ns = ends.max().unwrap_or(0);
+    let ours = last(recording, "dwell.Recording");
+    let jvm = last(recording, "jdk.JVMInformation");
+    let text = |event: Option<&GenericEvent>, field: &str| {
+        event
+            .and_then(|event| event.text(field))
+            .unwrap_or("")
+            .to_owned()
+    };
+    let int = |event: Option<&GenericEvent>, field: &str| {
+        event
+            .and_then(|event| event.int(field))
+            .filter(|&value| value > 0)
+    };
+    let interval = int(ours, "cpuInterval").or(int(ours, "wallInterval"));
+    Info {
+        start_ns,
+        duration_ns: end_ns.saturating_sub(start_ns),
+        pid: int(ours, "pid").or(int(jvm, "pid")).unwrap_or(0),
+        profiler_version: text(ours, "version"),
+        mode: text(ours, "mode"),
+        engine: text(ours, "engine"),
+        engine_reason: text(ours, "engineReason"),
+        interval_ns: interval.unwrap_or(0).unsigned_abs(),
+        options: text(ours, "options"),
+        jvm_name: text(jvm, "jvmName"),
+        jvm_version: text(jvm, "jvmVersion"),
+        java_arguments: text(jvm, "javaArguments"),
+        sample_event: String::new(),
+        other_events: Vec::new(),
+    }
+}
+
+/// A number that cannot be negative in a recording that makes sense.
+fn count(event: &GenericEvent, field: &str) -> u64 {
+    event
+        .int(field)
+        .and_then(|value| u64::try_from(value).ok())
+        .unwrap_or(0)
+}
+
+fn cause(event: &GenericEvent) -> String {
+    event.text("cause").unwrap_or("unknown cause").to_owned()
+}
+
+/// Losses by cause, summed over the recording, the greatest first.
+fn losses(recording: &Recording) -> Vec<Loss> {
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for event in recording.events_named("dwell.Lost") {
+        let sum = sums.entry(cause(event)).or_default();
+        sum.0 = sum.0.saturating_add(count(event, "samples"));
+        sum.1 = sum.1.saturating_add(count(event, "weight"));
+    }
+    let loss = |(cause, (samples, weight_ns))| Loss {
+        cause,
+        samples,
+        weight_ns,
+    };
+    let mut losses: Vec<Loss> = sums.into_iter().map(loss).collect();
+    losses.sort_by_key(|loss| std::cmp::Reverse(loss.samples));
+    losses
+}
+
+fn gaps(recording: &Recording) -> Vec<Gap> {
+    let gap = |event: &GenericEvent| Gap {
+        time_ns: event.time_ns,
+        duration_ns: count(event, "duration"),
+        cause: cause(event),
+        samples: count(event, "lostSamples"),
+        weight_ns: count(event, "lostWeight"),
+    };
+    recording
+        .events_named("dwell.Gap")
+        .take(GAPS_MAX)
+        .map(gap)
+        .collect()
+}
+
+fn self_cost(event: &GenericEvent) -> SelfCost {
+    SelfCost {
+        samples: count(event, "samples"),
+        walks: count(event, "walks"),
+        dropped: count(event, "dropped"),
+        bytes: count(event, "bytes"),
+        agent_cpu_ns: count(event, "agentCpu"),
+        handler_p50_ns: count(event, "handlerP50"),
+        handler_p99_ns: count(event, "handlerP99"),
+        handler_max_ns: count(event, "handlerMax"),
+        memory_bytes: count(event, "memory"),
+    }
+}
+
+fn cpu_use(event: &GenericEvent) -> CpuUse {
+    CpuUse {
+        user_ns: count(event, "processUser"),
+        system_ns: count(event, "processSystem"),
+    }
+}

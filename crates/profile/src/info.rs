@@ -1,0 +1,92 @@
+//! What a recording says about itself: where it was made, what it lost, what it cost.
+
+/// Where and how a recording was made. Texts are empty and numbers 0 where the file does not say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Info {
+    /// Time of the first event, nanoseconds since the Unix epoch.
+    pub start_ns: u64,
+    /// How long was recorded.
+    pub duration_ns: u64,
+    /// The profiled process.
+    pub pid: i64,
+    /// The profiler's version.
+    pub profiler_version: String,
+    /// What was measured: `cpu`, `wall` or both.
+    pub mode: String,
+    /// How samples were triggered, e.g. `perf` or `timer`.
+    pub engine: String,
+    /// Why that engine was chosen.
+    pub engine_reason: String,
+    /// The mean distance of two samples of a thread.
+    pub interval_ns: u64,
+    /// The options given to the profiler.
+    pub options: String,
+    /// The JVM's name.
+    pub jvm_name: String,
+    /// The JVM's version.
+    pub jvm_version: String,
+    /// The main class and its arguments.
+    pub java_arguments: String,
+    /// The events that the samples come from.
+    pub sample_event: String,
+    /// Sample events of other names that are in the file and not in this profile, with their count.
+    pub other_events: Vec<(String, u64)>,
+}
+
+/// Samples that were due and are not in the recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loss {
+    /// Why.
+    pub cause: String,
+    /// How many.
+    pub samples: u64,
+    /// What they would have weighed.
+    pub weight_ns: u64,
+}
+
+/// A stretch of time in which the profiler could not sample.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gap {
+    /// When it began, nanoseconds since the Unix epoch.
+    pub time_ns: u64,
+    /// How long it lasted.
+    pub duration_ns: u64,
+    /// Why.
+    pub cause: String,
+    /// Samples lost in it.
+    pub samples: u64,
+    /// What they would have weighed.
+    pub weight_ns: u64,
+}
+
+/// What the profiler itself used, over the whole recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SelfCost {
+    /// Samples taken.
+    pub samples: u64,
+    /// Stacks walked.
+    pub walks: u64,
+    /// Samples dropped.
+    pub dropped: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// CPU time of the profiler's own threads.
+    pub agent_cpu_ns: u64,
+    /// Median time in the signal handler.
+    pub handler_p50_ns: u64,
+    /// 99th percentile of the time in the signal handler.
+    pub handler_p99_ns: u64,
+    /// The longest time in the signal handler.
+    pub handler_max_ns: u64,
+    /// Memory of the profiler.
+    pub memory_bytes: u64,
+}
+
+/// CPU time of the whole process while it was recorded: what the weights must add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuUse {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}

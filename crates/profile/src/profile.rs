@@ -1,0 +1,239 @@
+//! The profile: tables of names, methods, frames, threads, stacks and samples, and their sums.
+
+use std::collections::BTreeMap;
+
+use crate::frame::{Frame, FrameId, Method, MethodId};
+use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
+use crate::names::Names;
+use crate::sample::{CauseId, Sample, Thread, ThreadId, Weight};
+use crate::tree::{CallTree, NodeId};
+
+/// What the weights count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[default]
+    Nanoseconds,
+    /// Samples: the recording carries no weights.
+    Samples,
+}
+
+/// How much of a profile failed for one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The cause's name.
+    pub cause: String,
+    /// The samples whose stacks are not whole because of it.
+    pub weight: Weight,
+}
+
+/// A whole profile. Its parts are read through methods; it does not change after it is built.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub(crate) names: Names,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) tree: CallTree,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) unit: Unit,
+    pub(crate) info: Info,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) self_cost: Option<SelfCost>,
+    pub(crate) cpu_use: Option<CpuUse>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Profile {
+    /// All names.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// All methods, by [`MethodId`].
+    pub fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// All frames, by [`FrameId`].
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// All threads, by [`ThreadId`].
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// The stacks, as a tree over [`FrameId`]s.
+    pub fn tree(&self) -> &CallTree {
+        &self.tree
+    }
+
+    /// The samples, in the order of the recording.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What the weights count.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// Where and how the recording was made.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Samples lost, by cause.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// Times without sampling.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// What the profiler used, if the recording says.
+    pub fn self_cost(&self) -> Option<&SelfCost> {
+        self.self_cost.as_ref()
+    }
+
+    /// CPU time of the process, if the recording says.
+    pub fn cpu_use(&self) -> Option<CpuUse> {
+        self.cpu_use
+    }
+
+    /// What was wrong with the recording, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The method of a frame.
+    pub fn method_of(&self, frame: FrameId) -> Option<(MethodId, Method)> {
+        let id = self.frames.get(frame as usize)?.method;
+        Some((id, *self.methods.get(id as usize)?))
+    }
+
+    /// `class.name` of a method, or just the name where there is no class.
+    pub fn method_name(&self, method: MethodId) -> String {
+        let Some(method) = self.methods.get(method as usize) else {
+            return String::new();
+        };
+        let (class, name) = (self.names.text(method.class), self.names.text(method.name));
+        if class.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{class}.{name}")
+        }
+    }
+
+    /// The name of a thread.
+    pub fn thread_name(&self, thread: ThreadId) -> &str {
+        self.threads
+            .get(thread as usize)
+            .map_or("", |thread| self.names.text(thread.name))
+    }
+
+    /// The sum of all samples.
+    pub fn total(&self) -> Weight {
+        self.sum_where(|_| true)
+    }
+
+    /// The sum of the samples that `keep` accepts.
+    pub fn sum_where(&self, keep: impl Fn(&Sample) -> bool) -> Weight {
+        let mut sum = Weight::default();
+        for sample in self.samples.iter().filter(|sample| keep(sample)) {
+            sum += &Weight::of(sample.weight);
+        }
+        sum
+    }
+
+    /// The samples' sums by the node their stack ends in, of the samples that `keep` accepts.
+    pub fn node_weights(&self, keep: impl Fn(&Sample) -> bool) -> Vec<Weight> {
+        let mut weights = vec![Weight::default(); self.tree.len()];
+        for sample in self.samples.iter().filter(|sample| keep(sample)) {
+            if let Some(weight) = weights.get_mut(sample.node as usize) {
+                *weight += &Weight::of(sample.weight);
+            }
+        }
+        weights
+    }
+
+    /// The samples' sums by thread.
+    pub fn thread_weights(&self) -> Vec<Weight> {
+        let mut weights = vec![Weight::default(); self.threads.len()];
+        for sample in &self.samples {
+            if let Some(weight) = weights.get_mut(sample.thread as usize) {
+                *weight += &Weight::of(sample.weight);
+            }
+        }
+        weights
+    }
+
+    /// What failed, by cause, the heaviest first.
+    pub fn failures(&self) -> Vec<Failure> {
+        let mut sums: BTreeMap<CauseId, Weight> = BTreeMap::new();
+        for sample in &self.samples {
+            if let Some(cause) = sample.failure {
+                *sums.entry(cause).or_default() += &Weight::of(sample.weight);
+            }
+        }
+        let named = |(cause, weight)| Failure {
+            cause: self.names.text(cause).to_owned(),
+            weight,
+        };
+        let mut failures: Vec<_> = sums.into_iter().map(named).collect();
+        failures.sort_by(|a, b| {
+            b.weight
+                .sum
+                .cmp(&a.weight.sum)
+                .then_with(|| a.cause.cmp(&b.cause))
+        });
+        failures
+    }
+
+    /// The frame that `node` ends in; none for the root.
+    pub fn leaf(&self, node: NodeId) -> Option<Frame> {
+        self.frames.get(self.tree.key(node) as usize).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text_art;
+
+    #[test]
+    fn sums_by_thread_failure_and_node() {
+        let profile = text_art::profile(
+            "thread:  main   main     gc
+             weight:  10     20       5
+             failure: -      no_table -
+                      a.A.x  a.A.x    vm.so.y[vm]
+                      a.A.z  -        -",
+        );
+        assert_eq!((profile.total().sum, profile.total().samples), (35, 3));
+        assert_eq!(
+            profile
+                .thread_weights()
+                .iter()
+                .map(|w| w.sum)
+                .collect::<Vec<_>>(),
+            [30, 5]
+        );
+        let failures = profile.failures();
+        assert_eq!(failures.len(), 1);
+        assert_eq!(
+            (failures[0].cause.as_str(), failures[0].weight.sum),
+            ("no_table", 20)
+        );
+        assert_eq!(profile.thread_name(1), "gc");
+        assert_eq!(profile.thread_name(9), "");
+        let totals = profile
+            .tree()
+            .totals(&profile.node_weights(|sample| sample.thread == 0));
+        assert_eq!(totals[0].sum, 30);
+    }
+}

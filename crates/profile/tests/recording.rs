@@ -1,0 +1,315 @@
+//! Recordings written by this project's writer, read back and turned into profiles: what a profile
+//! keeps of them.
+
+use dwell_jfr::reader::{self, Recording, SampleKind};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, Event, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::{FrameKind as JfrKind, ThreadState};
+use dwell_profile::{FrameKind, GroupBy, Profile, Unit};
+
+const START_NS: u64 = 1_700_000_000_000_000_000;
+
+fn writer() -> ChunkWriter {
+    ChunkWriter::new(ChunkClock {
+        epoch_ns: START_NS,
+        start_ticks: 0,
+        ticks_per_second: 1_000_000_000,
+    })
+}
+
+fn read(mut chunk: ChunkWriter) -> Recording {
+    let mut file = chunk.flush(30_000_000_000);
+    let header = chunk.header();
+    file[..header.len()].copy_from_slice(&header);
+    reader::parse(&file).unwrap()
+}
+
+fn thread(name: &str, tid: i64) -> ThreadInfo<'_> {
+    ThreadInfo {
+        os_name: name,
+        os_tid: tid,
+        java_name: (tid < 100).then_some(name),
+        java_tid: if tid < 100 { tid } else { 0 },
+        group: None,
+        is_virtual: false,
+    }
+}
+
+#[test]
+fn native_names_are_made_readable() {
+    let mut chunk = writer();
+    let main = chunk.thread(1, &thread("odd name", 107));
+    let mut frames = Vec::new();
+    let names = ["0x4a26", "0x4a0e", "_ZN12WorkerThread3runEv"];
+    for (key, name) in names.into_iter().enumerate() {
+        let info = MethodInfo {
+            descriptor: "",
+            ..method("libjvm.so", name)
+        };
+        let method = chunk.method(key as u64, &info);
+        frames.push(FrameRef {
+            method,
+            line: -1,
+            bci: -1,
+            kind: JfrKind::Vm,
+        });
+    }
+    // A Java method may be called anything.
+    let method = chunk.method(9, &method("a/A", "_ZN3foo3barEv"));
+    frames.push(FrameRef {
+        method,
+        line: 1,
+        bci: 1,
+        kind: JfrKind::C2,
+    });
+    let stack = chunk.stack(&frames, false);
+    chunk.execution_sample(&Sample {
+        thread: main,
+        stack,
+        weight_ns: 1,
+        ..Sample::default()
+    });
+    let profile = Profile::from_recording(read(chunk));
+    let unknown = "libjvm.so.[no symbol]";
+    let run = "libjvm.so.WorkerThread::run";
+    assert_eq!(
+        stacks(&profile),
+        [[unknown, unknown, run, "a.A._ZN3foo3barEv"]]
+    );
+    // So that what the thread is for can be told from its stack.
+    assert_eq!(profile.sample_roles(), [dwell_profile::Role::Gc]);
+    let descriptors: Vec<&str> = profile
+        .methods()
+        .iter()
+        .map(|method| profile.names().text(method.descriptor))
+        .collect();
+    assert_eq!(descriptors, ["0x4a26", "0x4a0e", "", "()V"]);
+}
+
+fn method<'a>(class: &'a str, name: &'a str) -> MethodInfo<'a> {
+    MethodInfo {
+        class,
+        name,
+        descriptor: "()V",
+        modifiers: 1,
+        hidden: false,
+    }
+}
+
+fn full() -> ChunkWriter {
+    let mut chunk = writer();
+    let main = chunk.thread(1, &thread("main", 7));
+    let gc = chunk.thread(2, &thread("GC Thread#0", 107));
+    let run = chunk.method(1, &method("com/acme/Work", "run"));
+    let put = chunk.method(2, &method("java/util/HashMap", "put"));
+    let mark = chunk.method(3, &method("libjvm.so", "mark"));
+    let frame = |method, line, kind| FrameRef {
+        method,
+        line,
+        bci: 1,
+        kind,
+    };
+    let work = chunk.stack(
+        &[
+            frame(put, 570, JfrKind::Inlined),
+            frame(run, 12, JfrKind::C2),
+        ],
+        false,
+    );
+    let torn = chunk.stack(&[frame(run, 13, JfrKind::Interpreted)], true);
+    let marking = chunk.stack(&[frame(mark, -1, JfrKind::Vm)], false);
+    let sample = |ticks, thread, stack, weight_ns, failure| Sample {
+        ticks,
+        thread,
+        stack,
+        weight_ns,
+        failure,
+        state: ThreadState::Runnable,
+        ..Sample::default()
+    };
+    chunk.execution_sample(&sample(5, main, work, 10_000_000, None));
+    chunk.execution_sample(&sample(6, main, torn, 20_000_000, None));
+    chunk.execution_sample(&sample(7, main, torn, 30_000_000, Some("no_unwind_row")));
+    chunk.execution_sample(&sample(8, gc, marking, 40_000_000, None));
+    chunk
+}
+
+fn stacks(profile: &Profile) -> Vec<Vec<String>> {
+    let name = |key: u32| profile.method_name(profile.frames()[key as usize].method);
+    let stack = |node| profile.tree().stack(node).map(name).collect();
+    profile
+        .samples()
+        .iter()
+        .map(|sample| stack(sample.node))
+        .collect()
+}
+
+#[test]
+fn keeps_samples_with_their_weights_threads_and_stacks() {
+    let profile = Profile::from_recording(read(full()));
+    assert_eq!(
+        (profile.unit(), profile.total().sum),
+        (Unit::Nanoseconds, 100_000_000)
+    );
+    assert_eq!(
+        stacks(&profile),
+        [
+            vec!["java.util.HashMap.put", "com.acme.Work.run"],
+            vec!["com.acme.Work.run", "[truncated]"],
+            vec!["com.acme.Work.run", "[no_unwind_row]"],
+            vec!["libjvm.so.mark"],
+        ]
+    );
+    let times: Vec<u64> = profile
+        .samples()
+        .iter()
+        .map(|s| s.time_ns - START_NS)
+        .collect();
+    assert_eq!(times, [5, 6, 7, 8]);
+    let threads: Vec<&str> = profile
+        .samples()
+        .iter()
+        .map(|s| profile.thread_name(s.thread))
+        .collect();
+    assert_eq!(threads, ["main", "main", "main", "GC Thread#0"]);
+    let leaf = profile.leaf(profile.samples()[0].node).unwrap();
+    assert_eq!((leaf.kind, leaf.line), (FrameKind::Inlined, 570));
+    assert_eq!(profile.leaf(profile.samples()[3].node).unwrap().line, 0);
+}
+
+#[test]
+fn a_failed_walk_is_kept_and_told() {
+    let profile = Profile::from_recording(read(full()));
+    let failures = profile.failures();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].cause, "no_unwind_row");
+    assert_eq!(failures[0].weight.sum, 30_000_000);
+    let failed = profile.top(GroupBy::Kind, |_| true);
+    let row = failed.iter().find(|row| row.name == "failed").unwrap();
+    assert_eq!(row.total.sum, 30_000_000);
+}
+
+#[test]
+fn reads_what_a_recording_says_about_itself() {
+    let mut chunk = full();
+    chunk.event(&Event::Recording {
+        ticks: 1,
+        version: "0.1.0",
+        pid: 4711,
+        mode: "cpu",
+        engine: "perf",
+        engine_reason: "allowed",
+        cpu_interval_ns: 10_000_000,
+        wall_interval_ns: 0,
+        options: "cpu=10ms",
+    });
+    for (samples, cause) in [(3, "ring full"), (9, "too late"), (4, "ring full")] {
+        chunk.event(&Event::Lost {
+            ticks: 2,
+            cause,
+            samples,
+            weight_ns: samples * 100,
+        });
+    }
+    chunk.event(&Event::Gap {
+        ticks: 50,
+        duration_ticks: 1_000,
+        cause: "stopped",
+        lost_samples: 2,
+        lost_weight_ns: 20,
+    });
+    for user in [5, 70] {
+        let (process_user_ns, process_system_ns) = (user, 30);
+        chunk.event(&Event::CpuLoad {
+            ticks: user,
+            process_user_ns,
+            process_system_ns,
+        });
+    }
+    let profile = Profile::from_recording(read(chunk));
+    let info = profile.info();
+    assert_eq!(
+        (info.pid, info.mode.as_str(), info.engine.as_str()),
+        (4711, "cpu", "perf")
+    );
+    assert_eq!((info.interval_ns, info.start_ns), (10_000_000, START_NS));
+    assert_eq!(info.duration_ns, 30_000_000_000);
+    let losses: Vec<_> = profile
+        .losses()
+        .iter()
+        .map(|l| (l.cause.as_str(), l.samples, l.weight_ns))
+        .collect();
+    assert_eq!(losses, [("too late", 9, 900), ("ring full", 7, 700)]);
+    let gap = &profile.gaps()[0];
+    assert_eq!(
+        (gap.time_ns, gap.duration_ns, gap.samples),
+        (START_NS + 50, 1_000, 2)
+    );
+    // Counted since the start: the last one is the sum.
+    assert_eq!(profile.cpu_use().unwrap().user_ns, 70);
+    assert_eq!(profile.self_cost(), None);
+}
+
+#[test]
+fn without_weights_every_sample_counts_one() {
+    let mut recording = read(full());
+    recording
+        .samples
+        .iter_mut()
+        .for_each(|sample| sample.weight_ns = None);
+    recording.samples[3].kind = SampleKind::Native;
+    let profile = Profile::from_recording(recording);
+    assert_eq!((profile.unit(), profile.total().sum), (Unit::Samples, 3));
+    assert_eq!(profile.info().sample_event, "jdk.ExecutionSample");
+    assert_eq!(
+        profile.info().other_events,
+        [("jdk.NativeMethodSample".to_owned(), 1)]
+    );
+}
+
+#[test]
+fn weighted_samples_come_before_others() {
+    let mut recording = read(full());
+    recording.samples[0].weight_ns = None;
+    recording.samples[1].kind = SampleKind::CpuTime;
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.samples().len(), 2);
+    assert_eq!(
+        profile.info().other_events,
+        [
+            ("jdk.CPUTimeSample".to_owned(), 1),
+            ("jdk.ExecutionSample".to_owned(), 1)
+        ]
+    );
+}
+
+#[test]
+fn a_recording_that_contradicts_itself_is_no_panic() {
+    let mut recording = read(full());
+    for sample in &mut recording.samples {
+        sample.stack = 999;
+        sample.thread = 999;
+        sample.failure = Some(999);
+    }
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.total().sum, 100_000_000);
+    assert!(
+        stacks(&profile)
+            .iter()
+            .all(|stack| stack == &["[no stack]"])
+    );
+    let mut recording = read(full());
+    recording.methods.clear();
+    recording.threads.clear();
+    let profile = Profile::from_recording(recording);
+    assert_eq!(stacks(&profile)[3], ["[unknown method]"]);
+    assert_eq!(
+        profile.thread_name(profile.samples()[0].thread),
+        "[unknown thread]"
+    );
+}
+
+#[test]
+fn an_empty_recording_is_an_empty_profile() {
+    let profile = Profile::from_recording(Recording::default());
+    assert_eq!((profile.samples().len(), profile.total().sum), (0, 0));
+}
