@@ -1,0 +1,288 @@
+//! Writes a page from an invented profile, without a JVM: for the viewer's tests and for looking.
+//!
+//! `cargo run -p dwell-report --example synthetic -- OUT.html [--frames N] [--depth N] [--hostile]`
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+
+use dwell_profile::{
+    Builder, CpuUse, FrameId, FrameKind, Gap, Loss, Profile, Sample, SelfCost, ThreadId,
+};
+use dwell_report::{Options, html};
+
+const USAGE: &str = "usage: synthetic OUT.html [--frames N] [--depth N] [--hostile]";
+const THREADS: u64 = 24;
+
+fn main() -> ExitCode {
+    let result = Request::parse(std::env::args().skip(1)).and_then(|request| request.write());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Request {
+    out: String,
+    frames: usize,
+    depth: usize,
+    hostile: bool,
+}
+
+impl Request {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Request, String> {
+        let mut request = Request {
+            out: String::new(),
+            frames: 2_000,
+            depth: 0,
+            hostile: false,
+        };
+        while let Some(arg) = args.next() {
+            let mut number = || -> Result<usize, String> {
+                let text = args.next().unwrap_or_default();
+                text.parse()
+                    .map_err(|_| format!("{arg} needs a number, not {text:?}"))
+            };
+            match arg.as_str() {
+                "--frames" => request.frames = number()?,
+                "--depth" => request.depth = number()?,
+                "--hostile" => request.hostile = true,
+                _ if arg.starts_with('-') => return Err(format!("unknown option {arg}")),
+                _ => request.out = arg,
+            }
+        }
+        if request.out.is_empty() {
+            return Err("no file named".to_owned());
+        }
+        Ok(request)
+    }
+
+    fn write(&self) -> Result<(), String> {
+        let named = |error: std::io::Error| format!("{}: {error}", self.out);
+        let mut out = BufWriter::new(File::create(&self.out).map_err(named)?);
+        let options = Options {
+            title: "synthetic.jfr".to_owned(),
+        };
+        html(&self.profile(), &options, &mut out).map_err(named)?;
+        out.flush().map_err(named)
+    }
+
+    fn profile(&self) -> Profile {
+        let mut maker = Maker::new();
+        maker.describe();
+        maker.work(self.frames);
+        if self.depth > 0 {
+            maker.deep(self.depth);
+        }
+        if self.hostile {
+            maker.hostile();
+        }
+        maker.builder.finish()
+    }
+}
+
+/// A small generator with a fixed seed (xorshift): the same profile every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit.max(1)
+    }
+}
+
+struct Maker {
+    builder: Builder,
+    random: Random,
+    threads: Vec<ThreadId>,
+    time_ns: u64,
+    nodes: usize,
+}
+
+impl Maker {
+    fn new() -> Self {
+        let mut builder = Builder::default();
+        let mut threads = Vec::new();
+        for number in 0..THREADS as i64 {
+            let (name, java) = match number {
+                0 => ("main".to_owned(), 1),
+                1 => ("C2 CompilerThread0".to_owned(), 20),
+                2 | 3 => (format!("GC Thread#{}", number - 2), 0),
+                _ => (format!("http-exec-{}", number - 3), 30 + number),
+            };
+            threads.push(builder.thread(&name, 1000 + number, java, number > 20));
+        }
+        Maker {
+            builder,
+            random: Random(0x9e37_79b9_7f4a_7c15),
+            threads,
+            time_ns: 0,
+            nodes: 1,
+        }
+    }
+
+    fn describe(&mut self) {
+        let info = &mut self.builder.info;
+        info.start_ns = 1_790_000_000_000_000_000;
+        info.duration_ns = 30_000_000_000;
+        info.pid = 4711;
+        info.profiler_version = "0.1.0".to_owned();
+        info.engine = "perf".to_owned();
+        info.engine_reason = "perf_event_open is allowed".to_owned();
+        info.interval_ns = 10_000_000;
+        info.jvm_name = "OpenJDK 64-Bit Server VM".to_owned();
+        info.jvm_version = "25.0.1+8".to_owned();
+        info.java_arguments = "com.example.shop.Main --port 8080".to_owned();
+        info.sample_event = "jdk.ExecutionSample".to_owned();
+        self.builder.losses = vec![Loss {
+            cause: "ring full".to_owned(),
+            samples: 12,
+            weight_ns: 120_000_000,
+        }];
+        self.builder.gaps = vec![Gap {
+            time_ns: 1_790_000_005_000_000_000,
+            duration_ns: 40_000_000,
+            cause: "process stopped".to_owned(),
+            samples: 4,
+            weight_ns: 40_000_000,
+        }];
+        self.builder.self_cost = Some(SelfCost {
+            samples: 3000,
+            walks: 2900,
+            dropped: 12,
+            bytes: 900_000,
+            agent_cpu_ns: 210_000_000,
+            handler_p50_ns: 1_300,
+            handler_p99_ns: 3_000,
+            handler_max_ns: 41_000,
+            memory_bytes: 22_000_000,
+        });
+        self.builder.cpu_use = Some(CpuUse {
+            user_ns: 29_000_000_000,
+            system_ns: 2_000_000_000,
+        });
+    }
+
+    /// Random stacks until the tree has `frames` nodes: popular callees are much more frequent.
+    fn work(&mut self, frames: usize) {
+        let mut stack: Vec<u64> = Vec::new();
+        while self.nodes < frames {
+            // Keep a random part of the last stack, so that stacks share their outer frames.
+            let kept = self.random.below(stack.len() as u64 + 1) as usize;
+            stack.truncate(kept);
+            let more = 1 + self.random.below(30);
+            for _ in 0..more {
+                if stack.len() < 120 {
+                    let skew = self.random.below(40) * self.random.below(40);
+                    stack.push(skew + 1);
+                }
+            }
+            let leaf = self.random.below(12);
+            self.sample(&stack, leaf);
+            self.nodes += stack.len() - kept + 1;
+        }
+    }
+
+    fn sample(&mut self, stack: &[u64], leaf: u64) {
+        let pick = self.random.below(THREADS) as usize;
+        let mut frames = vec![self.java("java.lang.Thread", "run", 1583, FrameKind::Interpreted)];
+        for (depth, &number) in stack.iter().enumerate() {
+            let class = format!("com.example.shop.p{}.Service{}", number % 7, number / 4);
+            let kind = [
+                FrameKind::C2,
+                FrameKind::Inlined,
+                FrameKind::C1,
+                FrameKind::Interpreted,
+            ][(number as usize + depth) % 4];
+            frames.push(self.java(&class, &format!("handle{number}"), number as u32, kind));
+        }
+        match leaf {
+            0 => frames.push(self.java("java.util.HashMap", "getNode", 577, FrameKind::Inlined)),
+            1 => frames.push(self.java("[kernel]", "do_syscall_64", 0, FrameKind::Kernel)),
+            2 => frames.push(self.java("libc.so.6", "__memmove_avx", 0, FrameKind::Native)),
+            3 => frames.push(self.java("libjvm.so", "Symbol::as_C_string", 0, FrameKind::Vm)),
+            4 => frames.push(self.java("", "vtable stub", 0, FrameKind::Stub)),
+            _ => {}
+        }
+        let failed = self.random.below(200) == 0;
+        if failed {
+            let marker = self.builder.marker("[no unwind row]", FrameKind::Failed);
+            frames.insert(0, marker);
+        }
+        self.add(&frames, pick, failed.then_some("no unwind row"));
+    }
+
+    fn java(&mut self, class: &str, name: &str, line: u32, kind: FrameKind) -> FrameId {
+        let method = self.builder.method(class, name, "()V");
+        self.builder.frame(method, line, kind)
+    }
+
+    fn add(&mut self, frames: &[FrameId], thread: usize, failure: Option<&str>) {
+        let node = self.builder.stack(frames.iter().copied());
+        let failure = failure.map(|cause| self.builder.cause(cause));
+        let weight = 9_000_000 + self.random.below(2_000_000);
+        self.time_ns += self.random.below(2_000_000);
+        let time_ns = 1_790_000_000_000_000_000 + self.time_ns;
+        let thread = self.threads.get(thread).copied().unwrap_or(0);
+        self.builder.sample(Sample {
+            time_ns,
+            thread,
+            node,
+            weight,
+            failure,
+        });
+    }
+
+    /// One recursion of `depth` levels with a leaf at every hundredth.
+    fn deep(&mut self, depth: usize) {
+        let frame = self.java("com.example.Deep", "recurse", 7, FrameKind::C2);
+        let leaf = self.java("com.example.Deep", "leaf", 8, FrameKind::Inlined);
+        for levels in (100..=depth).step_by(100).chain([depth]) {
+            let mut frames = vec![frame; levels];
+            frames.push(leaf);
+            self.add(&frames, 0, None);
+        }
+    }
+
+    /// Names that try everything.
+    fn hostile(&mut self) {
+        let long = "Long".repeat(2_500);
+        let names = [
+            "</script><script>window.hacked=1;alert(1)</script>",
+            "<img src=x onerror=\"window.hacked=2;alert(2)\">",
+            "\"'><svg onload=alert(3)>",
+            "<!--dwell:data--><!-- <script>",
+            "&lt;b&gt;&amp;",
+            "\u{202e}desrever\u{2066}",
+            "nul\0and\u{1b}[31mescape\u{7f}",
+            "line\nbreak\r\u{2028}x",
+            "__proto__",
+            "constructor",
+            "${window.hacked=3}{{7*7}}",
+            "",
+            "emoji \u{1f525}\u{1f468}\u{200d}\u{1f4bb}",
+            &long,
+        ];
+        for name in names {
+            let thread = self.builder.thread(name, 5, 5, false);
+            self.threads.push(thread);
+            let frames = [
+                self.java("hostile.Names", "all", 1, FrameKind::C2),
+                self.java(name, name, 2, FrameKind::C1),
+                self.java("x", name, 3, FrameKind::Inlined),
+            ];
+            for _ in 0..20 {
+                self.add(&frames, self.threads.len() - 1, Some(name));
+            }
+        }
+        self.builder.info.java_arguments = names.join(" ");
+        self.builder
+            .warnings
+            .extend(names.iter().take(4).map(|name| (*name).to_owned()));
+    }
+}

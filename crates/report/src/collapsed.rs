@@ -1,0 +1,195 @@
+//! Collapsed stacks: one line a stack, frames joined by `;`, then the weight.
+//!
+//! The form that flame graph scripts read. A name cannot break it: separators and line ends in
+//! names are replaced.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use dwell_profile::{CallTree, GroupBy, NodeId, Profile, Unit, merged_tree};
+
+use crate::plain::plain;
+
+/// What to write.
+#[derive(Clone, Debug)]
+pub struct CollapsedOptions {
+    /// What the numbers count. A profile without weights has samples only.
+    pub unit: Unit,
+    /// Whether every stack starts with its thread's name.
+    pub by_thread: bool,
+}
+
+impl Default for CollapsedOptions {
+    fn default() -> Self {
+        CollapsedOptions {
+            unit: Unit::Samples,
+            by_thread: false,
+        }
+    }
+}
+
+/// Writes the profile as collapsed stacks, in the order of the names.
+///
+/// # Errors
+///
+/// Only those of `out`.
+pub fn collapsed(
+    profile: &Profile,
+    options: &CollapsedOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let grouped = profile.group(GroupBy::Method);
+    let names: Vec<String> = grouped.names.iter().map(|name| cell(name)).collect();
+    let (tree, to) = merged_tree(profile.tree(), &grouped.of_frame);
+    let ranks = ranks(&tree, &names);
+    let mut sums: BTreeMap<(String, u32, NodeId), u64> = BTreeMap::new();
+    for sample in profile.samples() {
+        let root = match options.by_thread {
+            true => cell(profile.thread_name(sample.thread)),
+            false => String::new(),
+        };
+        let node = to
+            .get(sample.node as usize)
+            .copied()
+            .unwrap_or(CallTree::ROOT);
+        let rank = ranks.get(node as usize).copied().unwrap_or(0);
+        *sums.entry((root, rank, node)).or_insert(0) += match options.unit {
+            Unit::Nanoseconds => sample.weight,
+            Unit::Samples => 1,
+        };
+    }
+    let mut stack: Vec<&str> = Vec::new();
+    for ((root, _, node), sum) in &sums {
+        stack.clear();
+        stack.extend(
+            tree.stack(*node)
+                .filter_map(|key| names.get(key as usize))
+                .map(|n| &**n),
+        );
+        stack.extend((!root.is_empty()).then_some(&**root));
+        if stack.is_empty() {
+            stack.push("[no stack]");
+        }
+        stack.reverse();
+        writeln!(out, "{} {sum}", stack.join(";"))?;
+    }
+    Ok(())
+}
+
+/// The place of every node when the tree is read depth first, children in the order of their names.
+fn ranks(tree: &CallTree, names: &[String]) -> Vec<u32> {
+    let mut ranks = vec![0; tree.len()];
+    let mut next = 0;
+    tree.walk(
+        |children| children.sort_by_key(|&node| names.get(tree.key(node) as usize)),
+        |node, entering| {
+            if entering {
+                next += 1;
+                ranks[node as usize] = next;
+            }
+        },
+    );
+    ranks
+}
+
+/// A name as one cell: neither separator nor line end can be in it, and it is never empty.
+fn cell(name: &str) -> String {
+    match plain(name).replace(';', ":") {
+        name if name.is_empty() => "[unnamed]".to_owned(),
+        name => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::{FrameKind, Sample, text_art};
+
+    fn lines(profile: &Profile, options: &CollapsedOptions) -> Vec<String> {
+        let mut out = Vec::new();
+        collapsed(profile, options, &mut out).unwrap();
+        String::from_utf8(out)
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    const ART: &str = "thread: main    worker  main
+                       weight: 10      20      30
+                               b.B.x:1 b.B.x:2 a.A.z
+                               b.B.y   b.B.y   -";
+
+    #[test]
+    fn merges_lines_of_a_method() {
+        let profile = text_art::profile(ART);
+        assert_eq!(
+            lines(&profile, &CollapsedOptions::default()),
+            ["a.A.z 1", "b.B.x;b.B.y 2"]
+        );
+    }
+
+    #[test]
+    fn weights_and_threads() {
+        let options = CollapsedOptions {
+            unit: Unit::Nanoseconds,
+            by_thread: true,
+        };
+        assert_eq!(
+            lines(&text_art::profile(ART), &options),
+            [
+                "main;a.A.z 30",
+                "main;b.B.x;b.B.y 10",
+                "worker;b.B.x;b.B.y 20"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_cannot_break_lines() {
+        let mut builder = dwell_profile::Builder::default();
+        let thread = builder.thread("t;\nx 99", 1, 1, false);
+        let method = builder.method("a;b", "c\r\nd\u{2028}e", "");
+        let frame = builder.frame(method, 0, FrameKind::C2);
+        for node in [builder.stack([frame]), builder.stack([])] {
+            builder.sample(Sample {
+                time_ns: 0,
+                thread,
+                node,
+                weight: 1,
+                failure: None,
+            });
+        }
+        let profile = builder.finish();
+        let options = CollapsedOptions {
+            by_thread: true,
+            ..CollapsedOptions::default()
+        };
+        let lines = lines(&profile, &options);
+        assert_eq!(
+            lines,
+            [
+                "t:\u{fffd}x 99 1",
+                "t:\u{fffd}x 99;a:b.c\u{fffd}\u{fffd}d\u{fffd}e 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_stack_has_a_line() {
+        let mut builder = dwell_profile::Builder::default();
+        let thread = builder.thread("t", 1, 1, false);
+        let node = builder.stack([]);
+        builder.sample(Sample {
+            time_ns: 0,
+            thread,
+            node,
+            weight: 1,
+            failure: None,
+        });
+        assert_eq!(
+            lines(&builder.finish(), &CollapsedOptions::default()),
+            ["[no stack] 1"]
+        );
+    }
+}

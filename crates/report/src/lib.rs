@@ -1,0 +1,18 @@
+//! Reports from a profile: one HTML file with the viewer inside, collapsed stacks, and text.
+//!
+//! Everything is written to a `Write` that the caller gives. This crate must not open files, and it
+//! must not let a name from the profiled program become anything but text: names reach the page
+//! only inside compressed columns, and reach text only through [`plain`].
+
+#![forbid(unsafe_code)]
+
+mod collapsed;
+mod number;
+mod page;
+mod plain;
+mod text;
+
+pub use collapsed::{CollapsedOptions, collapsed};
+pub use page::{Options, html};
+pub use plain::{plain, shortened};
+pub use text::text;

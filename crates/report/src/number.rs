@@ -1,0 +1,142 @@
+//! Numbers for people: durations, counts, shares, dates. Fixed formats, no locale.
+
+use dwell_profile::Unit;
+
+/// A duration with three digits that matter: `1.23 s`, `45.6 ms`, `789 ns`.
+pub(crate) fn duration(ns: u64) -> String {
+    const MINUTE: u64 = 60_000_000_000;
+    if ns >= 100 * MINUTE {
+        return format!("{:.1} h", ns as f64 / (60 * MINUTE) as f64);
+    }
+    if ns >= 2 * MINUTE {
+        return format!("{:.1} min", ns as f64 / MINUTE as f64);
+    }
+    let (unit, name) = match ns {
+        1_000_000_000.. => (1e9, "s"),
+        1_000_000.. => (1e6, "ms"),
+        1_000.. => (1e3, "us"),
+        _ => return format!("{ns} ns"),
+    };
+    let value = ns as f64 / unit;
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {name}")
+}
+
+/// A weight in its unit.
+pub(crate) fn weight(weight: u64, unit: Unit) -> String {
+    match unit {
+        Unit::Nanoseconds => duration(weight),
+        Unit::Samples => plural(weight, "sample"),
+    }
+}
+
+/// `1,234 samples`, `1 sample`.
+pub(crate) fn plural(number: u64, noun: &str) -> String {
+    format!(
+        "{} {noun}{}",
+        count(number),
+        if number == 1 { "" } else { "s" }
+    )
+}
+
+/// A count with separators: `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A size in bytes.
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => plural(bytes, "byte"),
+        10_240..10_485_760 => format!("{:.0} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// `2026-11-21 09:15:00 UTC`.
+pub(crate) fn date(epoch_ns: u64) -> String {
+    let seconds = epoch_ns / 1_000_000_000;
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let (year, month, day) = civil(seconds / 86_400);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// The Gregorian date of a day counted from 1970-01-01. Eras of 400 years have 146,097 days; a
+/// year that starts in March has its leap day at its end, which makes months regular.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let from_march_0 = days + 719_468;
+    let (era, day_of_era) = (from_march_0 / 146_097, from_march_0 % 146_097);
+    let leap_days = day_of_era / 1_460 + day_of_era / 146_096 - day_of_era / 36_524;
+    let year_of_era = (day_of_era - leap_days) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_500, "1.50 us"),
+            (45_600_000, "45.6 ms"),
+            (119_000_000_000, "119 s"),
+            (150_000_000_000, "2.5 min"),
+            (36_000_000_000_000, "10.0 h"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn counts_and_bytes() {
+        assert_eq!((count(0).as_str(), count(999).as_str()), ("0", "999"));
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(plural(1, "sample"), "1 sample");
+        assert_eq!(bytes(2_000_000), "1953 KiB");
+        assert_eq!(percent(0.1234), "12.3 %");
+    }
+
+    #[test]
+    fn dates_match_known_days() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59:59 UTC"),
+            (1_709_251_200, "2024-03-01 00:00:00 UTC"),
+            (4_102_444_800, "2100-01-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(date(seconds * 1_000_000_000), text);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The columns of a page: numbers as planes of bytes, which compress far better than whole words.
+//!
+//! A column of n numbers of k bytes is k planes of n bytes: first all lowest bytes, then all second
+//! ones, and so on. A column may hold differences instead of values: each value minus the one
+//! before it (the first one minus 0), modulo 2^(8k).
+
+use std::io::{self, Write};
+
+use dwell_profile::{Profile, Sample};
+
+/// Weights and times are cut to 48 bits: 3.2 days in nanoseconds, exact in a double.
+const U48_MAX: u64 = (1 << 48) - 1;
+
+/// One column.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) rows: usize,
+    /// Bytes a number; 1 for raw bytes.
+    pub(super) width: usize,
+    /// Whether the numbers are differences.
+    pub(super) delta: bool,
+    planes: Vec<u8>,
+}
+
+/// How the numbers of a column are written.
+#[derive(Clone, Copy)]
+struct Form {
+    width: usize,
+    delta: bool,
+}
+
+const U8: Form = Form {
+    width: 1,
+    delta: false,
+};
+const U16: Form = Form {
+    width: 2,
+    delta: false,
+};
+const U32: Form = Form {
+    width: 4,
+    delta: false,
+};
+const U48: Form = Form {
+    width: 6,
+    delta: false,
+};
+
+impl Form {
+    const fn differences(self) -> Form {
+        Form {
+            delta: true,
+            ..self
+        }
+    }
+}
+
+impl Column {
+    fn new<T>(name: &'static str, form: Form, items: &[T], value: impl Fn(&T) -> u64) -> Self {
+        let Form { width, delta } = form;
+        let rows = items.len();
+        let mut planes = vec![0u8; rows * width];
+        let mut before = 0u64;
+        for (row, item) in items.iter().enumerate() {
+            let value = value(item);
+            let stored = if delta {
+                value.wrapping_sub(before)
+            } else {
+                value
+            };
+            before = value;
+            for (plane, byte) in stored.to_le_bytes().into_iter().take(width).enumerate() {
+                planes[plane * rows + row] = byte;
+            }
+        }
+        Column {
+            name,
+            rows,
+            width,
+            delta,
+            planes,
+        }
+    }
+
+    /// Bytes in the file.
+    pub(super) fn bytes(&self) -> usize {
+        self.planes.len()
+    }
+
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.planes)
+    }
+}
+
+/// The causes of failures that occur, in the order of the numbers in `sample.cause` (from 1).
+pub(super) fn causes(profile: &Profile) -> Vec<u32> {
+    let mut causes: Vec<u32> = profile.samples().iter().filter_map(|s| s.failure).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    causes
+}
+
+/// All columns of a profile.
+pub(super) fn columns(profile: &Profile) -> Vec<Column> {
+    let mut columns = tables(profile);
+    columns.extend(samples(profile));
+    columns
+}
+
+fn tables(profile: &Profile) -> Vec<Column> {
+    let (methods, frames, threads) = (profile.methods(), profile.frames(), profile.threads());
+    let names: Vec<&str> = profile.names().iter().collect();
+    let text = names.concat();
+    let tree = profile.tree();
+    // The root is left out: every page has it.
+    let keys = tree.keys().get(1..).unwrap_or_default();
+    // Mostly 1: a stack's frames come one after the other.
+    let parents = tree.parents().iter().enumerate().skip(1);
+    let back: Vec<u64> = parents
+        .map(|(at, &parent)| at as u64 - u64::from(parent))
+        .collect();
+    vec![
+        Column::new("name.length", U32, &names, |name| name.len() as u64),
+        Column::new("name.text", U8, text.as_bytes(), |&byte| byte.into()),
+        Column::new("method.class", U32, methods, |m| m.class.into()),
+        Column::new("method.name", U32, methods, |m| m.name.into()),
+        Column::new("method.descriptor", U32, methods, |m| m.descriptor.into()),
+        Column::new("frame.method", U32.differences(), frames, |f| {
+            f.method.into()
+        }),
+        Column::new("frame.line", U32, frames, |f| f.line.into()),
+        Column::new("frame.kind", U8, frames, |f| f.kind.number().into()),
+        Column::new("thread.name", U32, threads, |t| t.name.into()),
+        Column::new("thread.tid", U48, threads, |t| clamp(t.os_tid)),
+        Column::new("thread.java_tid", U48, threads, |t| clamp(t.java_tid)),
+        Column::new("thread.virtual", U8, threads, |t| t.is_virtual.into()),
+        Column::new("node.back", U32, &back, |&back| back),
+        Column::new("node.frame", U32.differences(), keys, |&key| key.into()),
+    ]
+}
+
+fn samples(profile: &Profile) -> Vec<Column> {
+    let samples = profile.samples();
+    let start = profile.info().start_ns;
+    let causes = causes(profile);
+    let cause = |sample: &Sample| {
+        let cause = sample
+            .failure
+            .and_then(|cause| causes.binary_search(&cause).ok());
+        cause.map_or(0, |place| place as u64 + 1)
+    };
+    let time = |sample: &Sample| sample.time_ns.saturating_sub(start).min(U48_MAX);
+    let roles = profile.sample_roles();
+    vec![
+        Column::new("sample.time", U48.differences(), samples, time),
+        Column::new("sample.thread", U32, samples, |s| s.thread.into()),
+        Column::new("sample.node", U32, samples, |s| s.node.into()),
+        Column::new("sample.weight", U48, samples, |s| s.weight.min(U48_MAX)),
+        Column::new("sample.cause", U16, samples, cause),
+        Column::new("sample.role", U8, &roles, |&role| role as u64),
+    ]
+}
+
+fn clamp(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0).min(U48_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::text_art;
+
+    #[test]
+    fn planes_hold_all_lowest_bytes_first() {
+        let column = Column::new("x", U16, &[0x0102u64, 0x0304], |&value| value);
+        assert_eq!(column.planes, [2, 4, 1, 3]);
+    }
+
+    #[test]
+    fn differences_wrap() {
+        let column = Column::new("x", U48.differences(), &[5u64, 3], |&value| value);
+        assert_eq!(
+            column.planes,
+            [5, 0xfe, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff]
+        );
+    }
+
+    #[test]
+    fn every_table_has_as_many_rows_as_the_profile() {
+        let profile = text_art::profile(
+            "failure: -    lost
+             a.A.x:1  a.A.x:2
+             a.A.y    -",
+        );
+        let columns = columns(&profile);
+        let rows = |name| {
+            columns
+                .iter()
+                .find(|column| column.name == name)
+                .unwrap()
+                .rows
+        };
+        assert_eq!(rows("sample.node"), 2);
+        assert_eq!(rows("node.back"), profile.tree().len() - 1);
+        assert_eq!(rows("frame.kind"), 3);
+        assert_eq!(rows("method.class"), 2);
+        assert_eq!(rows("thread.name"), 1);
+        assert_eq!(rows("name.length"), profile.names().len());
+        let cause = columns
+            .iter()
+            .find(|column| column.name == "sample.cause")
+            .unwrap();
+        assert_eq!(cause.planes, [0, 1, 0, 0]);
+        assert_eq!(causes(&profile).len(), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! The header of a page's data: small things as JSON, and the list of the columns.
+
+use dwell_profile::{FrameKind, Profile, Role, Unit};
+use serde_json::{Value, json};
+
+use super::Options;
+use super::columns::{Column, causes};
+
+/// The header.
+pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -> Value {
+    let kinds: Vec<&str> = FrameKind::ALL.iter().map(|kind| kind.label()).collect();
+    let roles: Vec<&str> = Role::ALL.iter().map(|role| role.label()).collect();
+    let causes: Vec<&str> = causes(profile)
+        .into_iter()
+        .map(|cause| profile.names().text(cause))
+        .collect();
+    let columns: Vec<Value> = columns.iter().map(column).collect();
+    json!({
+        "version": 1,
+        "title": options.title,
+        "unit": match profile.unit() {
+            Unit::Nanoseconds => "ns",
+            Unit::Samples => "samples",
+        },
+        "kinds": kinds,
+        "roles": roles,
+        "causes": causes,
+        "info": info(profile),
+        "losses": losses(profile),
+        "gaps": gaps(profile),
+        "selfCost": self_cost(profile),
+        "cpuUse": profile.cpu_use().map(|cpu| json!({
+            "userNs": cpu.user_ns,
+            "systemNs": cpu.system_ns,
+        })),
+        "warnings": profile.warnings(),
+        "columns": columns,
+    })
+}
+
+fn column(column: &Column) -> Value {
+    json!({
+        "name": column.name,
+        "rows": column.rows,
+        "width": column.width,
+        "delta": column.delta,
+        "bytes": column.bytes(),
+    })
+}
+
+fn info(profile: &Profile) -> Value {
+    let info = profile.info();
+    json!({
+        // Milliseconds: a double holds them exactly, nanoseconds since 1970 it does not.
+        "startMs": info.start_ns / 1_000_000,
+        "durationNs": info.duration_ns,
+        "pid": info.pid,
+        "profilerVersion": info.profiler_version,
+        "mode": info.mode,
+        "engine": info.engine,
+        "engineReason": info.engine_reason,
+        "intervalNs": info.interval_ns,
+        "options": info.options,
+        "jvmName": info.jvm_name,
+        "jvmVersion": info.jvm_version,
+        "javaArguments": info.java_arguments,
+        "sampleEvent": info.sample_event,
+        "otherEvents": info.other_events,
+    })
+}
+
+fn losses(profile: &Profile) -> Vec<Value> {
+    let loss = |loss: &dwell_profile::Loss| {
+        json!({
+            "cause": loss.cause,
+            "samples": loss.samples,
+            "weightNs": loss.weight_ns,
+        })
+    };
+    profile.losses().iter().map(loss).collect()
+}
+
+fn gaps(profile: &Profile) -> Vec<Value> {
+    let start_ns = profile.info().start_ns;
+    let gap = |gap: &dwell_profile::Gap| {
+        json!({
+            "timeNs": gap.time_ns.saturating_sub(start_ns),
+            "durationNs": gap.duration_ns,
+            "cause": gap.cause,
+            "samples": gap.samples,
+            "weightNs": gap.weight_ns,
+        })
+    };
+    profile.gaps().iter().map(gap).collect()
+}
+
+fn self_cost(profile: &Profile) -> Option<Value> {
+    profile.self_cost().map(|cost| {
+        json!({
+            "samples": cost.samples,
+            "walks": cost.walks,
+            "dropped": cost.dropped,
+            "bytes": cost.bytes,
+            "agentCpuNs": cost.agent_cpu_ns,
+            "handlerP50Ns": cost.handler_p50_ns,
+            "handlerP99Ns": cost.handler_p99_ns,
+            "handlerMaxNs": cost.handler_max_ns,
+            "memoryBytes": cost.memory_bytes,
+        })
+    })
+}

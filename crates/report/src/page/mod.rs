@@ -1,0 +1,120 @@
+//! One HTML file: the viewer's bundle with the profile inside.
+//!
+//! The profile is binary columns, compressed, in base64, in `<script>` blocks whose type no browser
+//! runs. So no name of the profiled program is ever part of the markup. The bytes before
+//! compression: the magic `DWP1`, the header's length (u32, little endian), the header (JSON: who,
+//! when, and the list of columns), then the columns in that order without gaps.
+
+mod blocks;
+mod columns;
+mod header;
+
+use std::io::{self, Write};
+
+use dwell_profile::Profile;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use self::blocks::Blocks;
+
+/// The viewer, as its own build wrote it.
+const VIEWER: &[u8] = include!(concat!(env!("OUT_DIR"), "/viewer_bundle.rs"));
+/// The place in the viewer where the data goes.
+const MARKER: &[u8] = b"<!--dwell:data-->";
+/// The first bytes of the data.
+const MAGIC: &[u8; 4] = b"DWP1";
+
+/// What a page says besides the profile.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The page's title, e.g. the recording's file name.
+    pub title: String,
+}
+
+/// Writes the page.
+///
+/// # Errors
+///
+/// Those of `out`, and one of kind `InvalidData` if the viewer was built without a place for the
+/// data.
+pub fn html(profile: &Profile, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let Some(at) = find(VIEWER, MARKER) else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the viewer has no place for data",
+        ));
+    };
+    let (before, after) = VIEWER.split_at(at);
+    out.write_all(before)?;
+    let mut zip = GzEncoder::new(Blocks::new(&mut *out), Compression::default());
+    write_data(profile, options, &mut zip)?;
+    zip.finish()?.finish()?;
+    out.write_all(after.get(MARKER.len()..).unwrap_or_default())
+}
+
+/// Writes the uncompressed data.
+fn write_data(profile: &Profile, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let columns = columns::columns(profile);
+    let header = header::header(profile, options, &columns).to_string();
+    let length = u32::try_from(header.len()).map_err(io::Error::other)?;
+    out.write_all(MAGIC)?;
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    columns.iter().try_for_each(|column| column.write(out))
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::text_art;
+
+    #[test]
+    fn the_viewer_has_one_place_for_data() {
+        let first = find(VIEWER, MARKER).unwrap();
+        assert_eq!(find(&VIEWER[first + 1..], MARKER), None);
+    }
+
+    #[test]
+    fn names_never_reach_the_markup() {
+        let name = "</script><script>alert(1)</script>";
+        let mut builder = text_art::builder("a.A.x");
+        builder.thread(name, 9, 9, false);
+        builder.method(name, name, name);
+        builder.info.jvm_name = name.to_owned();
+        let mut page = Vec::new();
+        html(
+            &builder.finish(),
+            &Options {
+                title: name.to_owned(),
+            },
+            &mut page,
+        )
+        .unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(!page.contains("alert(1)"));
+        assert_eq!(
+            page.matches("application/octet-stream;base64\">").count(),
+            1
+        );
+    }
+
+    #[test]
+    fn data_starts_with_magic_and_header() {
+        let mut data = Vec::new();
+        write_data(&text_art::profile("a.A.x"), &Options::default(), &mut data).unwrap();
+        assert_eq!(&data[..4], MAGIC);
+        let length = u32::from_le_bytes(data[4..8].try_into().unwrap()) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&data[8..8 + length]).unwrap();
+        let columns = header["columns"].as_array().unwrap();
+        let bytes: u64 = columns
+            .iter()
+            .map(|column| column["bytes"].as_u64().unwrap())
+            .sum();
+        assert_eq!(8 + length + bytes as usize, data.len());
+    }
+}

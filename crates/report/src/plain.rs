@@ -1,0 +1,101 @@
+//! Names of a profiled program as plain text: nothing in them can steer a terminal or a reader's
+//! eye, and they fit into a column.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// What stands in for a character that must not be shown.
+const REPLACEMENT: char = '\u{fffd}';
+/// Where a shortened name was cut.
+const CUT: &str = "...";
+
+/// Whether a character could act instead of being read: control characters (terminal escapes, line
+/// ends), and those that reorder or hide the text around them.
+fn is_active(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{00ad}'                 // soft hyphen
+            | '\u{061c}'               // Arabic letter mark
+            | '\u{180e}'               // Mongolian vowel separator
+            | '\u{200b}'..='\u{200f}'  // zero width, left-to-right and right-to-left marks
+            | '\u{2028}'..='\u{202e}'  // line and paragraph separators, bidi embeddings, overrides
+            | '\u{2060}'..='\u{206f}'  // word joiner, bidi isolates, deprecated formats
+            | '\u{feff}'               // byte order mark
+            | '\u{fff9}'..='\u{fffb}'  // interlinear annotation
+            | '\u{e0000}'..='\u{e007f}' // tags
+        )
+}
+
+/// `text` with every active character replaced by U+FFFD.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if is_active(c) { REPLACEMENT } else { c })
+        .collect()
+}
+
+/// `text` made [`plain`] and at most `columns` wide on a terminal; what is too long loses its
+/// middle, because the ends of a qualified name say the most.
+pub fn shortened(text: &str, columns: usize) -> String {
+    let text = plain(text);
+    if text.width() <= columns {
+        return text;
+    }
+    let room = columns.saturating_sub(CUT.len());
+    // The end holds the method: give it a little more.
+    let head = take(text.chars(), room * 2 / 5);
+    let tail = take(text.chars().rev(), room - head.as_str().width());
+    let tail: String = tail.chars().rev().collect();
+    let cut = &CUT[..CUT.len().min(columns)];
+    format!("{head}{cut}{tail}")
+}
+
+fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut width = 0;
+    chars
+        .take_while(|c| {
+            width += c.width().unwrap_or(0);
+            width <= columns
+        })
+        .collect()
+}
+
+/// `text` shortened and filled with blanks to exactly `columns`.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    let text = shortened(text, columns);
+    let blanks = columns.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(blanks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nothing_active_is_left() {
+        let hostile = "a\u{1b}[31mred\u{1b}[0m\0\r\n\t\u{9b}2J\u{202e}evil\u{2066}\u{200b}\u{7f}z";
+        let shown = plain(hostile);
+        assert!(shown.chars().all(|c| !is_active(c)), "{shown:?}");
+        assert!(shown.starts_with("a\u{fffd}[31mred") && shown.ends_with('z'));
+        assert_eq!(plain("ordinary λ$0 名前"), "ordinary λ$0 名前");
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(
+            shortened("org.example.VeryLongName.method", 15),
+            "org....e.method"
+        );
+        assert_eq!(shortened("short", 15), "short");
+        assert_eq!(shortened(&"x".repeat(10_000), 40).len(), 40);
+        assert_eq!(shortened("abcdef", 2), "..");
+        assert_eq!(shortened("abcdef", 0), "");
+    }
+
+    proptest! {
+        #[test]
+        fn always_fits(text in "\\PC{0,60}", columns in 0usize..50) {
+            prop_assert!(shortened(&text, columns).width() <= columns);
+            prop_assert_eq!(padded(&text, columns).width(), columns);
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The profile as text for a terminal, at most 100 columns wide.
+
+use std::fmt::Write as _;
+
+use dwell_profile::{GroupBy, Profile, Row, Unit, Weight};
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::number::{bytes, count, date, duration, percent, plural, weight};
+use crate::plain::{padded, shortened};
+
+/// The widest line.
+const COLUMNS: usize = 100;
+/// Width of the labels of the head.
+const LABEL: usize = 11;
+/// Rows of a table.
+const ROWS: usize = 20;
+/// Rows of the table of threads.
+const THREAD_ROWS: usize = 10;
+/// Causes named in one line.
+const CAUSES: usize = 4;
+
+/// What was recorded, what it is worth, and where the time went.
+pub fn text(profile: &Profile) -> String {
+    let mut report = Report {
+        text: String::new(),
+        profile,
+        total: profile.total(),
+    };
+    report.origin();
+    report.sampling();
+    report.quality();
+    report.cost();
+    if report.total.samples > 0 {
+        report.shares();
+        report.methods();
+        report.threads();
+        let note =
+            "+-: one standard error of the share, from the samples' number and weights alone.";
+        report.raw("");
+        report.raw(note);
+    }
+    report.text
+}
+
+struct Report<'p> {
+    text: String,
+    profile: &'p Profile,
+    total: Weight,
+}
+
+impl Report<'_> {
+    /// Adds a line, which must hold no name that was not made plain.
+    fn raw(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Adds a labelled line, shortened to fit.
+    fn line(&mut self, label: &str, value: &str) {
+        if !value.is_empty() {
+            let value = shortened(value, COLUMNS - LABEL);
+            self.raw(&format!("{label:LABEL$}{value}"));
+        }
+    }
+
+    /// Adds a labelled list, on as many lines as it takes.
+    fn list(&mut self, label: &str, items: &[String]) {
+        let mut rest = items;
+        let mut label = label;
+        while !rest.is_empty() {
+            let mut taken = 1;
+            // An item too long for a line has one to itself, shortened.
+            while taken < rest.len() && rest[..=taken].join(", ").width() < COLUMNS - LABEL {
+                taken += 1;
+            }
+            let (now, later) = rest.split_at(taken);
+            let comma = if later.is_empty() { "" } else { "," };
+            self.line(label, &format!("{}{comma}", now.join(", ")));
+            (rest, label) = (later, "");
+        }
+    }
+
+    fn origin(&mut self) {
+        let info = self.profile.info();
+        let mut what = info.java_arguments.clone();
+        if info.pid != 0 {
+            what = format!("pid {}  {what}", info.pid);
+        }
+        self.line("process", &what);
+        // The long version string begins with the name.
+        let jvm = match info.jvm_version.starts_with(&info.jvm_name) {
+            true => info.jvm_version.clone(),
+            false => joined(&[&info.jvm_name, &info.jvm_version], " "),
+        };
+        self.line("JVM", jvm.split(", built on").next().unwrap_or(""));
+        if info.start_ns > 0 || info.duration_ns > 0 {
+            let when = format!("{}, {}", date(info.start_ns), duration(info.duration_ns));
+            self.line("recorded", &when);
+        }
+    }
+
+    fn sampling(&mut self) {
+        let info = self.profile.info();
+        let reason = match info.engine_reason.as_str() {
+            "" => String::new(),
+            reason => format!("({reason})"),
+        };
+        let interval = match info.interval_ns {
+            0 => String::new(),
+            interval => format!("every {}", duration(interval)),
+        };
+        let version = match info.profiler_version.as_str() {
+            "" => String::new(),
+            version => format!("dwell {version}"),
+        };
+        self.line(
+            "engine",
+            &joined(&[&info.mode, &info.engine, &interval, &reason], " "),
+        );
+        self.line("options", &joined(&[&version, &info.options], ", "));
+        let mut samples = plural(self.total.samples, "sample");
+        if self.profile.unit() == Unit::Nanoseconds {
+            let _ = write!(samples, ", {}", duration(self.total.sum));
+        }
+        // Weights of wall time have nothing to do with the CPU time used.
+        let cpu = self
+            .profile
+            .cpu_use()
+            .filter(|_| matches!(info.mode.as_str(), "" | "cpu"));
+        let used = cpu.map_or(0, |cpu| cpu.user_ns.saturating_add(cpu.system_ns));
+        if used > 0 {
+            let seen = self.total.sum as f64 / used as f64;
+            let _ = write!(
+                samples,
+                " = {} of the CPU time used, {}",
+                percent(seen),
+                duration(used)
+            );
+        }
+        self.line("samples", &samples);
+        for (name, number) in &info.other_events {
+            self.line(
+                "not shown",
+                &format!("{} of {name}", plural(*number, "sample")),
+            );
+        }
+    }
+
+    fn quality(&mut self) {
+        let failures = self.profile.failures();
+        let mut all = Weight::default();
+        failures.iter().for_each(|failure| all += &failure.weight);
+        if self.total.samples > 0 {
+            let causes: Vec<String> = failures
+                .iter()
+                .take(CAUSES)
+                .map(|f| format!("{} {}", f.cause, percent(f.weight.share(&self.total))))
+                .chain((failures.len() > CAUSES).then(|| "...".to_owned()))
+                .collect();
+            let mut items = vec![format!("{} of the stacks", percent(all.share(&self.total)))];
+            items.extend(causes);
+            self.list("failed", &items);
+        }
+        for loss in self.profile.losses().iter().filter(|loss| loss.samples > 0) {
+            let weight = match loss.weight_ns {
+                0 => String::new(),
+                weight_ns => format!(" ({})", duration(weight_ns)),
+            };
+            let text = format!("{}{weight}: {}", plural(loss.samples, "sample"), loss.cause);
+            self.line("lost", &text);
+        }
+        let gaps = self.profile.gaps();
+        if let Some(longest) = gaps.iter().max_by_key(|gap| gap.duration_ns) {
+            let sum = gaps
+                .iter()
+                .map(|gap| gap.duration_ns)
+                .fold(0, u64::saturating_add);
+            let text = format!(
+                "{}, {} in all, the longest {}: {}",
+                plural(gaps.len() as u64, "gap"),
+                duration(sum),
+                duration(longest.duration_ns),
+                longest.cause
+            );
+            self.line("gaps", &text);
+        }
+        for warning in self.profile.warnings() {
+            self.line("warning", warning);
+        }
+    }
+
+    fn cost(&mut self) {
+        let Some(cost) = self.profile.self_cost() else {
+            return;
+        };
+        let recorded_ns = self.profile.info().duration_ns;
+        let share = match recorded_ns {
+            0 => String::new(),
+            _ => format!(
+                " ({} of one)",
+                percent(cost.agent_cpu_ns as f64 / recorded_ns as f64)
+            ),
+        };
+        let text = format!(
+            "{} of CPU{share}, handler {} median, {} p99, {} max",
+            duration(cost.agent_cpu_ns),
+            duration(cost.handler_p50_ns),
+            duration(cost.handler_p99_ns),
+            duration(cost.handler_max_ns),
+        );
+        self.line("dwell used", &text);
+        let text = format!(
+            "{} of memory; {} written, {} walked, {} samples dropped",
+            bytes(cost.memory_bytes),
+            bytes(cost.bytes),
+            plural(cost.walks, "stack"),
+            count(cost.dropped),
+        );
+        self.line("", &text);
+    }
+
+    fn shares(&mut self) {
+        let total = self.total;
+        let info = self.profile.info();
+        let part =
+            |label: &str, weight: &Weight| format!("{label} {}", percent(weight.share(&total)));
+        let roles: Vec<String> = self
+            .profile
+            .role_shares()
+            .iter()
+            // Others sample Java threads only: no GC among them does not mean that there was none.
+            .filter(|share| share.weight.samples > 0 || !info.profiler_version.is_empty())
+            .map(|share| part(share.role.label(), &share.weight))
+            .collect();
+        self.list("spent by", &roles);
+        let kinds: Vec<String> = self
+            .profile
+            .top(GroupBy::Kind, |_| true)
+            .iter()
+            .filter(|row| row.own.sum > 0)
+            .map(|row| part(&row.name, &row.own))
+            .collect();
+        self.list("spent in", &kinds);
+    }
+
+    fn methods(&mut self) {
+        let mut rows = self.profile.top(GroupBy::Method, |_| true);
+        let by_own: Vec<&Row> = rows.iter().filter(|row| row.own.sum > 0).collect();
+        self.table("Methods by self time", &by_own);
+        rows.sort_by(|a, b| {
+            b.total
+                .sum
+                .cmp(&a.total.sum)
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        self.table("Methods by total time", &rows.iter().collect::<Vec<_>>());
+    }
+
+    fn table(&mut self, title: &str, rows: &[&Row]) {
+        self.raw("");
+        self.raw(title);
+        self.raw("      self     +-     total     +-   samples  method");
+        for row in rows.iter().take(ROWS) {
+            let cells = [row.own, row.total].map(|weight| self.share_cells(&weight));
+            let head = format!(
+                "{} {} {:>9}  ",
+                cells[0],
+                cells[1],
+                count(row.total.samples)
+            );
+            let name = shortened(&row.name, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(rows.len(), ROWS);
+    }
+
+    /// `  12.3 %   0.4`: a share and its error, 17 columns.
+    fn share_cells(&self, weight: &Weight) -> String {
+        let error = weight.share_error(&self.total) * 100.0;
+        format!("{:>10} {error:>6.1}", percent(weight.share(&self.total)))
+    }
+
+    fn threads(&mut self) {
+        let profile = self.profile;
+        let weights = profile.thread_weights();
+        let mut rows: Vec<(u32, Weight)> = (0..)
+            .zip(weights)
+            .filter(|(_, weight)| weight.samples > 0)
+            .collect();
+        rows.sort_by(|a, b| b.1.sum.cmp(&a.1.sum).then_with(|| a.0.cmp(&b.0)));
+        self.raw("");
+        self.raw("Threads");
+        self.raw("     share     +-       weight   samples  thread");
+        for (thread, sum) in rows.iter().take(THREAD_ROWS) {
+            let head = format!(
+                "{} {:>12} {:>9}  ",
+                self.share_cells(sum),
+                match profile.unit() {
+                    Unit::Nanoseconds => weight(sum.sum, profile.unit()),
+                    Unit::Samples => count(sum.sum),
+                },
+                count(sum.samples)
+            );
+            let room = COLUMNS.saturating_sub(head.len());
+            let number = profile
+                .threads()
+                .get(*thread as usize)
+                .map_or(0, |t| t.os_tid);
+            let tail = if number > 0 {
+                format!("  tid {number}")
+            } else {
+                String::new()
+            };
+            let name = profile.thread_name(*thread);
+            let name = padded(name, room.saturating_sub(tail.len()).min(40));
+            self.raw(&format!("{head}{name}{tail}"));
+        }
+        self.more(rows.len(), THREAD_ROWS);
+    }
+
+    fn more(&mut self, rows: usize, shown: usize) {
+        if rows > shown {
+            self.raw(&format!(
+                "           and {} more",
+                count((rows - shown) as u64)
+            ));
+        }
+    }
+}
+
+fn joined(parts: &[&str], separator: &str) -> String {
+    let parts: Vec<&str> = parts
+        .iter()
+        .copied()
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::{Builder, CpuUse, FrameKind, Gap, Loss, Sample, SelfCost, text_art};
+    use proptest::prelude::*;
+
+    fn full() -> Builder {
+        let mut builder = text_art::builder(
+            "thread:  main       main      gc
+             weight:  600000000  300000000 100000000
+             failure: -          no_table  -
+                      a.A.x:1    a.A.x:2   libjvm.so.WorkerThread::run[vm]
+                      a.A.y[c1]  -         -",
+        );
+        builder.info.pid = 4711;
+        builder.info.java_arguments = "com.example.Main --port 1".to_owned();
+        builder.info.jvm_name = "OpenJDK 64-Bit Server VM".to_owned();
+        builder.info.profiler_version = "0.1.0".to_owned();
+        builder.info.engine = "perf".to_owned();
+        builder.info.engine_reason = "perf_event_open is allowed".to_owned();
+        builder.info.interval_ns = 10_000_000;
+        builder.info.start_ns = 1_700_000_000_000_000_000;
+        builder.info.duration_ns = 30_000_000_000;
+        builder.cpu_use = Some(CpuUse {
+            user_ns: 900_000_000,
+            system_ns: 350_000_000,
+        });
+        builder.losses = vec![
+            Loss {
+                cause: "ring full".to_owned(),
+                samples: 3,
+                weight_ns: 30_000_000,
+            },
+            Loss {
+                cause: "nothing".to_owned(),
+                samples: 0,
+                weight_ns: 0,
+            },
+        ];
+        builder.gaps = vec![Gap {
+            cause: "paused".to_owned(),
+            duration_ns: 5_000_000,
+            ..Gap::default()
+        }];
+        builder.self_cost = Some(SelfCost {
+            agent_cpu_ns: 300_000_000,
+            handler_p50_ns: 1_300,
+            memory_bytes: 20_000_000,
+            ..SelfCost::default()
+        });
+        builder.warnings = vec!["the last chunk is torn".to_owned()];
+        builder
+    }
+
+    #[test]
+    fn says_what_was_recorded_and_what_it_is_worth() {
+        let text = text(&full().finish());
+        for line in [
+            "process    pid 4711  com.example.Main --port 1",
+            "JVM        OpenJDK 64-Bit Server VM",
+            "recorded   2023-11-14 22:13:20 UTC, 30.0 s",
+            "engine     perf every 10.0 ms (perf_event_open is allowed)",
+            "samples    3 samples, 1.00 s = 80.0 % of the CPU time used, 1.25 s",
+            "failed     30.0 % of the stacks, no_table 30.0 %",
+            "lost       3 samples (30.0 ms): ring full",
+            "options    dwell 0.1.0",
+            "gaps       1 gap, 5.00 ms in all, the longest 5.00 ms: paused",
+            "warning    the last chunk is torn",
+            "spent by   program 90.0 %, GC 10.0 %, JIT 0.0 %, VM 0.0 %, profiler 0.0 %",
+            "spent in   C1 60.0 %, C2 30.0 %, VM 10.0 %",
+        ] {
+            assert!(
+                text.lines().any(|l| l == line),
+                "no line {line:?} in\n{text}"
+            );
+        }
+        assert!(
+            text.contains(
+                "dwell used 300 ms of CPU (1.0 % of one), handler 1.30 us median, 0 ns p99"
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("nothing"), "{text}");
+    }
+
+    #[test]
+    fn tables_have_shares_and_errors() {
+        let text = text(&full().finish());
+        // share 0.6 of weights 6, 3, 1: sqrt(0.4^2 * 36 + 0.6^2 * 10) / 10 = 30.6 %
+        let row = "    60.0 %   30.6     60.0 %   30.6         1  a.A.y";
+        assert!(text.lines().any(|line| line == row), "{text}");
+        assert!(text.contains("90.0 %   11.2         2  a.A.x"), "{text}");
+        assert!(
+            text.contains("    90.0 %   11.2       900 ms         2  main"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_empty_profile_says_so() {
+        let text = text(&Builder::default().finish());
+        assert_eq!(text, "samples    0 samples, 0 ns\n");
+    }
+
+    proptest! {
+        #[test]
+        fn fits_and_is_inert_whatever_the_names(name in "[\\x00-\\u{ffff}]{0,300}") {
+            let mut builder = full();
+            let thread = builder.thread(&name, i64::MAX, 1, false);
+            let method = builder.method(&name, &name, &name);
+            let frame = builder.frame(method, 1, FrameKind::C2);
+            let node = builder.stack([frame, frame]);
+            let failure = Some(builder.cause(&name));
+            builder.sample(Sample { time_ns: 0, thread, node, weight: u64::MAX / 2, failure });
+            builder.info.java_arguments = name.clone();
+            builder.info.engine = name.clone();
+            builder.warnings.push(name.clone());
+            builder.info.other_events.push((name, 1));
+            for line in text(&builder.finish()).lines() {
+                prop_assert!(line.width() <= COLUMNS, "{line:?}");
+                prop_assert!(line.chars().all(|c| !c.is_control()), "{line:?}");
+            }
+        }
+    }
+}

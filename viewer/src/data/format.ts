@@ -1,0 +1,33 @@
+// Numbers for people. The locale is fixed, so that a page reads the same everywhere.
+
+const GROUPED = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
+export function count(value: number): string {
+  return GROUPED.format(value);
+}
+
+export function percent(share: number): string {
+  const value = share * 100;
+  return `${value.toFixed(value !== 0 && Math.abs(value) < 1 ? 2 : 1)}\u00a0%`;
+}
+
+export function duration(ns: number): string {
+  if (ns >= 6e12) return `${(ns / 3.6e12).toFixed(1)}\u00a0h`;
+  if (ns >= 1.2e11) return `${(ns / 6e10).toFixed(1)}\u00a0min`;
+  if (ns >= 1e9) return `${three(ns / 1e9)}\u00a0s`;
+  if (ns >= 1e6) return `${three(ns / 1e6)}\u00a0ms`;
+  if (ns >= 1e3) return `${three(ns / 1e3)}\u00a0\u00b5s`;
+  return `${Math.round(ns)}\u00a0ns`;
+}
+
+function three(value: number): string {
+  return value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
+
+export function weight(value: number, unit: 'ns' | 'samples'): string {
+  return unit === 'ns' ? duration(value) : plural(value, 'sample');
+}
+
+export function plural(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}

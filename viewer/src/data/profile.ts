@@ -1,0 +1,127 @@
+// The profile as the page holds it: tables of typed arrays, names decoded when they are asked for.
+import { type ColumnEntry, readContainer } from './columns';
+import { plain } from './plain';
+
+export interface Header {
+  version: number;
+  title: string;
+  unit: 'ns' | 'samples';
+  kinds: string[];
+  roles: string[];
+  causes: string[];
+  info: Info;
+  losses: { cause: string; samples: number; weightNs: number }[];
+  gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
+  selfCost: Record<string, number> | null;
+  cpuUse: { userNs: number; systemNs: number } | null;
+  warnings: string[];
+  columns: ColumnEntry[];
+}
+
+export interface Info {
+  startMs: number;
+  durationNs: number;
+  pid: number;
+  profilerVersion: string;
+  mode: string;
+  engine: string;
+  engineReason: string;
+  intervalNs: number;
+  options: string;
+  jvmName: string;
+  jvmVersion: string;
+  javaArguments: string;
+  sampleEvent: string;
+  otherEvents: [string, number][];
+}
+
+export interface Profile {
+  header: Header;
+  names: Names;
+  methods: { class: Uint32Array; name: Uint32Array; descriptor: Uint32Array };
+  frames: { method: Uint32Array; line: Uint32Array; kind: Uint8Array };
+  threads: { name: Uint32Array; tid: Float64Array; javaTid: Float64Array; virtual: Uint8Array };
+  /** Node 0 is the root; a parent's number is smaller than its children's. */
+  nodes: { parent: Uint32Array; frame: Uint32Array };
+  samples: {
+    time: Float64Array;
+    thread: Uint32Array;
+    node: Uint32Array;
+    weight: Float64Array;
+    cause: Uint32Array;
+    role: Uint8Array;
+  };
+}
+
+/** All names, decoded one by one and made plain. */
+export class Names {
+  private readonly starts: Uint32Array;
+  private readonly decoded: (string | undefined)[] = [];
+  private readonly decoder = new TextDecoder();
+
+  constructor(
+    lengths: Uint32Array,
+    private readonly bytes: Uint8Array,
+  ) {
+    this.starts = new Uint32Array(lengths.length + 1);
+    for (let i = 0; i < lengths.length; i++) this.starts[i + 1] = this.starts[i]! + lengths[i]!;
+  }
+
+  text(id: number): string {
+    const known = this.decoded[id];
+    if (known !== undefined) return known;
+    const text = plain(
+      this.decoder.decode(this.bytes.subarray(this.starts[id], this.starts[id + 1])),
+    );
+    this.decoded[id] = text;
+    return text;
+  }
+}
+
+export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
+  const { header, column } = readContainer<Header>(data);
+  if (header.version !== 1) throw new Error(`This page holds data of version ${header.version}.`);
+  const u32 = (name: string) => column(name).u32();
+  const profile: Profile = {
+    header,
+    names: new Names(u32('name.length'), column('name.text').bytes),
+    methods: {
+      class: u32('method.class'),
+      name: u32('method.name'),
+      descriptor: u32('method.descriptor'),
+    },
+    frames: {
+      method: u32('frame.method'),
+      line: u32('frame.line'),
+      kind: column('frame.kind').u8(),
+    },
+    threads: {
+      name: u32('thread.name'),
+      tid: column('thread.tid').f64(),
+      javaTid: column('thread.java_tid').f64(),
+      virtual: column('thread.virtual').u8(),
+    },
+    nodes: readNodes(u32('node.back'), u32('node.frame')),
+    samples: {
+      time: column('sample.time').f64(),
+      thread: u32('sample.thread'),
+      node: u32('sample.node'),
+      weight: column('sample.weight').f64(),
+      cause: u32('sample.cause'),
+      role: column('sample.role').u8(),
+    },
+  };
+  return profile;
+}
+
+/** Puts the root back in front and turns "so many back" into parents. */
+function readNodes(back: Uint32Array, frames: Uint32Array): Profile['nodes'] {
+  const parent = new Uint32Array(back.length + 1);
+  const frame = new Uint32Array(back.length + 1);
+  for (let i = 0; i < back.length; i++) {
+    const node = i + 1;
+    parent[node] = Math.max(0, node - Math.max(1, back[i]!));
+    frame[node] = frames[i]!;
+  }
+  return { parent, frame };
+}

@@ -1,0 +1,94 @@
+// The flame graph: a scrolled canvas, its pointer and its keys.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Store } from '../state/store';
+import { Tooltip } from '../ui/Tooltip';
+import { FlameController } from './controller';
+import { spoken } from './describe';
+import { type Move, moved } from './moves';
+
+export function FlameView({ store }: { store: Store }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const spacer = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [controller, setController] = useState<FlameController | null>(null);
+
+  useEffect(() => {
+    const made = new FlameController(store, scroller.current!, spacer.current!, canvas.current!);
+    setController(made);
+    // For tests and measuring from outside of the page.
+    Object.assign(window, { dwellFlame: made });
+    scroller.current!.focus({ preventScroll: true });
+    return () => made.dispose();
+  }, [store]);
+
+  return (
+    <div class="flame">
+      <div
+        ref={scroller}
+        class="flame-scroll"
+        tabIndex={0}
+        role="application"
+        aria-label="Flame graph. Arrow keys move, Enter zooms, Escape zooms out; t shows a table."
+        aria-describedby="said"
+        onKeyDown={(event) => controller && onKey(store, controller, event)}
+        onBlur={() => controller && (controller.byKey.value = false)}
+        onPointerMove={(event) => controller && point(controller, event)}
+        onPointerLeave={() => controller && (controller.pointed.value = null)}
+        onClick={(event) => controller && click(store, controller, event)}
+        onDblClick={() => store.resetZoom()}
+      >
+        <div ref={spacer}>
+          <canvas ref={canvas} class="flame-canvas" aria-hidden="true" />
+        </div>
+      </div>
+      {controller && <Tooltip store={store} controller={controller} />}
+    </div>
+  );
+}
+
+function point(controller: FlameController, event: PointerEvent): void {
+  if (event.pointerType === 'touch') return;
+  controller.byKey.value = false;
+  const node = controller.nodeAt(event.clientX, event.clientY);
+  controller.pointed.value = node < 0 ? null : { node, x: event.clientX, y: event.clientY };
+}
+
+function click(store: Store, controller: FlameController, event: MouseEvent): void {
+  const node = controller.nodeAt(event.clientX, event.clientY);
+  // The second click of a double click zooms out instead.
+  if (node < 0 || event.detail > 1) return;
+  controller.pointed.value = null;
+  store.zoomTo(node);
+}
+
+const MOVES: Readonly<Record<string, Move>> = {
+  ArrowLeft: 'before',
+  ArrowRight: 'after',
+  Home: 'first',
+  End: 'last',
+};
+
+function onKey(store: Store, controller: FlameController, event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const tree = store.tree.value;
+  if (!tree) return;
+  const node = store.focused.value;
+  let move = MOVES[event.key];
+  const up = event.key === 'ArrowUp';
+  if (up || event.key === 'ArrowDown') move = up === store.icicle.value ? 'out' : 'in';
+  if (move) {
+    store.focus(moved(tree, node, move));
+    say(store);
+  } else if (event.key === 'Enter') {
+    store.zoomTo(node);
+    say(store);
+  } else return;
+  controller.byKey.value = true;
+  controller.pointed.value = null;
+  event.preventDefault();
+}
+
+function say(store: Store): void {
+  const tree = store.tree.value;
+  if (tree) store.said.value = spoken(store.profile, store.keys.value, tree, store.focused.value);
+}

@@ -1,0 +1,62 @@
+// What is said about a frame: in the tooltip, in the status line and to screen readers.
+import { count, percent, plural, weight } from '../data/format';
+import type { Profile } from '../data/profile';
+import { shortened } from '../data/plain';
+import type { Keys } from '../tree/keys';
+import type { FrameTree } from '../tree/tree';
+
+export interface Description {
+  name: string;
+  /** What the frame is: a kind of code, a thread, everything. */
+  kind: string;
+  facts: [label: string, value: string][];
+}
+
+const NAME_MAX = 400;
+
+export function describe(
+  profile: Profile,
+  keys: Keys,
+  tree: FrameTree,
+  node: number,
+  zoom: number,
+): Description {
+  const { unit } = profile.header;
+  const value = tree.weight(node);
+  const all = tree.total || 1;
+  const facts: [string, string][] = [];
+  facts.push(['Total', `${percent(value / all)}  ${weight(value, unit)}`]);
+  const own = tree.own(node);
+  facts.push(['Self', `${percent(own / all)}  ${weight(own, unit)}`]);
+  if (zoom !== 0 && tree.weight(zoom) > 0) {
+    facts.push(['Of zoomed', percent(value / tree.weight(zoom))]);
+  }
+  facts.push(['Samples', count(tree.samples(node))]);
+  if (node === 0) return { name: 'all', kind: 'everything recorded', facts };
+  const key = tree.key(node);
+  const name = shortened(keys.label(key), NAME_MAX);
+  if (keys.isThread(key)) return { name, kind: 'thread', facts };
+  const kinds = kindsOf(profile, tree, node);
+  return { name: name || '(unnamed)', kind: kinds, facts };
+}
+
+/** `C2`, or `C2 80 %, interpreted 20 %` where the frame ran in several ways. */
+function kindsOf(profile: Profile, tree: FrameTree, node: number): string {
+  const weights = tree.kinds(node);
+  let all = 0;
+  for (let kind = 0; kind < weights.length; kind++) all += weights[kind]!;
+  const parts = profile.header.kinds
+    .map((label, kind) => ({ label, share: all > 0 ? weights[kind]! / all : 0 }))
+    .filter((part) => part.share > 0.0005)
+    .sort((a, b) => b.share - a.share);
+  if (parts.length < 2) return parts[0]?.label ?? profile.header.kinds[tree.kind(node)] ?? '';
+  return parts.map((part) => `${part.label} ${percent(part.share)}`).join(', ');
+}
+
+/** One sentence for a screen reader. */
+export function spoken(profile: Profile, keys: Keys, tree: FrameTree, node: number): string {
+  const { name, kind, facts } = describe(profile, keys, tree, node, 0);
+  const values = facts.map(([label, value]) => `${label} ${value}`).join(', ');
+  const children = plural(tree.children(node).length, tree.grow ? 'caller' : 'callee');
+  return `${shortened(name, 120)}, ${kind}. ${values}. Level ${tree.depth(node)}, ${children}.`;
+}

@@ -1,0 +1,202 @@
+// The table of methods, classes, packages or threads. Only the rows in sight exist.
+import { type Signal, useComputed, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { count, percent, plural, weight } from '../data/format';
+import { shortened } from '../data/plain';
+import type { Store } from '../state/store';
+import { nameRoom, ROW_HEIGHT, scrollToRow, useScroll, windowOf } from '../ui/rows';
+import { type GroupBy, type SortBy, sortRows, topTable, type TopRow } from './top';
+
+const GROUPS: readonly [GroupBy, string][] = [
+  ['method', 'Methods'],
+  ['class', 'Classes'],
+  ['package', 'Packages'],
+  ['thread', 'Threads'],
+];
+const COLUMNS: readonly [SortBy, string][] = [
+  ['own', 'Self'],
+  ['total', 'Total'],
+  ['samples', 'Samples'],
+  ['name', 'Name'],
+];
+const HEAD_HEIGHT = 30;
+/** Width of the other columns, as in the style sheet. */
+const OTHERS_PX = { narrow: 170, wide: 370 };
+
+interface Sorting {
+  by: SortBy;
+  descending: boolean;
+}
+
+/** What the table shows, and what follows from it. */
+function useTable(store: Store) {
+  const by = useSignal<GroupBy>('method');
+  const sort = useSignal<Sorting>({ by: 'own', descending: true });
+  const current = useSignal(0);
+  const table = useComputed(() =>
+    topTable(store.profile, store.keys.value, store.threads.value, by.value),
+  );
+  const rows = useComputed(() => {
+    const { query } = store.parsed.value;
+    const found = query ? table.value.rows.filter((row) => query.test(row.name)) : table.value.rows;
+    return sortRows(found, sort.value.by, sort.value.descending);
+  });
+  return { by, sort, current, table, rows };
+}
+
+export function TableView({ store }: { store: Store }) {
+  const { by, sort, current, table, rows } = useTable(store);
+  const box = useRef<HTMLDivElement>(null);
+  const scroll = useScroll(box);
+  useEffect(() => box.current?.focus({ preventScroll: true }), []);
+  const search = (row: TopRow | undefined) => {
+    if (!row || by.value === 'thread') return;
+    store.query.value = row.name;
+    store.view.value = 'flame';
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.target !== event.currentTarget) return;
+    const last = rows.value.length - 1;
+    const step = stepOf(event.key, last, scroll.height);
+    if (event.key === 'Enter') search(rows.value[current.value]);
+    else if (step !== undefined) {
+      current.value = Math.max(0, Math.min(last, current.value + step));
+      scrollToRow(box.current!, current.value, HEAD_HEIGHT);
+    } else return;
+    event.preventDefault();
+  };
+  const shown = windowOf(rows.value.length, scroll.top, scroll.height);
+  const room = nameRoom(scroll, scroll.width < 620 ? OTHERS_PX.narrow : OTHERS_PX.wide);
+  return (
+    <div class="table-view">
+      <Groups by={by} rows={rows.value.length} />
+      <div ref={box} class="scroll" tabIndex={0} onKeyDown={onKey} role="region" aria-label="Table">
+        <table class="top" aria-rowcount={rows.value.length + 1}>
+          <Heads sort={sort} />
+          <tbody>
+            <tr aria-hidden="true" style={{ height: `${shown.before}px` }} />
+            {rows.value.slice(shown.first, shown.end).map((row, i) => (
+              <Row
+                key={shown.first + i}
+                row={row}
+                index={shown.first + i}
+                current={current.value === shown.first + i}
+                all={table.value.all}
+                room={room}
+                unit={store.profile.header.unit}
+                onClick={() => (current.value = shown.first + i)}
+                onDblClick={() => search(row)}
+              />
+            ))}
+            <tr aria-hidden="true" style={{ height: `${shown.after}px` }} />
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}
+
+/** How many rows a key goes on; undefined for other keys. */
+function stepOf(key: string, last: number, height: number): number | undefined {
+  const page = Math.max(1, Math.floor(height / ROW_HEIGHT) - 2);
+  const steps: Record<string, number> = {
+    ArrowDown: 1,
+    ArrowUp: -1,
+    PageDown: page,
+    PageUp: -page,
+    Home: -last,
+    End: last,
+  };
+  return Object.hasOwn(steps, key) ? steps[key] : undefined;
+}
+
+function Groups({ by, rows }: { by: Signal<GroupBy>; rows: number }) {
+  return (
+    <div class="group" role="group" aria-label="Rows are">
+      {GROUPS.map(([group, label]) => (
+        <button
+          key={group}
+          type="button"
+          aria-pressed={by.value === group}
+          onClick={() => (by.value = group)}
+        >
+          {label}
+        </button>
+      ))}
+      <span class="note">
+        {plural(rows, 'row')}; ± is one standard error; Enter or a double click searches
+      </span>
+    </div>
+  );
+}
+
+function Heads({ sort }: { sort: Signal<Sorting> }) {
+  const choose = (column: SortBy) => {
+    const { by, descending } = sort.value;
+    // Another column begins with what is most, but names with the first.
+    sort.value = { by: column, descending: by === column ? !descending : column !== 'name' };
+  };
+  return (
+    <thead>
+      <tr>
+        {COLUMNS.map(([column, label]) => (
+          <Head key={column} label={label} column={column} sort={sort.value} choose={choose} />
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
+function Head(props: {
+  label: string;
+  column: SortBy;
+  sort: Sorting;
+  choose(column: SortBy): void;
+}) {
+  const active = props.sort.by === props.column;
+  const direction = props.sort.descending ? 'descending' : 'ascending';
+  return (
+    <th scope="col" class={props.column} aria-sort={active ? direction : 'none'}>
+      <button type="button" class="quiet" onClick={() => props.choose(props.column)}>
+        {props.label}
+        <span aria-hidden="true">{active ? (props.sort.descending ? ' ▾' : ' ▴') : ''}</span>
+      </button>
+    </th>
+  );
+}
+
+function Row(props: {
+  row: TopRow;
+  index: number;
+  current: boolean;
+  all: number;
+  /** Characters of the name that fit. */
+  room: number;
+  unit: 'ns' | 'samples';
+  onClick(): void;
+  onDblClick(): void;
+}) {
+  const { row, all, unit } = props;
+  const share = (value: number, error: number) => (
+    <td class="number" title={weight(value, unit)}>
+      <span class="bar" style={{ width: `${(value / (all || 1)) * 100}%` }} />
+      <span class="value">{percent(value / (all || 1))}</span>
+      <span class="error">±{(error * 100).toFixed(1)}</span>
+    </td>
+  );
+  return (
+    <tr
+      aria-rowindex={props.index + 2}
+      aria-current={props.current ? 'true' : undefined}
+      onClick={props.onClick}
+      onDblClick={props.onDblClick}
+    >
+      {share(row.own, row.ownError)}
+      {share(row.total, row.totalError)}
+      <td class="number">{count(row.samples)}</td>
+      <td class="name" title={shortened(row.name, 400)}>
+        {shortened(row.name, props.room) || '(unnamed)'}
+      </td>
+    </tr>
+  );
+}

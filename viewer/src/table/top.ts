@@ -1,0 +1,206 @@
+// The table of methods, classes or packages with self and total time.
+import type { Profile } from '../data/profile';
+import { Children } from '../tree/children';
+import type { Keys } from '../tree/keys';
+
+export type GroupBy = 'method' | 'class' | 'package' | 'thread';
+
+export interface TopRow {
+  name: string;
+  own: number;
+  total: number;
+  /** Standard errors of the shares own/all and total/all. */
+  ownError: number;
+  totalError: number;
+  samples: number;
+}
+
+export interface TopTable {
+  rows: TopRow[];
+  all: number;
+}
+
+interface Sums {
+  weight: Float64Array;
+  squares: Float64Array;
+  samples: Uint32Array;
+}
+
+/** Total time is counted once a stack, however often a group is on it. */
+export function topTable(profile: Profile, keys: Keys, threads: Uint8Array, by: GroupBy): TopTable {
+  const all = wholeOf(profile, threads);
+  if (by === 'thread') return { rows: threadTable(profile, keys, threads, all), all: all.weight };
+  const { ofKey, names } = groupsOf(keys, by);
+  const own = nodeSums(profile, threads);
+  const subtree = subtreeSums(profile, own);
+  const ownBy = emptySums(names.length);
+  const totalBy = emptySums(names.length);
+  walk(
+    profile,
+    (node, open) => {
+      const group = ofKey[keys.ofFrame[profile.nodes.frame[node]!]!]!;
+      if (open[group] === 0) addSums(totalBy, group, subtree, node);
+      addSums(ownBy, group, own, node);
+      return group;
+    },
+    names.length,
+  );
+  const rows: TopRow[] = [];
+  for (let group = 0; group < names.length; group++) {
+    if (totalBy.samples[group] === 0) continue;
+    rows.push(rowOf(names[group]!, ownBy, totalBy, group, all));
+  }
+  return { rows, all: all.weight };
+}
+
+interface Whole {
+  weight: number;
+  squares: number;
+}
+
+function rowOf(name: string, own: Sums, total: Sums, group: number, all: Whole): TopRow {
+  return {
+    name,
+    own: own.weight[group]!,
+    total: total.weight[group]!,
+    ownError: shareError(own.weight[group]!, own.squares[group]!, all),
+    totalError: shareError(total.weight[group]!, total.squares[group]!, all),
+    samples: total.samples[group]!,
+  };
+}
+
+/**
+ * The standard error of a share p of the whole S, with the squares A inside and B outside of it:
+ * sqrt((1-p)^2 A + p^2 B) / S. For equal weights the binomial sqrt(p(1-p)/n).
+ */
+export function shareError(weight: number, squares: number, all: Whole): number {
+  if (all.weight === 0) return 0;
+  const share = weight / all.weight;
+  const outside = Math.max(0, all.squares - squares);
+  return Math.sqrt((1 - share) ** 2 * squares + share ** 2 * outside) / all.weight;
+}
+
+function wholeOf(profile: Profile, threads: Uint8Array): Whole {
+  const { thread, weight } = profile.samples;
+  const all = { weight: 0, squares: 0 };
+  for (let i = 0; i < weight.length; i++) {
+    if (!threads[thread[i]!]) continue;
+    all.weight += weight[i]!;
+    all.squares += weight[i]! ** 2;
+  }
+  return all;
+}
+
+function groupsOf(
+  keys: Keys,
+  by: 'method' | 'class' | 'package',
+): { ofKey: Uint32Array; names: string[] } {
+  const ofKey = new Uint32Array(keys.count);
+  const ids = new Map<string, number>();
+  for (let key = 0; key < keys.methods; key++) {
+    const name = by === 'method' ? keys.label(key) : placeOf(keys, key, by);
+    const id = ids.get(name) ?? ids.size;
+    ids.set(name, id);
+    ofKey[key] = id;
+  }
+  return { ofKey, names: [...ids.keys()] };
+}
+
+/** A library's file name is class and package at once. */
+function placeOf(keys: Keys, key: number, by: 'class' | 'package'): string {
+  const className = keys.className(key);
+  if (className === '') return keys.label(key);
+  if (by === 'class' || className.includes('.so') || className.startsWith('[')) return className;
+  const dot = className.lastIndexOf('.');
+  return dot < 0 ? '(no package)' : className.slice(0, dot);
+}
+
+function emptySums(n: number): Sums {
+  return { weight: new Float64Array(n), squares: new Float64Array(n), samples: new Uint32Array(n) };
+}
+
+function addSums(to: Sums, at: number, from: Sums, place: number): void {
+  to.weight[at]! += from.weight[place]!;
+  to.squares[at]! += from.squares[place]!;
+  to.samples[at]! += from.samples[place]!;
+}
+
+function nodeSums(profile: Profile, threads: Uint8Array): Sums {
+  const sums = emptySums(profile.nodes.parent.length);
+  const { thread, node, weight } = profile.samples;
+  for (let i = 0; i < node.length; i++) {
+    if (!threads[thread[i]!]) continue;
+    const at = node[i]!;
+    sums.weight[at]! += weight[i]!;
+    sums.squares[at]! += weight[i]! ** 2;
+    sums.samples[at]! += 1;
+  }
+  return sums;
+}
+
+function subtreeSums(profile: Profile, own: Sums): Sums {
+  const sums: Sums = {
+    weight: own.weight.slice(),
+    squares: own.squares.slice(),
+    samples: own.samples.slice(),
+  };
+  for (let node = sums.weight.length - 1; node > 0; node--) {
+    addSums(sums, profile.nodes.parent[node]!, sums, node);
+  }
+  return sums;
+}
+
+/** Visits all nodes depth first; `enter` gets how often each group is open on the stack above. */
+function walk(
+  profile: Profile,
+  enter: (node: number, open: Uint32Array) => number,
+  groups: number,
+): void {
+  const n = profile.nodes.parent.length;
+  const children = new Children(profile.nodes.parent, n);
+  const open = new Uint32Array(groups);
+  const groupOf = new Uint32Array(n);
+  // A node is pushed to be entered, and pushed again as its complement to be left.
+  const stack: number[] = [...children.of(0)];
+  while (stack.length > 0) {
+    const item = stack.pop()!;
+    if (item < 0) {
+      open[groupOf[~item]!]! -= 1;
+      continue;
+    }
+    const group = enter(item, open);
+    groupOf[item] = group;
+    open[group]! += 1;
+    stack.push(~item);
+    const below = children.of(item);
+    for (let i = below.length - 1; i >= 0; i--) stack.push(below[i]!);
+  }
+}
+
+function threadTable(profile: Profile, keys: Keys, threads: Uint8Array, all: Whole): TopRow[] {
+  const sums = emptySums(threads.length);
+  const { thread, weight } = profile.samples;
+  for (let i = 0; i < weight.length; i++) {
+    const at = thread[i]!;
+    if (!threads[at]) continue;
+    sums.weight[at]! += weight[i]!;
+    sums.squares[at]! += weight[i]! ** 2;
+    sums.samples[at]! += 1;
+  }
+  const rows: TopRow[] = [];
+  for (let at = 0; at < threads.length; at++) {
+    if (sums.samples[at]! > 0) rows.push(rowOf(keys.label(keys.ofThread(at)), sums, sums, at, all));
+  }
+  return rows;
+}
+
+export type SortBy = 'name' | 'own' | 'total' | 'samples';
+
+export function sortRows(rows: readonly TopRow[], by: SortBy, descending: boolean): TopRow[] {
+  const sign = descending ? -1 : 1;
+  const byName = (a: TopRow, b: TopRow) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+  return [...rows].sort((a, b) => {
+    const order = by === 'name' ? byName(a, b) : a[by] - b[by];
+    return order * sign || byName(a, b);
+  });
+}

@@ -1,0 +1,41 @@
+// A dialog of the browser's own: it traps the focus and closes on Escape by itself.
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { openDialog } from './commands';
+
+export function Dialog(props: {
+  name: 'help' | 'recording';
+  title: string;
+  children: ComponentChildren;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const open = openDialog.value === props.name;
+  useEffect(() => {
+    const element = dialog.current;
+    if (!element) return;
+    if (open && !element.open) element.showModal();
+    if (!open && element.open) element.close();
+  }, [open]);
+  const close = () => {
+    if (openDialog.value === props.name) openDialog.value = null;
+  };
+  const title = `${props.name}-title`;
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby={title}
+      onClose={close}
+      onClick={(event) => event.target === dialog.current && close()}
+    >
+      <div class="dialog-body">
+        <div class="dialog-head">
+          <h2 id={title}>{props.title}</h2>
+          <button type="button" onClick={close}>
+            Close
+          </button>
+        </div>
+        {open && props.children}
+      </div>
+    </dialog>
+  );
+}

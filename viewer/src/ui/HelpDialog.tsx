@@ -1,0 +1,34 @@
+// The keys, from the table that makes them work.
+import { COMMANDS, VIEW_KEYS } from './commands';
+import { Dialog } from './Dialog';
+
+export function HelpDialog() {
+  const keys: (readonly [string, string])[] = [
+    ...VIEW_KEYS,
+    ...COMMANDS.map((command) => [command.key, command.label] as const),
+  ];
+  return (
+    <Dialog name="help" title="Keys and pointer">
+      <table class="keys">
+        <tbody>
+          {keys.map(([key, label]) => (
+            <tr key={key}>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
+              <td>{label}</td>
+            </tr>
+          ))}
+          <tr>
+            <th scope="row">Click</th>
+            <td>Zoom to the frame; a double click zooms all the way out</td>
+          </tr>
+        </tbody>
+      </table>
+      <p>
+        The width of a frame is its total time; what it spent itself is the part of its edge that no
+        other frame covers. Matched is the share of the stacks with at least one matching frame.
+      </p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,152 @@
+// The state of the page and its form in the address.
+import { describe, expect, it } from 'vitest';
+import { DEFAULTS, fromFragment, type Shared, toFragment } from '../../src/state/fragment';
+import { Store } from '../../src/state/store';
+import { profileOf } from './art';
+
+describe('the address', () => {
+  it('keeps the whole state', () => {
+    const state: Shared = {
+      view: 'table',
+      icicle: true,
+      reversed: true,
+      split: true,
+      byLine: true,
+      threads: { kind: 'pool', pool: 'http & more #' },
+      query: '/a=b&c#é/',
+      zoom: [3, 1, 4],
+    };
+    expect(fromFragment(`#${toFragment(state)}`)).toEqual(state);
+    expect(
+      fromFragment(toFragment({ ...DEFAULTS, threads: { kind: 'one', thread: 7 } })).threads,
+    ).toEqual({ kind: 'one', thread: 7 });
+    expect(toFragment(DEFAULTS)).toBe('');
+  });
+
+  it('leaves out what makes no sense', () => {
+    for (const text of [
+      'view=evil',
+      'icicle=2',
+      'thread=-1',
+      'thread=1e9',
+      'thread=99999999999',
+      'zoom=1.x',
+      'zoom=-1',
+      `zoom=${'1.'.repeat(1000)}1`,
+      '%',
+      '=',
+      '&&&',
+      'q=%E0%A4%A',
+      '__proto__=1',
+      'zoom=',
+    ]) {
+      expect(fromFragment(`#${text}`), text).toEqual(DEFAULTS);
+    }
+    expect(fromFragment(`q=${'x'.repeat(5000)}`).query.length).toBe(1000);
+  });
+
+  it('does not write a place that is too deep', () => {
+    expect(toFragment({ ...DEFAULTS, zoom: Array.from({ length: 300 }, () => 1) })).toBe('');
+  });
+});
+
+const ART = `
+  thread: main  main  worker
+  weight: 60    30    10
+          a.x   a.x   c.z
+          b.y   c.z   -`;
+
+async function storeOf(fragment = ''): Promise<Store> {
+  const store = new Store(profileOf(ART));
+  store.start(fragment);
+  await settled(store);
+  return store;
+}
+
+async function settled(store: Store): Promise<void> {
+  for (let i = 0; i < 1000 && store.busy.value; i++)
+    await new Promise((done) => setTimeout(done, 1));
+  expect(store.busy.value).toBe(false);
+}
+
+function zoomed(store: Store): string {
+  const tree = store.tree.value!;
+  return store.zoom.value === 0 ? 'all' : store.keys.value.label(tree.key(store.zoom.value));
+}
+
+describe('the state', () => {
+  it('zooms in, goes back step by step, and resets', async () => {
+    const store = await storeOf();
+    const tree = store.tree.value!;
+    const [a] = Array.from(tree.children(0));
+    const [b] = Array.from(tree.children(a!));
+    store.zoomTo(a!);
+    store.zoomTo(b!);
+    expect([zoomed(store), store.range.value]).toEqual(['b.y', { from: 0, to: 60 }]);
+    expect([store.zoomOut(), zoomed(store)]).toEqual([true, 'a.x']);
+    expect([store.zoomOut(), zoomed(store), store.zoomOut()]).toEqual([true, 'all', false]);
+    store.zoomTo(b!);
+    store.resetZoom();
+    expect(zoomed(store)).toBe('all');
+    store.zoomTo(9999);
+    store.zoomTo(-1);
+    expect(zoomed(store)).toBe('all');
+    store.stop();
+  });
+
+  it('comes back from its own address', async () => {
+    for (const start of ['', 'reverse=1', 'split=1', 'reverse=1&split=1', 'lines=1']) {
+      const store = await storeOf(start);
+      const tree = store.tree.value!;
+      const first = tree.children(0)[0]!;
+      store.zoomTo(tree.children(first)[0]!);
+      store.query.value = 'c.';
+      const again = await storeOf(`#${store.fragment}`);
+      expect([zoomed(again), again.query.value, again.fragment], start).toEqual([
+        zoomed(store),
+        'c.',
+        store.fragment,
+      ]);
+      expect(zoomed(again), start).not.toBe('all');
+      store.stop();
+      again.stop();
+    }
+  });
+
+  it('takes an address that changes under way', async () => {
+    const store = await storeOf();
+    store.apply(fromFragment('#reverse=1&q=a'));
+    await settled(store);
+    expect([store.reversed.value, store.query.value, store.tree.value!.grow !== undefined]).toEqual(
+      [true, 'a', true],
+    );
+    store.apply(fromFragment('#zoom=1'));
+    await settled(store);
+    expect([store.reversed.value, zoomed(store)]).toEqual([false, 'a.x']);
+    store.stop();
+  });
+
+  it('follows the choice of threads', async () => {
+    const store = await storeOf();
+    store.query.value = 'c.z';
+    expect(store.matchedWeight.value).toEqual({ matched: 40, all: 100 });
+    store.choice.value = { kind: 'one', thread: 1 };
+    await settled(store);
+    expect(store.tree.value!.total).toBe(10);
+    expect(store.matchedWeight.value).toEqual({ matched: 10, all: 10 });
+    store.stop();
+  });
+
+  it('goes to matches and zooms where they could not be seen', async () => {
+    const store = await storeOf();
+    store.width.value = 20;
+    store.query.value = 'c.z';
+    store.nextMatch(1);
+    const tree = store.tree.value!;
+    expect(tree.weight(store.focused.value)).toBe(10);
+    expect(zoomed(store)).toBe('c.z');
+    store.nextMatch(1);
+    expect(tree.weight(store.focused.value)).toBe(30);
+    store.stop();
+  });
+});
