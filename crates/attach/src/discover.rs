@@ -1,0 +1,221 @@
+//! Which JVMs run on this machine, and what is known about each without disturbing it.
+//!
+//! Only `/proc` and files are read. What a target's files say (performance data, `release`) is
+//! for display; no decision about safety rests on it alone.
+
+use crate::hsperf::{self, PerfData};
+use crate::options;
+use crate::passwd;
+use crate::process::Process;
+use crate::procfs::{self, Machine, Mapped};
+use crate::root::Root;
+use crate::version;
+use std::io;
+
+const PASSWD_BYTES_MAX: u64 = 4 << 20;
+const RELEASE_BYTES_MAX: u64 = 64 << 10;
+const LIBJVM_BYTES_MAX: u64 = 128 << 20;
+/// `JAVA_HOME/jre/lib/amd64/server/libjvm.so` (JDK 8) is the deepest place known.
+const PARENTS_MAX: usize = 5;
+
+/// A JVM as `ps` shows it. Texts are safe to print on a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jvm {
+    /// The number in our pid namespace.
+    pub pid: u32,
+    /// The number in the JVM's own pid namespace.
+    pub ns_pid: u32,
+    /// Effective user id.
+    pub uid: u32,
+    /// Name of that user here, or the number.
+    pub user: String,
+    /// JDK version such as `25.0.3`.
+    pub version: Option<String>,
+    /// Main class, jar or module.
+    pub main: Option<String>,
+    /// Main class or jar with the program's arguments.
+    pub command: Option<String>,
+    /// Time since the process started.
+    pub uptime_ms: Option<u64>,
+    /// Whether it lives in another pid or mount namespace (a container).
+    pub foreign: bool,
+    /// Whether we may look into it; without that, version and main are guesses from the outside.
+    pub readable: bool,
+}
+
+/// All JVMs that can be seen, by pid.
+pub fn list() -> io::Result<Vec<Jvm>> {
+    let passwd = local_passwd();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(pid) = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        // Processes come and go while we look: those that cannot be read are not there.
+        let Ok(process) = Process::open(pid) else {
+            continue;
+        };
+        if let Some(jvm) = look_at(&process, &passwd) {
+            found.push(jvm);
+        }
+    }
+    found.sort_by_key(|jvm| jvm.pid);
+    Ok(found)
+}
+
+fn look_at(process: &Process, passwd: &[u8]) -> Option<Jvm> {
+    match process.read("maps") {
+        Ok(maps) => match procfs::machine(&maps) {
+            Machine::HotSpot(libjvm) => Evidence::gather(process, &maps).jvm(Some(&libjvm), passwd),
+            Machine::None | Machine::OpenJ9 => None,
+        },
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let name = process.status().ok()?.name;
+            options::is_launcher(&name).then(|| Evidence::outside(process).jvm(None, passwd))?
+        }
+        Err(_) => None,
+    }
+}
+
+/// Our `/etc/passwd`, or nothing.
+pub(crate) fn local_passwd() -> Vec<u8> {
+    let root = Root::own();
+    root.and_then(|root| root.read("/etc/passwd", PASSWD_BYTES_MAX))
+        .unwrap_or_default()
+}
+
+/// The name of a user here, or the number.
+pub(crate) fn user_name(passwd: &[u8], uid: u32) -> String {
+    passwd::lookup(passwd, uid).map_or_else(|| uid.to_string(), |(name, _)| name)
+}
+
+/// What could be read of one process.
+pub(crate) struct Evidence<'a> {
+    process: &'a Process,
+    root: Option<Root>,
+    pub(crate) perf: PerfData,
+    pub(crate) cmdline: Vec<String>,
+    readable: bool,
+}
+
+impl<'a> Evidence<'a> {
+    /// Everything, of a process whose maps could be read.
+    pub(crate) fn gather(process: &'a Process, maps: &[u8]) -> Evidence<'a> {
+        let root = process.root().ok();
+        let perf = root
+            .as_ref()
+            .and_then(|root| perf_data(root, maps))
+            .unwrap_or_default();
+        Evidence {
+            root,
+            perf,
+            readable: true,
+            ..Evidence::outside(process)
+        }
+    }
+
+    /// What everybody may see.
+    fn outside(process: &'a Process) -> Evidence<'a> {
+        let cmdline = procfs::nul_words(&process.read("cmdline").unwrap_or_default());
+        Evidence {
+            process,
+            root: None,
+            perf: PerfData::default(),
+            cmdline,
+            readable: false,
+        }
+    }
+
+    /// The description for display; `None` if the process is gone.
+    pub(crate) fn jvm(&self, libjvm: Option<&Mapped>, passwd: &[u8]) -> Option<Jvm> {
+        let status = self.process.status().ok()?;
+        let command = self
+            .perf
+            .java_command
+            .as_deref()
+            .filter(|text| !text.trim().is_empty());
+        let main = command
+            .and_then(options::main_from_java_command)
+            .or_else(|| options::main_from_cmdline(&self.cmdline));
+        Some(Jvm {
+            pid: self.process.pid(),
+            ns_pid: status.ns_pid,
+            uid: status.euid,
+            user: user_name(passwd, status.euid),
+            version: libjvm.and_then(|libjvm| self.version(libjvm)),
+            command: command.map(procfs::printable).or_else(|| main.clone()),
+            main,
+            uptime_ms: uptime_ms(self.process),
+            foreign: is_foreign(self.process),
+            readable: self.readable,
+        })
+    }
+
+    fn version(&self, libjvm: &Mapped) -> Option<String> {
+        let running = || self.perf.java_version.as_deref().map(procfs::printable);
+        // After an upgrade in place the files on disk are another version than the one running.
+        if libjvm.deleted {
+            return running();
+        }
+        self.release(libjvm).or_else(running).or_else(|| {
+            let bytes = self
+                .root
+                .as_ref()?
+                .read(libjvm.path.to_str()?, LIBJVM_BYTES_MAX)
+                .ok()?;
+            version::from_libjvm(&bytes)
+        })
+    }
+
+    fn release(&self, libjvm: &Mapped) -> Option<String> {
+        let root = self.root.as_ref()?;
+        libjvm
+            .path
+            .ancestors()
+            .skip(1)
+            .take(PARENTS_MAX)
+            .find_map(|dir| {
+                let text = root
+                    .read(dir.join("release").to_str()?, RELEASE_BYTES_MAX)
+                    .ok()?;
+                version::from_release(&text)
+            })
+    }
+}
+
+/// The performance data file that the process has mapped.
+fn perf_data(root: &Root, maps: &[u8]) -> Option<PerfData> {
+    let mapped = procfs::mapped_in(maps, "hsperfdata_")?;
+    // The kernel's path may be one from outside a chroot: HotSpot always uses /tmp.
+    let path = std::path::Path::new(&mapped.path);
+    let file = path.file_name()?.to_str()?;
+    let dir = path.parent()?.file_name()?.to_str()?;
+    let bytes = root
+        .read(&format!("/tmp/{dir}/{file}"), hsperf::SIZE_MAX as u64)
+        .ok()?;
+    hsperf::parse(&bytes)
+}
+
+/// Age of a process in milliseconds.
+pub(crate) fn uptime_ms(process: &Process) -> Option<u64> {
+    let ticks = process.start_ticks()?;
+    let started_ms = ticks.checked_mul(1000)? / rustix::param::clock_ticks_per_second().max(1);
+    let now_ms = procfs::uptime_ms(&std::fs::read("/proc/uptime").ok()?)?;
+    Some(now_ms.saturating_sub(started_ms))
+}
+
+fn is_foreign(process: &Process) -> bool {
+    let Ok(own) = Process::open(std::process::id()) else {
+        return false;
+    };
+    ["pid", "mnt"].iter().any(
+        |name| match (own.namespace(name), process.namespace(name)) {
+            (Ok(own), Ok(theirs)) => own != theirs,
+            _ => false,
+        },
+    )
+}

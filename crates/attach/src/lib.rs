@@ -1,0 +1,35 @@
+//! Finding JVMs and talking to HotSpot's attach listener without any JDK tool.
+//!
+//! [`list`] names the JVMs of this machine; [`Target::examine`] looks at one of them without
+//! disturbing it; [`Target::load_agent`] makes it load an agent library. What this crate must not
+//! do: send a signal to a process of which it is not certain that it is a HotSpot JVM that
+//! catches that signal, or write outside the target's temporary places. Nothing here knows about
+//! profiling.
+//!
+//! Parsers of `/proc`, of performance data and of replies are pure functions (`procfs`,
+//! `options`, `hsperf`, `version`, `passwd`, `protocol`); read `target` next for how they are
+//! put to use, then `client` for the handshake.
+#![deny(unsafe_code)]
+
+mod client;
+mod credentials;
+mod discover;
+mod error;
+pub mod hsperf;
+pub mod options;
+pub mod passwd;
+mod place;
+mod process;
+pub mod procfs;
+pub mod protocol;
+mod root;
+mod sys;
+mod target;
+pub mod version;
+
+pub use discover::{Jvm, list};
+pub use error::Error;
+pub use place::{Library, place_locally};
+pub use process::Process;
+pub use protocol::Reply;
+pub use target::{Scratch, Target};

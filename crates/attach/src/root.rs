@@ -1,0 +1,138 @@
+//! Files below another process's root directory.
+//!
+//! A container decides what its paths mean: a symbolic link in there must never lead us to a
+//! file of the host. Every path is therefore resolved by the kernel with that root as `/`
+//! (`openat2`), or component by component without following links where that call is missing.
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::io::{self, Read};
+
+/// A root directory, held open.
+#[derive(Debug)]
+pub struct Root {
+    fd: OwnedFd,
+}
+
+impl Root {
+    pub(crate) fn new(fd: OwnedFd) -> Root {
+        Root { fd }
+    }
+
+    /// Our own root directory.
+    pub(crate) fn own() -> io::Result<Root> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Root::new(rustix::fs::open("/", flags, Mode::empty())?))
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Opens `path` (absolute, as the target would say it) with this directory as `/`.
+    pub(crate) fn open(&self, path: &str, flags: OFlags, mode: u32) -> io::Result<OwnedFd> {
+        let mode = if flags.contains(OFlags::CREATE) {
+            Mode::from(mode)
+        } else {
+            Mode::empty()
+        };
+        let flags = flags | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.fd, path, flags, mode, resolve) {
+            Err(Errno::NOSYS) => self.open_stepwise(path, flags, mode),
+            other => Ok(other?),
+        }
+    }
+
+    fn open_stepwise(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        if parts.contains(&"..") {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let last = parts.pop().unwrap_or(".");
+        let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut dir = rustix::fs::openat(&self.fd, ".", step, Mode::empty())?;
+        for part in parts {
+            dir = rustix::fs::openat(&dir, part, step, Mode::empty())?;
+        }
+        Ok(rustix::fs::openat(
+            &dir,
+            last,
+            flags | OFlags::NOFOLLOW,
+            mode,
+        )?)
+    }
+
+    /// Opens a directory in which files are to be made.
+    pub(crate) fn open_dir(&self, path: &str) -> io::Result<OwnedFd> {
+        self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, 0)
+    }
+
+    /// Reads a regular file of at most `bytes_max` bytes.
+    pub(crate) fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        // NONBLOCK: a named pipe of that name must not hold us up.
+        let fd = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK, 0)?;
+        read_regular(fd, bytes_max)
+    }
+}
+
+/// Reads what a descriptor of a regular file gives, at most `bytes_max` bytes.
+pub(crate) fn read_regular(fd: OwnedFd, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let file = std::fs::File::from(fd);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A path by which our own process reaches what a descriptor means.
+pub(crate) fn fd_path(fd: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn temp_root(name: &str) -> (std::path::PathBuf, Root) {
+        let path = std::env::temp_dir().join(format!("dwell-root-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(path.join("etc")).unwrap();
+        std::fs::write(path.join("etc/passwd"), "inside").unwrap();
+        let dir = std::fs::File::open(&path).unwrap();
+        (path, Root::new(dir.into()))
+    }
+
+    #[test]
+    fn links_are_resolved_inside() {
+        let (path, root) = temp_root("links");
+        symlink("/etc/passwd", path.join("absolute")).unwrap();
+        symlink("../../../../etc/passwd", path.join("etc/up")).unwrap();
+        for name in ["/absolute", "/etc/up", "/../etc/passwd", "/etc/passwd"] {
+            assert_eq!(root.read(name, 100).unwrap(), b"inside", "{name}");
+        }
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn the_stepwise_way_refuses_links_and_parents() {
+        let (path, root) = temp_root("steps");
+        symlink("/etc", path.join("link")).unwrap();
+        let open = |name: &str| root.open_stepwise(name, OFlags::RDONLY, Mode::empty());
+        assert!(open("/etc/passwd").is_ok());
+        assert!(open("/link/passwd").is_err());
+        assert!(open("/etc/../etc/passwd").is_err());
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn directories_and_pipes_are_not_read() {
+        let (path, root) = temp_root("kinds");
+        assert!(root.read("/etc", 100).is_err());
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -1,0 +1,279 @@
+//! A JVM that has been looked at and may be attached to.
+//!
+//! Examining reads only. What goes on disk in the target (library, reply and recording files) is
+//! made as the target's user, below the target's root.
+
+use crate::Error;
+use crate::client::Client;
+use crate::credentials::Credentials;
+use crate::discover::{Evidence, Jvm, local_passwd, user_name};
+use crate::options::{self, AttachFlags};
+use crate::place::{self, Library};
+use crate::process::Process;
+use crate::procfs::{self, Machine, Mapped};
+use crate::protocol::{LoadResult, Reply};
+use crate::root::Root;
+use rustix::fs::{AtFlags, OFlags};
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long the listener is waited for unless told otherwise.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a launcher is given to load its libjvm.
+const LAUNCH_WAIT: Duration = Duration::from_secs(3);
+
+/// A HotSpot JVM that we have the rights to attach to.
+#[derive(Debug)]
+pub struct Target {
+    process: Process,
+    root: Root,
+    jvm: Jvm,
+    flags: AttachFlags,
+    credentials: Credentials,
+    timeout: Duration,
+}
+
+/// A file made in the target's temporary directory, open for reading.
+#[derive(Debug)]
+pub struct Scratch {
+    /// Absolute path as the target sees it.
+    pub path: String,
+    /// Open for reading and writing.
+    pub file: File,
+}
+
+impl Target {
+    /// Looks at a process; refuses what cannot be attached to. Nothing is sent or written.
+    pub fn examine(pid: u32) -> Result<Target, Error> {
+        let process = Process::open(pid)?;
+        let (maps, libjvm) = find_libjvm(&process)?;
+        let status = process.status()?;
+        let credentials = Credentials {
+            uid: status.euid,
+            gid: status.egid,
+        };
+        if !credentials.available() {
+            let owner = user_name(&local_passwd(), status.euid);
+            return Err(Error::NotPermitted { pid, owner });
+        }
+        let root = process
+            .root()
+            .map_err(|error| denied(&process, "its root", error))?;
+        let evidence = Evidence::gather(&process, &maps);
+        let environ = procfs::nul_words(&process.read("environ").unwrap_or_default());
+        let mut flags = AttachFlags::from_process(&evidence.cmdline, &environ);
+        flags.apply_settings(evidence.perf.vm_flags.as_deref().unwrap_or(""));
+        let vm_args = evidence.perf.vm_args.as_deref().unwrap_or("");
+        flags.apply_all(&options::split_words(vm_args));
+        let jvm = evidence.jvm(Some(&libjvm), &local_passwd());
+        let jvm = jvm.ok_or(Error::NoSuchProcess { pid })?;
+        Ok(Target {
+            process,
+            root,
+            jvm,
+            flags,
+            credentials,
+            timeout: TIMEOUT,
+        })
+    }
+
+    /// The same target with another limit for each command.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Target {
+        self.timeout = timeout;
+        self
+    }
+
+    /// What is known about the JVM.
+    pub fn jvm(&self) -> &Jvm {
+        &self.jvm
+    }
+
+    /// Whether the process still runs.
+    pub fn is_alive(&self) -> bool {
+        self.process.is_alive()
+    }
+
+    /// Whether paths mean the same to the target as to us, and files it makes are our user's.
+    pub fn shares_files(&self) -> bool {
+        let same_root = || {
+            let own = Root::own().ok()?;
+            let own = rustix::fs::fstat(own.as_fd()).ok()?;
+            let theirs = rustix::fs::fstat(self.root.as_fd()).ok()?;
+            Some((own.st_dev, own.st_ino) == (theirs.st_dev, theirs.st_ino))
+        };
+        let same_mounts = || {
+            let own = Process::open(std::process::id())
+                .ok()?
+                .namespace("mnt")
+                .ok()?;
+            Some(own == self.process.namespace("mnt").ok()?)
+        };
+        self.credentials == Credentials::own()
+            && same_root() == Some(true)
+            && same_mounts() == Some(true)
+    }
+
+    /// Executes an attach command (`properties`, `jcmd`, `load`, ...).
+    pub fn command(&self, command: &str, args: &[&str]) -> Result<Reply, Error> {
+        let client = Client {
+            process: &self.process,
+            root: &self.root,
+            ns_pid: self.jvm.ns_pid,
+            uid: self.credentials.uid,
+            flags: self.flags,
+            timeout: self.timeout,
+        };
+        self.as_target("taking on its user", || client.command(command, args))?
+    }
+
+    /// Makes the JVM load an agent library (again) and returns what its entry point returned.
+    pub fn load_agent(&self, path: &str, options: &str) -> Result<i32, Error> {
+        let pid = self.process.pid();
+        if self.flags.agents_disabled == Some(true) {
+            return Err(Error::AgentsDisabled { pid });
+        }
+        let reply = self.command("load", &[path, "true", options])?;
+        match reply.load_result() {
+            LoadResult::Ran { code } => Ok(code),
+            LoadResult::Disabled => Err(Error::AgentsDisabled { pid }),
+            LoadResult::Failed { text } if text.is_empty() => Err(Error::LoadFailed {
+                pid,
+                path: path.to_owned(),
+                text: format!("no reason given (code {})", reply.code),
+            }),
+            LoadResult::Failed { text } => Err(Error::LoadFailed {
+                pid,
+                path: path.to_owned(),
+                text,
+            }),
+        }
+    }
+
+    /// The path of a library of this name that the JVM has loaded already.
+    pub fn loaded_library(&self, name: &str) -> Option<String> {
+        let Mapped { path, .. } = procfs::mapped_file(&self.process.read("maps").ok()?, name)?;
+        path.into_os_string().into_string().ok()
+    }
+
+    /// Puts a library where the target can load it; returns the path as the target sees it.
+    pub fn place(&self, library: &Library<'_>) -> Result<String, Error> {
+        let pid = self.process.pid();
+        let environ = procfs::nul_words(&self.process.read("environ").unwrap_or_default());
+        let home = procfs::variable(&environ, "HOME");
+        self.as_target("taking on its user", || {
+            let places = place::candidates(self.process.working_dir().ok(), &self.root, home);
+            place::put(&self.root, &places, library, self.credentials.uid)
+        })?
+        .map_err(|tried| Error::NoPlace { pid, tried })
+    }
+
+    /// Makes an empty file `/tmp/NAME` (or in another temporary directory) that only the target's
+    /// user may use.
+    pub fn scratch(&self, name: &str) -> Result<Scratch, Error> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let made = self.as_target("taking on its user", || {
+            let mut reason = io::Error::from(io::ErrorKind::NotFound);
+            for dir in place::TEMPORARY {
+                let path = format!("{dir}/{name}");
+                match self.root.open(&path, flags, 0o600) {
+                    Ok(fd) => {
+                        return Ok(Scratch {
+                            path,
+                            file: File::from(fd),
+                        });
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        return Err(error);
+                    }
+                    Err(error) => reason = error,
+                }
+            }
+            Err(reason)
+        })?;
+        made.map_err(|error| Error::io(self.process.pid(), format!("creating /tmp/{name}"), error))
+    }
+
+    /// Opens a file of the target's for reading.
+    pub fn open_file(&self, path: &str) -> Result<File, Error> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let opened = self.as_target("taking on its user", || self.root.open(path, flags, 0))?;
+        opened
+            .map(File::from)
+            .map_err(|error| Error::io(self.process.pid(), path, error))
+    }
+
+    /// Removes a file of the target's.
+    pub fn remove_file(&self, path: &str) -> Result<(), Error> {
+        let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let removed = self.as_target("taking on its user", || -> io::Result<()> {
+            let dir = self.root.open_dir(if dir.is_empty() { "/" } else { dir })?;
+            Ok(rustix::fs::unlinkat(&dir, name, AtFlags::empty())?)
+        })?;
+        removed.map_err(|error| Error::io(self.process.pid(), path, error))
+    }
+
+    fn as_target<T: Send>(&self, what: &str, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        let pid = self.process.pid();
+        self.credentials
+            .run(work)
+            .map_err(|error| Error::io(pid, what, error))
+    }
+}
+
+/// The mappings and libjvm of a process; waits a little for a launcher that has just started.
+fn find_libjvm(process: &Process) -> Result<(Vec<u8>, Mapped), Error> {
+    let pid = process.pid();
+    let began = Instant::now();
+    loop {
+        let maps = process
+            .read("maps")
+            .map_err(|error| denied(process, "its memory map", error))?;
+        match procfs::machine(&maps) {
+            Machine::HotSpot(libjvm) => return Ok((maps, libjvm)),
+            Machine::OpenJ9 => {
+                return Err(Error::NotHotSpot {
+                    pid,
+                    vm: "Eclipse OpenJ9",
+                });
+            }
+            Machine::None => {}
+        }
+        let name = process.program().unwrap_or_default();
+        let launcher = name.rsplit('/').next().is_some_and(options::is_launcher);
+        let status = process.status()?;
+        if status.has_exited() {
+            return Err(Error::NoSuchProcess { pid });
+        }
+        if !launcher || began.elapsed() > LAUNCH_WAIT {
+            return Err(Error::NotJvm {
+                pid,
+                name: status.name,
+            });
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Names a refusal of the kernel: another user's process, or one of ours that is protected.
+fn denied(process: &Process, what: &str, error: io::Error) -> Error {
+    let pid = process.pid();
+    let status = match process.status() {
+        Ok(status) => status,
+        Err(gone) => return gone,
+    };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Error::io(pid, format!("reading {what}"), error);
+    }
+    if status.euid == Credentials::own().uid {
+        return Error::Protected {
+            pid,
+            detail: format!("{what}: {error}"),
+        };
+    }
+    Error::NotPermitted {
+        pid,
+        owner: user_name(&local_passwd(), status.euid),
+    }
+}

@@ -1,0 +1,172 @@
+//! Other users and other namespaces. Taking on another user needs root: without it only the
+//! refusal can be tried, and says so.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Start, is_root, modern};
+use dwell_attach::{Error, Jvm, Library, Target};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+const OTHER: u32 = 4242;
+const LIBRARY: Library<'_> = Library {
+    name: "libx.so",
+    bytes: b"not a library at all",
+};
+
+fn listed(pid: u32) -> Jvm {
+    let all = dwell_attach::list().unwrap();
+    all.into_iter()
+        .find(|jvm| jvm.pid == pid)
+        .expect("in the list")
+}
+
+/// Runs one of this file's tests as another user, with the pid to look at.
+fn as_other_user(test: &str, pid: u32) -> std::process::Output {
+    let copy = common::scratch_dir("other-user").join("tests");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let mut command = Command::new(copy);
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env("DWELL_TEST_PID", pid.to_string());
+    command
+        .current_dir("/")
+        .uid(OTHER)
+        .gid(OTHER)
+        .output()
+        .unwrap()
+}
+
+fn needs_root() -> bool {
+    if !is_root() {
+        eprintln!("not tried: only root may act as other users");
+    }
+    !is_root()
+}
+
+/// The other user's half of the test below; without a pid there is nothing to look at.
+#[test]
+fn refusal_as_seen_by_another_user() {
+    let Ok(pid) = std::env::var("DWELL_TEST_PID") else {
+        return;
+    };
+    let error = Target::examine(pid.parse().unwrap()).unwrap_err();
+    assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
+    let jvm = listed(pid.parse().unwrap());
+    assert!(!jvm.readable);
+    println!("refused: {error}");
+}
+
+#[test]
+fn another_users_jvm_is_refused() {
+    if needs_root() {
+        return;
+    }
+    let mut running = Start::new(&modern()).run();
+    let output = as_other_user("refusal_as_seen_by_another_user", running.pid);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.contains("belongs to user root; run dwell as root"),
+        "{text}"
+    );
+    running.assert_untouched();
+}
+
+#[test]
+fn root_attaches_as_the_targets_user() {
+    if needs_root() {
+        return;
+    }
+    for jdk in common::jdks() {
+        // JDKs below a home directory cannot be run by others.
+        if !is_world_readable(&jdk.java()) {
+            continue;
+        }
+        let mut running = Start::new(&jdk).uid(OTHER).run();
+        let jvm = listed(running.pid);
+        assert_eq!((jvm.uid, jvm.user.as_str()), (OTHER, "4242"));
+        let target = Target::examine(running.pid).unwrap();
+        assert_eq!(target.command("properties", &[]).unwrap().code, 0);
+        assert!(!target.shares_files());
+        let path = target.place(&LIBRARY).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().uid(), OTHER);
+        running.assert_untouched();
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+fn is_world_readable(path: &std::path::Path) -> bool {
+    let Ok(path) = path.canonicalize() else {
+        return false;
+    };
+    path.ancestors().all(|dir| {
+        dir.metadata()
+            .is_ok_and(|data| data.mode() & 0o005 == 0o005)
+    })
+}
+
+#[test]
+fn a_jvm_in_other_namespaces_is_reached() {
+    if needs_root() {
+        return;
+    }
+    let inside = "mount -t tmpfs none /var/tmp && mkdir /var/tmp/c && \
+                  cp -r \"$CLASSES\"/* /var/tmp/c && chmod 1777 /var/tmp && \
+                  mount -t tmpfs -o noexec,mode=1777 none /tmp && exec \"$@\"";
+    for jdk in common::jdks() {
+        let classes = common::classes();
+        let wrapper = [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--net",
+            "--ipc",
+            "--fork",
+            "--mount-proc",
+        ];
+        let shell = ["sh", "-c", inside, "sh"];
+        let running = Start::new(&jdk)
+            .env("CLASSES", classes.to_str().unwrap())
+            .option("-Xbootclasspath/a:/var/tmp/c")
+            .wrapper(&[&wrapper[..], &shell[..]].concat())
+            .run();
+        let jvm = listed(running.pid);
+        assert_eq!((jvm.ns_pid, jvm.foreign), (1, true), "{jvm:?}");
+        let target = Target::examine(running.pid).unwrap();
+        assert_eq!(target.command("properties", &[]).unwrap().code, 0);
+        let path = target.place(&LIBRARY).unwrap();
+        assert!(
+            path.starts_with("/var/tmp/.dwell-"),
+            "/tmp is noexec in there: {path}"
+        );
+        let seen = PathBuf::from(format!("/proc/{}/root{path}", running.pid));
+        assert_eq!(std::fs::read(seen).unwrap(), LIBRARY.bytes);
+        assert!(
+            !PathBuf::from(path).exists(),
+            "nothing was written out here"
+        );
+        assert!(!target.shares_files());
+    }
+}
+
+#[test]
+fn a_jvm_in_a_user_namespace_is_reached() {
+    if needs_root() {
+        return;
+    }
+    let maps = [
+        "unshare",
+        "--user",
+        "--map-user=0",
+        "--map-group=0",
+        "--fork",
+    ];
+    let mut running = Start::new(&modern()).uid(OTHER).wrapper(&maps).run();
+    let target = Target::examine(running.pid).unwrap();
+    assert_eq!(target.command("properties", &[]).unwrap().code, 0);
+    running.assert_untouched();
+}

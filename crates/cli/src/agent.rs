@@ -1,0 +1,125 @@
+//! The agent's library and its commands, as seen from this side.
+//!
+//! The library travels inside this program. Commands are `load` requests of the attach protocol;
+//! the agent answers into a reply file that is made for one command and removed after it.
+
+use crate::reply::Reply;
+use anyhow::{Context, Result, bail};
+use dwell_attach::{Library, Target};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{Read, Seek, SeekFrom};
+
+const NAME: &str = "libdwell.so";
+/// Largest answer that is read, in bytes.
+const REPLY_BYTES_MAX: u64 = 1 << 20;
+
+/// The agent's library.
+pub const LIBRARY: Library<'static> = Library {
+    name: NAME,
+    bytes: include_bytes!(env!("DWELL_AGENT_SO_PATH")),
+};
+
+/// The agent in one JVM.
+pub struct Agent {
+    target: Target,
+    library: String,
+}
+
+impl Agent {
+    /// The agent in this JVM, placed where the JVM can load it.
+    pub fn new(target: Target) -> Result<Agent> {
+        // One that is loaded already must be used again: a second copy would not know the first.
+        let library = match target.loaded_library(NAME) {
+            Some(path) => path,
+            None => target.place(&LIBRARY)?,
+        };
+        Ok(Agent { target, library })
+    }
+
+    /// The agent in this JVM, which must have loaded it before.
+    pub fn loaded(target: Target) -> Result<Agent> {
+        let pid = target.jvm().pid;
+        match target.loaded_library(NAME) {
+            Some(library) => Ok(Agent { target, library }),
+            None => bail!("JVM {pid} is not being recorded; begin with: dwell start {pid}"),
+        }
+    }
+
+    /// The JVM.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Executes a command; an answer of `error` becomes an error.
+    pub fn command(&self, options: &str) -> Result<Reply> {
+        let pid = self.target.jvm().pid;
+        let mut scratch = self
+            .target
+            .scratch(&format!("dwell-reply-{}", random_name()))?;
+        let result = self
+            .target
+            .load_agent(&self.library, &format!("{options},reply={}", scratch.path))
+            .map_err(anyhow::Error::from)
+            .and_then(|code| {
+                let mut bytes = Vec::new();
+                scratch.file.seek(SeekFrom::Start(0))?;
+                scratch
+                    .file
+                    .by_ref()
+                    .take(REPLY_BYTES_MAX)
+                    .read_to_end(&mut bytes)?;
+                Ok((code, Reply::parse(&bytes)))
+            });
+        // Gone with the JVM's /tmp if the JVM has exited meanwhile.
+        let _ = self.target.remove_file(&scratch.path);
+        match result? {
+            (0, Some(reply)) if reply.ok => Ok(reply),
+            (_, Some(reply)) => bail!("JVM {pid}: {}", reply.text()),
+            (code, None) => bail!("JVM {pid}: the agent returned {code} without an answer"),
+        }
+    }
+}
+
+/// Sixteen hexadecimal digits that nobody can foresee.
+pub fn random_name() -> String {
+    // The standard library seeds each of these from the system's random numbers.
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    format!("{:016x}", hasher.finish())
+}
+
+/// Whether a path can stand in the agent's options, where a comma ends it and `%` is replaced.
+pub fn can_be_an_option(path: &str) -> bool {
+    const LENGTH_MAX: usize = 600;
+    path.len() <= LENGTH_MAX
+        && path.starts_with('/')
+        && !path.contains([',', '%'])
+        && !path.chars().any(char::is_control)
+}
+
+/// Opens a file that the agent in this JVM has written.
+pub fn open_recording(target: &Target, path: &str) -> Result<std::fs::File> {
+    target
+        .open_file(path)
+        .with_context(|| format!("the recording {path} of the JVM"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ() {
+        assert_ne!(random_name(), random_name());
+        assert_eq!(random_name().len(), 16);
+    }
+
+    #[test]
+    fn only_harmless_paths_become_options() {
+        assert!(can_be_an_option("/tmp/a b=c.jfr"));
+        for bad in ["a.jfr", "/a,b.jfr", "/a%p.jfr", "/a\nb.jfr"] {
+            assert!(!can_be_an_option(bad), "{bad}");
+        }
+        assert!(!can_be_an_option(&format!("/{}", "x".repeat(1000))));
+    }
+}

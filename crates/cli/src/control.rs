@@ -1,0 +1,170 @@
+//! `dwell start`, `stop`, `dump` and `status`: recordings that go on without us.
+
+use crate::agent::{self, Agent};
+use crate::args::{Fetch, OneJvm, Start};
+use crate::find;
+use crate::record::outputs::default_base;
+use crate::record::start_options;
+use crate::reply::Reply;
+use crate::units;
+use anyhow::{Context, Result, bail};
+use dwell_attach::Target;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// `dwell start`.
+pub fn start(args: &Start) -> Result<()> {
+    let target = find::target(&args.jvm)?;
+    let pid = target.jvm().pid;
+    let file = match &args.output {
+        Some(file) => file_option(file, &target)?,
+        None => default_file(&target)?,
+    };
+    let mut options = format!("{},file={file}", start_options(&args.sampling));
+    for (key, value) in [("maxsize", &args.max_size), ("maxage", &args.max_age)] {
+        if let Some(value) = value {
+            if value.contains(',') {
+                bail!("{key}: '{value}' is not one value");
+            }
+            let _ = write!(options, ",{key}={value}");
+        }
+    }
+    let reply = Agent::new(target)?.command(&options)?;
+    let file = reply.get("file").unwrap_or(&file);
+    crate::print(&format!(
+        "recording JVM {pid} to {file}; end it with: dwell stop {pid}\n"
+    ))
+}
+
+/// A path given by the user, as the agent takes it: `%p` and `%t` are the agent's to fill in.
+fn file_option(file: &str, target: &Target) -> Result<String> {
+    let absolute = match target.shares_files() {
+        true => std::path::absolute(file).with_context(|| file.to_owned())?,
+        false => Path::new(file).to_owned(),
+    };
+    let Some(path) = absolute.to_str().filter(|path| path.starts_with('/')) else {
+        bail!("-o {file}: the JVM sees other directories than you; give an absolute path");
+    };
+    if !agent::can_be_an_option(&path.replace("%p", "").replace("%t", "")) {
+        bail!("-o {file}: commas and other uses of % cannot be in the path");
+    }
+    Ok(path.to_owned())
+}
+
+fn default_file(target: &Target) -> Result<String> {
+    let main = target.jvm().main.as_deref().unwrap_or("jvm");
+    let name = format!("{}.jfr", default_base(find::simple_name(main)));
+    let here = std::path::absolute(&name).context("the current directory")?;
+    match here.to_str().filter(|path| agent::can_be_an_option(path)) {
+        Some(path) if target.shares_files() => Ok(path.to_owned()),
+        _ => Ok(format!("/tmp/{name}")),
+    }
+}
+
+/// `dwell stop`.
+pub fn stop(args: &Fetch) -> Result<()> {
+    fetch(args, "stop", "recorded")
+}
+
+/// `dwell dump`.
+pub fn dump(args: &Fetch) -> Result<()> {
+    fetch(args, "dump", "recorded so far")
+}
+
+fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
+    let agent = Agent::loaded(find::target(&args.jvm)?)?;
+    let reply = agent.command(command)?;
+    let Some(file) = reply.get("file") else {
+        return crate::print(&described(&reply));
+    };
+    let mut text = format!("{verb}: {file}");
+    if let Some(samples) = reply.number("samples") {
+        let _ = write!(text, ", {samples} samples");
+    }
+    match &args.output {
+        Some(output) => {
+            copy(agent.target(), file, output)?;
+            let _ = write!(text, ", copied to {}", output.display());
+        }
+        None if agent.target().jvm().foreign => {
+            text.push_str(" in the JVM's container; copy it with: dwell ");
+            let _ = write!(text, "{command} -o FILE {}", agent.target().jvm().pid);
+        }
+        None => {}
+    }
+    text.push('\n');
+    crate::print(&text)
+}
+
+fn copy(target: &Target, file: &str, output: &Path) -> Result<()> {
+    let mut from = agent::open_recording(target, file)?;
+    let same = output
+        .canonicalize()
+        .is_ok_and(|path| path == Path::new(file));
+    if same && target.shares_files() {
+        return Ok(());
+    }
+    let text = || format!("copying the recording to {}", output.display());
+    let mut to = std::fs::File::create(output).with_context(text)?;
+    std::io::copy(&mut from, &mut to).with_context(text)?;
+    Ok(())
+}
+
+/// `dwell status`.
+pub fn status(args: &OneJvm) -> Result<()> {
+    let target = find::target(&args.jvm)?;
+    let pid = target.jvm().pid;
+    match Agent::loaded(target) {
+        Ok(agent) => crate::print(&described(&agent.command("status")?)),
+        Err(_) => crate::print(&format!("JVM {pid} is not being recorded\n")),
+    }
+}
+
+/// The agent's counters for people.
+fn described(reply: &Reply) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<10} {value}");
+    };
+    for (key, label) in [("state", "state"), ("file", "file")] {
+        if let Some(value) = reply.get(key) {
+            line(label, value.to_owned());
+        }
+    }
+    if let Some(engine) = reply.get("engine") {
+        let reason = reply
+            .get("engine_reason")
+            .map_or(String::new(), |text| format!(" ({text})"));
+        line("engine", format!("{engine}{reason}"));
+    }
+    if let Some(ms) = reply.number("elapsed_ms") {
+        line("elapsed", units::age(Duration::from_millis(ms)));
+    }
+    for key in ["samples", "failed", "lost", "bytes"] {
+        if let Some(value) = reply.get(key) {
+            line(key, value.to_owned());
+        }
+    }
+    if !reply.text().is_empty() {
+        line("note", reply.text());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_a_list() {
+        let reply = Reply::parse(
+            b"ok\nstate=running\nengine=perf\nengine_reason=allowed\nsamples=12\n\
+              elapsed_ms=61000\n",
+        );
+        assert_eq!(
+            described(&reply.unwrap()),
+            "state      running\nengine     perf (allowed)\nelapsed    1m01s\nsamples    12\n"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! `dwell demo`: a bundled service under its own load, recorded as any other JVM would be.
+//!
+//! The service is a child of ours in a process group of its own, so that Ctrl-C reaches only us;
+//! it is ended when we end, and by itself should we be killed.
+
+use crate::args::{Demo, Engine, Event, Sampling};
+use crate::record::outputs::Outputs;
+use crate::record::{attached, start_options};
+use crate::{java, sys};
+use anyhow::{Context, Result, bail};
+use dwell_attach::{Library, Target};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const JAR: Library<'static> = Library {
+    name: "dwell-demo.jar",
+    bytes: include_bytes!(env!("DWELL_DEMO_JAR_PATH")),
+};
+/// How long the service may take to warm up.
+const READY_WAIT: Duration = Duration::from_secs(120);
+/// What the service runs longer than the recording, in case we are killed.
+const MARGIN: Duration = Duration::from_secs(120);
+/// How long the service may take to end when asked.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// Runs the demo.
+pub fn run(args: &Demo) -> Result<()> {
+    let java = java::find()?;
+    let outputs = Outputs::prepare(Some(Path::new("dwell-demo")), "dwell-demo")?;
+    let result = record(args, &java, &outputs);
+    if result.is_err() {
+        outputs.give_up();
+    }
+    result?;
+    crate::print("\nOpen the .html in a browser; dwell report dwell-demo.jfr --text says more.\n")
+}
+
+fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
+    sys::count_interrupts().context("installing the handler for Ctrl-C")?;
+    // Where the agent's library goes too: nothing to remove, nothing made twice.
+    let jar = dwell_attach::place_locally(&JAR)?;
+    eprintln!("starting the demo service with {}", java.display());
+    let service = Service::start(java, &jar, args.duration)?;
+    let target = Target::examine(service.child.id())?;
+    let sampling = Sampling {
+        interval: args.interval,
+        event: Event::Cpu,
+        engine: Engine::Auto,
+        depth: 8192,
+    };
+    attached::run(
+        target,
+        &start_options(&sampling),
+        Some(args.duration),
+        outputs,
+    )
+}
+
+/// The running service; ended when dropped.
+struct Service {
+    child: Child,
+}
+
+impl Service {
+    /// Starts it and waits until it is warm.
+    fn start(java: &Path, jar: &Path, duration: Duration) -> Result<Service> {
+        let seconds = (duration + MARGIN).as_secs().min(24 * 3600).to_string();
+        let mut child = Command::new(java)
+            .arg("-jar")
+            .arg(jar)
+            .args(["--quiet", "--seconds", &seconds])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .with_context(|| java.display().to_string())?;
+        sys::end_with_us(Some(&child));
+        let stdout = child.stdout.take();
+        let mut service = Service { child };
+        service.wait_until_ready(first_line(stdout))?;
+        Ok(service)
+    }
+
+    fn wait_until_ready(&mut self, line: mpsc::Receiver<String>) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            match line.recv_timeout(Duration::from_millis(50)) {
+                Ok(text) if text.starts_with("ready ") => return Ok(()),
+                Ok(text) => bail!(
+                    "the demo service said '{}'",
+                    dwell_report::plain(text.trim())
+                ),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait().context("waiting for the demo service")?;
+                    bail!("the demo service ended early ({status})");
+                }
+            }
+            if sys::interrupted() {
+                bail!("interrupted before anything was recorded");
+            }
+            if began.elapsed() > READY_WAIT {
+                bail!(
+                    "the demo service was not ready within {} s",
+                    READY_WAIT.as_secs()
+                );
+            }
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        sys::signal_child(&self.child, libc::SIGTERM);
+        let began = Instant::now();
+        while began.elapsed() < END_WAIT {
+            // The number is free for others once it is waited for: take it back before that.
+            if !is_running(&self.child) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        sys::end_with_us(None);
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a child still runs; it is not reaped by this.
+fn is_running(child: &Child) -> bool {
+    dwell_attach::Process::open(child.id()).is_ok_and(|process| process.is_alive())
+}
+
+/// The first line that the service prints, read on a thread of its own; the rest is thrown away.
+fn first_line(stdout: Option<ChildStdout>) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let Some(stdout) = stdout else { return };
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        if let Some(line) = lines.next() {
+            // The receiver may have given up.
+            let _ = sender.send(line);
+        }
+        lines.for_each(drop);
+    });
+    receiver
+}

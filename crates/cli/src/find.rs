@@ -1,0 +1,104 @@
+//! From what the user typed to one JVM.
+
+use anyhow::{Result, bail};
+use dwell_attach::{Jvm, Target};
+
+/// The JVM with this pid, or the only one whose main class or jar holds this text.
+pub fn target(text: &str) -> Result<Target> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        let Ok(pid) = text.parse() else {
+            bail!("no process {text}; `dwell ps` lists the JVMs")
+        };
+        return Ok(Target::examine(pid)?);
+    }
+    let all = dwell_attach::list()?;
+    Ok(Target::examine(choose(text, &all)?.pid)?)
+}
+
+/// The one JVM that `text` means.
+fn choose<'a>(text: &str, all: &'a [Jvm]) -> Result<&'a Jvm> {
+    let main_is = |jvm: &&Jvm| {
+        jvm.main
+            .as_deref()
+            .is_some_and(|main| simple_name(main) == text)
+    };
+    let main_has = |jvm: &&Jvm| jvm.main.as_deref().is_some_and(|main| main.contains(text));
+    let exact: Vec<&Jvm> = all.iter().filter(main_is).collect();
+    let found = if exact.is_empty() {
+        all.iter().filter(main_has).collect()
+    } else {
+        exact
+    };
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => bail!("no JVM's main class or jar holds '{text}'; `dwell ps` lists them"),
+        several => {
+            let list: Vec<String> = several
+                .iter()
+                .map(|jvm| format!("{} {}", jvm.pid, jvm.main.as_deref().unwrap_or("?")))
+                .collect();
+            bail!("'{text}' may be {}; give the pid", list.join(", "))
+        }
+    }
+}
+
+/// The last part of a main class or of a jar's path, without `.jar`.
+pub fn simple_name(main: &str) -> &str {
+    match main.strip_suffix(".jar") {
+        Some(jar) => jar.rsplit('/').next().unwrap_or(jar),
+        None => main.rsplit(['.', '/', '$']).next().unwrap_or(main),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jvm(pid: u32, main: &str) -> Jvm {
+        Jvm {
+            pid,
+            ns_pid: pid,
+            uid: 0,
+            user: "root".into(),
+            version: None,
+            main: Some(main.into()),
+            command: None,
+            uptime_ms: None,
+            foreign: false,
+            readable: true,
+        }
+    }
+
+    #[test]
+    fn names_are_simple() {
+        assert_eq!(simple_name("com.example.Main"), "Main");
+        assert_eq!(simple_name("mod/com.example.Main"), "Main");
+        assert_eq!(simple_name("/opt/app-1.2.jar"), "app-1.2");
+        assert_eq!(simple_name("Main"), "Main");
+    }
+
+    #[test]
+    fn a_whole_name_goes_before_a_part() {
+        let all = [
+            jvm(1, "a.Shop"),
+            jvm(2, "a.ShopAdmin"),
+            jvm(3, "/x/shop.jar"),
+        ];
+        assert_eq!(choose("Shop", &all).unwrap().pid, 1);
+        assert_eq!(choose("Admin", &all).unwrap().pid, 2);
+        assert_eq!(choose("shop.jar", &all).unwrap().pid, 3);
+    }
+
+    #[test]
+    fn ambiguous_and_unknown_names_say_what_there_is() {
+        let all = [jvm(1, "a.Shop"), jvm(2, "b.Shop")];
+        let error = choose("Shop", &all).unwrap_err().to_string();
+        assert_eq!(error, "'Shop' may be 1 a.Shop, 2 b.Shop; give the pid");
+        assert!(
+            choose("x", &all)
+                .unwrap_err()
+                .to_string()
+                .contains("dwell ps")
+        );
+    }
+}

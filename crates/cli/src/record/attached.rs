@@ -1,0 +1,141 @@
+//! Recording a JVM that runs already.
+//!
+//! The agent writes the file itself, straight to its place where it can and else to a temporary
+//! file in the JVM's own world, which is held open here: it can be copied even if the JVM, and
+//! its container with it, is gone.
+
+use super::outputs::Outputs;
+use super::progress::Progress;
+use crate::agent::{self, Agent};
+use crate::{findings, sys};
+use anyhow::{Context, Result, bail};
+use dwell_attach::Target;
+use std::fs::File;
+use std::time::Duration;
+
+/// Time between two looks at the clock, Ctrl-C and the JVM.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Where the agent writes.
+enum Sink {
+    /// Straight to the place asked for.
+    Direct,
+    /// To a file of the JVM's own, to be copied.
+    Staged { path: String, file: File },
+}
+
+/// Records until the time is over, Ctrl-C, or the JVM's end; writes files and prints findings.
+pub fn run(
+    target: Target,
+    start_options: &str,
+    wanted: Option<Duration>,
+    outputs: &Outputs,
+) -> Result<()> {
+    let result = record(target, start_options, wanted, outputs);
+    if result.is_err() {
+        outputs.give_up();
+    }
+    result?;
+    if !outputs.has_recording() {
+        outputs.give_up();
+        bail!("the JVM ended before anything was recorded");
+    }
+    findings::write_and_print(&outputs.jfr, &outputs.html)
+}
+
+fn record(
+    target: Target,
+    start_options: &str,
+    wanted: Option<Duration>,
+    outputs: &Outputs,
+) -> Result<()> {
+    sys::count_interrupts().context("installing the handler for Ctrl-C")?;
+    let mut sink = choose_sink(&target, outputs)?;
+    let path = match &sink {
+        Sink::Direct => outputs.jfr.to_str().unwrap_or_default().to_owned(),
+        Sink::Staged { path, .. } => path.clone(),
+    };
+    let agent = Agent::new(target)?;
+    let started = agent.command(&format!("{start_options},file={path}"));
+    if let Err(error) = started {
+        discard(&agent, &sink);
+        return Err(error);
+    }
+    let ended_alone = watch(&agent, wanted);
+    if !ended_alone && let Err(error) = agent.command("stop") {
+        // What was flushed is in the file: the user shall have it, whatever happened.
+        eprintln!("dwell: {error:#}; keeping what was written");
+    }
+    collect(&agent, &mut sink, outputs)?;
+    discard(&agent, &sink);
+    Ok(())
+}
+
+fn choose_sink(target: &Target, outputs: &Outputs) -> Result<Sink> {
+    let direct = outputs.jfr.to_str().is_some_and(agent::can_be_an_option);
+    if direct && target.shares_files() {
+        return Ok(Sink::Direct);
+    }
+    let name = format!("dwell-{}-{}.jfr", target.jvm().pid, agent::random_name());
+    let scratch = target.scratch(&name)?;
+    Ok(Sink::Staged {
+        path: scratch.path,
+        file: scratch.file,
+    })
+}
+
+/// Waits for the end; `true` if the recording has ended without us.
+fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
+    let pid = agent.target().jvm().pid;
+    let until = if wanted.is_some() {
+        ""
+    } else {
+        " until Ctrl-C"
+    };
+    eprintln!("recording JVM {pid}{until}");
+    let mut progress = Progress::new(wanted);
+    loop {
+        if !agent.target().is_alive() {
+            progress.clear();
+            eprintln!("JVM {pid} has ended; keeping what was recorded");
+            return true;
+        }
+        if sys::interrupted() || progress.is_over() {
+            progress.clear();
+            return false;
+        }
+        if progress.is_due() {
+            match agent.command("status") {
+                Ok(status) if status.get("state") == Some("stopped") => {
+                    progress.clear();
+                    eprintln!("the recording was stopped by somebody else");
+                    return true;
+                }
+                Ok(status) => progress.show(&status),
+                // Too busy to tell: the recording itself does not depend on it.
+                Err(_) => progress.postpone(),
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Brings the recording to its place.
+fn collect(agent: &Agent, sink: &mut Sink, outputs: &Outputs) -> Result<()> {
+    let Sink::Staged { path, file } = sink else {
+        return Ok(());
+    };
+    if file.metadata().is_ok_and(|data| data.len() == 0)
+        && let Ok(replaced) = agent::open_recording(agent.target(), path)
+    {
+        *file = replaced;
+    }
+    outputs.copy_from(file)
+}
+
+fn discard(agent: &Agent, sink: &Sink) {
+    if let Sink::Staged { path, .. } = sink {
+        // Left behind only where the JVM's file system is gone as well.
+        let _ = agent.target().remove_file(path);
+    }
+}

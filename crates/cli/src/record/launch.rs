@@ -1,0 +1,252 @@
+//! Recording a program from its start: the agent goes along on its command line.
+//!
+//! A `java` launcher gets `-agentpath` as its first argument; any other program (a script that
+//! starts a JVM somewhere) gets it through `JAVA_TOOL_OPTIONS`, and as that may reach several
+//! JVMs, each writes a file of its own.
+
+use super::outputs::Outputs;
+use super::start_options;
+use crate::agent::{self, Agent, LIBRARY};
+use crate::args::Record;
+use crate::{findings, java, sys};
+use anyhow::{Context, Result, bail};
+use dwell_attach::Target;
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the program.
+const PAUSE: Duration = Duration::from_millis(10);
+const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+/// In the names of files of which each JVM writes its own.
+const EACH_PID: &str = "%p";
+
+/// Runs the program; our exit code is the program's.
+pub fn run(args: &Record) -> Result<ExitCode> {
+    let Some((program, words)) = args.program.split_first() else {
+        bail!("no program given")
+    };
+    let is_java = java::is_launcher(Path::new(program));
+    if args.duration.is_some() && !is_java {
+        bail!("-d: only a program that is `java` itself can be recorded for a part of its run");
+    }
+    let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?;
+    let recorded = record(args, program, words, is_java, &outputs);
+    outputs.give_up();
+    let status = recorded?;
+    let written = collect(is_java, &outputs)?;
+    if written.is_empty() {
+        eprintln!("dwell: nothing was recorded: the program started no JVM, or the agent failed");
+        return Ok(exit_code(status, 1));
+    }
+    for jfr in written {
+        let html = jfr.with_extension("html");
+        findings::write_and_print(&jfr, &html)?;
+    }
+    Ok(exit_code(status, 0))
+}
+
+/// What to call the recording: the jar or main class where it can be seen, else the program.
+fn name_of(program: &OsStr, words: &[OsString]) -> String {
+    let cmdline: Vec<String> = std::iter::once(program)
+        .chain(words.iter().map(OsString::as_os_str))
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let main = dwell_attach::options::main_from_cmdline(&cmdline);
+    main.as_deref()
+        .map_or("program", crate::find::simple_name)
+        .to_owned()
+}
+
+fn record(
+    args: &Record,
+    program: &OsStr,
+    words: &[OsString],
+    is_java: bool,
+    outputs: &Outputs,
+) -> Result<ExitStatus> {
+    sys::count_interrupts().context("installing the handler for Ctrl-C")?;
+    let library = dwell_attach::place_locally(&LIBRARY)?;
+    let file = if is_java {
+        outputs.jfr.clone()
+    } else {
+        each_pid(&outputs.jfr)
+    };
+    let file = file
+        .to_str()
+        .filter(|path| agent::can_be_an_option(&path.replace(EACH_PID, "")));
+    let Some(file) = file else {
+        bail!(
+            "{}: commas and % cannot be in the path; choose one with -o",
+            outputs.jfr.display()
+        )
+    };
+    let options = format!("{},file={file}", start_options(&args.sampling));
+    let agentpath = format!("-agentpath:{}={options}", library.display());
+    let mut command = Command::new(program);
+    if is_java {
+        command.arg(&agentpath);
+    } else {
+        command.env(
+            TOOL_OPTIONS,
+            with_option(std::env::var(TOOL_OPTIONS).ok(), &agentpath),
+        );
+    }
+    let child = command
+        .args(words)
+        .spawn()
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => anyhow::anyhow!("{}: no such program", program.display()),
+            _ => anyhow::anyhow!("{}: {error}", program.display()),
+        })?;
+    wait(child, args.duration)
+}
+
+/// The file's name with a place for the pid before its ending.
+fn each_pid(jfr: &Path) -> PathBuf {
+    let stem = jfr.file_stem().unwrap_or_default().to_string_lossy();
+    jfr.with_file_name(format!("{stem}-{EACH_PID}.jfr"))
+}
+
+/// Adds an option to those the user has set already.
+fn with_option(before: Option<String>, option: &str) -> String {
+    // HotSpot splits at white space outside of quotes.
+    let quoted = match option.contains(char::is_whitespace) {
+        true => format!("\"{option}\""),
+        false => option.to_owned(),
+    };
+    match before.filter(|text| !text.trim().is_empty()) {
+        Some(before) => format!("{before} {quoted}"),
+        None => quoted,
+    }
+}
+
+/// Waits for the program's end; passes signals on and ends the recording when its time is over.
+fn wait(mut child: Child, duration: Option<Duration>) -> Result<ExitStatus> {
+    let began = Instant::now();
+    let mut stop_after = duration;
+    let mut forwarded = false;
+    loop {
+        if let Some(status) = child.try_wait().context("waiting for the program")? {
+            return Ok(status);
+        }
+        if let Some(signal) = sys::signal_to_forward().filter(|_| !forwarded) {
+            forwarded = true;
+            sys::signal_child(&child, signal);
+        }
+        if stop_after.is_some_and(|duration| began.elapsed() >= duration) {
+            stop_after = None;
+            let stopped = Target::examine(child.id())
+                .map_err(anyhow::Error::from)
+                .and_then(|target| Agent::loaded(target)?.command("stop"));
+            match stopped {
+                Ok(_) => eprintln!("dwell: recording ended; the program goes on"),
+                Err(error) => eprintln!("dwell: {error:#}"),
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The recordings that were written.
+fn collect(is_java: bool, outputs: &Outputs) -> Result<Vec<PathBuf>> {
+    if is_java {
+        return Ok(if outputs.has_recording() {
+            vec![outputs.jfr.clone()]
+        } else {
+            vec![]
+        });
+    }
+    let dir = outputs.jfr.parent().unwrap_or(Path::new("/"));
+    let stem = outputs
+        .jfr
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let path = entry.with_context(|| dir.display().to_string())?.path();
+        if path
+            .file_name()
+            .is_some_and(|name| is_each_pid(&name.to_string_lossy(), &stem))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    if let [one] = found.as_slice() {
+        std::fs::rename(one, &outputs.jfr).context("renaming the recording")?;
+        return Ok(vec![outputs.jfr.clone()]);
+    }
+    Ok(found)
+}
+
+/// Whether a file's name is `STEM-PID.jfr`.
+fn is_each_pid(name: &str, stem: &str) -> bool {
+    let pid = name
+        .strip_prefix(stem)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .and_then(|rest| rest.strip_suffix(".jfr"));
+    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The program's own exit code; where that says success, `otherwise`.
+fn exit_code(status: ExitStatus, otherwise: u8) -> ExitCode {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    match code.and_then(|code| u8::try_from(code).ok()) {
+        Some(0) | None => ExitCode::from(otherwise),
+        Some(code) => ExitCode::from(code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_options_are_added_to() {
+        let option = "-agentpath:/a.so=start";
+        assert_eq!(with_option(None, option), option);
+        assert_eq!(with_option(Some(" ".into()), option), option);
+        assert_eq!(
+            with_option(Some("-Da=b".into()), option),
+            format!("-Da=b {option}")
+        );
+        assert_eq!(
+            with_option(None, "-agentpath:/a b.so"),
+            "\"-agentpath:/a b.so\""
+        );
+    }
+
+    #[test]
+    fn files_of_each_jvm_are_told_from_others() {
+        assert_eq!(
+            each_pid(Path::new("/x/app-1.2.jfr")),
+            PathBuf::from("/x/app-1.2-%p.jfr")
+        );
+        assert!(is_each_pid("app-1.2-4711.jfr", "app-1.2"));
+        for other in [
+            "app-1.2.jfr",
+            "app-1.2-x.jfr",
+            "app-1.2-.jfr",
+            "app-1.2-7.html",
+        ] {
+            assert!(!is_each_pid(other, "app-1.2"), "{other}");
+        }
+    }
+
+    #[test]
+    fn recordings_are_named_after_what_runs() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let name = |program: &str, rest: &str| name_of(OsStr::new(program), &words(rest));
+        assert_eq!(name("java", "-Xmx1g -jar /opt/shop.jar --port 1"), "shop");
+        assert_eq!(name("java", "-cp a com.example.Main"), "Main");
+        assert_eq!(name("./gradlew", "test"), "gradlew");
+    }
+}

@@ -1,0 +1,151 @@
+//! Where a recording's files go.
+
+use crate::units;
+use anyhow::{Context, Result, bail};
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The files that one recording leaves: `BASE.jfr` and `BASE.html`.
+#[derive(Debug)]
+pub struct Outputs {
+    /// The recording.
+    pub jfr: PathBuf,
+    /// The page made from it.
+    pub html: PathBuf,
+    /// Whether `jfr` did not exist before.
+    created: bool,
+}
+
+impl Outputs {
+    /// Chooses the names, and makes sure that files can be written there before anything starts.
+    pub fn prepare(wanted: Option<&Path>, name: &str) -> Result<Outputs> {
+        let base = match wanted {
+            Some(path) => without_ending(path)?,
+            None => PathBuf::from(default_base(name)),
+        };
+        let base = std::path::absolute(&base).with_context(|| base.display().to_string())?;
+        let (jfr, html) = (with_ending(&base, "jfr"), with_ending(&base, "html"));
+        let created = !jfr.exists();
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&jfr)
+            .with_context(|| {
+                format!(
+                    "{} cannot be written; choose another place with -o",
+                    jfr.display()
+                )
+            })?;
+        Ok(Outputs { jfr, html, created })
+    }
+
+    /// Removes the empty file that showed that one can be made.
+    pub fn give_up(&self) {
+        let is_empty = std::fs::metadata(&self.jfr).is_ok_and(|data| data.len() == 0);
+        if self.created && is_empty {
+            let _ = std::fs::remove_file(&self.jfr);
+        }
+    }
+
+    /// Copies a recording from where the JVM could write it.
+    pub fn copy_from(&self, from: &mut File) -> Result<()> {
+        let text = || format!("copying the recording to {}", self.jfr.display());
+        from.seek(SeekFrom::Start(0)).with_context(text)?;
+        let mut to = File::create(&self.jfr).with_context(text)?;
+        std::io::copy(from, &mut to).with_context(text)?;
+        to.sync_all().with_context(text)
+    }
+
+    /// Whether there is a recording.
+    pub fn has_recording(&self) -> bool {
+        std::fs::metadata(&self.jfr).is_ok_and(|data| data.len() > 0)
+    }
+}
+
+/// `NAME-20260131T235959Z`, with only harmless characters of the name.
+pub fn default_base(name: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name: String = name
+        .chars()
+        .map(|c| if harmless(c) { c } else { '_' })
+        .take(60)
+        .collect();
+    let name = name.trim_start_matches(['.', '-']);
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!(
+        "{}-{}",
+        if name.is_empty() { "jvm" } else { name },
+        units::stamp(now)
+    )
+}
+
+/// `app.jfr`, `app.html` and `app` all mean `app.jfr` and `app.html`.
+fn without_ending(path: &Path) -> Result<PathBuf> {
+    if path.is_dir() {
+        bail!("-o {}: is a directory; add a file name", path.display());
+    }
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        bail!("-o {}: not the name of a file", path.display());
+    };
+    let base = name
+        .strip_suffix(".jfr")
+        .or_else(|| name.strip_suffix(".html"))
+        .unwrap_or(name);
+    if base.is_empty() {
+        bail!("-o {}: there is nothing before the ending", path.display());
+    }
+    Ok(path.with_file_name(base))
+}
+
+/// Adds an ending; `with_extension` would replace what follows a dot in the name.
+pub fn with_ending(base: &Path, ending: &str) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn endings_are_taken_off_and_put_on() {
+        let base = |text: &str| without_ending(Path::new(text)).unwrap();
+        for text in ["/a/app.jfr", "/a/app.html", "/a/app"] {
+            assert_eq!(base(text), PathBuf::from("/a/app"));
+        }
+        assert_eq!(
+            with_ending(&base("/a/app-1.2"), "jfr"),
+            PathBuf::from("/a/app-1.2.jfr")
+        );
+        assert!(without_ending(Path::new("/a/.jfr")).is_err());
+        assert!(without_ending(Path::new("/")).is_err());
+        assert!(without_ending(Path::new("/tmp")).is_err());
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_refused_early() {
+        let error = Outputs::prepare(Some(Path::new("/proc/none/x")), "n").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("/proc/none/x.jfr cannot be written"),
+            "{error}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn default_names_stay_in_the_directory(name in any::<String>()) {
+            let base = default_base(&name);
+            prop_assert!(!base.starts_with(['.', '-']));
+            prop_assert!(base.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What is said while a recording goes on: a line that renews itself on a terminal, else a plain
+//! line now and then. Goes to standard error, which belongs to people.
+
+use crate::reply::Reply;
+use crate::units;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the agent's counters.
+const RENEW_TERMINAL: Duration = Duration::from_secs(1);
+const RENEW_PLAIN: Duration = Duration::from_secs(10);
+
+/// The progress of one recording.
+pub struct Progress {
+    terminal: bool,
+    wanted: Option<Duration>,
+    began: Instant,
+    next: Instant,
+}
+
+impl Progress {
+    /// Begins now; `wanted` is how long the recording shall be.
+    pub fn new(wanted: Option<Duration>) -> Progress {
+        let terminal = std::io::stderr().is_terminal();
+        let began = Instant::now();
+        Progress {
+            terminal,
+            wanted,
+            began,
+            next: began + renew(terminal),
+        }
+    }
+
+    /// How long it has been.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Whether the recording has been as long as wanted.
+    pub fn is_over(&self) -> bool {
+        self.wanted.is_some_and(|wanted| self.elapsed() >= wanted)
+    }
+
+    /// Whether it is time to ask the agent and to say something.
+    pub fn is_due(&self) -> bool {
+        Instant::now() >= self.next
+    }
+
+    /// Says how it goes.
+    pub fn show(&mut self, status: &Reply) {
+        self.postpone();
+        let line = line(self.elapsed(), self.wanted, status);
+        let mut out = std::io::stderr().lock();
+        // Nobody is worse off if this cannot be written.
+        let _ = match self.terminal {
+            true => write!(out, "\r\x1b[K{line}").and_then(|()| out.flush()),
+            false => writeln!(out, "{line}"),
+        };
+    }
+
+    /// Says nothing this time.
+    pub fn postpone(&mut self) {
+        self.next = Instant::now() + renew(self.terminal);
+    }
+
+    /// Leaves the terminal's line as it was before.
+    pub fn clear(&self) {
+        if self.terminal {
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+fn renew(terminal: bool) -> Duration {
+    if terminal {
+        RENEW_TERMINAL
+    } else {
+        RENEW_PLAIN
+    }
+}
+
+fn line(elapsed: Duration, wanted: Option<Duration>, status: &Reply) -> String {
+    let of = wanted.map_or(String::new(), |wanted| {
+        format!(" of {}", units::age(wanted))
+    });
+    let mut line = format!("recording {}{of}", units::age(elapsed));
+    for (key, label) in [
+        ("samples", "samples"),
+        ("failed", "failed"),
+        ("lost", "lost"),
+    ] {
+        match status.number(key) {
+            Some(0) if key != "samples" => {}
+            Some(number) => line.push_str(&format!(", {number} {label}")),
+            None => {}
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_name_what_is_known() {
+        let status = Reply::parse(b"ok\nsamples=12\nfailed=0\nlost=3\n").unwrap();
+        let time = Duration::from_secs;
+        assert_eq!(
+            line(time(61), None, &status),
+            "recording 1m01s, 12 samples, 3 lost"
+        );
+        let empty = Reply::parse(b"ok\n").unwrap();
+        assert_eq!(
+            line(time(1), Some(time(30)), &empty),
+            "recording 1.0s of 30.0s"
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Reading a recording and writing what is made of it.
+
+use anyhow::{Context, Result, bail};
+use dwell_profile::Profile;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Reads a recording into the model that all reports are made from.
+pub fn load(path: &Path) -> Result<Profile> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("{shown}"))?;
+    if bytes.is_empty() {
+        bail!("{shown} is empty: nothing was recorded");
+    }
+    let recording = dwell_jfr::reader::parse(&bytes)
+        .with_context(|| format!("{shown} cannot be read as a JFR recording"))?;
+    Ok(Profile::from_recording(recording))
+}
+
+/// Writes a file through `write`; a half-written one is removed.
+pub fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<()> {
+    let attempt = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    attempt().with_context(|| {
+        let _ = std::fs::remove_file(path);
+        format!("writing {}", path.display())
+    })
+}
+
+/// Writes the page of a recording.
+pub fn write_html(profile: &Profile, source: &Path, html: &Path) -> Result<()> {
+    let name = source.file_name().unwrap_or(source.as_os_str());
+    let options = dwell_report::Options {
+        title: name.to_string_lossy().into_owned(),
+    };
+    write_file(html, |out| dwell_report::html(profile, &options, out))
+}

@@ -1,0 +1,105 @@
+//! What the agent writes into the reply file of a command. Pure.
+//!
+//! First line `ok` or `error`; then text lines and `key=value` lines. The agent runs in a process
+//! that is not ours: text is made printable before anybody sees it.
+
+use dwell_report::plain;
+
+/// An answer of the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// Whether the command was executed.
+    pub ok: bool,
+    lines: Vec<String>,
+}
+
+impl Reply {
+    /// Reads an answer; `None` if there is none (the agent never came to write it).
+    pub fn parse(bytes: &[u8]) -> Option<Reply> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.lines();
+        let ok = match lines.next()?.trim() {
+            "ok" => true,
+            "error" => false,
+            _ => return None,
+        };
+        Some(Reply {
+            ok,
+            lines: lines.map(plain).collect(),
+        })
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.lines
+            .iter()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    /// The value of a key that is a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.parse().ok()
+    }
+
+    /// What is said in words, on one line: all of an error, else the lines that are no
+    /// `key=value`.
+    pub fn text(&self) -> String {
+        let lines: Vec<&str> = self
+            .lines
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty() && (!self.ok || !is_pair(line)))
+            .collect();
+        lines.join("; ")
+    }
+}
+
+/// Whether a line begins with a bare word and `=`.
+fn is_pair(line: &str) -> bool {
+    line.split_once('=').is_some_and(|(key, _)| {
+        !key.is_empty() && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pairs_and_text_are_told_apart() {
+        let reply = Reply::parse(b"ok\nstate=running\nsamples=12\nfile=/a=b.jfr\nall is well\n");
+        let reply = reply.unwrap();
+        assert!(reply.ok);
+        assert_eq!(reply.get("state"), Some("running"));
+        assert_eq!(reply.get("file"), Some("/a=b.jfr"));
+        assert_eq!(
+            (reply.number("samples"), reply.number("state")),
+            (Some(12), None)
+        );
+        assert_eq!(reply.text(), "all is well");
+    }
+
+    #[test]
+    fn errors_are_one_line() {
+        let reply = Reply::parse(b"error\nmaxsize=2MB: a size\nuse 2m\n").unwrap();
+        assert!(!reply.ok);
+        assert_eq!(reply.text(), "maxsize=2MB: a size; use 2m");
+    }
+
+    #[test]
+    fn no_answer_is_not_an_answer() {
+        assert_eq!(Reply::parse(b""), None);
+        assert_eq!(Reply::parse(b"o"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn shown_text_is_inert(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut all = b"error\n".to_vec();
+            all.extend(bytes);
+            let text = Reply::parse(&all).unwrap().text();
+            prop_assert!(!text.chars().any(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Signals of this process: the only place of the command with `unsafe`.
+//!
+//! The handler counts, and at the second interrupt ends the process at once. It calls nothing
+//! but `kill` and `_exit`, which are safe in a handler.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+static LAST_SIGNAL: AtomicI32 = AtomicI32::new(0);
+static SENT_BY_PROCESS: AtomicBool = AtomicBool::new(false);
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// Exit code of a command that was interrupted, as shells have it.
+pub const EXIT_INTERRUPTED: u8 = 130;
+
+extern "C" fn on_interrupt(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    _context: *mut libc::c_void,
+) {
+    LAST_SIGNAL.store(signal, Ordering::Relaxed);
+    // SAFETY: installed with SA_SIGINFO, so the kernel passes a valid siginfo for this call.
+    let code = unsafe { (*info).si_code };
+    SENT_BY_PROCESS.store(code <= 0, Ordering::Relaxed);
+    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) == 0 {
+        return;
+    }
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: plain system call, allowed in handlers. The pid is our child's: it is taken
+        // back before the child is waited for, so nobody else can have got the number.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+    }
+    // SAFETY: allowed in handlers; runs no destructors and no exit functions.
+    unsafe { libc::_exit(i32::from(EXIT_INTERRUPTED)) }
+}
+
+/// From now on Ctrl-C (also a hang-up or a polite kill) is counted; the second one ends us.
+pub fn count_interrupts() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: all-zero is a valid sigaction (default handler, empty mask).
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = on_interrupt as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // SAFETY: `action` is initialised and lives through the call; no old action is asked for.
+        if unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Whether we have been asked to end.
+pub fn interrupted() -> bool {
+    INTERRUPTS.load(Ordering::Relaxed) > 0
+}
+
+/// The signal that asked us to end, if it came from a process: a terminal sends its own to our
+/// children as well, a process only to us.
+pub fn signal_to_forward() -> Option<i32> {
+    (interrupted() && SENT_BY_PROCESS.load(Ordering::Relaxed))
+        .then(|| LAST_SIGNAL.load(Ordering::Relaxed))
+}
+
+/// Sends a signal to a child that has not been waited for.
+pub fn signal_child(child: &std::process::Child, signal: i32) {
+    if let Ok(pid) = i32::try_from(child.id()) {
+        // SAFETY: plain system call; the pid is that of our child, which is not reaped while
+        // its handle is borrowed, so the number cannot have been given to another process.
+        unsafe { libc::kill(pid, signal) };
+    }
+}
+
+/// Names the child that must not outlive us if we are ended at once; `None`: no such child.
+pub fn end_with_us(child: Option<&std::process::Child>) {
+    let pid = child
+        .and_then(|child| i32::try_from(child.id()).ok())
+        .unwrap_or(0);
+    CHILD.store(pid, Ordering::Relaxed);
+}

@@ -1,0 +1,202 @@
+//! Recording JVMs that run already, from attach to the files, on every JDK at hand.
+#![allow(missing_docs)]
+
+mod harness;
+
+use harness::common::{is_root, jdks, modern};
+use harness::{Busy, Place, finish, signal, until};
+use rustix::process::Signal;
+use std::process::Command;
+
+/// Every JDK that people run in production; older ones where they are there.
+fn each_jdk(name: &str, test: impl Fn(&Place, &mut Busy)) {
+    for jdk in jdks() {
+        let place = Place::new(&format!("{name}-{}", jdk.feature));
+        test(&place, &mut Busy::start(&jdk));
+    }
+}
+
+#[test]
+fn a_recording_has_the_busy_method_on_top_and_leaves_its_files() {
+    each_jdk("attached", |place, busy| {
+        let done = place
+            .dwell(&["record", "-d", "2", "-o", "two.jfr", &busy.pid()])
+            .exits(0);
+        assert_eq!(place.files(), ["two.html", "two.jfr"]);
+        assert!(done.out.contains("top frames by self CPU"), "{done:?}");
+        assert!(
+            done.out
+                .ends_with(&format!("{}\n", place.path("two.html").display())),
+            "{done:?}"
+        );
+        assert!(place.samples("two.jfr") > 0);
+        place.has_busy_stack("two.jfr");
+        let page = std::fs::read_to_string(place.path("two.html")).unwrap();
+        assert!(page.starts_with("<!"), "{}", &page[..100]);
+        busy.assert_running();
+    });
+}
+
+#[test]
+fn a_second_recording_of_the_same_jvm_works_like_the_first() {
+    let place = Place::new("twice");
+    let busy = Busy::start(&modern());
+    for name in ["one", "two"] {
+        place
+            .dwell(&["record", "-d", "1", "-o", name, &busy.pid()])
+            .exits(0);
+        assert!(place.samples(&format!("{name}.jfr")) > 0);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_early_and_keeps_everything() {
+    let place = Place::new("ctrl-c");
+    let mut busy = Busy::start(&modern());
+    let args = ["record", "-d", "1h", "-o", "early", &busy.pid()];
+    let child = place.dwell_until(&args, "recording JVM");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    signal(child.id(), Signal::INT);
+    let done = finish(child).exits(0);
+    assert!(done.out.contains("early.html"), "{done:?}");
+    assert!(place.samples("early.jfr") > 0);
+    let status = place.dwell(&["status", &busy.pid()]).exits(0);
+    assert!(status.out.contains("state      stopped"), "{status:?}");
+    busy.assert_running();
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_at_once() {
+    let place = Place::new("ctrl-c-2");
+    let mut busy = Busy::start(&modern());
+    let child = place.dwell_until(&["record", "-o", "x", &busy.pid()], "recording JVM");
+    // Stopped, it cannot handle the first signal before the second one is there as well.
+    signal(child.id(), Signal::STOP);
+    signal(child.id(), Signal::INT);
+    signal(child.id(), Signal::TERM);
+    signal(child.id(), Signal::CONT);
+    assert_eq!(finish(child).code(), Some(130));
+    busy.assert_running();
+}
+
+#[test]
+fn a_jvm_that_is_killed_leaves_what_was_flushed() {
+    each_jdk("killed", |place, busy| {
+        let args = ["record", "-o", "killed", &busy.pid()];
+        let child = place.dwell_until(&args, "recording JVM");
+        let grown = || std::fs::metadata(place.path("killed.jfr")).map_or(0, |data| data.len());
+        until("a flush", || grown() > 0);
+        let first = grown();
+        until("another flush", || grown() > first);
+        signal(busy.pid, Signal::KILL);
+        busy.child.wait().unwrap();
+        let done = finish(child).exits(0);
+        assert!(done.out.contains("killed.html"), "{done:?}");
+        place.has_busy_stack("killed.jfr");
+    });
+}
+
+#[test]
+fn a_recording_goes_on_by_itself_until_stopped() {
+    each_jdk("own", |place, busy| {
+        let pid = busy.pid();
+        let started = place.dwell(&["start", "-o", "own-%p.jfr", &pid]).exits(0);
+        let name = format!("own-{pid}.jfr");
+        assert!(started.out.contains(&name), "{started:?}");
+        let again = place.dwell(&["start", &pid]).exits(1);
+        assert!(again.error().contains("already recording to"), "{again:?}");
+        let record = place
+            .dwell(&["record", "-d", "1", "-o", "other", &pid])
+            .exits(1);
+        assert!(
+            record.error().contains("already recording to"),
+            "{record:?}"
+        );
+        assert_eq!(
+            place.files(),
+            [name.as_str()],
+            "a refused recording leaves no file"
+        );
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let status = place.dwell(&["status", &pid]).exits(0);
+        for part in ["state      running", "engine     ", &name, "samples    "] {
+            assert!(status.out.contains(part), "{part}: {status:?}");
+        }
+        place.dwell(&["dump", "-o", "copy.jfr", &pid]).exits(0);
+        assert!(place.samples("copy.jfr") > 0);
+        let stopped = place.dwell(&["stop", &pid]).exits(0);
+        assert!(stopped.out.contains(&name), "{stopped:?}");
+        assert!(place.samples(&name) >= place.samples("copy.jfr"));
+        assert!(
+            place
+                .dwell(&["stop", &pid])
+                .exits(1)
+                .error()
+                .contains("nothing is being recorded")
+        );
+        busy.assert_running();
+    });
+}
+
+#[test]
+fn a_wrong_option_for_the_agent_is_passed_on() {
+    let place = Place::new("wrong-option");
+    let mut busy = Busy::start(&modern());
+    let done = place
+        .dwell(&["start", "--max-size", "2MB", &busy.pid()])
+        .exits(1);
+    assert!(done.error().contains("maxsize=2MB"), "{done:?}");
+    busy.assert_running();
+}
+
+#[test]
+fn awkward_output_names_are_written_all_the_same() {
+    let place = Place::new("awkward");
+    let busy = Busy::start(&modern());
+    place
+        .dwell(&["record", "-d", "1", "-o", "a,b %p.jfr", &busy.pid()])
+        .exits(0);
+    assert_eq!(place.files(), ["a,b %p.html", "a,b %p.jfr"]);
+    assert!(place.samples("a,b %p.jfr") > 0);
+}
+
+#[test]
+fn a_jvm_of_another_user_and_in_a_container_is_recorded_to_here() {
+    if !is_root() {
+        eprintln!("not tried: only root may start JVMs as other users");
+        return;
+    }
+    let place = Place::new("container");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]);
+    let inside = "mount -t tmpfs -o mode=1777 none /var/tmp && exec setpriv --reuid 4242 \
+                  --regid 4242 --clear-groups \"$@\"";
+    command.args([inside, "sh"]).arg(modern().java());
+    // The mount of /tmp stays: the test programs' jar may be below it.
+    let busy = Busy::with(command);
+    let inner = only_child(busy.pid);
+    let done = place
+        .dwell(&["record", "-d", "1", "-o", "boxed", &inner])
+        .exits(0);
+    assert!(done.out.contains("boxed.html"), "{done:?}");
+    place.has_busy_stack("boxed.jfr");
+    let owner = std::os::unix::fs::MetadataExt::uid(&place.path("boxed.jfr").metadata().unwrap());
+    assert_eq!(owner, 0, "the copy is ours");
+    let left: Vec<_> = std::fs::read_dir("/tmp")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(&format!("dwell-{inner}-")))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    signal(inner.parse().unwrap(), Signal::KILL);
+}
+
+fn only_child(parent: u32) -> String {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    std::fs::read_to_string(path)
+        .unwrap()
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .to_owned()
+}

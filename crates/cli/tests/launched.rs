@@ -1,0 +1,208 @@
+//! Recording programs from their start: exit codes, files, several JVMs, the demo.
+#![allow(missing_docs)]
+
+mod harness;
+
+use harness::common::{Jdk, jdks, modern};
+use harness::{Place, busy_words, finish, signal, until, wait_for};
+use rustix::process::Signal;
+use std::process::Child;
+
+/// The words of a shell that runs the busy program, followed by more commands.
+fn script(jdk: &Jdk, seconds: u32, then: &str) -> String {
+    let words: Vec<String> = busy_words(seconds)
+        .iter()
+        .map(|w| format!("'{w}'"))
+        .collect();
+    format!(
+        "'{}' {} >/dev/null; {then}",
+        jdk.java().display(),
+        words.join(" ")
+    )
+}
+
+fn with_java<'a>(options: &[&'a str], java: &'a str, words: &'a [String]) -> Vec<&'a str> {
+    let mut args = vec!["record"];
+    args.extend(options);
+    args.extend(["--", java]);
+    args.extend(words.iter().map(String::as_str));
+    args
+}
+
+#[test]
+fn a_java_program_is_recorded_to_its_end() {
+    for jdk in jdks() {
+        let place = Place::new(&format!("launched-{}", jdk.feature));
+        let (java, words) = (jdk.java().to_str().unwrap().to_owned(), busy_words(1));
+        let done = place
+            .dwell(&with_java(&["-o", "whole"], &java, &words))
+            .exits(0);
+        assert!(done.out.contains("whole.html"), "{done:?}");
+        assert_eq!(place.files(), ["whole.html", "whole.jfr"]);
+        place.has_busy_stack("whole.jfr");
+    }
+}
+
+#[test]
+fn the_programs_exit_code_is_ours() {
+    let place = Place::new("exit-code");
+    let java = modern().java().to_str().unwrap().to_owned();
+    let words = ["-cp", "none", "NoSuchMain"].map(str::to_owned);
+    place.dwell(&with_java(&[], &java, &words)).exits(1);
+    let shell = script(&modern(), 1, "exit 7");
+    let done = place
+        .dwell(&["record", "-o", "seven", "--", "sh", "-c", &shell])
+        .exits(7);
+    assert!(done.out.contains("seven.html"), "{done:?}");
+    place.has_busy_stack("seven.jfr");
+    let done = place.dwell(&["record", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(done.code(), Some(128 + 9), "{done:?}");
+}
+
+#[test]
+fn programs_without_a_jvm_and_without_a_file_say_so() {
+    let place = Place::new("no-jvm");
+    let done = place.dwell(&["record", "--", "true"]).exits(1);
+    assert!(done.error().contains("nothing was recorded"), "{done:?}");
+    let done = place.dwell(&["record", "--", "./no-such-program"]).exits(1);
+    assert!(
+        done.error().contains("./no-such-program: no such program"),
+        "{done:?}"
+    );
+    let done = place.dwell(&["record", "-d", "1", "--", "true"]).exits(1);
+    assert!(done.error().contains("`java` itself"), "{done:?}");
+    assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
+#[test]
+fn each_jvm_of_a_script_gets_a_file() {
+    let place = Place::new("script");
+    let twice = script(&modern(), 1, &script(&modern(), 1, "true"));
+    place
+        .dwell(&["record", "-o", "both", "--", "sh", "-c", &twice])
+        .exits(0);
+    let files = place.files();
+    let recordings: Vec<&String> = files.iter().filter(|name| name.ends_with(".jfr")).collect();
+    assert_eq!((files.len(), recordings.len()), (4, 2), "{files:?}");
+    recordings
+        .iter()
+        .for_each(|name| assert!(place.samples(name) > 0, "{name}"));
+}
+
+#[test]
+fn options_set_by_the_user_are_kept() {
+    let place = Place::new("tool-options");
+    let shell = script(&modern(), 1, "true");
+    let mut command = place.command(&["record", "-o", "kept", "--", "sh", "-c", &shell]);
+    let child = command
+        .env("JAVA_TOOL_OPTIONS", "-Ddwell.test=kept")
+        .spawn()
+        .unwrap();
+    let done = finish(child).exits(0);
+    assert!(
+        done.err.contains("-Ddwell.test=kept -agentpath:"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn a_part_of_a_program_can_be_recorded() {
+    let place = Place::new("part");
+    let (java, words) = (modern().java().to_str().unwrap().to_owned(), busy_words(3));
+    let done = place
+        .dwell(&with_java(&["-d", "1", "-o", "part"], &java, &words))
+        .exits(0);
+    assert!(
+        done.err.contains("recording ended; the program goes on"),
+        "{done:?}"
+    );
+    assert!(done.out.contains("part.html"), "{done:?}");
+    assert!(place.samples("part.jfr") > 0);
+}
+
+#[test]
+fn an_interrupted_program_ends_with_its_recording() {
+    let place = Place::new("interrupted");
+    let (java, words) = (
+        modern().java().to_str().unwrap().to_owned(),
+        busy_words(100),
+    );
+    let mut child = place
+        .command(&with_java(&["-o", "cut"], &java, &words))
+        .spawn()
+        .unwrap();
+    let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
+    wait_for(&mut stdout, "ready");
+    let written = || std::fs::metadata(place.path("cut.jfr")).map_or(0, |data| data.len());
+    let first = written();
+    until("a flush", || written() > first);
+    signal(child.id(), Signal::INT);
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stdout, &mut rest).unwrap();
+    // The JVM ends with the code for an interrupt, and its recording is whole.
+    finish(child).exits(130);
+    assert!(rest.contains("cut.html"), "{rest}");
+    place.has_busy_stack("cut.jfr");
+}
+
+/// Processes started by a command that still run.
+fn children(of: &Child) -> Vec<u32> {
+    let path = format!("/proc/{0}/task/{0}/children", of.id());
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_demo_shows_findings_and_leaves_nothing_running() {
+    let place = Place::new("demo");
+    let java_home = modern().home;
+    let mut command = place.command(&["demo", "-d", "3"]);
+    let child = command.env("JAVA_HOME", &java_home).spawn().unwrap();
+    until("the service's start", || !children(&child).is_empty());
+    let service = children(&child)[0];
+    let done = finish(child).exits(0);
+    for part in [
+        "top frames by self CPU",
+        "GC ",
+        "failed stacks",
+        "dwell itself",
+        "io.dwell.demo",
+    ] {
+        assert!(done.out.contains(part), "{part}: {done:?}");
+    }
+    assert_eq!(place.files(), ["dwell-demo.html", "dwell-demo.jfr"]);
+    assert!(!std::path::Path::new(&format!("/proc/{service}")).exists());
+
+    // The same when it is cut short, politely or not.
+    for signals in [&[Signal::INT][..], &[Signal::INT, Signal::INT]] {
+        let mut command = place.command(&["demo", "-d", "100"]);
+        let child = command.env("JAVA_HOME", &java_home).spawn().unwrap();
+        until("the service's start", || !children(&child).is_empty());
+        let service = children(&child)[0];
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        for &each in signals {
+            signal(child.id(), each);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        finish(child);
+        until("the service's end", || {
+            !std::path::Path::new(&format!("/proc/{service}")).exists()
+        });
+    }
+}
+
+#[test]
+fn without_java_the_demo_says_what_to_do() {
+    let place = Place::new("no-java");
+    let mut command = place.command(&["demo"]);
+    let child = command.env("JAVA_HOME", "/no/such/home").spawn().unwrap();
+    let done = finish(child).exits(1);
+    assert!(
+        done.error()
+            .contains("JAVA_HOME is set, but /no/such/home/bin/java"),
+        "{done:?}"
+    );
+    assert!(place.files().is_empty());
+}
