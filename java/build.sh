@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Builds the Java parts into target/java/: the demo, the test programs, their native libraries and
+# the recording checker. Incremental by timestamps; one line per step. Needs a JDK >= 11 with
+# javac (>= 21 for the classes that use virtual threads) and cc for the native libraries.
+#
+# usage: java/build.sh            build what is out of date
+#        java/build.sh --jdk MAJOR|MIN+   print the home of such a JDK (17, or 21+) and exit
+# JDKs are looked for in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
+# /usr/lib/jvm/*.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$(cd "$here/.." && pwd)/target/java
+
+fail() { echo "java/build.sh: $*" >&2; exit 1; }
+
+# Major version of the JDK at $1, from its release file or, in its absence, from javac itself.
+jdk_major() {
+    local version
+    version=$(sed -n 's/^JAVA_VERSION="\([^"]*\)".*/\1/p' "$1/release" 2>/dev/null || true)
+    [ -n "$version" ] || version=$("$1/bin/javac" -version 2>&1 | sed -n 's/^javac //p')
+    version=${version#1.}
+    echo "${version%%[!0-9]*}"
+}
+
+# Homes of all JDKs with a javac, in order of preference, each once.
+jdk_homes() {
+    local home path_javac seen=:
+    path_javac=$(command -v javac || true)
+    for home in "${JAVA_HOME:-}" "${path_javac:+$(dirname "$(dirname "$(readlink -f \
+        "${path_javac:-/}")")")}" "${DWELL_JDKS:-$HOME/.cache/dwell-jdks}"/* /usr/lib/jvm/*; do
+        [ -n "$home" ] && [ -x "$home/bin/javac" ] || continue
+        home=$(readlink -f "$home")
+        case $seen in *":$home:"*) continue ;; esac
+        seen=$seen$home:
+        echo "$home"
+    done
+}
+
+# The first JDK whose major version is $1, or at least MIN where $1 is "MIN+".
+find_jdk() {
+    local home major
+    while read -r home; do
+        major=$(jdk_major "$home")
+        [ -n "$major" ] || continue
+        case $1 in
+            *+) [ "$major" -ge "${1%+}" ] || continue ;;
+            *) [ "$major" -eq "$1" ] || continue ;;
+        esac
+        echo "$home"
+        return 0
+    done < <(jdk_homes)
+    return 1
+}
+
+# True when $1 is missing or older than any of the files or folders that follow.
+outdated() {
+    local target=$1
+    shift
+    [ -e "$target" ] || return 0
+    [ -n "$(find "$@" "$here/build.sh" -newer "$target" -print -quit)" ]
+}
+
+# build_jar NAME JDK RELEASE MAIN-CLASS CLASSPATH SOURCES: compiles a folder of sources into a jar.
+# An empty main class makes a jar that is not executable.
+build_jar() {
+    local target=$out/$1 jdk=$2 release=$3 main=$4 classpath=$5 sources=$6 tmp
+    if ! outdated "$target" "$sources" ${classpath:+"$classpath"}; then
+        echo "$1: up to date"
+        return
+    fi
+    tmp=$(mktemp -d "$out/.build.XXXXXX")
+    find "$sources" -name '*.java' >"$tmp/sources"
+    "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial -Werror -g -encoding UTF-8 \
+        ${classpath:+-cp "$classpath"} -d "$tmp/classes" "@$tmp/sources" ||
+        { rm -rf "$tmp"; fail "$1 does not compile"; }
+    # A jar that was compiled against another one names it, so that it can be run by itself.
+    echo "${classpath:+Class-Path: $(basename "$classpath")}" >"$tmp/manifest"
+    "$jdk/bin/jar" --create --file "$tmp/jar" --manifest "$tmp/manifest" \
+        ${main:+--main-class "$main"} -C "$tmp/classes" .
+    # Renamed into place, so that a JVM that reads the old jar is not disturbed.
+    mv "$tmp/jar" "$target"
+    rm -rf "$tmp"
+    echo "$1: built with JDK $(jdk_major "$jdk") for release $release"
+}
+
+# build_library NAME JDK: compiles testprograms/native/NAME.c. Optimised and without frame
+# pointers, as libraries are, but with symbols.
+build_library() {
+    local name=$1 jdk=$2 native=$here/testprograms/native target
+    target=$out/libdwelltest_$1.so
+    if ! outdated "$target" "$native/$name.c" "$native/burn.h"; then
+        echo "${target##*/}: up to date"
+        return
+    fi
+    cc -O2 -g -fomit-frame-pointer -shared -fPIC -Wall -Wextra -Wno-unused-parameter -Werror \
+        -I"$jdk/include" -I"$jdk/include/linux" -o "$target.$$" "$native/$name.c" ||
+        fail "${target##*/} does not compile"
+    mv "$target.$$" "$target"
+    echo "${target##*/}: built"
+}
+
+if [ "${1:-}" = --jdk ]; then
+    find_jdk "${2:?--jdk needs a version, as 17 or 21+}" || fail "no JDK $2 found"
+    exit
+fi
+[ $# -eq 0 ] || fail "unknown argument '$1'; the head of this file tells the usage"
+mkdir -p "$out"
+jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWELL_JDKS"
+
+build_jar dwell-demo.jar "$jdk" 8 io.dwell.demo.Demo "" "$here/demo/src"
+
+build_jar dwell-testprograms.jar "$jdk" 8 "" "" "$here/testprograms/src"
+
+build_jar dwell-verify.jar "$jdk" 11 io.dwell.verify.Check "" "$here/verify/src"
+if jdk21=$(find_jdk 21+); then
+    build_jar dwell-testprograms-21.jar "$jdk21" 21 "" "$out/dwell-testprograms.jar" \
+        "$here/testprograms/src21"
+else
+    echo "dwell-testprograms-21.jar: skipped, no JDK >= 21 found"
+fi
+if ! command -v cc >/dev/null; then
+    echo "libdwelltest_*.so: skipped, no C compiler found"
+elif [ ! -e "$jdk/include/jni.h" ]; then
+    echo "libdwelltest_*.so: skipped, $jdk has no include/jni.h"
+else
+    for library in support alpha beta jni_exported jni_static; do
+        build_library "$library" "$jdk"
+    done
+fi

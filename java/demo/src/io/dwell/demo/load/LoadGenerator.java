@@ -1,0 +1,88 @@
+package io.dwell.demo.load;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** The load: a fixed number of client threads and the governor that sets their pace. */
+public final class LoadGenerator {
+    private static final int CLIENTS = 6;
+    private static final long WARM_REQUESTS_PER_ENDPOINT = 100;
+    private static final long WARM_UP_MAX_NS = TimeUnit.SECONDS.toNanos(15);
+    private static final long WARM_UP_POLL_MS = 50;
+    private static final long JOIN_MAX_MS = 2000;
+
+    private final LoadGovernor governor;
+    private final Map<RequestMix, EndpointStats> stats;
+    private final List<Thread> threads = new ArrayList<>();
+
+    private LoadGenerator(double busyCores) {
+        this.governor = new LoadGovernor(busyCores);
+        Map<RequestMix, EndpointStats> byRequest = new EnumMap<>(RequestMix.class);
+        for (RequestMix request : RequestMix.values()) {
+            byRequest.put(request, new EndpointStats(request.path));
+        }
+        this.stats = Collections.unmodifiableMap(byRequest);
+    }
+
+    public static LoadGenerator start(int port, double busyCores) throws IOException {
+        LoadGenerator load = new LoadGenerator(busyCores);
+        load.startThread(load.governor, "load-governor");
+        for (int i = 1; i <= CLIENTS; i++) {
+            load.startThread(new LoadClient(port, i, load.governor, load.stats),
+                    "load-client-" + i);
+        }
+        return load;
+    }
+
+    private void startThread(Runnable task, String name) {
+        Thread thread = new Thread(task, name);
+        // A failure elsewhere must not leave a process behind that only sends itself requests.
+        thread.setDaemon(true);
+        threads.add(thread);
+        thread.start();
+    }
+
+    /** Returns when every endpoint has served enough requests to be compiled, or after 15 s. */
+    public void awaitWarm() throws InterruptedException {
+        long deadline = System.nanoTime() + WARM_UP_MAX_NS;
+        while (!isWarm() && System.nanoTime() < deadline) {
+            Thread.sleep(WARM_UP_POLL_MS);
+        }
+        takeStats();
+    }
+
+    private boolean isWarm() {
+        for (EndpointStats endpoint : stats.values()) {
+            if (endpoint.totalRequests() < WARM_REQUESTS_PER_ENDPOINT) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** The numbers of each endpoint since the last call. */
+    public List<EndpointStats.Reading> takeStats() {
+        List<EndpointStats.Reading> readings = new ArrayList<>();
+        for (EndpointStats endpoint : stats.values()) {
+            readings.add(endpoint.take());
+        }
+        return readings;
+    }
+
+    /** CPU consumed by this process lately, in cores. */
+    public double busyCores() {
+        return governor.busyCores();
+    }
+
+    public void stop() throws InterruptedException {
+        governor.stop();
+        for (Thread thread : threads) {
+            thread.join(JOIN_MAX_MS);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+package io.dwell.demo.server;
+
+/** One thing the service can do: a request body in, a response body out. */
+interface Endpoint {
+    String path();
+
+    byte[] respond(byte[] body);
+}

@@ -1,0 +1,7 @@
+package io.dwell.test;
+
+/** A kind of work: runs until the budget is spent and returns something to keep. */
+public interface Kind {
+    /** Works until the budget is spent. */
+    long work(CpuBudget budget);
+}

@@ -1,0 +1,50 @@
+package io.dwell.test;
+
+import java.io.File;
+import java.net.URISyntaxException;
+
+/** The native libraries of the test programs, which lie in the folder of their jar. */
+public final class NativeSupport {
+    private static final int EXIT_FAILURE = 1;
+
+    private NativeSupport() {}
+
+    static {
+        System.load(library("support"));
+    }
+
+    /** The path of a test library; a missing one ends the program with status 1. */
+    public static String library(String name) {
+        File file = new File(folder(), "libdwelltest_" + name + ".so");
+        if (!file.exists()) {
+            System.err.println("no native test library " + file
+                    + "; java/build.sh makes it where there is a C compiler");
+            System.exit(EXIT_FAILURE);
+        }
+        return file.getPath();
+    }
+
+    private static File folder() {
+        try {
+            return new File(NativeSupport.class.getProtectionDomain().getCodeSource()
+                    .getLocation().toURI()).getAbsoluteFile().getParentFile();
+        } catch (URISyntaxException e) {
+            throw new IllegalStateException("a jar's location is a valid URI", e);
+        }
+    }
+
+    /** CPU time of the native thread that runs this, be it a virtual thread's carrier. */
+    public static native long threadCpuNanos();
+
+    /** dlopen: a handle, or 0. */
+    static native long open(String path);
+
+    /** The address the library is loaded at. */
+    static native long base(long handle);
+
+    /** dlclose: false when it failed. */
+    static native boolean close(long handle);
+
+    /** Calls the function of the library with a number of steps to burn; -1 if not there. */
+    static native long call(long handle, String function, long steps);
+}
