@@ -1,0 +1,108 @@
+//! The JDKs of this machine, one for each feature release.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// One JDK.
+#[derive(Debug, Clone)]
+pub struct Jdk {
+    /// Feature release: 8, 11, 17, ...
+    pub feature: u32,
+    /// Its home.
+    pub home: PathBuf,
+}
+
+impl Jdk {
+    /// A tool of its `bin`.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> PathBuf {
+        self.home.join("bin").join(name)
+    }
+}
+
+/// All JDKs below `DWELL_JDKS` (or its default place), `JAVA_HOME` and `/usr/lib/jvm`.
+#[must_use]
+pub fn jdks() -> &'static [Jdk] {
+    static FOUND: OnceLock<Vec<Jdk>> = OnceLock::new();
+    FOUND.get_or_init(find)
+}
+
+/// The JDKs 17 and 25, which every machine that runs these tests must have.
+#[must_use]
+pub fn both() -> Vec<&'static Jdk> {
+    let found: Vec<_> = jdks()
+        .iter()
+        .filter(|jdk| matches!(jdk.feature, 17 | 25))
+        .collect();
+    assert_eq!(
+        found.len(),
+        2,
+        "JDK 17 and 25 are needed; set DWELL_JDKS or JAVA_HOME"
+    );
+    found
+}
+
+/// Those of at least this feature release.
+#[must_use]
+pub fn since(feature: u32) -> Vec<&'static Jdk> {
+    let found: Vec<_> = jdks().iter().filter(|jdk| jdk.feature >= feature).collect();
+    assert!(
+        !found.is_empty(),
+        "a JDK of at least {feature} is needed; set DWELL_JDKS"
+    );
+    found
+}
+
+/// Runs a test on each, tells which one it is on, and fails at the end if any of them failed: so
+/// that one bad JDK does not hide the others.
+pub fn each(jdks: &[&Jdk], test: impl Fn(&Jdk)) {
+    let mut failed = Vec::new();
+    for jdk in jdks {
+        println!("--- JDK {}", jdk.feature);
+        let run = std::panic::AssertUnwindSafe(|| test(jdk));
+        if std::panic::catch_unwind(run).is_err() {
+            failed.push(jdk.feature);
+        }
+    }
+    assert!(failed.is_empty(), "failed on JDK {failed:?}, see above");
+}
+
+fn find() -> Vec<Jdk> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from);
+    let cache = set("DWELL_JDKS").or_else(|| Some(set("HOME")?.join(".cache/dwell-jdks")));
+    let mut homes: Vec<PathBuf> = set("JAVA_HOME").into_iter().collect();
+    for dir in cache.into_iter().chain([PathBuf::from("/usr/lib/jvm")]) {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        homes.extend(entries.map(|entry| entry.path()));
+    }
+    let mut found: Vec<Jdk> = Vec::new();
+    for home in homes.iter().filter_map(|home| home.canonicalize().ok()) {
+        let Some(feature) = feature_of(&home) else {
+            continue;
+        };
+        if found.iter().all(|jdk| jdk.feature != feature) {
+            found.push(Jdk { feature, home });
+        }
+    }
+    found.sort_by_key(|jdk| jdk.feature);
+    found
+}
+
+/// From the `release` file or, in its absence, from the JVM.
+fn feature_of(home: &Path) -> Option<u32> {
+    let java = home.join("bin/java");
+    if !java.exists() {
+        return None;
+    }
+    let release = std::fs::read_to_string(home.join("release")).unwrap_or_default();
+    let line = release
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION=\""));
+    if let Some(version) = line {
+        return dwell_attach::version::feature(version.trim_end_matches('"'));
+    }
+    let output = Command::new(java).arg("-version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    dwell_attach::version::feature(text.split('"').nth(1)?)
+}

@@ -1,0 +1,66 @@
+//! Bounds for what chance may do to a sampled profile. Pure.
+//!
+//! A sampler takes one sample an interval of a thread's CPU time, at a random place in it, so its
+//! counts scatter at most like independent draws; these bounds are those of independent draws.
+
+/// Chance of a false alarm of one comparison of a whole profile.
+pub const FALSE_ALARM: f64 = 1e-6;
+
+/// How far a share that is truly `share` may be off in `samples` samples, when `comparisons` are
+/// made and all of them together may give a false alarm with a chance of [`FALSE_ALARM`].
+/// Bernstein's inequality: P(|X - p| >= t) <= 2 exp(-n t^2 / (2 p (1 - p) + 2 t / 3)).
+#[must_use]
+pub fn share_bound(share: f64, samples: f64, comparisons: usize) -> f64 {
+    let log = (2.0 * comparisons as f64 / FALSE_ALARM).ln();
+    let linear = log / (3.0 * samples);
+    let variance = share * (1.0 - share);
+    linear + (linear * linear + 2.0 * variance * log / samples).sqrt()
+}
+
+/// How large the total variation distance between true shares and `samples` samples may be. Its
+/// mean is at most half the sum of the standard deviations; one sample moves it by at most 1/n, so
+/// it exceeds its mean by t with a chance of at most exp(-2 n t^2) (McDiarmid).
+#[must_use]
+pub fn distance_bound(shares: &[f64], samples: f64) -> f64 {
+    let mean: f64 = shares
+        .iter()
+        .map(|p| (p * (1.0 - p) / samples).sqrt())
+        .sum::<f64>()
+        / 2.0;
+    mean + ((1.0 / FALSE_ALARM).ln() / (2.0 * samples)).sqrt()
+}
+
+/// The number of equal samples that scatter as much as these weights do: (sum w)^2 / sum w^2.
+#[must_use]
+pub fn effective_samples(weights: impl Iterator<Item = u64>) -> f64 {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for weight in weights {
+        let weight = weight as f64;
+        sum += weight;
+        squares += weight * weight;
+    }
+    sum * sum / squares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws that are fair must pass, draws that are off by some points must not.
+    #[test]
+    fn the_bounds_tell_a_bias_from_chance() {
+        let samples = 4000.0;
+        let bound = share_bound(0.05, samples, 20);
+        let sigma = (0.05_f64 * 0.95 / samples).sqrt();
+        assert!(bound > 5.0 * sigma, "{bound}");
+        assert!(bound < 0.025, "{bound}");
+        let distance = distance_bound(&[0.05; 20], samples);
+        assert!((0.04..0.09).contains(&distance), "{distance}");
+    }
+
+    #[test]
+    fn equal_weights_count_each_and_one_heavy_weight_counts_little() {
+        assert!((effective_samples([7; 10].into_iter()) - 10.0).abs() < 1e-9);
+        assert!(effective_samples([1, 1, 1, 97].into_iter()) < 1.1);
+    }
+}

@@ -1,0 +1,298 @@
+//! Programs whose split of CPU time is known: shares, kinds of frames, lines, roots of stacks.
+#![allow(missing_docs)]
+
+use dwell_e2e::{
+    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, since, source_line, stats,
+    verify,
+};
+use dwell_jfr::FrameKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+const EXCLUDE: &str = "-XX:CompileCommand=exclude,io.dwell.test.ComputeKinds::excludedLoop";
+/// Code compiled before the agent came knows places between safepoints only with these.
+const DEBUG_INFO: [&str; 2] = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"];
+
+/// The method of a test program that names the work of a sample.
+fn kind_of<'a>(sample: &SampleView<'a>) -> Option<&'a str> {
+    sample
+        .under(|frame| frame.name.starts_with("kind_"))
+        .map(|frame| frame.name)
+}
+
+/// Samples whose stack names no work may be those of `other`; shares are of all else.
+#[track_caller]
+fn check_shares(view: &View, truths: &Truths, thread: &str) {
+    let kinds: Vec<&str> = truths
+        .cpu_ns
+        .keys()
+        .map(String::as_str)
+        .filter(|k| k.starts_with("kind_"))
+        .collect();
+    assert!(kinds.len() > 1, "{truths:?}");
+    let mut found: BTreeMap<&str, u64> = BTreeMap::new();
+    for sample in view.of_threads(thread) {
+        *found
+            .entry(kind_of(&sample).unwrap_or("other"))
+            .or_default() += sample.weight_ns();
+    }
+    let samples = stats::effective_samples(view.of_threads(thread).map(|s| s.weight_ns()));
+    assert!(samples > 300.0, "only {samples} samples");
+    let truth_sum: u64 = truths.ns("total");
+    let found_sum: u64 = found.values().sum();
+    let mut shares = Vec::new();
+    let mut distance = 0.0;
+    for kind in kinds.iter().copied().chain(["other"]) {
+        let truth = truths.ns(kind) as f64 / truth_sum as f64;
+        let share = *found.get(kind).unwrap_or(&0) as f64 / found_sum as f64;
+        let bound = stats::share_bound(truth, samples, kinds.len() + 1);
+        let off = (share - truth).abs();
+        distance += off / 2.0;
+        shares.push(truth);
+        assert!(
+            off <= bound,
+            "{kind}: {share:.4}, in truth {truth:.4}, may be off by {bound:.4}"
+        );
+    }
+    let bound = stats::distance_bound(&shares, samples);
+    println!("{samples:.0} samples, distance {distance:.4}, bound {bound:.4}");
+    assert!(distance <= bound, "{found:?} {truths:?}");
+    let unknown: Vec<_> = found
+        .keys()
+        .filter(|k| **k != "other" && !kinds.contains(k))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?} never ran");
+}
+
+/// Every Java stack of work ends where threads begin.
+#[track_caller]
+fn check_roots(view: &View, thread: &str) {
+    for sample in view
+        .of_threads(thread)
+        .filter(|sample| kind_of(sample).is_some())
+    {
+        let root = sample
+            .under(|frame| frame.is_java())
+            .expect("it has Java frames");
+        let complete = sample.failure().is_none() && !sample.stack.truncated;
+        let is_run = (root.class, root.name) == ("java.lang.Thread", "run");
+        assert!(!complete || is_run, "{}", sample.line());
+    }
+}
+
+#[track_caller]
+fn check_frame_kinds(view: &View) {
+    let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for sample in view.of_threads("accuracy-") {
+        let kinds = sample.frames().map(|frame| frame.kind.name());
+        seen.entry(kind_of(&sample).unwrap_or("other"))
+            .or_default()
+            .extend(kinds);
+    }
+    for (work, kind) in [
+        ("kind_interpretedHuge", FrameKind::Interpreted),
+        ("kind_interpretedLoop", FrameKind::Interpreted),
+        ("kind_countedLoop", FrameKind::C2),
+        ("kind_hotLeaf", FrameKind::Inlined),
+        ("kind_deflate", FrameKind::Native),
+        ("kind_exceptions", FrameKind::Vm),
+        ("kind_arrayCopy", FrameKind::Stub),
+    ] {
+        let kinds = seen
+            .get(work)
+            .unwrap_or_else(|| panic!("{work} has no samples"));
+        assert!(kinds.contains(kind.name()), "{work} has only {kinds:?}");
+    }
+    if view.has_kernel_frames() {
+        let kernel = seen
+            .values()
+            .any(|kinds| kinds.contains(FrameKind::Kernel.name()));
+        assert!(kernel, "clocks are read in the kernel: {seen:?}");
+    }
+    // Every instruction of deflate's work is below the native method's wrapper.
+    let wrapped = view.of_threads("accuracy-").any(|sample| {
+        sample.frames().any(|f| {
+            f.is_java() && f.kind == FrameKind::Native && f.class == "java.util.zip.Deflater"
+        })
+    });
+    assert!(wrapped, "no native wrapper on any stack");
+}
+
+fn check_all(jdk: &Jdk) {
+    let place = Place::new("accuracy");
+    let file = place.path("a.jfr");
+    let mut program = Starter::new(jdk, &place, "Accuracy")
+        .jvm(EXCLUDE)
+        .jvm(DEBUG_INFO[0])
+        .jvm(DEBUG_INFO[1])
+        .with("seconds=4 batch_ms=5")
+        .start();
+    program.tell(&format!("start,cpu=500us,file={}", file.display()));
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    let view = View::read(&file);
+    view.check_failures();
+    check_shares(&view, &truths, "accuracy-");
+    check_roots(&view, "accuracy-");
+    check_frame_kinds(&view);
+    check_recursion(&view);
+    check_oracle(&view, &file);
+}
+
+/// The deepest work is there to its last frame.
+#[track_caller]
+fn check_recursion(view: &View) {
+    let deep: Vec<usize> = view
+        .of_threads("accuracy-")
+        .filter(|sample| sample.failure().is_none() && sample.has("kind_recursion3000"))
+        .inspect(|sample| assert!(!sample.stack.truncated, "depth is unlimited"))
+        .map(|sample| {
+            sample
+                .frames()
+                .filter(|frame| frame.name == "descend")
+                .count()
+        })
+        .collect();
+    assert_eq!(deep.iter().max(), Some(&3000), "{} samples", deep.len());
+}
+
+/// The JDKs' own readers find the same.
+#[track_caller]
+fn check_oracle(view: &View, file: &std::path::Path) {
+    let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for sample in view.of_threads("accuracy-") {
+        let tally = by_kind
+            .entry(kind_of(&sample).unwrap_or("(none)").to_owned())
+            .or_default();
+        *tally = (tally.0 + sample.weight_ns(), tally.1 + 1);
+    }
+    for jdk in both() {
+        let found = verify(
+            jdk,
+            file,
+            &["--thread", "^accuracy-", "--under", "\\.kind_"],
+        );
+        let all = found.events.get("jdk.ExecutionSample");
+        assert_eq!(
+            all,
+            Some(&(view.recording.samples.len() as u64)),
+            "JDK {}",
+            jdk.feature
+        );
+        let under: BTreeMap<String, (u64, u64)> = found.tables["under"]
+            .iter()
+            .map(|(name, tally)| (name.rsplit('.').next().unwrap_or(name).to_owned(), *tally))
+            .collect();
+        assert_eq!(under, by_kind, "JDK {}", jdk.feature);
+    }
+}
+
+#[test]
+fn shares_kinds_roots_and_depth_are_true_on_every_jdk() {
+    each(&jdks().iter().collect::<Vec<_>>(), check_all);
+}
+
+/// Phases that repeat with the interval: only a dithered sampler sees their true shares.
+#[test]
+fn phases_that_repeat_with_the_interval_do_not_deceive() {
+    each(&both(), |jdk| {
+        let place = Place::new("periodic");
+        let file = place.path("p.jfr");
+        let arguments = "seconds=3 order=periodic cycle_us=1000 share=30";
+        let mut program = Starter::new(jdk, &place, "Accuracy")
+            .with(arguments)
+            .start();
+        program.tell(&format!("start,cpu=1ms,file={}", file.display()));
+        let truths = program.work();
+        program.tell("stop");
+        program.end();
+        let view = View::read(&file);
+        view.check_failures();
+        check_shares(&view, &truths, "accuracy-");
+    });
+}
+
+#[test]
+fn c1_code_and_the_interpreter_are_told_apart() {
+    each(&both(), |jdk| {
+        for (option, kind) in [
+            ("-XX:TieredStopAtLevel=1", FrameKind::C1),
+            ("-Xint", FrameKind::Interpreted),
+        ] {
+            let place = Place::new("tier");
+            let file = place.path("t.jfr");
+            let mut program = Starter::new(jdk, &place, "Accuracy")
+                .jvm(option)
+                .with("seconds=2 kinds=hotLeaf,recursion100")
+                .agent(&format!("start,cpu=1ms,file={}", file.display()))
+                .start();
+            let _ = program.work();
+            program.end();
+            let view = View::read(&file);
+            view.check_failures();
+            check_roots(&view, "accuracy-");
+            let leaves = view
+                .of_threads("accuracy-")
+                .filter(|s| s.has("kind_hotLeaf"));
+            let kinds: Vec<FrameKind> = leaves
+                .map(|s| {
+                    s.under(|f| f.name == "kind_hotLeaf")
+                        .expect("it is there")
+                        .kind
+                })
+                .collect();
+            assert!(kinds.len() > 100, "{} samples", kinds.len());
+            let right = kinds.iter().filter(|found| **found == kind).count();
+            // Its first calls may still be interpreted.
+            assert!(
+                right * 100 >= kinds.len() * 95,
+                "{option}: {right} of {}",
+                kinds.len()
+            );
+        }
+    });
+}
+
+/// Lines of inlined frames where each method has one line that does the work.
+#[test]
+fn inlined_frames_have_exact_lines() {
+    let rotate = source_line("ComputeKinds", "return value << 13 | value >>> 51;");
+    let leaf = source_line(
+        "ComputeKinds",
+        "return rotate(value ^ i) * 0xFF51AFD7ED558CCDL;",
+    );
+    let call = source_line("ComputeKinds", "x = inlinedLeaf(x, i);");
+    each(&since(8), |jdk| {
+        let place = Place::new("lines");
+        let file = place.path("l.jfr");
+        let mut program = Starter::new(jdk, &place, "Accuracy")
+            .with("seconds=2 kinds=hotLeaf")
+            .agent(&format!("start,cpu=1ms,file={}", file.display()))
+            .start();
+        let _ = program.work();
+        program.end();
+        let view = View::read(&file);
+        let mut inlined = 0;
+        for sample in view
+            .of_threads("accuracy-")
+            .filter(|s| s.has("inlinedLeaf"))
+        {
+            let frames: Vec<_> = sample.frames().collect();
+            for (at, frame) in frames.iter().enumerate() {
+                if frame.kind != FrameKind::Inlined && at == 0 {
+                    continue; // the entry of a method of its own has no bytecode yet
+                }
+                let line = match frame.name {
+                    "rotate" => rotate,
+                    "inlinedLeaf" => leaf,
+                    // The call's line holds only where the call is.
+                    "kind_hotLeaf" if at > 0 && frames[at - 1].name == "inlinedLeaf" => call,
+                    _ => continue,
+                };
+                assert_eq!(frame.line, line, "{}", sample.line());
+                inlined += usize::from(frame.kind == FrameKind::Inlined);
+            }
+        }
+        assert!(inlined > 100, "only {inlined} inlined frames");
+    });
+}

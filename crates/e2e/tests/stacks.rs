@@ -1,0 +1,299 @@
+//! Deep stacks, classes that are gone, libraries that come and go, virtual threads.
+#![allow(missing_docs)]
+
+use dwell_e2e::{
+    FrameView, Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, since,
+};
+use std::collections::BTreeMap;
+
+/// A recorded run; the place of its files goes last, so that a failed test keeps them.
+struct Run {
+    view: View,
+    truths: Truths,
+    _place: Place,
+}
+
+/// Runs a program and records its work by attach.
+fn record(jdk: &Jdk, program: &str, arguments: &str, options: &str) -> Run {
+    let place = Place::new(program);
+    let file = place.path("r.jfr");
+    let mut program = Starter::new(jdk, &place, program).with(arguments).start();
+    program.tell(&format!("start,file={},{options}", file.display()));
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    Run {
+        view: View::read(&file),
+        truths,
+        _place: place,
+    }
+}
+
+#[test]
+fn stacks_of_1200_frames_are_complete() {
+    each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
+        let Run { view, _place, .. } = record(jdk, "DeepStacks", "seconds=2", "cpu=1ms");
+        view.check_failures();
+        let deep = view
+            .of_threads("deep-")
+            .filter(|s| s.has("deepRoot") && s.failure().is_none());
+        let mut full = 0;
+        let mut all = 0;
+        for sample in deep {
+            assert!(!sample.stack.truncated, "{}", sample.line());
+            let frames = sample
+                .frames()
+                .filter(|frame| frame.name == "descend")
+                .count();
+            let root = sample.under(|frame| frame.is_java()).expect("Java frames");
+            assert_eq!(
+                (root.class, root.name),
+                ("java.lang.Thread", "run"),
+                "{}",
+                sample.line()
+            );
+            assert!(frames <= 1200, "{frames}");
+            // Between two batches the stack is on its way down or up.
+            full += usize::from(frames == 1200);
+            all += 1;
+        }
+        assert!(all > 150, "{all} samples");
+        assert!(
+            full * 100 >= all * 98,
+            "{full} of {all} have all 1200 frames"
+        );
+    });
+}
+
+#[test]
+fn a_limit_of_depth_cuts_and_says_so() {
+    each(&both(), |jdk| {
+        let Run { view, _place, .. } = record(jdk, "DeepStacks", "seconds=1", "cpu=1ms,depth=100");
+        let deep: Vec<_> = view
+            .of_threads("deep-")
+            .filter(|s| s.has("descend") && s.failure().is_none())
+            .collect();
+        assert!(deep.len() > 100, "{} samples", deep.len());
+        for sample in deep {
+            let walked = sample.frames().filter(|f| f.class != "[kernel]").count();
+            assert_eq!(
+                (walked, sample.stack.truncated),
+                (100, true),
+                "{}",
+                sample.line()
+            );
+        }
+        let shallow = view.samples().filter(|s| s.frames().count() < 100);
+        for sample in shallow {
+            assert!(!sample.stack.truncated, "{}", sample.line());
+        }
+    });
+}
+
+#[test]
+fn samples_of_unloaded_classes_keep_class_method_and_line() {
+    each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
+        let Run {
+            view,
+            truths,
+            _place,
+        } = record(jdk, "ClassUnload", "seconds=4", "cpu=500us");
+        view.check_failures();
+        let loaded = truths.number("classes_loaded");
+        let unloaded = truths.number("classes_unloaded_by_jvm");
+        assert!(loaded > 5 && unloaded >= loaded, "{unloaded} of {loaded}");
+        let truth: u64 = truths.cpu_ns.values().sum();
+        let (mut named, mut lost) = ((0, 0), Vec::new());
+        for sample in view
+            .of_threads("unload-")
+            .filter(|sample| sample.has("measure"))
+        {
+            match sample.under(|frame| frame.name.starts_with("root_")) {
+                Some(root) => {
+                    let number = root.name.trim_start_matches("root_");
+                    assert_eq!(
+                        root.class,
+                        format!("io.dwell.test.generated.Unload{number}")
+                    );
+                    named = (named.0 + 1, named.1 + sample.weight_ns());
+                    if !lines_are_right(&sample) {
+                        lost.push(sample);
+                    }
+                }
+                None if sample.failure().is_some() => lost.push(sample),
+                None => {}
+            }
+        }
+        println!("named {named:?} of {truth} ns, {} lost", lost.len());
+        if lost.len() * 1000 > named.0.max(1000) {
+            let lines: Vec<String> = lost.iter().take(5).map(SampleView::line).collect();
+            panic!(
+                "{} of {} samples lost a name: {lines:#?}",
+                lost.len(),
+                named.0
+            );
+        }
+        // What is not named would be missing here; a class has a part of an interval by chance,
+        // which for all of them together is a few intervals.
+        let slack = truth / 100 + 20 * 500_000;
+        assert!(named.1 + slack >= truth, "named {named:?} of {truth} ns");
+    });
+}
+
+/// Both methods of a burner are of one line each. At its entry a method has no bytecode yet.
+fn lines_are_right(sample: &SampleView<'_>) -> bool {
+    let mut java = sample.frames().filter(FrameView::is_java).enumerate();
+    java.all(|(at, frame)| match frame.name {
+        name if name.starts_with("root_") => frame.line == 100 || at == 0 && frame.line == -1,
+        name if name.starts_with("spin_") => frame.line == 200 || at == 0 && frame.line == -1,
+        _ => true,
+    })
+}
+
+#[test]
+fn nothing_is_attributed_to_the_wrong_library() {
+    each(&both(), |jdk| {
+        let Run {
+            view,
+            truths,
+            _place,
+        } = record(jdk, "DlReload", "seconds=4 burn_ms=200", "cpu=500us");
+        view.check_failures();
+        assert!(
+            truths.number("b_at_address_of_a") > 0,
+            "the address was used again: {truths:?}"
+        );
+        let mut found: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+        for sample in view.of_threads("dlreload-") {
+            let java = sample.under(|frame| {
+                matches!(frame.name, "burnAlphaFirst" | "burnBeta" | "burnAlphaAgain")
+            });
+            let Some(java) = java else { continue };
+            let beta = java.name == "burnBeta";
+            let (right, wrong) = if beta {
+                ("beta", "alpha")
+            } else {
+                ("alpha", "beta")
+            };
+            let of = |library: &str| {
+                let file = format!("libdwelltest_{library}.so");
+                let function = format!("{library}_burn");
+                sample
+                    .frames()
+                    .any(|f| f.class.contains(&file) || f.name == function)
+            };
+            assert!(!of(wrong), "{}", sample.line());
+            let unknown = sample.frames().any(|f| f.class == "[unknown]");
+            let tally = found.entry(java.name).or_default();
+            let place = if of(right) {
+                0
+            } else if unknown {
+                1
+            } else {
+                2
+            };
+            tally[place] += sample.weight_ns();
+        }
+        println!("named, unknown, elsewhere: {found:?}");
+        for name in ["burnAlphaFirst", "burnBeta", "burnAlphaAgain"] {
+            let [named, unknown, elsewhere] = found[name];
+            let all = named + unknown + elsewhere;
+            // The rest is told as unknown, or is outside of the function: clocks, calls of JNI.
+            assert!(named * 100 >= all * 70, "{name}: {found:?}");
+        }
+    });
+}
+
+#[test]
+fn virtual_threads_have_names_weights_and_stacks_down_to_the_carrier() {
+    each(&since(21), |jdk| {
+        let Run {
+            view,
+            truths,
+            _place,
+        } = record(jdk, "VirtualThreads", "seconds=4 threads=8", "cpu=500us");
+        view.check_failures();
+        let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut ids: BTreeMap<&str, i64> = BTreeMap::new();
+        let (mut bursts, mut complete, mut wrong) = (0, 0, Vec::new());
+        for sample in view.samples().filter(|s| s.has("burstOfVirtualThread")) {
+            let thread = &view.recording.threads[sample.sample.thread as usize];
+            assert!(thread.is_virtual, "{}", sample.line());
+            assert!(thread.java_tid > 0, "{}", sample.line());
+            let id = ids.entry(sample.thread()).or_insert(thread.java_tid);
+            assert_eq!(
+                *id,
+                thread.java_tid,
+                "one id for one name: {}",
+                sample.line()
+            );
+            *weights.entry(sample.thread()).or_default() += sample.weight_ns();
+            let carrier = sample
+                .sample
+                .carrier
+                .expect("a virtual thread has a carrier");
+            assert!(!view.recording.threads[carrier as usize].is_virtual);
+            bursts += 1;
+            if sample.failure().is_some() {
+                continue;
+            }
+            let descends = sample
+                .frames()
+                .filter(|frame| frame.name == "descend")
+                .count();
+            let root = sample.under(|frame| frame.is_java()).expect("Java frames");
+            let carrier = ("java.util.concurrent.ForkJoinWorkerThread", "run");
+            let to_carrier = (root.class, root.name) == carrier && sample.has("runContinuation");
+            if descends == 30 && to_carrier {
+                complete += 1;
+            } else {
+                wrong.push(sample.line());
+            }
+        }
+        assert!(bursts > 150, "{bursts} samples");
+        assert!(
+            complete * 200 >= bursts * 199,
+            "{complete} of {bursts} are complete"
+        );
+        // A stack that lacks frames and does not say so is worse than a failed walk.
+        assert!(
+            wrong.is_empty(),
+            "{} of {bursts}: {}",
+            wrong.len(),
+            wrong[0]
+        );
+        check_virtual_weights(&weights, &truths);
+    });
+}
+
+/// Each thread's weight differs from its truth by no more than chance: a sample has a weight of one
+/// interval, so by Bernstein's inequality with a chance of 1e-6 by 8 sigma of counting at most.
+#[track_caller]
+fn check_virtual_weights(weights: &BTreeMap<&str, u64>, truths: &Truths) {
+    let interval = 500_000.0;
+    for (name, truth) in truths
+        .cpu_ns
+        .iter()
+        .filter(|(name, _)| name.starts_with("vt-"))
+    {
+        let found = *weights.get(name.as_str()).unwrap_or(&0) as f64;
+        let truth = *truth as f64;
+        let bound = 0.02 * truth + 8.0 * (truth * interval).sqrt() + 2.0 * interval;
+        println!(
+            "{name}: {:.1} ms, in truth {:.1} ms",
+            found / 1e6,
+            truth / 1e6
+        );
+        assert!(
+            (found - truth).abs() <= bound,
+            "{name}: {found} ns, in truth {truth} ns"
+        );
+    }
+    let found: u64 = weights.values().sum();
+    let truth = truths.ns("vt_total");
+    let slack = truth / 20 + 4 * 500_000;
+    assert!(
+        found.abs_diff(truth) <= slack,
+        "all: {found} ns, in truth {truth} ns"
+    );
+}

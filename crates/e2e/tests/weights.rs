@@ -1,0 +1,216 @@
+//! The sum of weights against the CPU time that the process used, on either engine.
+#![allow(missing_docs)]
+
+use dwell_e2e::{
+    Jdk, Place, Program, Starter, View, both, cpu_time, each, perf_is_permitted, thread_cpu,
+};
+use std::path::Path;
+
+fn engines() -> Vec<&'static str> {
+    if perf_is_permitted() {
+        vec!["perf", "timer"]
+    } else {
+        vec!["timer"]
+    }
+}
+
+/// CPU timers fire at the kernel's ticks only, of which there are 250 a second as a rule.
+const TICK_NS: u64 = 4_000_000;
+
+/// What a sum of weights may differ by: 2 % of the CPU time, and for each thread that used any,
+/// what it used since its last sample, and that of its first one before the recording.
+fn tolerance_ns(cpu_ns: u64, threads: usize, interval_ns: u64) -> u64 {
+    cpu_ns / 50 + 2 * interval_ns * threads as u64
+}
+
+/// How long it is from one sample of a thread to the next.
+fn spacing_ns(engine: &str, interval_ns: u64) -> u64 {
+    if engine == "timer" {
+        interval_ns.max(TICK_NS)
+    } else {
+        interval_ns
+    }
+}
+
+/// Five standard deviations of a sum of samples at random: one false alarm in two million. Each
+/// short thread is a draw of its own, whose mean is its CPU time.
+fn five_sigma_ns(cpu_ns: u64, interval_ns: u64) -> u64 {
+    (5.0 * (cpu_ns as f64 * interval_ns as f64).sqrt()) as u64
+}
+
+/// How much the process and how many threads used between two looks from outside.
+struct Outside {
+    cpu_ns: u64,
+    threads: std::collections::BTreeMap<u32, u64>,
+}
+
+impl Outside {
+    fn look(program: &Program) -> Outside {
+        Outside {
+            cpu_ns: cpu_time(program.pid).total_ns(),
+            threads: thread_cpu(program.pid),
+        }
+    }
+
+    /// CPU time since then, and the number of threads that used some of it.
+    fn since(&self, before: &Outside) -> (u64, usize) {
+        let used = |(tid, ns): &(&u32, &u64)| before.threads.get(*tid) != Some(*ns);
+        (
+            self.cpu_ns - before.cpu_ns,
+            self.threads.iter().filter(used).count(),
+        )
+    }
+}
+
+#[track_caller]
+fn check(what: &str, found_ns: u64, truth_ns: u64, tolerance_ns: u64) {
+    let off = (found_ns as f64 - truth_ns as f64) / truth_ns as f64;
+    println!(
+        "{what}: weights {found_ns} ns, truth {truth_ns} ns ({:+.2} %)",
+        100.0 * off
+    );
+    assert!(
+        found_ns.abs_diff(truth_ns) <= tolerance_ns,
+        "{what}: weights {found_ns} ns, truth {truth_ns} ns, allowed {tolerance_ns} ns"
+    );
+}
+
+fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
+    let place = Place::new("weights");
+    let file = place.path("w.jfr");
+    // Garbage is collected and code compiled meanwhile: threads of every sort use CPU time.
+    let mut program = Starter::new(jdk, &place, "Alloc")
+        .with("seconds=2 threads=2")
+        .start();
+    let before = Outside::look(&program);
+    let (cpu, interval_ns) = interval;
+    let spacing_ns = spacing_ns(engine, interval_ns);
+    program.tell(&format!(
+        "start,cpu={cpu},engine={engine},file={}",
+        file.display()
+    ));
+    let _ = program.work();
+    let after = Outside::look(&program);
+    program.tell("stop");
+    let end = Outside::look(&program);
+    program.end();
+    let (least_ns, threads) = after.since(&before);
+    let (most_ns, _) = end.since(&before);
+    let view = View::read(&file);
+    view.check_failures();
+    let what = format!("JDK {} {engine} {cpu}", jdk.feature);
+    let own = view.cpu_load_ns();
+    let weights = view.weight_ns();
+    check(&what, weights, own, tolerance_ns(own, threads, spacing_ns));
+    // The clock of ticks, and what attaching itself used before the recording began. What the
+    // agent writes at the stop may or may not be sampled.
+    let slack = tolerance_ns(most_ns, threads, spacing_ns) + 2 * 10_000_000 + 60_000_000;
+    println!("{what}, from outside: {least_ns} to {most_ns} ns");
+    assert!(
+        weights + slack >= least_ns && weights <= most_ns + slack,
+        "{what}: weights {weights} ns, from outside {least_ns} to {most_ns} ns, slack {slack} ns"
+    );
+    assert!(least_ns > 500_000_000, "{what}: the program was busy");
+}
+
+fn all_intervals(engine: &str) {
+    each(&both(), |jdk| {
+        for interval in [("10ms", 10_000_000), ("1ms", 1_000_000), ("100us", 100_000)] {
+            record(jdk, engine, interval);
+        }
+    });
+}
+
+#[test]
+fn weights_add_up_to_the_cpu_time_with_timers() {
+    all_intervals("timer");
+}
+
+#[test]
+fn weights_add_up_to_the_cpu_time_with_perf_events() {
+    if engines().contains(&"perf") {
+        all_intervals("perf");
+    } else {
+        println!("not tried: perf events are not permitted here");
+    }
+}
+
+/// Threads that live shorter than an interval.
+fn churn(jdk: &Jdk, engine: &str, (cpu, interval_ns): (&str, u64)) {
+    let place = Place::new("churn");
+    let file = place.path("c.jfr");
+    let arguments = "seconds=2 rate=2000 burn_us=100";
+    let mut program = Starter::new(jdk, &place, "ThreadChurn")
+        .with(arguments)
+        .start();
+    program.tell(&format!(
+        "start,cpu={cpu},engine={engine},file={}",
+        file.display()
+    ));
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    let view = View::read(&file);
+    let truth = truths.ns("threads_total");
+    let found: u64 = view
+        .of_threads("churn-")
+        .map(|sample| sample.weight_ns())
+        .sum();
+    let percent = 100.0 * found as f64 / truth as f64;
+    let what = format!("JDK {} {engine} {cpu}", jdk.feature);
+    let started = truths.number("threads_started");
+    println!("{what}: {started} threads, {percent:.1} % of their CPU time");
+    assert!(started > 200, "{what}: only {started} threads");
+    let least = truth * 95 / 100 - five_sigma_ns(truth, interval_ns).min(truth * 20 / 100);
+    assert!(
+        found >= least,
+        "{what}: {percent:.1} %: {found} ns of {truth} ns"
+    );
+    // Nothing is made up either: all weights together are what the process used.
+    let own = view.cpu_load_ns();
+    check(
+        &what,
+        view.weight_ns(),
+        own,
+        own / 20 + five_sigma_ns(own, interval_ns),
+    );
+}
+
+#[test]
+fn threads_shorter_than_an_interval_are_there() {
+    each(&both(), |jdk| {
+        for engine in engines() {
+            churn(jdk, engine, ("10ms", 10_000_000));
+            churn(jdk, engine, ("1ms", 1_000_000));
+        }
+    });
+}
+
+#[test]
+fn a_recording_with_the_agent_from_the_start_adds_up_too() {
+    each(&both(), |jdk| {
+        let place = Place::new("agentpath");
+        let file = place.path("s.jfr");
+        let mut program = Starter::new(jdk, &place, "Alloc")
+            .with("seconds=2 threads=2")
+            .agent(&format!("start,cpu=1ms,file={}", file.display()))
+            .start();
+        let _ = program.work();
+        let threads = thread_cpu(program.pid).len();
+        program.end();
+        check_file(&file, threads, 1_000_000);
+    });
+}
+
+#[track_caller]
+fn check_file(file: &Path, threads: usize, interval_ns: u64) {
+    let view = View::read(file);
+    view.check_failures();
+    let own = view.cpu_load_ns();
+    check(
+        "to the end of the JVM",
+        view.weight_ns(),
+        own,
+        tolerance_ns(own, threads, interval_ns),
+    );
+}
