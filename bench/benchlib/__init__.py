@@ -1,0 +1,1 @@
+"""What the benchmarks share: JDKs, tools, processes, statistics, tables. It measures nothing."""

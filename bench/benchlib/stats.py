@@ -1,0 +1,51 @@
+"""Medians, spreads, distances. Pure: nothing is drawn at random."""
+
+import math
+import statistics
+
+
+def median(values) -> float:
+    """The median; not a number of no values."""
+    values = list(values)
+    return statistics.median(values) if values else float("nan")
+
+
+def quartiles(values) -> tuple[float, float]:
+    """Lower and upper quartile, ends included; of one value, that value."""
+    values = list(values)
+    if len(values) < 2:
+        return (values[0], values[0]) if values else (float("nan"),) * 2
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
+def shares(weights: dict) -> dict:
+    """Weights as parts of their sum."""
+    total = sum(weights.values())
+    return {name: weight / total for name, weight in weights.items()} if total else {}
+
+
+def distance(left: dict, right: dict) -> float:
+    """Total variation distance of two tables of weights, in percentage points."""
+    left, right = shares(left), shares(right)
+    names = left.keys() | right.keys()
+    return 50 * sum(abs(left.get(name, 0) - right.get(name, 0)) for name in names)
+
+
+def noise_floor(truth: dict, samples: int) -> float:
+    """The mean distance between the truth and as many independent draws from it, in points.
+
+    Exact: half the sum of the mean absolute deviations of binomial variables, by De Moivre.
+    """
+    if samples <= 0:
+        return float("nan")
+    return 50 * sum(mean_deviation(samples, part) for part in shares(truth).values()) / samples
+
+
+def mean_deviation(n: int, p: float) -> float:
+    """The mean of |X - np| where X is binomial: 2 m C(n, m) p^m q^(n - m + 1), m = [np] + 1."""
+    if not 0 < p < 1:
+        return 0.0
+    m = math.floor(n * p) + 1
+    choose = math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
+    return 2 * m * math.exp(choose + m * math.log(p) + (n - m + 1) * math.log1p(-p))

@@ -1,0 +1,119 @@
+"""The programs under test and those beside them: where they are, how they are loaded.
+
+Nothing is built here but the Java programs of the benchmarks; artifacts come by their Maven
+coordinates into target/bench/.
+"""
+
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "target/bench"
+ASYNC_PROFILER = "tools.profiler:async-profiler:4.6"
+SCALA = ("org.scala-lang", "scala3-compiler_3", "3.7.4")
+PROGRAMS = ROOT / "target/java"
+# Most frames of a stack: our default.
+DEPTH = 8192
+
+
+def cargo_target() -> Path:
+    """Where cargo builds to."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+
+
+def needed(path: Path, variable: str) -> str:
+    """The path, or that in an environment variable; ends the program if nothing is there."""
+    path = Path(os.environ.get(variable) or path)
+    if not path.exists():
+        raise SystemExit(f"{path} is missing; build it with ./dwell build (or set {variable})")
+    return str(path.resolve())
+
+
+def agent() -> str:
+    """Our agent's library."""
+    return needed(cargo_target() / "release/libdwell.so", "DWELL_AGENT_SO")
+
+
+def command() -> str:
+    """The `dwell` command."""
+    return needed(cargo_target() / "cli/dwell", "DWELL_BIN")
+
+
+def java_program(name: str) -> str:
+    """A jar of the test programs or of the checker."""
+    return needed(PROGRAMS / name, "DWELL_" + name.upper().replace("-", "_").replace(".", "_"))
+
+
+def maven(*words: str) -> None:
+    """Runs Maven without its chatter; ends the program with its output if it fails."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    try:
+        out = subprocess.run(["mvn", "-q", "-B", *words], cwd=WORK, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except FileNotFoundError:
+        raise SystemExit("mvn is missing; install Maven (on Debian: apt-get install maven)")
+    if out.returncode != 0:
+        raise SystemExit(f"mvn {' '.join(words)} failed:\n{out.stdout}")
+
+
+def async_profiler() -> str:
+    """async-profiler's library, downloaded once."""
+    library = WORK / "async-profiler/libasyncProfiler.so"
+    if not library.exists():
+        folder = library.parent
+        jar = folder / f"async-profiler-{ASYNC_PROFILER.rsplit(':', 1)[1]}.jar"
+        maven("dependency:copy", f"-Dartifact={ASYNC_PROFILER}", f"-DoutputDirectory={folder}")
+        with zipfile.ZipFile(jar) as archive:
+            partial = library.with_suffix(".new")
+            partial.write_bytes(archive.read("linux-x64/libasyncProfiler.so"))
+            partial.rename(library)
+    return str(library)
+
+
+POM = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>io.dwell.bench</groupId><artifactId>scala</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <dependencies><dependency>
+    <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+def scala_compiler() -> str:
+    """The class path of the Scala compiler, downloaded once."""
+    folder = WORK / ("scala-" + SCALA[2])
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        pom = folder / "pom.xml"
+        pom.write_text(POM.format(*SCALA))
+        maven("-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+        (folder / "complete").touch()
+    return ":".join(str(jar) for jar in sorted(folder.glob("*.jar")))
+
+
+def fixed_work(jdk) -> str:
+    """The class path of the programs in bench/java, compiled for the oldest JVM in question."""
+    source, classes = ROOT / "bench/java/FixedWork.java", WORK / "classes"
+    target = classes / "FixedWork.class"
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run([jdk.tool("javac"), "-Xlint:all,-options", "--release", "8", "-d",
+                        str(classes), str(source)], check=True)
+    return str(classes)
+
+
+def dwell_option(path, interval: str, extra: str = "") -> str:
+    """The JVM's option that records with our agent from the start."""
+    return f"-agentpath:{agent()}=start,cpu={interval},file={path}{extra}"
+
+
+def async_option(path, interval: str, form: str) -> str:
+    """The same for async-profiler, its engine and its walker being the default ones.
+
+    Its limit of 2048 Java frames is raised to ours, so that depth is not what is compared.
+    """
+    return (f"-agentpath:{async_profiler()}=start,event=cpu,interval={interval},"
+            f"jstackdepth={DEPTH},{form},file={path}")

@@ -1,0 +1,16 @@
+//! Project tasks as functions, so that tests can run them too.
+//!
+//! Read next: [`graph`] (what signal handlers can reach), [`tidy`] (the house rules).
+#![forbid(unsafe_code)]
+
+pub mod graph;
+pub mod tidy;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

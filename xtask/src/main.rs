@@ -1,0 +1,30 @@
+//! The project's own tasks: `cargo run -p xtask -- TASK`. Must not hold logic: see the library.
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo run -p xtask -- TASK
+  tidy                                 check the house rules over the whole repository
+  handler-graph [--hook SYMBOL]... [LIBRARY]
+                                       prove that signal handlers reach nothing forbidden;
+                                       LIBRARY defaults to target/release/libdwell.so";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<bool> {
+    match arguments.split_first() {
+        Some((task, [])) if task == "tidy" => xtask::tidy::run(),
+        Some((task, rest)) if task == "handler-graph" => xtask::graph::run(rest),
+        _ => bail!("{USAGE}"),
+    }
+}

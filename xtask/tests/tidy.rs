@@ -1,0 +1,122 @@
+//! The house rules hold, and the checker sees when they do not.
+
+use xtask::tidy::{Violation, check, lexer, rust, text};
+
+#[test]
+fn the_repository_is_tidy() {
+    let violations = check(&xtask::repository()).unwrap();
+    let listed: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    assert!(listed.is_empty(), "\n{}\n", listed.join("\n"));
+}
+
+/// The rules that `source` breaks as the file `path`, with the lines.
+fn broken(path: &str, source: &str) -> Vec<(&'static str, usize)> {
+    let mut violations: Vec<Violation> = Vec::new();
+    rust::check(path, source, &mut violations);
+    text::check(path, source, &mut violations);
+    violations
+        .into_iter()
+        .map(|violation| (violation.rule, violation.line))
+        .collect()
+}
+
+const PURE: &str = "crates/profile/src/some.rs";
+const SIGNAL: &str = "crates/signal/src/some.rs";
+
+#[test]
+fn sees_missing_heads_and_long_lines_and_files() {
+    assert_eq!(broken(PURE, "fn a() {}\n"), [("head", 1)]);
+    assert_eq!(broken(PURE, &format!("//! x\n//{}\n", "é".repeat(98))), []);
+    assert_eq!(
+        broken(PURE, &format!("//! x\n//{}\n", "é".repeat(99))),
+        [("line-length", 2)]
+    );
+    assert_eq!(broken(PURE, &format!("//! x\n{}", "\n".repeat(799))), []);
+    assert_eq!(
+        broken(PURE, &format!("//! x\n{}", "\n".repeat(800))),
+        [("file-length", 801)]
+    );
+}
+
+#[test]
+fn measures_functions_by_their_braces() {
+    let function = |lines: usize| format!("//! x\nfn a(b: [u8; 3])\n{{{}}}\n", "\n".repeat(lines));
+    assert_eq!(broken(PURE, &function(68)), []);
+    assert_eq!(broken(PURE, &function(69)), [("function-length", 2)]);
+    let strings = "//! x\nfn a() { let b = \"}\"; let c = '{'; /* } */ }\nfn d();\n";
+    assert_eq!(broken(PURE, &format!("{strings}{}", "\n".repeat(100))), []);
+    let pointer = "//! x\ntype A = fn(u8) -> u8;\nstruct B {\n".to_owned();
+    assert_eq!(
+        broken(PURE, &format!("{pointer}{}}}\n", "\n".repeat(90))),
+        []
+    );
+}
+
+#[test]
+fn unsafe_code_has_its_places_and_its_arguments() {
+    let bare = "//! x\nfn a() {\n    unsafe { b() }\n}\n";
+    assert_eq!(broken(PURE, bare), [("unsafe", 3)]);
+    assert_eq!(broken(SIGNAL, bare), [("safety", 3)]);
+    let argued = concat!(
+        "//! x\nfn a() {\n    // SAFETY: b is fine,\n    // really.\n",
+        "    let c =\n        unsafe { b() };\n}\n",
+    );
+    assert_eq!(broken(SIGNAL, argued), []);
+    let elsewhere = "//! x\nfn a() {\n    // SAFETY: b is.\n    c();\n    unsafe { b() }\n}\n";
+    assert_eq!(broken(SIGNAL, elsewhere), [("safety", 5)]);
+    let declared = "//! x\nunsafe fn a() {}\n#[unsafe(no_mangle)]\nfn b() {}\n";
+    assert_eq!(broken(SIGNAL, declared), []);
+    let quoted = "//! x\n// unsafe { } in a comment\nconst A: &str = \"unsafe {\";\n";
+    assert_eq!(broken(PURE, quoted), []);
+    assert_eq!(broken("crates/agent/src/sys/mod.rs", declared), []);
+    assert_eq!(
+        broken("crates/agent/src/drain/mod.rs", declared),
+        [("unsafe", 2)]
+    );
+    assert_eq!(
+        broken("crates/profile/src/lib.rs", "//! x\n"),
+        [("forbid-unsafe", 1)]
+    );
+}
+
+#[test]
+fn sees_what_is_unfinished_or_of_one_machine() {
+    let word = concat!("TO", "DO");
+    assert_eq!(
+        broken(PURE, &format!("//! x\n// {word}: later\n")),
+        [("unfinished", 2)]
+    );
+    assert_eq!(broken(PURE, &format!("//! x\n// {word}S are a word\n")), []);
+    assert_eq!(
+        broken(PURE, "//! x\nfn a() { todo!() }\n"),
+        [("unfinished", 2)]
+    );
+    assert_eq!(
+        broken(PURE, "//! x\n#[ignore]\nfn a() {}\n"),
+        [("ignored-test", 2)]
+    );
+    let place = concat!("/wo", "rk/x");
+    assert_eq!(
+        broken(PURE, &format!("//! x\n// {place}\n")),
+        [("machine-path", 2)]
+    );
+}
+
+#[test]
+fn the_lexer_knows_what_is_code() {
+    let lines = lexer::split(concat!(
+        "let a = \"// no \\\" comment\"; // yes\n",
+        "let b = r#\"raw \" // no\"#; /* one /* two */ still */ let c = '\"';\n",
+        "fn d<'a>(e: &'a str) -> char { '\\'' }\n",
+        "let f = b\"bytes { \"; let g = '\\u{1f600}'; let br = c\"c\";\n",
+        "let h = \"over\n",
+        "two { lines\"; let i = 'x';\n",
+    ));
+    assert_eq!(lines.code[0], "let a = \"\"; ");
+    assert_eq!(lines.comments[0], "// yes");
+    assert_eq!(lines.code[1], "let b = \"\";  let c = '';");
+    assert_eq!(lines.comments[1], " one  two  still ");
+    assert_eq!(lines.code[2], "fn d<'a>(e: &'a str) -> char { '' }");
+    assert_eq!(lines.code[3], "let f = \"\"; let g = ''; let br = \"\";");
+    assert_eq!(lines.code[5], "\"; let i = '';");
+}
