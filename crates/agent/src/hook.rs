@@ -7,7 +7,7 @@
 
 use crate::agent::Agent;
 use crate::jvm::flags;
-use dwell_signal::{Capture, Live};
+use dwell_signal::{CHUNKS_MAX, Capture, Live};
 use dwell_walker::hotspot::continuation;
 use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
 use dwell_walker::{Fault, Memory};
@@ -105,17 +105,23 @@ pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
     if let Ok(Some((text, len))) = name(&live, known, object) {
         capture.copy_vthread_name(text, len);
     }
-    if let Ok(Some(chunk)) = continuation::youngest_chunk(&live, known.layout, entry) {
-        // From the object itself: its fields are read again by the walk.
-        let len = chunk.end.wrapping_sub(chunk.object);
-        if len <= CHUNK_BYTES_MAX {
-            capture.copy_chunk(chunk.object, len as usize);
-        }
-    }
+    copy_chunks(capture, &live, known, entry);
 }
 
-/// Larger chunks are not copied; the walk then reads them live.
-const CHUNK_BYTES_MAX: u64 = 1 << 20;
+/// Copies the frozen frames: the thread may have thawed them by the time of the walk.
+#[inline]
+fn copy_chunks(capture: &mut Capture<'_>, live: &Live, known: &Known, entry: u64) {
+    let mut next = continuation::youngest_chunk(live, known.layout, entry);
+    for _ in 0..CHUNKS_MAX {
+        let Ok(Some(chunk)) = next else {
+            return;
+        };
+        // From the object itself: its fields are read again by the walk.
+        let len = chunk.end.wrapping_sub(chunk.object);
+        capture.copy_chunk(chunk.object, u32::try_from(len).unwrap_or(u32::MAX));
+        next = continuation::parent_chunk(live, known.layout, &chunk);
+    }
+}
 
 /// The object of the thread that is mounted: `_vthread` is a handle, a pointer to a reference.
 fn mounted(live: &Live, known: &Known, thread: u64) -> Result<u64, Fault> {

@@ -114,7 +114,7 @@ impl Frozen {
 }
 
 /// Names and values of what is in no table, in the order of the file.
-fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 13] {
+fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 15] {
     [
         ("interpreter_bcp", extra.interpreter_bcp as u64),
         ("unsigned5_base", u64::from(extra.unsigned5_base)),
@@ -128,6 +128,8 @@ fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 13] {
         ("chunk_tail", extra.chunk.cont_tail),
         ("chunk_sp", extra.chunk.sp),
         ("chunk_size", extra.chunk.size),
+        ("chunk_bottom", extra.chunk.bottom),
+        ("chunk_argsize", extra.chunk.argsize),
         ("chunk_parent", extra.chunk.parent),
         ("chunk_stack", extra.chunk.stack),
         ("narrow_oops", u64::from(extra.chunk.narrow_oops)),
@@ -146,6 +148,8 @@ fn set_extra(extra: &mut layout::Extra, name: &str, value: u64) -> bool {
         "chunk_tail" => extra.chunk.cont_tail = value,
         "chunk_sp" => extra.chunk.sp = value,
         "chunk_size" => extra.chunk.size = value,
+        "chunk_bottom" => extra.chunk.bottom = value,
+        "chunk_argsize" => extra.chunk.argsize = value,
         "chunk_parent" => extra.chunk.parent = value,
         "chunk_stack" => extra.chunk.stack = value,
         "colored_oops" => extra.chunk.colored_oops = value != 0,

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::engine::ring::Ring;
 use crate::load::Live;
 use crate::record::ThreadRecord;
-use crate::slots::{KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, VTHREAD_NAME_MAX};
+use crate::slots::{CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, SlotPool, VTHREAD_NAME_MAX};
 use crate::sys;
 use core::sync::atomic::Ordering;
 use dwell_walker::Memory;
@@ -45,6 +45,7 @@ pub(crate) struct Moment<'a> {
 /// A snapshot in the making, for the agent's hook.
 pub struct Capture<'a> {
     slot: &'a mut OwnedSlot,
+    pool: &'a SlotPool,
     record: &'a ThreadRecord,
     live: Live,
 }
@@ -92,17 +93,49 @@ impl Capture<'_> {
         self.slot.header().vthread_name_len = copied as u8;
     }
 
-    /// Copies one range of heap (a continuation's chunk) behind the stack, as much as fits; returns
-    /// how many bytes that was.
+    /// Copies one range of heap (a continuation's chunk) behind what is there, as much as fits;
+    /// returns how many bytes that was. What did not fit cannot be read by the walk: the live bytes
+    /// belong to another moment. At most [`CHUNKS_MAX`] ranges.
     #[inline]
-    pub fn copy_chunk(&mut self, addr: u64, len: usize) -> usize {
+    pub fn copy_chunk(&mut self, addr: u64, len: u32) -> usize {
+        let number = self.slot.header().chunks_len as usize;
+        if number >= CHUNKS_MAX {
+            return 0;
+        }
+        if self.slot.chunk_room().1 < len as usize {
+            self.grow(len as usize);
+        }
         let (room, room_len) = self.slot.chunk_room();
+        let fitting = room_len.min(len as usize);
         // SAFETY: `chunk_room` is the unused rest of the slot's data, and the slot is ours alone.
-        let copied = unsafe { self.live.copy(room, addr, len.min(room_len)) };
+        let copied = unsafe { self.live.copy(room, addr, fitting) };
         let header = self.slot.header();
-        header.chunk_lo = addr;
-        header.chunk_len = copied as u32;
+        if let Some(chunk) = header.chunks.get_mut(number) {
+            *chunk = ChunkCopy {
+                lo: addr,
+                len: copied as u32,
+                wanted: len,
+            };
+            header.chunks_len = header.chunks_len.wrapping_add(1);
+            header.truncated |= copied < len as usize;
+        }
         copied
+    }
+
+    /// Moves to a slot with room for `more` bytes, if there is one.
+    #[inline]
+    fn grow(&mut self, more: usize) {
+        // Aligning what is added takes less than 16 bytes.
+        let needed = self.slot.header().used().saturating_add(more).saturating_add(16);
+        let Some(mut larger) = self.pool.take(needed) else {
+            return;
+        };
+        if larger.capacity() <= self.slot.capacity() {
+            self.pool.release(larger);
+            return;
+        }
+        larger.copy_from(self.slot);
+        self.pool.release(core::mem::replace(self.slot, larger));
     }
 }
 
@@ -140,8 +173,7 @@ pub(crate) fn publish(
     header.stack_lo = stack.lo;
     header.stack_hi = stack.hi;
     header.stack_end_known = stack.end_known;
-    header.chunk_lo = 0;
-    header.chunk_len = 0;
+    header.chunks_len = 0;
     header.vthread_id = 0;
     header.cont_entry = 0;
     header.vthread_name_len = 0;
@@ -274,6 +306,7 @@ fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     let extra: Extra = unsafe { core::mem::transmute(extra) };
     extra(&mut Capture {
         slot,
+        pool: &engine.pool,
         record,
         live: engine.live,
     });

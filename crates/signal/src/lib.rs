@@ -48,5 +48,5 @@ pub use engine::{Engine, InitError, PerfLevel, init, perf_permitted};
 pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
-pub use slots::{Region, Slot, SnapshotMemory};
+pub use slots::{CHUNKS_MAX, REGIONS_MAX, Region, Slot, SnapshotMemory};
 pub use sys::Errno;

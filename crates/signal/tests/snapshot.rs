@@ -15,11 +15,14 @@ const NAME: &str = "a virtual thread with a name of more than ninety-six bytes, 
                     of which only the first ninety-six are kept";
 
 static CHUNK: [u64; 64] = [0x00c0_ffee; 64];
+/// Does not fit into the slot that holds the stack.
+static LARGE: [u8; 100_000] = [0x5a; 100_000];
 
 extern "C" fn hook(capture: &mut Capture<'_>) {
     capture.set_vthread_id(4711);
     capture.copy_vthread_name(NAME.as_ptr() as u64, NAME.len());
-    capture.copy_chunk(CHUNK.as_ptr() as u64, size_of_val(&CHUNK));
+    capture.copy_chunk(CHUNK.as_ptr() as u64, size_of_val(&CHUNK) as u32);
+    capture.copy_chunk(LARGE.as_ptr() as u64, size_of_val(&LARGE) as u32);
 }
 
 /// Something like a JavaThread: state at 8, anchor at 16, 24 and 40.
@@ -92,8 +95,14 @@ fn check_java_state(slot: &Slot<'_>, marks: &Marks) {
 fn check_extra(slot: &Slot<'_>) {
     assert_eq!(slot.header().vthread_id, 4711);
     assert_eq!(slot.vthread_name(), &NAME.as_bytes()[..96]);
-    assert_eq!(slot.header().chunk_lo, CHUNK.as_ptr() as u64);
-    assert_eq!(slot.chunk(), [0xee, 0xff, 0xc0, 0, 0, 0, 0, 0].repeat(64));
+    let [small, large] = *slot.chunks().collect::<Vec<_>>() else {
+        panic!("two chunks were copied");
+    };
+    assert_eq!(small.start, CHUNK.as_ptr() as u64);
+    assert_eq!(small.bytes, [0xee, 0xff, 0xc0, 0, 0, 0, 0, 0].repeat(64));
+    assert_eq!(large.start, LARGE.as_ptr() as u64);
+    assert_eq!(large.bytes, LARGE);
+    assert!(!slot.header().truncated);
 }
 
 fn check_identity(engine: &'static Engine, slot: &Slot<'_>) {
@@ -206,7 +215,7 @@ fn deep(engine: &'static Engine, registration: Registration) {
             assert_eq!(memory.word(copied_to).unwrap_err().addr, copied_to);
             assert!(memory.word(header.stack_hi - 8).is_err());
             assert!(engine.live().word(header.stack_hi - 8).is_ok());
-            assert_eq!(slot.chunk().len(), 0);
+            assert_eq!(slot.chunks().count(), 0);
         });
         assert!(seen > 0);
     });

@@ -389,7 +389,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sp: continuation::frozen_slot(fp, sender),
             fp,
         };
-        if caller.sp.wrapping_add(8) >= chunk.end || !chunk.holds(caller.sp) {
+        if caller.sp >= chunk.bottom || !chunk.holds(caller.sp) {
             return self.leave_chunk(cursor);
         }
         cursor.at = caller;
@@ -565,7 +565,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             cursor.at = caller;
             return Ok(());
         };
-        if caller.sp >= chunk.end || !self.code.contains(caller.pc) {
+        if caller.sp >= chunk.bottom || !self.code.contains(caller.pc) {
             return self.leave_chunk(cursor);
         }
         // In a chunk the slot of the link is what an interpreted caller needs.

@@ -325,7 +325,7 @@ fn context_of<M: Memory>(slot: &Slot<'_>, mem: &M) -> ThreadContext {
         stack_high,
         cut: header.truncated,
         cont_entry,
-        chunk: header.chunk_lo,
+        chunk: header.copied_chunks().first().map_or(0, |chunk| chunk.lo),
     }
 }
 

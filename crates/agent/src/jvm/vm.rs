@@ -126,6 +126,11 @@ impl Vm {
                 fields = FieldIds::calibrate(live, &layout, env);
                 virtual_threads(&mut layout, live, env, fields, &find);
             }
+            if !present(layout.extra.cont_entry) {
+                let barrier = layout.extra.return_barrier;
+                let found = continuation::entry_offset_of_barrier(&live, barrier);
+                layout.extra.cont_entry = found.ok().flatten().unwrap_or(ABSENT);
+            }
             return_pc_at = match layout.cont_entry_return_pc {
                 at if present(at) => at,
                 _ => find("_ZN17ContinuationEntry10_return_pcE").unwrap_or(0),
@@ -178,6 +183,8 @@ fn virtual_threads(
     chunk.cont_tail = field(cont, c"tail", c"Ljdk/internal/vm/StackChunk;");
     chunk.sp = field(class, c"sp", c"I");
     chunk.size = field(class, c"size", c"I");
+    chunk.bottom = field(class, c"bottom", c"I");
+    chunk.argsize = field(class, c"argsize", c"I");
     chunk.parent = field(class, c"parent", c"Ljdk/internal/vm/StackChunk;");
     chunk.stack = stack;
 }

@@ -88,12 +88,12 @@ pub struct SlotHeader {
     /// Where the stack ends; if that is not known, an address it does not reach. What lies below it
     /// and was not copied cannot be read: the live bytes belong to another moment.
     pub stack_hi: u64,
-    /// Address of the copied heap chunk.
-    pub chunk_lo: u64,
+    /// Copied ranges of heap: the chunks of the mounted continuation, youngest first.
+    pub chunks: [ChunkCopy; CHUNKS_MAX],
     /// Bytes of stack copied.
     pub stack_len: u32,
-    /// Bytes of heap chunk copied.
-    pub chunk_len: u32,
+    /// How many chunks were copied.
+    pub chunks_len: u32,
     /// Identity of the mounted virtual thread, or 0.
     pub vthread_id: u64,
     /// Where on the stack the mounted continuation was entered, or 0.
@@ -104,6 +104,41 @@ pub struct SlotHeader {
     pub vthread_name: [u8; VTHREAD_NAME_MAX],
     /// The kernel's call chain, innermost first.
     pub kernel: [u64; KERNEL_FRAMES_MAX],
+}
+
+/// Chunks of a continuation copied at most. A thread has more than one while it freezes at growing
+/// depth; older ones are hardly ever touched between the signal and the walk, which reads them live.
+pub const CHUNKS_MAX: usize = 4;
+
+/// One range of heap that was to be copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ChunkCopy {
+    /// Address of the first byte.
+    pub lo: u64,
+    /// Bytes copied.
+    pub len: u32,
+    /// Bytes that were to be copied.
+    pub wanted: u32,
+}
+
+impl SlotHeader {
+    /// The chunks copied, youngest first.
+    #[inline]
+    #[must_use]
+    pub fn copied_chunks(&self) -> &[ChunkCopy] {
+        self.chunks.get(..self.chunks_len as usize).unwrap_or(&[])
+    }
+
+    /// Bytes of the slot's data in use.
+    #[inline]
+    pub(crate) fn used(&self) -> usize {
+        self.copied_chunks()
+            .iter()
+            .fold(self.stack_len as usize, |end, chunk| {
+                chunk_start(end).wrapping_add(chunk.len as usize)
+            })
+    }
 }
 
 /// A published snapshot, as the drainer sees it.
@@ -136,12 +171,19 @@ impl<'a> Slot<'a> {
             .unwrap_or(&[])
     }
 
-    /// The copied heap chunk; its first byte was at `header().chunk_lo`.
-    #[must_use]
-    pub fn chunk(&self) -> &'a [u8] {
-        let start = chunk_start(self.header.stack_len as usize);
-        let end = start.wrapping_add(self.header.chunk_len as usize);
-        self.data.get(start..end).unwrap_or(&[])
+    /// The copied heap chunks.
+    pub fn chunks(&self) -> impl Iterator<Item = Region<'a>> {
+        let (header, data) = (self.header, self.data);
+        let mut end = header.stack_len as usize;
+        header.copied_chunks().iter().map(move |chunk| {
+            let start = chunk_start(end);
+            end = start.wrapping_add(chunk.len as usize);
+            Region {
+                start: chunk.lo,
+                bytes: data.get(start..end).unwrap_or(&[]),
+                end: chunk.lo.wrapping_add(u64::from(chunk.wanted)),
+            }
+        })
     }
 
     /// The kernel's call chain, innermost first.
@@ -168,15 +210,12 @@ impl<'a> Slot<'a> {
             bytes: self.stack(),
             end: self.header.stack_hi,
         };
-        SnapshotMemory::new(
-            [stack, Region::exact(self.header.chunk_lo, self.chunk())],
-            live,
-        )
+        SnapshotMemory::new(core::iter::once(stack).chain(self.chunks()), live)
     }
 }
 
-/// Where in a slot's data the chunk begins: behind the stack, aligned.
+/// Where in a slot's data the next chunk begins: behind what has been copied, aligned.
 #[inline]
-pub(super) fn chunk_start(stack_len: usize) -> usize {
-    stack_len.wrapping_add(15) & !15
+pub(super) fn chunk_start(used: usize) -> usize {
+    used.wrapping_add(15) & !15
 }

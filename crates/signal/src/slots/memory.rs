@@ -3,6 +3,7 @@
 //! The part of a stack that was not copied is a fault, never the live bytes: the thread has run on
 //! and they belong to another moment.
 
+use super::header::CHUNKS_MAX;
 use dwell_walker::{Fault, Memory};
 
 /// A copied range of addresses.
@@ -56,17 +57,27 @@ enum Governed<'a> {
     Missing,
 }
 
-/// Memory in which two copied regions hide the same addresses of `live`.
+/// Regions at most: the stack and the chunks.
+pub const REGIONS_MAX: usize = 1 + CHUNKS_MAX;
+
+/// Memory in which copied regions hide the same addresses of `live`.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotMemory<'a, M> {
-    regions: [Region<'a>; 2],
+    regions: [Region<'a>; REGIONS_MAX],
     live: M,
 }
 
 impl<'a, M: Memory> SnapshotMemory<'a, M> {
-    /// Lays `regions`, which do not overlap, over `live`.
-    pub fn new(regions: [Region<'a>; 2], live: M) -> Self {
-        Self { regions, live }
+    /// Lays `regions`, which do not overlap, over `live`; at most [`REGIONS_MAX`].
+    pub fn new(regions: impl IntoIterator<Item = Region<'a>>, live: M) -> Self {
+        let mut kept = [Region::exact(0, &[]); REGIONS_MAX];
+        for (place, region) in kept.iter_mut().zip(regions) {
+            *place = region;
+        }
+        Self {
+            regions: kept,
+            live,
+        }
     }
 
     /// What is behind the copies.

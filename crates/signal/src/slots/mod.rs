@@ -9,6 +9,8 @@ mod header;
 mod memory;
 mod pool;
 
-pub use header::{KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader, VTHREAD_NAME_MAX};
-pub use memory::{Region, SnapshotMemory};
+pub use header::{
+    CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader, VTHREAD_NAME_MAX,
+};
+pub use memory::{REGIONS_MAX, Region, SnapshotMemory};
 pub use pool::{OwnedSlot, SlotPool};

@@ -59,12 +59,24 @@ impl OwnedSlot {
         self.base.wrapping_add(HEADER_BYTES) as *mut u8
     }
 
-    /// Where a chunk's copy goes, and how many bytes of it fit, once the stack has been copied.
+    /// Where the next chunk's copy goes, and how many bytes of it fit, once the stack and the
+    /// chunks before it have been copied.
     #[inline]
     pub fn chunk_room(&mut self) -> (*mut u8, usize) {
-        let start = chunk_start(self.header().stack_len as usize);
+        let start = chunk_start(self.header().used());
         let room = self.capacity.saturating_sub(start);
         (self.data().wrapping_add(start), room)
+    }
+
+    /// Takes over what is in `smaller`.
+    #[inline]
+    pub fn copy_from(&mut self, smaller: &mut OwnedSlot) {
+        let len = HEADER_BYTES.wrapping_add(smaller.header().used().min(smaller.capacity));
+        let len = len.min(HEADER_BYTES.wrapping_add(self.capacity));
+        let (from, to) = (smaller.base as *const u8, self.base as *mut u8);
+        // SAFETY: both slots are ours alone and apart, and each holds its header and at least
+        // `len - HEADER_BYTES` bytes of data.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, len) };
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Chunk {
     pub object: u64,
     /// Its youngest frame's sp.
     pub sp: u64,
+    /// Where its oldest frame ends.
+    pub bottom: u64,
     /// End of its stack area.
     pub end: u64,
 }
@@ -123,20 +125,41 @@ pub fn filled_chunk<M: Memory>(
         }
         let sp = mem.i32(object.wrapping_add(offsets.sp))?;
         let size = mem.i32(object.wrapping_add(offsets.size))?;
-        if !(0..=1 << 24).contains(&size) || sp < 0 {
+        let bottom = bottom(mem, offsets, object, size)?;
+        if !(0..=1 << 24).contains(&size) || !(0..=size).contains(&bottom) || sp < 0 {
             return Ok(None);
         }
-        if sp < size {
+        // An emptied chunk stays the youngest until the VM comes by; what was in it is still there.
+        if sp < bottom {
             let stack = object.wrapping_add(offsets.stack);
             return Ok(Some(Chunk {
                 object,
                 sp: stack.wrapping_add(sp as u64 * 8),
+                bottom: stack.wrapping_add(bottom as u64 * 8),
                 end: stack.wrapping_add(size as u64 * 8),
             }));
         }
         object = reference(mem, layout, object.wrapping_add(offsets.parent))?;
     }
     Ok(None)
+}
+
+/// Where the oldest frame of the chunk ends, in words from the start of its stack area
+/// (src/hotspot/share/oops/stackChunkOop.inline.hpp).
+fn bottom<M: Memory>(
+    mem: &M,
+    offsets: &ChunkLayout,
+    object: u64,
+    size: i32,
+) -> Result<i32, Fault> {
+    if present(offsets.bottom) {
+        return mem.i32(object.wrapping_add(offsets.bottom));
+    }
+    if present(offsets.argsize) {
+        let argsize = mem.i32(object.wrapping_add(offsets.argsize))?;
+        return Ok(size.wrapping_sub(argsize));
+    }
+    Ok(size)
 }
 
 impl Chunk {
@@ -192,6 +215,25 @@ pub fn enter_special(layout: &Layout, entry: u64) -> NativeRegs {
         sp: entry,
         fp: 0,
     }
+}
+
+/// The same from the return barrier, which is there before the first virtual thread: it begins by
+/// going back to the entry, `mov rsp, [r15 + d]` (stubGenerator_x86_64.cpp, `generate_cont_thaw`).
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Option<u64>, Fault> {
+    const SEARCHED: u64 = 32;
+    if barrier == 0 {
+        return Ok(None);
+    }
+    for i in 0..SEARCHED {
+        let at = barrier.wrapping_add(i);
+        if mem.u32(at)? & 0x00ff_ffff == 0x00a7_8b49 {
+            return Ok(Some(u64::from(mem.u32(at.wrapping_add(3))?)));
+        }
+    }
+    Ok(None)
 }
 
 /// Code of `enterSpecial` searched for the offset of `JavaThread::_cont_entry`.

@@ -112,6 +112,12 @@ pub struct ChunkLayout {
     pub sp: u64,
     /// `StackChunk.size` (int, in words).
     pub size: u64,
+    /// `StackChunk.bottom` (int, in words): where the oldest frame ends; the arguments that its
+    /// caller passed it on the stack lie beyond. Absent in early 21: it ends `argsize` words before
+    /// `size` there.
+    pub bottom: u64,
+    /// `StackChunk.argsize` (int, in words), where there is no `bottom`.
+    pub argsize: u64,
     /// `StackChunk.parent`.
     pub parent: u64,
     /// Where the stack area starts in the object.
@@ -135,6 +141,8 @@ impl Extra {
             cont_tail: ABSENT,
             sp: ABSENT,
             size: ABSENT,
+            bottom: ABSENT,
+            argsize: ABSENT,
             parent: ABSENT,
             stack: ABSENT,
             narrow_oops: true,
