@@ -5,8 +5,8 @@ use dwell_jfr::reader::{Recording, Sample, Stack, parse};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Why a sample of a thread that ended has no stack.
-const UNSAMPLED: &str = "thread_ended_unsampled";
+/// Why a sample has no stack though no walk failed.
+const UNSAMPLED: [&str; 2] = ["thread_ended_unsampled", "recording_ended_unsampled"];
 
 /// A recording.
 pub struct View {
@@ -172,7 +172,7 @@ impl View {
     #[track_caller]
     pub fn check_failures(&self) {
         let (failed, causes) = self.failures();
-        let unsampled = causes.get(UNSAMPLED).copied().unwrap_or(0);
+        let unsampled = UNSAMPLED.iter().filter_map(|cause| causes.get(cause)).sum::<usize>();
         let failed = failed - unsampled;
         let all = self.recording.samples.len() - unsampled;
         let percent = 100.0 * failed as f64 / all as f64;

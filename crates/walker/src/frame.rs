@@ -133,6 +133,8 @@ failures! {
     StaleMethod = "stale_method",
     /// A thread that ended before a timer could catch it: its CPU time without a stack.
     ShortThread = "thread_ended_unsampled",
+    /// No walk was tried: the recording ended before the thread's next signal.
+    RecordingEnded = "recording_ended_unsampled",
 }
 
 #[cfg(test)]

@@ -53,9 +53,15 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
                 sampler.add_unsampled(weight_ns, progress);
             }
             if order.stop {
-                setup.engine.stop();
+                let mut owing = Vec::new();
+                setup.engine.stop_showing(|record, owed_ns| {
+                    owing.push((record.user(), owed_ns));
+                });
                 writer.end_of_sampling();
                 sampler.drain(progress);
+                for (thread, owed_ns) in owing {
+                    sampler.add_owed(thread, owed_ns, progress);
+                }
             }
             writer.flush(&mut sampler, order.stop, &mut census);
         }

@@ -160,7 +160,24 @@ impl<'s> Sampler<'s> {
     /// Adds CPU time that no thread can be asked about.
     pub fn add_unsampled(&mut self, weight_ns: Option<u64>, progress: &Progress) {
         let Some(weight_ns) = weight_ns else { return };
-        let failure = Failure::ShortThread;
+        let state = ThreadState::Terminated;
+        self.add_without_stack(NOBODY_KEY, state, Failure::ShortThread, weight_ns, progress);
+    }
+
+    /// Adds CPU time of a thread whose next signal the recording did not wait for.
+    pub fn add_owed(&mut self, thread: u64, weight_ns: u64, progress: &Progress) {
+        let state = ThreadState::Runnable;
+        self.add_without_stack(thread, state, Failure::RecordingEnded, weight_ns, progress);
+    }
+
+    fn add_without_stack(
+        &mut self,
+        thread: u64,
+        state: ThreadState,
+        failure: Failure,
+        weight_ns: u64,
+        progress: &Progress,
+    ) {
         let code = self.failed(failure);
         let frame = PendingFrame {
             code,
@@ -174,10 +191,10 @@ impl<'s> Sampler<'s> {
         entry.1 += weight_ns;
         self.batch.add(PendingSample {
             time_ns: crate::sys::process::monotonic_ns(),
-            thread: NOBODY_KEY,
+            thread,
             carrier: None,
             stack,
-            state: ThreadState::Terminated,
+            state,
             weight_ns,
             failure: Some(failure.name()),
         });

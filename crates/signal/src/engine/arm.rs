@@ -125,10 +125,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the thread's signals; what makes them stays.
-    pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
-        let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
-        record.armed.store(false, Ordering::Relaxed);
+    /// Stops the thread's signals; what makes them stays. Returns the CPU time in ns that the
+    /// thread's next sample would have stood for.
+    pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<u64, Errno> {
+        let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        let owed_ns = if record.armed.swap(false, Ordering::Relaxed) {
+            self.owed_ns(&mut guard)
+        } else {
+            0
+        };
         match record.engine.load(Ordering::Relaxed) {
             PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
             // Fails only if the timer is gone, and then it is disarmed.
@@ -136,7 +141,20 @@ impl Engine {
             _ => {}
         }
         self.unlock(guard);
-        Ok(())
+        Ok(owed_ns)
+    }
+
+    fn owed_ns(&self, guard: &mut Guard<'_>) -> u64 {
+        let record = guard.record();
+        let Ok(now_ns) = sys::cpu_ns_of(record.tid()) else {
+            return 0;
+        };
+        let (points, _) = guard.inner().plan.due(now_ns);
+        let carried = record.carried.swap(0, Ordering::Relaxed);
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        u64::from(points)
+            .saturating_add(carried)
+            .saturating_mul(interval_ns)
     }
 
     /// Gives back what makes the thread's signals. Signals on their way find nobody.

@@ -101,11 +101,21 @@ impl Engine {
 
     /// Ends sampling and waits until no handler is at work; false if one still was after seconds.
     pub fn stop(&'static self) -> bool {
+        self.stop_showing(|_, _| {})
+    }
+
+    /// Like `stop`; shows each thread that owes CPU time, and how much, in ns: its points have
+    /// passed, and the signal was to come. (A timer's comes with the kernel's next tick only.)
+    pub fn stop_showing(&'static self, mut owing: impl FnMut(&ThreadRecord, u64)) -> bool {
         const YIELDS_MAX: u32 = 1 << 22;
         self.running.store(false, Ordering::SeqCst);
         let mut quiet = true;
         for record in self.live_records() {
-            quiet &= self.disarm(record).is_ok();
+            match self.disarm(record) {
+                Ok(0) => {}
+                Ok(owed_ns) => owing(record, owed_ns),
+                Err(_) => quiet = false,
+            }
         }
         for _ in 0..YIELDS_MAX {
             if self.in_flight.load(Ordering::SeqCst) == 0 {
