@@ -137,6 +137,7 @@ fn environment(vm: JavaVm) -> Result<Jvmti, String> {
         .thread(Event::ThreadStart, on_thread_start)
         .thread(Event::ThreadEnd, on_thread_end)
         .death(on_vm_death)
+        .collection_start(on_collection_start)
         .code(on_code);
     // SAFETY: a fresh environment; the callbacks are functions of a library that stays loaded.
     unsafe {
@@ -144,6 +145,7 @@ fn environment(vm: JavaVm) -> Result<Jvmti, String> {
             .set_callbacks(&callbacks)
             .map_err(|e| format!("SetEventCallbacks failed: {}", e.0))?;
         let _ = jvmti.enable(Event::VmDeath, true);
+        let _ = jvmti.add_collection_events();
     }
     Ok(*JVMTI.get_or_init(|| jvmti))
 }
@@ -209,6 +211,19 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
             .end(tid, process::own_cpu().as_nanos() as u64);
         record.set_java_thread(0);
         agent.engine.end(record);
+    });
+}
+
+/// Classes and code may be gone after the pause: the samples taken in them are walked now. The VM
+/// stands still, so this waits for nobody.
+unsafe extern "C" fn on_collection_start(_: Jvmti) {
+    guarded((), || {
+        let Some(agent) = Agent::get() else { return };
+        if let Ok(session) = agent.session.try_lock()
+            && let Some(session) = session.as_ref()
+        {
+            session.hurry();
+        }
     });
 }
 

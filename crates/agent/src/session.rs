@@ -97,6 +97,7 @@ pub struct Order {
 struct OrderState {
     order: Order,
     done: u64,
+    hurry: bool,
 }
 
 /// Passes orders to the drainer and their completion back.
@@ -115,10 +116,25 @@ impl Orders {
                 ..Order::default()
             };
         };
-        let waiting = |s: &mut OrderState| s.order.serial == s.done;
+        let waiting = |s: &mut OrderState| s.order.serial == s.done && !s.hurry;
         match self.changed.wait_timeout_while(state, timeout, waiting) {
-            Ok((state, _)) if state.order.serial != state.done => state.order,
-            _ => Order::default(),
+            Ok((mut state, _)) => {
+                state.hurry = false;
+                if state.order.serial == state.done {
+                    Order::default()
+                } else {
+                    state.order
+                }
+            }
+            Err(_) => Order::default(),
+        }
+    }
+
+    /// Ends a wait early; never waits itself.
+    pub fn hurry(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            state.hurry = true;
+            self.changed.notify_all();
         }
     }
 
@@ -236,6 +252,11 @@ impl Session {
     #[must_use]
     pub fn dump(&self) -> bool {
         self.orders.give(true, false, STOP_TIMEOUT)
+    }
+
+    /// Lets the drainer look at the samples taken so far at once; never waits.
+    pub fn hurry(&self) {
+        self.orders.hurry();
     }
 
     /// Ends the recording; false if the rest could not be written in time.

@@ -37,6 +37,9 @@ pub enum Event {
     ThreadEnd = 53,
     /// A piece of VM code was generated.
     DynamicCodeGenerated = 70,
+    /// A garbage collection pause begins; needs a capability. Sent while the VM stands still: the
+    /// callback may use neither JNI nor most of JVMTI.
+    GarbageCollectionStart = 81,
 }
 
 const EVENT_FIRST: usize = 50;
@@ -46,6 +49,8 @@ const CALLBACKS: usize = 39;
 pub type ThreadCallback = unsafe extern "C" fn(Jvmti, Env, Object);
 /// Callback of `VMDeath`.
 pub type DeathCallback = unsafe extern "C" fn(Jvmti, Env);
+/// Callback of `GarbageCollectionStart`.
+pub type CollectionCallback = unsafe extern "C" fn(Jvmti);
 /// Callback of `DynamicCodeGenerated`: name, address, length.
 pub type CodeCallback = unsafe extern "C" fn(Jvmti, *const c_char, *const c_void, c_int);
 
@@ -77,6 +82,12 @@ impl Callbacks {
     #[must_use]
     pub fn death(self, function: DeathCallback) -> Self {
         self.set(Event::VmDeath, function as *const c_void)
+    }
+
+    /// Sets the callback of `GarbageCollectionStart`.
+    #[must_use]
+    pub fn collection_start(self, function: CollectionCallback) -> Self {
+        self.set(Event::GarbageCollectionStart, function as *const c_void)
     }
 
     /// Sets the callback of `DynamicCodeGenerated`.
@@ -124,6 +135,12 @@ const SET_EVENT_CALLBACKS: usize = 122 - 1;
 const GENERATE_EVENTS: usize = 123 - 1;
 const DISPOSE_ENVIRONMENT: usize = 127 - 1;
 const GET_SYSTEM_PROPERTY: usize = 131 - 1;
+const ADD_CAPABILITIES: usize = 142 - 1;
+
+/// `jvmtiCapabilities`: a field of 128 bits.
+type Capabilities = [u32; 4];
+/// `can_generate_garbage_collection_events`, bit 31.
+const COLLECTION_EVENTS: Capabilities = [1 << 31, 0, 0, 0];
 
 fn check(code: c_int) -> Result<(), Error> {
     if code == 0 { Ok(()) } else { Err(Error(code)) }
@@ -143,6 +160,14 @@ impl Jvmti {
                 all,
             )
         })
+    }
+
+    /// `AddCapabilities`, for the events of garbage collections; every HotSpot has it at any time
+    /// and at no cost (src/hotspot/share/prims/jvmtiManageCapabilities.cpp).
+    pub unsafe fn add_collection_events(self) -> Result<(), Error> {
+        type F = unsafe extern "C" fn(*mut Table, *const Capabilities) -> c_int;
+        // SAFETY: position 142 is AddCapabilities(capabilities).
+        check(unsafe { slot::<F>(self.0, ADD_CAPABILITIES)(self.0, &COLLECTION_EVENTS) })
     }
 
     /// `SetEventCallbacks`.

@@ -31,6 +31,7 @@ pub fn set_events(jvmti: Jvmti, on: bool) {
             Event::ThreadStart,
             Event::ThreadEnd,
             Event::DynamicCodeGenerated,
+            Event::GarbageCollectionStart,
         ] {
             let _ = jvmti.enable(event, on);
         }
