@@ -41,6 +41,9 @@ fn check_shares(view: &View, truths: &Truths, thread: &str) {
     let found_sum: u64 = found.values().sum();
     let mut shares = Vec::new();
     let mut distance = 0.0;
+    let others = view.of_threads(thread).filter(|s| kind_of(s).is_none());
+    let mut others: Vec<_> = others.collect();
+    others.sort_by_key(|sample| std::cmp::Reverse(sample.weight_ns()));
     for kind in kinds.iter().copied().chain(["other"]) {
         let truth = truths.ns(kind) as f64 / truth_sum as f64;
         let share = *found.get(kind).unwrap_or(&0) as f64 / found_sum as f64;
@@ -50,7 +53,14 @@ fn check_shares(view: &View, truths: &Truths, thread: &str) {
         shares.push(truth);
         assert!(
             off <= bound,
-            "{kind}: {share:.4}, in truth {truth:.4}, may be off by {bound:.4}"
+            "{kind}: {share:.4}, in truth {truth:.4}, may be off by {bound:.4}; \
+             {} samples are of no kind, the heaviest: {:?}",
+            others.len(),
+            others
+                .iter()
+                .take(5)
+                .map(|s| (s.weight_ns(), s.line()))
+                .collect::<Vec<_>>()
         );
     }
     let bound = stats::distance_bound(&shares, samples);
@@ -124,6 +134,8 @@ fn check_all(jdk: &Jdk) {
         .jvm(EXCLUDE)
         .jvm(DEBUG_INFO[0])
         .jvm(DEBUG_INFO[1])
+        // All is compiled when it is first worth it, however busy the machine is.
+        .jvm("-Xbatch")
         .with("seconds=4 batch_ms=5")
         .start();
     program.tell(&format!("start,cpu=500us,file={}", file.display()));

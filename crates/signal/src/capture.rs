@@ -9,7 +9,10 @@ use crate::engine::Engine;
 use crate::engine::ring::Ring;
 use crate::load::Live;
 use crate::record::ThreadRecord;
-use crate::slots::{CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, SlotPool, VTHREAD_NAME_MAX};
+use crate::slots::{
+    CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, SlotPool,
+    VTHREAD_NAME_MAX,
+};
 use crate::sys;
 use core::sync::atomic::Ordering;
 use dwell_walker::Memory;
@@ -126,7 +129,12 @@ impl Capture<'_> {
     #[inline]
     fn grow(&mut self, more: usize) {
         // Aligning what is added takes less than 16 bytes.
-        let needed = self.slot.header().used().saturating_add(more).saturating_add(16);
+        let needed = self
+            .slot
+            .header()
+            .used()
+            .saturating_add(more)
+            .saturating_add(16);
         let Some(mut larger) = self.pool.take(needed) else {
             return;
         };

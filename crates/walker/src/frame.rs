@@ -129,6 +129,9 @@ failures! {
     NativeGap = "native_frames_missing",
     /// Not an end: an interpreter frame that deoptimisation is just filling in.
     BeingUnpacked = "frame_being_deoptimized",
+    /// Not an end: the VM is just moving frames of a virtual thread back from the heap; the
+    /// youngest of them may be missing here.
+    BeingThawed = "frames_being_thawed",
     /// The method's metadata was gone before it could be read.
     StaleMethod = "stale_method",
     /// A thread that ended before a timer could catch it: its CPU time without a stack.

@@ -105,6 +105,9 @@ const PUSHED_WORDS_MAX: u64 = 4;
 /// 64 bytes, the others, and some room.
 const SAVED_WORDS_MAX: u64 = 320;
 
+/// Code of the two return barriers (161 and 209 bytes in 28), with some room.
+const THAW_STUBS_BYTES: u64 = 0x240;
+
 /// What a step met.
 enum Stop {
     End,
@@ -402,6 +405,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return self.step_entry_frame(cursor);
         }
         sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+        if cursor.cont_entry != 0 && self.is_thawing(cursor.at.pc)? {
+            // The frame that has returned is gone; the stub has no frame of its own.
+            sink.push(FrameKind::Failed, Failure::BeingThawed as u64, 0)?;
+            return self.step_barrier(cursor, sink);
+        }
         let caller = match cursor.exact {
             Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, is_caller)?,
             None => stub::calling_caller(self.mem, blob, cursor.at, is_caller)?,
@@ -511,6 +519,14 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             }
         }
         none
+    }
+
+    /// Whether `pc` is in one of the two return barriers' code, behind its going back to the entry.
+    fn is_thawing(&self, pc: u64) -> Result<bool, Stop> {
+        let barrier = self.layout.extra.return_barrier;
+        // The barrier for exceptions is generated right behind the other.
+        let near = barrier != 0 && pc > barrier && pc <= barrier.wrapping_add(THAW_STUBS_BYTES);
+        Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
     }
 
     fn step_barrier(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {

@@ -335,7 +335,7 @@ fn context_of<M: Memory>(slot: &Slot<'_>, mem: &M) -> ThreadContext {
         header.stack_hi
     };
     let entry = header.cont_entry;
-    let on_stack = entry > header.regs.rsp && (header.stack_hi == 0 || entry < header.stack_hi);
+    let on_stack = entry >= header.regs.rsp && (header.stack_hi == 0 || entry < header.stack_hi);
     let cont_entry = if on_stack { entry } else { 0 };
     ThreadContext {
         anchor,

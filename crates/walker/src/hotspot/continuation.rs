@@ -146,12 +146,7 @@ pub fn filled_chunk<M: Memory>(
 
 /// Where the oldest frame of the chunk ends, in words from the start of its stack area
 /// (src/hotspot/share/oops/stackChunkOop.inline.hpp).
-fn bottom<M: Memory>(
-    mem: &M,
-    offsets: &ChunkLayout,
-    object: u64,
-    size: i32,
-) -> Result<i32, Fault> {
+fn bottom<M: Memory>(mem: &M, offsets: &ChunkLayout, object: u64, size: i32) -> Result<i32, Fault> {
     if present(offsets.bottom) {
         return mem.i32(object.wrapping_add(offsets.bottom));
     }
@@ -234,6 +229,25 @@ pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Optio
         }
     }
     Ok(None)
+}
+
+/// Whether the code before `pc` went back to the continuation's entry, `mov rsp, [r15 + entry]`,
+/// with no return in between: a return barrier.
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Result<bool, Fault> {
+    const SEARCHED: u64 = 0xd0;
+    let Ok(entry) = u32::try_from(layout.extra.cont_entry) else {
+        return Ok(false);
+    };
+    for back in 7..SEARCHED {
+        let at = pc.wrapping_sub(back);
+        if mem.u32(at)? & 0x00ff_ffff == 0x00a7_8b49 && mem.u32(at.wrapping_add(3))? == entry {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Code of `enterSpecial` searched for the offset of `JavaThread::_cont_entry`.
