@@ -221,7 +221,7 @@ fn register_all(agent: &'static Agent, env: Env) {
     environment::for_each_thread(agent.jvmti, env, |thread| {
         register(agent, env, thread, None)
     });
-    Census::new(agent).find(agent.engine);
+    Census::new(agent, true).find(agent.engine);
 }
 
 /// Registers a Java thread; `own_tid` is set on the thread itself.

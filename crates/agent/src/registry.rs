@@ -38,13 +38,22 @@ impl Registry {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Registers a thread unless it is registered.
-    pub fn add_if_new(&self, tid: i32, register: impl FnOnce() -> Option<Record>) {
+    /// Registers a thread unless it is registered. One `born` since the recording began is sampled
+    /// from its first instruction on, unless it is a Java thread that has just left.
+    pub fn add_if_new(&self, tid: i32, born: bool, register: impl FnOnce(bool) -> Option<Record>) {
         let mut inner = self.lock();
-        if !inner.by_tid.contains_key(&tid)
-            && let Some(record) = register()
-        {
-            let base_ns = cpu_ns_of(tid).unwrap_or(0);
+        if inner.by_tid.contains_key(&tid) {
+            return;
+        }
+        let now_ns = cpu_ns_of(tid).unwrap_or(0);
+        // A reused id belongs to a thread that has used less.
+        let has_left = inner
+            .left
+            .get(&tid)
+            .is_some_and(|then_ns| *then_ns <= now_ns);
+        let newborn = born && !has_left;
+        if let Some(record) = register(newborn) {
+            let base_ns = if newborn { 0 } else { now_ns };
             inner.by_tid.insert(
                 tid,
                 Entry {

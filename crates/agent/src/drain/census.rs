@@ -1,36 +1,63 @@
-//! Which threads there are: Java threads announce themselves, all others are found once a second.
+//! Which threads there are: Java threads announce themselves, all others are looked for as soon as
+//! the number of threads has changed, and once a second.
 
 use crate::agent::Agent;
 use crate::jvm::threads::ThreadName;
 use crate::sys::process;
 use dwell_signal::{Engine, Registration};
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Looking for threads may take this part of the time.
+const SHARE_MAX: u32 = 200;
+/// And happens at most so often.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Finds threads that come and go.
 pub struct Census {
     agent: &'static Agent,
     seen: HashSet<i32>,
+    /// Number of threads at the last look.
+    count: u64,
+    /// Not to look again before.
+    not_before: Instant,
+    /// Whether threads not known are born since the recording began.
+    born: bool,
     /// Keys of threads whose last sample has been drained.
     pub gone: Vec<u64>,
 }
 
 impl Census {
-    /// Nobody found yet.
+    /// Nobody found yet. Whoever is found and not known was there `before` the recording, or is
+    /// born since.
     #[must_use]
-    pub fn new(agent: &'static Agent) -> Census {
+    pub fn new(agent: &'static Agent, before: bool) -> Census {
         Census {
             agent,
             seen: HashSet::new(),
+            count: 0,
+            not_before: Instant::now(),
+            born: !before,
             gone: Vec::new(),
+        }
+    }
+
+    /// Looks for new threads if there may be some, and not too often: the directory of a thousand
+    /// threads takes a millisecond to read.
+    pub fn find_if_changed(&mut self, engine: &'static Engine) {
+        if process::thread_count() != self.count && Instant::now() >= self.not_before {
+            self.find(engine);
         }
     }
 
     /// Registers the threads nobody announced: GC, compilers, VM, native ones.
     pub fn find(&mut self, engine: &'static Engine) {
+        let began = Instant::now();
+        self.count = process::thread_count();
         let tids = process::thread_ids();
         for &tid in &tids {
             if !self.seen.contains(&tid) {
-                self.agent.registry.add_if_new(tid, || {
+                self.agent.registry.add_if_new(tid, self.born, |newborn| {
                     let comm = process::thread_comm(tid);
                     let name = ThreadName {
                         tid,
@@ -38,14 +65,13 @@ impl Census {
                         ..ThreadName::default()
                     };
                     let user = self.agent.threads.add(name);
-                    // Seen before the recording or born since: in both cases what it used before
-                    // now is unknown territory, so its plan begins now.
                     let seed = self.agent.threads.seed(user);
                     engine
                         .register(&Registration {
                             tid,
                             seed,
                             user,
+                            newborn,
                             ..Registration::default()
                         })
                         .ok()
@@ -56,6 +82,8 @@ impl Census {
         self.agent
             .registry
             .forget_left(|tid| self.seen.contains(&tid));
+        let pause = PAUSE_MIN.max(began.elapsed() * SHARE_MAX);
+        self.not_before = Instant::now() + pause;
     }
 
     /// Recycles the records of threads that have ended and whose samples are all drained.

@@ -34,11 +34,12 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
     let mut sampler = Sampler::new(setup);
-    let mut census = census::Census::new(setup.agent);
+    let mut census = census::Census::new(setup.agent, false);
     let mut writer = Writer::new(setup, progress);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     loop {
+        census.find_if_changed(setup.engine);
         let order = orders.wait(TICK);
         sampler.drain(progress);
         census.bury(setup.engine);

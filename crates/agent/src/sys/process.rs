@@ -111,6 +111,13 @@ pub fn thread_comm(tid: i32) -> String {
         .to_owned()
 }
 
+/// How many threads this process has: a directory has a link from each folder in it (stat(2)).
+#[must_use]
+pub fn thread_count() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/task").map_or(0, |task| task.nlink().saturating_sub(2))
+}
+
 /// Kernel ids of all threads of this process.
 #[must_use]
 pub fn thread_ids() -> Vec<i32> {
