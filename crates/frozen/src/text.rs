@@ -62,8 +62,8 @@ impl Frozen {
         }
         let r = &self.regs;
         put(format_args!(
-            "regs {:x} {:x} {:x} {:x} {:x} {:x}",
-            r.pc, r.sp, r.fp, r.rax, r.rbx, r.r13
+            "regs {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x}",
+            r.pc, r.sp, r.fp, r.rax, r.rbx, r.r13, r.rcx, r.rdx
         ));
         let t = &self.thread;
         let a = &t.anchor;
@@ -150,13 +150,17 @@ impl Frozen {
                 *self.code.get_mut(index).ok_or("index out of range")? = hex(value)?;
             }
             "regs" => {
-                let [pc, sp, fp, rax, rbx, r13] = words(rest)?;
+                // Older files have no rcx and rdx.
+                let [pc, sp, fp, rax, rbx, r13, rcx, rdx] =
+                    words(rest).or_else(|_| words::<8>(&format!("{rest} 0 0")))?;
                 self.regs = Regs {
                     pc,
                     sp,
                     fp,
                     rax,
                     rbx,
+                    rcx,
+                    rdx,
                     r13,
                 };
             }
@@ -244,13 +248,13 @@ mod tests {
 
         #[test]
         fn every_walk_round_trips(
-            seed in any::<[u64; 6]>(),
+            seed in any::<[u64; 8]>(),
             words in proptest::collection::btree_map(any::<u64>(), any::<Option<u64>>(), 0..20),
             bci in any::<i32>(),
         ) {
             let mut frozen = Frozen::parse(MAGIC).unwrap();
-            let [pc, sp, fp, rax, rbx, r13] = seed;
-            frozen.regs = Regs { pc, sp, fp, rax, rbx, r13 };
+            let [pc, sp, fp, rax, rbx, r13, rcx, rdx] = seed;
+            frozen.regs = Regs { pc, sp, fp, rax, rbx, rcx, rdx, r13 };
             frozen.thread.anchor.sp = pc;
             frozen.thread.cut = rax % 2 == 0;
             frozen.layout.thread_state = sp;

@@ -14,7 +14,7 @@ use crate::hotspot::interpreter::{self, Interpreted};
 use crate::hotspot::layout::{Layout, present};
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::prologue;
-use crate::hotspot::{stub, threads};
+use crate::hotspot::{leaving, stub, threads};
 use crate::memory::{Fault, Memory};
 use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
 
@@ -31,6 +31,10 @@ pub struct Regs {
     pub rax: u64,
     /// rbx: the callee's `Method*` in method entries.
     pub rbx: u64,
+    /// rcx: an exception handler's address at the end of C1's exception stub.
+    pub rcx: u64,
+    /// rdx: the return address at the end of C2's rethrow stub.
+    pub rdx: u64,
     /// r13: the interpreter's bytecode pointer; in method entries the caller's sp.
     pub r13: u64,
 }
@@ -410,6 +414,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sink.push(FrameKind::Failed, Failure::BeingThawed as u64, 0)?;
             return self.step_barrier(cursor, sink);
         }
+        if let Some(regs) = &cursor.exact
+            && let Ok(Some(caller)) = leaving::caller(self.mem, blob, regs)
+            && self.is_method(caller.pc)?
+        {
+            return self.move_to(cursor, caller);
+        }
         let caller = match cursor.exact {
             Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, is_caller)?,
             None => stub::calling_caller(self.mem, blob, cursor.at, is_caller)?,
@@ -610,6 +620,16 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         let slot = caller.sp.wrapping_add(blob.frame_bytes).wrapping_sub(8);
         self.mem.word(slot).is_ok_and(|pc| self.is_return(pc))
+    }
+
+    /// Whether `pc` is anywhere in a compiled method or the interpreter.
+    fn is_method(&self, pc: u64) -> Result<bool, Fault> {
+        let blob = self.code.find(self.mem, self.layout, pc)?;
+        let kind = blob.map(|blob| blob.kind);
+        Ok(matches!(
+            kind,
+            Some(BlobKind::Nmethod | BlobKind::Interpreter)
+        ))
     }
 
     /// Whether `pc` can be a return address: right after a call in compiled code, in the

@@ -310,6 +310,8 @@ fn registers_of(slot: &Slot<'_>) -> Regs {
         fp: regs.rbp,
         rax: regs.rax,
         rbx: regs.rbx,
+        rcx: regs.rcx,
+        rdx: regs.rdx,
         r13: regs.r13,
     }
 }

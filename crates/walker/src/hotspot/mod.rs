@@ -7,6 +7,7 @@ pub mod codecache;
 pub mod continuation;
 pub mod interpreter;
 pub mod layout;
+pub mod leaving;
 pub mod method;
 pub mod names;
 pub mod nmethod;

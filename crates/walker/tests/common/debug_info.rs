@@ -1,0 +1,267 @@
+//! A compiled method with its `PcDesc`s, scopes and metadata, in each of the ways HotSpot has laid
+//! them out (code/nmethod.hpp of 8, 11-22, 23-24, 25+).
+
+use super::{Bytes, unsigned5};
+use dwell_walker::hotspot::nmethod::Nmethod;
+use dwell_walker::hotspot::scope::Scope;
+use dwell_walker::hotspot::{Blob, BlobKind, Layout};
+
+/// Where the tables are.
+#[derive(Clone, Copy, Debug)]
+pub enum Age {
+    /// In the nmethod, by offsets (8).
+    Offsets,
+    /// In the nmethod, the scopes by a pointer (9-22).
+    Pointer,
+    /// `PcDesc`s and scopes in a block of their own (23, 24).
+    Immutable,
+    /// The metadata also (25+).
+    Mutable,
+}
+
+/// All of them.
+pub const AGES: [Age; 4] = [Age::Offsets, Age::Pointer, Age::Immutable, Age::Mutable];
+
+/// A method of an inlined call: its place in the metadata, from 1 (0 for none), and the bci.
+pub type Inlined = (u8, i32);
+
+/// A place in the code: how far behind the place before it, and its methods, outermost first.
+pub type Place = (u8, Vec<Inlined>);
+
+/// The compiled method.
+pub struct Compiled {
+    /// Its memory.
+    pub memory: Bytes,
+    /// The layout of its JDK.
+    pub layout: Layout,
+    /// Its blob.
+    pub blob: Blob,
+    /// Addresses in the code and the scopes there, innermost first.
+    pub expected: Vec<(u64, Vec<Scope>)>,
+}
+
+/// Its outermost `Method*`, for code without scopes.
+pub const METHOD: u64 = 0x7f00_0000_4242;
+const NMETHOD: u64 = 0x10_0000;
+const CODE: u64 = 0x20_0000;
+const IMMUTABLE: u64 = 0x30_0000;
+const MUTABLE: u64 = 0x40_0000;
+/// Bytes of relocations before the metadata (25+).
+const RELOCATIONS: u32 = 24;
+/// What precedes the tables in the nmethod.
+const HEADER_BYTES: usize = 128;
+
+/// The `Method*` at a place in the metadata.
+fn method_at(index: u8) -> u64 {
+    match index {
+        0 => 0,
+        n => 0x7f00_0000_0000 + u64::from(n) * 8,
+    }
+}
+
+/// Writes scopes and `PcDesc`s of `places`.
+fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<(u64, Vec<Scope>)>) {
+    // Offset 0 means no scope, so nothing begins there.
+    let (mut stream, mut pcs, mut expected) = (vec![base], Vec::new(), Vec::new());
+    let mut desc = |pc: i32, scope: u32| {
+        for number in [pc, scope.cast_signed(), 0, 0] {
+            pcs.extend(number.to_le_bytes());
+        }
+    };
+    // HotSpot begins and ends the table with places outside of the code.
+    desc(-1, 0);
+    let mut pc = 0u32;
+    for (distance, inlined) in places {
+        pc += u32::from(*distance) + 1;
+        let (mut sender, mut scopes) = (0u32, Vec::new());
+        for (index, bci) in inlined {
+            let offset = u32::try_from(stream.len()).expect("a short stream");
+            let code = bci.wrapping_add(1).cast_unsigned();
+            for number in [sender, u32::from(*index), code, 0, 0, 0] {
+                unsigned5::encode(number, base, &mut stream);
+            }
+            let method = method_at(*index);
+            let bci = *bci;
+            scopes.insert(
+                0,
+                Scope {
+                    sender,
+                    method,
+                    bci,
+                },
+            );
+            sender = offset;
+        }
+        desc(pc.cast_signed(), sender);
+        expected.push((CODE + u64::from(pc), scopes));
+    }
+    desc(i32::MAX, 0);
+    (stream, pcs, expected)
+}
+
+/// Puts numbers into the header, one after the other.
+struct Header {
+    bytes: Vec<u8>,
+}
+
+impl Header {
+    fn put(&mut self, value: &[u8]) -> u64 {
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        let at = self.bytes.len() as u64;
+        self.bytes.extend(value);
+        at
+    }
+}
+
+fn int(value: usize) -> [u8; 4] {
+    u32::try_from(value).expect("32 bits").to_le_bytes()
+}
+
+/// A method that is compiled with the given scopes at the given places.
+pub fn compiled(age: Age, base: u8, places: &[Place]) -> Compiled {
+    let (stream, pcs, expected) = tables(places, base);
+    let metadata: Vec<u8> = (1..=u8::MAX)
+        .flat_map(|n| method_at(n).to_le_bytes())
+        .collect();
+    let mut layout = Layout::EMPTY;
+    layout.extra.unsigned5_base = base;
+    layout.sizeof_pcdesc = 16;
+    layout.pcdesc_pc_offset = 0;
+    layout.pcdesc_scope_offset = 4;
+    let mut head = Header { bytes: vec![0; 16] };
+    layout.nmethod_method = head.put(&METHOD.to_le_bytes());
+    layout.nmethod_comp_level = head.put(&4u32.to_le_bytes());
+    let mut memory = Bytes::default();
+    let in_nmethod = matches!(age, Age::Offsets | Age::Pointer);
+    let tables_at = if in_nmethod { HEADER_BYTES } else { 0 };
+    let scopes_at = tables_at + pcs.len();
+    layout.nmethod_scopes_pcs_offset = head.put(&int(tables_at));
+    let scopes_offset = head.put(&int(scopes_at));
+    let metadata_at = (scopes_at + stream.len()).next_multiple_of(8);
+    match age {
+        Age::Offsets => {
+            layout.nmethod_scopes_data_offset = scopes_offset;
+            layout.nmethod_dependencies_offset = head.put(&int(scopes_at));
+            layout.nmethod_metadata_offset = head.put(&int(metadata_at));
+        }
+        Age::Pointer => {
+            let pointer = NMETHOD + scopes_at as u64;
+            layout.nmethod_scopes_data_begin = head.put(&pointer.to_le_bytes());
+            layout.nmethod_dependencies_offset = head.put(&int(scopes_at));
+            layout.nmethod_metadata_offset = head.put(&int(metadata_at));
+        }
+        Age::Immutable => {
+            layout.nmethod_scopes_data_offset = scopes_offset;
+            layout.nmethod_immutable_data = head.put(&IMMUTABLE.to_le_bytes());
+            layout.blob_data_offset = head.put(&int(HEADER_BYTES));
+            layout.nmethod_metadata_offset = head.put(&16u16.to_le_bytes());
+        }
+        Age::Mutable => {
+            layout.nmethod_scopes_data_offset = scopes_offset;
+            layout.nmethod_immutable_data = head.put(&IMMUTABLE.to_le_bytes());
+            layout.blob_mutable_data = head.put(&MUTABLE.to_le_bytes());
+            layout.blob_relocation_size = head.put(&RELOCATIONS.to_le_bytes());
+        }
+    }
+    let mut nmethod = head.bytes;
+    nmethod.resize(HEADER_BYTES, 0);
+    let mut tables = [pcs, stream].concat();
+    match age {
+        Age::Offsets | Age::Pointer => {
+            nmethod.append(&mut tables);
+            nmethod.resize(metadata_at, 0);
+            nmethod.extend(metadata);
+        }
+        Age::Immutable => {
+            nmethod.resize(HEADER_BYTES + 16, 0);
+            nmethod.extend(metadata);
+        }
+        Age::Mutable => memory.add(MUTABLE, [vec![0; RELOCATIONS as usize], metadata].concat()),
+    }
+    memory.add(NMETHOD, nmethod);
+    memory.add(IMMUTABLE, tables);
+    Compiled {
+        memory,
+        layout,
+        blob: Blob {
+            addr: NMETHOD,
+            kind: BlobKind::Nmethod,
+            code_begin: CODE,
+            frame_bytes: 32,
+        },
+        expected,
+    }
+}
+
+impl Compiled {
+    /// The scopes at `pc`; those before the fault, if there is one.
+    pub fn scopes(&self, nmethod: &Nmethod, pc: u64) -> (Vec<Scope>, bool) {
+        let mut scopes = Vec::new();
+        let visit = |scope| scopes.push(scope);
+        let result = nmethod.for_each_scope(&self.memory, &self.layout, pc, visit);
+        (scopes, result.is_ok())
+    }
+
+    /// Whole and undamaged: each place has its scopes, and only places are return addresses.
+    pub fn check(&self) {
+        let nmethod = Nmethod::load(&self.memory, &self.layout, &self.blob).expect("an nmethod");
+        assert_eq!((nmethod.method, nmethod.is_c1), (METHOD, false));
+        let whole = Scope {
+            sender: 0,
+            method: METHOD,
+            bci: -1,
+        };
+        let mut from = CODE;
+        for (pc, scopes) in &self.expected {
+            let wanted = if scopes.is_empty() {
+                vec![whole]
+            } else {
+                scopes.clone()
+            };
+            // What is interrupted on the way to a place belongs to it.
+            for at in [from, *pc - 1, *pc] {
+                if at == *pc || at >= from {
+                    assert_eq!(
+                        self.scopes(&nmethod, at),
+                        (wanted.clone(), true),
+                        "at {at:#x}"
+                    );
+                    let is_return = nmethod.is_return_address(&self.memory, &self.layout, at);
+                    assert_eq!(is_return, Ok(at == *pc), "at {at:#x}");
+                }
+            }
+            from = *pc + 1;
+        }
+        assert_eq!(
+            self.scopes(&nmethod, from),
+            (vec![whole], true),
+            "behind all places"
+        );
+    }
+
+    /// Damaged in any way: reading ends soon, and each caller lies before its callee.
+    pub fn check_damaged(&self, pc: u64) {
+        let Ok(nmethod) = Nmethod::load(&self.memory, &self.layout, &self.blob) else {
+            return;
+        };
+        let before = self.memory.reads();
+        let (scopes, _) = self.scopes(&nmethod, pc);
+        let senders: Vec<u32> = scopes.iter().map(|scope| scope.sender).collect();
+        assert!(scopes.len() <= dwell_walker::hotspot::nmethod::SCOPES_MAX);
+        let callers = senders
+            .get(..senders.len().saturating_sub(1))
+            .unwrap_or(&[]);
+        assert!(
+            callers.is_sorted_by(|a, b| a > b) && !callers.contains(&0),
+            "{senders:?}"
+        );
+        // Up to 24 steps of the search; of each scope up to three words of the stream and a
+        // pointer.
+        let most = 32 + 4 * scopes.len() as u64 + 4;
+        assert!(
+            self.memory.reads() - before <= most,
+            "{} reads",
+            self.memory.reads() - before
+        );
+    }
+}
