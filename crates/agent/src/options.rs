@@ -154,7 +154,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "chunktime" => {
             options.chunk_age = duration(name, value)?;
             if options.chunk_age < Duration::from_secs(5) {
-                return refuse(format!("chunktime={value}: at least 5s"));
+                return refuse(format!("chunktime={}: at least 5s", shown(value)));
             }
         }
         "maxsize" => options.max_bytes = at_least("maxsize", size(name, value)?, 1 << 20)?,
@@ -180,7 +180,7 @@ fn at_least(name: &str, value: u64, least: u64) -> Result<u64, OptionError> {
 fn interval(value: &str) -> Result<Duration, OptionError> {
     let interval = duration("cpu", value)?;
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
-        return refuse(format!("cpu={value}: from 20us to 10s"));
+        return refuse(format!("cpu={}: from 20us to 10s", shown(value)));
     }
     Ok(interval)
 }
@@ -318,11 +318,118 @@ mod tests {
         }
     }
 
+    /// The longest list of what is known, and a part of the user's text.
+    const ERROR_BYTES_MAX: usize = 700;
+
+    #[test]
+    fn errors_stay_short_however_long_the_value() {
+        let zeros = "0".repeat(5000);
+        for text in [
+            format!("cpu={zeros}1us"),
+            format!("cpu={zeros}11s"),
+            format!("chunktime={zeros}1s"),
+            format!("chunksize={zeros}1k"),
+            format!("depth={zeros}"),
+            format!("freeze-every={zeros}x"),
+            format!("{zeros}=1"),
+            zeros.clone(),
+        ] {
+            let error = parse(&text).unwrap_err().to_string();
+            assert!(error.len() <= ERROR_BYTES_MAX, "{} bytes", error.len());
+        }
+    }
+
+    /// Options in a form of their own, with numbers in the smallest unit.
+    fn written(options: &Options) -> String {
+        let command = format!("{:?}", options.command).to_lowercase();
+        let engine = format!("{:?}", options.engine).to_lowercase();
+        let mut text = format!(
+            "engine={engine},file={},depth={},{command},cpu={}ns,chunksize={},chunktime={}ns,\
+             maxage={}ns,freeze-every={}",
+            options.file,
+            options.depth,
+            options.cpu_interval.as_nanos(),
+            options.chunk_bytes,
+            options.chunk_age.as_nanos(),
+            options.max_age.as_nanos(),
+            options.freeze_every,
+        );
+        if options.max_bytes != 0 {
+            text += &format!(",maxsize={}", options.max_bytes);
+        }
+        for (name, value) in [("reply", &options.reply), ("freeze", &options.freeze)] {
+            if let Some(value) = value {
+                text += &format!(",{name}={value}");
+            }
+        }
+        text
+    }
+
+    fn any_options() -> impl Strategy<Value = Options> {
+        let commands = [
+            Command::Start,
+            Command::Stop,
+            Command::Dump,
+            Command::Status,
+        ];
+        let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
+        let words = (
+            prop::sample::select(commands.to_vec()),
+            prop::sample::select(engines.to_vec()),
+        );
+        let times = (
+            20_000..=10_000_000_000u64,
+            5_000_000_000..1u64 << 50,
+            0..1u64 << 50,
+        );
+        let sizes = (
+            256 << 10..1u64 << 34,
+            prop_oneof![Just(0), 1 << 20..1u64 << 34],
+        );
+        let texts = (
+            "[^,]{1,20}",
+            prop::option::of("[^,]{1,20}"),
+            prop::option::of("[^,]{1,20}"),
+        );
+        (words, times, sizes, texts, DEPTH, any::<u64>()).prop_map(
+            |(
+                (command, engine),
+                (cpu, age, max_age),
+                sizes,
+                (file, reply, freeze),
+                depth,
+                every,
+            )| {
+                Options {
+                    command,
+                    engine,
+                    cpu_interval: Duration::from_nanos(cpu),
+                    chunk_age: Duration::from_nanos(age),
+                    max_age: Duration::from_nanos(max_age),
+                    chunk_bytes: sizes.0,
+                    max_bytes: sizes.1,
+                    file,
+                    reply,
+                    freeze,
+                    depth,
+                    freeze_every: every,
+                }
+            },
+        )
+    }
+
     proptest! {
         #[test]
-        fn any_text_is_answered_in_one_line(text in ".{0,200}") {
+        fn all_options_come_back(options in any_options()) {
+            prop_assert_eq!(parse(&written(&options)), Ok(options));
+        }
+
+        #[test]
+        fn any_text_is_answered_in_one_line(text in "(cpu=|depth=|reply=|start,)?.{0,200}") {
             if let Err(error) = parse(&text) {
-                prop_assert!(!error.to_string().contains('\n'));
+                let line = error.to_string();
+                prop_assert!(!line.chars().any(char::is_control), "{:?}", line);
+                prop_assert!(line.len() <= ERROR_BYTES_MAX, "{}", line);
             }
         }
 

@@ -1,6 +1,7 @@
 //! Tests of the ELF reader on images made here, field by field.
 
 use super::*;
+use proptest::prelude::*;
 
 /// A symbol to be written: name, type and binding, section, address, size.
 struct Sym(&'static str, u8, u16, u64, u64);
@@ -382,4 +383,74 @@ fn names_that_overlap_cannot_fill_the_memory() {
     let owned = symbols.into_owned();
     assert_eq!(owned.len(), 1);
     assert_eq!(owned.lookup(0x1000).unwrap().name, long.as_bytes());
+}
+
+/// An image with both symbol tables, a build id and unwind sections that are not empty.
+fn full_image() -> Vec<u8> {
+    let note = [&[4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0abcd"].concat();
+    Image::new()
+        .symbols(11, &[Sym("exported", FUNC | GLOBAL, TEXT, TEXT_SVMA, 64)])
+        .symbols(
+            2,
+            &[
+                Sym("inner", FUNC, TEXT, TEXT_SVMA + 8, 8),
+                Sym("versioned@V_1", FUNC | WEAK, TEXT, TEXT_SVMA + 0x100, 4),
+                Sym("resolved", IFUNC, TEXT, TEXT_SVMA + 0x200, 0),
+                Sym("data", OBJECT, TEXT, BASE + 8, 8),
+            ],
+        )
+        .section(".note.gnu.build-id", 7, BASE + 0x200, note)
+        .section(
+            ".eh_frame",
+            1,
+            BASE + 0x300,
+            vec![8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
+        )
+        .bytes()
+}
+
+proptest! {
+    #[test]
+    fn damaged_images_do_no_harm(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        in_headers in any::<bool>(),
+        cut in any::<prop::sample::Index>(),
+        is_cut in prop::bool::weighted(0.2),
+        offsets in prop::collection::vec(0..0x3000u32, 0..12),
+    ) {
+        let mut bytes = full_image();
+        // Between the segments' headers and the sections is nothing but zeros.
+        let places: Vec<usize> = match in_headers {
+            true => (4..64 + 2 * 56).collect(),
+            false => (0x2000..bytes.len()).collect(),
+        };
+        for (at, value) in damage {
+            bytes[places[at.index(places.len())]] = value;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        let Ok(elf) = Elf::parse(&bytes) else {
+            return Ok(());
+        };
+        let _ = (elf.build_id(), elf.text_ranges(), elf.eh_frame(), elf.unwind_table());
+        let _ = (elf.bias(TEXT_OFFSET, 0x7f00_0000_1000), elf.find_symbol(b"exported"));
+        let symbols = elf.symbols();
+        prop_assert!(symbols.iter().map(|symbol| symbol.offset).is_sorted_by(|a, b| a < b));
+        for (offset, in_batch) in offsets.iter().zip(elf.symbolize_batch(&offsets)) {
+            let found = symbols.lookup(*offset);
+            prop_assert_eq!(found, in_batch);
+            prop_assert!(found.is_none_or(|s| s.offset <= *offset && *offset - s.offset < s.len));
+        }
+        prop_assert!(symbols.into_owned().heap_bytes() <= 16 * bytes.len());
+    }
+}
+
+#[test]
+fn the_image_that_gets_damaged_is_a_whole_one() {
+    let bytes = full_image();
+    let elf = Elf::parse(&bytes).unwrap();
+    assert_eq!(elf.build_id(), Some(&b"abcd"[..]));
+    assert_eq!(elf.symbols().lookup(0x1008).unwrap().name, b"inner");
+    assert!(elf.eh_frame().is_some());
 }

@@ -1,6 +1,7 @@
 //! Tests of the `maps` reader on lines as kernels write them, and on worse.
 
 use super::*;
+use proptest::prelude::*;
 
 fn path_of(line: &[u8]) -> (Vec<u8>, bool, Backing) {
     let mapping = Mapping::parse(line).unwrap();
@@ -269,4 +270,98 @@ fn copies_side_by_side_of_a_file_of_one_page_get_a_placement_each() {
     };
     // What lies beyond the file's segments has no place.
     assert_eq!(module.placements(&elf), [placed(0x10000), placed(0x11000)]);
+}
+
+/// Any path that a kernel may write: nothing starts with white space.
+fn raw_path() -> impl Strategy<Value = Vec<u8>> {
+    let bytes = || prop::collection::vec(any::<u8>().prop_map(|b| b | u8::from(b == 10)), 0..30);
+    prop_oneof![
+        Just(Vec::new()),
+        bytes().prop_map(|rest| [b"/".to_vec(), rest].concat()),
+        bytes().prop_map(|rest| [b"/".to_vec(), rest, DELETED.to_vec()].concat()),
+        Just(b"[vdso]".to_vec()),
+    ]
+}
+
+/// A line as the kernel prints it (fs/proc/task_mmu.c).
+fn printed(mapping: &Mapping<'_>) -> Vec<u8> {
+    let Permissions {
+        is_readable,
+        is_writable,
+        is_executable,
+        is_shared,
+    } = mapping.permissions;
+    let flag = |yes, set, unset| if yes { set } else { unset };
+    let mut line = format!(
+        "{:08x}-{:08x} {}{}{}{} {:08x} {:02x}:{:02x} {} ",
+        mapping.start,
+        mapping.end,
+        flag(is_readable, 'r', '-'),
+        flag(is_writable, 'w', '-'),
+        flag(is_executable, 'x', '-'),
+        flag(is_shared, 's', 'p'),
+        mapping.offset,
+        mapping.device.major,
+        mapping.device.minor,
+        mapping.inode,
+    )
+    .into_bytes();
+    if !mapping.raw_path.is_empty() {
+        line.resize(line.len().max(73), b' ');
+    }
+    line.extend(mapping.raw_path);
+    line
+}
+
+proptest! {
+    #[test]
+    fn every_mapping_is_read_as_it_was_printed(
+        (start, len) in (0..u64::MAX, any::<prop::sample::Index>()),
+        flags in any::<[bool; 4]>(),
+        (offset, major, minor, inode) in any::<(u64, u32, u32, u64)>(),
+        raw_path in raw_path(),
+    ) {
+        let [is_readable, is_writable, is_executable, is_shared] = flags;
+        let mapping = Mapping {
+            start,
+            end: start + 1 + len.index((u64::MAX - start).min(1 << 40) as usize) as u64,
+            permissions: Permissions { is_readable, is_writable, is_executable, is_shared },
+            offset,
+            device: Device { major, minor },
+            inode,
+            raw_path: &raw_path,
+        };
+        let line = printed(&mapping);
+        prop_assert_eq!(Mapping::parse(&line), Ok(mapping));
+        let text = [&b"no mapping\n"[..], &line, b"\n\n", &line].concat();
+        prop_assert_eq!(parse(&text).flatten().collect::<Vec<_>>(), vec![mapping; 2]);
+    }
+
+    #[test]
+    fn damaged_lines_do_no_harm(
+        count in 1..6u64,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let mut text = Vec::new();
+        for i in 0..count {
+            let permissions = Permissions { is_executable: true, ..Permissions::default() };
+            let (start, offset) = (i << 12, i << 12);
+            let end = start + 0x1000;
+            let (device, inode, raw_path) = (Device::default(), 7, &b"/a/libjvm.so"[..]);
+            let mapping = Mapping { start, end, permissions, offset, device, inode, raw_path };
+            text.extend(printed(&mapping));
+            text.push(b'\n');
+        }
+        for (at, value) in damage {
+            let at = at.index(text.len());
+            text[at] = value;
+        }
+        let good: Vec<Mapping<'_>> = parse(&text).flatten().collect();
+        prop_assert!(good.iter().all(|mapping| mapping.start < mapping.end));
+        let code = good.iter().filter(|mapping| mapping.permissions.is_executable).count();
+        let found = modules(good);
+        prop_assert!(found.iter().all(|module| !module.executable.is_empty()));
+        let ranges: usize = found.iter().map(|module| module.executable.len()).sum();
+        prop_assert!(ranges <= code);
+    }
 }

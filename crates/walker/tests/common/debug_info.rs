@@ -28,6 +28,9 @@ pub type Inlined = (u8, i32);
 /// A place in the code: how far behind the place before it, and its methods, outermost first.
 pub type Place = (u8, Vec<Inlined>);
 
+/// An address in the code and the scopes there, innermost first.
+pub type Expected = (u64, Vec<Scope>);
+
 /// The compiled method.
 pub struct Compiled {
     /// Its memory.
@@ -36,8 +39,8 @@ pub struct Compiled {
     pub layout: Layout,
     /// Its blob.
     pub blob: Blob,
-    /// Addresses in the code and the scopes there, innermost first.
-    pub expected: Vec<(u64, Vec<Scope>)>,
+    /// What is to be read at each place.
+    pub expected: Vec<Expected>,
 }
 
 /// Its outermost `Method*`, for code without scopes.
@@ -60,7 +63,7 @@ fn method_at(index: u8) -> u64 {
 }
 
 /// Writes scopes and `PcDesc`s of `places`.
-fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<(u64, Vec<Scope>)>) {
+fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<Expected>) {
     // Offset 0 means no scope, so nothing begins there.
     let (mut stream, mut pcs, mut expected) = (vec![base], Vec::new(), Vec::new());
     let mut desc = |pc: i32, scope: u32| {
@@ -117,12 +120,15 @@ fn int(value: usize) -> [u8; 4] {
     u32::try_from(value).expect("32 bits").to_le_bytes()
 }
 
-/// A method that is compiled with the given scopes at the given places.
-pub fn compiled(age: Age, base: u8, places: &[Place]) -> Compiled {
-    let (stream, pcs, expected) = tables(places, base);
-    let metadata: Vec<u8> = (1..=u8::MAX)
-        .flat_map(|n| method_at(n).to_le_bytes())
-        .collect();
+/// Where the tables lie, from the start of what they lie in.
+struct Places {
+    pcs: usize,
+    scopes: usize,
+    metadata: usize,
+}
+
+/// The nmethod up to its tables, and the layout that says what is where in it.
+fn header(age: Age, base: u8, places: &Places) -> (Layout, Vec<u8>) {
     let mut layout = Layout::EMPTY;
     layout.extra.unsigned5_base = base;
     layout.sizeof_pcdesc = 16;
@@ -131,45 +137,55 @@ pub fn compiled(age: Age, base: u8, places: &[Place]) -> Compiled {
     let mut head = Header { bytes: vec![0; 16] };
     layout.nmethod_method = head.put(&METHOD.to_le_bytes());
     layout.nmethod_comp_level = head.put(&4u32.to_le_bytes());
-    let mut memory = Bytes::default();
-    let in_nmethod = matches!(age, Age::Offsets | Age::Pointer);
-    let tables_at = if in_nmethod { HEADER_BYTES } else { 0 };
-    let scopes_at = tables_at + pcs.len();
-    layout.nmethod_scopes_pcs_offset = head.put(&int(tables_at));
-    let scopes_offset = head.put(&int(scopes_at));
-    let metadata_at = (scopes_at + stream.len()).next_multiple_of(8);
+    layout.nmethod_scopes_pcs_offset = head.put(&int(places.pcs));
+    if matches!(age, Age::Pointer) {
+        let pointer = NMETHOD + places.scopes as u64;
+        layout.nmethod_scopes_data_begin = head.put(&pointer.to_le_bytes());
+    } else {
+        layout.nmethod_scopes_data_offset = head.put(&int(places.scopes));
+    }
+    if matches!(age, Age::Offsets | Age::Pointer) {
+        // What follows the `PcDesc`s there.
+        layout.nmethod_dependencies_offset = head.put(&int(places.scopes));
+        layout.nmethod_metadata_offset = head.put(&int(places.metadata));
+    } else {
+        layout.nmethod_immutable_data = head.put(&IMMUTABLE.to_le_bytes());
+    }
     match age {
-        Age::Offsets => {
-            layout.nmethod_scopes_data_offset = scopes_offset;
-            layout.nmethod_dependencies_offset = head.put(&int(scopes_at));
-            layout.nmethod_metadata_offset = head.put(&int(metadata_at));
-        }
-        Age::Pointer => {
-            let pointer = NMETHOD + scopes_at as u64;
-            layout.nmethod_scopes_data_begin = head.put(&pointer.to_le_bytes());
-            layout.nmethod_dependencies_offset = head.put(&int(scopes_at));
-            layout.nmethod_metadata_offset = head.put(&int(metadata_at));
-        }
+        Age::Offsets | Age::Pointer => {}
         Age::Immutable => {
-            layout.nmethod_scopes_data_offset = scopes_offset;
-            layout.nmethod_immutable_data = head.put(&IMMUTABLE.to_le_bytes());
             layout.blob_data_offset = head.put(&int(HEADER_BYTES));
             layout.nmethod_metadata_offset = head.put(&16u16.to_le_bytes());
         }
         Age::Mutable => {
-            layout.nmethod_scopes_data_offset = scopes_offset;
-            layout.nmethod_immutable_data = head.put(&IMMUTABLE.to_le_bytes());
             layout.blob_mutable_data = head.put(&MUTABLE.to_le_bytes());
             layout.blob_relocation_size = head.put(&RELOCATIONS.to_le_bytes());
         }
     }
-    let mut nmethod = head.bytes;
-    nmethod.resize(HEADER_BYTES, 0);
+    head.bytes.resize(HEADER_BYTES, 0);
+    (layout, head.bytes)
+}
+
+/// A method that is compiled with the given scopes at the given places.
+pub fn compiled(age: Age, base: u8, places: &[Place]) -> Compiled {
+    let (stream, pcs, expected) = tables(places, base);
+    let method = |n| method_at(n).to_le_bytes();
+    let metadata: Vec<u8> = (1..=u8::MAX).flat_map(method).collect();
+    let in_nmethod = matches!(age, Age::Offsets | Age::Pointer);
+    let first = if in_nmethod { HEADER_BYTES } else { 0 };
+    let scopes_at = first + pcs.len();
+    let places = Places {
+        pcs: first,
+        scopes: scopes_at,
+        metadata: (scopes_at + stream.len()).next_multiple_of(8),
+    };
+    let (layout, mut nmethod) = header(age, base, &places);
+    let mut memory = Bytes::default();
     let mut tables = [pcs, stream].concat();
     match age {
         Age::Offsets | Age::Pointer => {
             nmethod.append(&mut tables);
-            nmethod.resize(metadata_at, 0);
+            nmethod.resize(places.metadata, 0);
             nmethod.extend(metadata);
         }
         Age::Immutable => {
