@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::debug_info::{AGES, Compiled, Place, compiled};
+use common::debug_info::{AGES, Age, Compiled, IMMUTABLE, Place, compiled};
 use common::{Bytes, unsigned5};
+use dwell_walker::hotspot::nmethod::Nmethod;
 use dwell_walker::hotspot::scope::{self, Stream};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,6 +43,22 @@ fn the_largest_numbers_take_five_bytes() {
             let mut stream = Stream::new(&memory, START, 0).with_base(base);
             assert_eq!(stream.unsigned(), Ok(value));
         }
+    }
+}
+
+#[test]
+fn a_caller_that_is_no_earlier_scope_ends_the_method() {
+    // Behind three `PcDesc`s of 16 bytes and a byte for offset 0 there is the scope of the caller
+    // (three numbers, all short, and three more), then that of the callee.
+    let (outer, inner) = (1, 7);
+    for (scope, sender, wanted) in [(outer, outer, 2), (outer, inner, 2), (inner, inner, 1)] {
+        let mut method = compiled(Age::Mutable, 0, &[(9, vec![(1, 10), (2, 20)])]);
+        let mut stream = method.memory.range_mut(IMMUTABLE).skip(3 * 16);
+        *stream.nth(usize::from(scope)).unwrap() = sender;
+        drop(stream);
+        let nmethod = Nmethod::load(&method.memory, &method.layout, &method.blob).unwrap();
+        let (scopes, _) = method.scopes(&nmethod, method.expected[0].0);
+        assert_eq!(scopes.len(), wanted, "{scope} says {sender}: {scopes:?}");
     }
 }
 

@@ -47,7 +47,8 @@ pub struct Compiled {
 pub const METHOD: u64 = 0x7f00_0000_4242;
 const NMETHOD: u64 = 0x10_0000;
 const CODE: u64 = 0x20_0000;
-const IMMUTABLE: u64 = 0x30_0000;
+/// Where `PcDesc`s and scopes are from 23 on.
+pub const IMMUTABLE: u64 = 0x30_0000;
 const MUTABLE: u64 = 0x40_0000;
 /// Bytes of relocations before the metadata (25+).
 const RELOCATIONS: u32 = 24;

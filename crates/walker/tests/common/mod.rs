@@ -25,6 +25,16 @@ impl Bytes {
         self.ranges.push((addr, bytes));
     }
 
+    /// The bytes of the range that starts at `addr`, to be damaged.
+    pub fn range_mut(&mut self, addr: u64) -> impl Iterator<Item = &mut u8> {
+        let at = |range: &&mut (u64, Vec<u8>)| range.0 == addr;
+        self.ranges
+            .iter_mut()
+            .find(at)
+            .into_iter()
+            .flat_map(|(_, bytes)| bytes)
+    }
+
     /// The bytes of all ranges, to be damaged.
     pub fn each_mut(&mut self) -> impl Iterator<Item = &mut u8> {
         self.ranges.iter_mut().flat_map(|(_, bytes)| bytes)
