@@ -148,6 +148,16 @@ impl Profile {
     }
 }
 
+/// Sorts rows by the heaviest total, then by name.
+pub fn sort_by_total(rows: &mut [Row]) {
+    rows.sort_by(|a, b| {
+        b.total
+            .sum
+            .cmp(&a.total.sum)
+            .then_with(|| a.name.cmp(&b.name))
+    });
+}
+
 /// The library that a package belongs to, by convention: the JDK's own prefixes, else the first
 /// two parts of the name.
 fn library_of(package: &str) -> String {

@@ -17,6 +17,8 @@ use crate::tree::NodeId;
 const TRUNCATED: &str = "[truncated]";
 /// Stands for a stack that a recording does not have.
 const NO_STACK: &str = "[no stack]";
+/// Said of a file that does not begin where its recording began.
+const PART: &str = "a part of a recording: what came before is not in this file";
 /// Events that a recording may repeat are kept up to this number.
 const GAPS_MAX: usize = 100_000;
 
@@ -39,9 +41,15 @@ impl Profile {
         builder.info = info(&recording);
         builder.losses = losses(&recording);
         builder.gaps = gaps(&recording);
-        builder.self_cost = last(&recording, "dwell.Self").map(self_cost);
-        builder.cpu_use = last(&recording, "dwell.CpuLoad").map(cpu_use);
+        let is_part = is_part(&recording);
+        let duration_ns = builder.info.duration_ns;
+        let counted = |name| Counted::find(&recording, name, is_part.then_some(duration_ns));
+        builder.self_cost = counted("dwell.Self").map(|c| self_cost(&c, duration_ns));
+        builder.cpu_use = counted("dwell.CpuLoad").map(|c| cpu_use(&c));
         builder.warnings.clone_from(&recording.warnings);
+        if is_part {
+            builder.warnings.push(PART.to_owned());
+        }
         builder.info.sample_event = taken.kind.event_name().to_owned();
         builder.info.other_events = taken.others(&recording);
         add_threads(&mut builder, &recording);
@@ -262,13 +270,22 @@ fn info(recording: &Recording) -> Info {
         engine: text(ours, "engine"),
         engine_reason: text(ours, "engineReason"),
         interval_ns: interval.unwrap_or(0).unsigned_abs(),
-        options: text(ours, "options"),
+        options: options(text(ours, "options")),
         jvm_name: text(jvm, "jvmName"),
         jvm_version: text(jvm, "jvmVersion"),
         java_arguments: text(jvm, "javaArguments"),
         sample_event: String::new(),
         other_events: Vec::new(),
     }
+}
+
+/// The options without where the agent had to answer to, which says nothing about the recording.
+fn options(text: String) -> String {
+    let kept: Vec<&str> = text
+        .split(',')
+        .filter(|option| !option.starts_with("reply="))
+        .collect();
+    kept.join(",")
 }
 
 /// A number that cannot be negative in a recording that makes sense.
@@ -316,23 +333,71 @@ fn gaps(recording: &Recording) -> Vec<Gap> {
         .collect()
 }
 
-fn self_cost(event: &GenericEvent) -> SelfCost {
-    SelfCost {
-        samples: count(event, "samples"),
-        walks: count(event, "walks"),
-        dropped: count(event, "dropped"),
-        bytes: count(event, "bytes"),
-        agent_cpu_ns: count(event, "agentCpu"),
-        handler_p50_ns: count(event, "handlerP50"),
-        handler_p99_ns: count(event, "handlerP99"),
-        handler_max_ns: count(event, "handlerMax"),
-        memory_bytes: count(event, "memory"),
+/// Whether the recording began before this file: a bounded one loses its older parts. Then what it
+/// counts from its beginning says more than the file holds.
+fn is_part(recording: &Recording) -> bool {
+    // The bytes written before the first flush in here.
+    let first = recording
+        .events_named("dwell.Self")
+        .min_by_key(|event| event.time_ns);
+    first.is_some_and(|event| count(event, "bytes") > 0)
+}
+
+/// An event that counts from the recording's beginning: the last one says what was counted.
+struct Counted<'a> {
+    last: &'a GenericEvent,
+    /// In a part of a recording its first one, which has counted what is not in the file.
+    first: Option<&'a GenericEvent>,
+}
+
+impl<'a> Counted<'a> {
+    /// In a part of a recording, of this duration, `None` as well if what it counted is less than
+    /// half of that: a part may hold only a few flushes, and two of them can follow at once.
+    fn find(recording: &'a Recording, name: &str, part_ns: Option<u64>) -> Option<Counted<'a>> {
+        let events = || recording.events.iter().filter(|event| *event.name == *name);
+        let last = events().max_by_key(|event| event.time_ns)?;
+        let Some(part_ns) = part_ns else {
+            return Some(Counted { last, first: None });
+        };
+        let first = events()
+            .min_by_key(|event| event.time_ns)
+            .filter(|first| last.time_ns - first.time_ns >= part_ns.div_ceil(2).max(1))?;
+        Some(Counted {
+            last,
+            first: Some(first),
+        })
+    }
+
+    fn count(&self, field: &str) -> u64 {
+        let before = self.first.map_or(0, |event| count(event, field));
+        count(self.last, field).saturating_sub(before)
     }
 }
 
-fn cpu_use(event: &GenericEvent) -> CpuUse {
+fn self_cost(counted: &Counted<'_>, duration_ns: u64) -> SelfCost {
+    let last = counted.last;
+    let span_ns = match counted.first {
+        Some(first) => last.time_ns.saturating_sub(first.time_ns),
+        None => duration_ns,
+    };
+    SelfCost {
+        span_ns,
+        samples: counted.count("samples"),
+        walks: counted.count("walks"),
+        dropped: counted.count("dropped"),
+        bytes: counted.count("bytes"),
+        agent_cpu_ns: counted.count("agentCpu"),
+        handler_p50_ns: count(last, "handlerP50"),
+        handler_p99_ns: count(last, "handlerP99"),
+        handler_max_ns: count(last, "handlerMax"),
+        memory_bytes: count(last, "memory"),
+    }
+}
+
+fn cpu_use(counted: &Counted<'_>) -> CpuUse {
     CpuUse {
-        user_ns: count(event, "processUser"),
-        system_ns: count(event, "processSystem"),
+        since_ns: counted.first.map_or(0, |event| event.time_ns),
+        user_ns: counted.count("processUser"),
+        system_ns: counted.count("processSystem"),
     }
 }

@@ -59,9 +59,12 @@ pub struct Gap {
     pub weight_ns: u64,
 }
 
-/// What the profiler itself used, over the whole recording.
+/// What the profiler itself used: counted over what the file holds; how long the handler took, over
+/// the whole recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SelfCost {
+    /// How long it was counted: shorter than the recording where the file holds a part of one.
+    pub span_ns: u64,
     /// Samples taken.
     pub samples: u64,
     /// Stacks walked.
@@ -82,11 +85,21 @@ pub struct SelfCost {
     pub memory_bytes: u64,
 }
 
-/// CPU time of the whole process while it was recorded: what the weights must add up to.
+/// CPU time of the whole process: what the weights must add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuUse {
+    /// From when on it is counted, nanoseconds since the Unix epoch; samples before that are not in
+    /// it. 0: from the recording's beginning, all samples are.
+    pub since_ns: u64,
     /// In user mode.
     pub user_ns: u64,
     /// In the kernel.
     pub system_ns: u64,
+}
+
+impl CpuUse {
+    /// In user mode and in the kernel.
+    pub fn sum_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
 }

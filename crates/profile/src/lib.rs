@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod builder;
+mod forks;
 mod frame;
 mod from_jfr;
 mod info;
@@ -22,7 +23,7 @@ mod symbol;
 pub mod text_art;
 mod tree;
 
-pub use aggregate::{GroupBy, Grouped, Row, merged_tree};
+pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use builder::Builder;
 pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
 pub use info::{CpuUse, Gap, Info, Loss, SelfCost};

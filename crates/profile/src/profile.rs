@@ -106,7 +106,26 @@ impl Profile {
         self.cpu_use
     }
 
-    /// What was wrong with the recording, one line each.
+    /// The part of the process's CPU time that the samples weigh, both since
+    /// [`CpuUse::since_ns`]; about 1 where all is well. `None` where the two cannot be compared.
+    pub fn cpu_share(&self) -> Option<f64> {
+        let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
+        // Weights of wall time have nothing to do with the CPU time used.
+        let is_cpu = matches!(self.info.mode.as_str(), "" | "cpu");
+        if !is_cpu || self.unit != Unit::Nanoseconds {
+            return None;
+        }
+        let seen = self.sum_where(|sample| sample.time_ns >= used.since_ns);
+        Some(seen.sum as f64 / used.sum_ns() as f64)
+    }
+
+    /// The part of one processor that the profiler took, if the recording says.
+    pub fn self_cost_share(&self) -> Option<f64> {
+        let cost = self.self_cost().filter(|cost| cost.span_ns > 0)?;
+        Some(cost.agent_cpu_ns as f64 / cost.span_ns as f64)
+    }
+
+    /// What is to be known about the recording before it is trusted, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -149,6 +168,11 @@ impl Profile {
             sum += &Weight::of(sample.weight);
         }
         sum
+    }
+
+    /// The sum of the samples whose stacks are not whole.
+    pub fn failed(&self) -> Weight {
+        self.sum_where(|sample| sample.failure.is_some())
     }
 
     /// The samples' sums by the node their stack ends in, of the samples that `keep` accepts.

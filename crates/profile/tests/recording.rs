@@ -200,7 +200,7 @@ fn reads_what_a_recording_says_about_itself() {
         engine_reason: "allowed",
         cpu_interval_ns: 10_000_000,
         wall_interval_ns: 0,
-        options: "cpu=10ms",
+        options: "start,cpu=10ms,reply=/tmp/x",
     });
     for (samples, cause) in [(3, "ring full"), (9, "too late"), (4, "ring full")] {
         chunk.event(&Event::Lost {
@@ -231,6 +231,7 @@ fn reads_what_a_recording_says_about_itself() {
         (info.pid, info.mode.as_str(), info.engine.as_str()),
         (4711, "cpu", "perf")
     );
+    assert_eq!(info.options, "start,cpu=10ms");
     assert_eq!((info.interval_ns, info.start_ns), (10_000_000, START_NS));
     assert_eq!(info.duration_ns, 30_000_000_000);
     let losses: Vec<_> = profile
@@ -247,6 +248,73 @@ fn reads_what_a_recording_says_about_itself() {
     // Counted since the start: the last one is the sum.
     assert_eq!(profile.cpu_use().unwrap().user_ns, 70);
     assert_eq!(profile.self_cost(), None);
+}
+
+/// A chunk with the profiler's counters at these times, all of them later than the samples.
+fn counting(bytes_before: u64, times_s: &[u64]) -> ChunkWriter {
+    let mut chunk = full();
+    for &second in times_s {
+        let ticks = second * 1_000_000_000;
+        chunk.event(&Event::SelfCost {
+            ticks,
+            walks: second * 10,
+            samples: second * 10,
+            dropped: 0,
+            bytes: bytes_before + second,
+            agent_cpu_ns: ticks / 100,
+            handler_p50_ns: 1_000,
+            handler_p99_ns: 2_000,
+            handler_max_ns: 3_000,
+            memory_bytes: 4_000,
+        });
+        chunk.event(&Event::CpuLoad {
+            ticks,
+            process_user_ns: 1_000_000_000 + ticks / 2,
+            process_system_ns: 0,
+        });
+    }
+    chunk
+}
+
+#[test]
+fn a_part_of_a_recording_is_compared_with_the_same_time_only() {
+    let part = Profile::from_recording(read(counting(1_000, &[5, 15, 25])));
+    let cpu = part.cpu_use().unwrap();
+    assert_eq!(cpu.sum_ns(), 10_000_000_000);
+    assert_eq!(cpu.since_ns, START_NS + 5_000_000_000);
+    // All samples are older than the first counters.
+    assert_eq!(part.cpu_share(), Some(0.0));
+    let cost = part.self_cost().unwrap();
+    assert_eq!((cost.walks, cost.span_ns), (200, 20_000_000_000));
+    assert_eq!(part.self_cost_share(), Some(0.01));
+    assert_eq!(part.warnings().len(), 1);
+    assert!(part.warnings()[0].starts_with("a part of a recording"));
+}
+
+#[test]
+fn a_part_that_counted_too_little_is_not_compared() {
+    for times_s in [&[5][..], &[5, 5], &[5, 19]] {
+        let part = Profile::from_recording(read(counting(1_000, times_s)));
+        assert_eq!((part.cpu_use(), part.self_cost()), (None, None));
+        assert_eq!(part.cpu_share(), None);
+        assert_eq!(part.warnings().len(), 1);
+    }
+}
+
+#[test]
+fn a_whole_recording_is_compared_from_its_beginning() {
+    // Nothing was written before the first flush.
+    let mut chunk = counting(0, &[0]);
+    chunk.event(&Event::CpuLoad {
+        ticks: 20_000_000_000,
+        process_user_ns: 60_000_000,
+        process_system_ns: 40_000_000,
+    });
+    let whole = Profile::from_recording(read(chunk));
+    assert_eq!(whole.cpu_use().unwrap().since_ns, 0);
+    assert_eq!(whole.cpu_share(), Some(1.0));
+    assert_eq!(whole.self_cost().unwrap().span_ns, 30_000_000_000);
+    assert_eq!(whole.warnings(), &[] as &[String]);
 }
 
 #[test]

@@ -152,6 +152,7 @@ impl Maker {
             weight_ns: 40_000_000,
         }];
         self.builder.self_cost = Some(SelfCost {
+            span_ns: self.builder.info.duration_ns,
             samples: 3000,
             walks: 2900,
             dropped: 12,
@@ -163,6 +164,7 @@ impl Maker {
             memory_bytes: 22_000_000,
         });
         self.builder.cpu_use = Some(CpuUse {
+            since_ns: 0,
             user_ns: 29_000_000_000,
             system_ns: 2_000_000_000,
         });

@@ -7,12 +7,15 @@
 #![forbid(unsafe_code)]
 
 mod collapsed;
+mod findings;
 mod number;
 mod page;
 mod plain;
 mod text;
 
 pub use collapsed::{CollapsedOptions, collapsed};
+pub use findings::findings;
+pub use number::stamp;
 pub use page::{Options, html};
 pub use plain::{plain, shortened};
 pub use text::text;

@@ -74,10 +74,21 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// `2026-11-21 09:15:00 UTC`.
 pub(crate) fn date(epoch_ns: u64) -> String {
-    let seconds = epoch_ns / 1_000_000_000;
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    let (year, month, day) = civil(seconds / 86_400);
+    let [year, month, day, hour, minute, second] = utc(epoch_ns / 1_000_000_000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// A time stamp for file names, in UTC: `20260131T235959Z`.
+pub fn stamp(epoch_s: u64) -> String {
+    let [year, month, day, hour, minute, second] = utc(epoch_s);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+/// Year, month, day, hour, minute and second.
+fn utc(epoch_s: u64) -> [u64; 6] {
+    let (year, month, day) = civil(epoch_s / 86_400);
+    let (hour, minute, second) = (epoch_s / 3600 % 24, epoch_s / 60 % 60, epoch_s % 60);
+    [year, month, day, hour, minute, second]
 }
 
 /// The Gregorian date of a day counted from 1970-01-01. Eras of 400 years have 146,097 days; a
@@ -102,6 +113,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn durations() {
@@ -137,6 +149,27 @@ mod tests {
             (4_102_444_800, "2100-01-01 00:00:00 UTC"),
         ] {
             assert_eq!(date(seconds * 1_000_000_000), text);
+        }
+    }
+
+    #[test]
+    fn stamps_know_the_calendar() {
+        for (seconds, text) in [
+            (0, "19700101T000000Z"),
+            (951_782_399, "20000228T235959Z"),
+            (951_782_400, "20000229T000000Z"),
+            (4_107_542_399, "21000228T235959Z"),
+            (4_107_542_400, "21000301T000000Z"),
+            (1_798_761_599, "20261231T235959Z"),
+        ] {
+            assert_eq!(stamp(seconds), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn stamps_sort_like_times(one in 0u64..20_000_000_000, other in 0u64..20_000_000_000) {
+            prop_assert_eq!(stamp(one).cmp(&stamp(other)), one.cmp(&other));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dwell_profile::{GroupBy, Profile, Row, Unit, Weight};
+use dwell_profile::{GroupBy, Profile, Row, Unit, Weight, sort_by_total};
 
 use unicode_width::UnicodeWidthStr;
 
@@ -123,20 +123,12 @@ impl Report<'_> {
         if self.profile.unit() == Unit::Nanoseconds {
             let _ = write!(samples, ", {}", duration(self.total.sum));
         }
-        // Weights of wall time have nothing to do with the CPU time used.
-        let cpu = self
-            .profile
-            .cpu_use()
-            .filter(|_| matches!(info.mode.as_str(), "" | "cpu"));
-        let used = cpu.map_or(0, |cpu| cpu.user_ns.saturating_add(cpu.system_ns));
-        if used > 0 {
-            let seen = self.total.sum as f64 / used as f64;
-            let _ = write!(
-                samples,
-                " = {} of the CPU time used, {}",
-                percent(seen),
-                duration(used)
-            );
+        if let (Some(share), Some(used)) = (self.profile.cpu_share(), self.profile.cpu_use()) {
+            let _ = write!(samples, " = {} of the CPU time used", percent(share));
+            // In a part of a recording it is that of a shorter time than the samples'.
+            if used.since_ns == 0 {
+                let _ = write!(samples, ", {}", duration(used.sum_ns()));
+            }
         }
         self.line("samples", &samples);
         for (name, number) in &info.other_events {
@@ -149,8 +141,6 @@ impl Report<'_> {
 
     fn quality(&mut self) {
         let failures = self.profile.failures();
-        let mut all = Weight::default();
-        failures.iter().for_each(|failure| all += &failure.weight);
         if self.total.samples > 0 {
             let causes: Vec<String> = failures
                 .iter()
@@ -158,7 +148,10 @@ impl Report<'_> {
                 .map(|f| format!("{} {}", f.cause, percent(f.weight.share(&self.total))))
                 .chain((failures.len() > CAUSES).then(|| "...".to_owned()))
                 .collect();
-            let mut items = vec![format!("{} of the stacks", percent(all.share(&self.total)))];
+            let mut items = vec![format!(
+                "{} of the stacks",
+                percent(self.profile.failed().share(&self.total))
+            )];
             items.extend(causes);
             self.list("failed", &items);
         }
@@ -194,14 +187,10 @@ impl Report<'_> {
         let Some(cost) = self.profile.self_cost() else {
             return;
         };
-        let recorded_ns = self.profile.info().duration_ns;
-        let share = match recorded_ns {
-            0 => String::new(),
-            _ => format!(
-                " ({} of one)",
-                percent(cost.agent_cpu_ns as f64 / recorded_ns as f64)
-            ),
-        };
+        let share = self.profile.self_cost_share();
+        let share = share.map_or(String::new(), |share| {
+            format!(" ({} of one)", percent(share))
+        });
         let text = format!(
             "{} of CPU{share}, handler {} median, {} p99, {} max",
             duration(cost.agent_cpu_ns),
@@ -248,12 +237,7 @@ impl Report<'_> {
         let mut rows = self.profile.top(GroupBy::Method, |_| true);
         let by_own: Vec<&Row> = rows.iter().filter(|row| row.own.sum > 0).collect();
         self.table("Methods by self time", &by_own);
-        rows.sort_by(|a, b| {
-            b.total
-                .sum
-                .cmp(&a.total.sum)
-                .then_with(|| a.name.cmp(&b.name))
-        });
+        sort_by_total(&mut rows);
         self.table("Methods by total time", &rows.iter().collect::<Vec<_>>());
     }
 
@@ -339,12 +323,13 @@ fn joined(parts: &[&str], separator: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use dwell_profile::{Builder, CpuUse, FrameKind, Gap, Loss, Sample, SelfCost, text_art};
     use proptest::prelude::*;
 
-    fn full() -> Builder {
+    /// A profile that has something of all that can be told.
+    pub(crate) fn full() -> Builder {
         let mut builder = text_art::builder(
             "thread:  main       main      gc
              weight:  600000000  300000000 100000000
@@ -364,6 +349,7 @@ mod tests {
         builder.cpu_use = Some(CpuUse {
             user_ns: 900_000_000,
             system_ns: 350_000_000,
+            since_ns: 0,
         });
         builder.losses = vec![
             Loss {
@@ -383,6 +369,7 @@ mod tests {
             ..Gap::default()
         }];
         builder.self_cost = Some(SelfCost {
+            span_ns: 30_000_000_000,
             agent_cpu_ns: 300_000_000,
             handler_p50_ns: 1_300,
             memory_bytes: 20_000_000,
@@ -421,6 +408,20 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("nothing"), "{text}");
+    }
+
+    #[test]
+    fn a_part_of_a_recording_is_compared_with_the_same_time_only() {
+        let mut builder = full();
+        // The samples are at 0, 1 and 2 ms.
+        builder.cpu_use = Some(CpuUse {
+            user_ns: 500_000_000,
+            system_ns: 0,
+            since_ns: 1_000_000,
+        });
+        let text = text(&builder.finish());
+        let line = "samples    3 samples, 1.00 s = 80.0 % of the CPU time used";
+        assert!(text.lines().any(|l| l == line), "{text}");
     }
 
     #[test]

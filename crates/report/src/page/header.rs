@@ -29,7 +29,8 @@ pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -
         "losses": losses(profile),
         "gaps": gaps(profile),
         "selfCost": self_cost(profile),
-        "cpuUse": profile.cpu_use().map(|cpu| json!({
+        // The page compares it with all samples: in a part of a recording that would be wrong.
+        "cpuUse": profile.cpu_use().filter(|cpu| cpu.since_ns == 0).map(|cpu| json!({
             "userNs": cpu.user_ns,
             "systemNs": cpu.system_ns,
         })),
