@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and the help that goes with it.
 
-use crate::units;
+use crate::{units, values};
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,7 +70,8 @@ pub struct Record {
     #[command(flatten)]
     pub sampling: Sampling,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", required_unless_present = "program")]
+    #[arg(value_name = "PID|NAME", required_unless_present = "program",
+          value_parser = values::jvm)]
     pub jvm: Option<String>,
     /// A program to start and record
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "jvm")]
@@ -140,13 +142,13 @@ pub struct Start {
     #[command(flatten)]
     pub sampling: Sampling,
     /// Keep about this much of the recording (64m, 1g), dropping the oldest
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub max_size: Option<String>,
     /// Keep about this age of the recording (30m, 2h), dropping the oldest
-    #[arg(long, value_name = "TIME")]
-    pub max_age: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = units::kept_age)]
+    pub max_age: Option<Duration>,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME")]
+    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
     pub jvm: String,
 }
 
@@ -157,7 +159,7 @@ pub struct Fetch {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME")]
+    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
     pub jvm: String,
 }
 
@@ -165,7 +167,7 @@ pub struct Fetch {
 #[derive(Debug, Args)]
 pub struct OneJvm {
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME")]
+    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
     pub jvm: String,
 }
 
@@ -180,7 +182,8 @@ pub struct Report {
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Where to write the page [default: the recording's name with .html]
-    #[arg(short, long, value_name = "FILE.html")]
+    #[arg(short, long, value_name = "FILE.html",
+          value_parser = OsStringValueParser::new().try_map(values::page))]
     pub output: Option<PathBuf>,
     /// Print a summary instead of writing a page
     #[arg(long, conflicts_with = "output")]
@@ -197,12 +200,13 @@ pub struct Convert {
     /// A recording: ours, or one of the JDK's own
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write; .collapsed, .txt (a summary) or .html
-    #[arg(short, long, value_name = "FILE")]
+    /// Where to write: .collapsed, .txt (a summary) or .html
+    #[arg(short, long, value_name = "FILE",
+          value_parser = OsStringValueParser::new().try_map(values::convertible))]
     pub output: PathBuf,
-    /// What collapsed stacks count
-    #[arg(long, value_enum, default_value_t = Unit::Samples)]
-    pub unit: Unit,
+    /// What collapsed stacks count [default: samples]
+    #[arg(long, value_enum)]
+    pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
     #[arg(long)]
     pub threads: bool,

@@ -2,12 +2,11 @@
 
 use crate::agent::{self, Agent};
 use crate::args::{Fetch, OneJvm, Start};
-use crate::find;
 use crate::record::outputs::default_base;
 use crate::record::start_options;
 use crate::reply::Reply;
-use crate::units;
-use anyhow::{Context, Result, bail};
+use crate::{Usage, find, recording, units};
+use anyhow::{Context, Result};
 use dwell_attach::Target;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,13 +21,11 @@ pub fn start(args: &Start) -> Result<()> {
         None => default_file(&target)?,
     };
     let mut options = format!("{},file={file}", start_options(&args.sampling));
-    for (key, value) in [("maxsize", &args.max_size), ("maxage", &args.max_age)] {
-        if let Some(value) = value {
-            if value.contains(',') {
-                bail!("{key}: '{value}' is not one value");
-            }
-            let _ = write!(options, ",{key}={value}");
-        }
+    if let Some(size) = &args.max_size {
+        let _ = write!(options, ",maxsize={size}");
+    }
+    if let Some(age) = args.max_age {
+        let _ = write!(options, ",maxage={}ms", age.as_millis());
     }
     let reply = Agent::new(target)?.command(&options)?;
     let file = reply.get("file").unwrap_or(&file);
@@ -44,10 +41,12 @@ fn file_option(file: &str, target: &Target) -> Result<String> {
         false => Path::new(file).to_owned(),
     };
     let Some(path) = absolute.to_str().filter(|path| path.starts_with('/')) else {
-        bail!("-o {file}: the JVM sees other directories than you; give an absolute path");
+        let text = "the JVM sees other directories than you; give an absolute path";
+        return Err(Usage(format!("-o {file}: {text}")).into());
     };
     if !agent::can_be_an_option(&path.replace("%p", "").replace("%t", "")) {
-        bail!("-o {file}: commas and other uses of % cannot be in the path");
+        let text = "the JVM takes no commas, and % only as %p and %t; choose another name";
+        return Err(Usage(format!("-o {file}: {text}")).into());
     }
     Ok(path.to_owned())
 }
@@ -85,7 +84,7 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     match &args.output {
         Some(output) => {
             copy(agent.target(), file, output)?;
-            let _ = write!(text, ", copied to {}", output.display());
+            let _ = write!(text, ", copied to {}", recording::shown(output));
         }
         None if agent.target().jvm().foreign => {
             text.push_str(" in the JVM's container; copy it with: dwell ");
@@ -105,7 +104,7 @@ fn copy(target: &Target, file: &str, output: &Path) -> Result<()> {
     if same && target.shares_files() {
         return Ok(());
     }
-    let text = || format!("copying the recording to {}", output.display());
+    let text = || format!("recorded: {file}, but copying it to {}", output.display());
     let mut to = std::fs::File::create(output).with_context(text)?;
     std::io::copy(&mut from, &mut to).with_context(text)?;
     Ok(())

@@ -1,10 +1,11 @@
 //! `dwell report` and `dwell convert`.
 
 use crate::args::{Convert, Report, Unit};
-use crate::recording;
+use crate::values::{self, Format};
+use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
@@ -18,32 +19,20 @@ pub fn report(args: &Report) -> Result<()> {
     refuse_same(&args.input, &output)?;
     let profile = recording::load(&args.input)?;
     recording::write_html(&profile, &args.input, &output)?;
-    crate::print(&format!("{}\n", output.display()))
-}
-
-/// What an output's name asks for.
-#[derive(Debug, PartialEq, Eq)]
-enum Format {
-    Collapsed,
-    Html,
-    Text,
-}
-
-fn format_of(output: &std::path::Path) -> Result<Format> {
-    match output.extension().and_then(|ending| ending.to_str()) {
-        Some("collapsed" | "folded") => Ok(Format::Collapsed),
-        Some("html" | "htm") => Ok(Format::Html),
-        Some("txt") => Ok(Format::Text),
-        _ => bail!(
-            "-o {}: name it .collapsed, .html or .txt to say the format",
-            output.display()
-        ),
-    }
+    crate::print(&format!("{}\n", recording::shown(&output)))
 }
 
 /// `dwell convert`.
 pub fn convert(args: &Convert) -> Result<()> {
-    let format = format_of(&args.output)?;
+    let Some(format) = values::format_of(&args.output) else {
+        bail!("-o {}: no format is called so", args.output.display());
+    };
+    let of_stacks = args.threads || args.unit.is_some();
+    if of_stacks && format != Format::Collapsed {
+        let option = if args.threads { "--threads" } else { "--unit" };
+        let text = format!("{option} is for collapsed stacks only; leave it out, or -o .collapsed");
+        return Err(Usage(text).into());
+    }
     refuse_same(&args.input, &args.output)?;
     let profile = recording::load(&args.input)?;
     match format {
@@ -52,7 +41,7 @@ pub fn convert(args: &Convert) -> Result<()> {
             out.write_all(dwell_report::text(&profile).as_bytes())
         }),
         Format::Collapsed => {
-            let unit = match args.unit {
+            let unit = match args.unit.unwrap_or(Unit::Samples) {
                 Unit::Samples => dwell_profile::Unit::Samples,
                 Unit::Ns => dwell_profile::Unit::Nanoseconds,
             };
@@ -68,30 +57,12 @@ pub fn convert(args: &Convert) -> Result<()> {
 }
 
 /// Nobody wants the recording itself replaced.
-fn refuse_same(input: &std::path::Path, output: &std::path::Path) -> Result<()> {
-    let real = |path: &std::path::Path| -> Option<PathBuf> { path.canonicalize().ok() };
+fn refuse_same(input: &Path, output: &Path) -> Result<()> {
+    let real = |path: &Path| path.canonicalize().ok();
     if real(input).is_some_and(|input| real(output) == Some(input)) {
-        bail!("-o {}: is the recording itself", output.display());
+        let output = output.display();
+        let text = format!("-o {output}: is the recording itself; choose another name");
+        return Err(Usage(text).into());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    #[test]
-    fn endings_choose_the_format() {
-        let format = |name: &str| format_of(Path::new(name));
-        assert_eq!(format("a.collapsed").unwrap(), Format::Collapsed);
-        assert_eq!(format("a.b.html").unwrap(), Format::Html);
-        assert_eq!(format("a.txt").unwrap(), Format::Text);
-        assert!(
-            format("a.pb.gz")
-                .unwrap_err()
-                .to_string()
-                .contains(".collapsed, .html")
-        );
-    }
 }

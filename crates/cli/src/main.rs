@@ -10,7 +10,6 @@ mod control;
 mod convert;
 mod demo;
 mod find;
-mod findings;
 mod java;
 mod ps;
 mod record;
@@ -18,13 +17,26 @@ mod recording;
 mod reply;
 mod sys;
 mod units;
+mod values;
 
 use anyhow::Result;
 use args::{Cli, Command};
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::process::ExitCode;
+
+/// What is wrong with the command line where only the command itself can tell.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
@@ -38,7 +50,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("dwell: {}", one_line(&format!("{error:#}")));
-            ExitCode::from(EXIT_FAILURE)
+            ExitCode::from(match error.is::<Usage>() {
+                true => EXIT_USAGE,
+                false => EXIT_FAILURE,
+            })
         }
     }
 }
@@ -68,14 +83,34 @@ fn refuse(error: &clap::Error) -> ExitCode {
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_USAGE))
         }
         _ => {
-            let text = error.render().to_string();
-            let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
-            let first = one_line(&first.join(" "));
-            let what = first.strip_prefix("error: ").unwrap_or(&first);
-            eprintln!("dwell: {what}; see dwell --help");
+            eprintln!(
+                "dwell: {}",
+                one_line(&complaint(&error.render().to_string()))
+            );
             ExitCode::from(EXIT_USAGE)
         }
     }
+}
+
+/// The first paragraph of an error, with its hint if there is one, and where to read on.
+fn complaint(error: &str) -> String {
+    let first: Vec<&str> = error.lines().take_while(|line| !line.is_empty()).collect();
+    let first = first.join(" ");
+    let what = first.strip_prefix("error: ").unwrap_or(&first);
+    let hint = error
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("tip: "))
+        .map_or(String::new(), |hint| format!(" ({hint})"));
+    let command = Cli::command()
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .find(|name| {
+            std::env::args_os()
+                .nth(1)
+                .is_some_and(|word| word == name.as_str())
+        })
+        .map_or(String::new(), |name| format!(" {name}"));
+    format!("{what}{hint}; see dwell{command} --help")
 }
 
 /// Prints to standard output; a reader that has gone away is no error.

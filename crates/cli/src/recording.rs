@@ -18,6 +18,19 @@ pub fn load(path: &Path) -> Result<Profile> {
     Ok(Profile::from_recording(recording))
 }
 
+/// Makes the page of a recording and prints what was found and where it is.
+pub fn write_page_and_findings(jfr: &Path, html: &Path) -> Result<()> {
+    let profile = load(jfr)?;
+    write_html(&profile, jfr, html)?;
+    let findings = dwell_report::findings(&profile);
+    crate::print(&format!("{findings}\n{}\n{}\n", shown(jfr), shown(html)))
+}
+
+/// A path for people: nothing in a file's name can steer the terminal.
+pub fn shown(path: &Path) -> String {
+    dwell_report::plain(&path.to_string_lossy())
+}
+
 /// Writes a file through `write`; a half-written one is removed.
 pub fn write_file(
     path: &Path,

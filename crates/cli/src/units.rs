@@ -8,6 +8,8 @@ const INTERVAL_MIN: Duration = Duration::from_micros(20);
 const INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// Longest recording that can be asked for.
 const RECORDING_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Shortest age of a recording that can be kept.
+const KEPT_MIN: Duration = Duration::from_secs(1);
 
 const UNITS: [(&str, f64); 6] = [
     ("ns", 1e-9),
@@ -33,6 +35,15 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 10ms or 500us")?;
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&time) {
         return Err("from 20us to 10s".to_owned());
+    }
+    Ok(time)
+}
+
+/// Which age of a recording is kept: `30m`, `2h`. The unit must be given.
+pub fn kept_age(text: &str) -> Result<Duration, String> {
+    let time = time(text, None).ok_or("a time with its unit, such as 30m or 2h")?;
+    if !(KEPT_MIN..=RECORDING_MAX).contains(&time) {
+        return Err("from 1s to 720h".to_owned());
     }
     Ok(time)
 }
@@ -65,27 +76,6 @@ pub fn age(time: Duration) -> String {
     }
 }
 
-/// A time stamp for file names, in UTC: `20260131T235959Z`.
-pub fn stamp(since_epoch: Duration) -> String {
-    let seconds = since_epoch.as_secs();
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, in eras of 400 years: leap days come last in each year then.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day % 3600 / 60, of_day % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +103,14 @@ mod tests {
     }
 
     #[test]
+    fn ages_that_are_kept_need_a_unit() {
+        assert_eq!(kept_age("2h"), Ok(Duration::from_secs(7200)));
+        for bad in ["30", "", "0s", "10ms", "721h", "1m,file=x"] {
+            assert!(kept_age(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn ages_are_short() {
         let shown = |seconds| age(Duration::from_secs(seconds));
         assert_eq!(age(Duration::from_millis(7400)), "7.4s");
@@ -126,27 +124,10 @@ mod tests {
         );
     }
 
-    #[test]
-    fn stamps_know_the_calendar() {
-        let shown = |seconds| stamp(Duration::from_secs(seconds));
-        assert_eq!(shown(0), "19700101T000000Z");
-        assert_eq!(shown(951_782_399), "20000228T235959Z");
-        assert_eq!(shown(951_782_400), "20000229T000000Z");
-        assert_eq!(shown(4_107_542_399), "21000228T235959Z");
-        assert_eq!(shown(4_107_542_400), "21000301T000000Z");
-        assert_eq!(shown(1_798_761_599), "20261231T235959Z");
-    }
-
     proptest! {
         #[test]
         fn any_text_is_answered(text in any::<String>()) {
-            let _ = (recording_time(&text), interval(&text));
-        }
-
-        #[test]
-        fn stamps_sort_like_times(one in 0u64..20_000_000_000, other in 0u64..20_000_000_000) {
-            let (a, b) = (stamp(Duration::from_secs(one)), stamp(Duration::from_secs(other)));
-            prop_assert_eq!(a.cmp(&b), one.cmp(&other));
+            let _ = (recording_time(&text), interval(&text), kept_age(&text));
         }
     }
 }

@@ -139,14 +139,35 @@ fn a_recording_goes_on_by_itself_until_stopped() {
 }
 
 #[test]
-fn a_wrong_option_for_the_agent_is_passed_on() {
-    let place = Place::new("wrong-option");
+fn a_complaint_of_the_agent_is_passed_on() {
+    let place = Place::new("complaint");
     let mut busy = Busy::start(&modern());
     let done = place
-        .dwell(&["start", "--max-size", "2MB", &busy.pid()])
+        .dwell(&["start", "-o", "/proc/none/x.jfr", &busy.pid()])
         .exits(1);
-    assert!(done.error().contains("maxsize=2MB"), "{done:?}");
+    assert!(done.error().contains("/proc/none/x.jfr"), "{done:?}");
+    let done = place.dwell(&["start", "-o", "a,b", &busy.pid()]).exits(2);
+    assert!(done.error().contains("-o a,b: "), "{done:?}");
     busy.assert_running();
+}
+
+#[test]
+fn a_part_of_a_recording_is_compared_with_its_own_time() {
+    let place = Place::new("bounded");
+    let busy = Busy::start(&modern());
+    let pid = busy.pid();
+    let args = ["start", "-o", "b.jfr", "-i", "1ms", "--max-age", "8s", &pid];
+    place.dwell(&args).exits(0);
+    // Two files of half the age, and a third one has begun: the first is gone.
+    std::thread::sleep(std::time::Duration::from_secs(11));
+    place.dwell(&["stop", &pid]).exits(0);
+    let text = place.dwell(&["report", "b.1.jfr", "--text"]).exits(0).out;
+    assert!(text.contains("warning    a part of a recording"), "{text}");
+    let share = text.split(" % of the CPU time used").next().unwrap();
+    let share: f64 = share.rsplit(' ').next().unwrap().parse().unwrap();
+    // Against the CPU time since the recording's start it would be about a half. What is not exact
+    // is an interval for each thread at either end.
+    assert!((85.0..115.0).contains(&share), "{text}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn programs_without_a_jvm_and_without_a_file_say_so() {
         done.error().contains("./no-such-program: no such program"),
         "{done:?}"
     );
-    let done = place.dwell(&["record", "-d", "1", "--", "true"]).exits(1);
+    let done = place.dwell(&["record", "-d", "1", "--", "true"]).exits(2);
     assert!(done.error().contains("`java` itself"), "{done:?}");
     assert!(place.files().is_empty(), "{:?}", place.files());
 }

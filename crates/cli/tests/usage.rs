@@ -6,20 +6,12 @@ mod harness;
 use harness::common::{Start, modern};
 use harness::{Busy, Place};
 
-#[test]
-fn wrong_command_lines_are_one_line_and_exit_code_2() {
-    let place = Place::new("usage");
-    for (args, part) in [
-        (&["record"][..], "required"),
-        (&["record", "-d", "soon", "1"], "30s, 2m or plain seconds"),
-        (&["record", "-i", "10", "1"], "with its unit"),
-        (&["record", "-i", "1us", "1"], "from 20us to 10s"),
-        (&["record", "-e", "wall", "1"], "invalid value 'wall'"),
-        (&["record", "1", "--", "java"], "cannot be used"),
-        (&["bogus"], "unrecognized subcommand 'bogus'"),
-        (&["ps", "--all"], "--all"),
-        (&["report"], "required"),
-    ] {
+/// Each is refused with one line that has this part, and leaves nothing behind.
+#[track_caller]
+fn are_refused(test: &str, lines: &[(&[&str], &str)]) {
+    let place = Place::new(test);
+    std::fs::write(place.path("a.jfr"), "not a recording").unwrap();
+    for (args, part) in lines {
         let done = place.dwell(args).exits(2);
         assert!(done.error().contains(part), "{args:?}: {done:?}");
         assert_eq!(
@@ -27,6 +19,127 @@ fn wrong_command_lines_are_one_line_and_exit_code_2() {
             (1, ""),
             "{args:?}"
         );
+    }
+    assert_eq!(place.files(), ["a.jfr"], "nothing is written or left");
+}
+
+#[test]
+fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
+    are_refused(
+        "usage",
+        &[
+            (&["record"], "required"),
+            (&["record", "-d", "soon", "1"], "30s, 2m or plain seconds"),
+            (&["record", "-d", "-5", "1"], "-5"),
+            (&["record", "-d", "1h", "--", "true"], "-d: only a program"),
+            (&["record", "-i", "10", "1"], "with its unit"),
+            (&["record", "-i", "1us", "1"], "from 20us to 10s"),
+            (&["record", "-e", "wall", "1"], "invalid value 'wall'"),
+            (&["record", "--depth", "0", "1"], "--depth"),
+            (&["record", "--engine", "itimer", "1"], "--engine"),
+            (&["record", ""], "dwell ps"),
+            (&["record", "1", "2"], "'2'"),
+            (&["record", "1", "--", "java"], "cannot be used"),
+            (&["record", "--"], "required"),
+            (&["record", "-o", ".", "--", "true"], "-o .: is a directory"),
+            (&["record", "-o", ".jfr", "--", "true"], "-o .jfr: there is"),
+            (&["record", "-o", "..", "--", "true"], "-o ..: "),
+            (&["record", "-o", "a,b", "--", "true"], "-o"),
+            (&["start", "--max-size", "2MB", "1"], "--max-size"),
+            (&["start", "--max-size", "9k", "1"], "at least 1m"),
+            (&["start", "--max-age", "30", "1"], "--max-age"),
+            (&["start", "--max-age", "1h,file=/x", "1"], "--max-age"),
+            (&["start"], "required"),
+            (&["stop"], "required"),
+            (&["status", " "], "dwell ps"),
+            (&["dump", "-o"], "--output"),
+            (&["demo", "-d", "0"], "from 1ms"),
+            (&["demo", "-i", "1"], "--interval"),
+        ],
+    );
+}
+
+#[test]
+fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
+    are_refused(
+        "usage-reports",
+        &[
+            (&["bogus"], "unrecognized subcommand 'bogus'"),
+            (&["ps", "--all"], "--all"),
+            (&["ps", "1"], "'1'"),
+            (&["report"], "required"),
+            (&["report", "a.jfr", "-o", "x.txt"], "--output"),
+            (&["report", "a.jfr", "-o", "x.pdf"], "a page is .html"),
+            (&["report", "a.jfr", "-o", "a.jfr"], "a page is .html"),
+            (&["report", "a.jfr", "-o", ""], "--output"),
+            (&["report", "a.jfr", "--text", "-o", "x.html"], "--text"),
+            (&["report", "a.jfr", "b.jfr"], "b.jfr"),
+            (&["convert", "a.jfr"], "--output"),
+            (&["convert", "a.jfr", "-o", "x.pprof"], "--output"),
+            (
+                &["convert", "a.jfr", "-o", "x"],
+                ".collapsed, .txt or .html",
+            ),
+            (&["convert", "a.jfr", "-o", "a.jfr"], ".collapsed, .txt or"),
+            (
+                &["convert", "a.jfr", "-o", "x.html", "--threads"],
+                "--threads",
+            ),
+            (
+                &["convert", "a.jfr", "-o", "x.txt", "--unit", "ns"],
+                "--unit",
+            ),
+            (
+                &["convert", "a.jfr", "-o", "x.txt", "--unit", "s"],
+                "--unit",
+            ),
+            (&["reprot", "a.jfr"], "'report'"),
+            (&["report", "a.jfr", "--txt"], "see dwell report --help"),
+        ],
+    );
+}
+
+#[test]
+fn what_fails_with_a_right_command_line_is_exit_code_1() {
+    let place = Place::new("failure");
+    std::fs::create_dir(place.path("dir.jfr")).unwrap();
+    for (args, part) in [
+        (&["report", "none.jfr"][..], "none.jfr: No such file"),
+        (&["report", "dir.jfr"], "dir.jfr: Is a directory"),
+        (&["convert", "none.jfr", "-o", "x.txt"], "none.jfr: No such"),
+        (&["record", "0"], "no process 0"),
+        (&["stop", "99999999999"], "no process 99999999999"),
+        (&["status", "NoSuchMainClass"], "dwell ps"),
+        (&["record", "--", "/"], "/: "),
+        (&["record", "-o", "none/x", "--", "true"], "with -o"),
+    ] {
+        let done = place.dwell(args).exits(1);
+        assert!(done.error().contains(part), "{args:?}: {done:?}");
+        assert_eq!(done.out, "", "{args:?}");
+    }
+    assert_eq!(place.files(), ["dir.jfr"]);
+}
+
+#[test]
+fn hostile_names_do_not_reach_the_terminal() {
+    let place = Place::new("hostile");
+    let name = "a\u{1b}[31m\nb\u{202e}";
+    std::fs::write(place.path(&format!("{name}.jfr")), "not a recording").unwrap();
+    let jfr = format!("{name}.jfr");
+    for (args, code) in [
+        (&["report", &jfr][..], 1),
+        (&["report", &format!("none{name}")], 1),
+        (&["report", &jfr, "-o", &format!("{name}.x")], 2),
+        (&["record", name], 1),
+        (&["record", "-i", name, "1"], 2),
+        (&["record", "-o", &format!("none/{name}"), "--", "true"], 1),
+        (&["record", "--", &format!("./{name}")], 1),
+        (&[name], 2),
+    ] {
+        let done = place.dwell(args).exits(code);
+        let line = done.error();
+        assert!(!line.contains(['\u{1b}', '\u{202e}']), "{args:?}: {line:?}");
+        assert_eq!(done.err.lines().count(), 1, "{args:?}: {done:?}");
     }
 }
 
@@ -52,20 +165,11 @@ fn files_that_are_no_recordings_are_named() {
     std::fs::write(place.path("text.jfr"), "not a recording").unwrap();
     std::fs::write(place.path("empty.jfr"), "").unwrap();
     for (args, part) in [
-        (&["report", "none.jfr"][..], "none.jfr: No such file"),
         (
-            &["report", "text.jfr"],
+            &["report", "text.jfr"][..],
             "text.jfr cannot be read as a JFR recording",
         ),
         (&["report", "empty.jfr"], "empty.jfr is empty"),
-        (
-            &["report", "text.jfr", "-o", "text.jfr"],
-            "is the recording itself",
-        ),
-        (
-            &["convert", "text.jfr", "-o", "x.png"],
-            "name it .collapsed, .html or .txt",
-        ),
         (
             &["convert", "text.jfr", "-o", "x.html"],
             "text.jfr cannot be read",
@@ -74,7 +178,13 @@ fn files_that_are_no_recordings_are_named() {
         let done = place.dwell(args).exits(1);
         assert!(done.error().contains(part), "{args:?}: {done:?}");
     }
-    assert_eq!(place.files(), ["empty.jfr", "text.jfr"]);
+    // Another name for the recording is the recording.
+    std::os::unix::fs::symlink("text.jfr", place.path("link.html")).unwrap();
+    let done = place
+        .dwell(&["report", "text.jfr", "-o", "link.html"])
+        .exits(2);
+    assert!(done.error().contains("is the recording itself"), "{done:?}");
+    assert_eq!(place.files(), ["empty.jfr", "link.html", "text.jfr"]);
 }
 
 #[test]
@@ -132,7 +242,7 @@ fn an_output_that_cannot_be_written_is_refused_before_the_jvm_is_touched() {
         done.error().contains("/proc/none/x.jfr cannot be written"),
         "{done:?}"
     );
-    let done = place.dwell(&["record", "-o", ".", &pid]).exits(1);
+    let done = place.dwell(&["record", "-o", ".", &pid]).exits(2);
     assert!(done.error().contains("is a directory"), "{done:?}");
     assert!(!std::path::Path::new(&format!("/tmp/.java_pid{pid}")).exists());
     idle.assert_untouched();

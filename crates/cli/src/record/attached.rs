@@ -7,7 +7,7 @@
 use super::outputs::Outputs;
 use super::progress::Progress;
 use crate::agent::{self, Agent};
-use crate::{findings, sys};
+use crate::{recording, sys};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::fs::File;
@@ -40,7 +40,7 @@ pub fn run(
         outputs.give_up();
         bail!("the JVM ended before anything was recorded");
     }
-    findings::write_and_print(&outputs.jfr, &outputs.html)
+    recording::write_page_and_findings(&outputs.jfr, &outputs.html)
 }
 
 fn record(

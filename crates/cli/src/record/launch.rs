@@ -8,7 +8,7 @@ use super::outputs::Outputs;
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
-use crate::{findings, java, sys};
+use crate::{Usage, java, recording, sys};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::ffi::{OsStr, OsString};
@@ -31,7 +31,9 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     };
     let is_java = java::is_launcher(Path::new(program));
     if args.duration.is_some() && !is_java {
-        bail!("-d: only a program that is `java` itself can be recorded for a part of its run");
+        let text = "-d: only a program that is `java` itself can be recorded for a part of its \
+                    run; leave it out";
+        return Err(Usage(text.to_owned()).into());
     }
     let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?;
     let recorded = record(args, program, words, is_java, &outputs);
@@ -44,7 +46,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     }
     for jfr in written {
         let html = jfr.with_extension("html");
-        findings::write_and_print(&jfr, &html)?;
+        recording::write_page_and_findings(&jfr, &html)?;
     }
     Ok(exit_code(status, 0))
 }
@@ -79,10 +81,8 @@ fn record(
         .to_str()
         .filter(|path| agent::can_be_an_option(&path.replace(EACH_PID, "")));
     let Some(file) = file else {
-        bail!(
-            "{}: commas and % cannot be in the path; choose one with -o",
-            outputs.jfr.display()
-        )
+        let text = "the JVM takes no commas and no % in a file's path; choose another one with -o";
+        return Err(Usage(format!("{}: {text}", outputs.jfr.display())).into());
     };
     let options = format!("{},file={file}", start_options(&args.sampling));
     let agentpath = format!("-agentpath:{}={options}", library.display());

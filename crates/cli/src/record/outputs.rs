@@ -1,7 +1,7 @@
 //! Where a recording's files go.
 
-use crate::units;
-use anyhow::{Context, Result, bail};
+use crate::Usage;
+use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -79,24 +79,25 @@ pub fn default_base(name: &str) -> String {
     format!(
         "{}-{}",
         if name.is_empty() { "jvm" } else { name },
-        units::stamp(now)
+        dwell_report::stamp(now.as_secs())
     )
 }
 
 /// `app.jfr`, `app.html` and `app` all mean `app.jfr` and `app.html`.
 fn without_ending(path: &Path) -> Result<PathBuf> {
+    let refuse = |why: &str| Err(Usage(format!("-o {}: {why}", path.display())).into());
     if path.is_dir() {
-        bail!("-o {}: is a directory; add a file name", path.display());
+        return refuse("is a directory; add a file name");
     }
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        bail!("-o {}: not the name of a file", path.display());
+        return refuse("not the name of a file; choose another one");
     };
     let base = name
         .strip_suffix(".jfr")
         .or_else(|| name.strip_suffix(".html"))
         .unwrap_or(name);
     if base.is_empty() {
-        bail!("-o {}: there is nothing before the ending", path.display());
+        return refuse("there is nothing before the ending; add a name");
     }
     Ok(path.with_file_name(base))
 }
