@@ -8,7 +8,12 @@ fuzz_target!(|data: &[u8]| {
     let Ok(elf) = Elf::parse(data) else {
         return;
     };
-    let _ = (elf.build_id(), elf.text_ranges(), elf.eh_frame(), elf.unwind_table());
+    let _ = (
+        elf.build_id(),
+        elf.text_ranges(),
+        elf.eh_frame(),
+        elf.unwind_table(),
+    );
     let _ = (elf.bias(0x1000, 0x7f00_0000_1000), elf.find_symbol(b"main"));
     let symbols = elf.symbols();
     let offsets = [0, 1, 0x1000, 0x1001, 0xffff, u32::MAX];
