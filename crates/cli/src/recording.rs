@@ -36,14 +36,16 @@ pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> Result<()> {
-    let attempt = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        write(&mut out)?;
-        out.flush()
-    };
-    attempt().with_context(|| {
-        let _ = std::fs::remove_file(path);
-        format!("writing {}", path.display())
+    let text = || format!("writing {}", shown(path));
+    // What cannot be opened is somebody's, and stays as it is.
+    let mut out = BufWriter::new(File::create(path).with_context(text)?);
+    let written = write(&mut out).and_then(|()| out.flush());
+    written.with_context(|| {
+        // Devices, pipes and links to them were there before.
+        if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
+            let _ = std::fs::remove_file(path);
+        }
+        text()
     })
 }
 
@@ -54,4 +56,29 @@ pub fn write_html(profile: &Profile, source: &Path, html: &Path) -> Result<()> {
         title: name.to_string_lossy().into_owned(),
     };
     write_file(html, |out| dwell_report::html(profile, &options, out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_half_written_files_are_removed() {
+        let dir = std::env::temp_dir().join(format!("dwell-write-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (file, link) = (dir.join("file"), dir.join("link"));
+        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+        for path in [&file, &link] {
+            let result = write_file(path, |out| {
+                out.write_all(b"half")?;
+                Err(std::io::Error::other("no more"))
+            });
+            assert!(result.is_err());
+        }
+        assert!(!file.exists());
+        assert!(link.is_symlink(), "a device is not ours to remove");
+        write_file(&file, |out| out.write_all(b"whole")).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

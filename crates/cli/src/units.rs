@@ -6,6 +6,8 @@ use std::time::Duration;
 const INTERVAL_MIN: Duration = Duration::from_micros(20);
 /// Longest interval that the agent takes.
 const INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// Shortest recording that can be asked for.
+const RECORDING_MIN: Duration = Duration::from_millis(1);
 /// Longest recording that can be asked for.
 const RECORDING_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Shortest age of a recording that can be kept.
@@ -24,7 +26,7 @@ const UNITS: [(&str, f64); 6] = [
 pub fn recording_time(text: &str) -> Result<Duration, String> {
     let example = "a time such as 30s, 2m or plain seconds";
     let time = time(text, Some(1.0)).ok_or(example)?;
-    if time.is_zero() || time > RECORDING_MAX {
+    if !(RECORDING_MIN..=RECORDING_MAX).contains(&time) {
         return Err("from 1ms to 720h".to_owned());
     }
     Ok(time)
@@ -87,7 +89,7 @@ mod tests {
         assert_eq!(recording_time("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(recording_time("1.5m"), Ok(Duration::from_secs(90)));
         for bad in [
-            "", "s", "-1", "0", "1e9", "inf", "nan", "10 s", "10x", "721h", "1..2",
+            "", "s", "-1", "0", "1ns", "1e9", "inf", "nan", "10 s", "10x", "721h", "1..2",
         ] {
             assert!(recording_time(bad).is_err(), "{bad}");
         }
