@@ -18,26 +18,27 @@ const ENTRIES_MAX: usize = 10_000;
 /// Which name, or another one, and the text.
 type Entry<'a> = (u8, &'a str, &'a str);
 
-fuzz_target!(
-    |input: (Vec<Entry<'_>>, bool, Vec<(u16, u8)>, u16, &[u8])| {
-        let (mut entries, little, damage, cut, any) = input;
-        // HotSpot's strings end at the first NUL.
-        entries.retain(|(_, name, value)| !name.contains('\0') && !value.contains('\0'));
-        entries.truncate(ENTRIES_MAX);
-        let mut bytes = file(&entries, little);
-        assert_eq!(parse(&bytes), Some(wanted(&entries)));
-        let len = bytes.len();
-        for (place, value) in damage {
-            bytes[usize::from(place) % len] = value;
-        }
-        bytes.truncate(len - usize::from(cut) % len);
-        for bytes in [&bytes[..], any] {
-            if let Some(data) = parse(bytes) {
-                check(&data, bytes);
-            }
+/// Entries, whether they are little endian, damage, how much is cut off, and any bytes.
+type Input<'a> = (Vec<Entry<'a>>, bool, Vec<(u16, u8)>, u16, &'a [u8]);
+
+fuzz_target!(|input: Input<'_>| {
+    let (mut entries, little, damage, cut, any) = input;
+    // HotSpot's strings end at the first NUL.
+    entries.retain(|(_, name, value)| !name.contains('\0') && !value.contains('\0'));
+    entries.truncate(ENTRIES_MAX);
+    let mut bytes = file(&entries, little);
+    assert_eq!(parse(&bytes), Some(wanted(&entries)));
+    let len = bytes.len();
+    for (place, value) in damage {
+        bytes[usize::from(place) % len] = value;
+    }
+    bytes.truncate(len - usize::from(cut) % len);
+    for bytes in [&bytes[..], any] {
+        if let Some(data) = parse(bytes) {
+            check(&data, bytes);
         }
     }
-);
+});
 
 fn name_of<'a>(entry: &Entry<'a>) -> &'a str {
     let (which, other, _) = *entry;
