@@ -172,7 +172,10 @@ impl View {
     #[track_caller]
     pub fn check_failures(&self) {
         let (failed, causes) = self.failures();
-        let unsampled = UNSAMPLED.iter().filter_map(|cause| causes.get(cause)).sum::<usize>();
+        let unsampled = UNSAMPLED
+            .iter()
+            .filter_map(|cause| causes.get(cause))
+            .sum::<usize>();
         let failed = failed - unsampled;
         let all = self.recording.samples.len() - unsampled;
         let percent = 100.0 * failed as f64 / all as f64;

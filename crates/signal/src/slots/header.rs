@@ -107,7 +107,7 @@ pub struct SlotHeader {
 }
 
 /// Chunks of a continuation copied at most. A thread has more than one while it freezes at growing
-/// depth; older ones are hardly ever touched between the signal and the walk, which reads them live.
+/// depth; older ones are hardly ever touched between signal and walk, which reads them live.
 pub const CHUNKS_MAX: usize = 4;
 
 /// One range of heap that was to be copied.

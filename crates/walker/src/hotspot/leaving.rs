@@ -1,8 +1,8 @@
 //! The last instructions of stubs that leave to an exception handler: from the first pop on, where
 //! the frame ends and what the caller is have to be told from the instructions.
 //!
-//! C2's `rethrow` (src/hotspot/cpu/x86/x86.ad, `RethrowException` and the epilogue of runtime stubs)
-//! ends in `pop rbp; pop rdx; jmp r10`. C1's exception stub (c1_Runtime1_x86.cpp,
+//! C2's `rethrow` (src/hotspot/cpu/x86/x86.ad, `RethrowException` and the epilogue of runtime
+//! stubs) ends in `pop rbp; pop rdx; jmp r10`. C1's exception stub (c1_Runtime1_x86.cpp,
 //! `generate_handle_exception`) puts the handler's address in place of the return address, then
 //! `leave; pop rcx; jmp rcx`. C2's exception blob has a frame of its own making.
 
