@@ -43,7 +43,7 @@ impl Frozen {
     /// The walk as text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut out = format!("{MAGIC}\norigin {}\n", self.origin.replace('\n', " "));
+        let mut out = format!("{MAGIC}\norigin {}\n", self.origin.replace(char::is_control, " "));
         let mut put = |line: std::fmt::Arguments<'_>| {
             // Writing to a String cannot fail.
             let _ = out.write_fmt(line);
@@ -93,7 +93,8 @@ impl Frozen {
                 frame.id
             ));
         }
-        put(format_args!("outcome {}", self.outcome));
+        let outcome = self.outcome.replace(char::is_control, " ");
+        put(format_args!("outcome {outcome}"));
         out
     }
 
