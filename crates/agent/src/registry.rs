@@ -5,6 +5,7 @@ use dwell_signal::ThreadRecord;
 use dwell_signal::sys::cpu_ns_of;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 type Record = &'static ThreadRecord;
 
@@ -12,8 +13,6 @@ struct Entry {
     record: Record,
     /// CPU time of the thread from which on it can be sampled.
     base_ns: u64,
-    /// CPU time of the thread when it was last looked at.
-    last_ns: u64,
 }
 
 #[derive(Default)]
@@ -24,6 +23,28 @@ struct Inner {
     /// Threads that ended as Java threads, with their CPU time: some go on as native ones, and may
     /// come back (`main` does, to destroy the VM).
     left: HashMap<i32, u64>,
+    /// When the recording began, if one runs.
+    began: Option<Instant>,
+    /// The CPU time each point stands for.
+    interval_ns: u64,
+}
+
+impl Inner {
+    /// Whether a thread that has used `cpu_ns` may be younger than the recording. A list of threads
+    /// may lack one that lives, if others end while the kernel makes it (`next_tid` in
+    /// fs/proc/base.c): found later it looks newborn, and all its life would be the next sample's.
+    fn can_be_born_since(&self, cpu_ns: u64) -> bool {
+        self.began
+            .is_some_and(|began| u128::from(cpu_ns) <= began.elapsed().as_nanos())
+    }
+}
+
+impl Entry {
+    /// CPU time that the samples of a thread stand for. Once it is gone without a word, that is all
+    /// that can be said: how much it used after the last look at its clock, nobody knows.
+    fn sampled_ns(&self, interval_ns: u64) -> u64 {
+        self.record.points().saturating_mul(interval_ns)
+    }
 }
 
 /// Registered threads.
@@ -51,17 +72,10 @@ impl Registry {
             .left
             .get(&tid)
             .is_some_and(|then_ns| *then_ns <= now_ns);
-        let newborn = born && !has_left;
+        let newborn = born && !has_left && inner.can_be_born_since(now_ns);
         if let Some(record) = register(newborn) {
             let base_ns = if newborn { 0 } else { now_ns };
-            inner.by_tid.insert(
-                tid,
-                Entry {
-                    record,
-                    base_ns,
-                    last_ns: base_ns,
-                },
-            );
+            inner.by_tid.insert(tid, Entry { record, base_ns });
         }
     }
 
@@ -84,17 +98,10 @@ impl Registry {
                     .left
                     .remove(&tid)
                     .is_some_and(|then_ns| then_ns <= now_ns);
-                let newborn = starts && !is_back;
+                let newborn = starts && !is_back && inner.can_be_born_since(now_ns);
                 if let Some(record) = register(newborn) {
                     let base_ns = if newborn { 0 } else { now_ns };
-                    inner.by_tid.insert(
-                        tid,
-                        Entry {
-                            record,
-                            base_ns,
-                            last_ns: base_ns,
-                        },
-                    );
+                    inner.by_tid.insert(tid, Entry { record, base_ns });
                 }
             }
         }
@@ -129,28 +136,32 @@ impl Registry {
             .is_some_and(|known| std::ptr::eq(known.record, record))
             && let Some(entry) = inner.by_tid.remove(&tid)
         {
-            inner.ended_ns += entry.last_ns.saturating_sub(entry.base_ns);
+            inner.ended_ns += entry.sampled_ns(inner.interval_ns);
         }
     }
 
-    /// Begins to count: what was used so far was not sampled.
-    pub fn rebase(&self) {
+    /// Begins to count for a recording with points every `interval_ns`: what was used so far was
+    /// not sampled.
+    pub fn rebase(&self, interval_ns: u64) {
         let mut inner = self.lock();
         inner.ended_ns = 0;
+        inner.began = Some(Instant::now());
+        inner.interval_ns = interval_ns;
         for (tid, entry) in &mut inner.by_tid {
-            entry.base_ns = cpu_ns_of(*tid).unwrap_or(entry.last_ns);
-            entry.last_ns = entry.base_ns;
+            entry.base_ns = cpu_ns_of(*tid).unwrap_or(entry.base_ns);
         }
     }
 
     /// CPU time used by threads while they could be sampled, since [`Registry::rebase`].
     #[must_use]
     pub fn sampled_cpu_ns(&self) -> u64 {
-        let mut inner = self.lock();
+        let inner = self.lock();
         let mut sum = inner.ended_ns;
-        for (tid, entry) in &mut inner.by_tid {
-            entry.last_ns = cpu_ns_of(*tid).unwrap_or(entry.last_ns);
-            sum += entry.last_ns.saturating_sub(entry.base_ns);
+        for (tid, entry) in &inner.by_tid {
+            sum += match cpu_ns_of(*tid) {
+                Ok(now_ns) => now_ns.saturating_sub(entry.base_ns),
+                Err(_) => entry.sampled_ns(inner.interval_ns),
+            };
         }
         sum
     }
@@ -160,8 +171,13 @@ impl Registry {
         let mut inner = self.lock();
         inner.ended_ns = 0;
         inner.left.clear();
+        inner.began = None;
         for (_, entry) in inner.by_tid.drain() {
             last_sight(entry.record);
         }
     }
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -197,14 +197,14 @@ impl Session {
     /// # Errors
     /// One line for the user.
     pub fn start(mut setup: Setup, path: PathBuf) -> Result<Session, String> {
-        setup.agent.registry.rebase();
+        let interval_ns = setup.options.cpu_interval.as_nanos() as u64;
+        setup.agent.registry.rebase(interval_ns);
         setup.cpu_at_start = process::cpu_split();
         setup.process_cpu_at_start = process::process_cpu();
         let setup = Arc::new(setup);
         let orders = Arc::new(Orders::default());
         let progress = Arc::new(Progress::default());
         let (began, began_ns) = (Instant::now(), process::monotonic_ns());
-        let interval_ns = setup.options.cpu_interval.as_nanos() as u64;
         setup.engine.start(interval_ns);
         let drainer = {
             let (setup, orders) = (Arc::clone(&setup), Arc::clone(&orders));
