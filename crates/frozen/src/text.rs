@@ -43,7 +43,10 @@ impl Frozen {
     /// The walk as text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut out = format!("{MAGIC}\norigin {}\n", self.origin.replace(char::is_control, " "));
+        let mut out = format!(
+            "{MAGIC}\norigin {}\n",
+            self.origin.replace(char::is_control, " ")
+        );
         let mut put = |line: std::fmt::Arguments<'_>| {
             // Writing to a String cannot fail.
             let _ = out.write_fmt(line);
