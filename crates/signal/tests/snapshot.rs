@@ -16,7 +16,7 @@ const NAME: &str = "a virtual thread with a name of more than ninety-six bytes, 
 
 static CHUNK: [u64; 64] = [0x00c0_ffee; 64];
 /// Does not fit into the slot that holds the stack.
-static LARGE: [u8; 100_000] = [0x5a; 100_000];
+static LARGE: [u8; 40_000] = [0x5a; 40_000];
 
 extern "C" fn hook(capture: &mut Capture<'_>) {
     capture.set_vthread_id(4711);
@@ -145,6 +145,10 @@ fn shows_the_thread_as_it_was() {
             count: 4,
         },
         ClassSpec {
+            capacity_bytes: 24 << 10,
+            count: 20,
+        },
+        ClassSpec {
             capacity_bytes: 64 << 10,
             count: 20,
         },
@@ -215,7 +219,9 @@ fn deep(engine: &'static Engine, registration: Registration) {
             assert_eq!(memory.word(copied_to).unwrap_err().addr, copied_to);
             assert!(memory.word(header.stack_hi - 8).is_err());
             assert!(engine.live().word(header.stack_hi - 8).is_ok());
-            assert_eq!(slot.chunks().count(), 0);
+            // Known of, but not there: the walk must not take the live bytes for them.
+            assert!(slot.chunks().all(|chunk| chunk.bytes.is_empty()));
+            assert!(memory.word(CHUNK.as_ptr() as u64).is_err());
         });
         assert!(seen > 0);
     });
