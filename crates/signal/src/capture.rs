@@ -21,6 +21,9 @@ use dwell_walker::Memory;
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
 /// Room kept for what the agent's hook copies from the heap.
 const CHUNK_BYTES: usize = 8 << 10;
+/// A larger chunk is not copied, so that a handler takes no longer than it must: it may well be an
+/// object whose size was read while a collector moved it.
+const CHUNK_MAX_BYTES: u32 = 1 << 20;
 /// Stacks found by the thread pointer are believed up to this size.
 const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
 /// Stacks of which only the end is known are believed up to this size.
@@ -105,11 +108,16 @@ impl Capture<'_> {
         if number >= CHUNKS_MAX {
             return 0;
         }
-        if self.slot.chunk_room().1 < len as usize {
+        let few_enough = len <= CHUNK_MAX_BYTES;
+        if few_enough && self.slot.chunk_room().1 < len as usize {
             self.grow(len as usize);
         }
         let (room, room_len) = self.slot.chunk_room();
-        let fitting = room_len.min(len as usize);
+        let fitting = if few_enough {
+            room_len.min(len as usize)
+        } else {
+            0
+        };
         // SAFETY: `chunk_room` is the unused rest of the slot's data, and the slot is ours alone.
         let copied = unsafe { self.live.copy(room, addr, fitting) };
         let header = self.slot.header();
@@ -120,7 +128,6 @@ impl Capture<'_> {
                 wanted: len,
             };
             header.chunks_len = header.chunks_len.wrapping_add(1);
-            header.truncated |= copied < len as usize;
         }
         copied
     }

@@ -231,8 +231,8 @@ pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Optio
     Ok(None)
 }
 
-/// Whether the code before `pc` went back to the continuation's entry, `mov rsp, [r15 + entry]`,
-/// with no return in between: a return barrier.
+/// Whether the code shortly before `pc` goes back to the continuation's entry, `mov rsp, [r15 +
+/// entry]`: to be asked of code in a return barrier only.
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.
