@@ -94,9 +94,12 @@ impl RecordingFile {
                 self.waiting = Vec::new();
                 Written::All
             }
-            Err(error) if self.waiting.len() <= WAITING_MAX => Written::Waiting(error.kind()),
-            Err(_) => {
-                self.give_up();
+            Err(error) => {
+                self.cut();
+                if self.waiting.len() <= WAITING_MAX {
+                    return Written::Waiting(error.kind());
+                }
+                self.waiting = Vec::new();
                 Written::GivenUp
             }
         }
@@ -109,10 +112,11 @@ impl RecordingFile {
         Ok(())
     }
 
-    /// Drops what waits and cuts a half-written tail off.
-    fn give_up(&mut self) {
-        self.waiting = Vec::new();
-        // Shrinking needs no room; if it fails all the same, readers stop at the header's length.
+    /// Cuts a half-written tail off: other readers than ours take it for a damaged file, and it may
+    /// hold the room that is missing.
+    fn cut(&self) {
+        // Shrinking needs no room; if it fails all the same, our reader stops at the header's
+        // length.
         let _ = self.file.set_len(self.written);
     }
 
@@ -176,5 +180,37 @@ mod tests {
         assert_eq!(file.len(), 0);
         assert!(file.waiting.is_empty());
         std::fs::remove_file(path("full")).unwrap();
+    }
+
+    /// The kernel writes as much as fits. A limit of the file's size does the same to one process
+    /// only; the child of this test has it.
+    #[test]
+    fn a_half_written_tail_is_cut_off() {
+        let whole = path("half");
+        if let Some(path) = std::env::var_os("DWELL_TEST_HALF") {
+            let mut file = RecordingFile::create(Path::new(&path)).unwrap();
+            assert_eq!(file.append(&[1; 3000], b"h"), Written::All);
+            assert!(matches!(
+                file.append(&[2; 3000], b"H"),
+                Written::Waiting(io::ErrorKind::FileTooLarge)
+            ));
+            assert_eq!(file.len(), 3000);
+            return;
+        }
+        let name = "record::file::tests::a_half_written_tail_is_cut_off";
+        let script = "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact \"$1\" --nocapture";
+        let output = std::process::Command::new("bash")
+            .args(["-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .arg(name)
+            .env("DWELL_TEST_HALF", &whole)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 passed"), "{text}");
+        let bytes = std::fs::read(&whole).unwrap();
+        assert_eq!(bytes.len(), 3000);
+        assert_eq!(&bytes[..2], &[b'h', 1]);
+        std::fs::remove_file(whole).unwrap();
     }
 }
