@@ -225,6 +225,15 @@ fn a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room() {
             trouble(&program).contains("cannot write")
         });
         std::thread::sleep(Duration::from_millis(2500));
+        // Attempts to write go on; in between nothing half-written is left.
+        let meanwhile = place.path("meanwhile.jfr");
+        until("the file is whole while the disk is full", || {
+            std::fs::copy(&file, &meanwhile).unwrap();
+            let view = View::read_damaged(&meanwhile);
+            view.recording.warnings.is_empty()
+        });
+        let samples = View::read(&meanwhile).recording.samples.len();
+        check_readable(&meanwhile, samples);
         std::fs::remove_file(&filler).unwrap();
         until("the trouble is over", || trouble(&program).is_empty());
         let _ = program.tell("stop");
