@@ -81,6 +81,9 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     if let Some(samples) = reply.number("samples") {
         let _ = write!(text, ", {samples} samples");
     }
+    if let Some(trouble) = reply.trouble() {
+        let _ = write!(text, "; {trouble}");
+    }
     match &args.output {
         Some(output) => {
             copy(agent.target(), file, output)?;
@@ -145,6 +148,9 @@ fn described(reply: &Reply) -> String {
             line(key, value.to_owned());
         }
     }
+    if let Some(trouble) = reply.trouble() {
+        line("trouble", trouble.to_owned());
+    }
     if !reply.text().is_empty() {
         line("note", reply.text());
     }
@@ -159,11 +165,24 @@ mod tests {
     fn a_status_is_a_list() {
         let reply = Reply::parse(
             b"ok\nstate=running\nengine=perf\nengine_reason=allowed\nsamples=12\n\
-              elapsed_ms=61000\n",
+              elapsed_ms=61000\ntrouble=\n",
         );
         assert_eq!(
             described(&reply.unwrap()),
             "state      running\nengine     perf (allowed)\nelapsed    1m01s\nsamples    12\n"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_in_the_status() {
+        let reply = Reply::parse(
+            b"ok\nstate=running\nbytes=0\n\
+              trouble=cannot write /full/a.jfr: no storage space\n",
+        );
+        assert_eq!(
+            described(&reply.unwrap()),
+            "state      running\nbytes      0\n\
+             trouble    cannot write /full/a.jfr: no storage space\n"
         );
     }
 }

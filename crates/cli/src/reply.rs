@@ -41,6 +41,11 @@ impl Reply {
         self.get(key)?.parse().ok()
     }
 
+    /// What keeps the agent from writing, if anything does.
+    pub fn trouble(&self) -> Option<&str> {
+        self.get("trouble").filter(|text| !text.is_empty())
+    }
+
     /// What is said in words, on one line: all of an error, else the lines that are no
     /// `key=value`.
     pub fn text(&self) -> String {
