@@ -75,6 +75,27 @@ fn programs_without_a_jvm_and_without_a_file_say_so() {
 }
 
 #[test]
+fn a_recording_from_before_is_not_reported_as_new() {
+    let place = Place::new("stale");
+    let old = ["stale.jfr", "stale-4711.jfr"];
+    for name in old {
+        std::fs::write(place.path(name), "before").unwrap();
+    }
+    let java = modern().java().to_str().unwrap().to_owned();
+    let words = ["-XX:+NoSuchFlag", "Busy"].map(str::to_owned);
+    let shell = format!("'{java}' -XX:+NoSuchFlag Busy");
+    let script = ["record", "-o", "stale", "--", "sh", "-c", &shell];
+    for args in [with_java(&["-o", "stale"], &java, &words), script.to_vec()] {
+        let done = place.dwell(&args).exits(1);
+        assert!(done.error().contains("nothing was recorded"), "{done:?}");
+    }
+    assert_eq!(place.files(), ["stale-4711.jfr", "stale.jfr"]);
+    for name in old {
+        assert_eq!(std::fs::read(place.path(name)).unwrap(), b"before");
+    }
+}
+
+#[test]
 fn each_jvm_of_a_script_gets_a_file() {
     let place = Place::new("script");
     let twice = script(&modern(), 1, &script(&modern(), 1, "true"));

@@ -4,7 +4,7 @@
 //! starts a JVM somewhere) gets it through `JAVA_TOOL_OPTIONS`, and as that may reach several
 //! JVMs, each writes a file of its own.
 
-use super::outputs::Outputs;
+use super::outputs::{Mark, Outputs};
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
@@ -36,10 +36,15 @@ pub fn run(args: &Record) -> Result<ExitCode> {
         return Err(Usage(text.to_owned()).into());
     }
     let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?;
+    let before = if is_java {
+        vec![]
+    } else {
+        marks(of_each_pid(&outputs)?)
+    };
     let recorded = record(args, program, words, is_java, &outputs);
     outputs.give_up();
     let status = recorded?;
-    let written = collect(is_java, &outputs)?;
+    let written = collect(is_java, &outputs, &before)?;
     if written.is_empty() {
         eprintln!("dwell: nothing was recorded: the program started no JVM, or the agent failed");
         return Ok(exit_code(status, 1));
@@ -151,8 +156,12 @@ fn wait(mut child: Child, duration: Option<Duration>) -> Result<ExitStatus> {
     }
 }
 
-/// The recordings that were written.
-fn collect(is_java: bool, outputs: &Outputs) -> Result<Vec<PathBuf>> {
+/// The recordings that were written; those that were there `before` are not.
+fn collect(
+    is_java: bool,
+    outputs: &Outputs,
+    before: &[(PathBuf, Option<Mark>)],
+) -> Result<Vec<PathBuf>> {
     if is_java {
         return Ok(if outputs.has_recording() {
             vec![outputs.jfr.clone()]
@@ -160,6 +169,29 @@ fn collect(is_java: bool, outputs: &Outputs) -> Result<Vec<PathBuf>> {
             vec![]
         });
     }
+    let found: Vec<PathBuf> = marks(of_each_pid(outputs)?)
+        .into_iter()
+        .filter(|file| !before.contains(file))
+        .map(|(path, _)| path)
+        .collect();
+    if let [one] = found.as_slice() {
+        std::fs::rename(one, &outputs.jfr).context("renaming the recording")?;
+        return Ok(vec![outputs.jfr.clone()]);
+    }
+    Ok(found)
+}
+
+/// The files as they are now.
+fn marks(files: Vec<PathBuf>) -> Vec<(PathBuf, Option<Mark>)> {
+    let marked = |path: PathBuf| {
+        let mark = Mark::of(&path);
+        (path, mark)
+    };
+    files.into_iter().map(marked).collect()
+}
+
+/// The files named `STEM-PID.jfr`, in order.
+fn of_each_pid(outputs: &Outputs) -> Result<Vec<PathBuf>> {
     let dir = outputs.jfr.parent().unwrap_or(Path::new("/"));
     let stem = outputs
         .jfr
@@ -178,10 +210,6 @@ fn collect(is_java: bool, outputs: &Outputs) -> Result<Vec<PathBuf>> {
         }
     }
     found.sort();
-    if let [one] = found.as_slice() {
-        std::fs::rename(one, &outputs.jfr).context("renaming the recording")?;
-        return Ok(vec![outputs.jfr.clone()]);
-    }
     Ok(found)
 }
 

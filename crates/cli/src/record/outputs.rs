@@ -4,6 +4,7 @@ use crate::Usage;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -14,8 +15,31 @@ pub struct Outputs {
     pub jfr: PathBuf,
     /// The page made from it.
     pub html: PathBuf,
-    /// Whether `jfr` did not exist before.
-    created: bool,
+    /// What `jfr` was before, if it existed.
+    before: Option<Mark>,
+}
+
+/// Tells a file that was written from the one that was there before: beginning a recording cuts
+/// the file, which changes its time even if it gets the same length again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    len: u64,
+}
+
+impl Mark {
+    /// The file as it is now; `None` if there is none.
+    pub fn of(path: &Path) -> Option<Mark> {
+        let data = std::fs::metadata(path).ok()?;
+        Some(Mark {
+            device: data.dev(),
+            inode: data.ino(),
+            modified: (data.mtime(), data.mtime_nsec()),
+            len: data.len(),
+        })
+    }
 }
 
 impl Outputs {
@@ -27,7 +51,7 @@ impl Outputs {
         };
         let base = std::path::absolute(&base).with_context(|| base.display().to_string())?;
         let (jfr, html) = (with_ending(&base, "jfr"), with_ending(&base, "html"));
-        let created = !jfr.exists();
+        let before = Mark::of(&jfr);
         OpenOptions::new()
             .create(true)
             .append(true)
@@ -38,29 +62,33 @@ impl Outputs {
                     jfr.display()
                 )
             })?;
-        Ok(Outputs { jfr, html, created })
+        Ok(Outputs { jfr, html, before })
     }
 
     /// Removes the empty file that showed that one can be made.
     pub fn give_up(&self) {
         let is_empty = std::fs::metadata(&self.jfr).is_ok_and(|data| data.len() == 0);
-        if self.created && is_empty {
+        if self.before.is_none() && is_empty {
             let _ = std::fs::remove_file(&self.jfr);
         }
     }
 
-    /// Copies a recording from where the JVM could write it.
+    /// Copies a recording from where the JVM could write it; nothing replaces nothing.
     pub fn copy_from(&self, from: &mut File) -> Result<()> {
         let text = || format!("copying the recording to {}", self.jfr.display());
+        if from.metadata().with_context(text)?.len() == 0 {
+            return Ok(());
+        }
         from.seek(SeekFrom::Start(0)).with_context(text)?;
         let mut to = File::create(&self.jfr).with_context(text)?;
         std::io::copy(from, &mut to).with_context(text)?;
         to.sync_all().with_context(text)
     }
 
-    /// Whether there is a recording.
+    /// Whether there is a recording, and not one that was there before.
     pub fn has_recording(&self) -> bool {
-        std::fs::metadata(&self.jfr).is_ok_and(|data| data.len() > 0)
+        let now = Mark::of(&self.jfr);
+        now != self.before && now.is_some_and(|mark| mark.len > 0)
     }
 }
 
@@ -139,6 +167,31 @@ mod tests {
                 .contains("/proc/none/x.jfr cannot be written"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_recording_from_before_is_not_this_one() {
+        let dir = std::env::temp_dir().join(format!("dwell-outputs-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let jfr = dir.join("a.jfr");
+        std::fs::write(&jfr, "before").unwrap();
+        let day = std::time::Duration::from_secs(86400);
+        let file = File::options().write(true).open(&jfr).unwrap();
+        file.set_modified(SystemTime::now() - day).unwrap();
+        let outputs = Outputs::prepare(Some(&jfr), "n").unwrap();
+        assert!(!outputs.has_recording());
+
+        let mut empty = File::open("/dev/null").unwrap();
+        outputs.copy_from(&mut empty).unwrap();
+        outputs.give_up();
+        assert_eq!(std::fs::read(&jfr).unwrap(), b"before");
+        assert!(!outputs.has_recording());
+
+        std::fs::write(&jfr, "").unwrap();
+        assert!(!outputs.has_recording());
+        std::fs::write(&jfr, "behind").unwrap();
+        assert!(outputs.has_recording(), "of the same length, but new");
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     proptest! {
