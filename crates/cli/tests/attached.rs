@@ -96,6 +96,34 @@ fn a_jvm_that_is_killed_leaves_what_was_flushed() {
     });
 }
 
+/// A limit of the file's size does to one JVM what a full disk does to all; answers fit into it.
+#[test]
+fn a_jvm_that_cannot_write_says_so() {
+    let place = Place::new("full");
+    let mut limited = Command::new("bash");
+    let script = "ulimit -f 4; exec \"$0\" -XX:-UsePerfData \"$@\"";
+    limited.args(["-c", script]).arg(modern().java());
+    let mut busy = Busy::with(limited);
+    let pid = busy.pid();
+    let done = place
+        .dwell(&["record", "-d", "2", "-o", "full", &pid])
+        .exits(1);
+    let error = done.error();
+    assert!(
+        error.contains("nothing was recorded: cannot write ") && error.contains("full.jfr: "),
+        "{done:?}"
+    );
+    assert!(place.files().is_empty(), "{:?}", place.files());
+    place.dwell(&["start", "-o", "full.jfr", &pid]).exits(0);
+    until("the trouble", || {
+        let status = place.dwell(&["status", &pid]).exits(0);
+        status.out.contains("trouble    cannot write ")
+    });
+    let stopped = place.dwell(&["stop", &pid]).exits(0);
+    assert!(stopped.out.contains("; cannot write "), "{stopped:?}");
+    busy.assert_running();
+}
+
 #[test]
 fn a_recording_goes_on_by_itself_until_stopped() {
     each_jdk("own", |place, busy| {

@@ -24,6 +24,27 @@ enum Sink {
     Staged { path: String, file: File },
 }
 
+/// How a recording came to its end.
+enum End {
+    /// The JVM ended.
+    Jvm,
+    /// Somebody ended it, we or another; with what kept the agent from writing, where known.
+    Stopped { trouble: Option<String> },
+}
+
+impl End {
+    /// Why there is nothing.
+    fn without_recording(&self) -> String {
+        match self {
+            End::Jvm => "the JVM ended before anything was recorded".to_owned(),
+            End::Stopped { trouble: None } => "nothing was recorded".to_owned(),
+            End::Stopped {
+                trouble: Some(trouble),
+            } => format!("nothing was recorded: {trouble}"),
+        }
+    }
+}
+
 /// Records until the time is over, Ctrl-C, or the JVM's end; writes files and prints findings.
 pub fn run(
     target: Target,
@@ -35,10 +56,16 @@ pub fn run(
     if result.is_err() {
         outputs.give_up();
     }
-    result?;
+    let end = result?;
     if !outputs.has_recording() {
         outputs.give_up();
-        bail!("the JVM ended before anything was recorded");
+        bail!(end.without_recording());
+    }
+    if let End::Stopped {
+        trouble: Some(trouble),
+    } = &end
+    {
+        eprintln!("dwell: {trouble}; keeping what was written");
     }
     recording::write_page_and_findings(&outputs.jfr, &outputs.html)
 }
@@ -48,7 +75,7 @@ fn record(
     start_options: &str,
     wanted: Option<Duration>,
     outputs: &Outputs,
-) -> Result<()> {
+) -> Result<End> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
     let mut sink = choose_sink(&target, outputs)?;
     let path = match &sink {
@@ -62,13 +89,21 @@ fn record(
         return Err(error);
     }
     let ended_alone = watch(&agent, wanted);
-    if !ended_alone && let Err(error) = agent.command("stop") {
-        // What was flushed is in the file: the user shall have it, whatever happened.
-        eprintln!("dwell: {error:#}; keeping what was written");
+    let mut trouble = None;
+    if !ended_alone {
+        match agent.command("stop") {
+            Ok(reply) => trouble = reply.trouble().map(str::to_owned),
+            // What was flushed is in the file: the user shall have it, whatever happened.
+            Err(error) => eprintln!("dwell: {error:#}; keeping what was written"),
+        }
     }
+    let end = match trouble.is_some() || agent.target().is_alive() {
+        true => End::Stopped { trouble },
+        false => End::Jvm,
+    };
     collect(&agent, &mut sink, outputs)?;
     discard(&agent, &sink);
-    Ok(())
+    Ok(end)
 }
 
 fn choose_sink(target: &Target, outputs: &Outputs) -> Result<Sink> {
