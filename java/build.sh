@@ -5,6 +5,10 @@
 #
 # usage: java/build.sh            build what is out of date
 #        java/build.sh --jdk MAJOR|MIN+   print the home of such a JDK (17, or 21+) and exit
+#        java/build.sh --jmc      build target/java/dwell-verify-jmc.jar, which only tests need, with
+#                                 the parser of JDK Mission Control: downloaded once from Maven
+#                                 Central, or the mirror DWELL_MAVEN, into DWELL_JARS (default
+#                                 ~/.cache/dwell-jars). Needs a JDK >= 17.
 # JDKs are looked for in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
 # /usr/lib/jvm/*.
 set -euo pipefail
@@ -63,8 +67,9 @@ outdated() {
 # build_jar NAME JDK RELEASE MAIN-CLASS CLASSPATH SOURCES: compiles a folder of sources into a jar.
 # An empty main class makes a jar that is not executable.
 build_jar() {
-    local target=$out/$1 jdk=$2 release=$3 main=$4 classpath=$5 sources=$6 tmp
-    if ! outdated "$target" "$sources" ${classpath:+"$classpath"}; then
+    local target=$out/$1 jdk=$2 release=$3 main=$4 classpath=$5 sources=$6 tmp jars
+    IFS=: read -ra jars <<<"$classpath"
+    if ! outdated "$target" "$sources" "${jars[@]}"; then
         echo "$1: up to date"
         return
     fi
@@ -73,8 +78,11 @@ build_jar() {
     "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial -Werror -g -encoding UTF-8 \
         ${classpath:+-cp "$classpath"} -d "$tmp/classes" "@$tmp/sources" ||
         { rm -rf "$tmp"; fail "$1 does not compile"; }
-    # A jar that was compiled against another one names it, so that it can be run by itself.
-    echo "${classpath:+Class-Path: $(basename "$classpath")}" >"$tmp/manifest"
+    # A jar that was compiled against others names them, so that it can be run by itself. A line of
+    # a manifest is short; a blank continues it.
+    : >"$tmp/manifest"
+    [ ${#jars[@]} = 0 ] ||
+        { echo "Class-Path: " && printf '  %s\n' "${jars[@]#"$out/"}"; } >"$tmp/manifest"
     "$jdk/bin/jar" --create --file "$tmp/jar" --manifest "$tmp/manifest" \
         ${main:+--main-class "$main"} -C "$tmp/classes" .
     # Renamed into place, so that a JVM that reads the old jar is not disturbed.
@@ -99,6 +107,72 @@ build_library() {
     echo "${target##*/}: built"
 }
 
+# The parser of JDK Mission Control and what it needs: path in a Maven repository, SHA-256.
+jmc_jars="\
+org/openjdk/jmc/flightrecorder/9.1.2/flightrecorder-9.1.2.jar \
+103e6ef83c09329fc59f18a1556e120c38d7faba6cbff13d910c1693312aad57
+org/openjdk/jmc/common/9.1.2/common-9.1.2.jar \
+e806dc549015997df1fe49ac0db0676c641587e3c9711d03d522f042f1d961fd
+org/owasp/encoder/encoder/1.2.3/encoder-1.2.3.jar \
+b09e2cd5c36a7127e091df9be628278b1166b40bc08b9de8196ccddb0cccd67f
+at/yawk/lz4/lz4-java/1.10.2/lz4-java-1.10.2.jar \
+252dabd586d22149a31661a8afc1a50747714eb1a298bd4a6e780c8c91a13866"
+
+# has_sum FILE SHA256: whether it is there and is the one that is meant.
+has_sum() {
+    [ -e "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]
+}
+
+# download URL FILE: with what there is.
+download() {
+    if command -v curl >/dev/null; then
+        curl -sSfL --retry 3 --connect-timeout 20 --max-time 300 -o "$2" "$1"
+    elif command -v wget >/dev/null; then
+        wget -nv -T 60 -t 3 -O "$2" "$1"
+    else
+        echo "neither curl nor wget is there" >&2
+        return 1
+    fi
+}
+
+# fetch PATH SHA256: makes sure that a jar of a Maven repository is in the cache and in target/java.
+fetch() {
+    local jar=${1##*/} cache=${DWELL_JARS:-$HOME/.cache/dwell-jars} url
+    if ! has_sum "$cache/$jar" "$2"; then
+        url=${DWELL_MAVEN:-https://repo.maven.apache.org/maven2}/$1
+        mkdir -p "$cache"
+        download "$url" "$cache/$jar.$$" ||
+            { rm -f "$cache/$jar.$$"; fail "cannot download $url; put that file into $cache, or" \
+                "name a mirror of Maven Central as DWELL_MAVEN"; }
+        has_sum "$cache/$jar.$$" "$2" ||
+            { rm -f "$cache/$jar.$$"; fail "$url is not the file that is meant: its SHA-256" \
+                "is not $2"; }
+        mv "$cache/$jar.$$" "$cache/$jar"
+        echo "$jar: downloaded"
+    fi
+    has_sum "$out/jmc/$jar" "$2" || cp "$cache/$jar" "$out/jmc/$jar"
+}
+
+build_jmc() {
+    local jdk path sum classpath=
+    jdk=$(find_jdk 17+) || fail "no JDK >= 17 with javac found; set JAVA_HOME or DWELL_JDKS"
+    mkdir -p "$out/jmc"
+    while read -r path sum; do
+        fetch "$path" "$sum"
+        classpath=$classpath${classpath:+:}$out/jmc/${path##*/}
+    done <<<"$jmc_jars"
+    build_jar dwell-verify-jmc.jar "$jdk" 17 io.dwell.verify.jmc.Compare "$classpath" \
+        "$here/verify/src-jmc"
+}
+
+if [ "${1:-}" = --jmc ]; then
+    mkdir -p "$out"
+    # One at a time; who waited finds all done.
+    exec 9>"$out/.jmc.lock"
+    ! command -v flock >/dev/null || flock 9
+    build_jmc
+    exit
+fi
 if [ "${1:-}" = --jdk ]; then
     find_jdk "${2:?--jdk needs a version, as 17 or 21+}" || fail "no JDK $2 found"
     exit

@@ -2,25 +2,13 @@
 
 mod common;
 
+use common::hostile::hostile_file;
 use common::jdk::{Folder, jdks};
-use common::{DEMO_EVENTS, Demo, EPOCH_NS, START_TICKS, append, clock};
-use dwell_jfr::writer::{
-    ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, StackId, ThreadId, ThreadInfo,
-};
+use common::{DEMO_EVENTS, Demo, EPOCH_NS, START_TICKS, append, clock, demo_file};
+use dwell_jfr::writer::{ChunkClock, Sample};
 use std::path::{Path, PathBuf};
 
 const SAMPLES: &str = "jdk.ExecutionSample";
-
-fn demo_file(rounds: usize) -> Vec<u8> {
-    let mut demo = Demo::new(clock());
-    let mut file = Vec::new();
-    for _ in 0..rounds {
-        demo.round();
-        let now = demo.now();
-        append(&mut file, 0, demo.writer(), now);
-    }
-    file
-}
 
 fn dump_program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/Dump.java")
@@ -221,66 +209,6 @@ fn chunks_in_a_row_and_clocks_of_any_rate_lose_nothing() {
             jdk.version
         );
     }
-}
-
-/// Names that tools may choke on: they are taken as classes, methods, descriptors and threads.
-fn hostile_names() -> Vec<String> {
-    let short =
-        "[ [kernel] [[ [L ( ) () a)b( ; / // /a a/ . L <init> <script>alert(1)</script> %s%n";
-    let mut names: Vec<_> = short.split(' ').map(str::to_owned).collect();
-    names.extend(["", "\0", "\n}\"", "\u{fffd}", "\u{10ffff}"].map(str::to_owned));
-    names.push("x".repeat(70_000));
-    names
-}
-
-/// A sample for every pair of hostile names; their number and the file.
-fn hostile_file() -> (u64, Vec<u8>) {
-    let names = hostile_names();
-    let mut writer = ChunkWriter::new(clock());
-    let mut key = 0;
-    for (class, name) in names
-        .iter()
-        .flat_map(|class| names.iter().map(move |name| (class, name)))
-    {
-        key += 1;
-        let descriptor = class;
-        let info = MethodInfo {
-            class,
-            name,
-            descriptor,
-            ..MethodInfo::default()
-        };
-        let method = writer.method(key, &info);
-        let stack = writer.stack(
-            &[FrameRef {
-                method,
-                ..FrameRef::default()
-            }],
-            false,
-        );
-        let info = ThreadInfo {
-            os_name: class,
-            java_name: Some(name),
-            java_tid: 1,
-            group: Some(class),
-            ..ThreadInfo::default()
-        };
-        let thread = writer.thread(key, &info);
-        let ticks = START_TICKS;
-        writer.execution_sample(&Sample {
-            ticks,
-            thread,
-            stack,
-            ..Sample::default()
-        });
-    }
-    let (thread, stack) = (ThreadId::NONE, StackId::NONE);
-    writer.execution_sample(&Sample {
-        thread,
-        stack,
-        ..Sample::default()
-    });
-    (key + 1, writer.flush(START_TICKS + 1))
 }
 
 #[test]

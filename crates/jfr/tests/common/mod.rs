@@ -2,6 +2,7 @@
 //! on the reader's behaviour here.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod hostile;
 pub mod jdk;
 
 use dwell_jfr::writer::{
@@ -275,4 +276,16 @@ pub fn append(file: &mut Vec<u8>, chunk_start: usize, writer: &mut ChunkWriter, 
     let bytes = writer.flush(now);
     file.extend_from_slice(&bytes);
     file[chunk_start..chunk_start + 68].copy_from_slice(&writer.header());
+}
+
+/// A [`Demo`] of so many rounds, each flushed.
+pub fn demo_file(rounds: usize) -> Vec<u8> {
+    let mut demo = Demo::new(clock());
+    let mut file = Vec::new();
+    for _ in 0..rounds {
+        demo.round();
+        let now = demo.now();
+        append(&mut file, 0, demo.writer(), now);
+    }
+    file
 }

@@ -1,0 +1,63 @@
+package io.dwell.verify.jmc;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** An event as one line of text, in a form that does not depend on who read it. */
+final class Line {
+    /** Longer names are told by their length and a hash, or a file of long names fills the memory. */
+    private static final int SHOWN_MAX = 200;
+
+    private final String event;
+    private final Map<String, String> fields = new TreeMap<>();
+
+    Line(String event) {
+        this.event = event;
+    }
+
+    /** Adds a field; its value is one of the texts made below, or a number. */
+    void add(String field, String value) {
+        if (fields.put(field, value) != null) {
+            throw new IllegalStateException(event + " has two fields " + field);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return event + " " + fields;
+    }
+
+    /** A name: quoted, without characters that are not printable. */
+    static String quoted(String name) {
+        if (name == null) {
+            return "null";
+        }
+        StringBuilder text = new StringBuilder("'");
+        for (int i = 0; i < Math.min(name.length(), SHOWN_MAX); i++) {
+            char c = name.charAt(i);
+            boolean plain = c > ' ' && c < 127 && c != '\'' && c != '\\';
+            text.append(plain ? String.valueOf(c) : String.format("\\u%04x", (int) c));
+        }
+        if (name.length() > SHOWN_MAX) {
+            text.append("...").append(name.length()).append('#').append(name.hashCode());
+        }
+        return text.append('\'').toString();
+    }
+
+    static String thread(String name, long javaId, String group) {
+        return "(" + quoted(name) + " " + javaId + " " + quoted(group) + ")";
+    }
+
+    static String frame(String type, String method, String descriptor, int modifiers,
+            boolean hidden, int line, int bytecode, String kind) {
+        // Mission Control turns the names of kinds into identifiers.
+        String identifier = kind.toUpperCase(Locale.ROOT).replace(' ', '_');
+        return "\n    " + quoted(type) + " " + quoted(method) + " " + quoted(descriptor) + " "
+                + modifiers + " " + hidden + " " + line + " " + bytecode + " " + identifier;
+    }
+
+    static String stack(boolean truncated, StringBuilder frames) {
+        return (truncated ? "truncated" : "whole") + frames;
+    }
+}
