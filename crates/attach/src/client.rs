@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::options::AttachFlags;
 use crate::process::Process;
+use crate::procfs::Status;
 use crate::protocol::{self, Reply, Unwritable, Version};
 use crate::root::{Root, fd_path};
 use crate::sys::peer_pid;
@@ -107,6 +108,8 @@ impl Client<'_> {
     }
 
     fn exchange(&self, request: &[u8]) -> Result<Reply, Error> {
+        // A listener's socket takes connections and requests even then.
+        check_runs(self.process)?;
         let deadline = Deadline::after(self.timeout);
         let mut stream = self.connect(&deadline)?;
         let pid = self.process.pid();
@@ -161,6 +164,10 @@ impl Client<'_> {
     }
 
     fn timed_out(&self, stage: &'static str) -> Error {
+        // Stopped meanwhile, perhaps.
+        if let Err(error) = check_runs(self.process) {
+            return error;
+        }
         Error::TimedOut {
             pid: self.process.pid(),
             seconds: self.timeout.as_secs(),
@@ -212,14 +219,7 @@ impl Client<'_> {
         }
         let mut startup = Deadline::after(STARTUP_WAIT.min(self.timeout));
         loop {
-            let status = self.process.status()?;
-            if status.has_exited() {
-                return Err(Error::Exited { pid });
-            }
-            if status.is_stopped() {
-                return Err(Error::Stopped { pid });
-            }
-            if status.catches_quit() {
+            if check_runs(self.process)?.catches_quit() {
                 return Ok(());
             }
             let starting = self.is_young() && self.flags.signals_reduced != Some(true);
@@ -317,6 +317,19 @@ impl Client<'_> {
             reason,
         ))
     }
+}
+
+/// The process's state; refuses one that is stopped, or gone.
+pub(crate) fn check_runs(process: &Process) -> Result<Status, Error> {
+    let pid = process.pid();
+    let status = process.status()?;
+    if status.has_exited() {
+        return Err(Error::Exited { pid });
+    }
+    if status.is_stopped() {
+        return Err(Error::Stopped { pid });
+    }
+    Ok(status)
 }
 
 fn is_timeout(error: &std::io::Error) -> bool {

@@ -40,7 +40,7 @@ pub enum Error {
         vm: &'static str,
     },
     /// The kernel does not let us look into the process.
-    #[error("process {pid} belongs to user {owner}; run dwell as {owner} or as root")]
+    #[error("process {pid} belongs to user {owner}; run dwell as {}", who_may(.owner))]
     NotPermitted {
         /// The pid asked for.
         pid: u32,
@@ -185,6 +185,15 @@ pub enum Error {
     },
 }
 
+/// Who may look into a process of this user.
+fn who_may(owner: &str) -> String {
+    match owner {
+        // By number where the machine has no name for it.
+        "root" | "0" => "root".to_owned(),
+        _ => format!("{owner} or as root"),
+    }
+}
+
 impl Error {
     pub(crate) fn io(pid: u32, what: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Error::Io {
@@ -192,5 +201,26 @@ impl Error {
             what: what.into(),
             source: source.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_named_once() {
+        let text = |owner: &str| {
+            let owner = owner.to_owned();
+            Error::NotPermitted { pid: 7, owner }.to_string()
+        };
+        assert_eq!(
+            text("root"),
+            "process 7 belongs to user root; run dwell as root"
+        );
+        assert_eq!(
+            text("alice"),
+            "process 7 belongs to user alice; run dwell as alice or as root"
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! made as the target's user, below the target's root.
 
 use crate::Error;
-use crate::client::Client;
+use crate::client::{self, Client};
 use crate::credentials::Credentials;
 use crate::discover::{Evidence, Jvm, local_passwd, user_name};
 use crate::options::{self, AttachFlags};
@@ -13,7 +13,8 @@ use crate::process::Process;
 use crate::procfs::{self, Machine, Mapped};
 use crate::protocol::{LoadResult, Reply};
 use crate::root::Root;
-use rustix::fs::{AtFlags, OFlags};
+use crate::scratch::{self, Scratch};
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
@@ -32,15 +33,6 @@ pub struct Target {
     flags: AttachFlags,
     credentials: Credentials,
     timeout: Duration,
-}
-
-/// A file made in the target's temporary directory, open for reading.
-#[derive(Debug)]
-pub struct Scratch {
-    /// Absolute path as the target sees it.
-    pub path: String,
-    /// Open for reading and writing.
-    pub file: File,
 }
 
 impl Target {
@@ -169,30 +161,33 @@ impl Target {
         .map_err(|tried| Error::NoPlace { pid, tried })
     }
 
-    /// Makes an empty file `/tmp/NAME` (or in another temporary directory) that only the target's
-    /// user may use.
-    pub fn scratch(&self, name: &str) -> Result<Scratch, Error> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    /// Refuses a process that is stopped and so cannot answer; whoever wants to write first, asks
+    /// first.
+    pub fn check_runs(&self) -> Result<(), Error> {
+        client::check_runs(&self.process).map(drop)
+    }
+
+    /// Makes an empty file `/tmp/NAME/FILE` (or in another temporary directory) that only the
+    /// target's user may use.
+    pub fn scratch(&self, name: &str, file: &str) -> Result<Scratch, Error> {
         let made = self.as_target("taking on its user", || {
-            let mut reason = io::Error::from(io::ErrorKind::NotFound);
-            for dir in place::TEMPORARY {
-                let path = format!("{dir}/{name}");
-                match self.root.open(&path, flags, 0o600) {
-                    Ok(fd) => {
-                        return Ok(Scratch {
-                            path,
-                            file: File::from(fd),
-                        });
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        return Err(error);
-                    }
-                    Err(error) => reason = error,
-                }
-            }
-            Err(reason)
+            scratch::make(&self.root, name, file)
         })?;
         made.map_err(|error| Error::io(self.process.pid(), format!("creating /tmp/{name}"), error))
+    }
+
+    /// Removes a file made by [`Target::scratch`]; what the target writes there later gets lost.
+    pub fn remove_scratch(&self, path: &str) -> Result<(), Error> {
+        let removed = self.as_target("taking on its user", || scratch::remove(&self.root, path))?;
+        removed.map_err(|error| Error::io(self.process.pid(), path, error))
+    }
+
+    /// Removes what commands that were killed have left: files made long ago by
+    /// [`Target::scratch`] for the target's user, their names `prefix` and 16 hexadecimal digits.
+    pub fn remove_forgotten(&self, prefix: &str, file: &str) -> Result<(), Error> {
+        self.as_target("taking on its user", || {
+            scratch::remove_forgotten(&self.root, prefix, file, self.credentials.uid);
+        })
     }
 
     /// Opens a file of the target's for reading.
@@ -202,16 +197,6 @@ impl Target {
         opened
             .map(File::from)
             .map_err(|error| Error::io(self.process.pid(), path, error))
-    }
-
-    /// Removes a file of the target's.
-    pub fn remove_file(&self, path: &str) -> Result<(), Error> {
-        let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let removed = self.as_target("taking on its user", || -> io::Result<()> {
-            let dir = self.root.open_dir(if dir.is_empty() { "/" } else { dir })?;
-            Ok(rustix::fs::unlinkat(&dir, name, AtFlags::empty())?)
-        })?;
-        removed.map_err(|error| Error::io(self.process.pid(), path, error))
     }
 
     fn as_target<T: Send>(&self, what: &str, work: impl FnOnce() -> T + Send) -> Result<T, Error> {

@@ -188,18 +188,18 @@ fn scratch_files_are_the_targets_alone() {
     let running = Start::new(&common::modern()).run();
     let target = Target::examine(running.pid).unwrap();
     let name = format!("dwell-test-scratch-{}", std::process::id());
-    let scratch = target.scratch(&name).unwrap();
+    let scratch = target.scratch(&name, "file").unwrap();
     let data = scratch.file.metadata().unwrap();
     assert_eq!(
         (data.permissions().mode() & 0o777, data.uid()),
         (0o600, target.jvm().uid)
     );
     assert!(
-        target.scratch(&name).is_err(),
+        target.scratch(&name, "file").is_err(),
         "an existing file is not taken over"
     );
     assert!(target.open_file(&scratch.path).is_ok());
-    target.remove_file(&scratch.path).unwrap();
-    assert!(!Path::new(&scratch.path).exists());
+    target.remove_scratch(&scratch.path).unwrap();
+    assert!(!Path::new(&scratch.path).parent().unwrap().exists());
     assert!(target.shares_files());
 }

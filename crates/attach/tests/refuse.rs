@@ -166,21 +166,61 @@ fn disabled_agents_are_refused_before_and_by_the_jvm() {
     }
 }
 
-#[test]
-fn a_stopped_jvm_is_not_waited_for() {
-    let mut running = Start::new(&modern()).run();
-    signal(running.pid, rustix::process::Signal::STOP);
-    while !std::fs::read_to_string(format!("/proc/{}/stat", running.pid))
+/// Stops a JVM and waits until it is.
+fn stop(pid: u32) {
+    signal(pid, rustix::process::Signal::STOP);
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .unwrap()
         .contains(") T ")
     {
         std::thread::yield_now();
     }
-    let target = Target::examine(running.pid).unwrap();
-    let result = target.command("properties", &[]);
+}
+
+#[test]
+fn a_stopped_jvm_is_not_waited_for() {
+    let mut running = Start::new(&modern()).run();
+    // Without its listener, and then with a socket that takes connections even while it is stopped.
+    for _ in 0..2 {
+        stop(running.pid);
+        let target = Target::examine(running.pid).unwrap();
+        let results = [
+            target.check_runs(),
+            target.command("properties", &[]).map(drop),
+        ];
+        signal(running.pid, rustix::process::Signal::CONT);
+        for result in results {
+            assert!(matches!(result, Err(Error::Stopped { .. })), "{result:?}");
+        }
+        running.assert_untouched();
+        assert_eq!(target.command("properties", &[]).unwrap().code, 0);
+        assert!(Path::new(&format!("/tmp/.java_pid{}", running.pid)).exists());
+    }
+}
+
+#[test]
+fn a_jvm_that_is_stopped_while_it_is_waited_for_is_said_to_be_so() {
+    let mut running = Start::new(&modern()).run();
+    let target = Target::examine(running.pid)
+        .unwrap()
+        .with_timeout(Duration::from_secs(2));
+    target.command("properties", &[]).unwrap();
+    let silent = occupy(running.pid);
+    let result = std::thread::scope(|scope| {
+        let command = scope.spawn(|| target.command("properties", &[]));
+        std::thread::sleep(Duration::from_millis(500));
+        stop(running.pid);
+        command.join().unwrap()
+    });
     signal(running.pid, rustix::process::Signal::CONT);
     assert!(matches!(result, Err(Error::Stopped { .. })), "{result:?}");
+    drop(silent);
     running.assert_untouched();
+}
+
+/// A connection that says nothing: the listener serves one at a time, and waits for its request.
+fn occupy(pid: u32) -> std::os::unix::net::UnixStream {
+    std::os::unix::net::UnixStream::connect(format!("/tmp/.java_pid{pid}")).unwrap()
 }
 
 #[test]
@@ -190,13 +230,13 @@ fn a_jvm_that_does_not_answer_is_given_up() {
         .unwrap()
         .with_timeout(Duration::from_secs(1));
     target.command("properties", &[]).unwrap();
-    signal(running.pid, rustix::process::Signal::STOP);
+    let silent = occupy(running.pid);
     let result = target.command("properties", &[]);
-    signal(running.pid, rustix::process::Signal::CONT);
     assert!(
         matches!(result, Err(Error::TimedOut { seconds: 1, .. })),
         "{result:?}"
     );
+    drop(silent);
     running.assert_untouched();
     assert_eq!(target.command("properties", &[]).unwrap().code, 0);
 }

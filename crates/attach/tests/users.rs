@@ -70,7 +70,7 @@ fn another_users_jvm_is_refused() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     assert!(
-        text.contains("belongs to user root; run dwell as root"),
+        text.contains("belongs to user root; run dwell as root\n"),
         "{text}"
     );
     running.assert_untouched();

@@ -1,7 +1,8 @@
 //! The agent's library and its commands, as seen from this side.
 //!
 //! The library travels inside this program. Commands are `load` requests of the attach protocol;
-//! the agent answers into a reply file that is made for one command and removed after it.
+//! the agent answers into a reply file that is made for one command and removed after it, with
+//! the directory around it: an answer that comes too late finds no place.
 
 use crate::reply::Reply;
 use anyhow::{Context, Result, bail};
@@ -10,6 +11,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{Read, Seek, SeekFrom};
 
 const NAME: &str = "libdwell.so";
+/// Begins the names of replies' directories; sixteen digits follow.
+const REPLY_PREFIX: &str = "dwell-reply-";
+/// The reply's name in its directory.
+const REPLY_FILE: &str = "reply";
 /// Largest answer that is read, in bytes.
 const REPLY_BYTES_MAX: u64 = 1 << 20;
 
@@ -28,21 +33,29 @@ pub struct Agent {
 impl Agent {
     /// The agent in this JVM, placed where the JVM can load it.
     pub fn new(target: Target) -> Result<Agent> {
+        // Nothing is written for a JVM that cannot answer.
+        target.check_runs()?;
         // One that is loaded already must be used again: a second copy would not know the first.
         let library = match target.loaded_library(NAME) {
             Some(path) => path,
             None => target.place(&LIBRARY)?,
         };
-        Ok(Agent { target, library })
+        Ok(Agent::with(target, library))
     }
 
     /// The agent in this JVM, which must have loaded it before.
     pub fn loaded(target: Target) -> Result<Agent> {
         let pid = target.jvm().pid;
         match target.loaded_library(NAME) {
-            Some(library) => Ok(Agent { target, library }),
+            Some(library) => Ok(Agent::with(target, library)),
             None => bail!("JVM {pid} is not being recorded; begin with: dwell start {pid}"),
         }
+    }
+
+    fn with(target: Target, library: String) -> Agent {
+        // A command that was killed could not remove its reply. No matter if this fails.
+        let _ = target.remove_forgotten(REPLY_PREFIX, REPLY_FILE);
+        Agent { target, library }
     }
 
     /// The JVM.
@@ -53,9 +66,8 @@ impl Agent {
     /// Executes a command; an answer of `error` becomes an error.
     pub fn command(&self, options: &str) -> Result<Reply> {
         let pid = self.target.jvm().pid;
-        let mut scratch = self
-            .target
-            .scratch(&format!("dwell-reply-{}", random_name()))?;
+        let name = format!("{REPLY_PREFIX}{}", random_name());
+        let mut scratch = self.target.scratch(&name, REPLY_FILE)?;
         let result = self
             .target
             .load_agent(&self.library, &format!("{options},reply={}", scratch.path))
@@ -71,7 +83,7 @@ impl Agent {
                 Ok((code, Reply::parse(&bytes)))
             });
         // Gone with the JVM's /tmp if the JVM has exited meanwhile.
-        let _ = self.target.remove_file(&scratch.path);
+        let _ = self.target.remove_scratch(&scratch.path);
         match result? {
             (0, Some(reply)) if reply.ok => Ok(reply),
             (_, Some(reply)) => bail!("JVM {pid}: {}", reply.text()),

@@ -61,7 +61,10 @@ fn ctrl_c_ends_early_and_keeps_everything() {
     assert!(done.out.contains("early.html"), "{done:?}");
     assert!(place.samples("early.jfr") > 0);
     let status = place.dwell(&["status", &busy.pid()]).exits(0);
-    assert!(status.out.contains("state      stopped"), "{status:?}");
+    assert_eq!(
+        status.out,
+        "state      stopped: nothing is being recorded now\n"
+    );
     busy.assert_running();
 }
 
@@ -94,6 +97,68 @@ fn a_jvm_that_is_killed_leaves_what_was_flushed() {
         assert!(done.out.contains("killed.html"), "{done:?}");
         place.has_busy_stack("killed.jfr");
     });
+}
+
+#[test]
+fn a_stopped_jvm_is_refused_at_once() {
+    let place = Place::new("stopped");
+    let mut busy = Busy::start(&modern());
+    let pid = busy.pid();
+    // Attached to for the first time, and again while its socket takes connections all the same.
+    for known in [false, true] {
+        signal(busy.pid, Signal::STOP);
+        until("the stop", || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            stat.contains(") T ")
+        });
+        let commands: &[&str] = match known {
+            true => &["record", "start", "stop", "dump", "status"],
+            false => &["record", "start"],
+        };
+        let done: Vec<_> = commands
+            .iter()
+            .map(|command| place.dwell(&[command, &pid]))
+            .collect();
+        signal(busy.pid, Signal::CONT);
+        for done in done {
+            let done = done.exits(1);
+            let remedy = format!("process {pid} is stopped; let it go on first: kill -CONT {pid}");
+            assert!(done.error().ends_with(&remedy), "{done:?}");
+        }
+        assert!(place.files().is_empty(), "{:?}", place.files());
+        place.dwell(&["start", "-o", "x.jfr", &pid]).exits(0);
+        place.dwell(&["stop", &pid]).exits(0);
+        std::fs::remove_file(place.path("x.jfr")).unwrap();
+    }
+    busy.assert_running();
+}
+
+#[test]
+fn an_answer_that_comes_too_late_leaves_nothing() {
+    let place = Place::new("late");
+    let mut command = Command::new("bash");
+    command.args(["-c", "exec \"$0\" \"$@\" 2>\"$LOG\""]);
+    command.arg(modern().java()).env("LOG", place.path("log"));
+    let mut busy = Busy::with(command);
+    let pid = busy.pid();
+    place.dwell(&["start", "-o", "x.jfr", &pid]).exits(0);
+    // A connection that says nothing: the listener serves one at a time.
+    let socket = format!("/tmp/.java_pid{pid}");
+    let silent = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let done = place.dwell(&["status", &pid]).exits(1);
+    assert!(done.error().contains("did not answer"), "{done:?}");
+    drop(silent);
+    let log = || std::fs::read_to_string(place.path("log")).unwrap();
+    until("the late answer", || {
+        log().contains("cannot write the reply")
+    });
+    let text = log();
+    let path = text.split("the reply to ").nth(1).unwrap();
+    let path = std::path::Path::new(path.split(": ").next().unwrap());
+    assert!(path.starts_with("/tmp/"), "{text}");
+    assert!(!path.parent().unwrap().exists(), "{text}");
+    place.dwell(&["stop", &pid]).exits(0);
+    busy.assert_running();
 }
 
 /// A limit of the file's size does to one JVM what a full disk does to all; answers fit into it.

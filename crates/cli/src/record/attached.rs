@@ -77,12 +77,12 @@ fn record(
     outputs: &Outputs,
 ) -> Result<End> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
-    let mut sink = choose_sink(&target, outputs)?;
+    let agent = Agent::new(target)?;
+    let mut sink = choose_sink(agent.target(), outputs)?;
     let path = match &sink {
         Sink::Direct => outputs.jfr.to_str().unwrap_or_default().to_owned(),
         Sink::Staged { path, .. } => path.clone(),
     };
-    let agent = Agent::new(target)?;
     let started = agent.command(&format!("{start_options},file={path}"));
     if let Err(error) = started {
         discard(&agent, &sink);
@@ -111,8 +111,8 @@ fn choose_sink(target: &Target, outputs: &Outputs) -> Result<Sink> {
     if direct && target.shares_files() {
         return Ok(Sink::Direct);
     }
-    let name = format!("dwell-{}-{}.jfr", target.jvm().pid, agent::random_name());
-    let scratch = target.scratch(&name)?;
+    let name = format!("dwell-{}-{}", target.jvm().pid, agent::random_name());
+    let scratch = target.scratch(&name, "recording.jfr")?;
     Ok(Sink::Staged {
         path: scratch.path,
         file: scratch.file,
@@ -171,6 +171,6 @@ fn collect(agent: &Agent, sink: &mut Sink, outputs: &Outputs) -> Result<()> {
 fn discard(agent: &Agent, sink: &Sink) {
     if let Sink::Staged { path, .. } = sink {
         // Left behind only where the JVM's file system is gone as well.
-        let _ = agent.target().remove_file(path);
+        let _ = agent.target().remove_scratch(path);
     }
 }
