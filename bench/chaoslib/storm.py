@@ -1,0 +1,110 @@
+"""What is done to the JVM from outside while it runs: commands, dumps of others, stops.
+
+Whatever a command answers is kept; answers that it should not give are told.
+"""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+
+# What the command may say to a JVM that is busy, stopped, leaving, or in the other state.
+FAIR = re.compile("already recording|not being recorded|did not answer within|no process"
+                  "|is stopped|has ended|ended|not written within|cannot create|is ending"
+                  "|disk|No space|nothing was recorded|closed the connection")
+
+
+class Storm:
+    """Random commands at random moments, from two threads, until told to stop."""
+
+    def __init__(self, plan, built, folder, child, walk_option: list):
+        self.plan, self.built, self.folder, self.child = plan, built, folder, child
+        self.walk_option = walk_option
+        self.over = threading.Event()
+        self.files = 0
+        self.counts: dict[str, int] = {}
+        self.odd: list[str] = []
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.blow, args=(random.Random(f"{plan.seed}-{n}"),
+                                                                 n)) for n in range(2)]
+
+    def start(self) -> None:
+        """Begins."""
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Ends, after the commands that are under way."""
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def blow(self, draw: random.Random, lane: int) -> None:
+        """One thread's commands; the second one does other things as well."""
+        while not self.over.wait(draw.random() * 0.7):
+            kinds = ["start", "stop", "dump", "status", "start"]
+            if lane == 1:
+                kinds += ["pause", "threads", "histogram", "quit"]
+                if self.plan.jdk.major >= 11:
+                    kinds += ["jfr"]
+            self.do(draw.choice(kinds), draw)
+
+    def do(self, kind: str, draw: random.Random) -> None:
+        """One of them."""
+        pid = str(self.child.pid)
+        with self.lock:
+            self.files += 1
+            number = self.files
+        command, jcmd = str(self.built.command), [self.plan.jdk.tool("jcmd"), pid]
+        if kind == "start":
+            file = self.folder / f"storm-{number}.jfr"
+            bounded = ["--max-size", "1m"] if draw.random() < 0.3 else []
+            self.ask(kind, [command, "start", "-i", self.plan.interval, "-o", file, *bounded,
+                            *self.walk_option, pid])
+        elif kind == "dump":
+            self.ask(kind, [command, "dump", "-o", self.folder / f"dump-{number}.jfr", pid])
+        elif kind in ("stop", "status"):
+            self.ask(kind, [command, kind, pid])
+        elif kind == "pause":
+            self.pause(draw.random() * 0.3)
+        elif kind == "quit":
+            self.signal(signal.SIGQUIT)
+        else:
+            words = {"threads": ["Thread.print"], "histogram": ["GC.class_histogram"],
+                     "jfr": ["JFR.start", "duration=2s", f"filename={self.folder}/j{number}.other"]}
+            # What jcmd answers is the JDK's affair.
+            self.ask(kind, [*jcmd, *words[kind]], foreign=True)
+        with self.lock:
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+
+    def signal(self, number: int) -> None:
+        """A signal, if the child has not ended: its pid is ours until it is waited for."""
+        if self.child.returncode is None and not self.over.is_set():
+            os.kill(self.child.pid, number)
+
+    def pause(self, seconds: float) -> None:
+        """Stops the whole process for a moment."""
+        self.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        if self.child.returncode is None:
+            os.kill(self.child.pid, signal.SIGCONT)
+
+    def ask(self, kind: str, words: list, foreign: bool = False) -> None:
+        """Runs a command and looks at its answer."""
+        try:
+            out = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
+                                 errors="replace", cwd=self.folder, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            if not foreign:
+                self.odd.append(f"{kind}: no answer within 60 s")
+            return
+        if foreign or out.returncode == 0:
+            return
+        text = (out.stderr or out.stdout).strip()
+        with self.lock:
+            self.counts[f"{kind} refused"] = self.counts.get(f"{kind} refused", 0) + 1
+            if out.returncode != 1 or not FAIR.search(text):
+                self.odd.append(f"{kind}: exit code {out.returncode}: {text[:300]}")

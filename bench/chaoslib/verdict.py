@@ -1,0 +1,144 @@
+"""Judges what a run has left: how the JVM ended, what it said, what is in the recordings."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from benchlib import recordings
+
+# CPU time told without a stack, because there was no sample to walk.
+NO_WALK = ("thread_ended_unsampled", "recording_ended_unsampled")
+EVENTS = "dwell.Failures,dwell.Lost,dwell.Self,dwell.CpuLoad,dwell.Gap"
+# How far the weights may be from the CPU time: the moments before the recording's first and after
+# its last reading are in one of them only.
+SHARE, REST_NS = 0.03, 150_000_000
+
+
+class Result:
+    """What came of a run. `faults` is empty if all was well."""
+
+    def __init__(self):
+        self.faults: list[str] = []
+        self.kinds: set[str] = set()
+        self.walks = self.samples = self.files = 0
+        self.failed: dict[str, int] = {}
+        self.lost: dict[str, int] = {}
+        self.storm: dict[str, int] = {}
+        self.cpu_share = None
+        self.wall_s = 0.0
+        self.rounds = self.checks = self.disturbed = 0
+        self.kept = ""
+
+    def fault(self, kind: str, text: str) -> None:
+        """Something that must not be: crash, hang, wrong, output or answer."""
+        self.kinds.add(kind)
+        self.faults.append(f"{kind}: {text}")
+
+    def told(self) -> dict:
+        """As it is stored."""
+        values = dict(self.__dict__)
+        values["kinds"] = sorted(self.kinds)
+        return values
+
+
+def judge(plan, built, folder: Path, output: str, code: int, result: Result) -> None:
+    """Looks at everything in the run's folder."""
+    the_end(plan, folder, output, code, result)
+    for file in sorted(folder.rglob("*.jfr")):
+        if file.name != "beside.jfr":
+            recording(plan, built, file, result)
+    if plan.form == "calm" and not result.kinds and (folder / "out.jfr").exists():
+        weights(built, folder / "out.jfr", output, result)
+
+
+def the_end(plan, folder: Path, output: str, code: int, result: Result) -> None:
+    """Exit code, crash files and the program's last word."""
+    for file in [*folder.rglob("hs_err*"), *folder.rglob("core*")]:
+        result.fault("crash", f"{file.name}: {problem(file)}")
+    wanted = {"exit": (0, 42), "halt": (0, 42), "kill": (0, -9)}.get(plan.form, (0,))
+    last = re.search(r"^chaos (ok|wrong|stuck).*", output, re.M)
+    if last and last[1] == "wrong":
+        result.fault("wrong", last[0][:300])
+    elif last and last[1] == "stuck":
+        result.fault("hang", last[0][:300])
+    elif code not in wanted and "crash" not in result.kinds and "hang" not in result.kinds:
+        result.fault("crash", f"exit code {code}: ...{output[-300:]}")
+    elif code == 0 and not last:
+        result.fault("wrong", "exit code 0 without `chaos ok`")
+    found = re.search(r"^chaos ok rounds (\d+) checks (\d+) disturbed (\d+)", output, re.M)
+    if found:
+        result.rounds, result.checks, result.disturbed = map(int, found.groups())
+    for line in re.findall(r"^dwell: .*(?:internal error|panick).*", output, re.M):
+        result.fault("answer", line[:300])
+
+
+def problem(file: Path) -> str:
+    """Signal and frame of a crash file."""
+    lines = file.read_text(errors="replace").splitlines()[:40] if file.name.endswith(".log") else []
+    found = [line.lstrip("# ") for line in lines
+             if re.match(r"#\s+(SIG\w+|Internal Error|[CVJv]\s+\[)", line)]
+    return "; ".join(found) or "no words"
+
+
+def recording(plan, built, file: Path, result: Result) -> None:
+    """One recording: both readers must take it; what is counted in it."""
+    size = file.stat().st_size
+    # A JVM that left at once, or a disk that was full at once, may have nothing to read.
+    if size == 0 and plan.form in ("kill", "exit", "halt", "disk", "storm"):
+        return
+    result.files += 1
+    for words in ([built.command, "report", file, "--text"],
+                  [recordings.reader().tool("jfr"), "summary", file]):
+        out = subprocess.run(list(map(str, words)), capture_output=True, text=True,
+                             errors="replace")
+        text = (out.stderr or out.stdout).strip()
+        empty = re.search("no samples|nothing", text) and words[1] == "report"
+        if out.returncode != 0 and not empty:
+            result.fault("output", f"{file.name} ({size} bytes): {words[1]}: {text[-300:]}")
+            return
+    count(file, result)
+
+
+def count(file: Path, result: Result) -> None:
+    """Adds up what the agent says of itself."""
+    words = [recordings.reader().tool("jfr"), "print", "--json", "--events", EVENTS, str(file)]
+    out = subprocess.run(words, capture_output=True, text=True, errors="replace")
+    if out.returncode != 0:
+        result.fault("output", f"{file.name}: print: {(out.stderr or out.stdout)[-300:]}")
+        return
+    walks = samples = 0
+    for event in json.loads(out.stdout)["recording"]["events"]:
+        values = event["values"]
+        if event["type"] == "dwell.Self":
+            walks, samples = max(walks, values["walks"]), max(samples, values["samples"])
+        elif event["type"] == "dwell.Failures":
+            cause = values["cause"]
+            result.failed[cause] = result.failed.get(cause, 0) + values["samples"]
+        elif event["type"] == "dwell.Lost":
+            cause = values["cause"]
+            result.lost[cause] = result.lost.get(cause, 0) + values["samples"]
+    # A dump is a copy: its walks are in the file that it was copied from, or in a later one.
+    if not file.name.startswith("dump-"):
+        result.walks, result.samples = result.walks + walks, result.samples + samples
+
+
+def weights(built, file: Path, output: str, result: Result) -> None:
+    """The sum of all weights against the CPU time that the program itself has read."""
+    target = file.with_suffix(".collapsed")
+    subprocess.run([built.command, "convert", file, "-o", target, "--unit", "ns"], check=True,
+                   capture_output=True)
+    total = sum(number for _, number in recordings.collapsed_lines(target))
+    target.unlink()
+    found = re.search(r"^cpu (\d+)$", output, re.M)
+    if not found:
+        return
+    cpu = int(found[1])
+    result.cpu_share = round(total / cpu, 4)
+    if abs(total - cpu) > SHARE * cpu + REST_NS:
+        result.fault("weights", f"{total} ns in samples, {cpu} ns on the process's clock")
+
+
+def failed_walks(causes: dict[str, int]) -> int:
+    """Walks that failed, without what was never walked."""
+    return sum(n for cause, n in causes.items() if cause not in NO_WALK)

@@ -1,0 +1,18 @@
+package io.dwell.chaos;
+
+import java.util.function.LongUnaryOperator;
+
+/** What hidden classes are made from; adds three a thousand times. */
+public final class Hidden implements LongUnaryOperator {
+    @Override
+    public long applyAsLong(long x) {
+        for (int i = 0; i < 1000; i++) {
+            x = three(x);
+        }
+        return x;
+    }
+
+    private static long three(long x) {
+        return x + 3;
+    }
+}
