@@ -129,10 +129,14 @@ fn described(reply: &Reply) -> String {
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "{label:<10} {value}");
     };
-    for (key, label) in [("state", "state"), ("file", "file")] {
-        if let Some(value) = reply.get(key) {
-            line(label, value.to_owned());
-        }
+    match reply.get("state") {
+        // The agent keeps nothing of a recording that has ended.
+        Some("stopped") => line("state", "stopped: nothing is being recorded now".to_owned()),
+        Some(state) => line("state", state.to_owned()),
+        None => {}
+    }
+    if let Some(file) = reply.get("file") {
+        line("file", file.to_owned());
     }
     if let Some(engine) = reply.get("engine") {
         let reason = reply
@@ -170,6 +174,15 @@ mod tests {
         assert_eq!(
             described(&reply.unwrap()),
             "state      running\nengine     perf (allowed)\nelapsed    1m01s\nsamples    12\n"
+        );
+    }
+
+    #[test]
+    fn an_ended_recording_is_said_to_be_over() {
+        let reply = Reply::parse(b"ok\nstate=stopped\n").unwrap();
+        assert_eq!(
+            described(&reply),
+            "state      stopped: nothing is being recorded now\n"
         );
     }
 
