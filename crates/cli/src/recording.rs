@@ -9,6 +9,7 @@ use std::path::Path;
 /// Reads a recording into the model that all reports are made from.
 pub fn load(path: &Path) -> Result<Profile> {
     let shown = path.display();
+    refuse_directory(path)?;
     let bytes = std::fs::read(path).with_context(|| format!("{shown}"))?;
     if bytes.is_empty() {
         bail!("{shown} is empty: nothing was recorded");
@@ -18,12 +19,54 @@ pub fn load(path: &Path) -> Result<Profile> {
     Ok(Profile::from_recording(recording))
 }
 
+/// Says what is expected where a directory was given; also asked before names are made of it.
+pub fn refuse_directory(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        let shown = path.display();
+        bail!("{shown} is a directory; give a recording in it: FILE.jfr");
+    }
+    Ok(())
+}
+
 /// Makes the page of a recording and prints what was found and where it is.
 pub fn write_page_and_findings(jfr: &Path, html: &Path) -> Result<()> {
     let profile = load(jfr)?;
-    write_html(&profile, jfr, html)?;
-    let findings = dwell_report::findings(&profile);
-    crate::print(&format!("{findings}\n{}\n{}\n", shown(jfr), shown(html)))
+    let page = write_html(&profile, jfr, html);
+    let samples = profile.total().samples;
+    let findings = match too_few(samples) {
+        Some(text) => text,
+        None => dwell_report::findings(&profile) + &caution(samples),
+    };
+    crate::print(&format!("{findings}\n{}\n", shown(jfr)))?;
+    // A full disk has no room for the page; what was recorded is told all the same.
+    page?;
+    crate::print(&format!("{}\n", shown(html)))
+}
+
+/// What to say instead of shares where a single sample is a tenth of all or more.
+fn too_few(samples: u64) -> Option<String> {
+    let number = match samples {
+        1 => "1 sample".to_owned(),
+        2..10 => format!("{samples} samples"),
+        // None at all has its own words.
+        _ => return None,
+    };
+    Some(format!(
+        "recorded {number}, too few to say where the time went; record longer, or take more \
+         samples with a shorter interval: -i 1ms\n"
+    ))
+}
+
+/// What to say beside shares that only few samples stand behind.
+fn caution(samples: u64) -> String {
+    match samples {
+        // One standard error of a share of a half, the largest there is.
+        1..100 => format!(
+            "note: few samples; a share can be off by {:.0} percentage points and more\n",
+            50.0 / (samples as f64).sqrt()
+        ),
+        _ => String::new(),
+    }
 }
 
 /// A path for people: nothing in a file's name can steer the terminal.
@@ -61,6 +104,16 @@ pub fn write_html(profile: &Profile, source: &Path, html: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_samples_are_no_shares() {
+        let text = too_few(1).unwrap();
+        assert!(text.starts_with("recorded 1 sample, too few"), "{text}");
+        assert!(too_few(9).unwrap().contains(" 9 samples"));
+        assert_eq!((too_few(0), too_few(10)), (None, None));
+        assert!(caution(25).contains(" by 10 percentage points"));
+        assert_eq!(caution(0) + &caution(100), "");
+    }
 
     #[test]
     fn only_half_written_files_are_removed() {

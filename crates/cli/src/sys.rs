@@ -53,6 +53,13 @@ pub fn count_interrupts() -> io::Result<()> {
     Ok(())
 }
 
+/// From now on a file that grows beyond a limit is an error and does not end us. Programs that are
+/// started later inherit this.
+pub fn survive_limits_of_files() {
+    // SAFETY: ignoring a signal installs no handler; the number is a valid one.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Whether we have been asked to end.
 pub fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0

@@ -74,6 +74,84 @@ fn programs_without_a_jvm_and_without_a_file_say_so() {
     assert!(place.files().is_empty(), "{:?}", place.files());
 }
 
+/// Runs the command where a shell has first made writing impossible.
+fn with_full_disk(place: &Place, shell: &[&str], make_full: &str, args: &[&str]) -> harness::Done {
+    let mut command = std::process::Command::new(shell[0]);
+    command
+        .args(&shell[1..])
+        .args(["-c", &format!("{make_full} && exec \"$0\" \"$@\"")])
+        .arg(env!("CARGO_BIN_EXE_dwell"))
+        .args(args)
+        .current_dir(&place.dir)
+        .env("JAVA_TOOL_OPTIONS", "-XX:-UsePerfData")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    finish(command.spawn().unwrap())
+}
+
+#[test]
+fn a_program_whose_recording_cannot_be_written_says_so() {
+    const MOUNT: &str = "mount -t tmpfs -o size=64k none disk";
+    let place = Place::new("full-disk");
+    std::fs::create_dir(place.path("disk")).unwrap();
+    let java = modern().java().to_str().unwrap().to_owned();
+    let words = busy_words(2);
+    let through_shell = script(&modern(), 2, "true");
+    let through_shell = ["record", "-o", "x", "--", "sh", "-c", &through_shell];
+    let own_mounts = ["unshare", "--mount", "bash"];
+    // A limit of the file's size does anywhere what a full disk does.
+    let full_disk = format!("{MOUNT} && cd disk && ! cat /dev/zero 2>/dev/null >filler");
+    let mut ways = vec![(&own_mounts[2..], "ulimit -f 4", "file too large")];
+    let mut mount = std::process::Command::new(own_mounts[0]);
+    mount.args(&own_mounts[1..]).args(["-c", MOUNT]);
+    if mount
+        .current_dir(&place.dir)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        ways.push((&own_mounts[..], full_disk.as_str(), "no storage space"));
+    } else {
+        eprintln!("not tried: only who may mount has a disk to fill");
+    }
+    for (shell, make_full, reason) in ways {
+        for args in [
+            with_java(&["-o", "x"], &java, &words),
+            through_shell.to_vec(),
+        ] {
+            let done = with_full_disk(&place, shell, make_full, &args).exits(1);
+            let said = done.err.lines().last().unwrap();
+            assert!(
+                said.starts_with("dwell: nothing was recorded: cannot write ")
+                    && said.ends_with(&format!("/x.jfr: {reason}")),
+                "{done:?}"
+            );
+            assert_eq!(place.files(), ["disk"]);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_at_once_is_named_and_not_judged() {
+    for jdk in jdks() {
+        let place = Place::new(&format!("version-{}", jdk.feature));
+        let java = jdk.java().to_str().unwrap().to_owned();
+        let done = place.dwell(&["record", "--", &java, "-version"]).exits(0);
+        let files = place.files();
+        assert_eq!(files.len(), 2, "{files:?}");
+        assert!(
+            files.iter().all(|name| name.starts_with("java-2")),
+            "{files:?}"
+        );
+        let jfr = files.iter().find(|name| name.ends_with(".jfr")).unwrap();
+        if (1..10).contains(&place.samples(jfr)) {
+            assert!(
+                done.out.contains(" too few ") && !done.out.contains('%'),
+                "{done:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_recording_from_before_is_not_reported_as_new() {
     let place = Place::new("stale");

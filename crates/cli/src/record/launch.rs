@@ -41,12 +41,20 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     } else {
         marks(of_each_pid(&outputs)?)
     };
-    let recorded = record(args, program, words, is_java, &outputs);
+    let recorded = record(args, program, words, is_java, &outputs).and_then(|status| {
+        let written = collect(is_java, &outputs, &before)?;
+        let trouble = match written.is_empty() {
+            true => outputs.trouble(),
+            false => None,
+        };
+        Ok((status, written, trouble))
+    });
     outputs.give_up();
-    let status = recorded?;
-    let written = collect(is_java, &outputs, &before)?;
+    let (status, written, trouble) = recorded?;
     if written.is_empty() {
-        eprintln!("dwell: nothing was recorded: the program started no JVM, or the agent failed");
+        let why =
+            trouble.unwrap_or_else(|| "the program started no JVM, or the agent failed".to_owned());
+        eprintln!("dwell: nothing was recorded: {}", dwell_report::plain(&why));
         return Ok(exit_code(status, 1));
     }
     for jfr in written {
@@ -56,16 +64,26 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     Ok(exit_code(status, 0))
 }
 
-/// What to call the recording: the jar or main class where it can be seen, else the program.
+/// What to call the recording: the jar or main class of a `java` where it can be seen, else the
+/// program.
 fn name_of(program: &OsStr, words: &[OsString]) -> String {
     let cmdline: Vec<String> = std::iter::once(program)
         .chain(words.iter().map(OsString::as_os_str))
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let main = dwell_attach::options::main_from_cmdline(&cmdline);
-    main.as_deref()
-        .map_or("program", crate::find::simple_name)
-        .to_owned()
+    let path = Path::new(program);
+    let main = match java::is_launcher(path) {
+        true => dwell_attach::options::main_from_cmdline(&cmdline),
+        false => None,
+    };
+    match main {
+        Some(main) => crate::find::simple_name(&main).to_owned(),
+        // Also for `java -version`, or a main class that is named in a file of options.
+        None => {
+            let name = path.file_name().unwrap_or(program);
+            name.to_string_lossy().into_owned()
+        }
+    }
 }
 
 fn record(
@@ -169,11 +187,16 @@ fn collect(
             vec![]
         });
     }
-    let found: Vec<PathBuf> = marks(of_each_pid(outputs)?)
+    let mut found = marks(of_each_pid(outputs)?);
+    found.retain(|file| !before.contains(file));
+    // A JVM that could write nothing leaves an empty file.
+    let (found, empty): (Vec<_>, Vec<_>) = found
         .into_iter()
-        .filter(|file| !before.contains(file))
-        .map(|(path, _)| path)
-        .collect();
+        .partition(|(_, mark)| mark.as_ref().is_some_and(|mark| !mark.is_empty()));
+    for (path, _) in empty {
+        let _ = std::fs::remove_file(path);
+    }
+    let found: Vec<PathBuf> = found.into_iter().map(|(path, _)| path).collect();
     if let [one] = found.as_slice() {
         std::fs::rename(one, &outputs.jfr).context("renaming the recording")?;
         return Ok(vec![outputs.jfr.clone()]);
@@ -236,6 +259,19 @@ fn exit_code(status: ExitStatus, otherwise: u8) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn recordings_are_called_by_what_runs() {
+        let name = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            name_of(&words[0], &words[1..])
+        };
+        assert_eq!(name("/x/bin/java -cp a.jar com.example.Main x"), "Main");
+        assert_eq!(name("java -jar /opt/app-1.2.jar"), "app-1.2");
+        assert_eq!(name("java -m mod/com.example.Main"), "Main");
+        assert_eq!(name("/x/bin/java -version"), "java");
+        assert_eq!(name("./run.sh --fast"), "run.sh");
+    }
 
     #[test]
     fn tool_options_are_added_to() {

@@ -3,7 +3,7 @@
 use crate::Usage;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom};
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -40,6 +40,11 @@ impl Mark {
             len: data.len(),
         })
     }
+
+    /// Whether there is nothing in the file.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
 }
 
 impl Outputs {
@@ -71,6 +76,31 @@ impl Outputs {
         if self.before.is_none() && is_empty {
             let _ = std::fs::remove_file(&self.jfr);
         }
+    }
+
+    /// What keeps a recording from being written to its place, if anything does. For a recording
+    /// of which nothing was written: what was there before is left alone.
+    pub fn trouble(&self) -> Option<String> {
+        /// More than a recording begins with.
+        static PROBE: [u8; 256 << 10] = [0; 256 << 10];
+        if std::fs::metadata(&self.jfr).ok()?.len() > 0 {
+            return None;
+        }
+        let probe = || {
+            let mut file = OpenOptions::new().append(true).open(&self.jfr)?;
+            let written = file.write_all(&PROBE).and_then(|()| file.sync_all());
+            // A device has no length.
+            let _ = file.set_len(0);
+            written
+        };
+        crate::sys::survive_limits_of_files();
+        let error = probe().err()?;
+        // In the agent's words.
+        Some(format!(
+            "cannot write {}: {}",
+            self.jfr.display(),
+            error.kind()
+        ))
     }
 
     /// Copies a recording from where the JVM could write it; nothing replaces nothing.
@@ -191,6 +221,24 @@ mod tests {
         assert!(!outputs.has_recording());
         std::fs::write(&jfr, "behind").unwrap();
         assert!(outputs.has_recording(), "of the same length, but new");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_found_out_afterwards() {
+        let dir = std::env::temp_dir().join(format!("dwell-trouble-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let jfr = |name: &str| dir.join(name).with_extension("jfr");
+        std::os::unix::fs::symlink("/dev/full", jfr("full")).unwrap();
+        std::fs::write(jfr("old"), "before").unwrap();
+        let trouble = |name: &str| Outputs::prepare(Some(&jfr(name)), "n").unwrap().trouble();
+        assert_eq!(
+            trouble("full").unwrap(),
+            format!("cannot write {}: no storage space", jfr("full").display())
+        );
+        assert_eq!((trouble("free"), trouble("old")), (None, None));
+        assert_eq!(std::fs::read(jfr("free")).unwrap(), b"");
+        assert_eq!(std::fs::read(jfr("old")).unwrap(), b"before");
         std::fs::remove_dir_all(dir).unwrap();
     }
 
