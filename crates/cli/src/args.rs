@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  dwell demo                            record a bundled service and open up the result
+  dwell demo                            record a bundled service, to dwell-demo.html
   dwell ps                              list the JVMs of this machine
   dwell record -d 30 4711               record JVM 4711 for 30 seconds
   dwell record MyService                the same by name, until Ctrl-C

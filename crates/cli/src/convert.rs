@@ -12,6 +12,7 @@ pub fn report(args: &Report) -> Result<()> {
     if args.text {
         return crate::print(&dwell_report::text(&recording::load(&args.input)?));
     }
+    recording::refuse_directory(&args.input)?;
     let output = args
         .output
         .clone()
@@ -33,6 +34,7 @@ pub fn convert(args: &Convert) -> Result<()> {
         let text = format!("{option} is for collapsed stacks only; leave it out, or -o .collapsed");
         return Err(Usage(text).into());
     }
+    recording::refuse_directory(&args.input)?;
     refuse_same(&args.input, &args.output)?;
     let profile = recording::load(&args.input)?;
     match format {

@@ -1,5 +1,6 @@
 //! From what the user typed to one JVM.
 
+use crate::hint;
 use anyhow::{Result, bail};
 use dwell_attach::{Jvm, Target};
 
@@ -31,7 +32,10 @@ fn choose<'a>(text: &str, all: &'a [Jvm]) -> Result<&'a Jvm> {
     };
     match found.as_slice() {
         [one] => Ok(one),
-        [] => bail!("no JVM's main class or jar holds '{text}'; `dwell ps` lists them"),
+        [] => bail!(
+            "no JVM's main class or jar holds '{text}'; `dwell ps` lists them{}",
+            hint::for_unknown_name(text)
+        ),
         several => {
             let list: Vec<String> = several
                 .iter()
@@ -94,11 +98,8 @@ mod tests {
         let all = [jvm(1, "a.Shop"), jvm(2, "b.Shop")];
         let error = choose("Shop", &all).unwrap_err().to_string();
         assert_eq!(error, "'Shop' may be 1 a.Shop, 2 b.Shop; give the pid");
-        assert!(
-            choose("x", &all)
-                .unwrap_err()
-                .to_string()
-                .contains("dwell ps")
-        );
+        let unknown = |text: &str| choose(text, &all).unwrap_err().to_string();
+        assert!(unknown("x").ends_with("; `dwell ps` lists them"));
+        assert!(unknown("/bin/sh").ends_with(": dwell record -- /bin/sh"));
     }
 }

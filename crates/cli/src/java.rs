@@ -1,4 +1,4 @@
-//! Which `java` to use.
+//! Which `java` to use, and what is a program at all.
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,16 @@ pub fn find() -> Result<PathBuf> {
     }
 }
 
+/// Whether a shell would start a program for this word; `java` counts even where there is none.
+pub fn is_program_name(word: &str) -> bool {
+    let path = Path::new(word);
+    if is_launcher(path) || word.contains('/') {
+        return is_launcher(path) || is_program(path);
+    }
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&dirs).any(|dir| is_program(&dir.join(word)))
+}
+
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path)
@@ -55,6 +65,16 @@ mod tests {
         assert!(is_launcher(Path::new("java")));
         assert!(!is_launcher(Path::new("javac")));
         assert!(!is_launcher(Path::new("/opt/java/run.sh")));
+    }
+
+    #[test]
+    fn words_are_programs_or_not() {
+        for program in ["java", "/none/java", "/bin/sh", "sh"] {
+            assert!(is_program_name(program), "{program}");
+        }
+        for other in ["4711", "com.example.Main", "/none/run.sh", "/bin", ""] {
+            assert!(!is_program_name(other), "{other}");
+        }
     }
 
     #[test]

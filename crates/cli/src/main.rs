@@ -10,6 +10,7 @@ mod control;
 mod convert;
 mod demo;
 mod find;
+mod hint;
 mod java;
 mod ps;
 mod record;
@@ -82,11 +83,17 @@ fn refuse(error: &clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_USAGE))
         }
-        _ => {
-            eprintln!(
-                "dwell: {}",
-                one_line(&complaint(&error.render().to_string()))
-            );
+        kind => {
+            let meant = match kind {
+                // Values are checked first; what they say is more to the point.
+                ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument => {
+                    let words: Vec<_> = std::env::args_os().skip(1).collect();
+                    hint::program_without_dashes(&words)
+                }
+                _ => None,
+            };
+            let text = meant.unwrap_or_else(|| complaint(&error.render().to_string()));
+            eprintln!("dwell: {}", one_line(&text));
             ExitCode::from(EXIT_USAGE)
         }
     }

@@ -40,7 +40,13 @@ fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
             (&["record", ""], "dwell ps"),
             (&["record", "1", "2"], "'2'"),
             (&["record", "1", "--", "java"], "cannot be used"),
-            (&["record", "--"], "required"),
+            (&["record", "--"], "a command is missing after --"),
+            (&["record", "-d", "9", "--"], "missing after --"),
+            (
+                &["record", "-d", "9", "java", "-jar", "x y.jar"],
+                ": dwell record -d 9 -- java -jar 'x y.jar'",
+            ),
+            (&["record", "sh", "x.sh"], ": dwell record -- sh x.sh"),
             (&["record", "-o", ".", "--", "true"], "-o .: is a directory"),
             (&["record", "-o", ".jfr", "--", "true"], "-o .jfr: there is"),
             (&["record", "-o", "..", "--", "true"], "-o ..: "),
@@ -105,7 +111,11 @@ fn what_fails_with_a_right_command_line_is_exit_code_1() {
     std::fs::create_dir(place.path("dir.jfr")).unwrap();
     for (args, part) in [
         (&["report", "none.jfr"][..], "none.jfr: No such file"),
-        (&["report", "dir.jfr"], "dir.jfr: Is a directory"),
+        (&["report", "dir.jfr"], "dir.jfr is a directory; give a"),
+        (&["report", "."], ". is a directory; give a recording"),
+        (&["report", ".", "--text"], ". is a directory; give a"),
+        (&["convert", ".", "-o", "x.txt"], ". is a directory; give"),
+        (&["record", "/bin/sh"], ": dwell record -- /bin/sh"),
         (&["convert", "none.jfr", "-o", "x.txt"], "none.jfr: No such"),
         (&["record", "0"], "no process 0"),
         (&["stop", "99999999999"], "no process 99999999999"),
