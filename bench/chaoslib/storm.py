@@ -12,9 +12,9 @@ import threading
 import time
 
 # What the command may say to a JVM that is busy, stopped, leaving, or in the other state.
-FAIR = re.compile("already recording|not being recorded|did not answer within|no process"
-                  "|is stopped|has ended|ended|not written within|cannot create|is ending"
-                  "|disk|No space|nothing was recorded|closed the connection")
+FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
+                  "|did not answer within|is stopped|exited while|has ended|not written within"
+                  "|cannot create|No space|nothing was recorded")
 
 
 class Storm:

@@ -38,6 +38,27 @@ abstract class Antagonist {
     /** After the last round; what can be told only at the end is checked here. */
     void end() throws Exception {}
 
+    private volatile boolean helperLacked;
+
+    /** What a thread of the round's own does: lack of memory there disturbs the whole round. */
+    final Runnable helper(Runnable work) {
+        return () -> {
+            try {
+                work.run();
+            } catch (OutOfMemoryError e) {
+                helperLacked = true;
+            }
+        };
+    }
+
+    /** To be called when all helpers have ended, before their results are used. */
+    final void helpersEnded() {
+        if (helperLacked) {
+            helperLacked = false;
+            throw new OutOfMemoryError("in a helper");
+        }
+    }
+
     final void same(long expected, long found) {
         checks.incrementAndGet();
         if (expected != found) {

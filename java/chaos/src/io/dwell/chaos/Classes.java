@@ -95,7 +95,7 @@ final class Classes {
             long first = hot.applyAsLong(1);
             long second = 1;
             int turns = 3000 + random.nextInt(12000);
-            Thread changer = new Thread(change, "changer");
+            Thread changer = new Thread(helper(change), "changer");
             int seconds = 0;
             for (int i = 0; i < turns; i++) {
                 if (i == turns / 2) {
@@ -107,6 +107,7 @@ final class Classes {
                 sure(x == first || x == second, "applied to " + x);
             }
             changer.join();
+            helpersEnded();
             same(second, hot.applyAsLong(1));
             sure(seconds <= turns / 2 + 1, "changed before it was");
         }

@@ -173,10 +173,11 @@ final class Memory {
         @Override
         void round(Random random) throws Exception {
             Throwable[] thrown = new Throwable[1];
-            Thread thread = new Thread(() -> cutAndRead(random), "mapped");
+            Thread thread = new Thread(helper(() -> cutAndRead(random)), "mapped");
             thread.setUncaughtExceptionHandler((which, error) -> thrown[0] = error);
             thread.start();
             thread.join();
+            helpersEnded();
             // Compiled code of JDK 8 survives such a read, but can go on without the error.
             boolean kept = thrown[0] == null
                     && System.getProperty("java.version").startsWith("1.8");

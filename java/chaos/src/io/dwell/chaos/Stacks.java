@@ -15,7 +15,7 @@ final class Stacks {
         @Override
         void round(Random random) throws Exception {
             long[] depths = new long[5];
-            Thread thread = new Thread(null, () -> {
+            Thread thread = new Thread(null, helper(() -> {
                 for (int i = 0; i < depths.length; i++) {
                     try {
                         down(depths, i, 1, 2, 3);
@@ -23,9 +23,10 @@ final class Stacks {
                         // What was asked for.
                     }
                 }
-            }, "overflow", (256 + random.nextInt(768)) << 10);
+            }), "overflow", (256 + random.nextInt(768)) << 10);
             thread.start();
             thread.join();
+            helpersEnded();
             for (long depth : depths) {
                 sure(depth > 100, "overflow at depth " + depth);
             }
@@ -48,10 +49,11 @@ final class Stacks {
             int frames = 200 + random.nextInt(4000);
             long x = random.nextLong();
             long[] result = new long[1];
-            Thread thread =
-                    new Thread(null, () -> result[0] = Work.deep(x, frames), "deep", 8 << 20);
+            Runnable work = helper(() -> result[0] = Work.deep(x, frames));
+            Thread thread = new Thread(null, work, "deep", 8 << 20);
             thread.start();
             thread.join();
+            helpersEnded();
             same(x, Work.back(result[0], frames));
         }
     }
