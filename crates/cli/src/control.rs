@@ -73,6 +73,9 @@ pub fn dump(args: &Fetch) -> Result<()> {
 
 fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     let agent = Agent::loaded(find::target(&args.jvm)?)?;
+    if let Some(output) = &args.output {
+        check_writable(output)?;
+    }
     let reply = agent.command(command)?;
     let Some(file) = reply.get("file") else {
         return crate::print(&described(&reply));
@@ -97,6 +100,22 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     }
     text.push('\n');
     crate::print(&text)
+}
+
+/// Refuses a place that cannot be written while the recording still goes on: after a stop there is
+/// no second chance to fetch it. Leaves everything as it was.
+fn check_writable(output: &Path) -> Result<()> {
+    let is_new = std::fs::symlink_metadata(output).is_err();
+    let shown = recording::shown(output);
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(output)
+        .with_context(|| format!("-o {shown} cannot be written; choose another place"))?;
+    if is_new {
+        let _ = std::fs::remove_file(output);
+    }
+    Ok(())
 }
 
 fn copy(target: &Target, file: &str, output: &Path) -> Result<()> {

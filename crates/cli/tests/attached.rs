@@ -215,6 +215,13 @@ fn a_recording_goes_on_by_itself_until_stopped() {
         for part in ["state      running", "engine     ", &name, "samples    "] {
             assert!(status.out.contains(part), "{part}: {status:?}");
         }
+        for command in ["dump", "stop"] {
+            for output in ["none/x.jfr", "."] {
+                let refused = place.dwell(&[command, "-o", output, &pid]).exits(1);
+                let part = format!("-o {output} cannot be written");
+                assert!(refused.error().contains(&part), "{refused:?}");
+            }
+        }
         place.dwell(&["dump", "-o", "copy.jfr", &pid]).exits(0);
         assert!(place.samples("copy.jfr") > 0);
         let stopped = place.dwell(&["stop", &pid]).exits(0);
