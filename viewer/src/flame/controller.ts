@@ -1,11 +1,11 @@
-// Keeps the canvas, its size, the scroll position and the pointer together. It draws at most once a
-// frame of the screen, and only when something changed.
+// Keeps the canvas, its size, the scroll position and the pointer together. It draws when something
+// changed: its size at once, all else at most once a frame of the screen.
 import { effect, signal } from '@preact/signals';
 import { theme } from '../state/theme';
 import type { Store } from '../state/store';
 import { nodeAt } from '../tree/tree';
 import { coloursOf } from './colours';
-import { draw, FONT, placeOf, ROW, type Scene } from './draw';
+import { blank, draw, FONT, placeOf, ROW, type Scene } from './draw';
 import { Labels } from './labels';
 import { contentHeight, depthIn, levelAt, type Stack } from './layout';
 
@@ -76,7 +76,9 @@ export class FlameController {
     this.canvas.style.height = `${clientHeight}px`;
     this.store.width.value = clientWidth;
     this.height.value = clientHeight;
-    this.redraw();
+    // Another size has made the canvas black, and it would be shown so until the next frame.
+    cancelAnimationFrame(this.frame);
+    this.drawNow();
   }
 
   /** Gives the content its height and keeps the view where it was, seen from the root. */
@@ -151,7 +153,10 @@ export class FlameController {
   drawNow(): void {
     this.frame = 0;
     const scene = this.scene();
-    if (!scene) return;
+    if (!scene) {
+      blank(this.context, coloursOf(theme.peek()));
+      return;
+    }
     const started = performance.now();
     const rects = draw(this.context, scene);
     this.lastDraw = { ms: performance.now() - started, rects };

@@ -48,14 +48,19 @@ interface Text {
   colour: string;
 }
 
+/** An empty graph. An opaque canvas that nothing was drawn on is black. */
+export function blank(context: CanvasRenderingContext2D, colours: Colours): void {
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.fillStyle = colours.background;
+  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+}
+
 /** Draws the scene; returns how many rectangles that took. */
 export function draw(context: CanvasRenderingContext2D, scene: Scene): number {
   const { stack, colours, width, ratio } = scene;
   const { first, last } = visibleLevels(stack);
   const rows = Math.max(0, Math.min(last, scene.tree.levels.length - 1) - first + 1);
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.fillStyle = colours.background;
-  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+  blank(context, colours);
   if (rows === 0) return 0;
   const texts: Text[] = [];
   const hatched: Hatched[] = [];

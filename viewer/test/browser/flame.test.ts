@@ -23,6 +23,28 @@ async function withPage(
   await report.close();
 }
 
+/**
+ * Counts the frames of the screen by the colour in the canvas's corner. It asks first in a frame,
+ * when the canvas still has what was shown in the one before.
+ */
+function watchCanvas(): void {
+  const shown: Record<string, number> = {};
+  Object.assign(window, { shown });
+  const look = () => {
+    requestAnimationFrame(look);
+    // Before the page has made its context, asking for one would make another.
+    if (!('dwellFlame' in window)) return;
+    const canvas = document.querySelector<HTMLCanvasElement>('.flame-canvas');
+    if (!canvas) return;
+    // On the right, where no stack is so high.
+    const { data } = canvas.getContext('2d')!.getImageData(canvas.width - 2, 1, 1, 1);
+    const colour = [...data].slice(0, 3).map((channel) => channel.toString(16).padStart(2, '0'));
+    const name = `#${colour.join('')}`;
+    shown[name] = (shown[name] ?? 0) + 1;
+  };
+  requestAnimationFrame(look);
+}
+
 describe('the flame graph', () => {
   it('zooms with a click, back with Escape, crumbs, double click and 0', () =>
     withPage('small.html', {}, async (page) => {
@@ -241,6 +263,27 @@ describe('the flame graph', () => {
       const [run] = await framesOf(page, 1);
       expect(await colourAt(page, run!.x + run!.width / 4, run!.y)).toBe('#f69c43');
     }));
+
+  for (const [scheme, background] of [
+    ['light', '#ffffff'],
+    ['dark', '#16181c'],
+  ] as const) {
+    it(`has the page's colour from the first frame on, and at another size: ${scheme}`, () =>
+      withPage('small.html', { scheme, first: watchCanvas }, async (page) => {
+        const shown = () => page.evaluate('Object.entries(shown)') as Promise<[string, number][]>;
+        const atFirst = await shown();
+        expect(atFirst).toEqual([[background, expect.any(Number)]]);
+        const widths = [700, 900, 500];
+        for (const width of widths) {
+          await page.setViewportSize({ width, height: 800 });
+          await page.waitForFunction(`innerWidth === ${width}`);
+          await page.evaluate(twoFrames);
+        }
+        const later = await shown();
+        expect(later).toEqual([[background, expect.any(Number)]]);
+        expect(later[0]![1]).toBeGreaterThan(atFirst[0]![1] + widths.length);
+      }));
+  }
 });
 
 describe('extreme profiles', () => {

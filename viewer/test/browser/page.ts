@@ -17,6 +17,8 @@ export interface Look {
   scheme?: 'light' | 'dark';
   scale?: number;
   fragment?: string;
+  /** Runs in the page before anything of its own does. */
+  first?: () => void;
 }
 
 export async function open(browser: Browser, name: string, look: Look = {}): Promise<Report> {
@@ -26,6 +28,7 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
     deviceScaleFactor: look.scale ?? 1,
   });
   const page = await context.newPage();
+  if (look.first) await page.addInitScript(look.first);
   const url = pathToFileURL(join(inject('pages'), name)).href;
   const wrong: string[] = [];
   page.on('request', (request) => {
