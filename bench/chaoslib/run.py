@@ -13,8 +13,6 @@ from benchlib import proc, tools
 from .storm import Storm
 from .verdict import Result
 
-# The program has an end of its own 60 s after its time; whatever is beyond that hangs.
-PATIENCE_S = 120
 TMPFS_BYTES = 1 << 20
 FILE_LIMIT = 1 << 20
 ADDRESS_LIMIT = 1800 << 20
@@ -23,8 +21,8 @@ ADDRESS_LIMIT = 1800 << 20
 class Runner:
     """How to run plans: with which programs, and whether with our agent."""
 
-    def __init__(self, built, with_agent: bool):
-        self.built, self.with_agent = built, with_agent
+    def __init__(self, built, with_agent: bool, patience_s: float):
+        self.built, self.with_agent, self.patience_s = built, with_agent, patience_s
         self.walk_on_command = self.command_walks()
         self.tmpfs = self.can_mount()
         self.async_library = self.find_async()
@@ -117,34 +115,44 @@ class Runner:
             walk = ["--walk", plan.vantage] if self.walk_on_command else []
             storm = Storm(plan, self.built, folder, child, walk)
             storm.start()
-        end = began + plan.seconds + PATIENCE_S
-        kill_at = began + 0.2 + draw.random() * plan.seconds if plan.form == "kill" else None
-        storm_end = began + plan.seconds
-        while not ended(child):
-            now = time.monotonic()
-            if kill_at and now > kill_at:
-                child.kill()
-                kill_at = None
-            if storm and now > storm_end and not storm.over.is_set():
-                storm.over.set()
-            if now > end:
-                self.hanging(plan, folder, child)
-                result.fault("hang", f"still there {PATIENCE_S} s after its time")
-                end = float("inf")
-            time.sleep(0.02)
-        # Only now is the pid given back, so that no command can meet another process.
+        try:
+            self.watch(plan, folder, result, child, began, storm)
+        finally:
+            # Nothing is left behind, should this program be interrupted.
+            if not ended(child):
+                os.kill(child.pid, signal.SIGKILL)
+            if storm:
+                storm.stop()
         if storm:
-            storm.stop()
             result.storm = storm.counts
             for odd in storm.odd:
                 result.fault("answer", odd)
+        # Only now is the pid given back, so that no command can have met another process.
         proc.wait(child, time.monotonic() + 10)
         result.wall_s = round(time.monotonic() - began, 2)
         return log.read_text(errors="replace"), child.returncode
 
+    def watch(self, plan, folder: Path, result: Result, child, began: float, storm) -> None:
+        """Waits for the end, or brings it about."""
+        draw = random.Random(plan.seed + "-end")
+        end = began + plan.seconds + self.patience_s
+        kill_at = began + 0.2 + draw.random() * plan.seconds
+        while not ended(child):
+            now = time.monotonic()
+            if plan.form == "kill" and now > kill_at:
+                os.kill(child.pid, signal.SIGKILL)
+            if storm and now > began + plan.seconds:
+                storm.over.set()
+            if now > end:
+                self.hanging(plan, folder, child)
+                result.fault("hang", f"still there {self.patience_s} s after its time")
+                end = float("inf")
+            time.sleep(0.02)
+
     @staticmethod
     def hanging(plan, folder: Path, child) -> None:
         """Keeps what can be known of a JVM that hangs, and kills it."""
+        # Popen's own kill() would wait for a child that has ended, and give its pid back.
         os.kill(child.pid, signal.SIGCONT)
         looks = {"jstack": [plan.jdk.tool("jstack"), str(child.pid)],
                  "gdb": ["gdb", "-p", str(child.pid), "-batch", "-ex", "thread apply all bt 40"]}
@@ -154,7 +162,7 @@ class Runner:
                     subprocess.run(words, stdout=out, stderr=subprocess.STDOUT, timeout=60)
                 except (subprocess.TimeoutExpired, FileNotFoundError) as error:
                     out.write(str(error).encode())
-        child.kill()
+        os.kill(child.pid, signal.SIGKILL)
 
 
 def ended(child) -> bool:
