@@ -75,8 +75,8 @@ fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
         let view = check(
             jdk,
             "Accuracy",
-            "seconds=3 threads=2",
-            "cpu=1ms,chunksize=256k",
+            "seconds=12 threads=2",
+            "cpu=5ms,chunktime=5s",
         );
         let chunks = view.recording.chunks.len();
         assert!(chunks >= 2, "{chunks} chunks");
