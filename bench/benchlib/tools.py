@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target/bench"
 ASYNC_PROFILER = "tools.profiler:async-profiler:4.6"
+FINAGLE = ("com.twitter", "finagle-http_2.13", "24.2.0")
 SCALA = ("org.scala-lang", "scala3-compiler_3", "3.7.4")
 PROGRAMS = ROOT / "target/java"
 # Most frames of a stack: our default.
@@ -74,7 +75,7 @@ def async_profiler() -> str:
 
 POM = """<project>
   <modelVersion>4.0.0</modelVersion>
-  <groupId>io.dwell.bench</groupId><artifactId>scala</artifactId><version>1</version>
+  <groupId>io.dwell.bench</groupId><artifactId>{}</artifactId><version>1</version>
   <packaging>pom</packaging>
   <dependencies><dependency>
     <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
@@ -85,22 +86,40 @@ POM = """<project>
 
 def scala_compiler() -> str:
     """The class path of the Scala compiler, downloaded once."""
-    folder = WORK / ("scala-" + SCALA[2])
+    return class_path("scala", SCALA)
+
+
+def finagle() -> str:
+    """The class path of Finagle's HTTP, downloaded once."""
+    return class_path("finagle", FINAGLE)
+
+
+def class_path(name: str, artifact: tuple) -> str:
+    """The class path of an artifact with all it needs, downloaded once."""
+    folder = WORK / f"{name}-{artifact[2]}"
     if not (folder / "complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
         pom = folder / "pom.xml"
-        pom.write_text(POM.format(*SCALA))
+        pom.write_text(POM.format(name, *artifact))
         maven("-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
         (folder / "complete").touch()
     return ":".join(str(jar) for jar in sorted(folder.glob("*.jar")))
 
 
 def fixed_work(jdk) -> str:
-    """The class path of the programs in bench/java, compiled for the oldest JVM in question."""
-    source, classes = ROOT / "bench/java/FixedWork.java", WORK / "classes"
-    target = classes / "FixedWork.class"
+    """The class path of FixedWork, compiled for the oldest JVM in question."""
+    return compiled(jdk, "FixedWork", 8)
+
+
+def compiled(jdk, name: str, release: int, libraries: str = "") -> str:
+    """The class path, without libraries, of a program in bench/java, compiled for a release."""
+    source, classes = ROOT / f"bench/java/{name}.java", WORK / "classes"
+    target = classes / f"{name}.class"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        subprocess.run([jdk.tool("javac"), "-Xlint:all,-options", "--release", "8", "-d",
+        classes.mkdir(parents=True, exist_ok=True)
+        # Warnings about the libraries' own class files are theirs.
+        subprocess.run([jdk.tool("javac"), "-Xlint:all,-options,-classfile,-processing",
+                        "--release", str(release), "-cp", libraries or str(classes), "-d",
                         str(classes), str(source)], check=True)
     return str(classes)
 
@@ -110,10 +129,23 @@ def dwell_option(path, interval: str, extra: str = "") -> str:
     return f"-agentpath:{agent()}=start,cpu={interval},file={path}{extra}"
 
 
-def async_option(path, interval: str, form: str) -> str:
+def async_option(path, interval: str, form: str, event: str = "cpu") -> str:
     """The same for async-profiler, its engine and its walker being the default ones.
 
     Its limit of 2048 Java frames is raised to ours, so that depth is not what is compared.
     """
-    return (f"-agentpath:{async_profiler()}=start,event=cpu,interval={interval},"
+    return (f"-agentpath:{async_profiler()}=start,event={event},interval={interval},"
             f"jstackdepth={DEPTH},{form},file={path}")
+
+
+def jfr_options(path, interval: str, event: str) -> list:
+    """The options that record with the JVM's own recorder: one sampling event, nothing else."""
+    settings = ["jdk.ActiveSetting#enabled=true", f"{event}#enabled=true"]
+    if event == "jdk.CPUTimeSample":
+        settings += [f"{event}#throttle={interval}", "jdk.CPUTimeSamplesLost#enabled=true"]
+    else:
+        settings.append(f"{event}#period={interval.replace('ms', ' ms')}")
+    added = ",".join("+" + setting for setting in settings)
+    # 2048 is the deepest it takes.
+    return [f"-XX:StartFlightRecording:settings=none,filename={path},{added}",
+            "-XX:FlightRecorderOptions:stackdepth=2048"]
