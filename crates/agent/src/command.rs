@@ -13,6 +13,7 @@ use crate::record::file::RecordingFile;
 use crate::registry::Registry;
 use crate::session::{Session, Setup, target_path};
 use crate::sys::process;
+use crate::vantage::dwell_walk_hook;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel, Registration};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
@@ -150,6 +151,7 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
         session: Mutex::new(None),
     });
     hook::install(agent, caller.env);
+    engine.set_walk(dwell_walk_hook);
     Ok(agent)
 }
 

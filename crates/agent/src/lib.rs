@@ -4,7 +4,8 @@
 //! the same options. An error of the agent never stops the JVM from starting and never ends it.
 //!
 //! Read next: [`entry`] (how the JVM calls us), [`session`] (one recording), [`drain`] (the thread
-//! that does the work). Signal handlers live in crate `dwell-signal`, but for the hook in [`hook`].
+//! that does the work). Signal handlers live in crate `dwell-signal`, but for the hooks in [`hook`]
+//! and [`vantage`].
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,6 +26,8 @@ pub mod agent;
 pub mod command;
 pub mod drain;
 pub mod entry;
+#[cfg(feature = "experiments")]
+pub mod experiments;
 pub mod hook;
 pub mod jvm;
 pub mod native;
@@ -34,3 +37,4 @@ pub mod registry;
 pub mod reply;
 pub mod session;
 pub mod sys;
+pub mod vantage;

@@ -1,6 +1,9 @@
 //! The agent's option string: `start,cpu=10ms,file=app-%p-%t.jfr`. Pure; strict: an unknown word,
 //! a wrong unit or a value out of range is an error that names it.
 
+#[cfg(feature = "experiments")]
+use crate::experiments::Experiment;
+use dwell_signal::Vantage;
 use std::time::Duration;
 
 /// What the agent is asked to do.
@@ -36,6 +39,11 @@ pub struct Options {
     pub cpu_interval: Duration,
     /// Where signals come from.
     pub engine: EngineChoice,
+    /// From where stacks are walked.
+    pub walk: Vantage,
+    /// What is tried out.
+    #[cfg(feature = "experiments")]
+    pub experiment: Option<Experiment>,
     /// The recording; `%p` is the pid, `%t` the time.
     pub file: String,
     /// Most frames of a stack.
@@ -62,6 +70,9 @@ impl Default for Options {
             command: Command::Start,
             cpu_interval: Duration::from_millis(10),
             engine: EngineChoice::Auto,
+            walk: Vantage::Snapshot,
+            #[cfg(feature = "experiments")]
+            experiment: None,
             file: "dwell-%p-%t.jfr".into(),
             depth: 8192,
             chunk_bytes: 64 << 20,
@@ -133,15 +144,18 @@ fn command_of(name: &str) -> Option<Command> {
 }
 
 fn known_options() -> &'static str {
-    "known are start, stop, dump, status, cpu=TIME, engine=auto|perf|timer, file=PATH, depth=N, \
-     chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
-     freeze-every=N, reply=PATH"
+    "known are start, stop, dump, status, cpu=TIME, engine=auto|perf|timer, \
+     walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
+     maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
     match name {
         "cpu" => options.cpu_interval = interval(value)?,
         "engine" => options.engine = engine(value)?,
+        "walk" => options.walk = vantage(value)?,
+        #[cfg(feature = "experiments")]
+        "experiment" => options.experiment = Some(experiment(value)?),
         "file" => options.file = value.to_owned(),
         "reply" => options.reply = Some(value.to_owned()),
         "freeze" => options.freeze = Some(value.to_owned()),
@@ -191,6 +205,32 @@ fn engine(value: &str) -> Result<EngineChoice, OptionError> {
         "perf" => Ok(EngineChoice::Perf),
         "timer" => Ok(EngineChoice::Timer),
         _ => refuse(format!("engine={}: auto, perf or timer", shown(value))),
+    }
+}
+
+fn vantage(value: &str) -> Result<Vantage, OptionError> {
+    match value {
+        "snapshot" => Ok(Vantage::Snapshot),
+        "handler" => Ok(Vantage::Handler),
+        "paused" => Ok(Vantage::Paused),
+        _ => refuse(format!(
+            "walk={}: snapshot, handler or paused",
+            shown(value)
+        )),
+    }
+}
+
+#[cfg(feature = "experiments")]
+fn experiment(value: &str) -> Result<Experiment, OptionError> {
+    match value {
+        "no-copy" => Ok(Experiment::NoCopy),
+        "empty-handler" => Ok(Experiment::EmptyHandler),
+        "compare" => Ok(Experiment::Compare),
+        "faults" => Ok(Experiment::Faults),
+        _ => refuse(format!(
+            "experiment={}: no-copy, empty-handler, compare or faults",
+            shown(value)
+        )),
     }
 }
 
@@ -306,6 +346,7 @@ mod tests {
             ("cstack=vm", "cstack"),
             ("engine=itimer", "engine=itimer"),
             ("start,stop", "stop"),
+            ("walk=async", "walk=async"),
             ("start=1", "start"),
             ("depth=0", "depth=0"),
             ("chunksize=1k", "chunksize"),
@@ -343,9 +384,10 @@ mod tests {
     fn written(options: &Options) -> String {
         let command = format!("{:?}", options.command).to_lowercase();
         let engine = format!("{:?}", options.engine).to_lowercase();
+        let walk = format!("{:?}", options.walk).to_lowercase();
         let mut text = format!(
-            "engine={engine},file={},depth={},{command},cpu={}ns,chunksize={},chunktime={}ns,\
-             maxage={}ns,freeze-every={}",
+            "engine={engine},walk={walk},file={},depth={},{command},cpu={}ns,chunksize={},\
+             chunktime={}ns,maxage={}ns,freeze-every={}",
             options.file,
             options.depth,
             options.cpu_interval.as_nanos(),
@@ -373,9 +415,11 @@ mod tests {
             Command::Status,
         ];
         let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
+        let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let words = (
             prop::sample::select(commands.to_vec()),
             prop::sample::select(engines.to_vec()),
+            prop::sample::select(vantages.to_vec()),
         );
         let times = (
             20_000..=10_000_000_000u64,
@@ -393,7 +437,7 @@ mod tests {
         );
         (words, times, sizes, texts, DEPTH, any::<u64>()).prop_map(
             |(
-                (command, engine),
+                (command, engine, walk),
                 (cpu, age, max_age),
                 sizes,
                 (file, reply, freeze),
@@ -403,6 +447,9 @@ mod tests {
                 Options {
                     command,
                     engine,
+                    walk,
+                    #[cfg(feature = "experiments")]
+                    experiment: None,
                     cpu_interval: Duration::from_nanos(cpu),
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),

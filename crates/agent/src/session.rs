@@ -1,10 +1,11 @@
 //! One recording: from `start` to `stop`.
 
 use crate::agent::Agent;
+use crate::drain::histogram;
 use crate::options::{Options, expand};
 use crate::record::file::RecordingFile;
 use crate::sys::process;
-use dwell_signal::{CounterSnapshot, Engine, EngineKind};
+use dwell_signal::{Cause, CounterSnapshot, Engine, EngineKind, Vantage};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -51,6 +52,18 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// From where stacks are walked, for users.
+    #[must_use]
+    pub fn walk_name(&self) -> &'static str {
+        match self.options.walk {
+            Vantage::Handler => "walked in the handler",
+            Vantage::Paused => "walked while paused",
+            _ => "walked from snapshots",
+        }
+    }
+}
+
 /// How far a recording is; written by the drainer, read by `status`.
 #[derive(Default)]
 pub struct Progress {
@@ -64,6 +77,14 @@ pub struct Progress {
     pub weight_ns: AtomicU64,
     /// Bytes written.
     pub bytes: AtomicU64,
+    /// CPU time of the agent's threads and handlers, when last written.
+    pub agent_cpu_ns: AtomicU64,
+    /// Its memory.
+    pub agent_memory: AtomicU64,
+    /// Time that walks took.
+    pub walk_ns: AtomicU64,
+    /// Bytes of stacks copied.
+    pub copied_bytes: AtomicU64,
     first_sample_ns: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
@@ -288,11 +309,12 @@ impl Session {
             .and_then(|t| t.clone())
             .unwrap_or_default();
         format!(
-            "state={state}\nengine={}\nengine_reason={}\ninterval_ns={}\nsamples={}\nfailed={}\n\
+            "state={state}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\nsamples={}\nfailed={}\n\
              lost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
              first_sample_ms={first_ms:.1}\n\
-             trouble={trouble}\n",
+             trouble={trouble}\n{}",
             self.setup.engine_name(),
+            self.setup.walk_name(),
             self.setup.agent.engine_reason,
             self.setup.options.cpu_interval.as_nanos(),
             get(&progress.samples),
@@ -302,9 +324,46 @@ impl Session {
             self.path.display(),
             get(&progress.bytes),
             self.began.elapsed().as_millis(),
+            self.own_cost(),
         )
     }
+
+    /// What the recording costs, as `key=value` lines.
+    fn own_cost(&self) -> String {
+        let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
+        let handler = histogram::since(&now.handler_ns, &before.handler_ns);
+        let quantile = |share| histogram::quantile(&handler, share);
+        let mut text = format!(
+            "handlers={}\nhandler_p50_ns={}\nhandler_p99_ns={}\nhandler_max_ns={}\n\
+             waited_ns={}\nagent_cpu_ns={}\nagent_memory={}\nwalk_ns={}\ncopied={}\n",
+            handler.iter().sum::<u64>(),
+            quantile(0.5),
+            quantile(0.99),
+            quantile(1.0),
+            now.waited_ns.saturating_sub(before.waited_ns),
+            self.progress.agent_cpu_ns.load(Ordering::Relaxed),
+            self.progress.agent_memory.load(Ordering::Relaxed),
+            self.progress.walk_ns.load(Ordering::Relaxed),
+            self.progress.copied_bytes.load(Ordering::Relaxed),
+        );
+        for (name, cause) in DROPS {
+            let dropped = now.get(cause).saturating_sub(before.get(cause));
+            if dropped > 0 {
+                text += &format!("lost.{name}={dropped}\n");
+            }
+        }
+        text
+    }
 }
+
+/// Why samples are missing or other than asked for, as the file and `status` call it.
+pub const DROPS: [(&str, Cause); 5] = [
+    ("no_free_slot_weight_moved_on", Cause::NoSlot),
+    ("thread_ended_without_slot", Cause::PointsLost),
+    ("thread_without_timer", Cause::ArmFailed),
+    ("signal_queue_full", Cause::QueueFull),
+    ("walker_late_copied_instead", Cause::PauseTimeout),
+];
 
 #[cfg(test)]
 mod tests {

@@ -73,10 +73,24 @@ pub struct SelfCost {
     pub dropped: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// CPU time of the profiler's own threads.
+    /// CPU time of the profiler's own threads and of its signal handlers.
     pub agent_cpu_ns: u64,
+    /// Signals handled.
+    pub handlers: u64,
+    /// CPU time of the signal handlers, a part of the one above.
+    pub handler_cpu_ns: u64,
+    /// Time that threads waited in the signal handler to be walked.
+    pub waited_ns: u64,
+    /// Time that walking took, in the handler or elsewhere.
+    pub walk_ns: u64,
+    /// Stacks copied.
+    pub copies: u64,
+    /// Bytes of them.
+    pub copied_bytes: u64,
     /// Median time in the signal handler.
     pub handler_p50_ns: u64,
+    /// 90th percentile of the time in the signal handler.
+    pub handler_p90_ns: u64,
     /// 99th percentile of the time in the signal handler.
     pub handler_p99_ns: u64,
     /// The longest time in the signal handler.

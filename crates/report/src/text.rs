@@ -192,9 +192,10 @@ impl Report<'_> {
             format!(" ({} of one)", percent(share))
         });
         let text = format!(
-            "{} of CPU{share}, handler {} median, {} p99, {} max",
+            "{} of CPU{share}, handler {} median, {} p90, {} p99, {} max",
             duration(cost.agent_cpu_ns),
             duration(cost.handler_p50_ns),
+            duration(cost.handler_p90_ns),
             duration(cost.handler_p99_ns),
             duration(cost.handler_max_ns),
         );

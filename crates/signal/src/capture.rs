@@ -8,14 +8,16 @@ use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::engine::ring::Ring;
 use crate::load::Live;
+use crate::pause::{self, Offer};
 use crate::record::ThreadRecord;
 use crate::slots::{
     CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, SlotPool,
-    VTHREAD_NAME_MAX,
+    VTHREAD_NAME_MAX, WalkNote, WalkTarget,
 };
 use crate::sys;
+use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
-use dwell_walker::Memory;
+use dwell_walker::{Frame, Memory};
 
 /// Copied of a stack whose end nobody knows.
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
@@ -39,6 +41,10 @@ const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
 /// deal with that.
 pub type Extra = extern "C" fn(&mut Capture<'_>);
 
+/// Walks a thread that stands still, called in the handler or by the walking thread. The rules for
+/// [`Extra`] apply.
+pub type WalkHook = extern "C" fn(&mut WalkTarget<'_>);
+
 /// One signal, as far as the snapshot is concerned.
 pub(crate) struct Moment<'a> {
     pub begin_ns: u64,
@@ -54,6 +60,8 @@ pub struct Capture<'a> {
     pool: &'a SlotPool,
     record: &'a ThreadRecord,
     live: Live,
+    /// Whether the thread will have run on when the stack is walked.
+    copying: bool,
 }
 
 impl Capture<'_> {
@@ -101,14 +109,15 @@ impl Capture<'_> {
 
     /// Copies one range of heap (a continuation's chunk) behind what is there, as much as fits;
     /// returns how many bytes that was. What did not fit cannot be read by the walk: the live bytes
-    /// belong to another moment. At most [`CHUNKS_MAX`] ranges.
+    /// belong to another moment. At most [`CHUNKS_MAX`] ranges. If the thread waits until it has
+    /// been walked, only the range's address is kept.
     #[inline]
     pub fn copy_chunk(&mut self, addr: u64, len: u32) -> usize {
         let number = self.slot.header().chunks_len as usize;
         if number >= CHUNKS_MAX {
             return 0;
         }
-        let few_enough = len <= CHUNK_MAX_BYTES;
+        let few_enough = self.copying && len <= CHUNK_MAX_BYTES;
         if few_enough && self.slot.chunk_room().1 < len as usize {
             self.grow(len as usize);
         }
@@ -154,29 +163,162 @@ impl Capture<'_> {
     }
 }
 
-/// Takes a snapshot and hands it to the drainer; false if there is no slot.
+/// What became of a sample.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Published {
+    /// Whether the drainer will see it.
+    pub ok: bool,
+    /// How long the thread waited to be walked.
+    pub waited_ns: u64,
+}
+
+/// The interrupted thread, as the ways to sample it need it.
+struct Subject<'a> {
+    engine: &'static Engine,
+    record: &'a ThreadRecord,
+    interval_ns: u64,
+    moment: &'a Moment<'a>,
+    regs: Registers,
+    stack: StackRange,
+}
+
+/// Takes a sample and hands it to the drainer, unless there is no slot.
 #[inline]
 pub(crate) fn publish(
     engine: &'static Engine,
     record: &ThreadRecord,
     interval_ns: u64,
     moment: &Moment<'_>,
-) -> bool {
+) -> Published {
     allow_faults(moment.frame);
     let regs = Registers::of(moment.frame);
     let stack = stack_range(record, regs.sp());
+    let subject = Subject {
+        engine,
+        record,
+        interval_ns,
+        moment,
+        regs,
+        stack,
+    };
+    let is_server = record.tid() == engine.server();
+    match engine.vantage() {
+        Vantage::Handler => walked(&subject, walk_here),
+        Vantage::Paused if engine.is_served() && !is_server => paused(&subject),
+        #[cfg(feature = "experiments")]
+        Vantage::NoCopy => snapshot(&subject, false),
+        #[cfg(feature = "experiments")]
+        Vantage::Empty => Published {
+            ok: true,
+            waited_ns: 0,
+        },
+        Vantage::Snapshot | Vantage::Paused => snapshot(&subject, true),
+        #[cfg(feature = "experiments")]
+        Vantage::Compare => snapshot(&subject, true),
+    }
+}
+
+/// Waits until the walking thread has walked the stack; if it does not, takes a snapshot.
+#[inline]
+fn paused(subject: &Subject<'_>) -> Published {
+    let engine = subject.engine;
+    let mut waited_ns: u64 = 0;
+    let mut left = false;
+    let mut published = walked(subject, |engine, slot| {
+        let (offer, ns) = pause::offer(engine, slot);
+        waited_ns = waited_ns.wrapping_add(ns);
+        match offer {
+            Offer::Walked(slot) => Some(slot),
+            Offer::Left => {
+                left = true;
+                None
+            }
+        }
+    });
+    if left {
+        engine.counters.add(Cause::PauseTimeout, 1);
+        published = snapshot(subject, true);
+    }
+    engine.counters.waited(waited_ns);
+    Published {
+        waited_ns,
+        ..published
+    }
+}
+
+/// Copies the stack; the drainer walks the copy. Without `copy` it walks the stack as it is then.
+#[inline]
+fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
+    let engine = subject.engine;
     let reserved = if engine.extra.load(Ordering::Relaxed).is_null() {
         0
     } else {
         CHUNK_BYTES
     };
-    let Some(mut slot) = engine.pool.take(stack.wanted.saturating_add(reserved)) else {
-        return false;
+    let wanted = if copy { subject.stack.wanted } else { 0 };
+    let Some(mut slot) = engine.pool.take(wanted.saturating_add(reserved)) else {
+        return Published::default();
     };
+    note(subject, &mut slot);
+    if copy {
+        copy_stack(engine, &mut slot, &subject.stack);
+    } else {
+        // Nothing governs the stack's addresses: they are read as they are by then.
+        slot.header().stack_lo = 0;
+    }
+    call_extra(engine, subject.record, &mut slot, copy);
+    #[cfg(feature = "experiments")]
+    if engine.vantage() == Vantage::Compare {
+        call_walk(engine, &mut slot);
+    }
+    finish(subject, slot)
+}
+
+/// Frames for which a slot of the smallest class has room.
+const FEW_FRAMES: usize = 1024;
+
+/// Has the stack walked before the slot is published.
+#[inline]
+fn walked(
+    subject: &Subject<'_>,
+    mut walk: impl FnMut(&Engine, OwnedSlot) -> Option<OwnedSlot>,
+) -> Published {
+    let engine = subject.engine;
+    let most = engine.frames_max.load(Ordering::Relaxed) as usize;
+    for frames in [FEW_FRAMES.min(most), most] {
+        let bytes = frames.saturating_mul(core::mem::size_of::<Frame>());
+        let Some(mut slot) = engine.pool.take(bytes) else {
+            return Published::default();
+        };
+        note(subject, &mut slot);
+        call_extra(engine, subject.record, &mut slot, false);
+        let Some(mut slot) = walk(engine, slot) else {
+            return Published::default();
+        };
+        if frames < most && slot.header().walk.is_truncated() {
+            engine.counters.add(Cause::WalkedAgain, 1);
+            engine.pool.release(slot);
+            continue;
+        }
+        return finish(subject, slot);
+    }
+    Published::default()
+}
+
+#[inline]
+fn walk_here(engine: &Engine, mut slot: OwnedSlot) -> Option<OwnedSlot> {
+    call_walk(engine, &mut slot);
+    Some(slot)
+}
+
+/// All that a slot says of the thread, apart from its stack and what hooks add.
+#[inline]
+fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
+    let (record, moment) = (subject.record, subject.moment);
     let header = slot.header();
     header.time_ns = moment.begin_ns;
     header.cpu_ns = moment.cpu_ns;
-    header.interval_ns = interval_ns;
+    header.interval_ns = subject.interval_ns;
     header.points = moment.points;
     header.carried = record.carried.load(Ordering::Relaxed);
     header.reason = moment.reason;
@@ -184,24 +326,31 @@ pub(crate) fn publish(
     header.record_generation = record.generation();
     header.tid = record.tid();
     header.user = record.user();
-    header.regs = regs;
-    header.stack_lo = stack.lo;
-    header.stack_hi = stack.hi;
-    header.stack_end_known = stack.end_known;
+    header.regs = subject.regs;
+    header.stack_lo = subject.stack.lo;
+    header.stack_hi = subject.stack.hi;
+    header.stack_end_known = subject.stack.end_known;
+    header.stack_len = 0;
+    header.truncated = false;
+    header.stack_fault = false;
     header.chunks_len = 0;
     header.vthread_id = 0;
     header.cont_entry = 0;
     header.vthread_name_len = 0;
-    copy_java_state(engine, record, header);
-    copy_kernel_chain(engine, record, header);
-    copy_stack(engine, &mut slot, &stack);
-    call_extra(engine, record, &mut slot);
-    slot.header().handler_ns = sys::monotonic_ns().saturating_sub(moment.begin_ns);
-    if !engine.pool.publish(slot) {
+    header.walk = WalkNote::NONE;
+    copy_java_state(subject.engine, record, header);
+    copy_kernel_chain(subject.engine, record, header);
+}
+
+#[inline]
+fn finish(subject: &Subject<'_>, mut slot: OwnedSlot) -> Published {
+    let engine = subject.engine;
+    slot.header().handler_ns = sys::monotonic_ns().saturating_sub(subject.moment.begin_ns);
+    let ok = engine.pool.publish(slot);
+    if !ok {
         engine.counters.add(Cause::Contention, 1);
-        return false;
     }
-    true
+    Published { ok, waited_ns: 0 }
 }
 
 /// A thread may block SIGSEGV, and the handler inherits its mask: a fault would end the process.
@@ -311,8 +460,9 @@ fn copy_kernel_chain(engine: &Engine, record: &ThreadRecord, header: &mut SlotHe
     }
 }
 
-#[inline]
-fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
+// Not inlined, so that `handler-graph` sees one indirect call in one place.
+#[inline(never)]
+fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, copying: bool) {
     let extra = engine.extra.load(Ordering::Acquire);
     if extra.is_null() {
         return;
@@ -324,5 +474,18 @@ fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
         pool: &engine.pool,
         record,
         live: engine.live,
+        copying,
     });
+}
+
+#[inline(never)]
+fn call_walk(engine: &Engine, slot: &mut OwnedSlot) {
+    let walk = engine.walk.load(Ordering::Acquire);
+    if walk.is_null() {
+        return;
+    }
+    // SAFETY: only `set_walk` stores here, and it takes a `WalkHook`.
+    let walk: WalkHook = unsafe { core::mem::transmute(walk) };
+    let frames_max = engine.frames_max.load(Ordering::Relaxed) as usize;
+    walk(&mut WalkTarget::new(slot, engine.live, frames_max));
 }

@@ -44,23 +44,52 @@ pub enum Cause {
     RingSkipped,
     /// Slots or records lost to endless contention; should stay 0.
     Contention,
+    /// Threads that waited for the walking thread in vain and took a snapshot instead.
+    PauseTimeout,
+    /// Walks begun again because a deep stack needed a larger slot.
+    WalkedAgain,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = Cause::Contention as usize + 1;
+pub const CAUSES: usize = Cause::WalkedAgain as usize + 1;
 
-/// Buckets of the histogram of handler times: bucket `n` counts times below `2^n` ns (and at least
-/// half of that); the last one takes the rest.
-pub const HISTOGRAM_BUCKETS: usize = 32;
+/// Buckets to each doubling of the time.
+const PER_OCTAVE_BITS: u32 = 3;
+
+/// Buckets of the histogram of handler times, see [`bucket_end_ns`]; the last one takes the rest.
+pub const HISTOGRAM_BUCKETS: usize = 30 << PER_OCTAVE_BITS;
+
+/// Handlers that took longer were most likely off the CPU meanwhile.
+const LONG_NS: u64 = 250_000;
+
+/// Which bucket counts `ns`: those below 8 have one each, then eight share each doubling.
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let bits = u64::BITS.wrapping_sub(ns.leading_zeros());
+    let octave = bits.saturating_sub(PER_OCTAVE_BITS.wrapping_add(1));
+    let place = ((octave as usize) << PER_OCTAVE_BITS).wrapping_add((ns >> octave) as usize);
+    place.min(HISTOGRAM_BUCKETS.wrapping_sub(1))
+}
+
+/// The first time in ns that is too long for `bucket`: at most an eighth above the shortest in it.
+#[must_use]
+pub fn bucket_end_ns(bucket: usize) -> u64 {
+    let next = bucket.saturating_add(1);
+    let octave = (next >> PER_OCTAVE_BITS).saturating_sub(1);
+    let within = next.wrapping_sub(octave << PER_OCTAVE_BITS) as u64;
+    within.checked_shl(octave as u32).unwrap_or(u64::MAX)
+}
 
 /// All counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSnapshot {
     counts: [u64; CAUSES],
-    /// Handler times by power of two.
+    /// Handler times: how long threads were held up, waiting included.
     pub handler_ns: [u64; HISTOGRAM_BUCKETS],
-    /// Sum of handler times.
-    pub handler_sum_ns: u64,
+    /// Handlers that were not off the CPU, and how long these worked.
+    pub worked: (u64, u64),
+    /// How long threads waited for the walking thread.
+    pub waited_ns: u64,
 }
 
 impl CounterSnapshot {
@@ -76,7 +105,9 @@ impl CounterSnapshot {
 pub struct Counters {
     counts: [AtomicU64; CAUSES],
     handler_ns: [AtomicU64; HISTOGRAM_BUCKETS],
-    handler_sum_ns: AtomicU64,
+    worked: AtomicU64,
+    worked_ns: AtomicU64,
+    waited_ns: AtomicU64,
 }
 
 impl Counters {
@@ -84,7 +115,9 @@ impl Counters {
         Self {
             counts: [const { AtomicU64::new(0) }; CAUSES],
             handler_ns: [const { AtomicU64::new(0) }; HISTOGRAM_BUCKETS],
-            handler_sum_ns: AtomicU64::new(0),
+            worked: AtomicU64::new(0),
+            worked_ns: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
         }
     }
 
@@ -95,14 +128,22 @@ impl Counters {
         }
     }
 
+    /// A handler took `ns`, in `waited_ns` of which it waited to be walked.
     #[inline]
-    pub(crate) fn handler_took(&self, ns: u64) {
-        let bits = u64::BITS.wrapping_sub(ns.leading_zeros()) as usize;
-        let bucket = bits.min(HISTOGRAM_BUCKETS.wrapping_sub(1));
-        if let Some(counter) = self.handler_ns.get(bucket) {
+    pub(crate) fn handler_took(&self, ns: u64, waited_ns: u64) {
+        if let Some(counter) = self.handler_ns.get(bucket_of(ns)) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        self.handler_sum_ns.fetch_add(ns, Ordering::Relaxed);
+        let worked_ns = ns.saturating_sub(waited_ns);
+        if worked_ns <= LONG_NS {
+            self.worked.fetch_add(1, Ordering::Relaxed);
+            self.worked_ns.fetch_add(worked_ns, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn waited(&self, ns: u64) {
+        self.waited_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
     /// The counters now; not one instant across all of them.
@@ -111,7 +152,27 @@ impl Counters {
         CounterSnapshot {
             counts: self.counts.each_ref().map(load),
             handler_ns: self.handler_ns.each_ref().map(load),
-            handler_sum_ns: load(&self.handler_sum_ns),
+            worked: (load(&self.worked), load(&self.worked_ns)),
+            waited_ns: load(&self.waited_ns),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_lies_in_its_bucket_and_buckets_are_narrow() {
+        let mut at: u64 = 0;
+        while at < 1 << 31 {
+            let bucket = bucket_of(at);
+            let end = bucket_end_ns(bucket);
+            let begin = bucket.checked_sub(1).map_or(0, bucket_end_ns);
+            assert!((begin..end).contains(&at), "{at} in {begin}..{end}");
+            assert!(end - begin <= 1 + begin / 8, "{begin}..{end}");
+            at += 1 + at / 100;
+        }
+        assert_eq!(bucket_of(u64::MAX), HISTOGRAM_BUCKETS - 1);
     }
 }

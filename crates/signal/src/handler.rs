@@ -29,11 +29,12 @@ pub extern "C" fn dwell_sample_handler(
     engine.in_flight.fetch_add(1, Ordering::SeqCst);
     // SAFETY: the kernel passes SA_SIGINFO handlers a valid siginfo_t, whose layout is SignalInfo.
     let sent = unsafe { *info.cast::<SignalInfo>() };
+    let mut waited_ns = 0;
     match find(engine, &sent) {
         Found::Record(record, reason) => {
             // SAFETY: ... and a valid ucontext_t, which nobody else changes meanwhile.
             let frame = unsafe { &*context.cast::<libc::ucontext_t>() };
-            on_signal(engine, record, reason, frame, begin_ns);
+            waited_ns = on_signal(engine, record, reason, frame, begin_ns);
         }
         Found::Stale => engine.counters.add(Cause::Stale, 1),
         Found::Foreign => {
@@ -44,7 +45,7 @@ pub extern "C" fn dwell_sample_handler(
         }
     }
     let took_ns = sys::monotonic_ns().saturating_sub(begin_ns);
-    engine.counters.handler_took(took_ns);
+    engine.counters.handler_took(took_ns, waited_ns);
     engine.in_flight.fetch_sub(1, Ordering::SeqCst);
 }
 
@@ -94,6 +95,7 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
     )
 }
 
+/// Returns for how long the thread waited to be walked, in ns.
 #[inline]
 fn on_signal(
     engine: &'static Engine,
@@ -101,16 +103,16 @@ fn on_signal(
     reason: Reason,
     frame: &libc::ucontext_t,
     begin_ns: u64,
-) {
+) -> u64 {
     record.signals.fetch_add(1, Ordering::Relaxed);
     let Some(mut guard) = lock_or_miss(record) else {
         engine.counters.add(Cause::Nested, 1);
-        return;
+        return 0;
     };
     let running = engine.running.load(Ordering::SeqCst);
     if !running || !record.is_live() || !record.armed.load(Ordering::Relaxed) {
         engine.counters.add(Cause::Stopped, 1);
-        return;
+        return 0;
     }
     let cpu_ns = sys::own_cpu_ns();
     let plan = &mut guard.inner().plan;
@@ -119,6 +121,7 @@ fn on_signal(
         .next_due_ns
         .store(plan.next_point_ns(), Ordering::Relaxed);
     let owes = reason != Reason::CpuTime && record.carried.load(Ordering::Relaxed) > 0;
+    let mut waited_ns = 0;
     if points > 0 || owes {
         let moment = capture::Moment {
             begin_ns,
@@ -127,11 +130,12 @@ fn on_signal(
             reason,
             frame,
         };
-        sample(engine, &mut guard, &moment);
+        waited_ns = sample(engine, &mut guard, &moment);
     } else {
         engine.counters.add(Cause::Early, 1);
     }
     engine.rearm(record, cpu_ns, wake_up_ns);
+    waited_ns
 }
 
 /// Takes the record, or tells whoever has it that a signal was missed.
@@ -144,14 +148,16 @@ fn lock_or_miss(record: &ThreadRecord) -> Option<Guard<'_>> {
     record.try_lock()
 }
 
-/// Takes a snapshot, or carries the weight over to the thread's next one.
+/// Takes a sample, or carries the weight over to the thread's next one. Returns for how long the
+/// thread waited meanwhile, in ns.
 #[inline]
-fn sample(engine: &'static Engine, guard: &mut Guard<'_>, moment: &capture::Moment<'_>) {
+fn sample(engine: &'static Engine, guard: &mut Guard<'_>, moment: &capture::Moment<'_>) -> u64 {
     let record = guard.record();
     let interval_ns = guard.inner().plan.interval_ns();
     let carried = record.carried.load(Ordering::Relaxed);
     let total = carried.wrapping_add(u64::from(moment.points));
-    if capture::publish(engine, record, interval_ns, moment) {
+    let published = capture::publish(engine, record, interval_ns, moment);
+    if published.ok {
         record.carried.store(0, Ordering::Relaxed);
         record.samples.fetch_add(1, Ordering::Relaxed);
         record.points.fetch_add(total, Ordering::Relaxed);
@@ -162,4 +168,5 @@ fn sample(engine: &'static Engine, guard: &mut Guard<'_>, moment: &capture::Mome
         record.no_slot.fetch_add(1, Ordering::Relaxed);
         engine.counters.add(Cause::NoSlot, 1);
     }
+    published.waited_ns
 }

@@ -35,18 +35,23 @@ pub mod fault;
 mod freelist;
 pub mod handler;
 pub mod load;
+pub mod pause;
 pub mod plan;
 pub mod record;
 pub mod slots;
 pub mod sys;
+pub mod vantage;
 
 pub use arch::Registers;
-pub use capture::{Capture, Extra};
+pub use capture::{Capture, Extra, WalkHook};
 pub use config::{ClassSpec, Config, EngineKind, Offsets};
-pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS};
+pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
 pub use engine::{Engine, InitError, PerfLevel, init, perf_permitted};
 pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
-pub use slots::{CHUNKS_MAX, REGIONS_MAX, Region, Slot, SnapshotMemory};
+pub use slots::{
+    CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory, WalkTarget,
+};
 pub use sys::Errno;
+pub use vantage::Vantage;

@@ -36,13 +36,8 @@ impl Live {
 impl Memory for Live {
     #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
-        // SAFETY: reads into a register only; a fault is turned into `ok == 0` by the handler that
-        // `self` proves to be installed.
-        let loaded = unsafe { arch::dwell_load_u64(addr) };
-        if loaded.ok == 0 {
-            return Err(Fault { addr });
-        }
-        Ok(loaded.value)
+        // SAFETY: `self` proves that the fault handler is installed.
+        unsafe { arch::load_u64(addr) }.ok_or(Fault { addr })
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 
 use crate::arch;
 use core::mem::{MaybeUninit, size_of};
+use core::sync::atomic::AtomicU32;
 
 /// What the kernel said, as in `errno(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,8 @@ fn nanoseconds(time: &libc::timespec) -> u64 {
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds, through the vDSO.
-#[inline]
+// Not inlined: the call of libc's function stays in one place that `handler-graph` can follow.
+#[inline(never)]
 pub fn monotonic_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -94,6 +96,40 @@ pub fn getpid() -> i32 {
 pub fn sched_yield() {
     // SAFETY: no arguments, no memory.
     unsafe { arch::syscall(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// Sleeps while `word` is `expected`, at most `timeout_ns`. May return for no reason.
+#[inline]
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as i64,
+        tv_nsec: (timeout_ns % 1_000_000_000) as i64,
+    };
+    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let pointer = (&raw const timeout) as usize;
+    let args = [
+        word.as_ptr() as usize,
+        operation,
+        expected as usize,
+        pointer,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads the word and one timespec; both outlive the call.
+    unsafe { arch::syscall(libc::SYS_futex, args) };
+}
+
+/// Wakes one thread that sleeps on `word`.
+#[inline]
+pub fn futex_wake(word: &AtomicU32) {
+    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the kernel uses the address as a key only.
+    unsafe {
+        arch::syscall(
+            libc::SYS_futex,
+            [word.as_ptr() as usize, operation, 1, 0, 0, 0],
+        )
+    };
 }
 
 /// Zeroed memory from the kernel; pages cost nothing until touched.

@@ -72,6 +72,27 @@ impl Frame {
     }
 }
 
+/// Where a walk puts its frames.
+pub trait Frames {
+    /// How many there is room for.
+    fn room(&self) -> usize;
+    /// Puts a frame at `index`; false if that is outside.
+    fn set(&mut self, index: usize, frame: Frame) -> bool;
+}
+
+impl Frames for [Frame] {
+    #[inline]
+    fn room(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn set(&mut self, index: usize, frame: Frame) -> bool {
+        let place = self.get_mut(index);
+        place.map(|place| *place = frame).is_some()
+    }
+}
+
 macro_rules! failures {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// Why a walk could not go on (or, for [`Failure::NativeGap`], what it skipped).

@@ -16,6 +16,6 @@ pub mod memory;
 pub mod native;
 pub mod walk;
 
-pub use frame::{Failure, Frame, FrameKind};
+pub use frame::{Failure, Frame, FrameKind, Frames};
 pub use memory::{Fault, Memory};
 pub use walk::{Anchor, Outcome, Regs, ThreadContext, Walk, Walker};

@@ -7,7 +7,7 @@
 mod compiled;
 
 use crate::cache::PcCache;
-use crate::frame::{Failure, Frame, FrameKind};
+use crate::frame::{Failure, Frame, FrameKind, Frames};
 use crate::hotspot::codecache::{Blob, BlobKind, CodeCache};
 use crate::hotspot::continuation::{self, Chunk};
 use crate::hotspot::interpreter::{self, Interpreted};
@@ -137,16 +137,16 @@ struct Cursor<'t> {
     thread: &'t ThreadContext,
 }
 
-struct Sink<'f> {
-    frames: &'f mut [Frame],
+struct Sink<'f, F: Frames + ?Sized> {
+    frames: &'f mut F,
     len: usize,
     flaw: Option<Failure>,
 }
 
-impl Sink<'_> {
+impl<F: Frames + ?Sized> Sink<'_, F> {
     /// Keeps one entry free for a failure frame.
     fn push(&mut self, kind: FrameKind, id: u64, bci: i32) -> Result<(), Stop> {
-        if self.len + 1 >= self.frames.len() {
+        if self.len + 1 >= self.frames.room() {
             return Err(Stop::Fail(Failure::Truncated));
         }
         self.put(Frame { kind, bci, id });
@@ -154,8 +154,7 @@ impl Sink<'_> {
     }
 
     fn put(&mut self, frame: Frame) {
-        if let Some(slot) = self.frames.get_mut(self.len) {
-            *slot = frame;
+        if self.frames.set(self.len, frame) {
             self.len += 1;
         }
     }
@@ -164,7 +163,12 @@ impl Sink<'_> {
 impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// Walks the stack from `regs` and fills `frames`, innermost first. The last entry of `frames`
     /// is kept for a failure, so the depth limit is one less than its length.
-    pub fn walk(&self, regs: Regs, thread: &ThreadContext, frames: &mut [Frame]) -> Walk {
+    pub fn walk<F: Frames + ?Sized>(
+        &self,
+        regs: Regs,
+        thread: &ThreadContext,
+        frames: &mut F,
+    ) -> Walk {
         let mut sink = Sink {
             frames,
             len: 0,
@@ -184,7 +188,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         };
         let mut gaps = 0;
         // Not every step writes a frame, so steps are bounded apart from frames.
-        let steps_max = sink.frames.len().saturating_mul(2).saturating_add(64);
+        let steps_max = sink.frames.room().saturating_mul(2).saturating_add(64);
         for _ in 0..steps_max {
             let (before, was_frozen) = (cursor.at, cursor.frozen.is_some());
             let was_exact = cursor.exact.is_some();
@@ -261,7 +265,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         usable
     }
 
-    fn step(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {
+    fn step(
+        &self,
+        cursor: &mut Cursor,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
+    ) -> Result<(), Stop> {
         let pc = cursor.at.pc;
         if pc != 0 && pc == self.layout.extra.return_barrier {
             return self.step_barrier(cursor, sink);
@@ -298,7 +306,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         blob: &Blob,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         if let Some(chunk) = cursor.frozen {
             return self.step_frozen_interpreted(cursor, chunk, sink);
@@ -338,7 +346,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         blob: &Blob,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         let is_return = |pc| self.is_return(pc);
         let skeleton = interpreter::read_skeleton(self.mem, cursor.at.fp, is_return);
@@ -360,7 +368,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         frame: Interpreted,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         sink.push(FrameKind::Interpreted, frame.method, frame.bci)?;
         let caller = NativeRegs {
@@ -375,7 +383,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         chunk: Chunk,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         // While frozen, `fp` is the slot of the link, see `move_to`.
         let fp = continuation::frozen_fp(self.mem, cursor.at.fp)?;
@@ -403,7 +411,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Ok(())
     }
 
-    fn step_stub(&self, cursor: &mut Cursor, blob: &Blob, sink: &mut Sink) -> Result<(), Stop> {
+    fn step_stub(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
+    ) -> Result<(), Stop> {
         let is_caller = |caller| self.is_caller(caller);
         if self.code.is_call_stub_return(cursor.at.pc) && cursor.exact.is_none() {
             return self.step_entry_frame(cursor);
@@ -460,7 +473,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.move_to(cursor, next)
     }
 
-    fn step_native(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {
+    fn step_native(
+        &self,
+        cursor: &mut Cursor,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
+    ) -> Result<(), Stop> {
         if cursor.frozen.is_some() {
             return self.leave_chunk(cursor);
         }
@@ -539,7 +556,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
     }
 
-    fn step_barrier(&self, cursor: &mut Cursor, sink: &mut Sink) -> Result<(), Stop> {
+    fn step_barrier(
+        &self,
+        cursor: &mut Cursor,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
+    ) -> Result<(), Stop> {
         if cursor.cont_entry == 0 {
             return Err(Stop::Fail(Failure::BadContinuation));
         }
@@ -661,7 +682,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 }
 
-fn finish(sink: Sink, outcome: Outcome, gaps: u32) -> Walk {
+fn finish(sink: Sink<'_, impl Frames + ?Sized>, outcome: Outcome, gaps: u32) -> Walk {
     Walk {
         len: sink.len,
         outcome,
@@ -670,7 +691,7 @@ fn finish(sink: Sink, outcome: Outcome, gaps: u32) -> Walk {
     }
 }
 
-fn fail(mut sink: Sink, failure: Failure, gaps: u32) -> Walk {
+fn fail(mut sink: Sink<'_, impl Frames + ?Sized>, failure: Failure, gaps: u32) -> Walk {
     sink.put(Frame::failed(failure));
     finish(sink, Outcome::Failed(failure), gaps)
 }

@@ -17,6 +17,28 @@ pub struct Rules {
     pub forbidden: Vec<&'static str>,
 }
 
+/// System calls that handlers may make, and what for.
+const SYSTEM_CALLS: [(u32, &str); 9] = [
+    (
+        13,
+        "rt_sigaction: a fault without a handler is left to the default",
+    ),
+    (
+        14,
+        "rt_sigprocmask: SIGSEGV must not be blocked while we copy",
+    ),
+    (16, "ioctl: arms the perf event again"),
+    (39, "getpid: to send a signal on to ourselves"),
+    (186, "gettid: is the signal meant for this thread"),
+    (
+        202,
+        "futex: waits, for a bounded time, until another thread has walked the stack",
+    ),
+    (223, "timer_settime: arms the timer again"),
+    (228, "clock_gettime: the thread's CPU time"),
+    (234, "tgkill: a signal that was sent is sent on"),
+];
+
 impl Rules {
     /// The rules for `libdwell.so`.
     #[must_use]
@@ -42,31 +64,17 @@ impl Rules {
                 "memcmp",
                 "bcmp",
             ],
-            system_calls: vec![
-                (
-                    13,
-                    "rt_sigaction: a fault without a handler is left to the default",
-                ),
-                (
-                    14,
-                    "rt_sigprocmask: SIGSEGV must not be blocked while we copy",
-                ),
-                (16, "ioctl: arms the perf event again"),
-                (39, "getpid: to send a signal on to ourselves"),
-                (186, "gettid: is the signal meant for this thread"),
-                (223, "timer_settime: arms the timer again"),
-                (228, "clock_gettime: the thread's CPU time"),
-                (234, "tgkill: a signal that was sent is sent on"),
-            ],
-            // The handler that was there before (with and without SA_SIGINFO), and in the sampling
-            // handler the agent's hook, whose targets are roots themselves.
+            system_calls: SYSTEM_CALLS.to_vec(),
+            // The handler that was there before (with and without SA_SIGINFO), and the agent's
+            // hooks, whose targets are roots themselves.
             indirect: vec![
-                ("dwell_sample_handler", 3),
+                ("dwell_sample_handler", 2),
                 ("dwell_fault_handler", 2),
                 ("dwell_fault_again_handler", 2),
                 ("dwell_fault_third_handler", 2),
                 ("dwell_signal::fault::", 2),
-                ("dwell_signal::capture::publish", 1),
+                ("dwell_signal::capture::call_extra", 1),
+                ("dwell_signal::capture::call_walk", 1),
             ],
             forbidden: vec![
                 "core::panicking",

@@ -334,18 +334,36 @@ fn is_plain_tls(i: &Instruction) -> bool {
 
 /// `jmp reg` to an entry of a table of 32-bit offsets: `movsxd reg, [table + 4 * index]` then
 /// `add reg, table`. It stays in the function, all of which is decoded anyway.
-fn is_jump_table(i: &Instruction, recent: &[Instruction]) -> bool {
+fn is_jump_table(i: &Instruction, before: &[Instruction]) -> bool {
+    // The compiler may put moves of other registers between the sum and the jump.
+    const MOVES_MAX: usize = 6;
     let jumps = i.flow_control() == FlowControl::IndirectBranch;
-    let by_register = i.op0_kind() == OpKind::Register;
-    let Some([load, add]) = recent.last_chunk::<2>() else {
+    if !jumps || i.op0_kind() != OpKind::Register {
+        return false;
+    }
+    let register = i.op0_register();
+    let moves = before
+        .iter()
+        .rev()
+        .take(MOVES_MAX)
+        .take_while(|other| is_move_elsewhere(other, register))
+        .count();
+    let Some([load, add]) = before
+        .get(..before.len() - moves)
+        .and_then(|rest| rest.last_chunk::<2>())
+    else {
         return false;
     };
-    jumps
-        && by_register
-        && add.mnemonic() == Mnemonic::Add
-        && add.op0_register() == i.op0_register()
+    add.mnemonic() == Mnemonic::Add
+        && add.op0_register() == register
         && load.mnemonic() == Mnemonic::Movsxd
         && load.memory_index_scale() == 4
+}
+
+/// A plain move that leaves `register` as it is.
+fn is_move_elsewhere(i: &Instruction, register: Register) -> bool {
+    let to_register = i.op0_kind() == OpKind::Register;
+    i.mnemonic() == Mnemonic::Mov && !(to_register && i.op0_register().full_register() == register)
 }
 
 /// The constant in rax, as far as straight-line code tells.

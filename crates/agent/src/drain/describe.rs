@@ -31,7 +31,7 @@ pub fn describe(setup: &Setup, chunk: &mut ChunkWriter) {
         version: env!("CARGO_PKG_VERSION"),
         pid,
         mode: "cpu",
-        engine: setup.engine_name(),
+        engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
         engine_reason: &setup.agent.engine_reason,
         cpu_interval_ns: interval_ns,
         wall_interval_ns: 0,

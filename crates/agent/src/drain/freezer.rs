@@ -86,7 +86,7 @@ fn freeze<M: Memory, N: NativeCode>(
         cache: None,
     };
     let mut frames = vec![Frame::EMPTY; depth + 1];
-    let walk = again.walk(regs, thread, &mut frames);
+    let walk = again.walk(regs, thread, frames.as_mut_slice());
     frames.truncate(walk.len);
     for at in (regs.pc.saturating_sub(CODE_AROUND)..regs.pc.saturating_add(CODE_AROUND)).step_by(8)
     {

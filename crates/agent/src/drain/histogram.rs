@@ -1,6 +1,6 @@
-//! Quantiles of the handler's power-of-two histogram. Pure.
+//! Quantiles of the histogram of handler times. Pure.
 
-use dwell_signal::HISTOGRAM_BUCKETS;
+use dwell_signal::{HISTOGRAM_BUCKETS, bucket_end_ns};
 
 type Histogram = [u64; HISTOGRAM_BUCKETS];
 
@@ -14,23 +14,12 @@ pub fn since(now: &Histogram, before: &Histogram) -> Histogram {
     out
 }
 
-/// Handlers that took longer than this were most likely descheduled meanwhile.
-const LONG_BUCKET: usize = 16;
-
-/// An estimate of the CPU time all handlers took. The histogram holds elapsed time, so those far
-/// longer than a handler can work (64 us) are counted as the median one.
+/// An estimate of the CPU time of `handlers` handlers, from how many `worked` without an
+/// interruption and how long these took: the others took as long, but for the interruption.
 #[must_use]
-pub fn cpu_ns(histogram: &Histogram) -> u64 {
-    let typical = quantile(histogram, 0.5) * 3 / 4;
-    let of = |(bucket, count): (usize, &u64)| {
-        let each = if bucket <= LONG_BUCKET {
-            (3u64 << bucket) / 4
-        } else {
-            typical
-        };
-        count.saturating_mul(each)
-    };
-    histogram.iter().enumerate().map(of).sum()
+pub fn cpu_ns(handlers: u64, worked: (u64, u64)) -> u64 {
+    let each = worked.1 as f64 / worked.0.max(1) as f64;
+    (handlers as f64 * each) as u64
 }
 
 /// The upper bound, in ns, of the bucket that holds the quantile; 0 if nothing was counted.
@@ -42,7 +31,7 @@ pub fn quantile(histogram: &Histogram, share: f64) -> u64 {
     for (bucket, count) in histogram.iter().enumerate() {
         seen += count;
         if seen >= rank {
-            return 1u64 << bucket.min(63);
+            return bucket_end_ns(bucket);
         }
     }
     0
@@ -56,11 +45,17 @@ mod tests {
     fn quantiles_are_bucket_bounds() {
         let mut histogram = [0; HISTOGRAM_BUCKETS];
         assert_eq!(quantile(&histogram, 0.5), 0);
-        histogram[10] = 99;
-        histogram[20] = 1;
-        assert_eq!(quantile(&histogram, 0.5), 1 << 10);
-        assert_eq!(quantile(&histogram, 0.99), 1 << 10);
-        assert_eq!(quantile(&histogram, 1.0), 1 << 20);
+        histogram[50] = 99;
+        histogram[100] = 1;
+        assert_eq!(quantile(&histogram, 0.5), bucket_end_ns(50));
+        assert_eq!(quantile(&histogram, 0.99), bucket_end_ns(50));
+        assert_eq!(quantile(&histogram, 1.0), bucket_end_ns(100));
         assert_eq!(since(&histogram, &histogram), [0; HISTOGRAM_BUCKETS]);
+    }
+
+    #[test]
+    fn interrupted_handlers_count_as_the_others() {
+        assert_eq!(cpu_ns(0, (0, 0)), 0);
+        assert_eq!(cpu_ns(10, (8, 8000)), 10_000);
     }
 }

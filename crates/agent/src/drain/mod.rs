@@ -8,6 +8,7 @@ pub mod describe;
 pub mod freezer;
 pub mod histogram;
 pub mod housekeeping;
+pub mod paused;
 pub mod sample;
 pub mod unsampled;
 pub mod writer;
@@ -34,6 +35,9 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
     let mut sampler = Sampler::new(setup);
+    sampler.publish();
+    // Until here snapshots were taken, which need no walk in a hurry.
+    let walking = paused::take_position(setup);
     let mut census = census::Census::new(setup.agent, false);
     let mut writer = Writer::new(setup, progress);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
@@ -58,17 +62,19 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
                 setup.engine.stop_showing(|record, owed_ns| {
                     owing.push((record.user(), owed_ns));
                 });
-                writer.end_of_sampling();
+                writer.end_of_sampling(&walking);
                 sampler.drain(progress);
                 for (thread, owed_ns) in owing {
                     sampler.add_owed(thread, owed_ns, progress);
                 }
             }
-            writer.flush(&mut sampler, order.stop, &mut census);
+            writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }
-        orders.done(&order);
         if order.stop {
+            drop(walking);
+            orders.done(&order);
             return;
         }
+        orders.done(&order);
     }
 }

@@ -7,13 +7,13 @@ use crate::record::batch::{Batch, Code, PendingFrame, PendingSample};
 use crate::record::names::{Name, NameId, Names};
 use crate::record::resolve::Images;
 use crate::session::{Progress, Setup};
+use crate::sys::process;
+use crate::vantage::{self, context_of, registers_of};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::{Live, Slot};
 use dwell_walker::cache::{Entry, PcCache};
 use dwell_walker::hotspot::names as vm_names;
-use dwell_walker::{
-    Anchor, Failure, Frame, FrameKind, Memory, Outcome, Regs, ThreadContext, Walker,
-};
+use dwell_walker::{Failure, Frame, FrameKind, Memory, Outcome, Walk, Walker};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -31,7 +31,20 @@ pub const VIRTUAL_KEY: u64 = 1 << 63;
 /// The key of threads that have ended or were never seen.
 pub const NOBODY_KEY: u64 = 0;
 
-/// Walks snapshots into a [`Batch`].
+/// What the recording has cost so far, as far as the drainer sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Stacks walked, by whomever.
+    pub walks: u64,
+    /// How long that took.
+    pub walk_ns: u64,
+    /// Stacks copied.
+    pub copies: u64,
+    /// Bytes of them.
+    pub copied_bytes: u64,
+}
+
+/// Walks snapshots, or takes what was walked already, into a [`Batch`].
 pub struct Sampler<'s> {
     setup: &'s Setup,
     /// The modules of the process.
@@ -44,6 +57,10 @@ pub struct Sampler<'s> {
     pub batch: Batch,
     /// Failures since the recording began.
     pub failures: FailureCounts,
+    /// Cost since the recording began.
+    pub work: Work,
+    #[cfg(feature = "experiments")]
+    comparison: crate::experiments::Comparison,
     /// Names of virtual threads met in this batch, by key.
     pub virtual_threads: BTreeMap<u64, String>,
     freezer: Freezer,
@@ -67,6 +84,9 @@ impl<'s> Sampler<'s> {
             images: Images::default(),
             batch: Batch::default(),
             failures: FailureCounts::new(),
+            work: Work::default(),
+            #[cfg(feature = "experiments")]
+            comparison: crate::experiments::Comparison::default(),
             virtual_threads: BTreeMap::new(),
             freezer: Freezer::new(&setup.options),
             methods: Methods::new(),
@@ -79,9 +99,13 @@ impl<'s> Sampler<'s> {
 
     /// Takes all published snapshots.
     pub fn drain(&mut self, progress: &Progress) {
-        self.modules.refresh();
-        if self.setup.agent.complete_vm() {
+        let moved = self.modules.refresh();
+        let completed = self.setup.agent.complete_vm();
+        if completed {
             crate::hook::update(self.setup.agent);
+        }
+        if moved || completed {
+            self.publish();
         }
         self.methods.begin_batch();
         self.named.clear();
@@ -98,6 +122,11 @@ impl<'s> Sampler<'s> {
         });
     }
 
+    /// Lets walks of threads that stand still use what is known by now.
+    pub fn publish(&self) {
+        vantage::publish(self.setup.agent.vm(), &self.modules);
+    }
+
     /// Forgets names; the next flush begins a new chunk.
     pub fn clear_names(&mut self) {
         self.virtual_threads.clear();
@@ -108,25 +137,21 @@ impl<'s> Sampler<'s> {
 
     fn take(&mut self, slot: &Slot<'_>) {
         let header = slot.header();
-        let memory = slot.memory(self.setup.engine.live());
-        let vm = self.setup.agent.vm();
-        let walker = Walker {
-            mem: &memory,
-            layout: &vm.layout,
-            code: &vm.code,
-            native: &self.modules,
-            cache: Some(PcCache::new(&self.cache)),
-        };
-        let context = context_of(slot, &memory);
         let mut frames = std::mem::take(&mut self.frames);
-        let walk = walker.walk(registers_of(slot), &context, &mut frames);
-        self.freezer
-            .offer(&walker, registers_of(slot), &context, &walk);
+        let walk = match header.walk.walk() {
+            Some(walk) if header.stack_len == 0 => {
+                self.work.walk_ns += header.walk.walk_ns();
+                copy_frames(slot.frames(), &mut frames);
+                walk
+            }
+            _ => self.walk(slot, &mut frames),
+        };
+        self.work.walks += 1;
         self.pending.clear();
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
         let walked = frames
-            .get(..walk.len - usize::from(truncated))
+            .get(..walk.len.saturating_sub(usize::from(truncated)))
             .unwrap_or(&[]);
         let mut failure = match walk.outcome {
             Outcome::Failed(failure) if !truncated => Some(failure),
@@ -155,6 +180,47 @@ impl<'s> Sampler<'s> {
             weight_ns: slot.weight_ns(),
             failure: failure.map(Failure::name),
         });
+    }
+
+    /// Walks the copy of a stack.
+    fn walk(&mut self, slot: &Slot<'_>, frames: &mut [Frame]) -> Walk {
+        let header = slot.header();
+        let began_ns = process::monotonic_ns();
+        let live = self.setup.engine.live();
+        #[cfg(feature = "experiments")]
+        if self.setup.options.experiment == Some(crate::experiments::Experiment::NoCopy) {
+            return self.walk_in(&live, slot, frames);
+        }
+        self.work.copies += 1;
+        self.work.copied_bytes += u64::from(header.stack_len);
+        let memory = slot.memory(live);
+        #[cfg(feature = "experiments")]
+        let memory = crate::experiments::Faulty::new(memory);
+        let walk = self.walk_in(&memory, slot, frames);
+        self.work.walk_ns += process::monotonic_ns().saturating_sub(began_ns);
+        #[cfg(feature = "experiments")]
+        if header.walk.walk().is_some() {
+            let from_copy = frames.get(..walk.len).unwrap_or(&[]);
+            self.comparison.add(slot.frames(), from_copy);
+        }
+        walk
+    }
+
+    fn walk_in<M: Memory>(&mut self, memory: &M, slot: &Slot<'_>, frames: &mut [Frame]) -> Walk {
+        let vm = self.setup.agent.vm();
+        let map = self.modules.map();
+        let walker = Walker {
+            mem: memory,
+            layout: &vm.layout,
+            code: &vm.code,
+            native: &*map,
+            cache: Some(PcCache::new(&self.cache)),
+        };
+        let registers = registers_of(slot.header());
+        let context = context_of(slot.header(), memory);
+        let walk = walker.walk(registers, &context, frames);
+        self.freezer.offer(&walker, registers, &context, &walk);
+        walk
     }
 
     /// Adds CPU time that no thread can be asked about.
@@ -302,49 +368,9 @@ impl<'s> Sampler<'s> {
     }
 }
 
-fn registers_of(slot: &Slot<'_>) -> Regs {
-    let regs = &slot.header().regs;
-    Regs {
-        pc: regs.rip,
-        sp: regs.rsp,
-        fp: regs.rbp,
-        rax: regs.rax,
-        rbx: regs.rbx,
-        rcx: regs.rcx,
-        rdx: regs.rdx,
-        r13: regs.r13,
-    }
-}
-
-fn context_of<M: Memory>(slot: &Slot<'_>, mem: &M) -> ThreadContext {
-    let header = slot.header();
-    let mut anchor = Anchor::default();
-    if header.anchor_valid && header.anchor_sp != 0 {
-        let pc = match header.anchor_pc {
-            0 => mem.word(header.anchor_sp.wrapping_sub(8)).unwrap_or(0),
-            pc => pc,
-        };
-        anchor = Anchor {
-            sp: header.anchor_sp,
-            pc,
-            fp: header.anchor_fp,
-        };
-    }
-    let copied_to = header.stack_lo.wrapping_add(u64::from(header.stack_len));
-    let stack_high = if header.truncated {
-        copied_to
-    } else {
-        header.stack_hi
-    };
-    let entry = header.cont_entry;
-    let on_stack = entry >= header.regs.rsp && (header.stack_hi == 0 || entry < header.stack_hi);
-    let cont_entry = if on_stack { entry } else { 0 };
-    ThreadContext {
-        anchor,
-        stack_high,
-        cut: header.truncated,
-        cont_entry,
-        chunk: header.copied_chunks().first().map_or(0, |chunk| chunk.lo),
+fn copy_frames(from: &[Frame], to: &mut [Frame]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
     }
 }
 

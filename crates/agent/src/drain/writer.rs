@@ -1,18 +1,20 @@
 //! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
 
 use super::census::Census;
+use super::histogram;
+use super::paused::Walking;
 use super::sample::{FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
 use crate::record::batch::{Batch, PendingSample};
 use crate::record::file::{RecordingFile, Written};
 use crate::record::names::NameId;
 use crate::record::resolve::Resolver;
-use crate::session::{Progress, Setup};
+use crate::session::{DROPS, Progress, Setup};
 use crate::sys::process;
 use dwell_jfr::writer::{
     ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Sample, StackId, ThreadId,
     ThreadInfo,
 };
-use dwell_signal::{Cause, CounterSnapshot};
+use dwell_signal::{Cause, CounterSnapshot, bucket_end_ns};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,6 +49,7 @@ pub struct Writer<'s> {
     counters: CounterSnapshot,
     bytes_before: u64,
     cpu_at_end: Option<(Duration, Duration)>,
+    walking_cpu: Duration,
 }
 
 impl<'s> Writer<'s> {
@@ -70,16 +73,25 @@ impl<'s> Writer<'s> {
             counters: setup.counters_at_start,
             bytes_before: 0,
             cpu_at_end: None,
+            walking_cpu: Duration::ZERO,
         }
     }
 
     /// Sampling is over: what the process uses from now on is not in the samples.
-    pub fn end_of_sampling(&mut self) {
+    pub fn end_of_sampling(&mut self, walking: &Walking) {
+        self.walking_cpu = walking.cpu();
         self.cpu_at_end = Some(process::cpu_split());
     }
 
     /// Writes what was sampled; `last` ends the recording.
-    pub fn flush(&mut self, sampler: &mut Sampler<'_>, last: bool, census: &mut Census) {
+    pub fn flush(
+        &mut self,
+        sampler: &mut Sampler<'_>,
+        last: bool,
+        census: &mut Census,
+        walking: &Walking,
+    ) {
+        self.walking_cpu = walking.cpu().max(self.walking_cpu);
         if !self.described {
             super::describe::describe(self.setup, &mut self.chunk);
             self.described = true;
@@ -225,31 +237,28 @@ impl<'s> Writer<'s> {
         let now = self.setup.engine.counters();
         let since = |cause| now.get(cause).saturating_sub(self.counters.get(cause));
         let interval_ns = self.setup.options.cpu_interval.as_nanos() as u64;
-        let losses = [
-            ("no_free_slot_weight_moved_on", since(Cause::NoSlot), 0),
-            (
-                "thread_ended_without_slot",
-                since(Cause::PointsLost),
-                interval_ns,
-            ),
-            ("thread_without_timer", since(Cause::ArmFailed), 0),
-            ("signal_queue_full", since(Cause::QueueFull), 0),
-        ];
-        for (cause, samples, each_ns) in losses {
+        for (name, cause) in DROPS {
+            let samples = since(cause);
+            // What has moved on to other samples is not missing in the sum.
+            let each_ns = if cause == Cause::PointsLost {
+                interval_ns
+            } else {
+                0
+            };
             if samples > 0 {
-                let weight_ns = samples * each_ns;
                 self.chunk.event(&Event::Lost {
                     ticks,
-                    cause,
+                    cause: name,
                     samples,
-                    weight_ns,
+                    weight_ns: samples * each_ns,
                 });
             }
         }
         self.progress
             .lost
             .fetch_add(since(Cause::PointsLost), Ordering::Relaxed);
-        self.counters = now;
+        let before = std::mem::replace(&mut self.counters, now);
+        self.handler_times(ticks, &before, &now);
         self.chunk.event(&self.own_cost(ticks, sampler, &now));
         let (user, system) = self.cpu_at_end.unwrap_or_else(process::cpu_split);
         let (user0, system0) = self.setup.cpu_at_start;
@@ -262,21 +271,57 @@ impl<'s> Writer<'s> {
 
     fn own_cost(&self, ticks: u64, sampler: &Sampler<'_>, now: &CounterSnapshot) -> Event<'static> {
         let before = &self.setup.counters_at_start;
-        let handler = super::histogram::since(&now.handler_ns, &before.handler_ns);
-        let in_handlers = super::histogram::cpu_ns(&handler);
-        let own_ns = process::own_cpu().as_nanos() as u64;
+        let handler = histogram::since(&now.handler_ns, &before.handler_ns);
+        let handlers = handler.iter().sum();
+        let worked = (
+            now.worked.0.saturating_sub(before.worked.0),
+            now.worked.1.saturating_sub(before.worked.1),
+        );
+        let handler_cpu_ns = histogram::cpu_ns(handlers, worked);
+        let own = process::own_cpu() + self.walking_cpu;
         let memory = sampler.modules.table_bytes() + self.chunk.memory_bytes();
+        let work = &sampler.work;
+        let agent_cpu_ns = (own.as_nanos() as u64).saturating_add(handler_cpu_ns);
+        let told = [
+            (&self.progress.agent_cpu_ns, agent_cpu_ns),
+            (&self.progress.agent_memory, memory as u64),
+            (&self.progress.walk_ns, work.walk_ns),
+            (&self.progress.copied_bytes, work.copied_bytes),
+        ];
+        for (place, value) in told {
+            place.store(value, Ordering::Relaxed);
+        }
         Event::SelfCost {
             ticks,
-            walks: self.progress.samples.load(Ordering::Relaxed),
+            walks: work.walks,
             samples: self.progress.samples.load(Ordering::Relaxed),
             dropped: self.progress.lost.load(Ordering::Relaxed),
             bytes: self.bytes_before + self.file.as_ref().map_or(0, RecordingFile::len),
-            agent_cpu_ns: own_ns.saturating_add(in_handlers),
-            handler_p50_ns: super::histogram::quantile(&handler, 0.5),
-            handler_p99_ns: super::histogram::quantile(&handler, 0.99),
-            handler_max_ns: super::histogram::quantile(&handler, 1.0),
+            agent_cpu_ns,
+            handlers,
+            handler_cpu_ns,
+            handler_p50_ns: histogram::quantile(&handler, 0.5),
+            handler_p90_ns: histogram::quantile(&handler, 0.9),
+            handler_p99_ns: histogram::quantile(&handler, 0.99),
+            handler_max_ns: histogram::quantile(&handler, 1.0),
+            waited_ns: now.waited_ns.saturating_sub(before.waited_ns),
+            walk_ns: work.walk_ns,
+            copies: work.copies,
+            copied_bytes: work.copied_bytes,
             memory_bytes: memory as u64,
+        }
+    }
+
+    /// The histogram of handler times, since the last flush.
+    fn handler_times(&mut self, ticks: u64, before: &CounterSnapshot, now: &CounterSnapshot) {
+        let new = histogram::since(&now.handler_ns, &before.handler_ns);
+        for (bucket, handlers) in new.into_iter().enumerate().filter(|(_, n)| *n > 0) {
+            let up_to_ns = bucket_end_ns(bucket);
+            self.chunk.event(&Event::HandlerTime {
+                ticks,
+                up_to_ns,
+                handlers,
+            });
         }
     }
 

@@ -30,13 +30,19 @@ pub struct Place {
     pub offset: u32,
 }
 
+/// What is where at one moment: all that a walk needs, and safe to look at in a handler.
+#[derive(Default)]
+pub struct CodeMap {
+    spans: Vec<Span>,
+    vm: Vec<Range<u64>>,
+}
+
 /// The modules of the process.
 pub struct Modules {
-    spans: Vec<Span>,
-    previous: Option<Vec<Span>>,
+    map: Arc<CodeMap>,
+    previous: Option<Arc<CodeMap>>,
     images: HashMap<FileKey, Arc<Image>>,
     generation: Generation,
-    vm: Vec<Range<u64>>,
 }
 
 impl Default for Modules {
@@ -50,11 +56,10 @@ impl Modules {
     #[must_use]
     pub fn new() -> Modules {
         let mut modules = Modules {
-            spans: Vec::new(),
+            map: Arc::default(),
             previous: None,
             images: HashMap::new(),
             generation: loader::generation(),
-            vm: Vec::new(),
         };
         modules.read(|_| true, Image::load);
         modules
@@ -64,11 +69,10 @@ impl Modules {
     #[must_use]
     pub fn new_without_tables() -> Modules {
         let mut modules = Modules {
-            spans: Vec::new(),
+            map: Arc::default(),
             previous: None,
             images: HashMap::new(),
             generation: loader::generation(),
-            vm: Vec::new(),
         };
         modules.read(
             |key| key.path.ends_with(b"/libjvm.so"),
@@ -78,19 +82,26 @@ impl Modules {
     }
 
     /// Looks again if libraries came or went. Call before a batch of samples is walked; the samples
-    /// of this batch are then checked against the previous look, too.
-    pub fn refresh(&mut self) {
+    /// of this batch are then checked against the previous look, too. True if there is a new map.
+    pub fn refresh(&mut self) -> bool {
         let generation = loader::generation();
         if generation == self.generation {
             self.previous = None;
-            return;
+            return false;
         }
         // Loading alone cannot change what an address meant: it had no meaning before.
         let unloaded = generation.subs != self.generation.subs;
-        let before = std::mem::take(&mut self.spans);
+        let before = std::mem::take(&mut self.map);
         self.generation = generation;
         self.read(|_| true, Image::load);
         self.previous = unloaded.then_some(before);
+        true
+    }
+
+    /// What is where now.
+    #[must_use]
+    pub fn map(&self) -> Arc<CodeMap> {
+        Arc::clone(&self.map)
     }
 
     fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, from_file: fn(FileKey) -> Image) {
@@ -98,6 +109,7 @@ impl Modules {
             return;
         };
         let mappings = maps::parse(&text).filter_map(Result::ok);
+        let mut map = CodeMap::default();
         for module in maps::modules(mappings) {
             let key = FileKey {
                 device: (module.device.major, module.device.minor),
@@ -115,18 +127,59 @@ impl Modules {
                     image
                 }
             };
-            self.add(&module, &image);
+            map.add(&module, &image);
         }
-        self.spans.sort_by_key(|span| span.range.start);
+        map.spans.sort_by_key(|span| span.range.start);
         let is_vm = |s: &&Span| s.image.name == "libjvm.so";
-        self.vm = self
+        map.vm = map
             .spans
             .iter()
             .filter(is_vm)
             .map(|s| s.range.clone())
             .collect();
+        self.map = Arc::new(map);
     }
 
+    /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
+    #[must_use]
+    pub fn place(&self, pc: u64) -> Option<Place> {
+        let span = self.map.find(pc)?;
+        if let Some(previous) = &self.previous {
+            let same = previous
+                .find(pc)
+                .is_some_and(|p| p.image.key == span.image.key && p.base == span.base);
+            if !same {
+                return None;
+            }
+        }
+        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
+        Some(Place {
+            image: Arc::clone(&span.image),
+            offset,
+        })
+    }
+
+    /// Whether `pc` was in a library at the sample or is in another now.
+    #[must_use]
+    pub fn is_ambiguous(&self, pc: u64) -> bool {
+        self.previous.is_some() && self.place(pc).is_none()
+    }
+
+    /// Bytes of all unwind tables.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.images.values().map(|image| image.table_bytes()).sum()
+    }
+
+    /// Load address and path of the library with this file name.
+    #[must_use]
+    pub fn library(&self, name: &str) -> Option<(u64, Arc<Image>)> {
+        let span = self.map.spans.iter().find(|s| s.image.name == name)?;
+        Some((span.base, Arc::clone(&span.image)))
+    }
+}
+
+impl CodeMap {
     fn add(&mut self, module: &maps::Module, image: &Arc<Image>) {
         let placements = image
             .elf()
@@ -159,41 +212,10 @@ impl Modules {
         }
     }
 
-    /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
-    #[must_use]
-    pub fn place(&self, pc: u64) -> Option<Place> {
-        let span = find(&self.spans, pc)?;
-        if let Some(previous) = &self.previous {
-            let same = find(previous, pc)
-                .is_some_and(|p| p.image.key == span.image.key && p.base == span.base);
-            if !same {
-                return None;
-            }
-        }
-        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
-        Some(Place {
-            image: Arc::clone(&span.image),
-            offset,
-        })
-    }
-
-    /// Whether `pc` was in a library at the sample or is in another now.
-    #[must_use]
-    pub fn is_ambiguous(&self, pc: u64) -> bool {
-        self.previous.is_some() && self.place(pc).is_none()
-    }
-
-    /// Bytes of all unwind tables.
-    #[must_use]
-    pub fn table_bytes(&self) -> usize {
-        self.images.values().map(|image| image.table_bytes()).sum()
-    }
-
-    /// Load address and path of the library with this file name.
-    #[must_use]
-    pub fn library(&self, name: &str) -> Option<(u64, Arc<Image>)> {
-        let span = self.spans.iter().find(|s| s.image.name == name)?;
-        Some((span.base, Arc::clone(&span.image)))
+    fn find(&self, pc: u64) -> Option<&Span> {
+        let after = self.spans.partition_point(|span| span.range.start <= pc);
+        let span = self.spans.get(after.checked_sub(1)?)?;
+        span.range.contains(&pc).then_some(span)
     }
 }
 
@@ -208,15 +230,9 @@ fn load(module: &maps::Module, key: FileKey, from_file: fn(FileKey) -> Image) ->
     }
 }
 
-fn find(spans: &[Span], pc: u64) -> Option<&Span> {
-    let after = spans.partition_point(|span| span.range.start <= pc);
-    let span = spans.get(after.checked_sub(1)?)?;
-    span.range.contains(&pc).then_some(span)
-}
-
-impl NativeCode for Modules {
+impl NativeCode for CodeMap {
     fn rule(&self, pc: u64) -> Option<Rule> {
-        let span = find(&self.spans, pc)?;
+        let span = self.find(pc)?;
         let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
         Some(span.image.rule(offset))
     }
@@ -237,10 +253,10 @@ mod tests {
         let place = modules.place(pc).unwrap();
         assert!(!place.image.name.is_empty());
         assert!(matches!(
-            modules.rule(pc),
+            modules.map().rule(pc),
             Some(Rule::Sp { .. } | Rule::Fp { .. })
         ));
         assert!(modules.place(0x10).is_none());
-        assert!(!modules.is_vm(pc));
+        assert!(!modules.map().is_vm(pc));
     }
 }

@@ -3,3 +3,4 @@
 pub mod loader;
 pub mod mapped;
 pub mod process;
+pub mod published;

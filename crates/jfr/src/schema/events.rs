@@ -204,14 +204,28 @@ events! {
         dropped: u64 = Count "dropped" "Dropped";
         /// Bytes that were written to the file
         bytes: u64 = Bytes "bytes" "Bytes Written";
-        /// CPU time of the profiler's own threads
+        /// CPU time of the profiler's own threads and of its signal handlers
         agent_cpu_ns: u64 = Nanos "agentCpu" "Agent CPU Time";
+        /// Signals that were handled
+        handlers: u64 = Count "handlers" "Handled Signals";
+        /// CPU time of the signal handlers, estimated
+        handler_cpu_ns: u64 = Nanos "handlerCpu" "Handler CPU Time";
         /// Median time in the signal handler
         handler_p50_ns: u64 = Nanos "handlerP50" "Handler Time (Median)";
+        /// 90th percentile of the time in the signal handler
+        handler_p90_ns: u64 = Nanos "handlerP90" "Handler Time (90 %)";
         /// 99th percentile of the time in the signal handler
         handler_p99_ns: u64 = Nanos "handlerP99" "Handler Time (99 %)";
         /// Longest time in the signal handler
         handler_max_ns: u64 = Nanos "handlerMax" "Handler Time (Longest)";
+        /// Time that threads waited in the signal handler to be walked
+        waited_ns: u64 = Nanos "waited" "Waited To Be Walked";
+        /// Time that walking took
+        walk_ns: u64 = Nanos "walkTime" "Walk Time";
+        /// Stacks that were copied
+        copies: u64 = Count "copies" "Copied Stacks";
+        /// Bytes of the stacks that were copied
+        copied_bytes: u64 = Bytes "copied" "Copied Bytes";
         /// Memory that the profiler holds
         memory_bytes: u64 = Bytes "memory" "Memory";
     }
@@ -232,6 +246,13 @@ events! {
         process_user_ns: u64 = Nanos "processUser" "User Time";
         /// Time in the kernel
         process_system_ns: u64 = Nanos "processSystem" "System Time";
+    }
+    /// Part of the histogram of times in the signal handler, since the last flush
+    HandlerTime = 116 "dwell.HandlerTime" PROFILER, "Handler Time" {
+        /// The signals that were handled in less than this, and in an eighth of it less at most
+        up_to_ns: u64 = Nanos "upTo" "Up To";
+        /// How many
+        handlers: u64 = Count "handlers" "Handled Signals";
     }
     /// Description of the JVM and the Java application
     JvmInformation = 120 "jdk.JVMInformation" JVM, "JVM Information" {

@@ -55,24 +55,38 @@ global_asm!(
     ".popsection",
 );
 
-/// What [`dwell_load_u64`] returns: in rax and rdx, so that no memory is involved.
-#[repr(C)]
-pub struct Loaded {
-    /// The bytes at the address, or 0.
-    pub value: u64,
-    /// 1 if they could be read, else 0.
-    pub ok: u64,
-}
-
 unsafe extern "C" {
-    /// Loads 8 bytes; never faults as long as the fault handler is installed.
-    pub fn dwell_load_u64(addr: u64) -> Loaded;
+    /// See [`load_u64`].
+    fn dwell_load_u64();
     /// Copies `len` bytes and returns how many were *not* copied because `src` or `dst` faulted.
     pub fn dwell_copy(dst: *mut u8, src: u64, len: usize) -> usize;
     static dwell_load_landing: u8;
     static dwell_copy_at: u8;
     static dwell_copy_landing: u8;
     fn dwell_restore_rt();
+}
+
+/// Loads 8 bytes; `None` if they cannot be read.
+///
+/// # Safety
+/// The fault handler must be installed.
+#[inline]
+pub unsafe fn load_u64(addr: u64) -> Option<u64> {
+    let (value, ok): (u64, u64);
+    // SAFETY: the function reads 8 bytes at rdi into rax, says in rdx whether it could, and touches
+    // nothing else but flags and the word of stack that the call itself uses; a fault goes on at
+    // its landing, as the caller promises. A direct call, so that the graph of what handlers reach
+    // can be followed.
+    unsafe {
+        asm!(
+            "call {load}",
+            load = sym dwell_load_u64,
+            in("rdi") addr,
+            out("rax") value,
+            out("rdx") ok,
+        );
+    }
+    (ok != 0).then_some(value)
 }
 
 /// Where a fault at `pc` may go on, if `pc` is one of the two loads of this file.

@@ -16,10 +16,12 @@ use crate::config::{EngineKind, Offsets};
 use crate::counters::{Cause, CounterSnapshot, Counters};
 use crate::fault::Previous;
 use crate::load::Live;
+use crate::pause::Pause;
 use crate::record::{ENDED, FdTable, LIVE, Registration, Slab, ThreadRecord};
 use crate::slots::{Reason, Slot, SlotPool};
 use crate::sys::{self, Errno};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use crate::vantage::Vantage;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The sampling engine.
 #[derive(Debug)]
@@ -35,6 +37,11 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) offsets: Offsets,
     pub(crate) extra: AtomicPtr<()>,
+    pub(crate) walk: AtomicPtr<()>,
+    pub(crate) vantage: AtomicU32,
+    /// Room for frames that a walk in a slot may use.
+    pub(crate) frames_max: AtomicU32,
+    pub(crate) pause: Pause,
     pub(crate) running: AtomicBool,
     pub(crate) interval_ns: AtomicU64,
     pub(crate) in_flight: AtomicU64,
@@ -85,6 +92,25 @@ impl Engine {
     /// Sets what else the handler calls for each snapshot; see [`crate::Extra`].
     pub fn set_extra(&self, extra: crate::Extra) {
         self.extra.store(extra as *mut (), Ordering::Release);
+    }
+
+    /// Sets what walks stacks before a slot is published; see [`crate::WalkHook`].
+    pub fn set_walk(&self, walk: crate::WalkHook) {
+        self.walk.store(walk as *mut (), Ordering::Release);
+    }
+
+    /// From where stacks are walked, and how many frames deep. Between two recordings only.
+    pub fn set_vantage(&self, vantage: Vantage, depth: u32) {
+        self.frames_max
+            .store(depth.saturating_add(1), Ordering::Relaxed);
+        self.vantage.store(vantage as u32, Ordering::Relaxed);
+    }
+
+    /// From where stacks are walked.
+    #[inline]
+    #[must_use]
+    pub fn vantage(&self) -> Vantage {
+        Vantage::from_bits(self.vantage.load(Ordering::Relaxed))
     }
 
     /// Begins sampling every `interval_ns` of CPU time, on all threads registered and to come.

@@ -5,11 +5,12 @@ use crate::counters::Counters;
 use crate::engine::{ENGINE, Engine};
 use crate::fault::{self, Previous};
 use crate::handler;
+use crate::pause::Pause;
 use crate::record::{FdTable, Slab};
 use crate::slots::SlotPool;
 use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
 use core::mem::size_of;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Why the engine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,10 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         counters: Counters::new(),
         offsets: Offsets::new(),
         extra: AtomicPtr::new(core::ptr::null_mut()),
+        walk: AtomicPtr::new(core::ptr::null_mut()),
+        vantage: AtomicU32::new(0),
+        frames_max: AtomicU32::new(1),
+        pause: Pause::new(),
         running: AtomicBool::new(false),
         interval_ns: AtomicU64::new(1),
         in_flight: AtomicU64::new(0),

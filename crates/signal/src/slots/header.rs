@@ -3,6 +3,9 @@
 use crate::arch::Registers;
 use crate::load::Live;
 use crate::slots::memory::{Region, SnapshotMemory};
+use crate::slots::walked::WalkNote;
+use core::sync::atomic::AtomicU32;
+use dwell_walker::Frame;
 
 /// Most kernel frames kept.
 pub const KERNEL_FRAMES_MAX: usize = 64;
@@ -100,6 +103,10 @@ pub struct SlotHeader {
     pub cont_entry: u64,
     /// Time the handler had used up when it published.
     pub handler_ns: u64,
+    /// The walk, if there was one before publication.
+    pub walk: WalkNote,
+    /// Who works on a slot that is handed to the walking thread; see [`crate::pause`].
+    pub(crate) handoff: AtomicU32,
     /// First bytes of the virtual thread's name.
     pub vthread_name: [u8; VTHREAD_NAME_MAX],
     /// The kernel's call chain, innermost first.
@@ -161,6 +168,27 @@ impl<'a> Slot<'a> {
         u64::from(self.header.points)
             .wrapping_add(self.header.carried)
             .wrapping_mul(self.header.interval_ns)
+    }
+
+    /// The frames of the walk in [`SlotHeader::walk`], innermost first.
+    #[must_use]
+    pub fn frames(&self) -> &'a [Frame] {
+        let (at, len) = self.header.walk.place();
+        let bytes = len.wrapping_mul(size_of::<Frame>());
+        let within = at
+            .checked_add(bytes)
+            .is_some_and(|end| end <= self.data.len());
+        if !within || self.header.walk.walk().is_none() {
+            return &[];
+        }
+        let first = self.data.as_ptr().wrapping_add(at);
+        if first.align_offset(align_of::<Frame>()) != 0 {
+            return &[];
+        }
+        // SAFETY: within the data and aligned, as just checked; `WalkTarget::keep` had exactly
+        // these frames written before it noted place and length, and a slot is not written to
+        // between publication and the end of the visit.
+        unsafe { core::slice::from_raw_parts(first.cast(), len) }
     }
 
     /// The copied stack; its first byte was at `header().stack_lo`.

@@ -8,9 +8,11 @@
 mod header;
 mod memory;
 mod pool;
+mod walked;
 
 pub use header::{
     CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader, VTHREAD_NAME_MAX,
 };
 pub use memory::{REGIONS_MAX, Region, SnapshotMemory};
 pub use pool::{OwnedSlot, SlotPool};
+pub use walked::{SlotFrames, WalkNote, WalkTarget};

@@ -25,6 +25,8 @@ pub struct SlotPool {
     total: u32,
     classes: [Class; CLASSES_MAX],
     filled: TaggedHead,
+    /// Slots whose threads wait to be walked.
+    offered: TaggedHead,
 }
 
 /// A slot nobody else knows of. Publish it or release it; forgetting it loses it.
@@ -66,6 +68,14 @@ impl OwnedSlot {
         let start = chunk_start(self.header().used());
         let room = self.capacity.saturating_sub(start);
         (self.data().wrapping_add(start), room)
+    }
+
+    /// The word that says who works on the slot; it stays mapped whatever becomes of the slot.
+    #[inline]
+    pub(crate) fn handoff(&mut self) -> &'static AtomicU32 {
+        let word = &raw const self.header().handoff;
+        // SAFETY: slots are never unmapped, and the word is only ever used as an atomic.
+        unsafe { &*word }
     }
 
     /// Takes over what is in `smaller`.
@@ -134,6 +144,7 @@ impl SlotPool {
             total: first,
             classes,
             filled: TaggedHead::new(),
+            offered: TaggedHead::new(),
         };
         for id in (0..first).rev() {
             pool.release_id(id);
@@ -200,6 +211,30 @@ impl SlotPool {
             .is_some_and(|link| self.filled.push(slot.id, link))
     }
 
+    /// Lets the walking thread find the slot; false if it was lost to contention.
+    #[inline]
+    pub(crate) fn offer(&self, slot: &OwnedSlot) -> bool {
+        self.link(slot.id)
+            .is_some_and(|link| self.offered.push(slot.id, link))
+    }
+
+    /// Takes all offered slots, in the order of offering, and hands each to `visit`, which may
+    /// share it with the thread that offered it; see [`crate::pause`]. Returns how many.
+    #[inline]
+    pub(crate) fn take_offered(&self, mut visit: impl FnMut(OwnedSlot)) -> usize {
+        let mut head = self.reversed(self.offered.take_all());
+        let mut count: usize = 0;
+        while let Some(id) = head.checked_sub(1) {
+            // Before the visit: afterwards the link may already serve another list.
+            head = self.link(id).map_or(0, |link| link.load(Ordering::Relaxed));
+            if let Some(class) = self.class_of(id) {
+                visit(Self::owned(class, id));
+                count = count.wrapping_add(1);
+            }
+        }
+        count
+    }
+
     /// Gives a slot back unused; false if it was lost to contention.
     #[inline]
     pub fn release(&self, slot: OwnedSlot) -> bool {
@@ -240,6 +275,7 @@ impl SlotPool {
     }
 
     /// Turns a chain of links (index plus one) around.
+    #[inline]
     fn reversed(&self, mut from: u32) -> u32 {
         let mut to: u32 = 0;
         for _ in 0..self.total {

@@ -2,7 +2,7 @@
 
 use super::{Cursor, PUSHED_WORDS_MAX, SAVED_WORDS_MAX, Sink, Stop, Walker};
 use crate::cache::{Entry, SCOPES_MAX};
-use crate::frame::{Failure, FrameKind};
+use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::continuation;
 use crate::hotspot::nmethod::{self, Nmethod};
@@ -27,7 +27,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         entry: &Entry,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         let len = usize::from(entry.len);
         for (i, (method, bci)) in entry.scopes.iter().take(len).enumerate() {
@@ -70,7 +70,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         blob: &Blob,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         let (mut pc, mut memorable) = (cursor.at.pc, cursor.exact.is_none());
         if cursor.exact.is_none() {
@@ -119,7 +119,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         &self,
         cursor: &mut Cursor,
         blob: &Blob,
-        sink: &mut Sink,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         let method = self
             .mem

@@ -1,0 +1,296 @@
+//! Walks of threads that stand still: in the handler, and by a thread for which they wait. Whatever
+//! becomes of the walking thread, they get away, and the points of all samples add up.
+
+mod common;
+
+use common::{Account, Drainer, burn, burn_until, points_of, register_here, settle};
+use dwell_signal::{Cause, Config, Engine, Vantage, WalkTarget, sys};
+use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Walk};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const INTERVAL_NS: u64 = 500_000;
+/// As many frames as no small slot holds.
+const DEEP: u32 = 5000;
+
+/// What the walks have seen.
+static WALKS: AtomicU64 = AtomicU64::new(0);
+static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
+static MOVED: AtomicU64 = AtomicU64::new(0);
+/// A sampled thread counts here as long as it runs; 0 while nobody does.
+static PROGRESS: AtomicU64 = AtomicU64::new(0);
+/// How deep stacks pretend to be.
+static DEPTH: AtomicU32 = AtomicU32::new(10);
+/// Makes walks last; in ms.
+static DELAY_MS: AtomicU64 = AtomicU64::new(0);
+
+/// "Walks": frames that tell who was walked, from where.
+fn walk(target: &mut WalkTarget<'_>) {
+    let (tid, pc) = (target.header().tid, target.header().regs.rip);
+    let before = PROGRESS.load(Ordering::SeqCst);
+    WALKS.fetch_add(1, Ordering::SeqCst);
+    if sys::gettid() != tid {
+        ELSEWHERE.fetch_add(1, Ordering::SeqCst);
+        // Long enough for the thread to go on, if it could.
+        thread::sleep(Duration::from_millis(
+            DELAY_MS.load(Ordering::SeqCst).max(1),
+        ));
+    }
+    if before != PROGRESS.load(Ordering::SeqCst) {
+        MOVED.fetch_add(1, Ordering::SeqCst);
+    }
+    let depth = DEPTH.load(Ordering::SeqCst) as usize;
+    target.keep(|frames| {
+        let len = depth.min(frames.room());
+        for index in 0..len {
+            let id = pc + index as u64;
+            let (kind, bci) = (FrameKind::C2, tid);
+            assert!(frames.set(index, Frame { kind, bci, id }));
+        }
+        assert!(!frames.set(frames.room(), Frame::EMPTY));
+        let outcome = if len == depth {
+            Outcome::Complete
+        } else {
+            Outcome::Failed(Failure::Truncated)
+        };
+        Walk {
+            len,
+            outcome,
+            gaps: 3,
+            flaw: Some(Failure::BeingThawed),
+        }
+    });
+}
+
+extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
+    walk(target);
+}
+
+/// Threads that burn CPU time under `vantage`; their samples, checked one by one, and accounts.
+fn sampled(engine: &'static Engine, vantage: Vantage, threads: u64, walked: bool) {
+    engine.set_vantage(vantage, 8192);
+    engine.start(INTERVAL_NS);
+    let checked = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
+    let (accounts, points) = thread::scope(|scope| {
+        let drainer = scope.spawn(|| {
+            let mut points = HashMap::<(u32, u32), u64>::new();
+            loop {
+                let last = over.load(Ordering::Acquire);
+                engine.drain(|slot| {
+                    let header = slot.header();
+                    let key = (header.record_index, header.record_generation);
+                    let total = u64::from(header.points) + header.carried;
+                    *points.entry(key).or_default() += total;
+                    checked.fetch_add(1, Ordering::Relaxed);
+                    check(slot, walked);
+                });
+                if last {
+                    return points;
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let work = move |seed| {
+            let record = register_here(engine, seed);
+            burn(20 * INTERVAL_NS);
+            settle(engine, record)
+        };
+        let workers: Vec<_> = (0..threads)
+            .map(|seed| scope.spawn(move || work(seed)))
+            .collect();
+        let accounts: Vec<Account> = workers.into_iter().map(|w| w.join().unwrap()).collect();
+        over.store(true, Ordering::Release);
+        (accounts, drainer.join().unwrap())
+    });
+    assert!(engine.stop());
+    assert!(checked.load(Ordering::Relaxed) > 0);
+    for account in accounts {
+        let key = (account.index, account.generation);
+        account.assert_points(points.get(&key).copied().unwrap_or(0), INTERVAL_NS);
+    }
+    engine.reap(|_| ());
+}
+
+fn check(slot: &dwell_signal::Slot<'_>, walked: bool) {
+    let header = slot.header();
+    let Some(walk) = header.walk.walk() else {
+        assert!(!walked, "not walked");
+        assert!(slot.frames().is_empty());
+        assert!(!slot.stack().is_empty(), "neither walked nor copied");
+        return;
+    };
+    assert!(walked, "walked");
+    assert!(
+        slot.stack().is_empty(),
+        "nothing is copied of a thread that stands still"
+    );
+    assert_eq!(walk.outcome, Outcome::Complete);
+    assert_eq!((walk.gaps, walk.flaw), (3, Some(Failure::BeingThawed)));
+    assert_eq!(walk.len, DEPTH.load(Ordering::SeqCst) as usize);
+    for (index, frame) in slot.frames().iter().enumerate() {
+        assert_eq!(frame.bci, header.tid);
+        assert_eq!(frame.id, header.regs.rip + index as u64);
+    }
+    assert_eq!(slot.frames().len(), walk.len);
+}
+
+/// A thread that walks others as long as this lives.
+struct Server {
+    engine: &'static Engine,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Server {
+    fn begin(engine: &'static Engine) -> Server {
+        engine.end_serving(false);
+        let thread = thread::spawn(move || engine.serve(walk));
+        while !engine.is_served() {
+            thread::yield_now();
+        }
+        let thread = Some(thread);
+        Server { engine, thread }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.engine.end_serving(true);
+        self.thread.take().unwrap().join().unwrap();
+        assert!(!self.engine.is_served());
+    }
+}
+
+fn in_the_handler(engine: &'static Engine) {
+    WALKS.store(0, Ordering::SeqCst);
+    sampled(engine, Vantage::Handler, 4, true);
+    assert!(WALKS.load(Ordering::SeqCst) > 0);
+    assert_eq!(ELSEWHERE.load(Ordering::SeqCst), 0);
+    // A deep stack gets a larger slot, and is walked once more.
+    DEPTH.store(DEEP, Ordering::SeqCst);
+    sampled(engine, Vantage::Handler, 1, true);
+    DEPTH.store(10, Ordering::SeqCst);
+    assert!(engine.counters().get(Cause::WalkedAgain) > 0);
+}
+
+fn by_a_thread_for_which_they_wait(engine: &'static Engine) {
+    let server = Server::begin(engine);
+    sampled(engine, Vantage::Paused, 4, true);
+    DEPTH.store(DEEP, Ordering::SeqCst);
+    sampled(engine, Vantage::Paused, 1, true);
+    DEPTH.store(10, Ordering::SeqCst);
+    let counters = engine.counters();
+    assert!(counters.waited_ns > 0);
+    assert!(ELSEWHERE.load(Ordering::SeqCst) > 0);
+    drop(server);
+    // Without anybody to walk them, threads take snapshots and do not wait at all.
+    let waited_ns = engine.counters().waited_ns;
+    sampled(engine, Vantage::Paused, 2, false);
+    assert_eq!(engine.counters().waited_ns, waited_ns);
+}
+
+/// The thread that is walked makes no step meanwhile.
+fn nothing_moves_during_a_walk(engine: &'static Engine) {
+    let server = Server::begin(engine);
+    engine.set_vantage(Vantage::Paused, 100);
+    engine.start(INTERVAL_NS);
+    let drainer = Drainer::begin(engine);
+    MOVED.store(0, Ordering::SeqCst);
+    let worker = thread::spawn(move || {
+        let record = register_here(engine, 7);
+        let until = sys::own_cpu_ns() + 30 * INTERVAL_NS;
+        while sys::own_cpu_ns() < until {
+            for _ in 0..1000 {
+                PROGRESS.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        settle(engine, record)
+    });
+    let account = worker.join().unwrap();
+    assert!(engine.stop());
+    drop(server);
+    let samples = drainer.finish();
+    account.assert_points(points_of(&samples, &account), INTERVAL_NS);
+    assert_eq!(MOVED.load(Ordering::SeqCst), 0);
+}
+
+/// The walking thread is held up with one thread; the next one does not wait for it for long.
+fn a_late_walk_is_not_waited_for(engine: &'static Engine) {
+    DELAY_MS.store(300, Ordering::SeqCst);
+    let server = Server::begin(engine);
+    engine.set_vantage(Vantage::Paused, 100);
+    engine.start(INTERVAL_NS);
+    let drainer = Drainer::begin(engine);
+    let began = Instant::now();
+    let workers: Vec<_> = (0..4)
+        .map(|seed| {
+            thread::spawn(move || {
+                let record = register_here(engine, seed);
+                burn(3 * INTERVAL_NS);
+                settle(engine, record)
+            })
+        })
+        .collect();
+    let accounts: Vec<Account> = workers.into_iter().map(|w| w.join().unwrap()).collect();
+    assert!(engine.stop());
+    let samples = drainer.finish();
+    for account in &accounts {
+        account.assert_points(points_of(&samples, account), INTERVAL_NS);
+    }
+    assert!(engine.counters().get(Cause::PauseTimeout) > 0, "all waited");
+    // Loose: it only says that nobody waited without end.
+    assert!(began.elapsed() < Duration::from_secs(60));
+    DELAY_MS.store(0, Ordering::SeqCst);
+    drop(server);
+}
+
+/// The walking thread dies while threads wait for it.
+fn a_dead_walker_holds_nobody(engine: &'static Engine) {
+    static TID: AtomicI32 = AtomicI32::new(0);
+    engine.end_serving(false);
+    let server = thread::spawn(move || {
+        let work = std::panic::AssertUnwindSafe(|| {
+            engine.serve(|_| {
+                TID.store(sys::gettid(), Ordering::SeqCst);
+                panic!("on purpose");
+            });
+        });
+        assert!(std::panic::catch_unwind(work).is_err());
+    });
+    while !engine.is_served() {
+        thread::yield_now();
+    }
+    engine.set_vantage(Vantage::Paused, 100);
+    engine.start(INTERVAL_NS);
+    let drainer = Drainer::begin(engine);
+    let record = register_here(engine, 3);
+    let before = record.samples();
+    burn_until(|| record.samples() >= before + 5);
+    let account = settle(engine, record);
+    server.join().unwrap();
+    assert_ne!(TID.load(Ordering::SeqCst), 0);
+    assert!(!engine.is_served());
+    assert!(engine.stop());
+    let samples = drainer.finish();
+    assert!(points_of(&samples, &account) >= 5);
+}
+
+#[test]
+fn threads_are_walked_where_they_stand() {
+    let config = Config {
+        engine: dwell_signal::EngineKind::Timer,
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    engine.set_walk(walk_hook);
+    in_the_handler(engine);
+    by_a_thread_for_which_they_wait(engine);
+    nothing_moves_during_a_walk(engine);
+    a_late_walk_is_not_waited_for(engine);
+    a_dead_walker_holds_nobody(engine);
+    // No slot has been lost on the way: as many can be taken at once as there were.
+    engine.set_vantage(Vantage::Snapshot, 0);
+    sampled(engine, Vantage::Snapshot, 2, false);
+}
