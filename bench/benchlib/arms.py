@@ -25,6 +25,15 @@ COLOURS = {EMPTY: 0, DEFAULT: 1, "dwell-snapshot": 1, "dwell-handler": 2, "dwell
 ALL = (NONE, *VANTAGES, EMPTY, *OTHERS)
 
 
+def check_experiment(parser, options) -> None:
+    """Ends the program if the agent for experiments cannot be the one that is named."""
+    path = options.experiment_agent
+    if path and options.resume:
+        parser.error("--experiment-agent: --resume takes the one kept in its folder")
+    if path and not Path(path).is_file():
+        parser.error(f"--experiment-agent {path}: no such file")
+
+
 def library(name: str, experiment: str | None) -> str:
     """The agent that one of ours is run with."""
     return experiment if name == EMPTY and experiment else tools.agent()
