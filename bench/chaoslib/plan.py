@@ -16,6 +16,11 @@ LEAN = "loaders,deopt,exceptions,alloc,jni,libraries,overflow,handles,faults,con
 # With a full heap: none that runs code of the JDK which cannot stand that.
 FULL = "full,exceptions,jni,libraries,overflow,mallocs,ends,stacks,faults,deep,timers"
 
+# Room in bytes: on a disk, which is enough for a second or two at most; of address space, where the
+# program by itself needs some 700 MiB, and we 320 more, and more as we go.
+ROOM = {"disk": (128 << 10, 1 << 20),
+        "memory": (900 << 20, 1100 << 20, 1400 << 20, 1800 << 20)}
+
 
 class Plan:
     """One run: the JVM, its flags, what the program does, what is done to it from outside."""
@@ -26,7 +31,7 @@ class Plan:
         self.vantage = self.form = self.collector = self.interval = self.engine = ""
         self.flags: list[str] = []
         self.words: list[str] = []
-        self.seconds = 0
+        self.seconds = self.room = 0
         # Whether the agent is there from the start or comes by the command.
         self.attached = False
 
@@ -35,7 +40,8 @@ class Plan:
         return {"number": self.number, "seed": self.seed, "jdk": self.jdk.major,
                 "vantage": self.vantage, "form": self.form, "collector": self.collector,
                 "interval": self.interval, "engine": self.engine, "flags": self.flags,
-                "words": self.words, "seconds": self.seconds, "attached": self.attached}
+                "words": self.words, "seconds": self.seconds, "attached": self.attached,
+                "room": self.room}
 
 
 class Planner:
@@ -60,6 +66,7 @@ class Planner:
         plan.engine = draw.choice(("auto", "auto", "timer"))
         collectors = [c for c in self.options.collectors if self.takes(plan.jdk, collector(c))]
         plan.collector = draw.choice(collectors)
+        plan.room = draw.choice(ROOM.get(plan.form, (0,)))
         plan.attached = plan.form == "storm" and draw.random() < 0.5
         self.flags(plan, draw)
         self.words(plan, draw)

@@ -13,10 +13,6 @@ from benchlib import proc, tools
 from .storm import Storm
 from .verdict import Result
 
-TMPFS_BYTES = 1 << 20
-FILE_LIMIT = 1 << 20
-ADDRESS_LIMIT = 1800 << 20
-
 
 class Runner:
     """How to run plans: with which programs, and whether with our agent."""
@@ -80,10 +76,10 @@ class Runner:
         if plan.form == "disk":
             (folder / "disk").mkdir()
         if small_disk:
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "none",
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={plan.room}", "none",
                             str(folder / "disk")], check=True)
         try:
-            return self.run_there(plan, folder, result, draw, small_disk)
+            return self.run_there(plan, folder, result, small_disk)
         finally:
             if small_disk:
                 self.rescue(folder)
@@ -95,12 +91,14 @@ class Runner:
             (folder / f"full-{file.name}").write_bytes(file.read_bytes())
         subprocess.run(["umount", str(folder / "disk")], check=True)
 
-    def run_there(self, plan, folder: Path, result: Result, draw: random.Random,
+    def run_there(self, plan, folder: Path, result: Result,
                   small_disk: bool) -> tuple[str, int]:
         """The same, the disk being ready."""
-        limit = {"memory": (resource.RLIMIT_AS, ADDRESS_LIMIT)}.get(plan.form)
+        limit = None
+        if plan.form == "memory":
+            limit = (resource.RLIMIT_AS, plan.room)
         if plan.form == "disk" and not small_disk:
-            limit = (resource.RLIMIT_FSIZE, FILE_LIMIT)
+            limit = (resource.RLIMIT_FSIZE, plan.room)
         words = self.command_line(plan, folder)
         (folder / "command").write_text("\n".join(map(str, words)) + "\n")
         log, began = folder / "program.log", time.monotonic()

@@ -14,10 +14,10 @@ import time
 # What the command may say to a JVM that is busy, stopped, leaving, or in the other state.
 FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
                   "|did not answer within|is stopped|exited while|has ended|not written within"
-                  "|cannot create|No space|nothing was recorded")
+                  "|cannot create|No space|nothing was recorded|only permitted in the live phase")
 
 # What it says of a JVM that ends just now, and only then.
-LAST_WORDS = re.compile('not understood: ""|only permitted in the live phase')
+LAST_WORDS = re.compile('not understood: ""')
 
 
 class Storm:
@@ -47,6 +47,12 @@ class Storm:
 
     def blow(self, draw: random.Random, lane: int) -> None:
         """One thread's commands; the second one does other things as well."""
+        # Half of the storms begin before the JVM has, the others meet one that works.
+        early = draw.random() < 0.5
+        while not early and "ready" not in self.said() and not self.over.wait(0.05):
+            pass
+        if lane == 0:
+            self.do("start", draw)
         while not self.over.wait(draw.random() * 0.7):
             kinds = ["start", "stop", "dump", "status", "start"]
             if lane == 1:
@@ -54,6 +60,10 @@ class Storm:
                 if self.plan.jdk.major >= 11:
                     kinds += ["jfr"]
             self.do(draw.choice(kinds), draw)
+
+    def said(self) -> str:
+        """What the program has printed so far."""
+        return (self.folder / "program.log").read_text(errors="replace")
 
     def do(self, kind: str, draw: random.Random) -> None:
         """One of them."""

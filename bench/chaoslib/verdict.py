@@ -29,6 +29,9 @@ class Result:
         self.wall_s = 0.0
         self.rounds = self.checks = self.disturbed = 0
         self.kept = ""
+        self.gaps = 0
+        # Ends that are the JVM's own and would be without us, such as that for lack of memory.
+        self.notes: list[str] = []
 
     def fault(self, kind: str, text: str) -> None:
         """Something that must not be: crash, hang, wrong, output or answer."""
@@ -55,6 +58,9 @@ def judge(plan, built, folder: Path, output: str, code: int, result: Result) -> 
 def the_end(plan, folder: Path, output: str, code: int, result: Result) -> None:
     """Exit code, crash files and the program's last word."""
     for file in [*folder.rglob("hs_err*"), *folder.rglob("core*")]:
+        if plan.form == "memory" and lacked_memory(file):
+            result.notes.append("the JVM ended itself for lack of memory")
+            continue
         result.fault("crash", f"{file.name}: {problem(file)}")
     wanted = {"exit": (0, 42), "halt": (0, 42), "kill": (0, -9)}.get(plan.form, (0,))
     last = re.search(r"^chaos (ok|wrong|stuck).*", output, re.M)
@@ -62,6 +68,8 @@ def the_end(plan, folder: Path, output: str, code: int, result: Result) -> None:
         result.fault("wrong", last[0][:300])
     elif last and last[1] == "stuck":
         result.fault("hang", last[0][:300])
+    elif result.notes and code in (1, -6):
+        pass
     elif code not in wanted and "crash" not in result.kinds and "hang" not in result.kinds:
         result.fault("crash", f"exit code {code}: ...{output[-300:]}")
     elif code == 0 and not last:
@@ -69,8 +77,17 @@ def the_end(plan, folder: Path, output: str, code: int, result: Result) -> None:
     found = re.search(r"^chaos ok rounds (\d+) checks (\d+) disturbed (\d+)", output, re.M)
     if found:
         result.rounds, result.checks, result.disturbed = map(int, found.groups())
-    for line in re.findall(r"^dwell: .*(?:internal error|panick).*", output, re.M):
-        result.fault("answer", line[:300])
+    for text in re.findall(r"^dwell: .*(?:internal error|panick).*", output, re.M):
+        result.fault("answer", text[:300])
+    # Not HotSpot's end but that of Rust's library.
+    found = re.search(r"^memory allocation of \d+ bytes failed(.*\n){1,12}", output, re.M)
+    if found:
+        result.fault("crash", found[0])
+
+
+def lacked_memory(file: Path) -> bool:
+    """Whether HotSpot ended the process because it had no memory itself."""
+    return "insufficient memory for the Java Runtime" in file.read_text(errors="replace")[:2000]
 
 
 def problem(file: Path) -> str:
@@ -112,6 +129,8 @@ def count(file: Path, result: Result) -> None:
         values = event["values"]
         if event["type"] == "dwell.Self":
             walks, samples = max(walks, values["walks"]), max(samples, values["samples"])
+        elif event["type"] == "dwell.Gap":
+            result.gaps += 1
         elif event["type"] == "dwell.Failures":
             cause = values["cause"]
             result.failed[cause] = result.failed.get(cause, 0) + values["samples"]
@@ -131,7 +150,8 @@ def weights(built, file: Path, output: str, result: Result) -> None:
     total = sum(number for _, number in recordings.collapsed_lines(target))
     target.unlink()
     found = re.search(r"^cpu (\d+)$", output, re.M)
-    if not found:
+    if result.gaps or not found:
+        result.fault("output", f"{result.gaps} gaps and no CPU time in a calm run")
         return
     cpu = int(found[1])
     result.cpu_share = round(total / cpu, 4)

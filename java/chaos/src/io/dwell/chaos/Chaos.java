@@ -116,13 +116,18 @@ public final class Chaos {
         leaveSometime(random, seconds);
         long begin = System.nanoTime();
         for (int second = 1; second <= seconds && failure == null; second++) {
-            long left = begin + second * 1_000_000_000L - System.nanoTime();
-            if (left > 0) {
-                Thread.sleep(left / 1_000_000 + 1);
+            try {
+                long left = begin + second * 1_000_000_000L - System.nanoTime();
+                if (left > 0) {
+                    Thread.sleep(left / 1_000_000 + 1);
+                }
+                System.out.println("second " + second + " rounds " + rounds());
+            } catch (OutOfMemoryError e) {
+                // Somebody fills the heap; the next second is told again.
             }
-            System.out.println("second " + second + " rounds " + rounds());
         }
         over = true;
+        joinAll();
         conclude();
     }
 
@@ -139,6 +144,8 @@ public final class Chaos {
             } catch (Throwable e) {
                 // Lack of memory comes wrapped as well, and as a class that could not be made.
                 if (!isLackOfMemory(e)) {
+                    // At once: whether the end is reached is not known.
+                    System.out.println("chaos wrong " + e);
                     failure = e;
                     return;
                 }
@@ -179,7 +186,7 @@ public final class Chaos {
         return antagonists.stream().mapToLong(each -> each.rounds.get()).sum();
     }
 
-    private void conclude() throws Exception {
+    private void joinAll() throws Exception {
         long end = System.nanoTime() + PATIENCE_NS;
         for (Thread thread : threads) {
             thread.join(Math.max(1, (end - System.nanoTime()) / 1_000_000));
@@ -192,6 +199,9 @@ public final class Chaos {
                 Runtime.getRuntime().halt(STUCK);
             }
         }
+    }
+
+    private void conclude() throws Exception {
         long checks = 0;
         long disturbed = 0;
         for (Antagonist antagonist : antagonists) {
