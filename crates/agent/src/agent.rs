@@ -32,6 +32,8 @@ pub struct Agent {
     pub stubs: Stubs,
     /// The recording that runs, if one does.
     pub session: Mutex<Option<Session>>,
+    /// What `status` says of the last recording.
+    pub last: Mutex<Option<String>>,
 }
 
 static AGENT: OnceLock<Agent> = OnceLock::new();

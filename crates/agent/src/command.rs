@@ -43,10 +43,11 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
                 return Err(not_recording());
             };
             let in_time = session.stop();
+            let status = session.status("stopped");
             if let Some(agent) = Agent::get() {
                 end_events(agent);
+                *agent.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(status.clone());
             }
-            let status = session.status("stopped");
             if in_time {
                 Ok(status)
             } else {
@@ -60,9 +61,16 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
         }),
         Command::Status => with_session("status", |slot| match slot {
             Some(session) => Ok(session.status("running")),
-            None => Ok("state=stopped\n".into()),
+            None => Ok(last_status().unwrap_or_else(|| "state=stopped\n".into())),
         }),
     }
+}
+
+/// What was recorded last.
+fn last_status() -> Option<String> {
+    let last = &Agent::get()?.last;
+    let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    last.clone()
 }
 
 fn not_recording() -> String {
@@ -149,6 +157,7 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
         registry: Registry::default(),
         stubs: Stubs::new(),
         session: Mutex::new(None),
+        last: Mutex::new(None),
     });
     hook::install(agent, caller.env);
     engine.set_walk(dwell_walk_hook);

@@ -309,8 +309,8 @@ impl Session {
             .and_then(|t| t.clone())
             .unwrap_or_default();
         format!(
-            "state={state}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\nsamples={}\nfailed={}\n\
-             lost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
+            "state={state}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
+             samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
              first_sample_ms={first_ms:.1}\n\
              trouble={trouble}\n{}",
             self.setup.engine_name(),

@@ -90,6 +90,9 @@ pub struct Sampling {
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
+    /// From where stacks are walked
+    #[arg(long, value_enum, default_value_t = Walk::Snapshot)]
+    pub walk: Walk,
     /// Most frames of a stack; deeper ones are marked as truncated
     #[arg(long, value_name = "N", default_value_t = 8192,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -121,6 +124,28 @@ impl Engine {
             Engine::Auto => "auto",
             Engine::Perf => "perf",
             Engine::Timer => "timer",
+        }
+    }
+}
+
+/// From where stacks are walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Walk {
+    /// From a copy; the thread is held for microseconds
+    Snapshot,
+    /// On the sampled thread, in its signal handler
+    Handler,
+    /// By another thread, while the sampled one waits
+    Paused,
+}
+
+impl Walk {
+    /// The word that the agent knows it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Walk::Snapshot => "snapshot",
+            Walk::Handler => "handler",
+            Walk::Paused => "paused",
         }
     }
 }

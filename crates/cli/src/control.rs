@@ -149,7 +149,10 @@ fn described(reply: &Reply) -> String {
         let _ = writeln!(text, "{label:<10} {value}");
     };
     match reply.get("state") {
-        // The agent keeps nothing of a recording that has ended.
+        Some("stopped") if reply.get("file").is_some() => {
+            let text = "stopped: nothing is being recorded now; the last recording:";
+            line("state", text.to_owned());
+        }
         Some("stopped") => line("state", "stopped: nothing is being recorded now".to_owned()),
         Some(state) => line("state", state.to_owned()),
         None => {}
@@ -171,6 +174,12 @@ fn described(reply: &Reply) -> String {
             line(key, value.to_owned());
         }
     }
+    if let Some(walk) = reply.get("walk") {
+        line("stacks", walk.to_owned());
+    }
+    for (label, value) in own_cost(reply) {
+        line(label, value);
+    }
     if let Some(trouble) = reply.trouble() {
         line("trouble", trouble.to_owned());
     }
@@ -178,6 +187,34 @@ fn described(reply: &Reply) -> String {
         line("note", reply.text());
     }
     text
+}
+
+/// What the recording costs, and why samples are missing.
+fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
+    let time = |key| reply.number(key).map(units::short);
+    let mut lines = Vec::new();
+    if let (Some(median), Some(p99), Some(max)) = (
+        time("handler_p50_ns"),
+        time("handler_p99_ns"),
+        time("handler_max_ns"),
+    ) {
+        let waited = match reply.number("waited_ns") {
+            Some(ns) if ns > 0 => format!(", {} waited to be walked", units::short(ns)),
+            _ => String::new(),
+        };
+        let text = format!("{median} median, {p99} p99, {max} longest{waited}");
+        lines.push(("handler", text));
+    }
+    if let (Some(cpu), Some(memory)) = (time("agent_cpu_ns"), reply.number("agent_memory")) {
+        lines.push((
+            "cost",
+            format!("{cpu} of CPU, {} KiB of memory", memory >> 10),
+        ));
+    }
+    for (cause, samples) in reply.with_prefix("lost.") {
+        lines.push(("lost", format!("{samples} samples: {cause}")));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -202,6 +239,25 @@ mod tests {
         assert_eq!(
             described(&reply),
             "state      stopped: nothing is being recorded now\n"
+        );
+    }
+
+    #[test]
+    fn cost_and_losses_are_in_the_status() {
+        let reply = Reply::parse(
+            b"ok\nstate=stopped\nfile=/a.jfr\nwalk=walked while paused\nhandler_p50_ns=1300\n\
+              handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
+              agent_cpu_ns=80000000\nagent_memory=2097152\n\
+              lost.no_free_slot_weight_moved_on=7\n",
+        );
+        assert_eq!(
+            described(&reply.unwrap()),
+            "state      stopped: nothing is being recorded now; the last recording:\n\
+             file       /a.jfr\n\
+             stacks     walked while paused\n\
+             handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
+             cost       80 ms of CPU, 2048 KiB of memory\n\
+             lost       7 samples: no_free_slot_weight_moved_on\n"
         );
     }
 

@@ -3,7 +3,7 @@
 //! The service is a child of ours in a process group of its own, so that Ctrl-C reaches only us;
 //! it is ended when we end, and by itself should we be killed.
 
-use crate::args::{Demo, Engine, Event, Sampling};
+use crate::args::{Demo, Engine, Event, Sampling, Walk};
 use crate::record::outputs::Outputs;
 use crate::record::{attached, start_options};
 use crate::{java, sys};
@@ -50,6 +50,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         interval: args.interval,
         event: Event::Cpu,
         engine: Engine::Auto,
+        walk: Walk::Snapshot,
         depth: 8192,
     };
     attached::run(

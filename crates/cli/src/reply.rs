@@ -41,6 +41,13 @@ impl Reply {
         self.get(key)?.parse().ok()
     }
 
+    /// Keys that begin with `prefix`, without it, and their values.
+    pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.lines
+            .iter()
+            .filter_map(move |line| line.strip_prefix(prefix)?.split_once('='))
+    }
+
     /// What keeps the agent from writing, if anything does.
     pub fn trouble(&self) -> Option<&str> {
         self.get("trouble").filter(|text| !text.is_empty())
@@ -62,7 +69,8 @@ impl Reply {
 /// Whether a line begins with a bare word and `=`.
 fn is_pair(line: &str) -> bool {
     line.split_once('=').is_some_and(|(key, _)| {
-        !key.is_empty() && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+        let bare = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.".contains(&b);
+        !key.is_empty() && key.bytes().all(bare)
     })
 }
 

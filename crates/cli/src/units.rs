@@ -78,6 +78,18 @@ pub fn age(time: Duration) -> String {
     }
 }
 
+/// Nanoseconds for people: `850 ns`, `1.3 us`, `24 ms`, `3.1 s`.
+pub fn short(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let decimals = usize::from(value < 9.95);
+    format!("{value:.decimals$} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +136,13 @@ mod tests {
             (shown(18_180).as_str(), shown(176_400).as_str()),
             ("5h03m", "2d01h")
         );
+    }
+
+    #[test]
+    fn short_times_have_two_digits() {
+        let shown = [0, 999, 1_349, 24_400, 9_960_000, 3_100_000_000].map(short);
+        let texts = ["0 ns", "999 ns", "1.3 us", "24 us", "10 ms", "3.1 s"];
+        assert_eq!(shown, texts);
     }
 
     proptest! {

@@ -33,9 +33,10 @@ pub fn run(args: &Record) -> Result<ExitCode> {
 /// The part of the agent's `start` options that says how to sample.
 pub fn start_options(sampling: &Sampling) -> String {
     format!(
-        "start,cpu={}ns,engine={},depth={}",
+        "start,cpu={}ns,engine={},walk={},depth={}",
         sampling.interval.as_nanos(),
         sampling.engine.word(),
+        sampling.walk.word(),
         sampling.depth
     )
 }

@@ -45,7 +45,9 @@ pub(crate) fn metadata_event(ticks: u64) -> Vec<u8> {
     put_varint(&mut body, u64::from(id::METADATA));
     put_varint(&mut body, ticks);
     put_varint(&mut body, 0); // duration
-    put_varint(&mut body, 1); // metadata id, new for every change of the metadata
+    // The metadata's id: new for each chunk, because the JDK's reader keeps an earlier chunk's
+    // clock for as long as the id stays the same (jdk.jfr.internal.consumer.ChunkParser).
+    put_varint(&mut body, ticks.max(1));
     put_varint(&mut body, strings.list.len() as u64);
     for text in &strings.list {
         put_text(&mut body, text);
