@@ -84,6 +84,9 @@ class Planner:
         heap = 160 if plan.collector in ("Z", "Shenandoah") else 96
         extra = draw.choice(EXTRAS)
         launch = draw.choice(LAUNCHES)
+        # JDKs before 12 do not know the third way on Linux.
+        if launch == "POSIX_SPAWN" and plan.jdk.major < 12:
+            launch = "VFORK"
         plan.flags = [f"-Xmx{heap}m", "-XX:MaxDirectMemorySize=48m", collector(plan.collector),
                       f"-Djdk.lang.Process.launchMechanism={launch}"]
         if plan.collector == "Parallel":
