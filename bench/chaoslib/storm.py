@@ -14,7 +14,8 @@ import time
 # What the command may say to a JVM that is busy, stopped, leaving, or in the other state.
 FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
                   "|did not answer within|is stopped|exited while|has ended|not written within"
-                  "|cannot create|No space|nothing was recorded|only permitted in the live phase")
+                  "|cannot create|No space|nothing was recorded|only permitted in the live phase"
+                  "|offers no JVMTI environment")
 
 # What it says of a JVM that ends just now, and only then.
 LAST_WORDS = re.compile('not understood: ""')
