@@ -62,6 +62,10 @@ def the_end(plan, folder: Path, output: str, code: int, result: Result) -> None:
             result.notes.append("the JVM ended itself for lack of memory")
             continue
         result.fault("crash", f"{file.name}: {problem(file)}")
+    # Not HotSpot's end but that of Rust's library.
+    found = re.search(r"^memory allocation of \d+ bytes failed(.*\n){1,12}", output, re.M)
+    if found:
+        result.fault("crash", found[0])
     wanted = {"exit": (0, 42), "halt": (0, 42), "kill": (0, -9)}.get(plan.form, (0,))
     last = re.search(r"^chaos (ok|wrong|stuck).*", output, re.M)
     if last and last[1] == "wrong":
@@ -79,10 +83,6 @@ def the_end(plan, folder: Path, output: str, code: int, result: Result) -> None:
         result.rounds, result.checks, result.disturbed = map(int, found.groups())
     for text in re.findall(r"^dwell: .*(?:internal error|panick).*", output, re.M):
         result.fault("answer", text[:300])
-    # Not HotSpot's end but that of Rust's library.
-    found = re.search(r"^memory allocation of \d+ bytes failed(.*\n){1,12}", output, re.M)
-    if found:
-        result.fault("crash", found[0])
 
 
 def lacked_memory(file: Path) -> bool:
