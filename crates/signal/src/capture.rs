@@ -390,7 +390,8 @@ fn stack_range(record: &ThreadRecord, sp: u64) -> StackRange {
     if sp >= known_lo && believed(known_hi, KNOWN_STACK_MAX_BYTES) {
         return up_to(known_hi);
     }
-    let thread_pointer = arch::thread_pointer();
+    // SAFETY: there is an engine, and that is made after the fault handler has been installed.
+    let thread_pointer = unsafe { arch::thread_pointer() };
     if known_hi == 0 && believed(thread_pointer, GUESSED_STACK_MAX_BYTES) {
         return up_to(thread_pointer);
     }

@@ -26,6 +26,16 @@ global_asm!(
     ".cfi_endproc",
     ".size dwell_load_u64, . - dwell_load_u64",
     ".p2align 4",
+    ".globl dwell_load_thread_pointer",
+    ".hidden dwell_load_thread_pointer",
+    ".type dwell_load_thread_pointer,@function",
+    "dwell_load_thread_pointer:",
+    ".cfi_startproc",
+    "mov rax, qword ptr fs:[0]",
+    "ret",
+    ".cfi_endproc",
+    ".size dwell_load_thread_pointer, . - dwell_load_thread_pointer",
+    ".p2align 4",
     ".globl dwell_copy",
     ".hidden dwell_copy",
     ".type dwell_copy,@function",
@@ -58,6 +68,8 @@ global_asm!(
 unsafe extern "C" {
     /// See [`load_u64`].
     fn dwell_load_u64();
+    /// See [`thread_pointer`]; its landing is that of [`load_u64`].
+    fn dwell_load_thread_pointer();
     /// Copies `len` bytes and returns how many were *not* copied because `src` or `dst` faulted.
     pub fn dwell_copy(dst: *mut u8, src: u64, len: usize) -> usize;
     static dwell_load_landing: u8;
@@ -89,10 +101,14 @@ pub unsafe fn load_u64(addr: u64) -> Option<u64> {
     (ok != 0).then_some(value)
 }
 
-/// Where a fault at `pc` may go on, if `pc` is one of the two loads of this file.
+/// Where a fault at `pc` may go on, if `pc` is one of the three loads of this file.
 #[inline]
 pub fn landing_for(pc: u64) -> Option<u64> {
-    if pc == dwell_load_u64 as *const () as u64 {
+    let loads = [
+        dwell_load_u64 as *const (),
+        dwell_load_thread_pointer as *const (),
+    ];
+    if loads.iter().any(|load| *load as u64 == pc) {
         return Some(&raw const dwell_load_landing as u64);
     }
     if pc == &raw const dwell_copy_at as u64 {
@@ -195,17 +211,24 @@ pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
 pub const RED_ZONE_BYTES: u64 = 128;
 
 /// The thread pointer. glibc and musl put the thread's control block at the top of the stacks they
-/// make, so it bounds the stack of a thread nobody told us the bounds of.
+/// make, so it bounds the stack of a thread nobody told us the bounds of. 0 if there is none (yet):
+/// a thread made by a system call has whatever thread pointer that call was given.
+///
+/// # Safety
+/// The fault handler must be installed.
 #[inline]
-pub fn thread_pointer() -> u64 {
+pub unsafe fn thread_pointer() -> u64 {
     let value: u64;
-    // SAFETY: the x86-64 TLS ABI says that the word at fs:0 is the thread pointer itself; both C
-    // libraries set it up before a thread runs any code that a signal could interrupt.
+    // SAFETY: the function reads the word at fs:0, which the x86-64 TLS ABI says is the thread
+    // pointer itself, into rax; where that word cannot be read it goes on at the landing of
+    // `load_u64`, as the caller promises, which zeroes rax and rdx. It touches nothing else but
+    // flags and the word of stack that the call itself uses.
     unsafe {
         asm!(
-            "mov {}, qword ptr fs:[0]",
-            out(reg) value,
-            options(nostack, readonly, preserves_flags)
+            "call {load}",
+            load = sym dwell_load_thread_pointer,
+            out("rax") value,
+            out("rdx") _,
         );
     }
     value
