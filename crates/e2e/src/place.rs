@@ -22,6 +22,23 @@ pub fn agent() -> PathBuf {
         .expect("libdwell.so: cargo build --release -p dwell-agent, or set DWELL_AGENT_SO")
 }
 
+/// The agent's library as benches and some tests want it, with its experiments:
+/// `DWELL_EXPERIMENT_AGENT_SO`, or a build of its own.
+#[must_use]
+pub fn experiment_agent() -> PathBuf {
+    if let Some(path) = std::env::var_os("DWELL_EXPERIMENT_AGENT_SO") {
+        return PathBuf::from(path);
+    }
+    let path = root().join("target/experiments/release/libdwell.so");
+    assert!(
+        path.exists(),
+        "{} is missing: cargo build --release -p dwell-agent --features experiments \
+         --target-dir target/experiments",
+        path.display()
+    );
+    path
+}
+
 /// A file that `java/build.sh` makes.
 #[must_use]
 pub fn java_file(name: &str) -> PathBuf {

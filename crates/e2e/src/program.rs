@@ -1,6 +1,6 @@
 //! Test programs in JVMs: started, talked to through their gate, and ended with their handle.
 
-use crate::{Jdk, Place, agent, java_file};
+use crate::{Jdk, Place, agent, experiment_agent, java_file};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -19,6 +19,7 @@ pub struct Starter {
     jar: PathBuf,
     arguments: Vec<String>,
     errors: PathBuf,
+    agent: PathBuf,
 }
 
 impl Starter {
@@ -46,6 +47,7 @@ impl Starter {
             jar: java_file(jar),
             arguments: vec!["gate=1".into()],
             errors: place.path(&format!("{name}.err")),
+            agent: agent(),
         }
     }
 
@@ -67,8 +69,15 @@ impl Starter {
     /// Loads the agent with these options.
     #[must_use]
     pub fn agent(self, options: &str) -> Starter {
-        let path = agent();
+        let path = self.agent.clone();
         self.jvm(&format!("-agentpath:{}={options}", path.display()))
+    }
+
+    /// Loads the agent that has experiments, with these options.
+    #[must_use]
+    pub fn experiment(mut self, options: &str) -> Starter {
+        self.agent = experiment_agent();
+        self.agent(options)
     }
 
     /// Changes the command before it is run.
@@ -110,6 +119,7 @@ impl Starter {
             input,
             lines,
             errors,
+            agent: self.agent,
             other: Vec::new(),
         };
         program.other = program.read_until("ready");
@@ -154,6 +164,7 @@ pub struct Program {
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: PathBuf,
+    agent: PathBuf,
     /// What it printed before it was ready.
     pub other: Vec<String>,
 }
@@ -231,8 +242,7 @@ impl Program {
         let reply = self.errors.with_extension("reply");
         let _ = std::fs::remove_file(&reply);
         let options = format!("{options},reply={}", reply.display());
-        let agent = agent();
-        let code = target.load_agent(agent.to_str().expect("a plain path"), &options);
+        let code = target.load_agent(self.agent.to_str().expect("a plain path"), &options);
         let text = std::fs::read_to_string(&reply).unwrap_or_default();
         match (code, text.split_once('\n')) {
             (Ok(0), Some(("ok", rest))) => Ok(rest.to_owned()),

@@ -208,6 +208,15 @@ impl View {
         u64::try_from(ints.sum::<i64>()).expect("positive")
     }
 
+    /// Samples lost, or not as they should be, for this cause.
+    #[must_use]
+    pub fn lost(&self, cause: &str) -> u64 {
+        let events = self.recording.events_named("dwell.Lost");
+        let of_cause = events.filter(|event| event.text("cause") == Some(cause));
+        let samples = of_cause.filter_map(|event| event.int("samples"));
+        u64::try_from(samples.sum::<i64>()).expect("positive")
+    }
+
     /// Whether kernel frames could be had.
     #[must_use]
     pub fn has_kernel_frames(&self) -> bool {

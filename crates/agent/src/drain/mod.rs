@@ -14,6 +14,7 @@ pub mod unsampled;
 pub mod writer;
 
 use crate::session::{Orders, Progress, Setup};
+use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use sample::Sampler;
 use std::sync::Arc;
@@ -27,13 +28,12 @@ const TICK: Duration = Duration::from_millis(10);
 const FLUSH: Duration = Duration::from_millis(1000);
 /// The first flush comes early, so that a short recording shows something soon.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
-/// A batch this large is flushed at once.
-const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// Runs until told to stop; then drains and writes the rest.
 pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
+    let _own = OwnThread::begin();
     let mut sampler = Sampler::new(setup);
     sampler.publish();
     // Until here snapshots were taken, which need no walk in a hurry.
@@ -45,10 +45,10 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     loop {
         census.find_if_changed(setup.engine);
         let order = orders.wait(TICK);
-        sampler.drain(progress);
+        let mut all = sampler.drain(progress);
         census.bury(setup.engine);
         let due = Instant::now() >= flush_at;
-        if due || order.flush || order.stop || sampler.batch.bytes() > BATCH_BYTES_MAX {
+        if due || order.flush || order.stop || !all {
             if due {
                 flush_at = Instant::now() + FLUSH;
                 housekeeping::run(setup, &mut census);
@@ -63,10 +63,15 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
                     owing.push((record.user(), owed_ns));
                 });
                 writer.end_of_sampling(&walking);
-                sampler.drain(progress);
+                all = sampler.drain(progress);
                 for (thread, owed_ns) in owing {
                     sampler.add_owed(thread, owed_ns, progress);
                 }
+            }
+            // At most as often as there are slots; in fact a few times.
+            while order.stop && !all {
+                writer.flush(&mut sampler, false, &mut census, &walking);
+                all = sampler.drain(progress);
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }

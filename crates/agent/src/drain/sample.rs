@@ -22,6 +22,9 @@ use std::sync::atomic::Ordering;
 /// Failed walks by cause: samples and the CPU time they stand for.
 pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
 
+/// A batch this large is flushed before more is taken: memory is bounded, however deep the stacks.
+pub const BATCH_BYTES_MAX: usize = 4 << 20;
+
 /// Return addresses remembered.
 const CACHE_ENTRIES: usize = 4096;
 
@@ -97,8 +100,8 @@ impl<'s> Sampler<'s> {
         }
     }
 
-    /// Takes all published snapshots.
-    pub fn drain(&mut self, progress: &Progress) {
+    /// Takes the published samples, until the batch is full. Returns whether that was all.
+    pub fn drain(&mut self, progress: &Progress) -> bool {
         let moved = self.modules.refresh();
         let completed = self.setup.agent.complete_vm();
         if completed {
@@ -110,7 +113,7 @@ impl<'s> Sampler<'s> {
         self.methods.begin_batch();
         self.named.clear();
         let engine = self.setup.engine;
-        engine.drain(|slot| {
+        engine.drain_while(|slot| {
             self.take(slot);
             let failed = self.failures.values().map(|(count, _)| count).sum();
             progress.failed.store(failed, Ordering::Relaxed);
@@ -119,7 +122,8 @@ impl<'s> Sampler<'s> {
                 .weight_ns
                 .fetch_add(slot.weight_ns(), Ordering::Relaxed);
             progress.saw_first_sample(slot.header().time_ns);
-        });
+            self.batch.bytes() < BATCH_BYTES_MAX
+        })
     }
 
     /// Lets walks of threads that stand still use what is known by now.
@@ -199,7 +203,7 @@ impl<'s> Sampler<'s> {
         let walk = self.walk_in(&memory, slot, frames);
         self.work.walk_ns += process::monotonic_ns().saturating_sub(began_ns);
         #[cfg(feature = "experiments")]
-        if header.walk.walk().is_some() {
+        if !slot.frames().is_empty() {
             let from_copy = frames.get(..walk.len).unwrap_or(&[]);
             self.comparison.add(slot.frames(), from_copy);
         }

@@ -3,7 +3,7 @@
 use super::census::Census;
 use super::histogram;
 use super::paused::Walking;
-use super::sample::{FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
+use super::sample::{BATCH_BYTES_MAX, FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
 use crate::record::batch::{Batch, PendingSample};
 use crate::record::file::{RecordingFile, Written};
 use crate::record::names::NameId;
@@ -116,9 +116,14 @@ impl<'s> Writer<'s> {
         let mut batch = std::mem::take(&mut sampler.batch);
         let images = sampler.images.snapshot();
         let progress = Arc::clone(&self.progress);
+        // Looking up names can take long, and slots fill meanwhile. But if draining takes long,
+        // too, the batch shall be written rather than the next one begun.
+        let mut next = Instant::now();
         let between: &mut dyn FnMut() = &mut || {
-            if drain {
+            let began = Instant::now();
+            if drain && began >= next && sampler.batch.bytes() < BATCH_BYTES_MAX {
                 sampler.drain(&progress);
+                next = Instant::now() + began.elapsed() + super::TICK;
             }
         };
         self.resolver.prepare(batch.all_frames(), &images, between);

@@ -2,5 +2,6 @@
 
 pub mod loader;
 pub mod mapped;
+pub mod memory;
 pub mod process;
 pub mod published;

@@ -217,11 +217,22 @@ impl Engine {
         self.pool.drain(visit)
     }
 
+    /// As `drain`, until `visit` says false: then the next call goes on from there. Returns whether
+    /// all that had been published was shown.
+    pub fn drain_while(&self, visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
+        if !self.pool.has_rest() {
+            self.epoch.fetch_add(1, Ordering::SeqCst);
+        }
+        self.pool.drain_while(visit);
+        !self.pool.has_rest()
+    }
+
     /// Recycles the records of ended threads, showing each before; to be called by the draining
     /// thread. A record is kept until a drain that began after its end is over, so snapshots never
     /// name a recycled one. Returns how many were recycled.
     pub fn reap(&'static self, mut last_sight: impl FnMut(&ThreadRecord)) -> usize {
-        if self.ended.load(Ordering::Relaxed) == 0 {
+        // A drain that is not over may still show slots of any record.
+        if self.ended.load(Ordering::Relaxed) == 0 || self.pool.has_rest() {
             return 0;
         }
         let epoch = self.epoch.load(Ordering::SeqCst);

@@ -27,6 +27,8 @@ pub struct SlotPool {
     filled: TaggedHead,
     /// Slots whose threads wait to be walked.
     offered: TaggedHead,
+    /// What a drain has left to the next one, first to last; the draining thread's alone.
+    rest: AtomicU32,
 }
 
 /// A slot nobody else knows of. Publish it or release it; forgetting it loses it.
@@ -145,6 +147,7 @@ impl SlotPool {
             classes,
             filled: TaggedHead::new(),
             offered: TaggedHead::new(),
+            rest: AtomicU32::new(0),
         };
         for id in (0..first).rev() {
             pool.release_id(id);
@@ -251,10 +254,33 @@ impl SlotPool {
     /// Takes all published slots, shows them to `visit` in the order of publication and frees them.
     /// Returns how many there were. One thread at a time, and not in a handler.
     pub fn drain(&self, mut visit: impl FnMut(&Slot<'_>)) -> usize {
-        let mut chain = Chain {
-            pool: self,
-            head: self.reversed(self.filled.take_all()),
+        let mut all = |slot: &Slot<'_>| {
+            visit(slot);
+            true
         };
+        // What a drain before this one left, if it did, and then what has been published since.
+        let rest = if self.has_rest() {
+            self.drain_while(&mut all)
+        } else {
+            0
+        };
+        rest.wrapping_add(self.drain_while(all))
+    }
+
+    /// Whether a drain was ended by its visitor, so that the next one goes on with the same slots.
+    #[must_use]
+    pub fn has_rest(&self) -> bool {
+        self.rest.load(Ordering::Relaxed) != 0
+    }
+
+    /// As [`SlotPool::drain`], until `visit` says false; the next drain goes on from there, and
+    /// takes what was published meanwhile only in another turn.
+    pub fn drain_while(&self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> usize {
+        let head = match self.rest.swap(0, Ordering::Relaxed) {
+            0 => self.reversed(self.filled.take_all()),
+            rest => rest,
+        };
+        let mut chain = Chain { pool: self, head };
         let mut count: usize = 0;
         while let Some(id) = chain.next() {
             let _freed = FreeOnDrop { pool: self, id };
@@ -268,8 +294,11 @@ impl SlotPool {
             let data = slot.base.wrapping_add(HEADER_BYTES) as *const u8;
             // SAFETY: the slot's data area; the kernel zeroed it, so all of it is initialised.
             let data = unsafe { core::slice::from_raw_parts(data, slot.capacity) };
-            visit(&Slot { header, data });
             count = count.wrapping_add(1);
+            if !visit(&Slot { header, data }) {
+                self.rest
+                    .store(core::mem::take(&mut chain.head), Ordering::Relaxed);
+            }
         }
         count
     }

@@ -101,6 +101,34 @@ fn drains_in_order_and_frees() {
 }
 
 #[test]
+fn what_a_drain_leaves_the_next_one_takes_first() {
+    let pool = pool(&SPECS);
+    let publish = |time_ns| {
+        let mut slot = pool.take(1).unwrap();
+        slot.header().time_ns = time_ns;
+        assert!(pool.publish(slot));
+    };
+    (0..6).for_each(publish);
+    let mut times = Vec::new();
+    pool.drain_while(|slot| {
+        times.push(slot.header().time_ns);
+        times.len() < 2
+    });
+    assert_eq!(times, [0, 1]);
+    assert!(pool.has_rest());
+    (6..9).for_each(publish);
+    pool.drain_while(|slot| {
+        times.push(slot.header().time_ns);
+        times.len() < 3
+    });
+    assert_eq!(times, [0, 1, 2]);
+    assert_eq!(pool.drain(|slot| times.push(slot.header().time_ns)), 6);
+    assert_eq!(times, (0..9).collect::<Vec<_>>());
+    assert!(!pool.has_rest());
+    assert_eq!(core::iter::from_fn(|| pool.take(1)).count(), 14);
+}
+
+#[test]
 fn a_visitor_that_unwinds_loses_no_slot() {
     let pool = pool(&SPECS);
     for _ in 0..10 {
