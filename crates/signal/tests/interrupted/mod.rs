@@ -1,0 +1,165 @@
+//! What system calls of the program notice of our signals: which of them can fail with `EINTR`, and
+//! how often they do. Calls that the kernel begins again after a handler with `SA_RESTART` never
+//! fail; and a thread that blocks is hardly ever signalled.
+
+mod calls;
+
+use crate::common::{Drainer, register_here, settle};
+use calls::{CALLS, Call};
+use dwell_signal::{Config, Engine, EngineKind, Vantage, WalkTarget, sys};
+use dwell_walker::{Outcome, Walk};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An interval short enough that signals come all the time.
+const SHORT_NS: u64 = 100_000;
+/// The one that recordings have unless they are told otherwise.
+const USUAL_NS: u64 = 10_000_000;
+/// Computed before each call, without entering the kernel.
+const COMPUTE: Duration = Duration::from_micros(30);
+
+/// How stacks are walked does not matter here, but that they are.
+extern "C" fn walk(target: &mut WalkTarget<'_>) {
+    target.keep(|_| Walk {
+        len: 0,
+        outcome: Outcome::Complete,
+        gaps: 0,
+        flaw: None,
+    });
+}
+
+fn compute() {
+    let until = Instant::now() + COMPUTE;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Makes a call many times; how often it was interrupted. Nothing else may happen to it.
+fn interrupted(call: &Call, times: u32, ready: &Barrier) -> u32 {
+    let mut once = (call.prepare)();
+    ready.wait();
+    let mut count = 0;
+    for _ in 0..times {
+        compute();
+        match once() {
+            Ok(()) => {}
+            Err(libc::EINTR) => count += 1,
+            Err(error) => panic!("{}: errno {error}", call.name),
+        }
+    }
+    count
+}
+
+/// Sends a thread our signal without pause, as if it were meant for somebody else: which calls can
+/// be interrupted at all.
+fn bombarded(engine: &'static Engine, call: &'static Call, times: u32) -> u32 {
+    /// A cookie of a record that does not exist.
+    const STALE: u64 = 0xd3e1 << 48 | 0xf_ffff;
+    let (tid, over) = (AtomicI32::new(0), AtomicBool::new(false));
+    let ready = Barrier::new(2);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            tid.store(sys::gettid(), Ordering::Release);
+            let count = interrupted(call, times, &ready);
+            over.store(true, Ordering::Release);
+            count
+        });
+        ready.wait();
+        while !over.load(Ordering::Acquire) {
+            // Fails when the thread is gone, or its queue is full.
+            let _ = sys::queue_signal(tid.load(Ordering::Acquire), engine.signal(), STALE);
+            thread::sleep(Duration::from_micros(20));
+        }
+        worker.join().unwrap()
+    })
+}
+
+/// The kernel begins again what signal(7) says it does, and nothing else.
+fn what_can_be_interrupted(engine: &'static Engine) {
+    const TIMES: u32 = 100;
+    for call in &CALLS {
+        let count = bombarded(engine, call, TIMES);
+        println!("bombarded {:26} {count} of {TIMES}", call.name);
+        if call.restarts {
+            assert_eq!(count, 0, "{}", call.name);
+        } else {
+            // A signal comes every 100 us or so, on a busy machine not as often; a call blocks for
+            // 300 us.
+            assert!(count > 0, "{}", call.name);
+        }
+    }
+}
+
+/// All calls at once, each on a thread that is sampled; prints how often each was interrupted.
+fn sampled(engine: &'static Engine, interval_ns: u64, vantage: Vantage, times: u32) -> u32 {
+    engine.set_vantage(vantage, 100);
+    engine.start(interval_ns);
+    let drainer = Drainer::begin(engine);
+    let ready: &'static Barrier = Box::leak(Box::new(Barrier::new(CALLS.len())));
+    let spawn = |(number, call): (usize, &'static Call)| {
+        thread::spawn(move || {
+            let record = register_here(engine, number as u64);
+            let count = interrupted(call, times, ready);
+            let (samples, cpu_ns) = (record.samples(), sys::own_cpu_ns());
+            settle(engine, record);
+            (count, samples, cpu_ns)
+        })
+    };
+    let threads: Vec<_> = CALLS.iter().enumerate().map(spawn).collect();
+    let (mut all, mut failed) = (0, 0);
+    for (call, thread) in CALLS.iter().zip(threads) {
+        let (count, samples, cpu_ns) = thread.join().unwrap();
+        println!(
+            "{} us {vantage:?} {:26} {count} of {times}, {samples} samples, {} us CPU each",
+            interval_ns / 1000,
+            call.name,
+            cpu_ns / u64::from(times) / 1000
+        );
+        all += samples;
+        failed += count;
+        // One signal interrupts at most one call.
+        assert!(u64::from(count) <= samples + 1 + cpu_ns / interval_ns);
+        assert!(!call.restarts || count == 0, "{}", call.name);
+    }
+    assert!(all > 0, "nothing was sampled");
+    assert!(engine.stop());
+    drainer.finish();
+    engine.reap(|_| ());
+    failed
+}
+
+/// How often each call is made, and at which intervals. `DWELL_TEST_CALLS=10000` measures.
+fn plan() -> (u32, &'static [u64]) {
+    let asked = std::env::var("DWELL_TEST_CALLS").ok();
+    match asked.and_then(|text| text.parse().ok()) {
+        Some(times) => (times, &[SHORT_NS, USUAL_NS]),
+        None => (300, &[SHORT_NS]),
+    }
+}
+
+/// With one kind of engine: what can happen, and how often it does. Unless `in_kernel`, signals are
+/// made while threads are in user mode, or on their way there; they come before the next call.
+pub fn run(kind: EngineKind, in_kernel: bool) {
+    let config = Config {
+        engine: kind,
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    what_can_be_interrupted(engine);
+    engine.set_walk(walk);
+    let server = thread::spawn(|| engine.serve(|target| walk(target)));
+    let (times, intervals_ns) = plan();
+    for interval_ns in intervals_ns {
+        for vantage in [Vantage::Snapshot, Vantage::Handler, Vantage::Paused] {
+            let count = sampled(engine, *interval_ns, vantage, times);
+            // None has been seen; an interrupt that comes late could do it.
+            let most = times * CALLS.len() as u32 / 1000;
+            assert!(in_kernel || count <= most, "{count} calls");
+        }
+    }
+    engine.end_serving(true);
+    server.join().unwrap();
+}

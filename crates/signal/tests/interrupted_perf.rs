@@ -1,0 +1,17 @@
+//! Which system calls our signals interrupt, with perf events that sample the kernel too.
+
+mod common;
+mod interrupted;
+
+use dwell_signal::{EngineKind, perf_permitted};
+
+#[test]
+fn calls_notice_of_perf_events_what_the_limits_say() {
+    match perf_permitted() {
+        Ok(level) => {
+            let kernel = level.kernel;
+            interrupted::run(EngineKind::Perf { kernel }, kernel);
+        }
+        Err(errno) => println!("not tried: perf events are refused ({errno})"),
+    }
+}

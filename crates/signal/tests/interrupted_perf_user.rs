@@ -1,0 +1,14 @@
+//! Which system calls our signals interrupt, with perf events of user mode: none has been seen.
+
+mod common;
+mod interrupted;
+
+use dwell_signal::{EngineKind, perf_permitted};
+
+#[test]
+fn calls_notice_nothing_of_perf_events_of_user_mode() {
+    match perf_permitted() {
+        Ok(_) => interrupted::run(EngineKind::Perf { kernel: false }, false),
+        Err(errno) => println!("not tried: perf events are refused ({errno})"),
+    }
+}
