@@ -49,3 +49,9 @@ def mean_deviation(n: int, p: float) -> float:
     m = math.floor(n * p) + 1
     choose = math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
     return 2 * m * math.exp(choose + m * math.log(p) + (n - m + 1) * math.log1p(-p))
+
+
+def quantile(values, part: float) -> float:
+    """The least value that is no less than this part of all (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(part * len(ordered)), 1) - 1] if ordered else float("nan")
