@@ -204,11 +204,10 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
         let Some(record) = agent.registry.get(tid) else {
             return;
         };
-        agent.engine.sample_here(record, Reason::ThreadEnd);
         // From here on the thread is out of reach; what it still uses is reported without a stack.
-        agent
-            .registry
-            .end(tid, process::own_cpu().as_nanos() as u64);
+        let sampled_to = agent.engine.sample_here(record, Reason::ThreadEnd);
+        let now_ns = process::own_cpu().as_nanos() as u64;
+        agent.registry.end(tid, now_ns, sampled_to);
         record.set_java_thread(0);
         agent.engine.end(record);
     });

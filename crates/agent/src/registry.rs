@@ -113,11 +113,12 @@ impl Registry {
         self.lock().by_tid.get(&tid).map(|entry| entry.record)
     }
 
-    /// Takes out a thread that ends, having used `cpu_ns`.
-    pub fn end(&self, tid: i32, cpu_ns: u64) -> Option<Record> {
+    /// Takes out a thread that ends, having used `cpu_ns`, of which its samples stand for what was
+    /// used up to `sampled_to`, or for nothing.
+    pub fn end(&self, tid: i32, cpu_ns: u64, sampled_to: Option<u64>) -> Option<Record> {
         let mut inner = self.lock();
         let entry = inner.by_tid.remove(&tid)?;
-        inner.ended_ns += cpu_ns.saturating_sub(entry.base_ns);
+        inner.ended_ns += sampled_to.map_or(0, |ns| ns.saturating_sub(entry.base_ns));
         inner.left.insert(tid, cpu_ns);
         Some(entry.record)
     }

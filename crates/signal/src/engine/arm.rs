@@ -5,21 +5,25 @@
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
-use crate::engine::perf::{self, RING_BYTES};
+use crate::engine::perf::{self, RING_BYTES, RING_OVERFLOWS};
 use crate::plan::Plan;
 use crate::record::{Guard, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
+    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used. `spent`
+    /// says that what makes the signals may be disabled.
     #[inline]
-    pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64) {
+    pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64, spent: bool) {
         let result = match record.engine.load(Ordering::Relaxed) {
-            PERF => perf::arm(
-                record.perf_fd.load(Ordering::Relaxed),
-                at_ns.saturating_sub(now_ns),
-            ),
+            PERF => {
+                let fd = record.perf_fd.load(Ordering::Relaxed);
+                let has_ring = record.ring.load(Ordering::Relaxed) != 0;
+                let overflows = if has_ring { RING_OVERFLOWS } else { 1 };
+                let gap_ns = at_ns.saturating_sub(now_ns);
+                perf::arm(fd, gap_ns, spent.then_some(overflows))
+            }
             TIMER => sys::timer_set(record.timer_id.load(Ordering::Relaxed), at_ns.max(1)),
             _ => Ok(()),
         };
@@ -52,7 +56,7 @@ impl Engine {
     /// Lets the next signal come after `gap_ns` more of the thread's CPU time.
     pub(crate) fn rearm_after(&self, record: &ThreadRecord, gap_ns: u64) {
         match sys::cpu_ns_of(record.tid()) {
-            Ok(now_ns) => self.rearm(record, now_ns, now_ns.saturating_add(gap_ns)),
+            Ok(now_ns) => self.rearm(record, now_ns, now_ns.saturating_add(gap_ns), true),
             Err(_) => self.counters.add(Cause::RearmFailed, 1),
         }
     }
@@ -84,11 +88,12 @@ impl Engine {
         let plan = Plan::new(seed, self.interval_ns.load(Ordering::Relaxed), origin_ns);
         guard.inner().plan = plan;
         record.carried.store(0, Ordering::Relaxed);
+        record.counted_ns.store(origin_ns, Ordering::Relaxed);
         record
             .next_due_ns
             .store(plan.next_point_ns(), Ordering::Relaxed);
         record.armed.store(true, Ordering::Relaxed);
-        self.rearm(record, now_ns, plan.wake_up_ns(now_ns));
+        self.rearm(record, now_ns, plan.wake_up_ns(now_ns), true);
         Ok(())
     }
 

@@ -175,16 +175,23 @@ impl Engine {
     }
 
     /// Takes what the calling thread owes so far, as a snapshot of itself, if anything is due.
-    /// True if a signal was sent; it has been handled when this returns, unless the thread blocks
-    /// the signal.
-    pub fn sample_here(&self, record: &ThreadRecord, reason: Reason) -> bool {
-        let due = sys::own_cpu_ns() >= record.next_due_ns.load(Ordering::Relaxed)
+    /// Returns up to which of its CPU time, in ns, its samples now stand for what it has used;
+    /// `None` if it is not sampled (nothing could be had that signals it, say).
+    pub fn sample_here(&self, record: &ThreadRecord, reason: Reason) -> Option<u64> {
+        let armed = record.armed.load(Ordering::Relaxed);
+        if !armed || !self.is_running() || record.tid() != sys::gettid() {
+            return None;
+        }
+        let now_ns = sys::own_cpu_ns();
+        let due = now_ns >= record.next_due_ns.load(Ordering::Relaxed)
             || record.carried.load(Ordering::Relaxed) > 0;
-        if !due || !self.is_running() || record.tid() != sys::gettid() {
-            return false;
+        if !due {
+            return Some(now_ns);
         }
         let cookie = record.cookie().with_reason(reason);
-        sys::queue_signal(record.tid(), self.signal, cookie.to_bits()).is_ok()
+        // The signal has been handled when this returns, unless the thread blocks it.
+        let _ = sys::queue_signal(record.tid(), self.signal, cookie.to_bits());
+        Some(record.counted_ns.load(Ordering::Relaxed))
     }
 
     /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself

@@ -75,6 +75,8 @@ pub struct ThreadRecord {
     pub(crate) timer_id: AtomicI32,
     pub(crate) ring: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
+    /// CPU time at which the plan was last asked for due points.
+    pub(crate) counted_ns: AtomicU64,
     pub(crate) signals: AtomicU64,
     pub(crate) signals_tended: AtomicU64,
     pub(crate) silent_tends: AtomicU32,
@@ -205,6 +207,7 @@ impl ThreadRecord {
         self.timer_id.store(-1, Ordering::Relaxed);
         self.ring.store(0, Ordering::Relaxed);
         self.next_due_ns.store(u64::MAX, Ordering::Relaxed);
+        self.counted_ns.store(0, Ordering::Relaxed);
         for counter in [
             &self.signals,
             &self.signals_tended,
