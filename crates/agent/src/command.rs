@@ -224,7 +224,9 @@ pub fn end_events(agent: &'static Agent) {
         agent.engine.end(record);
     });
     agent.engine.drain(|_| ());
-    agent.engine.reap(|_| ());
+    let mut gone = Vec::new();
+    agent.engine.reap(|record| gone.push(record.user()));
+    agent.threads.forget(&gone);
 }
 
 /// Registers all threads there are: Java threads with their names, then all others.
