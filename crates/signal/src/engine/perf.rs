@@ -1,11 +1,13 @@
 //! The perf engine: a cpu-clock event per thread that sends a signal for each overflow.
 //!
-//! After one overflow, or a few, the event is disabled until the handler refreshes it: a thread that
-//! blocks the signal has few pending, not hundreds. Refreshing costs more than giving a running
-//! event its next period, so with a ring the event runs through several overflows. (Without a ring
-//! the kernel signals only the overflow that disables the event: perf_event_overflow in
-//! kernel/events/core.c.) (If the kernel cannot queue a real-time signal any more it sends
-//! SIGIO instead, whose default ends the process; see `handler::dwell_queue_full_handler`.)
+//! After one overflow, or a few, the event is disabled until the handler refreshes it: a thread
+//! that blocks the signal has few pending, not hundreds. Refreshing costs more than giving a
+//! running event its next period, so with a ring the event runs through several overflows. (Without
+//! a ring the kernel signals only the overflow that disables the event: perf_event_overflow in
+//! kernel/events/core.c.)
+//!
+//! If the kernel cannot queue a real-time signal any more it sends SIGIO instead, whose default
+//! ends the process; see `handler::dwell_queue_full_handler`.
 
 use crate::plan::GAP_MIN_NS;
 use crate::slots::KERNEL_FRAMES_MAX;
