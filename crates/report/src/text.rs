@@ -114,10 +114,10 @@ impl Report<'_> {
             "" => String::new(),
             version => format!("dwell {version}"),
         };
-        self.line(
-            "engine",
-            &joined(&[&info.mode, &info.engine, &interval, &reason], " "),
-        );
+        // The engine's name has parts of its own, divided by commas.
+        let engine = joined(&[&info.mode, &info.engine, &interval, &reason], " ");
+        let parts: Vec<String> = engine.split(", ").map(str::to_owned).collect();
+        self.list("engine", &parts);
         self.line("options", &joined(&[&version, &info.options], ", "));
         let mut samples = plural(self.total.samples, "sample");
         if self.profile.unit() == Unit::Nanoseconds {
@@ -192,10 +192,9 @@ impl Report<'_> {
             format!(" ({} of one)", percent(share))
         });
         let text = format!(
-            "{} of CPU{share}, handler {} median, {} p90, {} p99, {} max",
+            "{} of CPU{share}, handler {} median, {} p99, {} max",
             duration(cost.agent_cpu_ns),
             duration(cost.handler_p50_ns),
-            duration(cost.handler_p90_ns),
             duration(cost.handler_p99_ns),
             duration(cost.handler_max_ns),
         );

@@ -14,8 +14,6 @@ use core::sync::atomic::Ordering;
 
 /// `si_code` of a signal that a file descriptor's readiness caused: `POLL_IN` to `POLL_HUP`.
 const POLL_CODES: core::ops::RangeInclusive<i32> = 1..=6;
-/// `si_code` of the overflow that has disabled a perf event.
-const POLL_HUP: i32 = 6;
 /// `si_code` of a POSIX timer's signal.
 const SI_TIMER: i32 = -2;
 
@@ -36,8 +34,7 @@ pub extern "C" fn dwell_sample_handler(
         Found::Record(record, reason) => {
             // SAFETY: ... and a valid ucontext_t, which nobody else changes meanwhile.
             let frame = unsafe { &*context.cast::<libc::ucontext_t>() };
-            let spent = sent.code == POLL_HUP;
-            waited_ns = on_signal(engine, record, reason, frame, begin_ns, spent);
+            waited_ns = on_signal(engine, record, reason, frame, begin_ns);
         }
         Found::Stale => engine.counters.add(Cause::Stale, 1),
         Found::Foreign => {
@@ -106,7 +103,6 @@ fn on_signal(
     reason: Reason,
     frame: &libc::ucontext_t,
     begin_ns: u64,
-    spent: bool,
 ) -> u64 {
     record.signals.fetch_add(1, Ordering::Relaxed);
     let Some(mut guard) = lock_or_miss(record) else {
@@ -143,7 +139,7 @@ fn on_signal(
         .saturating_sub(begin_ns)
         .saturating_sub(waited_ns);
     let (cpu_ns, wake_up_ns) = spared(took_ns, cpu_ns, wake_up_ns);
-    engine.rearm(record, cpu_ns, wake_up_ns, spent);
+    engine.rearm(record, cpu_ns, wake_up_ns);
     waited_ns
 }
 

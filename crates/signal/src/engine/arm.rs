@@ -5,25 +5,21 @@
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
-use crate::engine::perf::{self, RING_BYTES, RING_OVERFLOWS};
+use crate::engine::perf::{self, RING_BYTES};
 use crate::plan::Plan;
 use crate::record::{Guard, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used. `spent`
-    /// says that what makes the signals may be disabled.
+    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
     #[inline]
-    pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64, spent: bool) {
+    pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64) {
         let result = match record.engine.load(Ordering::Relaxed) {
-            PERF => {
-                let fd = record.perf_fd.load(Ordering::Relaxed);
-                let has_ring = record.ring.load(Ordering::Relaxed) != 0;
-                let overflows = if has_ring { RING_OVERFLOWS } else { 1 };
-                let gap_ns = at_ns.saturating_sub(now_ns);
-                perf::arm(fd, gap_ns, spent.then_some(overflows))
-            }
+            PERF => perf::arm(
+                record.perf_fd.load(Ordering::Relaxed),
+                at_ns.saturating_sub(now_ns),
+            ),
             TIMER => sys::timer_set(record.timer_id.load(Ordering::Relaxed), at_ns.max(1)),
             _ => Ok(()),
         };
@@ -56,7 +52,7 @@ impl Engine {
     /// Lets the next signal come after `gap_ns` more of the thread's CPU time.
     pub(crate) fn rearm_after(&self, record: &ThreadRecord, gap_ns: u64) {
         match sys::cpu_ns_of(record.tid()) {
-            Ok(now_ns) => self.rearm(record, now_ns, now_ns.saturating_add(gap_ns), true),
+            Ok(now_ns) => self.rearm(record, now_ns, now_ns.saturating_add(gap_ns)),
             Err(_) => self.counters.add(Cause::RearmFailed, 1),
         }
     }
@@ -93,7 +89,7 @@ impl Engine {
             .next_due_ns
             .store(plan.next_point_ns(), Ordering::Relaxed);
         record.armed.store(true, Ordering::Relaxed);
-        self.rearm(record, now_ns, plan.wake_up_ns(now_ns), true);
+        self.rearm(record, now_ns, plan.wake_up_ns(now_ns));
         Ok(())
     }
 

@@ -1,13 +1,8 @@
 //! The perf engine: a cpu-clock event per thread that sends a signal for each overflow.
 //!
-//! After one overflow, or a few, the event is disabled until the handler refreshes it: a thread
-//! that blocks the signal has few pending, not hundreds. Refreshing costs more than giving a
-//! running event its next period, so with a ring the event runs through several overflows. (Without
-//! a ring the kernel signals only the overflow that disables the event: perf_event_overflow in
-//! kernel/events/core.c.)
-//!
-//! If the kernel cannot queue a real-time signal any more it sends SIGIO instead, whose default
-//! ends the process; see `handler::dwell_queue_full_handler`.
+//! One overflow disables the event until the handler refreshes it: a thread that blocks the signal
+//! has one pending, not hundreds. (If the kernel cannot queue a real-time signal any more it sends
+//! SIGIO instead, whose default ends the process; see `handler::dwell_queue_full_handler`.)
 
 use crate::plan::GAP_MIN_NS;
 use crate::slots::KERNEL_FRAMES_MAX;
@@ -94,17 +89,11 @@ pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
     Ok(fd)
 }
 
-/// Overflows until the event is disabled, if each of them signals.
-pub const RING_OVERFLOWS: usize = 4;
-
-/// Lets the event's next overflow come after `gap_ns` more of the thread's time on a processor. If
-/// it is disabled, it has to be enabled for a number of overflows as well.
+/// Arms the event for one overflow after `gap_ns` more of the thread's time on a processor.
 #[inline]
-pub fn arm(fd: i32, gap_ns: u64, enable_for: Option<usize>) -> Result<(), Errno> {
+pub fn arm(fd: i32, gap_ns: u64) -> Result<(), Errno> {
     sys::ioctl_u64(fd, u64::from(bindings::PERIOD), gap_ns.max(GAP_MIN_NS))?;
-    if let Some(overflows) = enable_for {
-        sys::ioctl_value(fd, u64::from(bindings::REFRESH), overflows)?;
-    }
+    sys::ioctl_value(fd, u64::from(bindings::REFRESH), 1)?;
     Ok(())
 }
 
