@@ -285,11 +285,11 @@ fn many_recordings(rounds: usize) {
     });
 }
 
-/// 200 on each JDK, or as many as `DWELL_TEST_RECORDINGS` says.
+/// 100 on each JDK, or as many as `DWELL_TEST_RECORDINGS` says.
 #[test]
 fn many_recordings_leave_nothing_behind() {
     let asked = std::env::var("DWELL_TEST_RECORDINGS").ok();
-    let times = asked.and_then(|text| text.parse().ok()).unwrap_or(200);
+    let times = asked.and_then(|text| text.parse().ok()).unwrap_or(100);
     many_recordings(times / engines().len());
 }
 
