@@ -1,19 +1,28 @@
 //! Shows a frozen walk to people: registers, blob names, code bytes, stack words, frames.
 
 use dwell_frozen::Frozen;
-use dwell_walker::hotspot::{CodeCache, names, nmethod::Nmethod};
+use dwell_walker::hotspot::{CodeCache, nmethod::Nmethod};
 use dwell_walker::{Frame, Memory};
+
+/// The name of a blob, as far as the walk looked at it.
+fn name_start(frozen: &Frozen, blob: u64) -> String {
+    let at = blob.wrapping_add(frozen.layout.blob_name);
+    let name = frozen.word(at).unwrap_or(0);
+    let bytes = (0..64).map_while(|i| frozen.u8(name.wrapping_add(i)).ok());
+    let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&text).into_owned()
+}
 
 fn blob_text(frozen: &Frozen, code: &CodeCache, pc: u64) -> String {
     if !code.contains(pc) {
         return String::new();
     }
-    let Ok(Some(blob)) = code.find(frozen, &frozen.layout, pc) else {
-        return "no blob".into();
+    let blob = match code.find(frozen, &frozen.layout, pc) {
+        Ok(Some(blob)) => blob,
+        Ok(None) => return "no blob".into(),
+        Err(_) => return "in code, not looked at".into(),
     };
-    let mut buf = [0; 64];
-    let name = names::blob(frozen, &frozen.layout, blob.addr, &mut buf).unwrap_or(b"?");
-    let name = String::from_utf8_lossy(name);
+    let name = name_start(frozen, blob.addr);
     let offset = pc.wrapping_sub(blob.code_begin);
     let nm = Nmethod::load(frozen, &frozen.layout, &blob).ok();
     let ret = nm.and_then(|n| n.is_return_address(frozen, &frozen.layout, pc).ok());
