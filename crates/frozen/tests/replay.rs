@@ -188,6 +188,43 @@ fn every_jdk_has_every_kind_of_frame() {
     }
 }
 
+/// Between the moment of a stack and its walk, code and classes may go. What is above is still
+/// found, and the gap has a name; frames of other code in that place are not shown.
+#[test]
+fn walks_go_on_above_what_is_gone() {
+    let gone = [
+        (
+            "17-unloaded",
+            vec![Failure::StaleMethod, Failure::StaleMethod],
+        ),
+        ("25-replaced", vec![Failure::BadCompiled]),
+        ("25-freed", vec![Failure::NoBlob]),
+        ("25-thaw", vec![Failure::BeingThawed]),
+    ];
+    for (name, marks) in gone {
+        let fixture = fixtures().iter().find(|fixture| fixture.name == name);
+        let frozen = &fixture.unwrap_or_else(|| panic!("no {name}")).frozen;
+        let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+        let walk = frozen.walk(&mut frames);
+        assert_eq!(walk.outcome, Outcome::Complete, "{name}");
+        let failed = |frame: &&Frame| frame.kind == FrameKind::Failed;
+        let found: Vec<_> = frames[..walk.len].iter().filter(failed).collect();
+        let found: Vec<_> = found.iter().map(|f| Failure::from_id(f.id)).collect();
+        assert_eq!(
+            found,
+            marks.into_iter().map(Some).collect::<Vec<_>>(),
+            "{name}"
+        );
+        let is_flaw = |flaw: Failure| found.contains(&Some(flaw));
+        assert!(
+            name == "25-thaw" || walk.flaw.is_some_and(is_flaw),
+            "{name}"
+        );
+        let root = frames[walk.len - 1];
+        assert_eq!(root.kind, FrameKind::Native, "{name}");
+    }
+}
+
 #[test]
 fn whichever_read_fails_the_walk_ends_with_a_name() {
     for fixture in fixtures() {

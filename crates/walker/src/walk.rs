@@ -5,6 +5,7 @@
 //! otherwise the walk ends in a named failure frame.
 
 mod compiled;
+mod gone;
 
 use crate::cache::PcCache;
 use crate::frame::{Failure, Frame, FrameKind, Frames};
@@ -132,6 +133,8 @@ struct Cursor<'t> {
     /// Set while `at` is in a heap chunk.
     frozen: Option<Chunk>,
     cont_entry: u64,
+    /// Whether `at` is where an exception is handled, not a return address.
+    handling: bool,
     /// Whether the anchor has been used.
     bridged: bool,
     thread: &'t ThreadContext,
@@ -183,6 +186,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             exact: Some(regs),
             frozen: None,
             cont_entry: thread.cont_entry,
+            handling: false,
             bridged: false,
             thread,
         };
@@ -191,7 +195,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let steps_max = sink.frames.room().saturating_mul(2).saturating_add(64);
         for _ in 0..steps_max {
             let (before, was_frozen) = (cursor.at, cursor.frozen.is_some());
-            let was_exact = cursor.exact.is_some();
+            let (was_exact, was_len) = (cursor.exact.is_some(), sink.len);
             let failure = match self.step(&mut cursor, &mut sink) {
                 Ok(()) if was_frozen => continue,
                 Ok(()) => match self.check(&mut cursor, before, was_exact) {
@@ -205,6 +209,15 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             if self.bridge(&mut cursor, before, failure) {
                 gaps += 1;
                 sink.put(Frame::failed(Failure::NativeGap));
+                continue;
+            }
+            if self.pass_gone_code(&mut cursor, before, was_frozen, failure) {
+                // What the step has written was of other code.
+                if matches!(failure, Failure::BadCompiled) {
+                    sink.len = was_len;
+                }
+                sink.put(Frame::failed(failure));
+                sink.flaw = Some(failure);
                 continue;
             }
             return fail(sink, failure, gaps);
@@ -313,6 +326,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         if let Some(regs) = cursor.exact {
             let is_return = |pc| self.is_return(pc);
+            if let Ok(Some(caller)) = interpreter::read_exit(self.mem, &regs)
+                && is_return(caller.pc)
+            {
+                sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+                return self.move_to(cursor, caller);
+            }
             let entry =
                 interpreter::read_entry(self.mem, self.layout, self.code, &regs, is_return)?;
             if let Some(frame) = entry {
@@ -321,10 +340,17 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         let bcp = cursor.exact.map(|r| r.r13);
         match interpreter::read_frame(self.mem, self.layout, cursor.at.fp, bcp) {
-            Ok(Some(frame)) => self.to_interpreted_caller(cursor, frame, sink),
-            Ok(None) | Err(_) => match cursor.exact {
+            Ok(Some(frame)) if frame.bci >= 0 || self.is_linked(cursor) => {
+                self.to_interpreted_caller(cursor, frame, sink)
+            }
+            Ok(_) | Err(_) => match cursor.exact {
                 // Between frames: rbp is a compiled caller's. Find the caller as for a stub.
                 Some(regs) => {
+                    if let Some(caller) = self.caller_of_unnamed(&regs) {
+                        sink.push(FrameKind::Failed, Failure::StaleMethod as u64, 0)?;
+                        sink.flaw = Some(Failure::StaleMethod);
+                        return self.move_to(cursor, caller);
+                    }
                     let is_caller = |caller| self.is_caller(caller);
                     let caller = stub::interrupted_caller(self.mem, blob, &regs, is_caller)?;
                     match caller {
@@ -341,7 +367,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 
     /// The interpreter called on, but there is no frame of a method at rbp: deoptimisation is just
-    /// filling it in, or it has been left already, with an exception for a compiled caller.
+    /// filling it in, or its class has been unloaded since, or it has been left already, with an
+    /// exception for a compiled caller.
     fn step_unframed_interpreted(
         &self,
         cursor: &mut Cursor,
@@ -351,7 +378,15 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let is_return = |pc| self.is_return(pc);
         let skeleton = interpreter::read_skeleton(self.mem, cursor.at.fp, is_return);
         if let Ok(Some(caller)) = skeleton {
-            sink.push(FrameKind::Failed, Failure::BeingUnpacked as u64, 0)?;
+            let (sp, fp) = (cursor.at.sp, cursor.at.fp);
+            let has_called = interpreter::has_called(self.mem, self.layout, sp, fp);
+            let failure = if has_called == Ok(true) {
+                sink.flaw = Some(Failure::StaleMethod);
+                Failure::StaleMethod
+            } else {
+                Failure::BeingUnpacked
+            };
+            sink.push(FrameKind::Failed, failure as u64, 0)?;
             return self.move_to(cursor, caller);
         }
         let is_caller = |caller| self.is_caller(caller);
@@ -370,7 +405,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         frame: Interpreted,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
-        sink.push(FrameKind::Interpreted, frame.method, frame.bci)?;
+        if frame.method == 0 {
+            sink.push(FrameKind::Failed, Failure::StaleMethod as u64, 0)?;
+            sink.flaw = Some(Failure::StaleMethod);
+        } else {
+            sink.push(FrameKind::Interpreted, frame.method, frame.bci)?;
+        }
         let caller = NativeRegs {
             pc: frame.caller_pc,
             sp: frame.caller_sp,
@@ -431,7 +471,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             && let Ok(Some(caller)) = leaving::caller(self.mem, blob, regs)
             && self.is_method(caller.pc)?
         {
-            return self.move_to(cursor, caller);
+            self.move_to(cursor, caller)?;
+            cursor.handling = true;
+            return Ok(());
         }
         let caller = match cursor.exact {
             Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, is_caller)?,
@@ -548,9 +590,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         none
     }
 
-    /// Whether `pc` is in one of the two return barriers' code, behind its going back to the entry.
+    /// Whether `pc` is in the stub that mounts a virtual thread again, behind its taking its return
+    /// address, or in one of the two return barriers' code, behind its going back to the entry.
     fn is_thawing(&self, pc: u64) -> Result<bool, Stop> {
         let barrier = self.layout.extra.return_barrier;
+        if barrier != 0 && continuation::is_in_thaw(self.mem, barrier, pc)? {
+            return Ok(true);
+        }
         // The barrier for exceptions is generated right behind the other.
         let near = barrier != 0 && pc > barrier && pc <= barrier.wrapping_add(THAW_STUBS_BYTES);
         Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
@@ -608,6 +654,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// Makes `caller` the frame to look at next.
     fn move_to(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
         cursor.exact = None;
+        cursor.handling = false;
         let Some(chunk) = cursor.frozen else {
             cursor.at = caller;
             return Ok(());
@@ -624,7 +671,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 
     /// Whether `caller` can be the caller of an interrupted frame: its pc is a return address, and
-    /// if it is compiled, its own caller's is one, too.
+    /// if it is compiled, its own caller's is one, too; if it is interpreted, it has a frame.
     fn is_caller(&self, caller: NativeRegs) -> bool {
         if !self.is_return(caller.pc) {
             return false;
@@ -635,6 +682,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let Ok(Some(blob)) = self.code.find(self.mem, self.layout, caller.pc) else {
             return false;
         };
+        if blob.kind == BlobKind::Interpreter {
+            return interpreter::is_frame(self.mem, caller.sp, caller.fp);
+        }
         let compiled = matches!(blob.kind, BlobKind::Nmethod | BlobKind::NativeNmethod);
         if !compiled || blob.frame_bytes == 0 {
             return true;

@@ -250,6 +250,33 @@ pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Resul
     Ok(false)
 }
 
+/// Whether `pc` is in the stub that thaws frames when a virtual thread is mounted again, behind its
+/// first instruction, which takes the return address away: from there on the stack ends with the
+/// continuation's entry. The stub lies right before the return `barrier` and begins with `pop rcx;
+/// mov rdi, r15` (stubGenerator_x86_64.cpp, `generate_cont_thaw`). Its last two instructions, which
+/// return into the thawed frames, are not meant.
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn is_in_thaw<M: Memory>(mem: &M, barrier: u64, pc: u64) -> Result<bool, Fault> {
+    /// 118 and 122 bytes in 21 to 28, with some room.
+    const BYTES_MAX: u64 = 0x90;
+    const BEGIN: u32 = 0xff8b_4959;
+    if pc >= barrier.wrapping_sub(2) || pc < barrier.saturating_sub(BYTES_MAX) {
+        return Ok(false);
+    }
+    for back in 1..BYTES_MAX {
+        let at = pc.wrapping_sub(back);
+        if at < barrier.wrapping_sub(BYTES_MAX) {
+            break;
+        }
+        if mem.u32(at)? == BEGIN {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Code of `enterSpecial` searched for the offset of `JavaThread::_cont_entry`.
 const CODE_SEARCHED: u64 = 2048;
 
@@ -282,4 +309,33 @@ pub fn find_entry_offset<M: Memory>(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    #[test]
+    fn the_thaw_stub_is_told_from_its_neighbours() {
+        const AT: u64 = 0x1000;
+        const BARRIER: u64 = AT + 0x100 + 0x76;
+        let mut code = [0x90u8; 0x200];
+        code[0x100..0x104].copy_from_slice(&[0x59, 0x49, 0x8b, 0xff]);
+        let mem = Bytes::at(AT, &code);
+        let at = |pc| is_in_thaw(&mem, BARRIER, pc).unwrap();
+        assert!(!at(AT + 0xff), "the stub before");
+        assert!(!at(AT + 0x100), "the return address is still there");
+        assert!(at(AT + 0x101));
+        assert!(at(BARRIER - 6));
+        assert!(
+            !at(BARRIER - 2) && !at(BARRIER - 1),
+            "it returns into thawed frames"
+        );
+        assert!(!at(BARRIER) && !at(BARRIER + 0x20));
+        assert!(
+            !is_in_thaw(&mem, AT + 0x1f0, AT + 0x1e0).unwrap(),
+            "no such stub"
+        );
+    }
 }

@@ -10,6 +10,10 @@ use crate::walk::Regs;
 
 /// Slot of the caller's sp before it was extended for locals.
 const SENDER_SP: u64 = 8;
+/// Slot of the sp at which the frame called on; 0 while it does not.
+const LAST_SP: u64 = 16;
+/// An adapter moves the return address at most by this.
+const MOVED_WORDS_MAX: u64 = 256;
 /// Slot of the `Method*`.
 const METHOD: u64 = 24;
 /// While the frame is being pushed, rbp is at most this far above rsp.
@@ -18,7 +22,7 @@ const FIXED_PART_BYTES: u64 = 12 * 8;
 /// What an interpreter frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interpreted {
-    /// The `Method*`.
+    /// The `Method*`; 0 if it can no longer be read.
     pub method: u64,
     /// Bytecode index, -1 if unknown.
     pub bci: i32,
@@ -83,6 +87,148 @@ pub fn read_frame<M: Memory>(
     Ok((frame.caller_sp > fp).then_some(frame))
 }
 
+/// The caller of a method that is just returning: its frame is gone, the return address is on its
+/// way into r13, and the caller's sp into rsp by way of rbx: `leave; pop r13; mov rsp, rbx; [...;]
+/// jmp r13` (interp_masm_x86.cpp, `remove_activation`; templateTable_x86.cpp, `_return`).
+///
+/// # Errors
+/// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
+pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, Fault> {
+    /// The last of these has been done, and what clears the virtual thread's fast path follows.
+    const LEAVES: [u8; 6] = [0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3];
+    const LEFT_BYTES_MAX: usize = 24;
+    let mut code = [0u8; LEAVES.len() + 2 * LEFT_BYTES_MAX];
+    let begin = regs.pc.wrapping_sub((LEAVES.len() + LEFT_BYTES_MAX) as u64);
+    mem.read(begin, &mut code)?;
+    let caller = |pc, sp| NativeRegs {
+        pc,
+        sp,
+        fp: regs.fp,
+    };
+    let (before, after) = code.split_at(LEAVES.len() + LEFT_BYTES_MAX);
+    if before.ends_with(&[0xc9]) && after.starts_with(&[0x41, 0x5d, 0x48, 0x8b, 0xe3]) {
+        return Ok(Some(caller(mem.word(regs.sp)?, regs.rbx)));
+    }
+    if before.ends_with(&[0xc9, 0x41, 0x5d]) && after.starts_with(&[0x48, 0x8b, 0xe3]) {
+        return Ok(Some(caller(regs.r13, regs.rbx)));
+    }
+    let jump = |code: &[u8]| {
+        code.windows(3)
+            .position(|bytes| bytes == [0x41, 0xff, 0xe5])
+    };
+    let left = before
+        .windows(LEAVES.len())
+        .rposition(|bytes| bytes == LEAVES);
+    let left = left.and_then(|at| before.get(at + LEAVES.len()..));
+    let leaving = left.is_some_and(|done| jump(done).is_none()) && jump(after).is_some();
+    Ok((leaving && regs.sp == regs.rbx).then(|| caller(regs.r13, regs.sp)))
+}
+
+/// Whether there is a frame at `fp` that calls, and will have `sp` when that returns.
+#[must_use]
+pub fn is_frame<M: Memory>(mem: &M, sp: u64, fp: u64) -> bool {
+    let calls = || -> Result<bool, Fault> {
+        // While deoptimisation lays frames out, rbp and the caller's sp are all there is.
+        let linked = fp >= sp && mem.word(fp.wrapping_sub(SENDER_SP))? > fp;
+        Ok(fp & 7 == 0 && linked)
+    };
+    calls().unwrap_or(false)
+}
+
+/// What says that there is a frame at `fp` although its method cannot be read: its fixed slots lead
+/// to each other. It may just have been returned to.
+///
+/// # Errors
+/// [`Fault`] if a slot cannot be read.
+pub fn has_form<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
+    let last = mem.word(fp.wrapping_sub(LAST_SP))?;
+    Ok((last == 0 || slot_address(fp, last) == sp) && has_links(mem, layout, sp, fp)?)
+}
+
+/// The same for a frame that called on and will have `sp` when that returns, or more if an adapter
+/// took arguments from it.
+///
+/// # Errors
+/// [`Fault`] if a slot cannot be read.
+pub fn has_called<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
+    let last = slot_address(fp, mem.word(fp.wrapping_sub(LAST_SP))?);
+    Ok(last >= sp && last < fp && has_links(mem, layout, sp, fp)?)
+}
+
+/// Whether the fixed slots of a frame at `fp` lead to each other.
+///
+/// # Errors
+/// [`Fault`] if a slot cannot be read.
+pub fn has_links<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
+    let bcp = fp.wrapping_add(layout.extra.interpreter_bcp as u64);
+    // The bottom of the expression stack, above which only monitors (of two words) lie.
+    let bottom = slot_address(fp, mem.word(bcp.wrapping_sub(8))?);
+    let locals = slot_address(fp, mem.word(bcp.wrapping_add(8))?);
+    let sender = mem.word(fp.wrapping_sub(SENDER_SP))?;
+    let monitors = bcp.wrapping_sub(8).wrapping_sub(bottom);
+    Ok(fp & 7 == 0
+        && fp > sp
+        && bottom >= sp
+        && bottom < bcp
+        && monitors.is_multiple_of(16)
+        && locals > fp
+        && sender > fp
+        && mem.word(fp.wrapping_sub(METHOD))? != 0)
+}
+
+/// Where the frame at `fp` called from, if it is a frame whose method can be read and that has
+/// called on: the caller's sp is noted while it is away, and the return address lies below it,
+/// above `sp`. It may lie deeper than at first if an adapter has moved it.
+///
+/// # Errors
+/// [`Fault`] if a slot cannot be read.
+pub fn read_calling<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    code: &CodeCache,
+    sp: u64,
+    fp: u64,
+) -> Result<Option<NativeRegs>, Fault> {
+    let Some(frame) = read_frame(mem, layout, fp, None)? else {
+        return Ok(None);
+    };
+    let last = slot_address(fp, mem.word(fp.wrapping_sub(LAST_SP))?);
+    let fits = frame.bci >= 0 && code.contains(frame.caller_pc);
+    if !fits || last & 7 != 0 || last <= sp || last >= fp {
+        return Ok(None);
+    }
+    let (begin, end) = code.interpreter();
+    for i in 1..=MOVED_WORDS_MAX {
+        let at = last.wrapping_sub(i * 8);
+        if at < sp {
+            break;
+        }
+        let pc = mem.word(at)?;
+        if pc > begin && pc < end {
+            return Ok(Some(NativeRegs { pc, sp: last, fp }));
+        }
+    }
+    Ok(None)
+}
+
+/// The caller's sp, as the frame at `fp` notes it.
+///
+/// # Errors
+/// [`Fault`] if it cannot be read.
+pub fn sender_sp<M: Memory>(mem: &M, fp: u64) -> Result<u64, Fault> {
+    mem.word(fp.wrapping_sub(SENDER_SP))
+}
+
+/// An address in a slot of a frame: as such, or (since 21) in words from rbp.
+fn slot_address(fp: u64, value: u64) -> u64 {
+    const WORDS_MAX: u64 = 1 << 17;
+    if value.wrapping_add(WORDS_MAX) < 2 * WORDS_MAX {
+        fp.wrapping_add(value.wrapping_mul(8))
+    } else {
+        value
+    }
+}
+
 /// Method entry code runs before the frame exists: the callee's `Method*` is in rbx, the caller's
 /// sp in r13, the return address at the caller's sp - 8 until locals overwrite it, then in rax
 /// (templateInterpreterGenerator_x86.cpp, `generate_normal_entry` and `generate_fixed_frame`).
@@ -103,7 +249,13 @@ pub fn read_entry<M: Memory>(
         && mem
             .word(regs.fp.wrapping_sub(SENDER_SP))
             .is_ok_and(|sp| sp > regs.fp);
-    if built || !method::is_plausible(mem, layout, regs.rbx) || !in_entry(mem, code, regs)? {
+    if built {
+        return Ok(None);
+    }
+    if !method::is_plausible(mem, layout, regs.rbx) {
+        return Ok(gone_entry(mem, code, regs, is_return).unwrap_or(None));
+    }
+    if !in_entry(mem, code, regs)? {
         return Ok(None);
     }
     let callee = |pc, sp, fp| Interpreted {
@@ -142,6 +294,57 @@ pub fn read_entry<M: Memory>(
     Ok(found.map(|(pc, sp)| callee(pc, sp, regs.fp)))
 }
 
+/// The same where the class has been unloaded since: only if all three registers agree, for rbx may
+/// be anything as well, the frame being built already.
+fn gone_entry<M: Memory>(
+    mem: &M,
+    code: &CodeCache,
+    regs: &Regs,
+    is_return: impl Fn(u64) -> bool,
+) -> Result<Option<Interpreted>, Fault> {
+    /// Locals are at most 65535 words.
+    const LOCALS_MAX: u64 = 1 << 19;
+    let above = regs.sp.wrapping_add(8);
+    let top = mem.word(regs.sp)?;
+    let fits = regs.rbx & 7 == 0
+        && regs.rbx >= 0x1000
+        && regs.r13 & 7 == 0
+        && regs.r13 >= regs.sp
+        && regs.r13.wrapping_sub(regs.sp) <= LOCALS_MAX
+        && regs.fp != regs.sp;
+    if !fits || !in_entry(mem, code, regs)? {
+        return Ok(None);
+    }
+    let not_popped = regs.r13 >= above && is_return(top);
+    let pc = match (not_popped, is_return(regs.rax)) {
+        (true, false) => top,
+        (false, true) => regs.rax,
+        (true, true) if top == regs.rax => top,
+        _ => return Ok(None),
+    };
+    Ok(Some(Interpreted {
+        method: 0,
+        bci: -1,
+        caller_pc: pc,
+        caller_sp: regs.r13,
+        caller_fp: regs.fp,
+    }))
+}
+
+/// Whether the frame at rbp is just being pushed by method entry code, and has got as far as the
+/// method, which is in rbx.
+///
+/// # Errors
+/// [`Fault`] if the stack or the codelets cannot be read.
+pub fn is_being_pushed<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
+    let pushed = regs.fp.wrapping_sub(regs.sp);
+    Ok((METHOD..=FIXED_PART_BYTES).contains(&pushed)
+        && mem.word(regs.fp.wrapping_sub(METHOD))? == regs.rbx
+        && mem.word(regs.fp.wrapping_sub(LAST_SP))? == 0
+        && mem.word(regs.fp.wrapping_sub(SENDER_SP))? > regs.fp
+        && in_entry(mem, code, regs)?)
+}
+
 /// Codelets looked through at most; the interpreter has about 300.
 const CODELETS_MAX: u32 = 4096;
 
@@ -153,7 +356,8 @@ fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, F
         if codelet >= end {
             break;
         }
-        let size = u64::from(mem.u32(codelet)?);
+        // Codelets are aligned, so this is one load.
+        let size = mem.word(codelet)? & 0xffff_ffff;
         if size == 0 || size > end - codelet {
             break;
         }
@@ -181,4 +385,95 @@ fn description<M: Memory>(mem: &M, codelet: u64) -> Result<[u8; 12], Fault> {
         }
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const CODE: u64 = 0x1000;
+    const STACK: u64 = 0x7f00_0000_0000;
+
+    #[test]
+    fn a_returning_method_has_the_same_caller_at_each_instruction() {
+        // leave; pop r13; mov rsp, rbx; cmp rsp, [r15 + d]; jb; jmp r13
+        let returns = [
+            0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x49, 0x3b, 0xa7, 0x20, 0x06, 0, 0, 0x72, 0x00,
+            0x41, 0xff, 0xe5,
+        ];
+        let mut code = [0x90u8; 96];
+        code[40..40 + returns.len()].copy_from_slice(&returns);
+        let mut mem = Bytes::at(CODE, &code);
+        mem.add(STACK, &0xca11u64.to_le_bytes());
+        let begin = CODE + 40;
+        let sender = STACK + 64;
+        let at = |offset: u64, sp: u64, r13: u64| {
+            let regs = Regs {
+                pc: begin + offset,
+                sp,
+                fp: 7,
+                rbx: sender,
+                r13,
+                ..Regs::default()
+            };
+            read_exit(&mem, &regs).unwrap()
+        };
+        let caller = Some(NativeRegs {
+            pc: 0xca11,
+            sp: sender,
+            fp: 7,
+        });
+        assert_eq!(at(0, STACK - 64, 0xbc), None, "the frame is still there");
+        assert_eq!(at(1, STACK, 0xbc), caller);
+        assert_eq!(at(3, STACK + 8, 0xca11), caller);
+        for offset in [6, 13, 15] {
+            assert_eq!(at(offset, sender, 0xca11), caller, "{offset}");
+        }
+        assert_eq!(at(15, STACK, 0xca11), None, "rsp is not the caller's");
+        assert_eq!(at(18, sender, 0xca11), None, "behind the jump");
+    }
+
+    /// A frame at STACK + 0x100 in the form of 9 to 20 (addresses) or later (words from rbp).
+    fn frame(in_words: bool, change: Option<(u64, u64)>) -> Bytes {
+        let fp = STACK + 0x100;
+        let link = |addr: u64| match in_words {
+            true => (addr.wrapping_sub(fp) as i64 / 8) as u64,
+            false => addr,
+        };
+        let slots = [
+            (72, link(fp - 72)),
+            (64, 0xbc),
+            (56, link(fp + 24)),
+            (24, 0xdead_0008),
+            (16, 0),
+            (8, fp + 32),
+        ];
+        let mut words = [0u64; 0x40];
+        for (below, value) in slots.into_iter().chain(change) {
+            words[(0x100 - below as usize) / 8] = value;
+        }
+        let bytes = words.map(u64::to_le_bytes);
+        Bytes::at(STACK, bytes.as_flattened())
+    }
+
+    #[test]
+    fn a_frame_is_known_by_its_links_when_its_method_is_gone() {
+        let layout = Layout::EMPTY;
+        let fp = STACK + 0x100;
+        for in_words in [false, true] {
+            let has = |change, sp| has_form(&frame(in_words, change), &layout, sp, fp).unwrap();
+            assert!(has(None, STACK));
+            assert!(!has(None, fp - 64), "rsp is above the expression stack");
+            assert!(!has(Some((72, fp - 64)), STACK), "half a monitor");
+            assert!(!has(Some((56, fp - 24)), STACK), "locals below rbp");
+            assert!(!has(Some((8, fp - 8)), STACK), "a caller's sp below rbp");
+            assert!(!has(Some((24, 0)), STACK), "no method");
+            assert!(!has(Some((16, fp - 80)), STACK), "it calls");
+            assert!(has(Some((16, fp - 80)), fp - 80), "it was returned to");
+            let called = frame(in_words, Some((16, fp - 80)));
+            assert!(has_called(&called, &layout, fp - 88, fp).unwrap());
+            assert!(!has_called(&called, &layout, fp - 72, fp).unwrap());
+        }
+    }
 }

@@ -23,7 +23,7 @@ pub fn interrupted_caller<M: Memory>(
 ) -> Result<Option<NativeRegs>, Fault> {
     let sp = regs.sp;
     if matches!(blob.kind, BlobKind::Adapter) {
-        return adapter_caller(mem, regs, is_caller);
+        return adapter_caller(mem, blob, regs, is_caller);
     }
     let mut code = [0u8; 8];
     mem.read(regs.pc.wrapping_sub(4), &mut code)?;
@@ -67,19 +67,29 @@ pub fn interrupted_caller<M: Memory>(
     Ok(None)
 }
 
-/// The caller of a stub whose rbp frame is at `fp`. The stub of nmethod entry barriers pushes a
-/// cookie of -1 between the return address and the saved rbp (stubGenerator_x86_64.cpp,
+/// Where the return address of the stub lies whose rbp frame is at `fp`. The stub of nmethod entry
+/// barriers pushes a cookie of -1 between it and the saved rbp (stubGenerator_x86_64.cpp,
 /// `generate_method_entry_barrier`).
+///
+/// # Errors
+/// [`Fault`] if the stack cannot be read.
+pub fn return_slot<M: Memory>(mem: &M, fp: u64) -> Result<u64, Fault> {
+    const COOKIE: u64 = u64::MAX;
+    let slot = fp.wrapping_add(8);
+    Ok(if mem.word(slot)? == COOKIE {
+        slot.wrapping_add(8)
+    } else {
+        slot
+    })
+}
+
+/// The caller of a stub whose rbp frame is at `fp`.
 fn by_frame_pointer<M: Memory>(
     mem: &M,
     fp: u64,
     is_caller: &impl Fn(NativeRegs) -> bool,
 ) -> Result<Option<NativeRegs>, Fault> {
-    const COOKIE: u64 = u64::MAX;
-    let mut slot = fp.wrapping_add(8);
-    if mem.word(slot)? == COOKIE {
-        slot = slot.wrapping_add(8);
-    }
+    let slot = return_slot(mem, fp)?;
     let caller = NativeRegs {
         pc: mem.word(slot)?,
         sp: slot.wrapping_add(8),
@@ -92,6 +102,7 @@ fn by_frame_pointer<M: Memory>(
 /// the caller's sp is in r13 (sharedRuntime_x86_64.cpp, `gen_c2i_adapter`, `gen_i2c_adapter`).
 fn adapter_caller<M: Memory>(
     mem: &M,
+    blob: &Blob,
     regs: &Regs,
     is_caller: impl Fn(NativeRegs) -> bool,
 ) -> Result<Option<NativeRegs>, Fault> {
@@ -107,6 +118,9 @@ fn adapter_caller<M: Memory>(
         let [_, second, third, _] = &mut found;
         *second = (top, regs.r13);
         *third = (regs.rax, regs.r13);
+        if has_sender(mem, blob, regs.pc)? {
+            found.rotate_left(1);
+        }
     }
     let callers = found.map(|(pc, sp)| NativeRegs {
         pc,
@@ -114,6 +128,27 @@ fn adapter_caller<M: Memory>(
         fp: regs.fp,
     });
     Ok(callers.into_iter().find(|caller| is_caller(*caller)))
+}
+
+/// Whether `pc` lies behind the last `lea r13, [rsp + 8]` of an adapter, which is the way into the
+/// interpreter: from there on the caller's sp is in r13 for sure, and room for arguments may lie
+/// below it.
+fn has_sender<M: Memory>(mem: &M, blob: &Blob, pc: u64) -> Result<bool, Fault> {
+    /// The longest way from there to the jump: 255 arguments, a load and a store of 8 bytes each.
+    const SEARCHED: u64 = 4096;
+    const LEA: [u8; 5] = [0x4c, 0x8d, 0x6c, 0x24, 0x08];
+    for back in LEA.len() as u64..SEARCHED {
+        let at = pc.wrapping_sub(back);
+        if at < blob.code_begin {
+            break;
+        }
+        let mut code = [0u8; LEA.len()];
+        mem.read(at, &mut code)?;
+        if code == LEA {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The caller of a stub that called on (`regs` are those after the call returns).
@@ -141,6 +176,11 @@ pub fn calling_caller<M: Memory>(
     if has_fp && let Some(found) = by_frame_pointer(mem, regs.fp, &is_caller)? {
         return Ok(Some(found));
     }
+    // Two that agree on where the return address is: if it is none, the caller's code is gone.
+    let top = regs.sp.wrapping_add(blob.frame_bytes);
+    if blob.frame_bytes > 0 && regs.fp == top.wrapping_sub(16) {
+        return Ok(None);
+    }
     for i in 0..SCAN_WORDS {
         let slot = regs.sp.wrapping_add(i * 8);
         let caller = NativeRegs {
@@ -153,4 +193,82 @@ pub fn calling_caller<M: Memory>(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+    use std::vec::Vec;
+
+    const CODE: u64 = 0x1000;
+    const STACK: u64 = 0x2000;
+
+    fn words(values: &[u64]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn room_for_arguments_does_not_hide_the_caller_of_an_adapter() {
+        // lea r13, [rsp + 8]; pop rax; sub rsp, 0x20; push rax; mov [rsp + 24], rsi
+        let mut code = [0x90u8; 64];
+        let adapter = [
+            0x4c, 0x8d, 0x6c, 0x24, 0x08, 0x58, 0x48, 0x83, 0xec, 0x20, 0x50, 0x48, 0x89,
+        ];
+        code[16..16 + adapter.len()].copy_from_slice(&adapter);
+        let mut mem = Bytes::at(CODE, &code);
+        mem.add(STACK, &words(&[0xca11, 0, 0, 0, 0, 0, 0, 0]));
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Adapter,
+            code_begin: CODE,
+            frame_bytes: 0,
+        };
+        let caller_at = |pc: u64| {
+            let regs = Regs {
+                pc: CODE + pc,
+                sp: STACK,
+                r13: STACK + 0x28,
+                ..Regs::default()
+            };
+            let found = interrupted_caller(&mem, &blob, &regs, |caller| caller.pc == 0xca11);
+            found.unwrap().map(|caller| caller.sp - STACK)
+        };
+        assert_eq!(caller_at(16), Some(8), "r13 is the caller's own");
+        assert_eq!(caller_at(27), Some(0x28));
+    }
+
+    #[test]
+    fn a_stub_whose_frame_is_certain_is_not_searched_for_another_caller() {
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Stub,
+            code_begin: CODE,
+            frame_bytes: 32,
+        };
+        // The word below the frame would do.
+        let mem = Bytes::at(
+            STACK,
+            &words(&[0, 0xca11, STACK + 0x80, 0xdead, 0, 0, 0, 0]),
+        );
+        let caller_of = |fp| {
+            let regs = NativeRegs {
+                pc: CODE + 9,
+                sp: STACK,
+                fp,
+            };
+            let found = calling_caller(&mem, &blob, regs, |caller| caller.pc == 0xca11);
+            found.unwrap().map(|caller| caller.sp - STACK)
+        };
+        assert_eq!(caller_of(STACK + 16), None);
+        assert_eq!(caller_of(7), Some(16), "rbp says nothing here");
+    }
+
+    #[test]
+    fn the_cookie_of_an_entry_barrier_is_no_return_address() {
+        let mem = Bytes::at(STACK, &words(&[1, u64::MAX, 3, 4, 5]));
+        assert_eq!(return_slot(&mem, STACK), Ok(STACK + 16));
+        assert_eq!(return_slot(&mem, STACK + 16), Ok(STACK + 24));
+    }
 }

@@ -44,6 +44,15 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sp,
             fp: self.mem.word(sp.wrapping_sub(16))?,
         };
+        self.move_on(cursor, caller)
+    }
+
+    /// Compiled code is only called by code of the VM's making: anything else was read at the wrong
+    /// place, because another method's code has taken that of the caller's.
+    fn move_on(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
+        if cursor.frozen.is_none() && !self.code.contains(caller.pc) {
+            return Err(Stop::Fail(Failure::BadCompiled));
+        }
         self.move_to(cursor, caller)
     }
 
@@ -79,6 +88,16 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             pc = original.unwrap_or(pc);
         }
         let nm = Nmethod::load(self.mem, self.layout, blob)?;
+        let is_return =
+            cursor.exact.is_none() && nm.is_return_address(self.mem, self.layout, pc)?;
+        let is_call = is_return
+            || cursor.exact.is_some()
+            || cursor.handling
+            || prologue::follows_call(self.mem, pc).unwrap_or(true);
+        if !is_call {
+            // Nobody returns here: the code that called is gone, and this has taken its place.
+            return Err(Stop::Fail(Failure::StaleMethod));
+        }
         let tier = if nm.is_c1 {
             FrameKind::C1
         } else {
@@ -105,7 +124,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             }
         })?;
         full?;
-        if cursor.exact.is_none() && !nm.is_return_address(self.mem, self.layout, pc)? {
+        if cursor.exact.is_none() && !is_return {
             return self.to_saving_caller(cursor, blob);
         }
         if memorable && count <= SCOPES_MAX {
@@ -140,7 +159,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 return Err(Stop::Fail(Failure::BadCompiled));
             }
             let caller = self.compiled_frame(cursor.at, blob, FrameState::Complete)?;
-            return self.move_to(cursor, caller);
+            return self.move_on(cursor, caller);
         };
         let told = prologue::frame_state(self.mem, self.layout, blob, regs.pc)?;
         let states = [

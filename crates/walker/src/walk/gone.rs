@@ -1,0 +1,121 @@
+//! Frames whose code or method is gone: what ran there was freed, and perhaps replaced, between the
+//! moment of the stack and the walk. What is above them is found by what it says of itself; the
+//! walk goes on there, and says that something is missing.
+
+use super::{Cursor, Walker};
+use crate::frame::Failure;
+use crate::hotspot::{continuation, interpreter, stub};
+use crate::memory::Memory;
+use crate::native::{NativeCode, NativeRegs, Rule};
+use crate::walk::Regs;
+
+/// Frames with a frame pointer of their own (stubs) that are passed at most.
+const LINKS_MAX: u32 = 3;
+
+/// Words between rsp and rbp of a call stub at a call.
+const CALL_STUB_WORDS_MAX: u64 = 64;
+
+impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+    /// Resumes above code that is gone: at the continuation's entry if the frames are frozen, else
+    /// at the interpreter's frame or the call stub's that rbp points to. Compiled code that does
+    /// not use rbp leaves it as it was; if it did, there is no such frame.
+    pub(super) fn pass_gone_code(
+        &self,
+        cursor: &mut Cursor,
+        before: NativeRegs,
+        was_frozen: bool,
+        failure: Failure,
+    ) -> bool {
+        let code_is_gone = matches!(
+            failure,
+            Failure::NoBlob | Failure::StaleMethod | Failure::BadCompiled | Failure::BadStub
+        );
+        if !code_is_gone || !self.code.contains(before.pc) {
+            return false;
+        }
+        let found = if was_frozen {
+            let known = cursor.cont_entry != 0 && self.layout.extra.cont_return_pc != 0;
+            known.then(|| continuation::enter_special(self.layout, cursor.cont_entry))
+        } else {
+            self.frame_above(cursor, before)
+        };
+        if let Some(found) = found {
+            cursor.at = found;
+            cursor.exact = None;
+            cursor.frozen = None;
+            cursor.handling = false;
+        }
+        found.is_some()
+    }
+
+    fn frame_above(&self, cursor: &Cursor, before: NativeRegs) -> Option<NativeRegs> {
+        let high = cursor.thread.stack_high;
+        let mut fp = before.fp;
+        for _ in 0..LINKS_MAX {
+            if fp & 7 != 0 || fp <= before.sp || (high != 0 && fp >= high) {
+                return None;
+            }
+            let calling =
+                interpreter::read_calling(self.mem, self.layout, self.code, before.sp, fp);
+            if let Ok(Some(found)) = calling {
+                return Some(found);
+            }
+            if let Some(found) = self.calling_stub(before.sp, fp) {
+                return Some(found);
+            }
+            // Only a frame with a return address next to the saved rbp leads on.
+            let next = self.mem.word(fp).ok()?;
+            let above = stub::return_slot(self.mem, fp).ok()?;
+            if next <= fp || !self.code.contains(self.mem.word(above).ok()?) {
+                return None;
+            }
+            fp = next;
+        }
+        None
+    }
+
+    /// The call stub with rbp `fp`, if it has called: its return address is below.
+    fn calling_stub(&self, sp: u64, fp: u64) -> Option<NativeRegs> {
+        let caller = self.mem.word(fp.wrapping_add(8)).ok()?;
+        let rule = self.native.rule(caller.wrapping_sub(1));
+        if self.code.contains(caller) || matches!(rule, None | Some(Rule::Gap)) {
+            return None;
+        }
+        for i in 1..=CALL_STUB_WORDS_MAX {
+            let at = fp.wrapping_sub(i * 8);
+            if at < sp {
+                break;
+            }
+            let pc = self.mem.word(at).ok()?;
+            if self.code.is_call_stub_return(pc) {
+                let sp = at.wrapping_add(8);
+                return Some(NativeRegs { pc, sp, fp });
+            }
+        }
+        None
+    }
+
+    /// Whether a frame of the interpreter that names a method, but no bytecode of it, is one: where
+    /// a frame does not exist yet, the call stub's is at rbp, which has a method in it as well.
+    pub(super) fn is_linked(&self, cursor: &Cursor) -> bool {
+        let (sp, fp) = (cursor.at.sp, cursor.at.fp);
+        let links = interpreter::has_links(self.mem, self.layout, sp, fp);
+        cursor.exact.is_none() || links.unwrap_or(true)
+    }
+
+    /// The caller of an interrupted interpreter frame whose method is gone, if the frame is there
+    /// all the same.
+    pub(super) fn caller_of_unnamed(&self, regs: &Regs) -> Option<NativeRegs> {
+        let form = interpreter::has_form(self.mem, self.layout, regs.sp, regs.fp);
+        let caller = NativeRegs {
+            pc: self.mem.word(regs.fp.wrapping_add(8)).ok()?,
+            sp: interpreter::sender_sp(self.mem, regs.fp).ok()?,
+            fp: self.mem.word(regs.fp).ok()?,
+        };
+        let pushed = || interpreter::is_being_pushed(self.mem, self.code, regs);
+        let is_frame = form == Ok(true) || pushed() == Ok(true);
+        // The caller's code may be gone as well.
+        let is_called = self.code.contains(caller.pc) || self.is_return(caller.pc);
+        (is_frame && is_called).then_some(caller)
+    }
+}
