@@ -171,7 +171,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         ];
         for state in states {
             if let Ok(caller) = self.compiled_frame(cursor.at, blob, state)
-                && self.is_caller(caller)
+                && self.calls_java(caller)
             {
                 return self.move_to(cursor, caller);
             }
@@ -183,7 +183,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 ..cursor.at
             };
             if let Ok(caller) = self.compiled_frame(at, blob, FrameState::Complete)
-                && self.is_caller(caller)
+                && self.calls_java(caller)
             {
                 return self.move_to(cursor, caller);
             }
@@ -201,12 +201,18 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 ..cursor.at
             };
             if let Ok(caller) = self.compiled_frame(at, blob, FrameState::Complete)
-                && self.is_caller(caller)
+                && self.calls_java(caller)
             {
                 return self.move_to(cursor, caller);
             }
         }
         Err(Stop::Fail(Failure::BadCompiled))
+    }
+
+    /// Whether `caller` can be the caller of a compiled method: only generated code is. Words that
+    /// look like return addresses of libraries lie on stacks by chance.
+    fn calls_java(&self, caller: NativeRegs) -> bool {
+        self.code.contains(caller.pc) && self.is_caller(caller)
     }
 
     fn compiled_frame(
