@@ -108,6 +108,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             ..Entry::EMPTY
         };
         let mut count = 0usize;
+        let mut covered = false;
         let mut full = Ok(());
         nm.for_each_scope(self.mem, self.layout, pc, |scope| {
             let kind = if scope.sender == 0 {
@@ -119,6 +120,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 *slot = (scope.method, scope.bci);
             }
             count += 1;
+            covered |= scope.bci >= 0;
             if full.is_ok() {
                 full = sink.push(kind, scope.method, scope.bci);
             }
@@ -131,7 +133,14 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             entry.len = count as u8;
             self.remember(pc, blob, entry);
         }
-        self.to_compiled_caller(cursor, blob)
+        // Behind all code with debug information are the slow paths of barriers, which save
+        // registers on top of the frame.
+        let pushed_max = if covered {
+            PUSHED_WORDS_MAX
+        } else {
+            SAVED_WORDS_MAX
+        };
+        self.to_compiled_caller(cursor, blob, pushed_max)
     }
 
     pub(super) fn step_wrapper(
@@ -145,7 +154,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             .word(blob.addr.wrapping_add(self.layout.nmethod_method))?;
         sink.push(FrameKind::JavaNative, method, -1)?;
         let in_enter_special = cursor.cont_entry != 0 && cursor.at.sp == cursor.cont_entry;
-        self.to_compiled_caller(cursor, blob)?;
+        self.to_compiled_caller(cursor, blob, PUSHED_WORDS_MAX)?;
         if in_enter_special {
             let entry = cursor.cont_entry;
             cursor.cont_entry = continuation::parent_entry(self.mem, entry).unwrap_or(0);
@@ -153,7 +162,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Ok(())
     }
 
-    fn to_compiled_caller(&self, cursor: &mut Cursor, blob: &Blob) -> Result<(), Stop> {
+    fn to_compiled_caller(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        pushed_max: u64,
+    ) -> Result<(), Stop> {
         let Some(regs) = cursor.exact else {
             if !prologue::has_frame(self.layout, blob) {
                 return Err(Stop::Fail(Failure::BadCompiled));
@@ -177,7 +191,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             }
         }
         // Intrinsics push a register or two on top of the complete frame.
-        for words in 1..=PUSHED_WORDS_MAX {
+        for words in 1..=pushed_max {
             let at = NativeRegs {
                 sp: cursor.at.sp.wrapping_add(words * 8),
                 ..cursor.at
