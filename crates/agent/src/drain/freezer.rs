@@ -53,10 +53,10 @@ impl Freezer {
         let Some(dir) = &self.dir else { return };
         self.seen += 1;
         let nth = self.every > 0 && self.seen.is_multiple_of(self.every);
-        let outcome = match walk.outcome {
-            Outcome::Complete if nth => "complete",
-            Outcome::Complete => return,
-            Outcome::Failed(failure) => failure.name(),
+        let outcome = match (walk.outcome, walk.flaw) {
+            (Outcome::Failed(failure), _) | (Outcome::Complete, Some(failure)) => failure.name(),
+            (Outcome::Complete, None) if nth => "complete",
+            (Outcome::Complete, None) => return,
         };
         let written = self.written.entry(outcome.to_owned()).or_default();
         if *written >= FILES_MAX {
