@@ -13,7 +13,8 @@ use std::time::Duration;
 /// Longest line that still reads well where an attaching tool shows it.
 const ERROR_BYTES_MAX: usize = 700;
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
+    "walk",
     "start",
     "stop",
     "dump",
@@ -103,9 +104,10 @@ fn print(options: &Options) -> String {
         EngineChoice::Perf => "perf",
         EngineChoice::Timer => "timer",
     };
+    let walk = format!("{:?}", options.walk).to_lowercase();
     let mut text = format!(
-        "{command},engine={engine},file={},depth={},freeze-every={},cpu={},chunktime={},maxage={},\
-         chunksize={}",
+        "{command},engine={engine},walk={walk},file={},depth={},freeze-every={},cpu={},\
+         chunktime={},maxage={},chunksize={}",
         options.file,
         options.depth,
         options.freeze_every,

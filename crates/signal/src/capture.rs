@@ -330,6 +330,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.stack_lo = subject.stack.lo;
     header.stack_hi = subject.stack.hi;
     header.stack_end_known = subject.stack.end_known;
+    header.left_stack = subject.stack.left;
     header.stack_len = 0;
     header.truncated = false;
     header.stack_fault = false;
@@ -372,6 +373,8 @@ struct StackRange {
     /// How many bytes from `lo` on to copy.
     wanted: usize,
     end_known: bool,
+    /// Another stack of the thread, on which it is not just now; empty if there is none.
+    left: (u64, u64),
 }
 
 /// From the red zone below the stack pointer to the stack's end, as far as that is known.
@@ -383,6 +386,7 @@ fn stack_range(record: &ThreadRecord, sp: u64) -> StackRange {
         hi,
         wanted: hi.saturating_sub(lo) as usize,
         end_known: true,
+        left: (0, 0),
     };
     let believed = |hi: u64, max_bytes: u64| hi > sp && hi.wrapping_sub(sp) <= max_bytes;
     let known_hi = record.stack_hi.load(Ordering::Relaxed);
@@ -395,12 +399,23 @@ fn stack_range(record: &ThreadRecord, sp: u64) -> StackRange {
     if known_hi == 0 && believed(thread_pointer, GUESSED_STACK_MAX_BYTES) {
         return up_to(thread_pointer);
     }
-    // An alternate stack, a coroutine's, or the main thread's.
+    // An alternate stack, a coroutine's, or the main thread's. The stack that the thread has left
+    // for it is not copied and changes as soon as the thread goes on.
+    let is_main = || record.tid() == sys::getpid();
+    let left = if known_hi > known_lo {
+        (known_lo, known_hi)
+    } else if thread_pointer == 0 || is_main() {
+        (0, 0)
+    } else {
+        let lo = thread_pointer.saturating_sub(GUESSED_STACK_MAX_BYTES);
+        (lo, thread_pointer)
+    };
     StackRange {
         lo,
         hi: sp.saturating_add(GUESSED_STACK_MAX_BYTES),
         wanted: UNKNOWN_STACK_BYTES,
         end_known: false,
+        left,
     }
 }
 

@@ -189,7 +189,33 @@ fn shows_the_thread_as_it_was() {
         assert!(memory.word(NAME.as_ptr() as u64).is_ok(), "the live rest");
     });
     deep(engine, registration);
+    elsewhere(engine, registration);
     assert!(engine.stop());
+}
+
+/// A thread that is on another stack than the one it was registered with, as on an alternate one:
+/// what lies on the stack it has left is of no moment that is known, so it cannot be read.
+fn elsewhere(engine: &'static Engine, registration: Registration) {
+    let left = vec![0x44u8; 64 << 10];
+    let (lo, hi) = (left.as_ptr() as u64, left.as_ptr_range().end as u64);
+    let registration = Registration {
+        stack_lo: lo,
+        stack_hi: hi,
+        ..registration
+    };
+    sample(engine, registration, move |slot, marks| {
+        let header = slot.header();
+        assert!(!header.stack_end_known);
+        assert_eq!(header.left_stack, (lo, hi));
+        let memory = slot.memory(engine.live());
+        assert_eq!(memory.word(marks.on_stack), Ok(0x1111_1111_1111_1111));
+        for addr in [lo, lo + 4096, hi - 8] {
+            assert!(memory.word(addr).is_err());
+            assert!(engine.live().word(addr).is_ok());
+        }
+        assert!(memory.word(hi).is_ok() || engine.live().word(hi).is_err());
+    });
+    drop(left);
 }
 
 /// A stack deeper than the largest slot: the copied part is right, the rest is a fault and not the

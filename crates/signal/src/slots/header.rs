@@ -91,6 +91,9 @@ pub struct SlotHeader {
     /// Where the stack ends; if that is not known, an address it does not reach. What lies below it
     /// and was not copied cannot be read: the live bytes belong to another moment.
     pub stack_hi: u64,
+    /// Bounds of another stack of the thread, if it is on an alternate one: not copied, so it
+    /// cannot be read. Empty for the ordinary case.
+    pub left_stack: (u64, u64),
     /// Copied ranges of heap: the chunks of the mounted continuation, youngest first.
     pub chunks: [ChunkCopy; CHUNKS_MAX],
     /// Bytes of stack copied.
@@ -238,7 +241,14 @@ impl<'a> Slot<'a> {
             bytes: self.stack(),
             end: self.header.stack_hi,
         };
-        SnapshotMemory::new(core::iter::once(stack).chain(self.chunks()), live)
+        let (lo, hi) = self.header.left_stack;
+        let left = Region {
+            start: lo,
+            bytes: &[],
+            end: hi,
+        };
+        let stacks = [stack, left].into_iter();
+        SnapshotMemory::new(stacks.chain(self.chunks()), live)
     }
 }
 

@@ -57,8 +57,8 @@ enum Governed<'a> {
     Missing,
 }
 
-/// Regions at most: the stack and the chunks.
-pub const REGIONS_MAX: usize = 1 + CHUNKS_MAX;
+/// Regions at most: the stack, another stack that was not copied, and the chunks.
+pub const REGIONS_MAX: usize = 2 + CHUNKS_MAX;
 
 /// Memory in which copied regions hide the same addresses of `live`.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub struct SnapshotMemory<'a, M> {
 }
 
 impl<'a, M: Memory> SnapshotMemory<'a, M> {
-    /// Lays `regions`, which do not overlap, over `live`; at most [`REGIONS_MAX`].
+    /// Lays `regions` over `live`; where they overlap, the first one holds; at most [`REGIONS_MAX`].
     pub fn new(regions: impl IntoIterator<Item = Region<'a>>, live: M) -> Self {
         let mut kept = [Region::exact(0, &[]); REGIONS_MAX];
         for (place, region) in kept.iter_mut().zip(regions) {
