@@ -68,7 +68,8 @@ pub struct SnapshotMemory<'a, M> {
 }
 
 impl<'a, M: Memory> SnapshotMemory<'a, M> {
-    /// Lays `regions` over `live`; where they overlap, the first one holds; at most [`REGIONS_MAX`].
+    /// Lays `regions` over `live`, at most [`REGIONS_MAX`]. Where they overlap, the first
+    /// one holds.
     pub fn new(regions: impl IntoIterator<Item = Region<'a>>, live: M) -> Self {
         let mut kept = [Region::exact(0, &[]); REGIONS_MAX];
         for (place, region) in kept.iter_mut().zip(regions) {
