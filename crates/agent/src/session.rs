@@ -357,12 +357,13 @@ impl Session {
 }
 
 /// Why samples are missing or other than asked for, as the file and `status` call it.
-pub const DROPS: [(&str, Cause); 5] = [
+pub const DROPS: [(&str, Cause); 6] = [
     ("no_free_slot_weight_moved_on", Cause::NoSlot),
     ("thread_ended_without_slot", Cause::PointsLost),
     ("thread_without_timer", Cause::ArmFailed),
     ("signal_queue_full", Cause::QueueFull),
     ("walker_late_copied_instead", Cause::PauseTimeout),
+    ("not_copied_walked_in_handler", Cause::WalkedInstead),
 ];
 
 #[cfg(test)]

@@ -71,7 +71,11 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
     #[cfg(feature = "experiments")]
     let live = crate::experiments::Faulty::new(live);
     let regs = registers_of(target.header());
-    let context = context_of(target.header(), &live);
+    let mut context = context_of(target.header(), &live);
+    if !target.header().stack_end_known {
+        // An alternate stack may lie below or above the ordinary one.
+        context.stack_high = 0;
+    }
     VIEW.read(|view| {
         let walker = Walker {
             mem: &live,

@@ -212,7 +212,7 @@ pub(crate) fn publish(
             ok: true,
             waited_ns: 0,
         },
-        Vantage::Snapshot | Vantage::Paused => snapshot(&subject, true),
+        Vantage::Snapshot | Vantage::Paused => copied(&subject),
         #[cfg(feature = "experiments")]
         Vantage::Compare => snapshot(&subject, true),
     }
@@ -244,6 +244,30 @@ fn paused(subject: &Subject<'_>) -> Published {
         waited_ns,
         ..published
     }
+}
+
+/// Copies the stack if all of it can be copied. Else the thread walks itself: it may be on an
+/// alternate stack above frames on its ordinary one, or the stack is larger than any slot.
+#[inline]
+fn copied(subject: &Subject<'_>) -> Published {
+    let engine = subject.engine;
+    let stack = &subject.stack;
+    if stack.end_known && stack.wanted <= engine.pool.largest() {
+        return snapshot(subject, true);
+    }
+    let published = walked(subject, |engine, mut slot| {
+        call_walk(engine, &mut slot);
+        if slot.header().walk.walk().is_some() {
+            return Some(slot);
+        }
+        engine.pool.release(slot); // what walks need is not there yet
+        None
+    });
+    if published.ok {
+        engine.counters.add(Cause::WalkedInstead, 1);
+        return published;
+    }
+    snapshot(subject, true)
 }
 
 /// Copies the stack; the drainer walks the copy. Without `copy` it walks the stack as it is then.

@@ -48,10 +48,12 @@ pub enum Cause {
     PauseTimeout,
     /// Walks begun again because a deep stack needed a larger slot.
     WalkedAgain,
+    /// Stacks walked in the handler because they could not be copied whole.
+    WalkedInstead,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = Cause::WalkedAgain as usize + 1;
+pub const CAUSES: usize = Cause::WalkedInstead as usize + 1;
 
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;

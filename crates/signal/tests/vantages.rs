@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Account, Drainer, burn, burn_until, points_of, register_here, settle};
-use dwell_signal::{Cause, Config, Engine, Vantage, WalkTarget, sys};
+use dwell_signal::{Cause, Config, Engine, Registration, Vantage, WalkTarget, sys};
 use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Walk};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -277,6 +277,35 @@ fn a_dead_walker_holds_nobody(engine: &'static Engine) {
     assert!(points_of(&samples, &account) >= 5);
 }
 
+/// A stack larger than any slot keeps its root all the same.
+fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
+    engine.set_vantage(Vantage::Snapshot, 100);
+    engine.start(INTERVAL_NS);
+    let worker = thread::spawn(move || {
+        let here = 0u64;
+        let sp = std::hint::black_box(&raw const here) as u64;
+        let registration = Registration {
+            tid: sys::gettid(),
+            newborn: true,
+            stack_lo: sp - (1 << 20),
+            stack_hi: sp + (8 << 20),
+            ..Registration::default()
+        };
+        let record = engine.register(&registration).unwrap();
+        burn(10 * INTERVAL_NS);
+        settle(engine, record)
+    });
+    let account = worker.join().unwrap();
+    assert!(engine.stop());
+    let mut points = 0;
+    engine.drain(|slot| {
+        points += u64::from(slot.header().points) + slot.header().carried;
+        check(slot, true);
+    });
+    account.assert_points(points, INTERVAL_NS);
+    assert!(engine.counters().get(Cause::WalkedInstead) > 0);
+}
+
 #[test]
 fn threads_are_walked_where_they_stand() {
     let config = Config {
@@ -286,6 +315,7 @@ fn threads_are_walked_where_they_stand() {
     let engine = dwell_signal::init(&config).unwrap();
     engine.set_walk(walk_hook);
     in_the_handler(engine);
+    what_cannot_be_copied_is_walked(engine);
     by_a_thread_for_which_they_wait(engine);
     nothing_moves_during_a_walk(engine);
     a_late_walk_is_not_waited_for(engine);

@@ -189,18 +189,20 @@ impl SlotPool {
         Some(Self::owned(class, id))
     }
 
+    /// Bytes of data that the largest slots hold.
+    #[inline]
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        let capacities = self.classes.iter().map(|class| class.capacity);
+        capacities.max().unwrap_or(0)
+    }
+
     /// A free slot for `needed` bytes: of the smallest class that holds them and has one. None if
     /// all of those are taken: a stack without its root would be a failed sample, while the weight
     /// of one without a slot goes to the thread's next. More than the largest class holds is cut.
     #[inline]
     pub fn take(&self, needed: usize) -> Option<OwnedSlot> {
-        let largest = self
-            .classes
-            .iter()
-            .map(|class| class.capacity)
-            .max()
-            .unwrap_or(0);
-        let needed = needed.min(largest);
+        let needed = needed.min(self.largest());
         self.classes
             .iter()
             .filter(|class| class.capacity >= needed)
