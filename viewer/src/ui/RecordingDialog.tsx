@@ -110,14 +110,19 @@ function cost({ header }: Profile): Row[] {
   const cost = header.selfCost;
   if (!cost) return [];
   const ns = (name: string) => duration(cost[name] ?? 0);
+  const mib = (name: string) => `${((cost[name] ?? 0) / 2 ** 20).toFixed(1)} MiB`;
+  // Recordings of earlier versions do not have them.
+  const has = (name: string) => (cost[name] ?? 0) > 0;
   return [
     ['Profiler’s CPU', ns('agentCpuNs')],
     [
       'In the handler',
       `median ${ns('handlerP50Ns')}, p99 ${ns('handlerP99Ns')}, longest ${ns('handlerMaxNs')}`,
     ],
-    ['Stacks walked', count(cost['walks'] ?? 0)],
+    ['Stacks walked', count(cost['walks'] ?? 0) + (has('walkNs') ? `, ${ns('walkNs')}` : '')],
+    ['Stacks copied', has('copies') ? `${count(cost['copies']!)}, ${mib('copiedBytes')}` : ''],
+    ['Waited to be walked', has('waitedNs') ? ns('waitedNs') : ''],
     ['Samples dropped', count(cost['dropped'] ?? 0)],
-    ['Memory', `${((cost['memoryBytes'] ?? 0) / 2 ** 20).toFixed(1)} MiB`],
+    ['Memory', mib('memoryBytes')],
   ];
 }
