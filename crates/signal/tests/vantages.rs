@@ -277,6 +277,39 @@ fn a_dead_walker_holds_nobody(engine: &'static Engine) {
     assert!(points_of(&samples, &account) >= 5);
 }
 
+/// A drain that is broken off goes on where it was, and then with what has come since.
+fn a_drain_in_parts_shows_all(engine: &'static Engine) {
+    engine.set_vantage(Vantage::Snapshot, 100);
+    engine.start(INTERVAL_NS);
+    let worker = thread::spawn(move || {
+        let record = register_here(engine, 11);
+        // Timers come with the kernel's ticks, some milliseconds apart.
+        burn(100 * INTERVAL_NS);
+        let mut points = 0;
+        // Two of those there are; the rest stays, and more come.
+        let mut some = 2;
+        let all = engine.drain_while(|slot| {
+            points += u64::from(slot.header().points) + slot.header().carried;
+            some -= 1;
+            some > 0
+        });
+        assert!(!all, "only two were shown");
+        burn(100 * INTERVAL_NS);
+        let account = settle(engine, record);
+        assert_eq!(engine.reap(|_| ()), 0, "its samples are not all shown");
+        let all = engine.drain_while(|slot| {
+            points += u64::from(slot.header().points) + slot.header().carried;
+            true
+        });
+        assert!(all);
+        account.assert_points(points, INTERVAL_NS);
+    });
+    worker.join().unwrap();
+    assert!(engine.stop());
+    engine.drain(|_| ());
+    engine.reap(|_| ());
+}
+
 /// A stack larger than any slot keeps its root all the same.
 fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
@@ -316,6 +349,7 @@ fn threads_are_walked_where_they_stand() {
     engine.set_walk(walk_hook);
     in_the_handler(engine);
     what_cannot_be_copied_is_walked(engine);
+    a_drain_in_parts_shows_all(engine);
     by_a_thread_for_which_they_wait(engine);
     nothing_moves_during_a_walk(engine);
     a_late_walk_is_not_waited_for(engine);

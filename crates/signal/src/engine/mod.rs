@@ -226,10 +226,15 @@ impl Engine {
 
     /// As `drain`, until `visit` says false: then the next call goes on from there. Returns whether
     /// all that had been published was shown.
-    pub fn drain_while(&self, visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
-        if !self.pool.has_rest() {
-            self.epoch.fetch_add(1, Ordering::SeqCst);
+    pub fn drain_while(&self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
+        if self.pool.has_rest() {
+            self.pool.drain_while(&mut visit);
+            if self.pool.has_rest() {
+                return false;
+            }
         }
+        // What has been published since is not in the rest.
+        self.epoch.fetch_add(1, Ordering::SeqCst);
         self.pool.drain_while(visit);
         !self.pool.has_rest()
     }
