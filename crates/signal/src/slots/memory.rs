@@ -41,6 +41,12 @@ impl<'a> Region<'a> {
         (addr < self.end).then_some(Governed::Missing)
     }
 
+    /// From here on the region has nothing to say.
+    fn governed_end(&self) -> u64 {
+        let copied = self.start.saturating_add(self.bytes.len() as u64);
+        copied.max(self.end)
+    }
+
     /// Bytes between `addr` and the region's start, if it lies above `addr`.
     fn distance_above(&self, addr: u64) -> u64 {
         let governs_any = !self.bytes.is_empty() || self.end > self.start;
@@ -64,6 +70,9 @@ pub const REGIONS_MAX: usize = 2 + CHUNKS_MAX;
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotMemory<'a, M> {
     regions: [Region<'a>; REGIONS_MAX],
+    /// No region has anything to say below the first and from the second on: most reads of a walk
+    /// that are not of the stack are of metadata far from it.
+    span: (u64, u64),
     live: M,
 }
 
@@ -72,13 +81,25 @@ impl<'a, M: Memory> SnapshotMemory<'a, M> {
     /// one holds.
     pub fn new(regions: impl IntoIterator<Item = Region<'a>>, live: M) -> Self {
         let mut kept = [Region::exact(0, &[]); REGIONS_MAX];
+        let mut span = (u64::MAX, 0);
         for (place, region) in kept.iter_mut().zip(regions) {
+            let end = region.governed_end();
+            if end > region.start {
+                span = (region.start.min(span.0), end.max(span.1));
+            }
             *place = region;
         }
         Self {
             regions: kept,
+            span,
             live,
         }
+    }
+
+    /// Whether no region has a say in the `len` bytes from `addr` on.
+    #[inline]
+    fn is_outside(&self, addr: u64, len: u64) -> bool {
+        addr >= self.span.1 || addr.saturating_add(len) <= self.span.0
     }
 
     /// What is behind the copies.
@@ -125,6 +146,9 @@ fn copy_prefix(to: &mut [u8], from: &[u8], len: usize) {
 impl<M: Memory> Memory for SnapshotMemory<'_, M> {
     #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
+        if self.is_outside(addr, 8) {
+            return self.live.word(addr);
+        }
         for region in &self.regions {
             let offset = addr.wrapping_sub(region.start);
             // Nearly all reads of a walk are whole words of the stack.
@@ -150,6 +174,9 @@ impl<M: Memory> Memory for SnapshotMemory<'_, M> {
 
     #[inline]
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        if self.is_outside(addr, buf.len() as u64) {
+            return self.live.read(addr, buf);
+        }
         self.read_piecewise(addr, buf)
     }
 }
