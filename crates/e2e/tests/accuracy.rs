@@ -105,6 +105,7 @@ fn check_frame_kinds(view: &View) {
         ("kind_hotLeaf", FrameKind::Inlined),
         ("kind_deflate", FrameKind::Native),
         ("kind_exceptions", FrameKind::Vm),
+        ("kind_exceptions", FrameKind::Stub),
     ] {
         let kinds = seen
             .get(work)

@@ -197,7 +197,7 @@ fn a_fault_anywhere_in_a_walk_harms_nobody() {
             "JDK {} {vantage}: {failed} of {samples} walks failed: {failures:?}",
             jdk.feature
         );
-        // A walk may have fewer loads, a load may be repeated by another rule, or not matter.
+        // A load may be repeated by another rule, or be of a word that does not matter.
         assert!(
             failed * 4 > samples,
             "{vantage}: {failed} of {samples} failed"

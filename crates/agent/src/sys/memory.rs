@@ -63,26 +63,27 @@ fn checked(pointer: *mut u8) -> *mut u8 {
     pointer
 }
 
-// SAFETY: every call goes to the system's allocator with the caller's arguments, and its answer
-// comes back unchanged, or never.
+// SAFETY: every call goes to the system's allocator with the caller's arguments, which the callers
+// of these methods have promised to be what that allocator asks for too (both are `GlobalAlloc`),
+// and its answer comes back unchanged, or never.
 unsafe impl GlobalAlloc for Enough {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the same contract, see above.
         checked(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the same contract, see above.
         checked(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the same contract, see above.
         checked(unsafe { System.realloc(pointer, layout, size) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the same contract, see above.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
