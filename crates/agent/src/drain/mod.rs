@@ -70,7 +70,8 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
             }
             // At most as often as there are slots; in fact a few times.
             while order.stop && !all {
-                writer.flush(&mut sampler, false, &mut census, &walking);
+                // As the last one: a new file could stay without samples.
+                writer.flush(&mut sampler, true, &mut census, &walking);
                 all = sampler.drain(progress);
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
