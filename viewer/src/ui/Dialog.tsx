@@ -24,6 +24,8 @@ export function Dialog(props: {
     <dialog
       ref={dialog}
       aria-labelledby={title}
+      // `close` comes a task later than the dialog goes: keys pressed in between would be lost.
+      onCancel={close}
       onClose={close}
       onClick={(event) => event.target === dialog.current && close()}
     >
