@@ -17,7 +17,8 @@ fuzz_target!(|data: &[u8]| {
     let _ = (elf.bias(0x1000, 0x7f00_0000_1000), elf.find_symbol(b"main"));
     let symbols = elf.symbols();
     let offsets = [0, 1, 0x1000, 0x1001, 0xffff, u32::MAX];
-    let batch = elf.symbolize_batch(&offsets);
+    let index = elf.symbol_index();
+    let batch: Vec<_> = offsets.iter().map(|o| elf.symbol_at(&index, *o)).collect();
     for (offset, in_batch) in offsets.into_iter().zip(batch) {
         assert_eq!(symbols.lookup(offset), in_batch);
         if let Some(symbol) = in_batch {

@@ -3,6 +3,7 @@
 use super::freezer::Freezer;
 use crate::jvm::methods::Methods;
 use crate::native::Modules;
+use crate::native::remembered::Rules;
 use crate::record::batch::{Batch, Code, PendingFrame, PendingSample};
 use crate::record::names::{Name, NameId, Names};
 use crate::record::resolve::Images;
@@ -70,6 +71,8 @@ pub struct Sampler<'s> {
     methods: Methods,
     /// What return addresses stood for.
     cache: Box<[Cell<Entry>]>,
+    /// And native ones.
+    rules: Rules,
     /// Frames of this drain that are named already.
     named: FxHashMap<Frame, PendingFrame>,
     frames: Vec<Frame>,
@@ -94,6 +97,7 @@ impl<'s> Sampler<'s> {
             freezer: Freezer::new(&setup.options),
             methods: Methods::new(),
             cache: vec![Cell::new(Entry::EMPTY); CACHE_ENTRIES].into_boxed_slice(),
+            rules: Rules::default(),
             named: FxHashMap::default(),
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
             pending: Vec::new(),
@@ -103,6 +107,9 @@ impl<'s> Sampler<'s> {
     /// Takes the published samples, until the batch is full. Returns whether that was all.
     pub fn drain(&mut self, progress: &Progress) -> bool {
         let moved = self.modules.refresh();
+        if moved {
+            self.rules.clear();
+        }
         let completed = self.setup.agent.complete_vm();
         if completed {
             crate::hook::update(self.setup.agent);
@@ -217,7 +224,7 @@ impl<'s> Sampler<'s> {
             mem: memory,
             layout: &vm.layout,
             code: &vm.code,
-            native: &*map,
+            native: &self.rules.of(&map),
             cache: Some(PcCache::new(&self.cache)),
         };
         let registers = registers_of(slot.header());

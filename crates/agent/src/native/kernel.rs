@@ -44,27 +44,42 @@ impl Kernel {
         self.names.shrink_to_fit();
     }
 
+    /// Takes what was read; `line` keeps the part of a line that is not complete.
     fn feed(&mut self, bytes: &[u8], line: &mut Vec<u8>) {
         for part in bytes.split_inclusive(|b| *b == b'\n') {
-            line.extend_from_slice(part);
-            if part.ends_with(b"\n") {
-                self.take(line);
-                line.clear();
+            match part.strip_suffix(b"\n") {
+                Some(whole) if line.is_empty() => {
+                    self.take(whole);
+                }
+                Some(end) => {
+                    line.extend_from_slice(end);
+                    self.take(line);
+                    line.clear();
+                }
+                None => line.extend_from_slice(part),
             }
         }
     }
 
-    /// A line is an address, a kind, a name, and for modules a tab and `[module]`.
+    /// A line is an address, a kind, a name, and for modules a tab and `[module]`. There are more
+    /// than a hundred thousand of them.
     fn take(&mut self, line: &[u8]) -> Option<()> {
-        let text = std::str::from_utf8(line).ok()?.trim_end();
-        let (address, rest) = text.split_once(' ')?;
-        let (kind, name) = rest.split_once(' ')?;
-        let start = u64::from_str_radix(address, 16).ok()?;
+        let mut start = 0u64;
+        let mut rest = line;
+        while let [byte, after @ ..] = rest
+            && *byte != b' '
+        {
+            start = (start.checked_mul(16)?) + u64::from(char::from(*byte).to_digit(16)?);
+            rest = after;
+        }
+        let [b' ', kind, b' ', name @ ..] = rest else {
+            return None;
+        };
         // Zero: addresses are hidden from this process.
-        if start == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
+        if start == 0 || !matches!(kind, b't' | b'T' | b'w' | b'W') {
             return None;
         }
-        let name = name.split('\t').next().unwrap_or(name).as_bytes();
+        let name = name.split(|b| *b == b'\t').next().unwrap_or(name);
         let len = u8::try_from(name.len()).ok()?;
         let at = u32::try_from(self.names.len()).ok()?;
         if self.functions.len() < FUNCTIONS_MAX {

@@ -3,6 +3,7 @@
 pub mod image;
 pub mod kernel;
 pub mod modules;
+pub mod remembered;
 
 pub use kernel::Kernel;
 pub use modules::Modules;

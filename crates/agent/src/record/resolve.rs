@@ -4,6 +4,7 @@ use super::batch::{Code, PendingFrame};
 use super::names::{Name, NameId, Names};
 use crate::native::Kernel;
 use crate::native::image::Image;
+use dwell_native::elf::SymbolIndex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ struct Function {
 #[derive(Default)]
 struct Library {
     name: String,
+    /// Made when the first function is looked up.
+    symbols: Option<SymbolIndex>,
     functions: BTreeMap<u32, Function>,
 }
 
@@ -125,11 +128,11 @@ impl Library {
     fn resolve(&mut self, image: &Image, offsets: &[u32]) {
         self.name.clone_from(&image.name);
         let elf = image.elf();
-        let found = match &elf {
-            Some(elf) => elf.symbolize_batch(offsets),
-            None => vec![None; offsets.len()],
-        };
-        for (offset, symbol) in offsets.iter().zip(found) {
+        for offset in offsets {
+            let symbol = elf.as_ref().and_then(|elf| {
+                let index = self.symbols.get_or_insert_with(|| elf.symbol_index());
+                elf.symbol_at(index, *offset)
+            });
             let (start, end, text) = match symbol {
                 Some(s) => {
                     let text = String::from_utf8_lossy(s.name).into_owned();

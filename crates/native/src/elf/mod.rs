@@ -15,7 +15,7 @@ use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian as LE, ReadRef};
 
-pub use symbols::{Definition, Symbol, Symbols};
+pub use symbols::{Definition, Symbol, SymbolIndex, Symbols};
 
 use crate::unwind::{self, Section, UnwindTable};
 

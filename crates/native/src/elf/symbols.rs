@@ -55,6 +55,14 @@ pub struct Symbols<'data> {
     names: Cow<'data, [u8]>,
 }
 
+/// Function symbols of one file, sorted by address, one per address, without their names.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolIndex {
+    entries: Vec<Entry>,
+    /// The section the names belong to.
+    kind: Option<elf::SectionType>,
+}
+
 impl<'data> Elf<'data> {
     /// All function symbols of `.symtab`, or of `.dynsym` if the file is stripped.
     ///
@@ -63,20 +71,12 @@ impl<'data> Elf<'data> {
     /// underscores, shorter, alphabetically first.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'data> {
-        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-            if let Some((symbols, names)) = self.symbol_table(kind) {
-                let entries = self.entries(symbols, names);
-                if !entries.is_empty() {
-                    return Symbols {
-                        entries,
-                        names: Cow::Borrowed(names),
-                    };
-                }
-            }
-        }
+        let SymbolIndex { entries, kind } = self.symbol_index();
+        let table = kind.and_then(|kind| self.symbol_table(kind));
+        let names = table.map_or(&[][..], |(_, names)| names);
         Symbols {
-            entries: Vec::new(),
-            names: Cow::Borrowed(&[]),
+            entries,
+            names: Cow::Borrowed(names),
         }
     }
 
@@ -101,19 +101,27 @@ impl<'data> Elf<'data> {
             })
     }
 
-    /// The function around each of `offsets` (from [`Elf::base_svma`]), in the same order.
-    ///
-    /// The table that this needs lives only during the call; ask for many addresses at once.
+    /// The table of [`Elf::symbols`] without the names, to be kept and asked again while the file
+    /// may be parsed anew: making it takes some 100 ns a symbol.
     #[must_use]
-    pub fn symbolize_batch(&self, offsets: &[u32]) -> Vec<Option<Symbol<'data>>> {
-        let symbols = self.symbols();
-        let Cow::Borrowed(names) = symbols.names else {
-            return vec![None; offsets.len()];
-        };
-        let found = offsets.iter().map(|offset| symbols.find(*offset));
-        found
-            .map(|entry| entry.map(|entry| entry.symbol(names)))
-            .collect()
+    pub fn symbol_index(&self) -> SymbolIndex {
+        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+            if let Some((symbols, names)) = self.symbol_table(kind) {
+                let entries = self.entries(symbols, names);
+                if !entries.is_empty() {
+                    let kind = Some(kind);
+                    return SymbolIndex { entries, kind };
+                }
+            }
+        }
+        SymbolIndex::default()
+    }
+
+    /// The innermost function around `offset` (from [`Elf::base_svma`]), by an index of this file.
+    #[must_use]
+    pub fn symbol_at(&self, index: &SymbolIndex, offset: u32) -> Option<Symbol<'data>> {
+        let (_, names) = self.symbol_table(index.kind?)?;
+        Some(find(&index.entries, offset)?.symbol(names))
     }
 
     fn entries(&self, symbols: &[Sym64<LE>], names: &[u8]) -> Vec<Entry> {
@@ -220,6 +228,12 @@ fn fill_lengths(entries: &mut [Entry], base: u64, text: &[Range<u64>]) {
     }
 }
 
+fn find(entries: &[Entry], offset: u32) -> Option<&Entry> {
+    let after = entries.partition_point(|entry| entry.start <= offset);
+    let mut before = entries.get(..after)?.iter().rev().take(NESTING_MAX);
+    before.find(|entry| offset - entry.start < entry.len)
+}
+
 impl Entry {
     fn symbol<'a>(&self, names: &'a [u8]) -> Symbol<'a> {
         Symbol {
@@ -255,11 +269,7 @@ impl Symbols<'_> {
     }
 
     fn find(&self, offset: u32) -> Option<&Entry> {
-        let after = self.entries.partition_point(|entry| entry.start <= offset);
-        let before = self.entries.get(..after)?.iter().rev().take(NESTING_MAX);
-        before
-            .into_iter()
-            .find(|entry| offset - entry.start < entry.len)
+        find(&self.entries, offset)
     }
 
     /// Bytes of heap memory held.

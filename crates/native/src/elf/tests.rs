@@ -298,7 +298,8 @@ fn lookup_finds_the_innermost_function() {
         (u32::MAX, None),
     ];
     let offsets = cases.map(|(offset, _)| offset);
-    let batch = elf.symbolize_batch(&offsets);
+    let index = elf.symbol_index();
+    let batch: Vec<_> = offsets.iter().map(|o| elf.symbol_at(&index, *o)).collect();
     for ((offset, name), in_batch) in cases.into_iter().zip(batch) {
         let found = borrowed.lookup(offset);
         assert_eq!(
@@ -437,7 +438,9 @@ proptest! {
         let _ = (elf.bias(TEXT_OFFSET, 0x7f00_0000_1000), elf.find_symbol(b"exported"));
         let symbols = elf.symbols();
         prop_assert!(symbols.iter().map(|symbol| symbol.offset).is_sorted_by(|a, b| a < b));
-        for (offset, in_batch) in offsets.iter().zip(elf.symbolize_batch(&offsets)) {
+        let index = elf.symbol_index();
+        for offset in &offsets {
+            let in_batch = elf.symbol_at(&index, *offset);
             let found = symbols.lookup(*offset);
             prop_assert_eq!(found, in_batch);
             prop_assert!(found.is_none_or(|s| s.offset <= *offset && *offset - s.offset < s.len));
