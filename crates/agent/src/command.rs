@@ -89,10 +89,7 @@ fn with_session(
 }
 
 fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
-    let agent = match Agent::get() {
-        Some(agent) => agent,
-        None => make_agent(caller, options.engine)?,
-    };
+    let agent = the_agent(caller, options.engine)?;
     let mut slot = agent.session.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(session) = &*slot {
         let path = session.path().display();
@@ -132,6 +129,17 @@ fn setup(agent: &'static Agent, options: &Options, text: &str, file: RecordingFi
     }
 }
 
+/// The agent, made now if there is none. Two may ask at once: whoever attaches while the JVM starts
+/// with the agent on its command line.
+fn the_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, String> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    match Agent::get() {
+        Some(agent) => Ok(agent),
+        None => make_agent(caller, choice),
+    }
+}
+
 fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, String> {
     let (kind, reason) = choose_engine(choice)?;
     let config = Config {
@@ -139,7 +147,11 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
         fd_end: process::fd_end(),
         ..Config::default()
     };
-    let engine = dwell_signal::init(&config).map_err(|e| e.to_string())?;
+    // One that failed after this has left the engine behind.
+    let engine = match Engine::get() {
+        Some(engine) => engine,
+        None => dwell_signal::init(&config).map_err(|e| e.to_string())?,
+    };
     let modules = Modules::new_without_tables();
     let vm = Vm::load(engine.live(), &modules, Some(caller.env)).map_err(|e| e.to_string())?;
     let fields = threads::ThreadFields::find(caller.env)

@@ -213,8 +213,7 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
     });
 }
 
-/// Classes and code may be gone after the pause: the samples taken in them are walked now. The VM
-/// stands still, so this waits for nobody.
+/// Classes and code may be gone after the pause: the samples taken in them are walked now.
 unsafe extern "C" fn on_collection_start(_: Jvmti) {
     guarded((), || {
         let Some(agent) = Agent::get() else { return };

@@ -36,15 +36,21 @@ pub fn faulty_walks() -> u64 {
 /// processor names no address).
 const BAD: [u64; 3] = [0x10, 0xffff_ffff_8000_0000, 0xdead_0000_0000_0000];
 
-/// Which load of the walks in turn fails, at most: nearly all walks of 60 frames have as many, even
-/// where return addresses are remembered.
-const LOADS: u64 = 160;
+/// Loads of the last walk that was left alone: the bad ones are spread over as many.
+static LOADS: AtomicU64 = AtomicU64::new(100);
+/// One walk in so many is left alone.
+const LEFT_ALONE: u64 = 8;
+
+/// Loads that went wrong.
+static BAD_LOADS: AtomicU64 = AtomicU64::new(0);
 
 /// Memory of which, if that is asked for, the k-th load goes wrong, with another k for each walk.
 pub struct Faulty<M> {
     inner: M,
     bad: u64,
     left: Cell<u64>,
+    /// Loads so far, if they are to be counted.
+    counted: Option<Cell<u64>>,
 }
 
 impl<M: Memory> Faulty<M> {
@@ -54,22 +60,43 @@ impl<M: Memory> Faulty<M> {
             inner,
             bad: 0,
             left: Cell::new(0),
+            counted: None,
         };
         if FAULTS.load(Ordering::Relaxed) {
             let walk = WALKS.fetch_add(1, Ordering::Relaxed);
-            faulty.left.set(1 + walk % LOADS);
+            if walk % LEFT_ALONE == 0 {
+                faulty.counted = Some(Cell::new(0));
+                return faulty;
+            }
+            let loads = LOADS.load(Ordering::Relaxed).max(1);
+            faulty.left.set(1 + walk % loads);
             faulty.bad = BAD.get((walk % 3) as usize).copied().unwrap_or(0);
         }
         faulty
     }
 
     fn place(&self, addr: u64) -> u64 {
+        if let Some(counted) = &self.counted {
+            counted.set(counted.get() + 1);
+        }
         match self.left.get() {
             0 => addr,
             left => {
                 self.left.set(left - 1);
-                if left == 1 { self.bad } else { addr }
+                if left > 1 {
+                    return addr;
+                }
+                BAD_LOADS.fetch_add(1, Ordering::Relaxed);
+                self.bad
             }
+        }
+    }
+}
+
+impl<M> Drop for Faulty<M> {
+    fn drop(&mut self) {
+        if let Some(counted) = &self.counted {
+            LOADS.store(counted.get(), Ordering::Relaxed);
         }
     }
 }
@@ -91,13 +118,20 @@ pub struct Comparison {
     pub walks: u64,
     /// Of these, with the same frames.
     pub same: u64,
+    /// Not compared: libraries came or went between the two walks.
+    pub apart: u64,
     /// The first few differences.
     pub examples: Vec<String>,
 }
 
 impl Comparison {
-    /// Compares one sample.
-    pub fn add(&mut self, here: &[Frame], copy: &[Frame]) {
+    /// Compares one sample. The walk in the handler may have known other libraries if the map `moved`
+    /// meanwhile.
+    pub fn add(&mut self, here: &[Frame], copy: &[Frame], moved: bool) {
+        if moved {
+            self.apart += 1;
+            return;
+        }
         self.walks += 1;
         // There is less room for frames behind a copied stack than for the other walk.
         let (here, was_cut) = match here.split_last() {
@@ -120,11 +154,16 @@ impl Comparison {
 
 impl Drop for Comparison {
     fn drop(&mut self) {
+        let bad_loads = BAD_LOADS.load(Ordering::Relaxed);
+        if bad_loads > 0 {
+            eprintln!("dwell experiment: bad loads {bad_loads}");
+        }
         if self.walks > 0 {
             eprintln!(
                 "dwell experiment: compared {} same {}",
                 self.walks, self.same
             );
+            eprintln!("dwell experiment: not compared {}", self.apart);
             for example in &self.examples {
                 eprintln!("dwell experiment: {example}");
             }

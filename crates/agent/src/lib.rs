@@ -32,6 +32,7 @@ pub mod hook;
 pub mod jvm;
 pub mod native;
 pub mod options;
+pub mod patience;
 pub mod record;
 pub mod registry;
 pub mod reply;

@@ -3,6 +3,7 @@
 use crate::agent::Agent;
 use crate::drain::histogram;
 use crate::options::{Options, expand};
+use crate::patience::Patience;
 use crate::record::file::RecordingFile;
 use crate::sys::process;
 use dwell_signal::{Cause, CounterSnapshot, Engine, EngineKind, Vantage};
@@ -85,6 +86,8 @@ pub struct Progress {
     pub walk_ns: AtomicU64,
     /// Bytes of stacks copied.
     pub copied_bytes: AtomicU64,
+    /// How long collections wait for the drainer.
+    pub patience: Patience,
     first_sample_ns: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
@@ -118,7 +121,12 @@ pub struct Order {
 struct OrderState {
     order: Order,
     done: u64,
-    hurry: bool,
+    /// How often the drainer was asked to hurry ...
+    asked: u64,
+    /// ... which of these it has begun to look, ...
+    seen: u64,
+    /// ... and which it has finished.
+    answered: u64,
 }
 
 /// Passes orders to the drainer and their completion back.
@@ -129,7 +137,8 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Waits for an order, at most `timeout`.
+    /// Waits for an order, at most `timeout`. What is looked at after this answers those who were
+    /// in a hurry; see [`Orders::looked`].
     pub fn wait(&self, timeout: Duration) -> Order {
         let Ok(state) = self.state.lock() else {
             return Order {
@@ -137,10 +146,10 @@ impl Orders {
                 ..Order::default()
             };
         };
-        let waiting = |s: &mut OrderState| s.order.serial == s.done && !s.hurry;
+        let waiting = |s: &mut OrderState| s.order.serial == s.done && s.asked == s.seen;
         match self.changed.wait_timeout_while(state, timeout, waiting) {
             Ok((mut state, _)) => {
-                state.hurry = false;
+                state.seen = state.asked;
                 if state.order.serial == state.done {
                     Order::default()
                 } else {
@@ -151,10 +160,26 @@ impl Orders {
         }
     }
 
-    /// Ends a wait early; never waits itself.
-    pub fn hurry(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
-            state.hurry = true;
+    /// Ends a wait early, and waits until the drainer has looked, at most `patience`.
+    pub fn hurry(&self, patience: Duration) {
+        let Ok(mut state) = self.state.try_lock() else {
+            return;
+        };
+        state.asked += 1;
+        let mine = state.asked;
+        self.changed.notify_all();
+        if !patience.is_zero() {
+            let waiting = |s: &mut OrderState| s.answered < mine;
+            let _ = self.changed.wait_timeout_while(state, patience, waiting);
+        }
+    }
+
+    /// Says that everything has been looked at since the last wait.
+    pub fn looked(&self) {
+        if let Ok(mut state) = self.state.lock()
+            && state.answered != state.seen
+        {
+            state.answered = state.seen;
             self.changed.notify_all();
         }
     }
@@ -275,9 +300,16 @@ impl Session {
         self.orders.give(true, false, STOP_TIMEOUT)
     }
 
-    /// Lets the drainer look at the samples taken so far at once; never waits.
+    /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
+    /// only where collections have cost samples; see [`Patience`].
     pub fn hurry(&self) {
-        self.orders.hurry();
+        let now_ns = process::monotonic_ns();
+        let patience = &self.progress.patience;
+        let wait = patience.allowed(now_ns, now_ns.saturating_sub(self.began_ns));
+        self.orders.hurry(wait);
+        if !wait.is_zero() {
+            patience.waited(process::monotonic_ns().saturating_sub(now_ns));
+        }
     }
 
     /// Ends the recording; false if the rest could not be written in time.
@@ -335,12 +367,13 @@ impl Session {
         let quantile = |share| histogram::quantile(&handler, share);
         let mut text = format!(
             "handlers={}\nhandler_p50_ns={}\nhandler_p99_ns={}\nhandler_max_ns={}\n\
-             waited_ns={}\nagent_cpu_ns={}\nagent_memory={}\nwalk_ns={}\ncopied={}\n",
+             waited_ns={}\ncollections_waited_ns={}\nagent_cpu_ns={}\nagent_memory={}\nwalk_ns={}\ncopied={}\n",
             handler.iter().sum::<u64>(),
             quantile(0.5),
             quantile(0.99),
             quantile(1.0),
             now.waited_ns.saturating_sub(before.waited_ns),
+            self.progress.patience.waited_ns(),
             self.progress.agent_cpu_ns.load(Ordering::Relaxed),
             self.progress.agent_memory.load(Ordering::Relaxed),
             self.progress.walk_ns.load(Ordering::Relaxed),

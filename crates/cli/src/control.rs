@@ -205,6 +205,10 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
         let text = format!("{median} median, {p99} p99, {max} longest{waited}");
         lines.push(("handler", text));
     }
+    if let Some(ns) = reply.number("collections_waited_ns").filter(|ns| *ns > 0) {
+        let text = format!("{} waited by collections for walks", units::short(ns));
+        lines.push(("handler", text));
+    }
     if let (Some(cpu), Some(memory)) = (time("agent_cpu_ns"), reply.number("agent_memory")) {
         lines.push((
             "cost",

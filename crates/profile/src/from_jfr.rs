@@ -390,6 +390,7 @@ fn self_cost(counted: &Counted<'_>, duration_ns: u64) -> SelfCost {
         handlers: counted.count("handlers"),
         handler_cpu_ns: counted.count("handlerCpu"),
         waited_ns: counted.count("waited"),
+        collections_waited_ns: counted.count("collectionsWaited"),
         walk_ns: counted.count("walkTime"),
         copies: counted.count("copies"),
         copied_bytes: counted.count("copied"),

@@ -81,6 +81,8 @@ pub struct SelfCost {
     pub handler_cpu_ns: u64,
     /// Time that threads waited in the signal handler to be walked.
     pub waited_ns: u64,
+    /// Time that collections waited until samples in code they may free were walked.
+    pub collections_waited_ns: u64,
     /// Time that walking took, in the handler or elsewhere.
     pub walk_ns: u64,
     /// Stacks copied.

@@ -265,6 +265,7 @@ fn counting(bytes_before: u64, times_s: &[u64]) -> ChunkWriter {
             handlers: second * 10,
             handler_cpu_ns: 1_000,
             waited_ns: 0,
+            collections_waited_ns: 0,
             walk_ns: 10_000,
             copies: second * 10,
             copied_bytes: 64_000,

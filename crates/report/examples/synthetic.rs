@@ -161,6 +161,7 @@ impl Maker {
             handlers: 3000,
             handler_cpu_ns: 5_000_000,
             waited_ns: 0,
+            collections_waited_ns: 0,
             walk_ns: 40_000_000,
             copies: 2900,
             copied_bytes: 12_000_000,

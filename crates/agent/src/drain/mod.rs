@@ -8,6 +8,7 @@ pub mod describe;
 pub mod freezer;
 pub mod histogram;
 pub mod housekeeping;
+pub mod named;
 pub mod paused;
 pub mod sample;
 pub mod unsampled;
@@ -22,12 +23,23 @@ use std::time::{Duration, Instant};
 use writer::Writer;
 
 /// Time between two looks at the slots. Short enough that a method's class is hardly ever unloaded
-/// before its name is read, long enough to cost nothing.
-const TICK: Duration = Duration::from_millis(10);
+/// before its name is read, long enough to cost little.
+const TICK_MAX: Duration = Duration::from_millis(20);
+/// The shortest, where many samples come.
+const TICK_MIN: Duration = Duration::from_millis(5);
+/// So many samples may wait for a look: an eighth of the slots.
+const WAITING_MAX: u32 = 128;
 /// Time between two flushes: what may be lost when the process is killed.
 const FLUSH: Duration = Duration::from_millis(1000);
 /// The first flush comes early, so that a short recording shows something soon.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
+
+/// The time between two looks when all processors are busy with what is sampled.
+fn tick(interval: Duration, processors: usize) -> Duration {
+    let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
+    let filling = interval.saturating_mul(WAITING_MAX) / processors;
+    filling.clamp(TICK_MIN, TICK_MAX)
+}
 
 /// Runs until told to stop; then drains and writes the rest.
 pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
@@ -41,11 +53,14 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     let mut census = census::Census::new(setup.agent, false);
     let mut writer = Writer::new(setup, progress);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let tick = tick(setup.options.cpu_interval, processors);
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     loop {
         census.find_if_changed(setup.engine);
-        let order = orders.wait(TICK);
+        let order = orders.wait(tick);
         let mut all = sampler.drain(progress);
+        orders.looked();
         census.bury(setup.engine);
         let due = Instant::now() >= flush_at;
         if due || order.flush || order.stop || !all {
@@ -82,5 +97,21 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
             return;
         }
         orders.done(&order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_samples_are_looked_at_sooner() {
+        let of = |us, processors| tick(Duration::from_micros(us), processors).as_micros();
+        assert_eq!(of(10_000, 2), 20_000);
+        assert_eq!(of(1000, 2), 20_000);
+        assert_eq!(of(1000, 10), 12_800);
+        assert_eq!(of(1000, 64), 5000);
+        assert_eq!(of(100, 2), 6400);
+        assert_eq!(of(u64::MAX / 2000, 0), 20_000);
     }
 }

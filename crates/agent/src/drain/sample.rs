@@ -1,6 +1,7 @@
 //! One snapshot: walk it, name its Java frames, keep it for the flush.
 
 use super::freezer::Freezer;
+use super::named::Named;
 use crate::jvm::methods::Methods;
 use crate::native::Modules;
 use crate::native::remembered::Rules;
@@ -15,7 +16,6 @@ use dwell_signal::{Live, Slot};
 use dwell_walker::cache::{Entry, PcCache};
 use dwell_walker::hotspot::names as vm_names;
 use dwell_walker::{Failure, Frame, FrameKind, Memory, Outcome, Walk, Walker};
-use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -65,6 +65,9 @@ pub struct Sampler<'s> {
     pub work: Work,
     #[cfg(feature = "experiments")]
     comparison: crate::experiments::Comparison,
+    /// Whether libraries came or went since the last drain.
+    #[cfg(feature = "experiments")]
+    moved: bool,
     /// Names of virtual threads met in this batch, by key.
     pub virtual_threads: BTreeMap<u64, String>,
     freezer: Freezer,
@@ -74,7 +77,7 @@ pub struct Sampler<'s> {
     /// And native ones.
     rules: Rules,
     /// Frames of this drain that are named already.
-    named: FxHashMap<Frame, PendingFrame>,
+    named: Named,
     frames: Vec<Frame>,
     pending: Vec<PendingFrame>,
 }
@@ -93,12 +96,14 @@ impl<'s> Sampler<'s> {
             work: Work::default(),
             #[cfg(feature = "experiments")]
             comparison: crate::experiments::Comparison::default(),
+            #[cfg(feature = "experiments")]
+            moved: true,
             virtual_threads: BTreeMap::new(),
             freezer: Freezer::new(&setup.options),
             methods: Methods::new(),
             cache: vec![Cell::new(Entry::EMPTY); CACHE_ENTRIES].into_boxed_slice(),
             rules: Rules::default(),
-            named: FxHashMap::default(),
+            named: Named::default(),
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
             pending: Vec::new(),
         }
@@ -107,6 +112,10 @@ impl<'s> Sampler<'s> {
     /// Takes the published samples, until the batch is full. Returns whether that was all.
     pub fn drain(&mut self, progress: &Progress) -> bool {
         let moved = self.modules.refresh();
+        #[cfg(feature = "experiments")]
+        {
+            self.moved = moved;
+        }
         if moved {
             self.rules.clear();
         }
@@ -121,7 +130,7 @@ impl<'s> Sampler<'s> {
         self.named.clear();
         let engine = self.setup.engine;
         engine.drain_while(|slot| {
-            self.take(slot);
+            self.take(slot, progress);
             let failed = self.failures.values().map(|(count, _)| count).sum();
             progress.failed.store(failed, Ordering::Relaxed);
             progress.samples.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +155,7 @@ impl<'s> Sampler<'s> {
         self.methods.clear();
     }
 
-    fn take(&mut self, slot: &Slot<'_>) {
+    fn take(&mut self, slot: &Slot<'_>, progress: &Progress) {
         let header = slot.header();
         let mut frames = std::mem::take(&mut self.frames);
         let walk = match header.walk.walk() {
@@ -176,6 +185,9 @@ impl<'s> Sampler<'s> {
         }
         self.frames = frames;
         if let Some(failure) = failure {
+            if matches!(failure, Failure::StaleMethod | Failure::NoBlob) {
+                progress.patience.lost(process::monotonic_ns());
+            }
             let entry = self.failures.entry(failure.name()).or_default();
             entry.0 += 1;
             entry.1 += slot.weight_ns();
@@ -212,7 +224,7 @@ impl<'s> Sampler<'s> {
         #[cfg(feature = "experiments")]
         if !slot.frames().is_empty() {
             let from_copy = frames.get(..walk.len).unwrap_or(&[]);
-            self.comparison.add(slot.frames(), from_copy);
+            self.comparison.add(slot.frames(), from_copy, self.moved);
         }
         walk
     }
@@ -306,7 +318,7 @@ impl<'s> Sampler<'s> {
     /// Adds one frame; `None` if its method could not be named.
     fn push(&mut self, live: &Live, frame: &Frame) -> Option<()> {
         if let Some(pending) = self.named.get(frame) {
-            self.pending.push(*pending);
+            self.pending.push(pending);
             return Some(());
         }
         let layout = &self.setup.agent.vm().layout;
@@ -341,7 +353,7 @@ impl<'s> Sampler<'s> {
         };
         self.pending.push(pending);
         if found.is_some() {
-            self.named.insert(*frame, pending);
+            self.named.put(*frame, pending);
         }
         found
     }

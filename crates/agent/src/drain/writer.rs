@@ -123,7 +123,7 @@ impl<'s> Writer<'s> {
             let began = Instant::now();
             if drain && began >= next && sampler.batch.bytes() < BATCH_BYTES_MAX {
                 sampler.drain(&progress);
-                next = Instant::now() + began.elapsed() + super::TICK;
+                next = Instant::now() + began.elapsed() + super::TICK_MIN;
             }
         };
         self.resolver.prepare(batch.all_frames(), &images, between);
@@ -310,6 +310,7 @@ impl<'s> Writer<'s> {
             handler_p99_ns: histogram::quantile(&handler, 0.99),
             handler_max_ns: histogram::quantile(&handler, 1.0),
             waited_ns: now.waited_ns.saturating_sub(before.waited_ns),
+            collections_waited_ns: self.progress.patience.waited_ns(),
             walk_ns: work.walk_ns,
             copies: work.copies,
             copied_bytes: work.copied_bytes,

@@ -69,7 +69,12 @@ impl Kernel {
         while let [byte, after @ ..] = rest
             && *byte != b' '
         {
-            start = (start.checked_mul(16)?) + u64::from(char::from(*byte).to_digit(16)?);
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => return None,
+            };
+            start = start << 4 | u64::from(digit);
             rest = after;
         }
         let [b' ', kind, b' ', name @ ..] = rest else {

@@ -5,6 +5,7 @@ use super::names::{Name, NameId, Names};
 use crate::native::Kernel;
 use crate::native::image::Image;
 use dwell_native::elf::SymbolIndex;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Images {
     list: Vec<Arc<Image>>,
-    by_address: HashMap<usize, u32>,
+    by_address: FxHashMap<usize, u32>,
 }
 
 impl Images {

@@ -220,6 +220,8 @@ events! {
         handler_max_ns: u64 = Nanos "handlerMax" "Handler Time (Longest)";
         /// Time that threads waited in the signal handler to be walked
         waited_ns: u64 = Nanos "waited" "Waited To Be Walked";
+        /// Time that collections waited until samples in code they may free were walked
+        collections_waited_ns: u64 = Nanos "collectionsWaited" "Collections Waited For Walks";
         /// Time that walking took
         walk_ns: u64 = Nanos "walkTime" "Walk Time";
         /// Stacks that were copied

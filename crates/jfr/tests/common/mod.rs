@@ -124,6 +124,7 @@ impl Demo {
                 handlers: 1000,
                 handler_cpu_ns: 1_000_000,
                 waited_ns: 0,
+                collections_waited_ns: 0,
                 walk_ns: 10_000_000,
                 copies: 990,
                 copied_bytes: 64_000,

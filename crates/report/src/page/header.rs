@@ -106,6 +106,7 @@ fn self_cost(profile: &Profile) -> Option<Value> {
             "handlers": cost.handlers,
             "handlerCpuNs": cost.handler_cpu_ns,
             "waitedNs": cost.waited_ns,
+            "collectionsWaitedNs": cost.collections_waited_ns,
             "walkNs": cost.walk_ns,
             "copies": cost.copies,
             "copiedBytes": cost.copied_bytes,

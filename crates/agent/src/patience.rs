@@ -1,0 +1,86 @@
+//! How long a collection of garbage waits for the drainer.
+//!
+//! A collection may unload classes and free code in which samples were taken that nobody has walked
+//! yet. The drainer is woken when one begins, but on a busy machine it comes late. Where samples have
+//! been lost to that, the next collections wait for it: never long, and never for more than a small
+//! part of the time. Programs that do not unload classes never wait.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// One collection waits no longer.
+const WAIT_MAX: Duration = Duration::from_millis(5);
+/// All of them wait for one part in so many of the time at most.
+const SHARE: u64 = 50;
+/// And only so long after a sample was lost.
+const AFTER_LOSS_NS: u64 = 10_000_000_000;
+
+/// What was lost, and how long was waited.
+#[derive(Debug, Default)]
+pub struct Patience {
+    until_ns: AtomicU64,
+    waited_ns: AtomicU64,
+}
+
+impl Patience {
+    /// A sample could not be walked or named because code or a method was gone.
+    pub fn lost(&self, now_ns: u64) {
+        let until_ns = now_ns.saturating_add(AFTER_LOSS_NS);
+        self.until_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    /// How long a collection that begins now may wait, in a recording that is `elapsed_ns` old.
+    #[must_use]
+    pub fn allowed(&self, now_ns: u64, elapsed_ns: u64) -> Duration {
+        let losing = now_ns < self.until_ns.load(Ordering::Relaxed);
+        let left_ns = (elapsed_ns / SHARE).saturating_sub(self.waited_ns());
+        if losing {
+            WAIT_MAX.min(Duration::from_nanos(left_ns))
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// A collection has waited.
+    pub fn waited(&self, ns: u64) {
+        self.waited_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// How long collections have waited so far.
+    #[must_use]
+    pub fn waited_ns(&self) -> u64 {
+        self.waited_ns.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn nobody_waits_where_nothing_is_lost() {
+        let patience = Patience::default();
+        assert_eq!(patience.allowed(SECOND, SECOND), Duration::ZERO);
+        patience.lost(SECOND);
+        assert_eq!(patience.allowed(2 * SECOND, SECOND), WAIT_MAX);
+        assert_eq!(patience.allowed(12 * SECOND, 11 * SECOND), Duration::ZERO);
+    }
+
+    #[test]
+    fn all_waits_together_are_a_small_part_of_the_time() {
+        let patience = Patience::default();
+        let (mut now_ns, mut waited) = (0, Duration::ZERO);
+        // Collections without end, each of which waits as long as it may.
+        while now_ns < 20 * SECOND {
+            patience.lost(now_ns);
+            let wait = patience.allowed(now_ns, now_ns);
+            patience.waited(wait.as_nanos() as u64);
+            waited += wait;
+            now_ns += 100_000 + wait.as_nanos() as u64;
+        }
+        let share = waited.as_nanos() as f64 / now_ns as f64;
+        assert!((0.019..=0.0201).contains(&share), "{share}");
+    }
+}
