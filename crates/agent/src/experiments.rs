@@ -125,8 +125,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares one sample. The walk in the handler may have known other libraries if the map `moved`
-    /// meanwhile.
+    /// Compares one sample. The walk in the handler may have known other libraries if the map
+    /// `moved` meanwhile.
     pub fn add(&mut self, here: &[Frame], copy: &[Frame], moved: bool) {
         if moved {
             self.apart += 1;

@@ -367,7 +367,8 @@ impl Session {
         let quantile = |share| histogram::quantile(&handler, share);
         let mut text = format!(
             "handlers={}\nhandler_p50_ns={}\nhandler_p99_ns={}\nhandler_max_ns={}\n\
-             waited_ns={}\ncollections_waited_ns={}\nagent_cpu_ns={}\nagent_memory={}\nwalk_ns={}\ncopied={}\n",
+             waited_ns={}\ncollections_waited_ns={}\n\
+             agent_cpu_ns={}\nagent_memory={}\nwalk_ns={}\ncopied={}\n",
             handler.iter().sum::<u64>(),
             quantile(0.5),
             quantile(0.99),
