@@ -122,10 +122,7 @@ function cost({ header }: Profile): Row[] {
     ['Stacks walked', count(cost['walks'] ?? 0) + (has('walkNs') ? `, ${ns('walkNs')}` : '')],
     ['Stacks copied', has('copies') ? `${count(cost['copies']!)}, ${mib('copiedBytes')}` : ''],
     ['Waited to be walked', has('waitedNs') ? ns('waitedNs') : ''],
-    [
-      'Collections waited for walks',
-      has('collectionsWaitedNs') ? ns('collectionsWaitedNs') : '',
-    ],
+    ['Collections waited for walks', has('collectionsWaitedNs') ? ns('collectionsWaitedNs') : ''],
     ['Samples dropped', count(cost['dropped'] ?? 0)],
     ['Memory', mib('memoryBytes')],
   ];
