@@ -10,9 +10,8 @@ use crate::native::Modules;
 use crate::native::modules::CodeMap;
 use crate::sys::published::Published;
 use dwell_signal::{Engine, SlotHeader, WalkTarget};
-use dwell_walker::cache::{Entry, PcCache};
+use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::{Anchor, Memory, Regs, ThreadContext, Walker};
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// Return addresses that the walking thread remembers.
@@ -41,14 +40,14 @@ pub extern "C" fn dwell_walk_hook(target: &mut WalkTarget<'_>) {
 /// The thread that walks others while they wait.
 pub struct WalkingThread {
     engine: &'static Engine,
-    cache: Box<[Cell<Entry>]>,
+    cache: Box<[CacheSlot]>,
 }
 
 impl WalkingThread {
     /// Allocates what it needs beforehand.
     #[must_use]
     pub fn new(engine: &'static Engine) -> WalkingThread {
-        let cache = vec![Cell::new(Entry::EMPTY); CACHE_ENTRIES].into_boxed_slice();
+        let cache = vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice();
         WalkingThread { engine, cache }
     }
 

@@ -9,9 +9,9 @@ use core::cell::Cell;
 /// Scopes an entry holds; deeper inlining is not remembered.
 pub const SCOPES_MAX: usize = 6;
 
-/// What one return address stands for.
+/// What one return address stands for, apart from the methods.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct Head {
     /// The return address; 0 if the entry is empty.
     pub pc: u64,
     /// The compiled method's blob.
@@ -20,58 +20,128 @@ pub struct Entry {
     pub compile_id: u32,
     /// Its frame size.
     pub frame_bytes: u32,
-    /// `Method*` and bci, innermost first.
-    pub scopes: [(u64, i32); SCOPES_MAX],
-    /// How many of them.
+    /// How many methods there are.
     pub len: u8,
-    /// Kind of the outermost scope.
+    /// Kind of the outermost one.
     pub tier: FrameKind,
 }
 
-impl Entry {
-    /// No entry.
-    pub const EMPTY: Entry = Entry {
-        pc: 0,
-        blob: 0,
-        compile_id: 0,
-        frame_bytes: 0,
-        scopes: [(0, 0); SCOPES_MAX],
-        len: 0,
-        tier: FrameKind::C2,
-    };
+/// A `Method*` and a bci.
+pub type Scope = (u64, i32);
+
+/// Room for what one return address stands for. Most have one method, so these are apart from the
+/// rest: few words are read for a frame.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    head: Cell<Head>,
+    scopes: [Cell<Scope>; SCOPES_MAX],
+}
+
+impl Slot {
+    /// Nothing remembered.
+    #[must_use]
+    pub const fn empty() -> Slot {
+        Slot {
+            head: Cell::new(Head {
+                pc: 0,
+                blob: 0,
+                compile_id: 0,
+                frame_bytes: 0,
+                len: 0,
+                tier: FrameKind::C2,
+            }),
+            scopes: [const { Cell::new((0, 0)) }; SCOPES_MAX],
+        }
+    }
+}
+
+/// What is remembered of a return address.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// Apart from the methods.
+    pub head: Head,
+    scopes: &'a [Cell<Scope>],
+}
+
+impl Known<'_> {
+    /// The methods, innermost first.
+    pub fn scopes(&self) -> impl ExactSizeIterator<Item = Scope> {
+        self.scopes.iter().map(Cell::get)
+    }
 }
 
 /// A direct-mapped cache in memory the caller provides. Not for several threads.
 #[derive(Clone, Copy)]
 pub struct PcCache<'a> {
-    entries: &'a [Cell<Entry>],
+    slots: &'a [Slot],
 }
 
 impl<'a> PcCache<'a> {
-    /// A cache in `entries`, best a power of two of them.
+    /// A cache in `slots`.
     #[must_use]
-    pub fn new(entries: &'a [Cell<Entry>]) -> PcCache<'a> {
-        PcCache { entries }
+    pub fn new(slots: &'a [Slot]) -> PcCache<'a> {
+        PcCache { slots }
     }
 
-    fn place(&self, pc: u64) -> Option<&'a Cell<Entry>> {
+    fn place(&self, pc: u64) -> Option<&'a Slot> {
+        // 32 well-mixed bits, scaled to the number of slots without a division.
         let mixed = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let len = self.entries.len() as u64;
-        self.entries.get((mixed % len.max(1)) as usize)
+        let place = mixed.wrapping_mul(self.slots.len() as u64) >> 32;
+        self.slots.get(place as usize)
     }
 
-    /// The entry of `pc`, still to be checked against the compile id.
+    /// What is remembered of `pc`, still to be checked against the compile id.
     #[must_use]
-    pub fn get(&self, pc: u64) -> Option<Entry> {
-        self.place(pc)
-            .map(Cell::get)
-            .filter(|entry| entry.pc == pc && pc != 0)
+    pub fn get(&self, pc: u64) -> Option<Known<'a>> {
+        let slot = self.place(pc)?;
+        let head = slot.head.get();
+        if head.pc != pc || pc == 0 {
+            return None;
+        }
+        let scopes = slot.scopes.get(..usize::from(head.len))?;
+        Some(Known { head, scopes })
     }
 
-    /// Remembers an entry.
-    pub fn put(&self, entry: Entry) {
-        if let Some(place) = self.place(entry.pc) {
-            place.set(entry);
+    /// Remembers an address; `head` says how many of `scopes` there are.
+    pub fn put(&self, head: Head, scopes: &[Scope; SCOPES_MAX]) {
+        if let Some(slot) = self.place(head.pc) {
+            slot.head.set(head);
+            for (to, from) in slot.scopes.iter().zip(scopes) {
+                to.set(*from);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_comes_back() {
+        let slots = [const { Slot::empty() }; 4];
+        let cache = PcCache::new(&slots);
+        assert!(cache.get(0).is_none());
+        let mut scopes = [(0, 0); SCOPES_MAX];
+        for pc in 1..100u64 {
+            assert!(cache.get(pc).is_none());
+            scopes[0] = (pc + 1000, 7);
+            scopes[1] = (pc + 2000, 8);
+            let head = Head {
+                pc,
+                blob: 5,
+                compile_id: 6,
+                frame_bytes: 64,
+                len: 1 + (pc % 2) as u8,
+                tier: FrameKind::C1,
+            };
+            cache.put(head, &scopes);
+            let known = cache
+                .get(pc)
+                .map(|known| (known.head.blob, known.scopes().len()));
+            assert_eq!(known, Some((5, 1 + (pc % 2) as usize)));
+            let first = cache.get(pc).and_then(|known| known.scopes().next());
+            assert_eq!(first, Some((pc + 1000, 7)));
         }
     }
 }

@@ -288,8 +288,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return self.step_barrier(cursor, sink);
         }
         if self.code.contains(pc) {
-            if let Some(entry) = self.remembered(cursor) {
-                return self.step_remembered(cursor, &entry, sink);
+            if let Some(known) = self.remembered(cursor) {
+                return self.step_remembered(cursor, &known, sink);
             }
             let blob = self.code.find(self.mem, self.layout, pc)?;
             let Some(blob) = blob else {

@@ -9,6 +9,7 @@ pub mod freezer;
 pub mod histogram;
 pub mod housekeeping;
 pub mod named;
+pub mod outer;
 pub mod paused;
 pub mod sample;
 pub mod unsampled;

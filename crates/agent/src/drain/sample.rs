@@ -2,6 +2,7 @@
 
 use super::freezer::Freezer;
 use super::named::Named;
+use super::outer::Outer;
 use crate::jvm::methods::Methods;
 use crate::native::Modules;
 use crate::native::remembered::Rules;
@@ -13,10 +14,9 @@ use crate::sys::process;
 use crate::vantage::{self, context_of, registers_of};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::{Live, Slot};
-use dwell_walker::cache::{Entry, PcCache};
+use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::names as vm_names;
 use dwell_walker::{Failure, Frame, FrameKind, Memory, Outcome, Walk, Walker};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -73,13 +73,15 @@ pub struct Sampler<'s> {
     freezer: Freezer,
     methods: Methods,
     /// What return addresses stood for.
-    cache: Box<[Cell<Entry>]>,
+    cache: Box<[CacheSlot]>,
     /// And native ones.
     rules: Rules,
     /// Frames of this drain that are named already.
     named: Named,
     frames: Vec<Frame>,
-    pending: Vec<PendingFrame>,
+    /// Kernel frames of the sample at hand.
+    kernel: Vec<PendingFrame>,
+    outer: Outer,
 }
 
 impl<'s> Sampler<'s> {
@@ -101,11 +103,12 @@ impl<'s> Sampler<'s> {
             virtual_threads: BTreeMap::new(),
             freezer: Freezer::new(&setup.options),
             methods: Methods::new(),
-            cache: vec![Cell::new(Entry::EMPTY); CACHE_ENTRIES].into_boxed_slice(),
+            cache: vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice(),
             rules: Rules::default(),
             named: Named::default(),
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
-            pending: Vec::new(),
+            kernel: Vec::new(),
+            outer: Outer::default(),
         }
     }
 
@@ -128,6 +131,7 @@ impl<'s> Sampler<'s> {
         }
         self.methods.begin_batch();
         self.named.clear();
+        self.outer.clear();
         let engine = self.setup.engine;
         engine.drain_while(|slot| {
             self.take(slot, progress);
@@ -151,6 +155,7 @@ impl<'s> Sampler<'s> {
     pub fn clear_names(&mut self) {
         self.virtual_threads.clear();
         self.named.clear();
+        self.outer.clear();
         self.names.clear();
         self.methods.clear();
     }
@@ -167,7 +172,6 @@ impl<'s> Sampler<'s> {
             _ => self.walk(slot, &mut frames),
         };
         self.work.walks += 1;
-        self.pending.clear();
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
         let walked = frames
@@ -177,12 +181,17 @@ impl<'s> Sampler<'s> {
             Outcome::Failed(failure) if !truncated => Some(failure),
             Outcome::Failed(_) | Outcome::Complete => walk.flaw,
         };
-        for frame in walked {
-            let live = self.setup.engine.live();
-            if self.push(&live, frame).is_none() {
+        let live = self.setup.engine.live();
+        let mut outer = std::mem::take(&mut self.outer);
+        let named = outer.name(header.user, walked, |frame| {
+            let (pending, lasting) = self.named(&live, frame);
+            if !lasting {
                 failure = failure.or(Some(Failure::StaleMethod));
             }
-        }
+            (pending, lasting)
+        });
+        let stack = self.batch.stack(&self.kernel, named, truncated);
+        self.outer = outer;
         self.frames = frames;
         if let Some(failure) = failure {
             if matches!(failure, Failure::StaleMethod | Failure::NoBlob) {
@@ -193,7 +202,6 @@ impl<'s> Sampler<'s> {
             entry.1 += slot.weight_ns();
         }
         let (thread, carrier) = self.thread_of(slot);
-        let stack = self.batch.stack(&self.pending, truncated);
         self.batch.add(PendingSample {
             time_ns: header.time_ns,
             thread,
@@ -274,7 +282,7 @@ impl<'s> Sampler<'s> {
             line: -1,
             bci: -1,
         };
-        let stack = self.batch.stack(&[frame], false);
+        let stack = self.batch.few(&[frame]);
         let entry = self.failures.entry(failure.name()).or_default();
         entry.0 += 1;
         entry.1 += weight_ns;
@@ -304,9 +312,10 @@ impl<'s> Sampler<'s> {
     }
 
     fn kernel_frames(&mut self, slot: &Slot<'_>) {
+        self.kernel.clear();
         for &pc in slot.kernel_frames() {
             let code = Code::Kernel(pc);
-            self.pending.push(PendingFrame {
+            self.kernel.push(PendingFrame {
                 code,
                 kind: FileKind::Kernel,
                 line: -1,
@@ -315,11 +324,10 @@ impl<'s> Sampler<'s> {
         }
     }
 
-    /// Adds one frame; `None` if its method could not be named.
-    fn push(&mut self, live: &Live, frame: &Frame) -> Option<()> {
+    /// Names one frame, and says whether its method could be named.
+    fn named(&mut self, live: &Live, frame: &Frame) -> (PendingFrame, bool) {
         if let Some(pending) = self.named.get(frame) {
-            self.pending.push(pending);
-            return Some(());
+            return (pending, true);
         }
         let layout = &self.setup.agent.vm().layout;
         let mut pending = PendingFrame {
@@ -328,7 +336,7 @@ impl<'s> Sampler<'s> {
             line: -1,
             bci: -1,
         };
-        let mut found = Some(());
+        let mut found = true;
         pending.code = match frame.kind {
             kind if kind.is_java() => {
                 match self.methods.name(live, layout, &mut self.names, frame.id) {
@@ -338,7 +346,7 @@ impl<'s> Sampler<'s> {
                         Code::Named(name)
                     }
                     None => {
-                        found = None;
+                        found = false;
                         pending.kind = FileKind::Failed;
                         self.failed(Failure::StaleMethod)
                     }
@@ -351,11 +359,10 @@ impl<'s> Sampler<'s> {
             }
             _ => self.native(frame.id),
         };
-        self.pending.push(pending);
-        if found.is_some() {
+        if found {
             self.named.put(*frame, pending);
         }
-        found
+        (pending, found)
     }
 
     fn failed(&mut self, failure: Failure) -> Code {

@@ -4,6 +4,7 @@
 //! Equal stacks are kept once.
 
 use super::names::NameId;
+use crate::drain::outer::Named;
 use dwell_jfr::{FrameKind, ThreadState};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -73,20 +74,40 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The index of a stack, new or not.
-    pub fn stack(&mut self, frames: &[PendingFrame], truncated: bool) -> u32 {
+    /// The index of a stack, new or not: kernel frames, and below them others.
+    pub fn stack(&mut self, kernel: &[PendingFrame], named: &Named, truncated: bool) -> u32 {
+        self.add_stack(kernel, named.pending(), named.hash(), truncated)
+    }
+
+    /// The same for a stack of few frames.
+    pub fn few(&mut self, frames: &[PendingFrame]) -> u32 {
+        self.add_stack(frames, &[], 0, false)
+    }
+
+    fn add_stack(
+        &mut self,
+        inner: &[PendingFrame],
+        outer: &[PendingFrame],
+        outer_hash: u64,
+        truncated: bool,
+    ) -> u32 {
         let mut hasher = FxHasher::default();
-        frames.hash(&mut hasher);
+        outer_hash.hash(&mut hasher);
+        inner.hash(&mut hasher);
         truncated.hash(&mut hasher);
         let hash = hasher.finish();
-        if let Some(&index) = self.by_hash.get(&hash)
-            && self.frames(index) == (frames, truncated)
-        {
-            return index;
+        if let Some(&index) = self.by_hash.get(&hash) {
+            let (known, was_truncated) = self.frames(index);
+            let parts = known.split_at_checked(inner.len());
+            if parts == Some((inner, outer)) && was_truncated == truncated {
+                return index;
+            }
         }
         let index = self.stacks.len() as u32;
-        let (start, len) = (self.frames.len() as u32, frames.len() as u32);
-        self.frames.extend_from_slice(frames);
+        let start = self.frames.len() as u32;
+        let len = (inner.len() + outer.len()) as u32;
+        self.frames.extend_from_slice(inner);
+        self.frames.extend_from_slice(outer);
         self.stacks.push(Span {
             start,
             len,
@@ -165,12 +186,20 @@ mod tests {
     #[test]
     fn equal_stacks_are_one() {
         let mut batch = Batch::default();
-        let a = batch.stack(&[frame(1, 1), frame(2, 2)], false);
-        assert_eq!(batch.stack(&[frame(1, 1), frame(2, 2)], false), a);
-        assert_ne!(batch.stack(&[frame(1, 1), frame(2, 2)], true), a);
-        assert_ne!(batch.stack(&[frame(1, 9), frame(2, 2)], false), a);
-        assert_eq!(batch.frames(a).0.len(), 2);
-        assert_eq!(batch.stacks_len(), 3);
+        let a = batch.few(&[frame(1, 1), frame(2, 2)]);
+        assert_eq!(batch.few(&[frame(1, 1), frame(2, 2)]), a);
+        let mut stack = |frames: &[PendingFrame], truncated| {
+            let (inner, outer) = frames.split_at(1);
+            batch.add_stack(inner, outer, 7, truncated)
+        };
+        let b = stack(&[frame(1, 1), frame(2, 3)], false);
+        assert_ne!(a, b);
+        assert_eq!(stack(&[frame(1, 1), frame(2, 3)], false), b);
+        assert_ne!(stack(&[frame(1, 1), frame(2, 3)], true), b);
+        // The same hash does not make them the same.
+        assert_ne!(stack(&[frame(1, 1), frame(2, 9)], false), b);
+        assert_eq!(batch.frames(b).0.len(), 2);
+        assert_eq!(batch.stacks_len(), 4);
         batch.clear();
         assert_eq!(batch.stacks_len(), 0);
         assert_eq!(batch.bytes(), 0);

@@ -29,6 +29,14 @@ impl<'a> Region<'a> {
         }
     }
 
+    /// The word at `addr`, if all of it was copied.
+    #[inline]
+    fn word(&self, addr: u64) -> Option<u64> {
+        let offset = usize::try_from(addr.wrapping_sub(self.start)).ok()?;
+        let word = self.bytes.get(offset..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*word))
+    }
+
     /// What the region has to say about the bytes from `addr` on, if anything.
     fn govern(&self, addr: u64) -> Option<Governed<'a>> {
         let offset = addr.checked_sub(self.start)?;
@@ -146,19 +154,33 @@ fn copy_prefix(to: &mut [u8], from: &[u8], len: usize) {
 impl<M: Memory> Memory for SnapshotMemory<'_, M> {
     #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
+        // Nearly all reads of a walk are whole words of the stack, which is the first region.
+        if let [stack, ..] = &self.regions
+            && let Some(word) = stack.word(addr)
+        {
+            return Ok(word);
+        }
         if self.is_outside(addr, 8) {
             return self.live.word(addr);
         }
-        for region in &self.regions {
-            let offset = addr.wrapping_sub(region.start);
-            // Nearly all reads of a walk are whole words of the stack.
-            if let Some(word) = usize::try_from(offset)
-                .ok()
-                .and_then(|offset| region.bytes.get(offset..))
-                .and_then(|bytes| bytes.first_chunk::<8>())
-            {
-                return Ok(u64::from_le_bytes(*word));
-            }
+        self.word_elsewhere(addr)
+    }
+
+    #[inline]
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        if self.is_outside(addr, buf.len() as u64) {
+            return self.live.read(addr, buf);
+        }
+        self.read_piecewise(addr, buf)
+    }
+}
+
+impl<M: Memory> SnapshotMemory<'_, M> {
+    #[inline(never)]
+    fn word_elsewhere(&self, addr: u64) -> Result<u64, Fault> {
+        let mut words = self.regions.iter().filter_map(|region| region.word(addr));
+        if let Some(word) = words.next() {
+            return Ok(word);
         }
         let clear = self
             .regions
@@ -170,14 +192,6 @@ impl<M: Memory> Memory for SnapshotMemory<'_, M> {
         let mut word = [0u8; 8];
         self.read_piecewise(addr, &mut word)?;
         Ok(u64::from_le_bytes(word))
-    }
-
-    #[inline]
-    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
-        if self.is_outside(addr, buf.len() as u64) {
-            return self.live.read(addr, buf);
-        }
-        self.read_piecewise(addr, buf)
     }
 }
 

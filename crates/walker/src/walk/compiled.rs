@@ -1,7 +1,7 @@
 //! Steps through compiled methods and the wrappers of native ones.
 
 use super::{Cursor, PUSHED_WORDS_MAX, SAVED_WORDS_MAX, Sink, Stop, Walker};
-use crate::cache::{Entry, SCOPES_MAX};
+use crate::cache::{Head, Known, SCOPES_MAX, Scope};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::continuation;
@@ -11,34 +11,33 @@ use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 
 impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
-    pub(super) fn remembered(&self, cursor: &Cursor) -> Option<Entry> {
+    pub(super) fn remembered(&self, cursor: &Cursor) -> Option<Known<'_>> {
         if cursor.exact.is_some() {
             return None;
         }
-        let entry = self.cache.as_ref()?.get(cursor.at.pc)?;
-        let id = self
-            .mem
-            .u32(entry.blob.wrapping_add(self.layout.nmethod_compile_id))
-            .ok()?;
-        (id == entry.compile_id).then_some(entry)
+        let known = self.cache.as_ref()?.get(cursor.at.pc)?;
+        let id_at = known.head.blob.wrapping_add(self.layout.nmethod_compile_id);
+        let id = self.mem.u32(id_at).ok()?;
+        (id == known.head.compile_id).then_some(known)
     }
 
     pub(super) fn step_remembered(
         &self,
         cursor: &mut Cursor,
-        entry: &Entry,
+        known: &Known<'_>,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
-        let len = usize::from(entry.len);
-        for (i, (method, bci)) in entry.scopes.iter().take(len).enumerate() {
+        let len = known.scopes().len();
+        for (i, (method, bci)) in known.scopes().enumerate() {
             let kind = if i + 1 == len {
-                entry.tier
+                known.head.tier
             } else {
                 FrameKind::Inlined
             };
-            sink.push(kind, *method, *bci)?;
+            sink.push(kind, method, bci)?;
         }
-        let sp = cursor.at.sp.wrapping_add(u64::from(entry.frame_bytes));
+        let frame_bytes = u64::from(known.head.frame_bytes);
+        let sp = cursor.at.sp.wrapping_add(frame_bytes);
         let caller = NativeRegs {
             pc: self.mem.word(sp.wrapping_sub(8))?,
             sp,
@@ -56,22 +55,31 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.move_to(cursor, caller)
     }
 
-    fn remember(&self, pc: u64, blob: &Blob, entry: Entry) {
+    fn remember(
+        &self,
+        pc: u64,
+        blob: &Blob,
+        tier: FrameKind,
+        len: u8,
+        scopes: &[Scope; SCOPES_MAX],
+    ) {
         let frame_bytes = u32::try_from(blob.frame_bytes).unwrap_or(0);
         let id = self
             .mem
             .u32(blob.addr.wrapping_add(self.layout.nmethod_compile_id));
         if let (Some(cache), Ok(compile_id)) = (&self.cache, id)
-            && entry.len > 0
+            && len > 0
             && frame_bytes > 0
         {
-            cache.put(Entry {
+            let head = Head {
                 pc,
                 blob: blob.addr,
                 compile_id,
                 frame_bytes,
-                ..entry
-            });
+                len,
+                tier,
+            };
+            cache.put(head, scopes);
         }
     }
 
@@ -103,10 +111,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         } else {
             FrameKind::C2
         };
-        let mut entry = Entry {
-            tier,
-            ..Entry::EMPTY
-        };
+        let mut scopes = [(0, 0); SCOPES_MAX];
         let mut count = 0usize;
         let mut covered = false;
         let mut full = Ok(());
@@ -116,7 +121,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             } else {
                 FrameKind::Inlined
             };
-            if let Some(slot) = entry.scopes.get_mut(count) {
+            if let Some(slot) = scopes.get_mut(count) {
                 *slot = (scope.method, scope.bci);
             }
             count += 1;
@@ -130,8 +135,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return self.to_saving_caller(cursor, blob);
         }
         if memorable && count <= SCOPES_MAX {
-            entry.len = count as u8;
-            self.remember(pc, blob, entry);
+            self.remember(pc, blob, tier, count as u8, &scopes);
         }
         // Behind all code with debug information are the slow paths of barriers, which save
         // registers on top of the frame.
