@@ -113,12 +113,14 @@ fn check_frame_kinds(view: &View) {
         assert!(kinds.contains(kind.name()), "{work} has only {kinds:?}");
     }
     // Compiled code copies in a stub; code that is still interpreted in a routine of the VM.
+    // A libjvm without symbols (8) has names for its exported functions only: those that they call
+    // are counted to them.
     let copies = view.of_threads("accuracy-").any(|sample| {
-        let leaf = sample.frames().next();
+        let mut named = sample.frames().filter(|f| !f.name.starts_with("0x"));
         sample.has("kind_arrayCopy")
-            && leaf.is_some_and(|leaf| {
-                let name = leaf.name.to_lowercase();
-                matches!(leaf.kind, FrameKind::Stub | FrameKind::Vm) && name.contains("copy")
+            && named.next().is_some_and(|innermost| {
+                let name = innermost.name.to_lowercase();
+                matches!(innermost.kind, FrameKind::Stub | FrameKind::Vm) && name.contains("copy")
             })
     });
     assert!(copies, "no sample lies in a copying routine");
