@@ -74,15 +74,19 @@ fn a_limit_of_depth_cuts_and_says_so() {
             .filter(|s| s.has("descend") && s.failure().is_none())
             .collect();
         assert!(deep.len() > 100, "{} samples", deep.len());
-        for sample in deep {
+        let mut cut = 0;
+        for sample in &deep {
             let walked = sample.frames().filter(|f| f.class != "[kernel]").count();
-            assert_eq!(
-                (walked, sample.stack.truncated),
-                (100, true),
-                "{}",
-                sample.line()
-            );
+            if sample.stack.truncated {
+                assert_eq!(walked, 100, "{}", sample.line());
+                cut += 1;
+            } else {
+                // On its way down: few frames, but all of them.
+                let whole = walked <= 100 && sample.has("deepRoot") && sample.has("run");
+                assert!(whole, "{walked} frames: {}", sample.line());
+            }
         }
+        assert!(cut * 100 >= deep.len() * 98, "{cut} of {}", deep.len());
         let shallow = view.samples().filter(|s| s.frames().count() < 100);
         for sample in shallow {
             assert!(!sample.stack.truncated, "{}", sample.line());
