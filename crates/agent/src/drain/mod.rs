@@ -28,7 +28,7 @@ use writer::Writer;
 const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 const TICK_MIN: Duration = Duration::from_millis(5);
-/// So many samples may wait for a look: an eighth of the slots.
+/// So many samples may wait for a look: an eighth of the smallest slots.
 const WAITING_MAX: u32 = 128;
 /// Time between two flushes: what may be lost when the process is killed.
 const FLUSH: Duration = Duration::from_millis(1000);
@@ -61,7 +61,9 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
         census.find_if_changed(setup.engine);
         let order = orders.wait(tick);
         let mut all = sampler.drain(progress);
-        orders.looked();
+        if all {
+            orders.looked();
+        }
         census.bury(setup.engine);
         let due = Instant::now() >= flush_at;
         if due || order.flush || order.stop || !all {

@@ -10,27 +10,27 @@ use dwell_walker::Frame;
 const ENTRIES: usize = 2048;
 
 /// A direct-mapped table.
-pub struct Named {
+pub struct NamedFrames {
     entries: Box<[Option<(u32, Frame, PendingFrame)>]>,
     /// Number of the drain; entries of others do not count.
     drain: u32,
 }
 
-impl Default for Named {
-    fn default() -> Named {
-        Named {
+impl Default for NamedFrames {
+    fn default() -> NamedFrames {
+        NamedFrames {
             entries: vec![None; ENTRIES].into_boxed_slice(),
             drain: 0,
         }
     }
 }
 
-impl Named {
+impl NamedFrames {
     /// Forgets all.
     pub fn clear(&mut self) {
         match self.drain.checked_add(1) {
             Some(next) => self.drain = next,
-            None => *self = Named::default(),
+            None => *self = NamedFrames::default(),
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_frame_has_its_own_name_or_none() {
-        let mut names = Named::default();
+        let mut names = NamedFrames::default();
         // Far more than there are places.
         for id in 0..20_000u32 {
             let frame = frame(0x7f00_0000_0000 + u64::from(id) * 8, (id % 7) as i32);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn nothing_outlives_a_drain() {
-        let mut names = Named::default();
+        let mut names = NamedFrames::default();
         names.put(frame(1, 2), named(3));
         assert_eq!(names.get(&frame(1, 3)), None);
         names.clear();

@@ -11,7 +11,7 @@ const PLACES: usize = 4;
 
 /// A stack, innermost frame first.
 #[derive(Default)]
-pub struct Named {
+pub struct NamedStack {
     /// As the walk had it.
     frames: Vec<Frame>,
     /// The same frames with their names.
@@ -22,7 +22,7 @@ pub struct Named {
     drain: u64,
 }
 
-impl Named {
+impl NamedStack {
     /// The frames with their names.
     #[must_use]
     pub fn pending(&self) -> &[PendingFrame] {
@@ -39,9 +39,9 @@ impl Named {
 /// The stacks of this drain.
 #[derive(Default)]
 pub struct Outer {
-    places: [Named; PLACES],
+    places: [NamedStack; PLACES],
     drain: u64,
-    spare: Named,
+    spare: NamedStack,
 }
 
 impl Outer {
@@ -58,10 +58,10 @@ impl Outer {
         thread: u64,
         frames: &[Frame],
         mut name: impl FnMut(&Frame) -> (PendingFrame, bool),
-    ) -> &Named {
+    ) -> &NamedStack {
         let place = thread as usize % PLACES;
         let mut new = std::mem::take(&mut self.spare);
-        let empty = Named::default();
+        let empty = NamedStack::default();
         let before = match self.places.get(place) {
             Some(last) if last.drain == self.drain && last.thread == thread => last,
             _ => &empty,

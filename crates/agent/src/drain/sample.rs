@@ -1,7 +1,7 @@
 //! One snapshot: walk it, name its Java frames, keep it for the flush.
 
 use super::freezer::Freezer;
-use super::named::Named;
+use super::named::NamedFrames;
 use super::outer::Outer;
 use crate::jvm::methods::Methods;
 use crate::native::Modules;
@@ -77,7 +77,7 @@ pub struct Sampler<'s> {
     /// And native ones.
     rules: Rules,
     /// Frames of this drain that are named already.
-    named: Named,
+    named: NamedFrames,
     frames: Vec<Frame>,
     /// Kernel frames of the sample at hand.
     kernel: Vec<PendingFrame>,
@@ -105,7 +105,7 @@ impl<'s> Sampler<'s> {
             methods: Methods::new(),
             cache: vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice(),
             rules: Rules::default(),
-            named: Named::default(),
+            named: NamedFrames::default(),
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
             kernel: Vec::new(),
             outer: Outer::default(),

@@ -4,7 +4,7 @@
 //! Equal stacks are kept once.
 
 use super::names::NameId;
-use crate::drain::outer::Named;
+use crate::drain::outer::NamedStack;
 use dwell_jfr::{FrameKind, ThreadState};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -75,7 +75,7 @@ pub struct Batch {
 
 impl Batch {
     /// The index of a stack, new or not: kernel frames, and below them others.
-    pub fn stack(&mut self, kernel: &[PendingFrame], named: &Named, truncated: bool) -> u32 {
+    pub fn stack(&mut self, kernel: &[PendingFrame], named: &NamedStack, truncated: bool) -> u32 {
         self.add_stack(kernel, named.pending(), named.hash(), truncated)
     }
 
