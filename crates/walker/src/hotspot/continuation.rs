@@ -30,6 +30,13 @@ pub struct Chunk {
     pub end: u64,
 }
 
+/// Four bytes of code. Not part of the loops that call it: there the way of reading would be kept
+/// in a register and called through it, which the check of handlers cannot follow.
+#[inline(never)]
+fn code_at<M: Memory>(mem: &M, at: u64) -> Result<u32, Fault> {
+    mem.u32(at)
+}
+
 /// Reads a reference in the heap (or in a handle), 4 or 8 bytes wide.
 ///
 /// # Errors
@@ -90,9 +97,17 @@ pub fn youngest_chunk<M: Memory>(
     if entry == 0 || !known(offsets) {
         return Ok(None);
     }
-    let cont = mem.word(entry.wrapping_add(ENTRY_CONT))?;
+    let cont = entered(mem, entry)?;
     let tail = reference(mem, layout, cont.wrapping_add(offsets.cont_tail))?;
     filled_chunk(mem, layout, tail)
+}
+
+/// The object of the continuation entered at `entry`.
+///
+/// # Errors
+/// [`Fault`] if the entry cannot be read.
+pub fn entered<M: Memory>(mem: &M, entry: u64) -> Result<u64, Fault> {
+    mem.word(entry.wrapping_add(ENTRY_CONT))
 }
 
 /// The next older chunk with frames.
@@ -243,7 +258,9 @@ pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Resul
     };
     for back in 7..SEARCHED {
         let at = pc.wrapping_sub(back);
-        if mem.u32(at)? & 0x00ff_ffff == 0x00a7_8b49 && mem.u32(at.wrapping_add(3))? == entry {
+        if code_at(mem, at)? & 0x00ff_ffff == 0x00a7_8b49
+            && code_at(mem, at.wrapping_add(3))? == entry
+        {
             return Ok(true);
         }
     }
@@ -270,7 +287,7 @@ pub fn is_in_thaw<M: Memory>(mem: &M, barrier: u64, pc: u64) -> Result<bool, Fau
         if at < barrier.wrapping_sub(BYTES_MAX) {
             break;
         }
-        if mem.u32(at)? == BEGIN {
+        if code_at(mem, at)? == BEGIN {
             return Ok(true);
         }
     }

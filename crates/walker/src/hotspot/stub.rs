@@ -28,6 +28,9 @@ pub fn interrupted_caller<M: Memory>(
     let mut code = [0u8; 8];
     mem.read(regs.pc.wrapping_sub(4), &mut code)?;
     let (before, after) = code.split_at(4);
+    if let Some(found) = direct_caller(mem, blob, (sp, regs.fp), &is_caller) {
+        return Ok(Some(found));
+    }
     // push rbp is next, or has just been done and mov rbp, rsp is next; or ret is next.
     let no_frame = matches!(after, [0x55, ..] | [0xc3, ..]);
     let pushed = before.ends_with(&[0x55])
@@ -65,6 +68,71 @@ pub fn interrupted_caller<M: Memory>(
         }
     }
     Ok(None)
+}
+
+/// The caller whose call names the stub's own beginning. Code of C1 calls so for subtype checks,
+/// barriers and other slow paths (c1_LIRAssembler_x86.cpp, c1_CodeStubs_x86.cpp). It may have
+/// pushed arguments right before, which it takes back itself: its frame begins above them. It may
+/// also have saved a register earlier, so that [`interrupted_caller`]'s test for a caller fails.
+fn direct_caller<M: Memory>(
+    mem: &M,
+    blob: &Blob,
+    (sp, fp): (u64, u64),
+    is_caller: &impl Fn(NativeRegs) -> bool,
+) -> Option<NativeRegs> {
+    let at = |slot: u64, fp: u64| {
+        let pc = mem.word(slot).ok()?;
+        let pushed = words_pushed_for(mem, pc, blob.code_begin)?;
+        Some(NativeRegs {
+            pc,
+            sp: slot.wrapping_add(8 * (1 + pushed)),
+            fp,
+        })
+    };
+    if fp >= sp && fp.wrapping_sub(sp) <= STUB_FRAME_MAX {
+        let linked = || at(return_slot(mem, fp).ok()?, mem.word(fp).ok()?);
+        if let Some(found) = linked() {
+            return Some(found);
+        }
+    }
+    // Of an earlier call of the same stub a return address may be left where the stub has not
+    // written yet.
+    let mut called = None;
+    for i in 0..SCAN_WORDS {
+        let found = at(sp.wrapping_add(i * 8), fp);
+        if found.is_some_and(is_caller) {
+            return found;
+        }
+        called = called.or(found);
+    }
+    called
+}
+
+/// How many words are pushed right before the call that returns to `pc`; `None` if that does not
+/// call `target`.
+fn words_pushed_for<M: Memory>(mem: &M, pc: u64, target: u64) -> Option<u64> {
+    const CALL_BYTES: usize = 5;
+    let mut code = [0u8; 16];
+    mem.read(pc.wrapping_sub(code.len() as u64), &mut code)
+        .ok()?;
+    let (mut before, call) = code.split_at_checked(code.len() - CALL_BYTES)?;
+    let [0xe8, distance @ ..] = call else {
+        return None;
+    };
+    let distance = i32::from_le_bytes(distance.try_into().ok()?);
+    if pc.wrapping_add_signed(distance.into()) != target {
+        return None;
+    }
+    let mut words = 0;
+    while let [rest @ .., 0x50..=0x57] = before {
+        // With the prefix of r8 to r15.
+        before = match rest {
+            [shorter @ .., 0x41] => shorter,
+            _ => rest,
+        };
+        words += 1;
+    }
+    Some(words)
 }
 
 /// Where the return address of the stub lies whose rbp frame is at `fp`. The stub of nmethod entry
@@ -161,6 +229,9 @@ pub fn calling_caller<M: Memory>(
     regs: NativeRegs,
     is_caller: impl Fn(NativeRegs) -> bool,
 ) -> Result<Option<NativeRegs>, Fault> {
+    if let Some(found) = direct_caller(mem, blob, (regs.sp, regs.fp), &is_caller) {
+        return Ok(Some(found));
+    }
     if blob.frame_bytes > 0 {
         let top = regs.sp.wrapping_add(blob.frame_bytes);
         let (pc, fp) = (
@@ -237,6 +308,48 @@ mod tests {
         };
         assert_eq!(caller_at(16), Some(8), "r13 is the caller's own");
         assert_eq!(caller_at(27), Some(0x28));
+    }
+
+    #[test]
+    fn arguments_pushed_for_a_stub_are_not_part_of_its_callers_frame() {
+        const CALLER: u64 = 0x4000;
+        // push rsi; push r8; call CODE
+        let mut code = [0x90u8; 32];
+        let distance = (CODE as i32 - (CALLER as i32 + 32)).to_le_bytes();
+        code[24..28].copy_from_slice(&[0x56, 0x41, 0x50, 0xe8]);
+        code[28..].copy_from_slice(&distance);
+        let mut mem = Bytes::at(CALLER, &code);
+        mem.add(CODE, &[0x90u8; 64]);
+        let back = CALLER + 32;
+        let mut stack = [0; 24];
+        stack[1] = back;
+        mem.add(STACK, &words(&stack));
+        let blob = |code_begin| Blob {
+            addr: CODE,
+            kind: BlobKind::Stub,
+            code_begin,
+            frame_bytes: 0,
+        };
+        let regs = Regs {
+            pc: CODE + 16,
+            sp: STACK,
+            fp: 0x77,
+            ..Regs::default()
+        };
+        let is_caller = |caller: NativeRegs| caller.pc == back;
+        let found = interrupted_caller(&mem, &blob(CODE), &regs, is_caller);
+        let expected = NativeRegs {
+            pc: back,
+            sp: STACK + 32,
+            fp: 0x77,
+        };
+        assert_eq!(found, Ok(Some(expected)));
+        let found = interrupted_caller(&mem, &blob(CODE + 8), &regs, is_caller);
+        let sp = found.unwrap().unwrap().sp;
+        assert_eq!(sp, STACK + 16, "another stub is called");
+        // Its own caller is not where it should be: a register was saved before.
+        let found = interrupted_caller(&mem, &blob(CODE), &regs, |_| false);
+        assert_eq!(found, Ok(Some(expected)));
     }
 
     #[test]
