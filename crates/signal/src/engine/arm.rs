@@ -19,6 +19,7 @@ impl Engine {
             PERF => perf::arm(
                 record.perf_fd.load(Ordering::Relaxed),
                 at_ns.saturating_sub(now_ns),
+                self.kind == EngineKind::Perf { kernel: true },
             ),
             TIMER => sys::timer_set(record.timer_id.load(Ordering::Relaxed), at_ns.max(1)),
             _ => Ok(()),

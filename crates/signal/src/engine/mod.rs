@@ -9,7 +9,7 @@ mod perf;
 pub(crate) mod ring;
 mod setup;
 
-pub use perf::{PerfLevel, perf_permitted};
+pub use perf::{PerfLevel, perf_hangs, perf_permitted};
 pub use setup::{InitError, init};
 
 use crate::config::{EngineKind, Offsets};
@@ -37,6 +37,7 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) offsets: Offsets,
     pub(crate) extra: AtomicPtr<()>,
+    pub(crate) context: AtomicPtr<()>,
     pub(crate) walk: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
     /// Room for frames that a walk in a slot may use.
@@ -92,6 +93,12 @@ impl Engine {
     /// Sets what else the handler calls for each snapshot; see [`crate::Extra`].
     pub fn set_extra(&self, extra: crate::Extra) {
         self.extra.store(extra as *mut (), Ordering::Release);
+    }
+
+    /// Sets what finds out what a thread works for, called after [`crate::Extra`]; it must not copy
+    /// chunks.
+    pub fn set_context(&self, hook: crate::Extra) {
+        self.context.store(hook as *mut (), Ordering::Release);
     }
 
     /// Sets what walks stacks before a slot is published; see [`crate::WalkHook`].
@@ -268,6 +275,12 @@ impl Engine {
         self.slab
             .iter()
             .filter(|record| record.state.load(Ordering::Acquire) == LIVE)
+    }
+
+    /// The record at this place, whoever has it now.
+    #[must_use]
+    pub fn record(&'static self, index: u32) -> Option<&'static ThreadRecord> {
+        self.slab.get(index)
     }
 
     /// The record a slot names; `None` if it has been recycled since.

@@ -16,6 +16,10 @@ use perf_event_open_sys::bindings::{
 pub const RING_BYTES: usize = 2 * RING_PAGE;
 pub const RING_PAGE: usize = 4096;
 
+/// The shortest gap of events that leave out the kernel. Their timer goes off there, too, and is
+/// then set again without having counted: a thread must get out of the kernel in less.
+const USER_GAP_MIN_NS: u64 = 100_000;
+
 /// What `perf_event_open` allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfLevel {
@@ -36,6 +40,17 @@ pub fn perf_permitted() -> Result<PerfLevel, Errno> {
     let fd = open_event(me, false)?;
     sys::close(fd);
     Ok(PerfLevel { kernel: false })
+}
+
+/// Whether an event that disables itself can hang the machine: so it was found in Linux 6.16 and
+/// 6.17 (async-profiler, issue 1578 and pull request 1599). `release` is the kernel's, as
+/// `uname -r` tells it.
+#[must_use]
+pub fn perf_hangs(release: &str) -> bool {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    let number = parts.next().and_then(|part| part.parse::<u32>().ok());
+    let minor = parts.next().and_then(|part| part.parse::<u32>().ok());
+    matches!((number, minor), (Some(6), Some(16 | 17)))
 }
 
 fn open_event(tid: i32, kernel: bool) -> Result<i32, Errno> {
@@ -91,8 +106,9 @@ pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
 
 /// Arms the event for one overflow after `gap_ns` more of the thread's time on a processor.
 #[inline]
-pub fn arm(fd: i32, gap_ns: u64) -> Result<(), Errno> {
-    sys::ioctl_u64(fd, u64::from(bindings::PERIOD), gap_ns.max(GAP_MIN_NS))?;
+pub fn arm(fd: i32, gap_ns: u64, kernel: bool) -> Result<(), Errno> {
+    let least_ns = if kernel { GAP_MIN_NS } else { USER_GAP_MIN_NS };
+    sys::ioctl_u64(fd, u64::from(bindings::PERIOD), gap_ns.max(least_ns))?;
     sys::ioctl_value(fd, u64::from(bindings::REFRESH), 1)?;
     Ok(())
 }
@@ -101,4 +117,27 @@ pub fn arm(fd: i32, gap_ns: u64) -> Result<(), Errno> {
 pub fn disarm(fd: i32) {
     // Fails only for a descriptor that somebody else has closed; then there is nothing to disable.
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_perf_events_hang_are_known() {
+        for release in ["6.16.0-rc3", "6.17.9-300.fc43.x86_64", "6.16", "6.17+"] {
+            assert!(perf_hangs(release), "{release}");
+        }
+        for release in [
+            "6.1.0-44-amd64",
+            "6.15.11",
+            "6.18.44",
+            "5.17.1",
+            "6.160.1",
+            "16.17",
+            "",
+        ] {
+            assert!(!perf_hangs(release), "{release}");
+        }
+    }
 }

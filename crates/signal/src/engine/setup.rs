@@ -93,6 +93,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         counters: Counters::new(),
         offsets: Offsets::new(),
         extra: AtomicPtr::new(core::ptr::null_mut()),
+        context: AtomicPtr::new(core::ptr::null_mut()),
         walk: AtomicPtr::new(core::ptr::null_mut()),
         vantage: AtomicU32::new(0),
         frames_max: AtomicU32::new(1),
