@@ -9,6 +9,8 @@
 #                                 the parser of JDK Mission Control: downloaded once from Maven
 #                                 Central, or the mirror DWELL_MAVEN, into DWELL_JARS (default
 #                                 ~/.cache/dwell-jars). Needs a JDK >= 17.
+#        java/build.sh --otel     build target/java/dwell-opentelemetry.jar, and a program for its
+#                                 tests, against OpenTelemetry's jars, downloaded in the same way
 # JDKs are looked for in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
 # /usr/lib/jvm/*.
 set -euo pipefail
@@ -75,7 +77,7 @@ build_jar() {
     fi
     tmp=$(mktemp -d "$out/.build.XXXXXX")
     find "$sources" -name '*.java' >"$tmp/sources"
-    "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial -Werror -g -encoding UTF-8 \
+    "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial,-try -Werror -g -encoding UTF-8 \
         ${classpath:+-cp "$classpath"} -d "$tmp/classes" "@$tmp/sources" ||
         { rm -rf "$tmp"; fail "$1 does not compile"; }
     # A jar that was compiled against others names them, so that it can be run by itself. A line of
@@ -135,8 +137,11 @@ download() {
     fi
 }
 
-# fetch PATH SHA256: makes sure that a jar of a Maven repository is in the cache and in target/java.
+# fetch FOLDER PATH SHA256: makes sure that a jar of a Maven repository is in the cache and in that
+# folder of target/java.
 fetch() {
+    local folder=$out/$1
+    shift
     local jar=${1##*/} cache=${DWELL_JARS:-$HOME/.cache/dwell-jars} url
     if ! has_sum "$cache/$jar" "$2"; then
         url=${DWELL_MAVEN:-https://repo.maven.apache.org/maven2}/$1
@@ -150,7 +155,7 @@ fetch() {
         mv "$cache/$jar.$$" "$cache/$jar"
         echo "$jar: downloaded"
     fi
-    has_sum "$out/jmc/$jar" "$2" || cp "$cache/$jar" "$out/jmc/$jar"
+    has_sum "$folder/$jar" "$2" || cp "$cache/$jar" "$folder/$jar"
 }
 
 build_jmc() {
@@ -158,13 +163,47 @@ build_jmc() {
     jdk=$(find_jdk 17+) || fail "no JDK >= 17 with javac found; set JAVA_HOME or DWELL_JDKS"
     mkdir -p "$out/jmc"
     while read -r path sum; do
-        fetch "$path" "$sum"
+        fetch jmc "$path" "$sum"
         classpath=$classpath${classpath:+:}$out/jmc/${path##*/}
     done <<<"$jmc_jars"
     build_jar dwell-verify-jmc.jar "$jdk" 17 io.dwell.verify.jmc.Compare "$classpath" \
         "$here/verify/src-jmc"
 }
 
+# OpenTelemetry's API and SDK, as far as tracing needs them.
+otel_jars="\
+io/opentelemetry/opentelemetry-api/1.49.0/opentelemetry-api-1.49.0.jar \
+a813c9a92b82a4ffa3a62e88216a9e9ef9a407fcd41614fe596b2895167ed638
+io/opentelemetry/opentelemetry-context/1.49.0/opentelemetry-context-1.49.0.jar \
+17de3c85b341240b3b216c43adbd244c9fbd39c9e5448306d56460f80599a76b
+io/opentelemetry/opentelemetry-sdk-trace/1.49.0/opentelemetry-sdk-trace-1.49.0.jar \
+483bf21dde1df1a2c9875ba7dff1e3c8c1a63789cd45ad58223ec64b5951318e
+io/opentelemetry/opentelemetry-sdk-common/1.49.0/opentelemetry-sdk-common-1.49.0.jar \
+b06214ccf3cda749edcd426c1492483e201e1fcfadb9f9cba8ecb439ff5c5d0f"
+
+build_otel() {
+    local jdk path sum classpath=$out/dwell-api.jar
+    jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWELL_JDKS"
+    build_jar dwell-api.jar "$jdk" 8 "" "" "$here/api/src"
+    build_jar dwell-testprograms.jar "$jdk" 8 "" "$out/dwell-api.jar" "$here/testprograms/src"
+    mkdir -p "$out/otel"
+    while read -r path sum; do
+        fetch otel "$path" "$sum"
+        classpath=$classpath:$out/otel/${path##*/}
+    done <<<"$otel_jars"
+    build_jar dwell-opentelemetry.jar "$jdk" 8 "" "$classpath" "$here/opentelemetry/src"
+    build_jar dwell-testprograms-otel.jar "$jdk" 8 "" \
+        "$out/dwell-opentelemetry.jar:$out/dwell-testprograms.jar:$classpath" \
+        "$here/testprograms/src-otel"
+}
+
+if [ "${1:-}" = --otel ]; then
+    mkdir -p "$out"
+    exec 9>"$out/.otel.lock"
+    ! command -v flock >/dev/null || flock 9
+    build_otel
+    exit
+fi
 if [ "${1:-}" = --jmc ]; then
     mkdir -p "$out"
     # One at a time; who waited finds all done.
@@ -181,14 +220,16 @@ fi
 mkdir -p "$out"
 jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWELL_JDKS"
 
+build_jar dwell-api.jar "$jdk" 8 "" "" "$here/api/src"
+
 build_jar dwell-demo.jar "$jdk" 8 io.dwell.demo.Demo "" "$here/demo/src"
 
-build_jar dwell-testprograms.jar "$jdk" 8 "" "" "$here/testprograms/src"
+build_jar dwell-testprograms.jar "$jdk" 8 "" "$out/dwell-api.jar" "$here/testprograms/src"
 
 build_jar dwell-verify.jar "$jdk" 11 io.dwell.verify.Check "" "$here/verify/src"
 if jdk21=$(find_jdk 21+); then
-    build_jar dwell-testprograms-21.jar "$jdk21" 21 "" "$out/dwell-testprograms.jar" \
-        "$here/testprograms/src21"
+    build_jar dwell-testprograms-21.jar "$jdk21" 21 "" \
+        "$out/dwell-testprograms.jar:$out/dwell-api.jar" "$here/testprograms/src21"
 else
     echo "dwell-testprograms-21.jar: skipped, no JDK >= 21 found"
 fi

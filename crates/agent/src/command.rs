@@ -3,6 +3,7 @@
 use crate::agent::Agent;
 use crate::drain::census::Census;
 use crate::hook;
+use crate::jvm::api;
 use crate::jvm::environment;
 use crate::jvm::threads;
 use crate::jvm::vm::SharedVm;
@@ -14,6 +15,7 @@ use crate::registry::Registry;
 use crate::session::{Session, Setup, target_path};
 use crate::sys::process;
 use crate::vantage::dwell_walk_hook;
+use crate::wall::shelf::Shelf;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel, Registration};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
@@ -105,6 +107,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
     let setup = setup(agent, options, text, file);
     environment::set_events(agent.jvmti, true);
     register_all(agent, caller.env);
+    api::connect(agent.jvmti, caller.env);
     let session = Session::start(setup, path)?;
     let status = session.status("running");
     *slot = Some(session);
@@ -126,6 +129,7 @@ fn setup(agent: &'static Agent, options: &Options, text: &str, file: RecordingFi
         jvm_name: environment::property(agent.jvmti, c"java.vm.name"),
         jvm_version: environment::property(agent.jvmti, c"java.vm.version"),
         jvm_start_epoch_ms: process::start_epoch_ms(),
+        shelf: Shelf::default(),
     }
 }
 
@@ -180,6 +184,17 @@ fn choose_engine(choice: EngineChoice) -> Result<(EngineKind, String), String> {
     if choice == EngineChoice::Timer {
         return Ok((EngineKind::Timer, "asked for".into()));
     }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if dwell_signal::perf_hangs(&release) {
+        let why = format!(
+            "perf events of Linux {} can hang the machine",
+            release.trim()
+        );
+        return match choice {
+            EngineChoice::Perf => Err(format!("engine=perf: {why}; use engine=timer")),
+            _ => Ok((EngineKind::Timer, why)),
+        };
+    }
     match dwell_signal::perf_permitted() {
         Ok(PerfLevel { kernel }) => {
             let reason = if kernel {
@@ -221,6 +236,7 @@ fn publish_offsets(engine: &'static Engine, vm: &Vm) {
     engine
         .offsets()
         .set_thread_state(u32::try_from(layout.thread_state).unwrap_or(u32::MAX));
+    engine.offsets().set_first_error(vm.first_error_at);
     engine.offsets().set_anchor(
         at(layout.anchor_sp),
         at(layout.anchor_pc),
@@ -265,13 +281,14 @@ pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option
         return;
     }
     let name = threads::describe(agent.jvmti, env, &agent.fields, thread, tid);
+    let java_id = name.java_id as u64;
     let stack_hi = vm_threads::stack_high(&live, layout, java_thread).unwrap_or(0);
     agent.registry.add_or_update(
         tid,
         own_tid.is_some(),
         |newborn| {
             let user = agent.threads.add(name.clone());
-            agent
+            let record = agent
                 .engine
                 .register(&Registration {
                     tid,
@@ -282,10 +299,13 @@ pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option
                     newborn,
                     user,
                 })
-                .ok()
+                .ok()?;
+            record.set_java_id(java_id);
+            Some(record)
         },
         |record| {
             record.set_java_thread(java_thread);
+            record.set_java_id(java_id);
             agent.threads.set(record.user(), name.clone());
         },
     );

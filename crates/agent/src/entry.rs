@@ -3,7 +3,7 @@
 
 use crate::agent::Agent;
 use crate::command::{self, Caller};
-use crate::jvm::mutf8;
+use crate::jvm::{attaching, mutf8};
 use crate::options::{self, Options};
 use crate::reply;
 use crate::sys::process;
@@ -69,6 +69,9 @@ pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut
             Err(_) => reply_path(&text),
         };
         let outcome = parsed.and_then(|options| {
+            if JVMTI.get().is_none() {
+                attaching::wait()?;
+            }
             let jvmti = environment(vm)?;
             // SAFETY: the attach listener's thread is attached to the VM it calls us for.
             let env = unsafe { vm.get_env(VERSION_1_8) };
@@ -209,6 +212,7 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
         let now_ns = process::own_cpu().as_nanos() as u64;
         agent.registry.end(tid, now_ns, sampled_to);
         record.set_java_thread(0);
+        record.set_java_id(0);
         agent.engine.end(record);
     });
 }

@@ -1,17 +1,20 @@
 //! What the handler adds to a snapshot for a JVM: which virtual thread is mounted, where its
-//! continuation was entered, and the frames it has frozen in the heap.
+//! continuation was entered, the frames it has frozen in the heap, and what the thread works for.
 //!
-//! [`dwell_virtual_thread_hook`] runs in the signal handler: it reads memory through fault-tolerant
-//! loads only, allocates nothing, locks nothing, calls nothing of the JVM. The objects it reads are
+//! [`dwell_virtual_thread_hook`] and [`dwell_context_hook`] run in the signal handler: they read
+//! memory through fault-tolerant loads only (but for the records of contexts, which stay mapped),
+//! allocate nothing, lock nothing, call nothing of the JVM. The objects it reads are
 //! those of the thread it interrupted, which cannot pass a safepoint meanwhile.
 
 use crate::agent::Agent;
 use crate::jvm::flags;
+use dwell_context::Slab;
 use dwell_signal::{CHUNKS_MAX, Capture, Live};
 use dwell_walker::hotspot::continuation;
 use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
 use dwell_walker::{Fault, Memory};
 use jvm_sys::Env;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What the hook needs to know; lives as long as the process.
@@ -28,17 +31,45 @@ struct Known {
     string_coder: u64,
     /// Length field and first element of a `byte[]`.
     array: Option<(u64, u64)>,
+    /// `Continuation.target`, and in that object the virtual thread.
+    owner: Option<(u64, u64)>,
 }
 
 static KNOWN: AtomicPtr<Known> = AtomicPtr::new(std::ptr::null_mut());
+/// Where the API writes; null until it does.
+static CONTEXTS: AtomicPtr<Slab<'static>> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Lets handlers read these contexts.
+pub fn show_contexts(slab: &'static Slab<'static>) {
+    CONTEXTS.store(std::ptr::from_ref(slab).cast_mut(), Ordering::Release);
+}
+
+/// Notes what the thread works for: the virtual one if one is mounted.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_context_hook(capture: &mut Capture<'_>) {
+    // SAFETY: null or a reference for ever.
+    let Some(slab) = (unsafe { CONTEXTS.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    let id = match capture.header().vthread_id {
+        0 => capture.record().java_id(),
+        mounted => mounted,
+    };
+    if let Some(context) = slab.context_here(id) {
+        capture.set_context(&context);
+    }
+}
 
 /// Makes the handler call the hook, where the JVM has virtual threads.
 pub fn install(agent: &'static Agent, env: Env) {
+    agent.engine.set_context(dwell_context_hook);
     let vm = agent.vm();
     if !present(vm.layout.thread_vthread) {
         return;
     }
-    let field = |class, name, kind| vm.fields.offset(env, class, name, kind).unwrap_or(ABSENT);
+    let field = |class: &CStr, name: &CStr, kind: &CStr| {
+        vm.fields.offset(env, class, name, kind).unwrap_or(ABSENT)
+    };
     publish(Known {
         layout: &vm.layout,
         thread_id: field(c"java/lang/Thread", c"tid", c"J"),
@@ -46,6 +77,7 @@ pub fn install(agent: &'static Agent, env: Env) {
         string_value: field(c"java/lang/String", c"value", c"[B"),
         string_coder: field(c"java/lang/String", c"coder", c"B"),
         array: byte_array(agent.engine.live(), &vm.layout),
+        owner: owner(&field),
     });
     agent.engine.set_extra(dwell_virtual_thread_hook);
 }
@@ -59,6 +91,19 @@ pub fn update(agent: &'static Agent) {
             ..*known
         });
     }
+}
+
+/// How a continuation knows its virtual thread: `VirtualThread.VThreadContinuation` wraps the task
+/// into an anonymous `Runnable` that has it.
+fn owner(field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option<(u64, u64)> {
+    let target = field(
+        c"jdk/internal/vm/Continuation",
+        c"target",
+        c"Ljava/lang/Runnable;",
+    );
+    let wrapper = c"java/lang/VirtualThread$VThreadContinuation$1";
+    let thread = field(wrapper, c"val$vthread", c"Ljava/lang/VirtualThread;");
+    (present(target) && present(thread)).then_some((target, thread))
 }
 
 /// The old one is leaked: a handler may be using it. It is replaced once or twice in all.
@@ -96,10 +141,18 @@ pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
         return;
     };
     capture.set_cont_entry(entry);
-    let Ok(object) = mounted(&live, known, thread) else {
+    let Ok(mut object) = mounted(&live, known, thread) else {
         return;
     };
-    if let Ok(id) = identity(&live, known, thread, object) {
+    let mut id = identity(&live, known, thread, object);
+    // While it is mounted and unmounted, and when it has to do with its carrier, the virtual thread
+    // passes for the carrier although its frames are there.
+    if id == Ok(capture.record().java_id())
+        && let Ok(Some((owner, owner_id))) = owner_of(&live, known, entry)
+    {
+        (object, id) = (owner, Ok(owner_id));
+    }
+    if let Ok(id) = id {
         capture.set_vthread_id(id);
     }
     if let Ok(Some((text, len))) = name(&live, known, object) {
@@ -127,6 +180,26 @@ fn copy_chunks(capture: &mut Capture<'_>, live: &Live, known: &Known, entry: u64
 fn mounted(live: &Live, known: &Known, thread: u64) -> Result<u64, Fault> {
     let handle = live.word(thread.wrapping_add(known.layout.thread_vthread))?;
     continuation::handle(live, known.layout, handle)
+}
+
+/// The virtual thread whose continuation was entered at `entry`, and its id.
+#[inline]
+fn owner_of(live: &Live, known: &Known, entry: u64) -> Result<Option<(u64, u64)>, Fault> {
+    let Some((target_at, thread_at)) = known.owner.filter(|_| present(known.thread_id)) else {
+        return Ok(None);
+    };
+    let layout = known.layout;
+    let continuation = continuation::entered(live, entry)?;
+    let target = continuation::reference(live, layout, continuation.wrapping_add(target_at))?;
+    if target == 0 {
+        return Ok(None);
+    }
+    let thread = continuation::reference(live, layout, target.wrapping_add(thread_at))?;
+    if thread == 0 {
+        return Ok(None);
+    }
+    let id = live.word(thread.wrapping_add(known.thread_id))?;
+    Ok(Some((thread, id)))
 }
 
 fn identity(live: &Live, known: &Known, thread: u64, object: u64) -> Result<u64, Fault> {

@@ -24,6 +24,7 @@
 
 pub mod agent;
 pub mod command;
+pub mod context;
 pub mod drain;
 pub mod entry;
 #[cfg(feature = "experiments")]
@@ -39,3 +40,4 @@ pub mod reply;
 pub mod session;
 pub mod sys;
 pub mod vantage;
+pub mod wall;

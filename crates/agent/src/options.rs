@@ -4,6 +4,7 @@
 #[cfg(feature = "experiments")]
 use crate::experiments::Experiment;
 use dwell_signal::Vantage;
+use dwell_wall::pools::Pools;
 use std::time::Duration;
 
 /// What the agent is asked to do.
@@ -37,6 +38,14 @@ pub struct Options {
     pub command: Command,
     /// CPU time between two samples of a thread.
     pub cpu_interval: Duration,
+    /// Wall-clock time between two looks at threads; zero: none are looked at.
+    pub wall_interval: Duration,
+    /// How many threads are looked at each time; none: as many as the budget allows.
+    pub wall_threads: Option<usize>,
+    /// Part of one processor's time that looking may take, in millionths.
+    pub wall_budget_ppm: u32,
+    /// Methods in which pooled threads wait for work, beside those that are known.
+    pub idle: Vec<String>,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
@@ -69,6 +78,10 @@ impl Default for Options {
         Options {
             command: Command::Start,
             cpu_interval: Duration::from_millis(10),
+            wall_interval: Duration::ZERO,
+            wall_threads: None,
+            wall_budget_ppm: 5000,
+            idle: Vec::new(),
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
             #[cfg(feature = "experiments")]
@@ -90,6 +103,8 @@ impl Default for Options {
 pub const INTERVAL_MIN: Duration = Duration::from_micros(20);
 /// Longest CPU interval.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// Shortest time between two looks at threads.
+pub const WALL_MIN: Duration = Duration::from_millis(1);
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
@@ -144,7 +159,8 @@ fn command_of(name: &str) -> Option<Command> {
 }
 
 fn known_options() -> &'static str {
-    "known are start, stop, dump, status, cpu=TIME, engine=auto|perf|timer, \
+    "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
+     wall-budget=N%, idle=METHOD, engine=auto|perf|timer, \
      walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
      maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
@@ -152,6 +168,10 @@ fn known_options() -> &'static str {
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
     match name {
         "cpu" => options.cpu_interval = interval(value)?,
+        "wall" => options.wall_interval = wall_interval(value)?,
+        "wall-threads" => options.wall_threads = Some(wall_threads(value)?),
+        "idle" => options.idle.push(idle(value)?),
+        "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
         "engine" => options.engine = engine(value)?,
         "walk" => options.walk = vantage(value)?,
         #[cfg(feature = "experiments")]
@@ -189,6 +209,45 @@ fn at_least(name: &str, value: u64, least: u64) -> Result<u64, OptionError> {
         return refuse(format!("{name}={value}: at least {}k", least >> 10));
     }
     Ok(value)
+}
+
+fn wall_interval(value: &str) -> Result<Duration, OptionError> {
+    let interval = duration("wall", value)?;
+    if !(WALL_MIN..=INTERVAL_MAX).contains(&interval) {
+        return refuse(format!("wall={}: from 1ms to 10s", shown(value)));
+    }
+    Ok(interval)
+}
+
+fn wall_threads(value: &str) -> Result<usize, OptionError> {
+    match value.parse() {
+        Ok(threads @ 1..) => Ok(threads),
+        _ => refuse(format!("wall-threads={}: a number from 1 on", shown(value))),
+    }
+}
+
+fn idle(value: &str) -> Result<String, OptionError> {
+    match Pools::default().add(value) {
+        Ok(()) => Ok(value.to_owned()),
+        Err(_) => refuse(format!(
+            "idle={}: a method as package.Class.method, * for anything",
+            shown(value)
+        )),
+    }
+}
+
+/// In millionths: `0.5%` is 5000.
+fn wall_budget(value: &str) -> Result<u32, OptionError> {
+    let percent = value.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
+    match percent {
+        Some(percent) if (0.01..=100.0).contains(&percent) => {
+            Ok((percent * 10_000.0).round() as u32)
+        }
+        _ => refuse(format!(
+            "wall-budget={}: part of one processor, from 0.01% to 100%",
+            shown(value)
+        )),
+    }
 }
 
 fn interval(value: &str) -> Result<Duration, OptionError> {
@@ -352,6 +411,8 @@ mod tests {
             ("chunksize=1k", "chunksize"),
             ("maxsize=2MB", "maxsize"),
             ("bogus", "bogus"),
+            ("wall=20", "wall=20"),
+            ("idle=work", "idle=work"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -372,6 +433,10 @@ mod tests {
             format!("chunksize={zeros}1k"),
             format!("depth={zeros}"),
             format!("freeze-every={zeros}x"),
+            format!("wall={zeros}1us"),
+            format!("wall-threads={zeros}"),
+            format!("idle={zeros}"),
+            format!("wall-budget={zeros}%"),
             format!("{zeros}=1"),
             zeros.clone(),
         ] {
@@ -396,6 +461,17 @@ mod tests {
             options.max_age.as_nanos(),
             options.freeze_every,
         );
+        if !options.wall_interval.is_zero() {
+            text += &format!(",wall={}ns", options.wall_interval.as_nanos());
+        }
+        if let Some(threads) = options.wall_threads {
+            text += &format!(",wall-threads={threads}");
+        }
+        let percent = f64::from(options.wall_budget_ppm) / 10_000.0;
+        text += &format!(",wall-budget={percent}%");
+        for method in &options.idle {
+            text += &format!(",idle={method}");
+        }
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -430,16 +506,23 @@ mod tests {
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
         );
+        let wall = (
+            prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
+            prop::option::of(1..usize::MAX),
+            100..=1_000_000u32,
+            prop::collection::vec("[a-z*.]{0,9}[A-Z*][a-z*]{0,5}[.][a-z*]{1,8}", 0..3),
+        );
         let texts = (
             "[^,]{1,20}",
             prop::option::of("[^,]{1,20}"),
             prop::option::of("[^,]{1,20}"),
         );
-        (words, times, sizes, texts, DEPTH, any::<u64>()).prop_map(
+        (words, times, sizes, wall, texts, DEPTH, any::<u64>()).prop_map(
             |(
                 (command, engine, walk),
                 (cpu, age, max_age),
                 sizes,
+                (wall, wall_threads, wall_budget_ppm, idle),
                 (file, reply, freeze),
                 depth,
                 every,
@@ -451,6 +534,10 @@ mod tests {
                     #[cfg(feature = "experiments")]
                     experiment: None,
                     cpu_interval: Duration::from_nanos(cpu),
+                    wall_interval: Duration::from_nanos(wall),
+                    wall_threads,
+                    wall_budget_ppm,
+                    idle,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

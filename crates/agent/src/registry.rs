@@ -27,9 +27,17 @@ struct Inner {
     began: Option<Instant>,
     /// The CPU time each point stands for.
     interval_ns: u64,
+    /// Places of records that began or ended since somebody looked, if somebody does.
+    changed: Option<Vec<u32>>,
 }
 
 impl Inner {
+    fn note(&mut self, record: Record) {
+        if let Some(changed) = &mut self.changed {
+            changed.push(record.index());
+        }
+    }
+
     /// Whether a thread that has used `cpu_ns` may be younger than the recording. A list of threads
     /// may lack one that lives, if others end while the kernel makes it (`next_tid` in
     /// fs/proc/base.c): found later it looks newborn, and all its life would be the next sample's.
@@ -76,6 +84,7 @@ impl Registry {
         if let Some(record) = register(newborn) {
             let base_ns = if newborn { 0 } else { now_ns };
             inner.by_tid.insert(tid, Entry { record, base_ns });
+            inner.note(record);
         }
     }
 
@@ -90,7 +99,11 @@ impl Registry {
     ) {
         let mut inner = self.lock();
         match inner.by_tid.get(&tid) {
-            Some(entry) if entry.record.is_live() => known(entry.record),
+            Some(entry) if entry.record.is_live() => {
+                let record = entry.record;
+                known(record);
+                inner.note(record);
+            }
             _ => {
                 let now_ns = cpu_ns_of(tid).unwrap_or(0);
                 // A reused id belongs to a thread that has used less.
@@ -102,6 +115,7 @@ impl Registry {
                 if let Some(record) = register(newborn) {
                     let base_ns = if newborn { 0 } else { now_ns };
                     inner.by_tid.insert(tid, Entry { record, base_ns });
+                    inner.note(record);
                 }
             }
         }
@@ -118,6 +132,7 @@ impl Registry {
     pub fn end(&self, tid: i32, cpu_ns: u64, sampled_to: Option<u64>) -> Option<Record> {
         let mut inner = self.lock();
         let entry = inner.by_tid.remove(&tid)?;
+        inner.note(entry.record);
         inner.ended_ns += sampled_to.map_or(0, |ns| ns.saturating_sub(entry.base_ns));
         inner.left.insert(tid, cpu_ns);
         Some(entry.record)
@@ -137,6 +152,7 @@ impl Registry {
             .is_some_and(|known| std::ptr::eq(known.record, record))
             && let Some(entry) = inner.by_tid.remove(&tid)
         {
+            inner.note(entry.record);
             inner.ended_ns += entry.sampled_ns(inner.interval_ns);
         }
     }
@@ -151,6 +167,29 @@ impl Registry {
         for (tid, entry) in &mut inner.by_tid {
             entry.base_ns = cpu_ns_of(*tid).unwrap_or(entry.base_ns);
         }
+    }
+
+    /// Begins to note which threads come and go; those that are there are noted first.
+    pub fn watch(&self) {
+        let mut inner = self.lock();
+        let all = inner.by_tid.values().map(|entry| entry.record.index());
+        inner.changed = Some(all.collect());
+    }
+
+    /// Ends that.
+    pub fn unwatch(&self) {
+        self.lock().changed = None;
+    }
+
+    /// Takes the places of records that began or ended since this was asked last.
+    #[must_use]
+    pub fn take_changed(&self) -> Vec<u32> {
+        let mut inner = self.lock();
+        inner
+            .changed
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// CPU time used by threads while they could be sampled, since [`Registry::rebase`].

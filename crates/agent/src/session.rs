@@ -6,6 +6,8 @@ use crate::options::{Options, expand};
 use crate::patience::Patience;
 use crate::record::file::RecordingFile;
 use crate::sys::process;
+use crate::wall::WallSampler;
+use crate::wall::shelf::Shelf;
 use dwell_signal::{Cause, CounterSnapshot, Engine, EngineKind, Vantage};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +41,8 @@ pub struct Setup {
     pub jvm_version: String,
     /// When the JVM was started.
     pub jvm_start_epoch_ms: u64,
+    /// What the wall-clock sampler has seen and the drainer has not.
+    pub shelf: Shelf,
 }
 
 impl Setup {
@@ -88,6 +92,8 @@ pub struct Progress {
     pub copied_bytes: AtomicU64,
     /// How long collections wait for the drainer.
     pub patience: Patience,
+    /// Looks at threads that could not be kept, and the wall time they stood for.
+    wall_lost: Mutex<(u64, u64)>,
     first_sample_ns: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
@@ -97,6 +103,13 @@ impl Progress {
     pub fn saw_first_sample(&self, time_ns: u64) {
         let first = &self.first_sample_ns;
         let _ = first.compare_exchange(0, time_ns, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Looks at threads were not kept: how many, and the time they stood for.
+    pub fn add_wall_lost(&self, lost: (u64, u64)) {
+        if let Ok(mut sum) = self.wall_lost.lock() {
+            *sum = (sum.0 + lost.0, sum.1 + lost.1);
+        }
     }
 
     /// Sets or clears what `status` says of the file.
@@ -219,6 +232,7 @@ impl Orders {
 /// A recording that runs.
 pub struct Session {
     setup: Arc<Setup>,
+    wall: Option<WallSampler>,
     orders: Arc<Orders>,
     progress: Arc<Progress>,
     drainer: Option<JoinHandle<()>>,
@@ -271,8 +285,10 @@ impl Session {
         match drainer {
             Ok(drainer) => {
                 let drainer = Some(drainer);
+                let wall = WallSampler::start(&setup, &progress);
                 Ok(Session {
                     setup,
+                    wall,
                     orders,
                     progress,
                     drainer,
@@ -314,6 +330,10 @@ impl Session {
 
     /// Ends the recording; false if the rest could not be written in time.
     pub fn stop(&mut self) -> bool {
+        // Before the drainer, which takes the rest.
+        if let Some(wall) = self.wall.take() {
+            wall.end(&self.setup);
+        }
         let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
         let in_time = finished || self.orders.give(true, true, STOP_TIMEOUT);
         self.setup.engine.stop();

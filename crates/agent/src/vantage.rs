@@ -9,9 +9,11 @@ use crate::jvm::Vm;
 use crate::native::Modules;
 use crate::native::modules::CodeMap;
 use crate::sys::published::Published;
-use dwell_signal::{Engine, SlotHeader, WalkTarget};
+use dwell_signal::{Engine, Live, SlotHeader, ThreadRecord, WalkTarget};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
-use dwell_walker::{Anchor, Memory, Regs, ThreadContext, Walker};
+use dwell_walker::hotspot::layout::present;
+use dwell_walker::hotspot::threads as vm_threads;
+use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
 use std::sync::Arc;
 
 /// Return addresses that the walking thread remembers.
@@ -29,6 +31,12 @@ static VIEW: Published<View> = Published::new();
 pub fn publish(vm: &'static Vm, modules: &Modules) {
     let map = modules.map();
     VIEW.replace(View { vm, map });
+}
+
+/// Whether enough is known to walk at all.
+#[must_use]
+pub fn is_ready() -> bool {
+    VIEW.read(|_| Some(())).is_some()
 }
 
 /// Walks the thread that runs this handler.
@@ -133,4 +141,55 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
         cont_entry,
         chunk: header.copied_chunks().first().map_or(0, |chunk| chunk.lo),
     }
+}
+
+/// Walks a thread that waits in the kernel, from another thread: its anchor, and `registers` (sp
+/// and pc of its user code) if they are known. The caller has to see to it that the thread has not
+/// run meanwhile, else the result means nothing. `None` while there is nothing to walk by.
+pub fn walk_waiting(
+    live: &Live,
+    record: &ThreadRecord,
+    registers: Option<(u64, u64)>,
+    cache: Option<PcCache<'_>>,
+    frames: &mut [Frame],
+) -> Option<Walk> {
+    VIEW.read(|view| {
+        let layout = &view.vm.layout;
+        let thread = record.java_thread();
+        let anchor = match thread {
+            0 => Anchor::default(),
+            _ => vm_threads::anchor(live, layout, thread).unwrap_or_default(),
+        };
+        let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
+        let fp = if registers.is_some() { 0 } else { anchor.fp };
+        let entry = match layout.extra.cont_entry {
+            offset if present(offset) && thread != 0 => {
+                live.word(thread.wrapping_add(offset)).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        let high = record.stack_high();
+        let on_stack = entry >= sp && (high == 0 || entry < high);
+        let context = ThreadContext {
+            anchor,
+            stack_high: high,
+            cut: false,
+            cont_entry: if on_stack { entry } else { 0 },
+            chunk: 0,
+        };
+        let regs = Regs {
+            pc,
+            sp,
+            fp,
+            ..Regs::default()
+        };
+        let walker = Walker {
+            mem: live,
+            layout,
+            code: &view.vm.code,
+            native: &*view.map,
+            cache,
+        };
+        walker.walk(regs, &context, frames)
+    })
 }

@@ -16,7 +16,7 @@ Examples:
   dwell record -- java -jar app.jar     start a program and record it to its end
   dwell report app.jfr --text           where did the time go";
 
-/// Profiles the CPU time of JVMs: attaches to a running one, or starts one
+/// Profiles the time of JVMs, on the CPU and waiting: attaches to a running one, or starts one
 #[derive(Debug, Parser)]
 #[command(name = "dwell", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
@@ -84,9 +84,22 @@ pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample
-    #[arg(short, long, value_enum, default_value_t = Event::Cpu)]
-    pub event: Event,
+    /// What to sample: `cpu`, `wall` or both
+    #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
+          default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
+    pub event: Vec<Event>,
+    /// Wall-clock time between two looks at threads, from 1ms to 10s
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = units::wall_interval)]
+    pub wall: Duration,
+    /// Threads looked at each time [default: as many as --wall-budget allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub wall_threads: Option<u32>,
+    /// Part of one processor's time that looking at threads may take
+    #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = units::budget)]
+    pub wall_budget: f64,
+    /// A method in which a pooled thread waits for work (package.Class.method, * for anything)
+    #[arg(long, value_name = "METHOD", value_parser = values::idle)]
+    pub idle: Vec<String>,
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
@@ -104,6 +117,8 @@ pub struct Sampling {
 pub enum Event {
     /// CPU time of all threads
     Cpu,
+    /// Wall-clock time of Java threads, with what they wait for
+    Wall,
 }
 
 /// Where samples are triggered from.
@@ -220,6 +235,7 @@ pub struct Report {
 #[command(after_help = "\
 Examples:
   dwell convert app.jfr -o app.collapsed
+  dwell convert app.jfr -o locks.collapsed --cause monitor,lock --thread 'worker-*'
   dwell convert app.jfr -o app.html")]
 pub struct Convert {
     /// A recording: ours, or one of the JDK's own
@@ -235,6 +251,24 @@ pub struct Convert {
     /// Begin collapsed stacks with their thread
     #[arg(long)]
     pub threads: bool,
+    /// Which time collapsed stacks count [default: cpu, or wall with one of the next options]
+    #[arg(short, long, value_enum)]
+    pub event: Option<Event>,
+    /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
+    #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = values::cause)]
+    pub cause: Vec<String>,
+    /// Only wall time of Java threads with such names (* for anything)
+    #[arg(long, value_name = "NAME")]
+    pub thread: Option<String>,
+    /// Only wall time that was for such endpoints (* for anything)
+    #[arg(long, value_name = "ENDPOINT")]
+    pub endpoint: Option<String>,
+    /// Only wall time from this time of the recording on
+    #[arg(long, value_name = "TIME", value_parser = units::moment)]
+    pub from: Option<Duration>,
+    /// Only wall time before this time of the recording
+    #[arg(long, value_name = "TIME", value_parser = units::moment)]
+    pub to: Option<Duration>,
 }
 
 /// What collapsed stacks count.
@@ -288,11 +322,30 @@ mod tests {
     }
 
     #[test]
+    fn cpu_and_wall_are_recorded_unless_one_is_chosen() {
+        let both = record(&["1"]).unwrap().sampling;
+        assert_eq!(both.event, [Event::Cpu, Event::Wall]);
+        assert_eq!(
+            (both.wall, both.wall_budget),
+            (Duration::from_millis(20), 0.5)
+        );
+        let cpu = record(&["-e", "cpu", "1"]).unwrap().sampling;
+        assert_eq!(cpu.event, [Event::Cpu]);
+        let more = [
+            "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
+        ];
+        assert_eq!(record(&more).unwrap().sampling.idle, ["a.B.c", "a.B.d*"]);
+    }
+
+    #[test]
     fn wrong_values_are_refused() {
         for words in [
             &["-i", "10", "1"][..],
             &["-d", "x", "1"],
-            &["-e", "wall", "1"],
+            &["-e", "alloc", "1"],
+            &["--wall", "20", "1"],
+            &["--wall-budget", "0", "1"],
+            &["--idle", "no method", "1"],
             &["--depth", "0", "1"],
             &["--engine", "itimer", "1"],
         ] {

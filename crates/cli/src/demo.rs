@@ -48,7 +48,11 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     let target = Target::examine(service.child.id())?;
     let sampling = Sampling {
         interval: args.interval,
-        event: Event::Cpu,
+        event: vec![Event::Cpu, Event::Wall],
+        wall: Duration::from_millis(20),
+        wall_threads: None,
+        wall_budget: 0.5,
+        idle: Vec::new(),
         engine: Engine::Auto,
         walk: Walk::Snapshot,
         depth: 8192,

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Shortest interval that the agent takes.
 const INTERVAL_MIN: Duration = Duration::from_micros(20);
+/// Shortest time between two looks at threads that the agent takes.
+const WALL_MIN: Duration = Duration::from_millis(1);
 /// Longest interval that the agent takes.
 const INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// Shortest recording that can be asked for.
@@ -39,6 +41,31 @@ pub fn interval(text: &str) -> Result<Duration, String> {
         return Err("from 20us to 10s".to_owned());
     }
     Ok(time)
+}
+
+/// Wall-clock time between two looks at threads. The unit must be given.
+pub fn wall_interval(text: &str) -> Result<Duration, String> {
+    let time = time(text, None).ok_or("a time with its unit, such as 20ms")?;
+    if !(WALL_MIN..=INTERVAL_MAX).contains(&time) {
+        return Err("from 1ms to 10s".to_owned());
+    }
+    Ok(time)
+}
+
+/// A part of a processor's time in percent: `0.5%`.
+pub fn budget(text: &str) -> Result<f64, String> {
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse().ok());
+    match number {
+        Some(percent) if (0.01..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("a part of one processor, from 0.01% to 100%".to_owned()),
+    }
+}
+
+/// A time since a recording's beginning: `1.5s`, `2m`, or plain seconds.
+pub fn moment(text: &str) -> Result<Duration, String> {
+    time(text, Some(1.0)).ok_or_else(|| "a time such as 1.5s, 2m or plain seconds".to_owned())
 }
 
 /// Which age of a recording is kept: `30m`, `2h`. The unit must be given.

@@ -1,5 +1,7 @@
 //! Values on the command line that must be of a kind, checked before anything is touched. Pure.
 
+use dwell_wall::cause::Cause;
+use dwell_wall::pools::Pools;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +46,26 @@ pub fn page(output: OsString) -> Result<PathBuf, String> {
         Some(_) => Err("a page is .html; `dwell convert` writes other formats".to_owned()),
         None if output.extension().is_none() => Ok(output),
         None => Err("a page is .html".to_owned()),
+    }
+}
+
+/// A method in which a pooled thread waits for work.
+pub fn idle(text: &str) -> Result<String, String> {
+    if text.contains(',') {
+        return Err("one method each; give the option again for others".to_owned());
+    }
+    Pools::default().add(text)?;
+    Ok(text.to_owned())
+}
+
+/// A cause of wall time.
+pub fn cause(text: &str) -> Result<String, String> {
+    match Cause::from_name(text) {
+        Some(cause) => Ok(cause.name().to_owned()),
+        None => {
+            let names: Vec<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
+            Err(format!("one of {}", names.join(", ")))
+        }
     }
 }
 

@@ -18,4 +18,4 @@ pub use oracle::{Verified, jfr_tool, verify};
 pub use place::{Place, agent, experiment_agent, java_file, source_line};
 pub use proc::{CpuTime, cpu_time, fd_targets, perf_is_permitted, task_names, thread_cpu};
 pub use program::{Program, Starter, Truths};
-pub use recording::{FrameView, SampleView, View};
+pub use recording::{ContextView, FrameView, SampleView, View};

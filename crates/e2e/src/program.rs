@@ -27,7 +27,8 @@ impl Starter {
     #[must_use]
     pub fn new(jdk: &Jdk, place: &Place, name: &str) -> Starter {
         let jar = match name {
-            "VirtualThreads" => "dwell-testprograms-21.jar",
+            "VirtualThreads" | "VirtualRequests" => "dwell-testprograms-21.jar",
+            "OtelRequests" => "dwell-testprograms-otel.jar",
             _ => "dwell-testprograms.jar",
         };
         let mut command = Command::new(jdk.tool("java"));

@@ -1,7 +1,7 @@
 //! Recordings as tests look at them: samples with names, sums of weights.
 
 use dwell_jfr::FrameKind;
-use dwell_jfr::reader::{Recording, Sample, Stack, parse};
+use dwell_jfr::reader::{Recording, Sample, SampleKind, Stack, parse};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -22,6 +22,21 @@ pub struct SampleView<'a> {
     pub sample: &'a Sample,
     /// Its stack.
     pub stack: &'a Stack,
+}
+
+/// What a thread worked for, with its texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextView<'a> {
+    /// The trace.
+    pub trace: u128,
+    /// The span.
+    pub span: u64,
+    /// The local root's span.
+    pub root: u64,
+    /// The endpoint; empty if there is none.
+    pub endpoint: &'a str,
+    /// The labels as the file has them.
+    pub labels: &'a str,
 }
 
 /// A frame with its names.
@@ -70,6 +85,20 @@ impl<'a> SampleView<'a> {
     #[must_use]
     pub fn failure(&self) -> Option<&'a str> {
         self.recording.failure(self.sample)
+    }
+
+    /// What its thread worked for, if it said.
+    #[must_use]
+    pub fn context(&self) -> Option<ContextView<'a>> {
+        let context = self.recording.context(self.sample)?;
+        let text = |place| self.recording.text(place).unwrap_or("");
+        Some(ContextView {
+            trace: context.trace_id,
+            span: context.span_id,
+            root: context.local_root_span_id,
+            endpoint: text(context.endpoint),
+            labels: text(context.labels),
+        })
     }
 
     /// Its frames, leaf first.
@@ -132,10 +161,12 @@ impl View {
         View { recording }
     }
 
-    /// All samples of ours.
+    /// All samples of CPU time of ours.
     pub fn samples(&self) -> impl Iterator<Item = SampleView<'_>> {
         let recording = &self.recording;
-        recording.samples.iter().map(move |sample| {
+        let samples = recording.samples.iter();
+        let of_cpu = samples.filter(|sample| sample.kind != SampleKind::Wall);
+        of_cpu.map(move |sample| {
             let stack = &recording.stacks[sample.stack as usize];
             SampleView {
                 recording,

@@ -17,7 +17,7 @@ mod values;
 pub use error::Error;
 pub use header::ChunkInfo;
 pub use model::{
-    GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread, Value,
+    Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread, Value,
 };
 
 use resolve::Tables;
@@ -100,6 +100,9 @@ pub fn parse_with(bytes: &[u8], options: &Options<'_>) -> Result<Recording, Erro
     out.methods = tables.methods.into_items();
     out.stacks = tables.stacks.into_items();
     out.failures = tables.failures.into_items();
+    out.texts = tables.texts.into_items();
+    out.contexts = tables.contexts.into_items();
+    out.walls = tables.walls;
     Ok(out)
 }
 

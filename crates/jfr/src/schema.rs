@@ -38,6 +38,7 @@ pub(crate) mod id {
     pub(crate) const DATA_AMOUNT: u8 = 46;
     pub(crate) const UNSIGNED: u8 = 47;
     pub(crate) const EXECUTION_SAMPLE: u8 = 100;
+    pub(crate) const WALL_SAMPLE: u8 = 101;
 }
 
 /// What a type is for; decides its super type and attributes in the metadata.
@@ -144,7 +145,7 @@ impl Content {
 pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
     constants::TYPES
         .iter()
-        .chain([&events::EXECUTION_SAMPLE])
+        .chain([&events::EXECUTION_SAMPLE, &events::WALL_SAMPLE])
         .chain(events::TYPES)
 }
 

@@ -12,10 +12,17 @@ pub use crate::schema::events::Event;
 use crate::schema::id;
 use crate::{FrameKind, ThreadState};
 use constants::Constants;
-use wire::{put_framed, put_pooled_text, put_varint};
+use wire::{put_framed, put_hex, put_pooled_text, put_varint};
 
 /// Type id of `jdk.ExecutionSample` in our files, for [`Event::ActiveSetting`].
 pub const EXECUTION_SAMPLE_TYPE_ID: u64 = id::EXECUTION_SAMPLE as u64;
+/// Type id of `dwell.WallSample` in our files.
+pub const WALL_SAMPLE_TYPE_ID: u64 = id::WALL_SAMPLE as u64;
+
+/// Digits of a trace id.
+const TRACE_DIGITS: u32 = 32;
+/// Digits of a span id.
+const SPAN_DIGITS: u32 = 16;
 
 /// Bytes of a chunk header.
 pub const HEADER_BYTES: usize = 68;
@@ -101,9 +108,24 @@ pub struct FrameRef {
     pub kind: FrameKind,
 }
 
+/// What a thread worked for. Zeroes and empty texts are not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Context<'a> {
+    /// The trace.
+    pub trace_id: u128,
+    /// The span.
+    pub span_id: u64,
+    /// The first span of the trace in this process.
+    pub local_root_span_id: u64,
+    /// The endpoint.
+    pub endpoint: &'a str,
+    /// Labels, as `name=value,name=value`.
+    pub labels: &'a str,
+}
+
 /// A sample (`jdk.ExecutionSample`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct Sample<'a> {
     /// When, in ticks of the chunk's clock.
     pub ticks: u64,
     /// The sampled thread: the virtual one if one was mounted.
@@ -118,6 +140,39 @@ pub struct Sample {
     pub weight_ns: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
+    /// What the thread worked for.
+    pub context: Option<&'a Context<'a>>,
+}
+
+/// Looks at a thread that did not run (`dwell.WallSample`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WallSample<'a> {
+    /// The first look, in ticks of the chunk's clock.
+    pub ticks: u64,
+    /// Ticks until the last one.
+    pub duration_ticks: u64,
+    /// The thread: the virtual one if one is mounted.
+    pub thread: ThreadId,
+    /// The platform thread below a virtual thread.
+    pub carrier: Option<ThreadId>,
+    /// The stack; [`StackId::NONE`] if there is none.
+    pub stack: StackId,
+    /// What the thread waited for.
+    pub cause: &'a str,
+    /// More on that: a class, a kind of descriptor.
+    pub detail: Option<&'a str>,
+    /// The wall-clock time that the looks stand for.
+    pub weight_ns: u64,
+    /// How many looks there were.
+    pub count: u64,
+    /// The thread that has what is waited for.
+    pub owner: Option<ThreadId>,
+    /// Where that was.
+    pub owner_stack: StackId,
+    /// Why the stack is not complete; `None`: it is.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for.
+    pub context: Option<&'a Context<'a>>,
 }
 
 /// A chunk being written.
@@ -203,7 +258,7 @@ impl ChunkWriter {
     }
 
     /// Adds a sample.
-    pub fn execution_sample(&mut self, sample: &Sample) {
+    pub fn execution_sample(&mut self, sample: &Sample<'_>) {
         let failure = sample.failure.map_or(0, |text| self.constants.string(text));
         self.scratch.clear();
         put_varint(&mut self.scratch, EXECUTION_SAMPLE_TYPE_ID);
@@ -215,8 +270,59 @@ impl ChunkWriter {
         put_pooled_text(&mut self.scratch, failure);
         let carrier = sample.carrier.unwrap_or_default();
         put_varint(&mut self.scratch, u64::from(carrier.0));
+        self.put_context(sample.context);
         put_framed(&mut self.events, &self.scratch);
         self.last_ticks = self.last_ticks.max(sample.ticks);
+    }
+
+    /// Adds looks at a thread that did not run.
+    pub fn wall_sample(&mut self, sample: &WallSample<'_>) {
+        let [cause, detail, failure] = [Some(sample.cause), sample.detail, sample.failure]
+            .map(|text| text.map_or(0, |text| self.constants.string(text)));
+        self.scratch.clear();
+        put_varint(&mut self.scratch, WALL_SAMPLE_TYPE_ID);
+        put_varint(&mut self.scratch, sample.ticks);
+        put_varint(&mut self.scratch, sample.duration_ticks);
+        put_varint(&mut self.scratch, u64::from(sample.thread.0));
+        put_varint(&mut self.scratch, u64::from(sample.stack.0));
+        put_pooled_text(&mut self.scratch, cause);
+        put_pooled_text(&mut self.scratch, detail);
+        put_varint(&mut self.scratch, sample.weight_ns);
+        put_varint(&mut self.scratch, sample.count);
+        let owner = sample.owner.unwrap_or_default();
+        put_varint(&mut self.scratch, u64::from(owner.0));
+        put_varint(&mut self.scratch, u64::from(sample.owner_stack.0));
+        put_pooled_text(&mut self.scratch, failure);
+        let carrier = sample.carrier.unwrap_or_default();
+        put_varint(&mut self.scratch, u64::from(carrier.0));
+        self.put_context(sample.context);
+        put_framed(&mut self.events, &self.scratch);
+        let end = sample.ticks.saturating_add(sample.duration_ticks);
+        self.last_ticks = self.last_ticks.max(end);
+    }
+
+    /// Ids stand in the event: there are too many of them for a pool. The rest is pooled.
+    fn put_context(&mut self, context: Option<&Context<'_>>) {
+        let none = Context::default();
+        let context = context.unwrap_or(&none);
+        let mut pooled = |text: &str| match text {
+            "" => 0,
+            text => self.constants.string(text),
+        };
+        let [endpoint, labels] = [pooled(context.endpoint), pooled(context.labels)];
+        let ids = [
+            (context.trace_id, TRACE_DIGITS),
+            (u128::from(context.span_id), SPAN_DIGITS),
+            (u128::from(context.local_root_span_id), SPAN_DIGITS),
+        ];
+        for (id, digits) in ids {
+            match id {
+                0 => put_pooled_text(&mut self.scratch, 0),
+                id => put_hex(&mut self.scratch, id, digits),
+            }
+        }
+        put_pooled_text(&mut self.scratch, endpoint);
+        put_pooled_text(&mut self.scratch, labels);
     }
 
     /// Adds an event that is not a sample.

@@ -5,7 +5,9 @@ mod common;
 
 use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
-use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::writer::{
+    ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, Sample, ThreadInfo,
+};
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
 
@@ -124,6 +126,7 @@ fn add(writer: &mut ChunkWriter, place: u64, want: &Wanted) {
         })
         .collect();
     let stack = writer.stack(&frames, want.truncated);
+    let (endpoint, labels) = texts(want);
     writer.execution_sample(&Sample {
         ticks: START_TICKS + want.ticks_after_start,
         thread,
@@ -132,7 +135,29 @@ fn add(writer: &mut ChunkWriter, place: u64, want: &Wanted) {
         state: want.state,
         weight_ns: want.weight_ns,
         failure: want.failure,
+        context: context(want, &endpoint, labels).as_ref(),
     });
+}
+
+fn texts(want: &Wanted) -> (String, &'static str) {
+    let labels = if want.weight_ns & 2 == 0 {
+        ""
+    } else {
+        "a=b,c=%2C"
+    };
+    (format!("GET /{}", want.weight_ns % 5), labels)
+}
+
+/// All kinds of contexts, as the weight wants it.
+fn context<'a>(want: &Wanted, endpoint: &'a str, labels: &'a str) -> Option<Context<'a>> {
+    let number = want.weight_ns;
+    (number & 1 == 1).then_some(Context {
+        trace_id: u128::from(number) << 64 | u128::from(want.ticks_after_start),
+        span_id: number,
+        local_root_span_id: number >> 1,
+        endpoint: if number & 4 == 0 { endpoint } else { "" },
+        labels,
+    })
 }
 
 fn compare(recording: &Recording, wanted: &[Wanted]) {
@@ -143,6 +168,15 @@ fn compare(recording: &Recording, wanted: &[Wanted]) {
         assert_eq!(sample.weight_ns, Some(want.weight_ns));
         assert_eq!(sample.state, want.state);
         assert_eq!(recording.failure(sample), want.failure);
+        let (endpoint, labels) = texts(want);
+        let found = recording.context(sample).map(|found| Context {
+            trace_id: found.trace_id,
+            span_id: found.span_id,
+            local_root_span_id: found.local_root_span_id,
+            endpoint: recording.text(found.endpoint).unwrap_or(""),
+            labels: recording.text(found.labels).unwrap_or(""),
+        });
+        assert_eq!(found, context(want, &endpoint, labels));
         assert_eq!(sample.carrier, want.has_carrier.then_some(sample.thread));
         assert_eq!((sample.kind, sample.biased), (SampleKind::Execution, false));
         let thread = recording.thread(sample).unwrap();

@@ -8,6 +8,8 @@ pub type Object = *mut c_void;
 /// `jfieldID`.
 pub type FieldId = *mut c_void;
 
+/// Units that [`Env::string_start`] takes at most.
+pub const STRING_MAX: usize = 256;
 /// `JNI_OK`.
 pub const OK: c_int = 0;
 /// `JNI_VERSION_1_8`.
@@ -60,11 +62,30 @@ impl JavaVm {
     }
 }
 
+/// One method of [`Env::register_natives`]: `JNINativeMethod`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct NativeMethod {
+    /// Its name, a C string.
+    pub name: *const c_char,
+    /// Its descriptor, a C string.
+    pub descriptor: *const c_char,
+    /// The function.
+    pub function: *const c_void,
+}
+
 const FIND_CLASS: usize = 6;
 const EXCEPTION_CLEAR: usize = 17;
 const DELETE_LOCAL_REF: usize = 23;
 const GET_FIELD_ID: usize = 94;
 const GET_LONG_FIELD: usize = 101;
+const GET_STATIC_METHOD_ID: usize = 113;
+const CALL_STATIC_VOID_METHOD_A: usize = 143;
+const GET_STRING_LENGTH: usize = 164;
+const REGISTER_NATIVES: usize = 215;
+const GET_STRING_REGION: usize = 220;
+const EXCEPTION_CHECK: usize = 228;
+const NEW_DIRECT_BYTE_BUFFER: usize = 229;
 const GET_JAVA_VM: usize = 219;
 
 impl Env {
@@ -106,6 +127,83 @@ impl Env {
         if !object.is_null() {
             // SAFETY: slot 23 is DeleteLocalRef; object is a local reference of this frame.
             unsafe { slot::<F>(self.0, DELETE_LOCAL_REF)(self.0, object) };
+        }
+    }
+
+    /// `GetStringLength` and `GetStringRegion`: the first UTF-16 units of a string, `max` at most.
+    pub unsafe fn string_start(self, string: Object, max: usize) -> ([u16; STRING_MAX], usize) {
+        type Length = unsafe extern "C" fn(*mut Table, Object) -> c_int;
+        type Region = unsafe extern "C" fn(*mut Table, Object, c_int, c_int, *mut u16);
+        let mut units = [0u16; STRING_MAX];
+        // SAFETY: slot 164 is GetStringLength; the string is a live reference by contract.
+        let len = unsafe { slot::<Length>(self.0, GET_STRING_LENGTH)(self.0, string) };
+        let len = (len.max(0) as usize).min(max).min(STRING_MAX);
+        // SAFETY: slot 220 is GetStringRegion(string, start, length, buffer); the range is within
+        // the string and the buffer holds it.
+        unsafe {
+            let region = slot::<Region>(self.0, GET_STRING_REGION);
+            region(self.0, string, 0, len as c_int, units.as_mut_ptr());
+        }
+        (units, len)
+    }
+
+    /// `NewDirectByteBuffer`.
+    pub unsafe fn direct_buffer(self, memory: *mut c_void, bytes: i64) -> Option<Object> {
+        type F = unsafe extern "C" fn(*mut Table, *mut c_void, i64) -> Object;
+        // SAFETY: slot 229 is NewDirectByteBuffer; the memory outlives the buffer by contract.
+        let buffer = unsafe { slot::<F>(self.0, NEW_DIRECT_BYTE_BUFFER)(self.0, memory, bytes) };
+        // SAFETY: same environment.
+        unsafe { self.non_null(buffer) }
+    }
+
+    /// `RegisterNatives`; an exception is cleared and answers false.
+    pub unsafe fn register_natives(self, class: Object, methods: &[NativeMethod]) -> bool {
+        type F = unsafe extern "C" fn(*mut Table, Object, *const NativeMethod, c_int) -> c_int;
+        // SAFETY: slot 215 is RegisterNatives(class, methods, count); names and descriptors are C
+        // strings and the functions fit them by contract.
+        let code = unsafe {
+            let register = slot::<F>(self.0, REGISTER_NATIVES);
+            register(self.0, class, methods.as_ptr(), methods.len() as c_int)
+        };
+        // SAFETY: same environment.
+        unsafe { self.nothing_thrown() && code == OK }
+    }
+
+    /// Calls a static method without arguments or result; an exception, also that there is no such
+    /// method, is cleared and answers false.
+    pub unsafe fn call_static(self, class: Object, name: &core::ffi::CStr) -> bool {
+        type Find =
+            unsafe extern "C" fn(*mut Table, Object, *const c_char, *const c_char) -> *mut c_void;
+        type Call = unsafe extern "C" fn(*mut Table, Object, *mut c_void, *const i64);
+        let descriptor = c"()V";
+        // SAFETY: slot 113 is GetStaticMethodID; class is a live reference, both texts are C
+        // strings.
+        let method = unsafe {
+            let find = slot::<Find>(self.0, GET_STATIC_METHOD_ID);
+            find(self.0, class, name.as_ptr(), descriptor.as_ptr())
+        };
+        // SAFETY: same environment.
+        let Some(method) = (unsafe { self.non_null(method) }) else {
+            return false;
+        };
+        // SAFETY: slot 143 is CallStaticVoidMethodA; the method has no arguments.
+        unsafe {
+            let call = slot::<Call>(self.0, CALL_STATIC_VOID_METHOD_A);
+            call(self.0, class, method, core::ptr::null());
+            self.nothing_thrown()
+        }
+    }
+
+    unsafe fn nothing_thrown(self) -> bool {
+        type Check = unsafe extern "C" fn(*mut Table) -> u8;
+        type Clear = unsafe extern "C" fn(*mut Table);
+        // SAFETY: slot 228 is ExceptionCheck and 17 ExceptionClear, both allowed at any time.
+        unsafe {
+            let thrown = slot::<Check>(self.0, EXCEPTION_CHECK)(self.0) != 0;
+            if thrown {
+                slot::<Clear>(self.0, EXCEPTION_CLEAR)(self.0);
+            }
+            !thrown
         }
     }
 

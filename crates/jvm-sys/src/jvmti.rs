@@ -131,6 +131,8 @@ const GET_ALL_THREADS: usize = 4 - 1;
 const GET_THREAD_INFO: usize = 9 - 1;
 const GET_THREAD_GROUP_INFO: usize = 14 - 1;
 const DEALLOCATE: usize = 47 - 1;
+const GET_CLASS_SIGNATURE: usize = 48 - 1;
+const GET_LOADED_CLASSES: usize = 78 - 1;
 const SET_EVENT_CALLBACKS: usize = 122 - 1;
 const GENERATE_EVENTS: usize = 123 - 1;
 const DISPOSE_ENVIRONMENT: usize = 127 - 1;
@@ -194,6 +196,30 @@ impl Jvmti {
             slot::<F>(self.0, GET_ALL_THREADS)(self.0, &raw mut count, &raw mut threads)
         })?;
         Ok((count.max(0) as usize, threads))
+    }
+
+    /// `GetLoadedClasses`: local references; free the array with `deallocate`.
+    pub unsafe fn loaded_classes(self) -> Result<(usize, *mut Object), Error> {
+        type F = unsafe extern "C" fn(*mut Table, *mut c_int, *mut *mut Object) -> c_int;
+        let (mut count, mut classes) = (0, core::ptr::null_mut());
+        // SAFETY: position 78 is GetLoadedClasses; both results are written before they are read.
+        check(unsafe {
+            slot::<F>(self.0, GET_LOADED_CLASSES)(self.0, &raw mut count, &raw mut classes)
+        })?;
+        Ok((count.max(0) as usize, classes))
+    }
+
+    /// `GetClassSignature` without the generic one: a C string to be given back with `deallocate`.
+    pub unsafe fn class_signature(self, class: Object) -> Result<*mut c_char, Error> {
+        type F =
+            unsafe extern "C" fn(*mut Table, Object, *mut *mut c_char, *mut *mut c_char) -> c_int;
+        let mut signature = core::ptr::null_mut();
+        let none = core::ptr::null_mut();
+        // SAFETY: position 48 is GetClassSignature(class, signature, generic); null asks for none.
+        check(unsafe {
+            slot::<F>(self.0, GET_CLASS_SIGNATURE)(self.0, class, &raw mut signature, none)
+        })?;
+        Ok(signature)
     }
 
     /// `GetThreadInfo`.

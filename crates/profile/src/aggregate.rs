@@ -309,7 +309,9 @@ mod tests {
                     frames.push(builder.frame(id, 0, FrameKind::C2));
                 }
                 let node = builder.stack(frames);
-                builder.sample(Sample { time_ns: 0, thread, node, weight: *weight, failure: None });
+                let weight = *weight;
+                let (failure, context) = (None, None);
+                builder.sample(Sample { time_ns: 0, thread, node, weight, failure, context });
                 if let Some(leaf) = stack.last() {
                     *own.entry(*leaf).or_insert(0) += weight;
                 }

@@ -6,7 +6,7 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
-use crate::sample::{CauseId, Sample, Thread, ThreadId};
+use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
 use crate::tree::{NodeId, TreeBuilder};
 
 /// A profile under construction.
@@ -20,6 +20,9 @@ pub struct Builder {
     threads: Vec<Thread>,
     tree: TreeBuilder,
     samples: Vec<Sample>,
+    looks: Vec<Look>,
+    contexts: Vec<Context>,
+    context_ids: HashMap<Context, ContextId>,
     /// What the weights count.
     pub unit: Unit,
     /// Where and how the recording was made.
@@ -96,6 +99,22 @@ impl Builder {
         self.samples.push(sample);
     }
 
+    /// Adds looks at a thread.
+    pub fn look(&mut self, look: Look) {
+        self.looks.push(look);
+    }
+
+    /// The id of what a thread worked for.
+    pub fn context(&mut self, context: Context) -> ContextId {
+        let next = self.contexts.len() as ContextId;
+        if let Some(&id) = self.context_ids.get(&context) {
+            return id;
+        }
+        self.contexts.push(context.clone());
+        self.context_ids.insert(context, next);
+        next
+    }
+
     /// The id of a failure's cause.
     pub fn cause(&mut self, text: &str) -> CauseId {
         self.names.intern(text)
@@ -128,6 +147,8 @@ impl Builder {
             threads: self.threads,
             tree: self.tree.finish(),
             samples: self.samples,
+            looks: self.looks,
+            contexts: self.contexts,
             unit: self.unit,
             info: self.info,
             losses: self.losses,
@@ -169,6 +190,7 @@ mod tests {
             node,
             weight: 3,
             failure: None,
+            context: None,
         });
         let profile = builder.finish();
         assert_eq!(profile.total().sum, 3);

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
 
 use crate::builder::Builder;
+use crate::contexts::Contexts;
 use crate::frame::{FrameId, FrameKind};
 use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
 use crate::profile::{Profile, Unit};
-use crate::sample::Sample;
+use crate::sample::{Look, Sample};
 use crate::symbol::readable;
 use crate::tree::NodeId;
 
@@ -105,7 +106,7 @@ impl Taken {
         for sample in recording
             .samples
             .iter()
-            .filter(|sample| !self.takes(sample))
+            .filter(|sample| !self.takes(sample) && sample.kind != SampleKind::Wall)
         {
             *counts.entry(sample.kind.event_name()).or_insert(0) += 1;
         }
@@ -150,6 +151,7 @@ fn add_methods(builder: &mut Builder, recording: &Recording) -> Vec<u32> {
 
 fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
     let methods = add_methods(builder, recording);
+    let mut contexts = Contexts::new(recording);
     // Per stack and failure: the same stack can belong to walks that failed and to others.
     let mut nodes: BTreeMap<(u32, Option<u32>), NodeId> = BTreeMap::new();
     for sample in recording
@@ -171,12 +173,70 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
             1
         };
         let (time_ns, thread) = (sample.time_ns, sample.thread);
+        let context = contexts.of(sample, builder);
         builder.sample(Sample {
             time_ns,
             thread,
             node,
             weight,
             failure,
+            context,
+        });
+    }
+    add_looks(builder, recording, &methods, &mut contexts, &mut nodes);
+}
+
+fn add_looks<'r>(
+    builder: &mut Builder,
+    recording: &'r Recording,
+    methods: &[u32],
+    contexts: &mut Contexts<'r>,
+    nodes: &mut BTreeMap<(u32, Option<u32>), NodeId>,
+) {
+    for sample in &recording.samples {
+        let place = sample
+            .wall
+            .and_then(|place| recording.walls.get(place as usize));
+        let Some(wall) = place else { continue };
+        let node = *nodes
+            .entry((sample.stack, sample.failure))
+            .or_insert_with(|| {
+                let stack = recording.stack(sample);
+                let frames = frames(builder, methods, stack, recording.failure(sample));
+                builder.stack(frames.into_iter().rev())
+            });
+        let cause = wall
+            .cause
+            .and_then(|place| recording.texts.get(place as usize));
+        let cause = builder.cause(cause.map_or("unknown", |text| text));
+        let context = contexts.of(sample, builder);
+        let detail = wall
+            .detail
+            .and_then(|place| recording.texts.get(place as usize))
+            .filter(|text| !text.is_empty())
+            .map(|text| builder.cause(text));
+        let owner_node = wall.owner.and(wall.owner_stack).and_then(|place| {
+            let stack = recording.stacks.get(place as usize)?;
+            if stack.frames.is_empty() {
+                return None;
+            }
+            Some(*nodes.entry((place, None)).or_insert_with(|| {
+                let frames = frames(builder, methods, Some(stack), None);
+                builder.stack(frames.into_iter().rev())
+            }))
+        });
+        builder.look(Look {
+            time_ns: sample.time_ns,
+            duration_ns: wall.duration_ns,
+            thread: sample.thread,
+            node,
+            cause,
+            weight_ns: sample.weight_ns.unwrap_or(0),
+            count: wall.count,
+            context,
+            detail,
+            owner: wall.owner,
+            owner_node,
         });
     }
 }

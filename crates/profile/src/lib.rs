@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod builder;
+mod contexts;
 mod forks;
 mod frame;
 mod from_jfr;
@@ -22,6 +23,7 @@ mod sample;
 mod symbol;
 pub mod text_art;
 mod tree;
+mod wall;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use builder::Builder;
@@ -30,5 +32,6 @@ pub use info::{CpuUse, Gap, Info, Loss, SelfCost};
 pub use names::{NameId, Names};
 pub use profile::{Failure, Profile, Unit};
 pub use roles::{Role, RoleShare};
-pub use sample::{CauseId, Sample, Thread, ThreadId, Weight};
+pub use sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId, Weight};
 pub use tree::{CallTree, NodeId, TreeBuilder};
+pub use wall::{Wall, WallFilter, group_of};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::frame::{Frame, FrameId, Method, MethodId};
 use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
 use crate::names::Names;
-use crate::sample::{CauseId, Sample, Thread, ThreadId, Weight};
+use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
 use crate::tree::{CallTree, NodeId};
 
 /// What the weights count.
@@ -36,6 +36,8 @@ pub struct Profile {
     pub(crate) threads: Vec<Thread>,
     pub(crate) tree: CallTree,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) looks: Vec<Look>,
+    pub(crate) contexts: Vec<Context>,
     pub(crate) unit: Unit,
     pub(crate) info: Info,
     pub(crate) losses: Vec<Loss>,
@@ -71,9 +73,19 @@ impl Profile {
         &self.tree
     }
 
+    /// What threads worked for, by [`ContextId`](crate::ContextId).
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+
     /// The samples, in the order of the recording.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
+    }
+
+    /// Looks at threads that did not run, in the order of the recording.
+    pub fn looks(&self) -> &[Look] {
+        &self.looks
     }
 
     /// What the weights count.
@@ -111,7 +123,7 @@ impl Profile {
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
         // Weights of wall time have nothing to do with the CPU time used.
-        let is_cpu = matches!(self.info.mode.as_str(), "" | "cpu");
+        let is_cpu = matches!(self.info.mode.as_str(), "" | "cpu" | "cpu,wall");
         if !is_cpu || self.unit != Unit::Nanoseconds {
             return None;
         }

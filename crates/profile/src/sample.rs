@@ -21,6 +21,24 @@ pub struct Thread {
     pub is_virtual: bool,
 }
 
+/// Index of a [`Context`] in a profile.
+pub type ContextId = u32;
+
+/// What a thread worked for. Ids are 0 where there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Context {
+    /// The trace.
+    pub trace_id: u128,
+    /// The span.
+    pub span_id: u64,
+    /// The first span of the trace in this process: the request.
+    pub local_root_span_id: u64,
+    /// The endpoint, also if it only became known when the request ended.
+    pub endpoint: Option<NameId>,
+    /// Names and values of labels.
+    pub labels: Vec<(NameId, NameId)>,
+}
+
 /// One sample: what a thread was doing at a time, and how much of the measured quantity it stands
 /// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +53,35 @@ pub struct Sample {
     pub weight: u64,
     /// Why the stack is not whole, if it is not.
     pub failure: Option<CauseId>,
+    /// What the thread worked for, if it said.
+    pub context: Option<ContextId>,
+}
+
+/// Looks at a thread that did not run and always saw the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The first look, in nanoseconds since the Unix epoch.
+    pub time_ns: u64,
+    /// From there to the last one.
+    pub duration_ns: u64,
+    /// The thread; the virtual one where one was mounted.
+    pub thread: ThreadId,
+    /// The stack.
+    pub node: NodeId,
+    /// What the thread waited for.
+    pub cause: CauseId,
+    /// The wall-clock time that the looks stand for.
+    pub weight_ns: u64,
+    /// How many looks there were.
+    pub count: u64,
+    /// What the thread worked for, if it said.
+    pub context: Option<ContextId>,
+    /// On what the thread waited, in words.
+    pub detail: Option<NameId>,
+    /// Who had what it waited for.
+    pub owner: Option<ThreadId>,
+    /// Where that one was, if it waited too.
+    pub owner_node: Option<NodeId>,
 }
 
 /// A sum of samples' weights that remembers how certain it is.

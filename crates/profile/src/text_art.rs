@@ -69,6 +69,7 @@ pub fn builder(art: &str) -> Builder {
             node,
             weight,
             failure,
+            context: None,
         });
     }
     builder

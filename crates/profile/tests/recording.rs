@@ -2,7 +2,9 @@
 //! keeps of them.
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
-use dwell_jfr::writer::{ChunkClock, ChunkWriter, Event, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::writer::{
+    ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample, ThreadInfo,
+};
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
 use dwell_profile::{FrameKind, GroupBy, Profile, Unit};
 
@@ -388,4 +390,65 @@ fn a_recording_that_contradicts_itself_is_no_panic() {
 fn an_empty_recording_is_an_empty_profile() {
     let profile = Profile::from_recording(Recording::default());
     assert_eq!((profile.samples().len(), profile.total().sum), (0, 0));
+}
+
+#[test]
+fn an_endpoint_that_was_known_late_is_that_of_the_whole_request() {
+    let mut chunk = ChunkWriter::new(ChunkClock {
+        epoch_ns: 0,
+        start_ticks: 0,
+        ticks_per_second: 1_000_000_000,
+    });
+    let with = |span_id, local_root_span_id, endpoint, labels| Context {
+        trace_id: 7,
+        span_id,
+        local_root_span_id,
+        endpoint,
+        labels,
+    };
+    let contexts = [
+        with(1, 10, "", ""),
+        with(2, 10, "GET /known", "a%3Db=c%2C%25d,e=f"),
+        with(3, 11, "", ""),
+        with(4, 0, "", ""),
+    ];
+    for context in &contexts {
+        chunk.execution_sample(&Sample {
+            weight_ns: 1,
+            context: Some(context),
+            ..Sample::default()
+        });
+    }
+    chunk.execution_sample(&Sample::default());
+    for (local_root_span_id, endpoint) in [("a", "GET /first"), ("a", "GET /late"), ("0", "x")] {
+        chunk.event(&Event::Endpoint {
+            ticks: 5,
+            local_root_span_id,
+            endpoint,
+        });
+    }
+    let profile = Profile::from_recording(read(chunk));
+    let text = |id| profile.names().text(id).to_owned();
+    let found: Vec<_> = profile
+        .samples()
+        .iter()
+        .map(|sample| {
+            let context = &profile.contexts()[sample.context? as usize];
+            let labels = context.labels.iter().map(|(k, v)| (text(*k), text(*v)));
+            let labels: Vec<_> = labels.collect();
+            Some((context.span_id, context.endpoint.map(text), labels))
+        })
+        .collect();
+    let owned = |text: &str| text.to_owned();
+    let labels = vec![(owned("a=b"), owned("c,%d")), (owned("e"), owned("f"))];
+    assert_eq!(
+        found,
+        [
+            Some((1, Some(owned("GET /late")), vec![])),
+            Some((2, Some(owned("GET /known")), labels)),
+            Some((3, None, vec![])),
+            Some((4, None, vec![])),
+            None,
+        ]
+    );
 }

@@ -245,6 +245,7 @@ impl Maker {
             node,
             weight,
             failure,
+            context: None,
         });
     }
 

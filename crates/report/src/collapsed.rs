@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use dwell_profile::{CallTree, GroupBy, NodeId, Profile, Unit, merged_tree};
+use dwell_profile::{CallTree, GroupBy, NodeId, Profile, Unit, WallFilter, Weight, merged_tree};
 
 use crate::plain::plain;
 
@@ -17,6 +17,8 @@ pub struct CollapsedOptions {
     pub unit: Unit,
     /// Whether every stack starts with its thread's name.
     pub by_thread: bool,
+    /// Wall time instead of CPU time, and which. The numbers count looks or nanoseconds then.
+    pub wall: Option<WallFilter>,
 }
 
 impl Default for CollapsedOptions {
@@ -24,6 +26,7 @@ impl Default for CollapsedOptions {
         CollapsedOptions {
             unit: Unit::Samples,
             by_thread: false,
+            wall: None,
         }
     }
 }
@@ -43,20 +46,29 @@ pub fn collapsed(
     let (tree, to) = merged_tree(profile.tree(), &grouped.of_frame);
     let ranks = ranks(&tree, &names);
     let mut sums: BTreeMap<(String, u32, NodeId), u64> = BTreeMap::new();
-    for sample in profile.samples() {
+    let mut add = |thread: u32, node: NodeId, weight: &Weight| {
         let root = match options.by_thread {
-            true => cell(profile.thread_name(sample.thread)),
+            true => cell(profile.thread_name(thread)),
             false => String::new(),
         };
-        let node = to
-            .get(sample.node as usize)
-            .copied()
-            .unwrap_or(CallTree::ROOT);
+        let node = to.get(node as usize).copied().unwrap_or(CallTree::ROOT);
         let rank = ranks.get(node as usize).copied().unwrap_or(0);
         *sums.entry((root, rank, node)).or_insert(0) += match options.unit {
-            Unit::Nanoseconds => sample.weight,
-            Unit::Samples => 1,
+            Unit::Nanoseconds => weight.sum,
+            Unit::Samples => weight.samples,
         };
+    };
+    match &options.wall {
+        Some(filter) => {
+            for wall in profile.wall(filter) {
+                add(wall.thread, wall.node, &wall.weight);
+            }
+        }
+        None => {
+            for sample in profile.samples() {
+                add(sample.thread, sample.node, &Weight::of(sample.weight));
+            }
+        }
     }
     let mut stack: Vec<&str> = Vec::new();
     for ((root, _, node), sum) in &sums {
@@ -134,6 +146,7 @@ mod tests {
         let options = CollapsedOptions {
             unit: Unit::Nanoseconds,
             by_thread: true,
+            wall: None,
         };
         assert_eq!(
             lines(&text_art::profile(ART), &options),
@@ -158,6 +171,7 @@ mod tests {
                 node,
                 weight: 1,
                 failure: None,
+                context: None,
             });
         }
         let profile = builder.finish();
@@ -186,6 +200,7 @@ mod tests {
             node,
             weight: 1,
             failure: None,
+            context: None,
         });
         assert_eq!(
             lines(&builder.finish(), &CollapsedOptions::default()),

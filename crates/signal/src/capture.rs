@@ -17,6 +17,7 @@ use crate::slots::{
 use crate::sys;
 use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
+use dwell_context::Context;
 use dwell_walker::{Frame, Memory};
 
 /// Copied of a stack whose end nobody knows.
@@ -95,6 +96,12 @@ impl Capture<'_> {
     #[inline]
     pub fn set_cont_entry(&mut self, entry: u64) {
         self.slot.header().cont_entry = entry;
+    }
+
+    /// Notes what the thread works for.
+    #[inline]
+    pub fn set_context(&mut self, context: &Context) {
+        self.slot.header().context = *context;
     }
 
     /// Copies the first bytes of the virtual thread's name.
@@ -291,6 +298,7 @@ fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
         slot.header().stack_lo = 0;
     }
     call_extra(engine, subject.record, &mut slot, copy);
+    call_context(engine, subject.record, &mut slot);
     #[cfg(feature = "experiments")]
     if engine.vantage() == Vantage::Compare {
         call_walk(engine, &mut slot);
@@ -316,6 +324,7 @@ fn walked(
         };
         note(subject, &mut slot);
         call_extra(engine, subject.record, &mut slot, false);
+        call_context(engine, subject.record, &mut slot);
         let Some(mut slot) = walk(engine, slot) else {
             return Published::default();
         };
@@ -361,6 +370,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.chunks_len = 0;
     header.vthread_id = 0;
     header.cont_entry = 0;
+    header.context.active = 0;
     header.vthread_name_len = 0;
     header.walk = WalkNote::NONE;
     copy_java_state(subject.engine, record, header);
@@ -515,6 +525,24 @@ fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, copy
         record,
         live: engine.live,
         copying,
+    });
+}
+
+// After the other one, which finds out which virtual thread is mounted.
+#[inline(never)]
+fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
+    let hook = engine.context.load(Ordering::Acquire);
+    if hook.is_null() {
+        return;
+    }
+    // SAFETY: only `set_context` stores here, and it takes an `Extra`.
+    let hook: Extra = unsafe { core::mem::transmute(hook) };
+    hook(&mut Capture {
+        slot,
+        pool: &engine.pool,
+        record,
+        live: engine.live,
+        copying: false,
     });
 }
 

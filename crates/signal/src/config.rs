@@ -1,7 +1,9 @@
 //! What the agent tells this crate at start-up. Plain data; must not do anything.
 
+use crate::load::Live;
 use crate::sys::Errno;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use dwell_walker::Memory;
 
 /// How threads are signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,7 @@ pub struct Offsets {
     anchor_sp: AtomicU32,
     anchor_pc: AtomicU32,
     anchor_fp: AtomicU32,
+    first_error: AtomicU64,
 }
 
 impl Offsets {
@@ -98,7 +101,23 @@ impl Offsets {
             anchor_sp: AtomicU32::new(UNKNOWN),
             anchor_pc: AtomicU32::new(UNKNOWN),
             anchor_fp: AtomicU32::new(UNKNOWN),
+            first_error: AtomicU64::new(0),
         }
+    }
+
+    /// Address of the word in which the JVM says which thread found that it must end, -1 if none
+    /// has (`VMError::_first_error_tid`, src/hotspot/share/utilities/vmError.cpp). From then on
+    /// another handler has our SIGSEGV, and lets every thread sleep that comes to it: with the lock
+    /// of malloc, say, that the report of the error needs.
+    pub fn set_first_error(&self, addr: u64) {
+        self.first_error.store(addr, Ordering::Relaxed);
+    }
+
+    /// Whether the JVM is about to end itself, as far as that can be known.
+    #[inline]
+    pub(crate) fn jvm_is_ending(&self, live: &Live) -> bool {
+        let addr = self.first_error.load(Ordering::Relaxed);
+        addr != 0 && live.word(addr).is_ok_and(|thread| thread != u64::MAX)
     }
 
     /// Offset of `JavaThread::_thread_state` (4 bytes).

@@ -109,7 +109,8 @@ fn on_signal(
         engine.counters.add(Cause::Nested, 1);
         return 0;
     };
-    let running = engine.running.load(Ordering::SeqCst);
+    let running =
+        engine.running.load(Ordering::SeqCst) && !engine.offsets.jvm_is_ending(&engine.live);
     if !running || !record.is_live() || !record.armed.load(Ordering::Relaxed) {
         engine.counters.add(Cause::Stopped, 1);
         return 0;

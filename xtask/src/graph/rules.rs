@@ -74,6 +74,7 @@ impl Rules {
                 ("dwell_fault_third_handler", 2),
                 ("dwell_signal::fault::", 2),
                 ("dwell_signal::capture::call_extra", 1),
+                ("dwell_signal::capture::call_context", 1),
                 ("dwell_signal::capture::call_walk", 1),
             ],
             forbidden: vec![

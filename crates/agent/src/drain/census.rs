@@ -4,6 +4,7 @@
 use crate::agent::Agent;
 use crate::jvm::threads::ThreadName;
 use crate::sys::process;
+use crate::sys::task::TaskFiles;
 use dwell_signal::{Engine, Registration};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// Finds threads that come and go.
 pub struct Census {
     agent: &'static Agent,
-    threads: process::Threads,
+    files: TaskFiles,
     seen: HashSet<i32>,
     /// Number of threads at the last look.
     count: u64,
@@ -35,7 +36,7 @@ impl Census {
     pub fn new(agent: &'static Agent, before: bool) -> Census {
         Census {
             agent,
-            threads: process::Threads::open(),
+            files: TaskFiles::open(),
             seen: HashSet::new(),
             count: 0,
             not_before: Instant::now(),
@@ -47,7 +48,7 @@ impl Census {
     /// Looks for new threads if there may be some, and not too often: the directory of a thousand
     /// threads takes a millisecond to read.
     pub fn find_if_changed(&mut self, engine: &'static Engine) {
-        if self.threads.count() != self.count && Instant::now() >= self.not_before {
+        if self.files.count() != self.count && Instant::now() >= self.not_before {
             self.find(engine);
         }
     }
@@ -55,7 +56,7 @@ impl Census {
     /// Registers the threads nobody announced: GC, compilers, VM, native ones.
     pub fn find(&mut self, engine: &'static Engine) {
         let began = Instant::now();
-        self.count = self.threads.count();
+        self.count = self.files.count();
         let tids = process::thread_ids();
         for &tid in &tids {
             if !self.seen.contains(&tid) {

@@ -30,11 +30,15 @@ pub fn describe(setup: &Setup, chunk: &mut ChunkWriter) {
         ticks,
         version: env!("CARGO_PKG_VERSION"),
         pid,
-        mode: "cpu",
+        mode: if options.wall_interval.is_zero() {
+            "cpu"
+        } else {
+            "cpu,wall"
+        },
         engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
         engine_reason: &setup.agent.engine_reason,
         cpu_interval_ns: interval_ns,
-        wall_interval_ns: 0,
+        wall_interval_ns: options.wall_interval.as_nanos() as u64,
         options: &setup.option_text,
     });
     let command = proc_text("/proc/self/cmdline");

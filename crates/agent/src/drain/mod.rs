@@ -3,7 +3,9 @@
 //! It is never attached to the JVM and calls nothing of it, so it works while the JVM is at a
 //! safepoint, hangs or collects garbage. It reads the JVM's memory fault-tolerantly.
 
+pub mod causes;
 pub mod census;
+pub mod contexts;
 pub mod describe;
 pub mod freezer;
 pub mod histogram;
@@ -13,6 +15,7 @@ pub mod outer;
 pub mod paused;
 pub mod sample;
 pub mod unsampled;
+pub mod wall;
 pub mod writer;
 
 use crate::session::{Orders, Progress, Setup};
@@ -85,6 +88,7 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
                 for (thread, owed_ns) in owing {
                     sampler.add_owed(thread, owed_ns, progress);
                 }
+                sampler.end_of_wall();
             }
             // At most as often as there are slots; in fact a few times.
             while order.stop && !all {
@@ -96,6 +100,7 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
         }
         if order.stop {
             drop(walking);
+            crate::context::set_recording(false);
             orders.done(&order);
             return;
         }

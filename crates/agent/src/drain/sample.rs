@@ -3,10 +3,11 @@
 use super::freezer::Freezer;
 use super::named::NamedFrames;
 use super::outer::Outer;
+use super::wall::WallDrain;
 use crate::jvm::methods::Methods;
 use crate::native::Modules;
 use crate::native::remembered::Rules;
-use crate::record::batch::{Batch, Code, PendingFrame, PendingSample};
+use crate::record::batch::{Batch, Code, ContextId, PendingFrame, PendingSample};
 use crate::record::names::{Name, NameId, Names};
 use crate::record::resolve::Images;
 use crate::session::{Progress, Setup};
@@ -70,6 +71,7 @@ pub struct Sampler<'s> {
     moved: bool,
     /// Names of virtual threads met in this batch, by key.
     pub virtual_threads: BTreeMap<u64, String>,
+    wall: WallDrain,
     freezer: Freezer,
     methods: Methods,
     /// What return addresses stood for.
@@ -101,6 +103,7 @@ impl<'s> Sampler<'s> {
             #[cfg(feature = "experiments")]
             moved: true,
             virtual_threads: BTreeMap::new(),
+            wall: WallDrain::default(),
             freezer: Freezer::new(&setup.options),
             methods: Methods::new(),
             cache: vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice(),
@@ -132,6 +135,9 @@ impl<'s> Sampler<'s> {
         self.methods.begin_batch();
         self.named.clear();
         self.outer.clear();
+        let mut wall = std::mem::take(&mut self.wall);
+        wall.drain(self.setup, self, progress);
+        self.wall = wall;
         let engine = self.setup.engine;
         engine.drain_while(|slot| {
             self.take(slot, progress);
@@ -156,8 +162,28 @@ impl<'s> Sampler<'s> {
         self.virtual_threads.clear();
         self.named.clear();
         self.outer.clear();
-        self.names.clear();
+        let old = std::mem::take(&mut self.names);
+        self.wall.rename(&old, &mut self.names);
         self.methods.clear();
+    }
+
+    /// Names all frames of a stack.
+    pub fn name_all(&mut self, frames: &[Frame]) -> Vec<PendingFrame> {
+        let live = self.setup.engine.live();
+        frames
+            .iter()
+            .map(|frame| self.named(&live, frame).0)
+            .collect()
+    }
+
+    /// The wall-clock sampler has ended: what it said is told.
+    pub fn end_of_wall(&mut self) {
+        self.wall.end(&mut self.batch);
+    }
+
+    /// Lets go of what nobody waits at any more.
+    pub fn tidy(&mut self) {
+        self.wall.tidy();
     }
 
     fn take(&mut self, slot: &Slot<'_>, progress: &Progress) {
@@ -202,7 +228,7 @@ impl<'s> Sampler<'s> {
             entry.1 += slot.weight_ns();
         }
         let (thread, carrier) = self.thread_of(slot);
-        self.batch.add(PendingSample {
+        let sample = PendingSample {
             time_ns: header.time_ns,
             thread,
             carrier,
@@ -210,7 +236,10 @@ impl<'s> Sampler<'s> {
             state: ThreadState::Runnable,
             weight_ns: slot.weight_ns(),
             failure: failure.map(Failure::name),
-        });
+            context: self.batch.context(&header.context),
+        };
+        self.batch.add(sample);
+        self.wall.sampled(header.user, &sample, &mut self.batch);
     }
 
     /// Walks the copy of a stack.
@@ -294,6 +323,7 @@ impl<'s> Sampler<'s> {
             state,
             weight_ns,
             failure: Some(failure.name()),
+            context: ContextId::NONE,
         });
         progress.samples.fetch_add(1, Ordering::Relaxed);
         progress.weight_ns.fetch_add(weight_ns, Ordering::Relaxed);

@@ -1,6 +1,8 @@
 //! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
 
+use super::causes::Causes;
 use super::census::Census;
+use super::contexts::{ContextTexts, EndpointDrain};
 use super::histogram;
 use super::paused::Walking;
 use super::sample::{BATCH_BYTES_MAX, FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
@@ -12,9 +14,10 @@ use crate::session::{DROPS, Progress, Setup};
 use crate::sys::process;
 use dwell_jfr::writer::{
     ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Sample, StackId, ThreadId,
-    ThreadInfo,
+    ThreadInfo, WallSample,
 };
 use dwell_signal::{Cause, CounterSnapshot, bucket_end_ns};
+use dwell_wall::pools::Pools;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +34,16 @@ struct Gap {
     weight_ns: u64,
 }
 
+/// The known pools, and those that the user told.
+fn pools(told: &[String]) -> Pools {
+    let mut pools = Pools::default();
+    for method in told {
+        // They were checked when the options were read.
+        let _ = pools.add(method);
+    }
+    pools
+}
+
 /// The chunk and the file of a recording.
 pub struct Writer<'s> {
     setup: &'s Setup,
@@ -38,6 +51,8 @@ pub struct Writer<'s> {
     file: Option<RecordingFile>,
     chunk: ChunkWriter,
     resolver: Resolver,
+    pools: Pools,
+    endpoints: EndpointDrain,
     chunk_began: Instant,
     file_began: Instant,
     described: bool,
@@ -56,6 +71,7 @@ impl<'s> Writer<'s> {
     /// A writer for the file that was opened at the start.
     #[must_use]
     pub fn new(setup: &'s Setup, progress: &Arc<Progress>) -> Writer<'s> {
+        crate::context::set_recording(true);
         let file = setup.file.lock().ok().and_then(|mut file| file.take());
         Writer {
             setup,
@@ -63,6 +79,8 @@ impl<'s> Writer<'s> {
             file,
             chunk: ChunkWriter::new(clock()),
             resolver: Resolver::default(),
+            pools: pools(&setup.options.idle),
+            endpoints: EndpointDrain::default(),
             chunk_began: Instant::now(),
             file_began: Instant::now(),
             described: false,
@@ -98,7 +116,7 @@ impl<'s> Writer<'s> {
         }
         // Slots go on filling while names are looked up.
         self.write(sampler, true);
-        if (last || self.is_over()) && !sampler.batch.samples().is_empty() {
+        if (last || self.is_over()) && !sampler.batch.is_empty() {
             // What came meanwhile is named by this chunk's names.
             self.write(sampler, false);
         }
@@ -128,14 +146,17 @@ impl<'s> Writer<'s> {
         };
         self.resolver.prepare(batch.all_frames(), &images, between);
         let stacks = self.stacks(&batch, sampler);
+        let contexts = ContextTexts::of(batch.contexts());
         for sample in batch.samples() {
-            self.sample(sample, &stacks, sampler);
+            self.sample(sample, &stacks, &contexts, sampler);
         }
+        self.walls(&batch, &stacks, &contexts, sampler);
+        self.endpoints.write(batch.contexts(), &mut self.chunk);
         self.account(sampler);
         let weight: u64 = batch.samples().iter().map(|s| s.weight_ns).sum();
         self.put(batch.samples().len() as u64, weight);
         batch.clear();
-        if sampler.batch.samples().is_empty() {
+        if sampler.batch.is_empty() {
             sampler.batch = batch;
         }
     }
@@ -162,7 +183,13 @@ impl<'s> Writer<'s> {
         ids
     }
 
-    fn sample(&mut self, sample: &PendingSample, stacks: &[StackId], sampler: &Sampler<'_>) {
+    fn sample(
+        &mut self,
+        sample: &PendingSample,
+        stacks: &[StackId],
+        contexts: &ContextTexts,
+        sampler: &Sampler<'_>,
+    ) {
         let Some(stack) = stacks.get(sample.stack as usize).copied() else {
             return;
         };
@@ -176,7 +203,60 @@ impl<'s> Writer<'s> {
             state: sample.state,
             weight_ns: sample.weight_ns,
             failure: sample.failure,
+            context: contexts.get(sample.context).as_ref(),
         });
+    }
+
+    /// Looks at threads, with what they waited for.
+    fn walls(
+        &mut self,
+        batch: &Batch,
+        stacks: &[StackId],
+        contexts: &ContextTexts,
+        sampler: &mut Sampler<'_>,
+    ) {
+        let mut causes = Causes::default();
+        for wall in batch.walls() {
+            let frames = wall.stack.map_or(&[][..], |stack| batch.frames(stack).0);
+            let (resolver, pools) = (&mut self.resolver, &self.pools);
+            let cause = causes.of(wall, frames, resolver, pools, &mut sampler.names);
+            let thread = self.thread(wall.thread, sampler);
+            let carrier = wall.carrier.map(|key| self.thread(key, sampler));
+            let stack = wall
+                .stack
+                .and_then(|index| stacks.get(index as usize).copied());
+            let owner = wall.owner.map(|key| self.thread(key, sampler));
+            self.chunk.wall_sample(&WallSample {
+                ticks: wall.time_ns,
+                duration_ticks: wall.duration_ns,
+                thread,
+                carrier,
+                stack: stack.unwrap_or_default(),
+                cause: cause.name(),
+                weight_ns: wall.weight_ns,
+                count: u64::from(wall.count),
+                owner,
+                owner_stack: wall
+                    .owner_stack
+                    .and_then(|index| stacks.get(index as usize).copied())
+                    .unwrap_or_default(),
+                detail: wall.detail.as_deref(),
+                failure: wall.failure,
+                context: contexts.get(wall.context).as_ref(),
+            });
+        }
+        for tick in batch.ticks() {
+            self.chunk.event(&Event::WallTick {
+                ticks: tick.at_ns,
+                span_ns: tick.span_ns,
+                ticks_passed: tick.ticks,
+                live: tick.live as u64,
+                eligible: tick.eligible as u64,
+                sampled: tick.looked as u64,
+                failed: tick.failed as u64,
+                cpu_ns: tick.cpu_ns,
+            });
+        }
     }
 
     fn thread(&mut self, key: u64, sampler: &Sampler<'_>) -> ThreadId {

@@ -1,5 +1,7 @@
 //! What the agent knows of the JVM it lives in.
 
+pub mod api;
+pub mod attaching;
 pub mod environment;
 pub mod flags;
 pub mod memory;

@@ -125,7 +125,9 @@ impl ThreadFields {
         unsafe { env.long_field(thread, self.eetop) as u64 }
     }
 
-    fn id(&self, env: Env, thread: Object) -> i64 {
+    /// `Thread.getId()` as it is in the object, which no subclass can change.
+    #[must_use]
+    pub fn id(&self, env: Env, thread: Object) -> i64 {
         match self.tid {
             // SAFETY: as in `java_thread`.
             Some(field) => unsafe { env.long_field(thread, field) },

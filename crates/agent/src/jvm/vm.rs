@@ -6,11 +6,18 @@ use crate::sys::loader::Library;
 use dwell_signal::Live;
 use dwell_walker::Memory;
 use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
+use dwell_walker::hotspot::objects::{self, Objects};
 use dwell_walker::hotspot::vmstructs::TableError;
 use dwell_walker::hotspot::{CodeCache, Layout, continuation, threads};
 use jvm_sys::Env;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// `VMError::_first_error_tid`, and as it was called up to 16.
+const FIRST_ERROR: [&str; 2] = [
+    "_ZN7VMError16_first_error_tidE",
+    "_ZN7VMError15first_error_tidE",
+];
 
 /// What walking needs to know of the JVM.
 #[derive(Clone)]
@@ -21,6 +28,8 @@ pub struct Vm {
     pub code: CodeCache,
     /// How field ids encode offsets.
     pub fields: FieldIds,
+    /// Where `VMError::_first_error_tid` is; 0 if that is not known.
+    pub first_error_at: u64,
     /// Where `ContinuationEntry::_return_pc` is; it is set when the first virtual thread runs.
     return_pc_at: u64,
 }
@@ -116,14 +125,15 @@ impl Vm {
             shift: FieldIds::USUAL_SHIFT,
         };
         let mut return_pc_at = 0;
+        let narrow = flags::boolean(&live, &layout, "UseCompressedOops");
+        layout.extra.chunk.narrow_oops = narrow.ok().flatten().unwrap_or(true);
+        layout.extra.chunk.colored_oops = is_generational_zgc(live, &layout);
+        if let Some(env) = env {
+            fields = FieldIds::calibrate(live, &layout, env);
+            thread_objects(&mut layout, live, env, fields);
+        }
         if present(layout.thread_vthread) {
-            let narrow = flags::boolean(&live, &layout, "UseCompressedOops")
-                .ok()
-                .flatten();
-            layout.extra.chunk.narrow_oops = narrow.unwrap_or(true);
-            layout.extra.chunk.colored_oops = is_generational_zgc(live, &layout);
             if let Some(env) = env {
-                fields = FieldIds::calibrate(live, &layout, env);
                 virtual_threads(&mut layout, live, env, fields, &find);
             }
             if !present(layout.extra.cont_entry) {
@@ -140,6 +150,7 @@ impl Vm {
             layout,
             code,
             fields,
+            first_error_at: FIRST_ERROR.iter().find_map(|name| find(name)).unwrap_or(0),
             return_pc_at,
         };
         Ok(vm.completed(live).unwrap_or(vm))
@@ -189,6 +200,28 @@ fn virtual_threads(
     chunk.stack = stack;
 }
 
+/// Adds what is needed to read what a thread is parked on, and who has that; without it, nobody is
+/// named.
+fn thread_objects(layout: &mut Layout, live: Live, env: Env, fields: FieldIds) {
+    let class = c"java/lang/Thread";
+    let ownable = c"java/util/concurrent/locks/AbstractOwnableSynchronizer";
+    let field = |class, name, kind| fields.offset(env, class, name, kind).unwrap_or(ABSENT);
+    let mut objects = Objects {
+        eetop: field(class, c"eetop", c"J"),
+        tid: field(class, c"tid", c"J"),
+        park_blocker: field(class, c"parkBlocker", c"Ljava/lang/Object;"),
+        exclusive_owner: field(ownable, c"exclusiveOwnerThread", c"Ljava/lang/Thread;"),
+        ..Objects::EMPTY
+    };
+    let mut threads = Vec::new();
+    let _ = threads::for_each(&live, layout, |thread| threads.push(thread));
+    threads.truncate(FieldIds::THREADS_TRIED);
+    let mut known = threads.into_iter();
+    if known.any(|thread| objects::calibrate(&live, layout, &mut objects, thread)) {
+        layout.extra.objects = objects;
+    }
+}
+
 /// Whether references in the heap are coloured: ZGC since 24, and 21 to 23 with `ZGenerational`.
 /// (The older ZGC maps its heap once for each colour, so its references can be followed as they
 /// are.)
@@ -223,11 +256,15 @@ impl FieldIds {
         let mut java_threads = Vec::new();
         let _ = threads::for_each(&live, layout, |thread| java_threads.push(thread));
         for thread in java_threads.into_iter().take(Self::THREADS_TRIED) {
-            let object = live
-                .word(thread.wrapping_add(layout.thread_obj))
-                .and_then(|handle| continuation::handle(&live, layout, handle));
-            let Ok(object) = object else { continue };
-            for shift in 1..=4 {
+            let Ok(value) = live.word(thread.wrapping_add(layout.thread_obj)) else {
+                continue;
+            };
+            // A handle, or, before 14, the reference itself.
+            let held = continuation::handle(&live, layout, value).unwrap_or(0);
+            for (object, shift) in [held, value]
+                .into_iter()
+                .flat_map(|o| (1..=4).map(move |s| (o, s)))
+            {
                 if live.word(object.wrapping_add(eetop >> shift)) == Ok(thread) {
                     return FieldIds { shift };
                 }

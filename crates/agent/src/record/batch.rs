@@ -3,11 +3,15 @@
 //! Names of native functions are looked up for many addresses at once, so they wait for the flush.
 //! Equal stacks are kept once.
 
-use super::names::NameId;
+use super::names::{NameId, Names};
 use crate::drain::outer::NamedStack;
+use crate::wall::shelf::Tick;
+use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
+use dwell_wall::cause::{Monitor, Os};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// What a frame runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +42,18 @@ pub struct PendingFrame {
     pub bci: i32,
 }
 
+impl PendingFrame {
+    /// The same frame, its name being in another table.
+    #[must_use]
+    pub fn renamed(&self, old: &Names, new: &mut Names) -> PendingFrame {
+        let code = match self.code {
+            Code::Named(id) => Code::Named(new.add_known(old.get(id))),
+            code @ (Code::Native { .. } | Code::Kernel(_)) => code,
+        };
+        PendingFrame { code, ..*self }
+    }
+}
+
 /// A sample that waits for the flush.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingSample {
@@ -55,6 +71,58 @@ pub struct PendingSample {
     pub weight_ns: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
+}
+
+/// What a thread worked for, in its batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ContextId(u32);
+
+impl ContextId {
+    /// Nothing is known.
+    pub const NONE: ContextId = ContextId(0);
+
+    /// Its place among [`Batch::contexts`], if there is one.
+    #[must_use]
+    pub fn place(self) -> Option<usize> {
+        (self.0 as usize).checked_sub(1)
+    }
+}
+
+/// Looks at a thread that did not run, that wait for the flush.
+#[derive(Clone, Debug)]
+pub struct PendingWall {
+    /// The first look, on the monotonic clock.
+    pub time_ns: u64,
+    /// From there to the last one.
+    pub duration_ns: u64,
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack; none if there is none.
+    pub stack: Option<u32>,
+    /// What the operating system said.
+    pub os: Os,
+    /// What the JVM said of monitors.
+    pub monitor: Monitor,
+    /// Key of the thread that has what is waited for.
+    pub owner: Option<u64>,
+    /// Index of that one's stack.
+    pub owner_stack: Option<u32>,
+    /// Whether another thread has the lock that it is parked on.
+    pub is_owned_lock: bool,
+    /// What it waits for, in words.
+    pub detail: Option<Arc<str>>,
+    /// Wall-clock time the looks stand for.
+    pub weight_ns: u64,
+    /// How many there were.
+    pub count: u32,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +139,21 @@ pub struct Batch {
     stacks: Vec<Span>,
     by_hash: FxHashMap<u64, u32>,
     samples: Vec<PendingSample>,
+    walls: Vec<PendingWall>,
+    ticks: Vec<Tick>,
+    contexts: Vec<Context>,
+    by_context: FxHashMap<Context, ContextId>,
 }
 
 impl Batch {
     /// The index of a stack, new or not: kernel frames, and below them others.
     pub fn stack(&mut self, kernel: &[PendingFrame], named: &NamedStack, truncated: bool) -> u32 {
         self.add_stack(kernel, named.pending(), named.hash(), truncated)
+    }
+
+    /// The same for a stack that is kept elsewhere, with a hash of its frames.
+    pub fn kept(&mut self, frames: &[PendingFrame], hash: u64, truncated: bool) -> u32 {
+        self.add_stack(&[], frames, hash, truncated)
     }
 
     /// The same for a stack of few frames.
@@ -117,9 +194,55 @@ impl Batch {
         index
     }
 
+    /// The id of what a thread worked for.
+    pub fn context(&mut self, context: &Context) -> ContextId {
+        if !context.is_active() {
+            return ContextId::NONE;
+        }
+        let contexts = &mut self.contexts;
+        *self.by_context.entry(*context).or_insert_with(|| {
+            contexts.push(*context);
+            ContextId(u32::try_from(contexts.len()).unwrap_or(0))
+        })
+    }
+
+    /// What threads worked for, in the order of their ids.
+    #[must_use]
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+
     /// Adds a sample.
     pub fn add(&mut self, sample: PendingSample) {
         self.samples.push(sample);
+    }
+
+    /// Adds looks at a thread.
+    pub fn add_wall(&mut self, wall: PendingWall) {
+        self.walls.push(wall);
+    }
+
+    /// Adds a tick of the wall-clock sampler.
+    pub fn add_tick(&mut self, tick: Tick) {
+        self.ticks.push(tick);
+    }
+
+    /// The looks at threads, in the order of adding.
+    #[must_use]
+    pub fn walls(&self) -> &[PendingWall] {
+        &self.walls
+    }
+
+    /// The ticks, in the order of adding.
+    #[must_use]
+    pub fn ticks(&self) -> &[Tick] {
+        &self.ticks
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty() && self.walls.is_empty() && self.ticks.is_empty()
     }
 
     /// The frames of a stack, and whether its root is missing.
@@ -153,7 +276,11 @@ impl Batch {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.frames) + size_of_val(&*self.samples) + self.stacks.len() * 32
+        size_of_val(&*self.frames)
+            + size_of_val(&*self.samples)
+            + size_of_val(&*self.walls)
+            + 2 * size_of_val(&*self.contexts)
+            + self.stacks.len() * 32
     }
 
     /// Forgets all, and gives memory of an exceptional batch back.
@@ -166,6 +293,11 @@ impl Batch {
         self.by_hash.clear();
         self.samples.clear();
         self.samples.shrink_to(KEPT);
+        self.walls.clear();
+        self.walls.shrink_to(KEPT);
+        self.ticks.clear();
+        self.contexts.clear();
+        self.by_context.clear();
     }
 }
 

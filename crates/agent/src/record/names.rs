@@ -52,6 +52,11 @@ impl Names {
         id
     }
 
+    /// The id here of a name of another table.
+    pub fn add_known(&mut self, name: Option<&Name>) -> NameId {
+        self.add(name.cloned().unwrap_or_default())
+    }
+
     /// The name with this id.
     #[must_use]
     pub fn get(&self, id: NameId) -> Option<&Name> {

@@ -111,37 +111,6 @@ pub fn thread_comm(tid: i32) -> String {
         .to_owned()
 }
 
-/// The directory of this process's threads, kept open: finding it by its path costs more than the
-/// answer.
-pub struct Threads(Option<std::fs::File>);
-
-impl Threads {
-    /// Opens the directory, only to be asked about.
-    #[must_use]
-    pub fn open() -> Threads {
-        use std::os::unix::fs::OpenOptionsExt;
-        let mut options = std::fs::OpenOptions::new();
-        options.read(true).custom_flags(libc::O_PATH);
-        Threads(options.open("/proc/self/task").ok())
-    }
-
-    /// How many threads there are; 0 if unknown. A directory has a link from each folder in it
-    /// (stat(2)).
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        use std::os::fd::AsRawFd;
-        let Some(directory) = &self.0 else { return 0 };
-        // SAFETY: zeroed is a valid stat, which fstat fills.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the descriptor is open while self is; stat is a valid place for the result.
-        let answer = unsafe { libc::fstat(directory.as_raw_fd(), &raw mut stat) };
-        if answer != 0 {
-            return 0;
-        }
-        stat.st_nlink.saturating_sub(2)
-    }
-}
-
 /// Kernel ids of all threads of this process.
 #[must_use]
 pub fn thread_ids() -> Vec<i32> {
@@ -181,29 +150,4 @@ pub fn fd_end() -> i32 {
     // SAFETY: limit is a valid place for the result.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     i32::try_from(limit.rlim_cur / 2).unwrap_or(i32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_are_counted_as_they_come_and_go() {
-        let threads = Threads::open();
-        let before = threads.count();
-        assert!(before >= 1);
-        // Other tests' threads come and go meanwhile, but not so many.
-        let some: Vec<_> = (0..200)
-            .map(|_| {
-                std::thread::spawn(|| std::thread::park_timeout(std::time::Duration::from_secs(60)))
-            })
-            .collect();
-        let during = threads.count();
-        for thread in some {
-            thread.thread().unpark();
-            thread.join().unwrap();
-        }
-        assert!(during >= before + 100, "{before} {during}");
-        assert!(threads.count() <= during - 100);
-    }
 }

@@ -5,7 +5,7 @@ pub mod launch;
 pub mod outputs;
 pub mod progress;
 
-use crate::args::{Record, Sampling};
+use crate::args::{Event, Record, Sampling};
 use crate::find;
 use anyhow::Result;
 use std::process::ExitCode;
@@ -32,11 +32,28 @@ pub fn run(args: &Record) -> Result<ExitCode> {
 
 /// The part of the agent's `start` options that says how to sample.
 pub fn start_options(sampling: &Sampling) -> String {
-    format!(
+    let has = |event| sampling.event.contains(&event);
+    // Where threads that run are, their samples of CPU time say: wall time needs them, too.
+    let cpu = match has(Event::Cpu) {
+        true => sampling.interval,
+        false => sampling.wall,
+    };
+    let mut options = format!(
         "start,cpu={}ns,engine={},walk={},depth={}",
-        sampling.interval.as_nanos(),
+        cpu.as_nanos(),
         sampling.engine.word(),
         sampling.walk.word(),
         sampling.depth
-    )
+    );
+    if has(Event::Wall) {
+        let wall = sampling.wall.as_nanos();
+        options += &format!(",wall={wall}ns,wall-budget={}%", sampling.wall_budget);
+        if let Some(threads) = sampling.wall_threads {
+            options += &format!(",wall-threads={threads}");
+        }
+        for method in &sampling.idle {
+            options += &format!(",idle={method}");
+        }
+    }
+    options
 }

@@ -21,6 +21,12 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// Why stacks are not complete; see [`Sample::failure`].
     pub failures: Vec<Arc<str>>,
+    /// What else wall-clock samples say; see [`Sample::wall`].
+    pub walls: Vec<Wall>,
+    /// What threads worked for; see [`Sample::context`].
+    pub contexts: Vec<Context>,
+    /// Texts that [`Wall`] and [`Context`] refer to.
+    pub texts: Vec<Arc<str>>,
     /// The other events, as far as they were asked for.
     pub events: Vec<GenericEvent>,
     /// How many events of each type the file has, read or not.
@@ -50,6 +56,16 @@ impl Recording {
         self.failures
             .get(sample.failure? as usize)
             .map(|text| &**text)
+    }
+
+    /// What the thread of a sample worked for.
+    pub fn context(&self, sample: &Sample) -> Option<&Context> {
+        self.contexts.get(sample.context? as usize)
+    }
+
+    /// A text that something refers to by place.
+    pub fn text(&self, place: Option<u32>) -> Option<&str> {
+        self.texts.get(place? as usize).map(|text| &**text)
     }
 
     /// The other events of one type.
@@ -119,6 +135,8 @@ pub enum SampleKind {
     Native,
     /// `jdk.CPUTimeSample` of JDK 25 and later.
     CpuTime,
+    /// `dwell.WallSample`: looks at a thread that did not run.
+    Wall,
 }
 
 impl SampleKind {
@@ -128,11 +146,12 @@ impl SampleKind {
             Self::Execution => "jdk.ExecutionSample",
             Self::Native => "jdk.NativeMethodSample",
             Self::CpuTime => "jdk.CPUTimeSample",
+            Self::Wall => "dwell.WallSample",
         }
     }
 
     pub(crate) fn from_event_name(name: &str) -> Option<Self> {
-        [Self::Execution, Self::Native, Self::CpuTime]
+        [Self::Execution, Self::Native, Self::CpuTime, Self::Wall]
             .into_iter()
             .find(|kind| kind.event_name() == name)
     }
@@ -159,6 +178,42 @@ pub struct Sample {
     pub kind: SampleKind,
     /// Whether the JDK says that the stack was taken at a later safepoint.
     pub biased: bool,
+    /// Place in [`Recording::walls`], if it is a wall-clock sample.
+    pub wall: Option<u32>,
+    /// Place in [`Recording::contexts`] of what the thread worked for; `None`: nothing is known.
+    pub context: Option<u32>,
+}
+
+/// What a thread worked for. Ids are 0 where there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Context {
+    /// The trace.
+    pub trace_id: u128,
+    /// The span.
+    pub span_id: u64,
+    /// The first span of the trace in this process.
+    pub local_root_span_id: u64,
+    /// The endpoint: place in [`Recording::texts`].
+    pub endpoint: Option<u32>,
+    /// Labels, as `name=value,name=value`: place in [`Recording::texts`].
+    pub labels: Option<u32>,
+}
+
+/// What a wall-clock sample says beside the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wall {
+    /// From the first look to the last one, in ns.
+    pub duration_ns: u64,
+    /// What the thread waited for: place in [`Recording::texts`].
+    pub cause: Option<u32>,
+    /// More on that: place in [`Recording::texts`].
+    pub detail: Option<u32>,
+    /// How many looks there were.
+    pub count: u64,
+    /// Who has what is waited for: place in [`Recording::threads`].
+    pub owner: Option<u32>,
+    /// Where that was: place in [`Recording::stacks`].
+    pub owner_stack: Option<u32>,
 }
 
 /// An event that is not a sample.

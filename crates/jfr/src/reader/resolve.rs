@@ -7,7 +7,7 @@ use super::error::Error;
 use super::header::ChunkInfo;
 use super::intern::Interner;
 use super::metadata::{Class, Field, Types, Wire};
-use super::model::{Method, Stack, StackFrame, Thread};
+use super::model::{Context, Method, Stack, StackFrame, Thread, Wall};
 use super::pools::{Pools, skip_field};
 use crate::{FrameKind, ThreadState};
 use std::collections::HashMap;
@@ -20,6 +20,18 @@ pub(crate) struct Tables {
     pub(crate) methods: Interner<Method>,
     pub(crate) stacks: Interner<Stack>,
     pub(crate) failures: Interner<Arc<str>>,
+    pub(crate) texts: Interner<Arc<str>>,
+    pub(crate) walls: Vec<Wall>,
+    pub(crate) contexts: Interner<Context>,
+}
+
+impl Tables {
+    /// Keeps what a wall-clock sample says beside the rest; its place.
+    pub(crate) fn wall(&mut self, wall: Wall) -> u32 {
+        let place = u32::try_from(self.walls.len()).unwrap_or(u32::MAX);
+        self.walls.push(wall);
+        place
+    }
 }
 
 /// Looks up the constants of one chunk. `class` is always a place in the chunk's types.

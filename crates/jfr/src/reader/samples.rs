@@ -1,10 +1,10 @@
 //! Decodes samples along a plan made once per event type: no allocation, no string compare and no
 //! search for fields on the way.
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, RawText};
 use super::error::Error;
 use super::metadata::{Class, Field, Known, Types, Unit, Wire};
-use super::model::{Sample, SampleKind};
+use super::model::{Context, Sample, SampleKind, Wall};
 use super::pools::skip_field;
 use super::resolve::Resolver;
 use crate::ThreadState;
@@ -26,7 +26,24 @@ enum Step<'a> {
     Failure,
     Failed,
     Biased,
+    Duration(Unit),
+    Cause,
+    Detail,
+    Count,
+    Owner(usize),
+    OwnerStack(usize),
+    Id(Id, bool),
+    Endpoint,
+    Labels,
     Skip(&'a Field),
+}
+
+/// The ids of a context.
+#[derive(Clone, Copy)]
+enum Id {
+    Trace,
+    Span,
+    LocalRoot,
 }
 
 impl<'a> SamplePlan<'a> {
@@ -51,6 +68,7 @@ impl<'a> SamplePlan<'a> {
         let mut ticks = resolver.info.start_ticks;
         let (mut thread, mut stack, mut carrier, mut failure) = (None, None, None, None);
         let (mut state, mut weight_ns, mut biased) = (ThreadState::Runnable, None, false);
+        let (mut wall, mut context) = (Wall::default(), Context::default());
         for step in &self.steps {
             match *step {
                 Step::Time => ticks = cursor.varint()?,
@@ -72,9 +90,29 @@ impl<'a> SamplePlan<'a> {
                     }
                 }
                 Step::Biased => biased = cursor.byte()? != 0,
+                Step::Duration(unit) => {
+                    wall.duration_ns = weight(resolver, unit, cursor.varint()?);
+                }
+                Step::Cause => wall.cause = text(resolver, cursor)?,
+                Step::Detail => wall.detail = text(resolver, cursor)?,
+                Step::Count => wall.count = cursor.varint()?,
+                Step::Owner(class) => {
+                    let key = cursor.varint()?;
+                    wall.owner = (key != 0).then(|| resolver.thread(class, key));
+                }
+                Step::OwnerStack(class) => {
+                    let key = cursor.varint()?;
+                    wall.owner_stack = (key != 0).then(|| resolver.stack(class, key));
+                }
+                Step::Id(..) | Step::Endpoint | Step::Labels => {
+                    read_context(step, &mut context, resolver, cursor)?;
+                }
                 Step::Skip(field) => skip_field(resolver.types, field, cursor)?,
             }
         }
+        let context =
+            (context != Context::default()).then(|| resolver.tables.contexts.place(context));
+        let wall = (self.kind == SampleKind::Wall).then(|| resolver.tables.wall(wall));
         Ok(Sample {
             time_ns: resolver.info.time_ns(ticks),
             weight_ns,
@@ -85,8 +123,56 @@ impl<'a> SamplePlan<'a> {
             state,
             kind: self.kind,
             biased,
+            wall,
+            context,
         })
     }
+}
+
+fn text<'a>(resolver: &mut Resolver<'a>, cursor: &mut Cursor<'a>) -> Result<Option<u32>, Error> {
+    let text = resolver.read_string(cursor)?;
+    Ok(text.map(|text| resolver.tables.texts.place(text)))
+}
+
+/// Reads a field of a context.
+fn read_context<'a>(
+    step: &Step<'a>,
+    context: &mut Context,
+    resolver: &mut Resolver<'a>,
+    cursor: &mut Cursor<'a>,
+) -> Result<(), Error> {
+    match *step {
+        Step::Id(which, in_hex) => {
+            let id = if in_hex {
+                hex(resolver, cursor)?
+            } else {
+                u128::from(cursor.varint()?)
+            };
+            match which {
+                Id::Trace => context.trace_id = id,
+                Id::Span => context.span_id = id as u64,
+                Id::LocalRoot => context.local_root_span_id = id as u64,
+            }
+        }
+        Step::Endpoint => context.endpoint = text(resolver, cursor)?,
+        Step::Labels => context.labels = text(resolver, cursor)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A number in hexadecimal digits; 0 if it is none.
+fn hex<'a>(resolver: &mut Resolver<'a>, cursor: &mut Cursor<'a>) -> Result<u128, Error> {
+    let number = |text: &str| u128::from_str_radix(text, 16).unwrap_or(0);
+    Ok(match cursor.text()? {
+        RawText::Null => 0,
+        RawText::Text(text) => number(&text),
+        RawText::Pooled(key) => {
+            let class = resolver.types.string_place();
+            let text = class.and_then(|class| resolver.text(class, key));
+            text.map_or(0, |text| number(&text))
+        }
+    })
 }
 
 fn step<'a>(types: &Types, field: &'a Field) -> Step<'a> {
@@ -107,8 +193,26 @@ fn step<'a>(types: &Types, field: &'a Field) -> Step<'a> {
         ("failure", Wire::Text, _) => Step::Failure,
         ("failed", Wire::Bool, _) => Step::Failed,
         ("biased", Wire::Bool, _) => Step::Biased,
+        ("duration", Wire::Long, _) => Step::Duration(field.unit),
+        ("cause", Wire::Text, _) => Step::Cause,
+        ("detail", Wire::Text, _) => Step::Detail,
+        ("count", Wire::Long, _) => Step::Count,
+        ("owner", Wire::Pooled(class), Some(Known::Thread)) => Step::Owner(class),
+        ("ownerStackTrace", Wire::Pooled(class), Some(Known::Stack)) => Step::OwnerStack(class),
+        ("traceId", Wire::Text, _) => Step::Id(Id::Trace, true),
+        ("spanId", wire @ (Wire::Text | Wire::Long), _) => Step::Id(Id::Span, is_text(wire)),
+        ("localRootSpanId", wire @ (Wire::Text | Wire::Long), _) => {
+            Step::Id(Id::LocalRoot, is_text(wire))
+        }
+        ("endpoint", Wire::Text, _) => Step::Endpoint,
+        ("labels", Wire::Text, _) => Step::Labels,
         _ => Step::Skip(field),
     }
+}
+
+/// Other profilers write ids as numbers.
+fn is_text(wire: Wire) -> bool {
+    matches!(wire, Wire::Text)
 }
 
 fn weight(resolver: &Resolver<'_>, unit: Unit, value: u64) -> u64 {

@@ -24,8 +24,57 @@ pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
         sample_field("weight", Content::Nanos, "Weight"),
         sample_field("failure", Content::Text, "Failure"),
         sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
     ],
 };
+
+/// Looks at a thread that did not run, and why.
+pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
+    id: id::WALL_SAMPLE,
+    name: "dwell.WallSample",
+    kind: TypeKind::Event(&["Profiler"]),
+    label: "Wall-Clock Sample",
+    description: "Looks at a thread that did not run and always saw the same: where it was, why, \
+                  and the wall-clock time that they stand for",
+    fields: &[
+        START_TIME,
+        sample_field("duration", Content::TickSpan, "Until The Last Look"),
+        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("cause", Content::Text, "Cause"),
+        sample_field("detail", Content::Text, "Detail"),
+        sample_field("weight", Content::Nanos, "Weight"),
+        sample_field("count", Content::Count, "Looks"),
+        sample_field("owner", Content::Pooled(id::THREAD), "Owner"),
+        sample_field(
+            "ownerStackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Owner's Stack Trace",
+        ),
+        sample_field("failure", Content::Text, "Failure"),
+        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
+    ],
+};
+
+const TRACE_ID: FieldDef = sample_field("traceId", Content::Text, "Trace Id");
+const SPAN_ID: FieldDef = sample_field("spanId", Content::Text, "Span Id");
+const LOCAL_ROOT_SPAN_ID: FieldDef =
+    sample_field("localRootSpanId", Content::Text, "Local Root Span Id");
+const ENDPOINT: FieldDef = sample_field("endpoint", Content::Text, "Endpoint");
+const LABELS: FieldDef = sample_field("labels", Content::Text, "Labels");
 
 const START_TIME: FieldDef = FieldDef {
     name: "startTime",
@@ -231,6 +280,23 @@ events! {
         /// Memory that the profiler holds
         memory_bytes: u64 = Bytes "memory" "Memory";
     }
+    /// How many threads the wall-clock sampler looked at, and how many there were
+    WallTick = 117 "dwell.WallTick" PROFILER, "Wall-Clock Tick" {
+        /// The time that the tick stands for
+        span_ns: u64 = Nanos "span" "Span";
+        /// Ticks of the interval in it: more than one if some were missed
+        ticks_passed: u64 = Count "ticks" "Ticks";
+        /// Threads that lived
+        live: u64 = Count "live" "Live Threads";
+        /// Of these, threads that could be chosen
+        eligible: u64 = Count "eligible" "Eligible Threads";
+        /// Threads that were chosen
+        sampled: u64 = Count "sampled" "Sampled Threads";
+        /// Of these, threads that nothing could be said of
+        failed: u64 = Count "failed" "Failed";
+        /// CPU time that looking took
+        cpu_ns: u64 = Nanos "cpu" "CPU Time";
+    }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {
         /// How long it lasted
@@ -255,6 +321,13 @@ events! {
         up_to_ns: u64 = Nanos "upTo" "Up To";
         /// How many
         handlers: u64 = Count "handlers" "Handled Signals";
+    }
+    /// The endpoint of a request: that of all samples of this local root that name none
+    Endpoint = 118 "dwell.Endpoint" PROFILER, "Endpoint" {
+        /// First span of the request in this process
+        local_root_span_id: &'a str = Text "localRootSpanId" "Local Root Span Id";
+        /// The endpoint
+        endpoint: &'a str = Text "endpoint" "Endpoint";
     }
     /// Description of the JVM and the Java application
     JvmInformation = 120 "jdk.JVMInformation" JVM, "JVM Information" {

@@ -40,6 +40,20 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// Appends the string of this many lower-case hexadecimal digits.
+pub(crate) fn put_hex(out: &mut Vec<u8>, value: u128, digits: u32) {
+    out.push(STRING_UTF8);
+    put_varint(out, u64::from(digits));
+    for place in (0..digits).rev() {
+        let digit = (value >> (4 * place) & 0xf) as u8;
+        out.push(if digit < 10 {
+            b'0' + digit
+        } else {
+            b'a' + digit - 10
+        });
+    }
+}
+
 /// Appends a reference to the string pool; key 0 is the null string.
 pub(crate) fn put_pooled_text(out: &mut Vec<u8>, key: u32) {
     if key == 0 {

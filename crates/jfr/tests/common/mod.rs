@@ -6,8 +6,8 @@ pub mod hostile;
 pub mod jdk;
 
 use dwell_jfr::writer::{
-    ChunkClock, ChunkWriter, EXECUTION_SAMPLE_TYPE_ID, Event, FrameRef, MethodInfo, Sample,
-    StackId, ThreadId, ThreadInfo,
+    ChunkClock, ChunkWriter, Context, EXECUTION_SAMPLE_TYPE_ID, Event, FrameRef, MethodInfo,
+    Sample, StackId, ThreadId, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 
@@ -24,6 +24,15 @@ pub fn clock() -> ChunkClock {
         ticks_per_second: 1_000_000_000,
     }
 }
+
+/// What the first sample's thread worked for.
+pub const CONTEXT: Context<'static> = Context {
+    trace_id: 0x0af7651916cd43dd8448eb211c80319c,
+    span_id: 0xb7ad6b7169203331,
+    local_root_span_id: 0x31,
+    endpoint: "GET /users/{id}",
+    labels: "tenant=acme",
+};
 
 /// A recording of a busy Java thread, a virtual thread and a native thread, with one event of each
 /// other kind in every chunk.
@@ -72,6 +81,7 @@ impl Demo {
             },
             weight_ns: WEIGHT_NS,
             failure: (place == 3).then_some("no frame pointer"),
+            context: (place == 0).then_some(&CONTEXT),
         });
     }
 

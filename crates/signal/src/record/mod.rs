@@ -61,6 +61,8 @@ pub struct ThreadRecord {
     pub(crate) state: AtomicU32,
     pub(crate) tid: AtomicI32,
     pub(crate) java_thread: AtomicU64,
+    /// `Thread.getId()` of the platform thread, or 0.
+    java_id: AtomicU64,
     pub(crate) stack_lo: AtomicU64,
     pub(crate) stack_hi: AtomicU64,
     pub(crate) user: AtomicU64,
@@ -124,6 +126,30 @@ impl ThreadRecord {
     /// Sets the `JavaThread*`; 0 before that memory goes away.
     pub fn set_java_thread(&self, java_thread: u64) {
         self.java_thread.store(java_thread, Ordering::Relaxed);
+    }
+
+    /// `Thread.getId()` of the Java thread, or 0 if it is none.
+    #[inline]
+    #[must_use]
+    pub fn java_id(&self) -> u64 {
+        self.java_id.load(Ordering::Relaxed)
+    }
+
+    /// Sets it; 0 when the thread is no Java thread any more.
+    pub fn set_java_id(&self, java_id: u64) {
+        self.java_id.store(java_id, Ordering::Relaxed);
+    }
+
+    /// Lowest address of the thread's stack, or 0 if unknown.
+    #[must_use]
+    pub fn stack_low(&self) -> u64 {
+        self.stack_lo.load(Ordering::Relaxed)
+    }
+
+    /// Where the thread's stack ends, or 0 if unknown.
+    #[must_use]
+    pub fn stack_high(&self) -> u64 {
+        self.stack_hi.load(Ordering::Relaxed)
     }
 
     /// What the agent attached to the record.
@@ -193,6 +219,7 @@ impl ThreadRecord {
         self.tid.store(registration.tid, Ordering::Relaxed);
         self.java_thread
             .store(registration.java_thread, Ordering::Relaxed);
+        self.java_id.store(0, Ordering::Relaxed);
         self.stack_lo
             .store(registration.stack_lo, Ordering::Relaxed);
         self.stack_hi

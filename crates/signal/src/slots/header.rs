@@ -5,6 +5,7 @@ use crate::load::Live;
 use crate::slots::memory::{Region, SnapshotMemory};
 use crate::slots::walked::WalkNote;
 use core::sync::atomic::AtomicU32;
+use dwell_context::Context;
 use dwell_walker::Frame;
 
 /// Most kernel frames kept.
@@ -104,6 +105,8 @@ pub struct SlotHeader {
     pub vthread_id: u64,
     /// Where on the stack the mounted continuation was entered, or 0.
     pub cont_entry: u64,
+    /// What the thread worked for.
+    pub context: Context,
     /// Time the handler had used up when it published.
     pub handler_ns: u64,
     /// The walk, if there was one before publication.

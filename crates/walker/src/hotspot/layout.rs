@@ -3,6 +3,7 @@
 //! A name that moved between JDKs has one entry per spelling; the first present wins. Facts on
 //! where fields moved: hotspot vmStructs.cpp of JDK 8, 11, 17, 21, 25, 26, 27, 28.
 
+use super::objects::Objects;
 use super::vmstructs::{self, Place, Symbols, TableError};
 use crate::memory::Memory;
 
@@ -101,6 +102,8 @@ pub struct Extra {
     pub cont_return_pc: u64,
     /// Field offsets of the frozen part of a virtual thread.
     pub chunk: ChunkLayout,
+    /// What is known of Java objects.
+    pub objects: Objects,
 }
 
 /// Offsets inside `jdk.internal.vm.StackChunk` and `Continuation` objects, in bytes.
@@ -148,6 +151,7 @@ impl Extra {
             narrow_oops: true,
             colored_oops: false,
         },
+        objects: Objects::EMPTY,
     };
 }
 
@@ -183,6 +187,22 @@ layout! {
         cont_entry_return_pc: ["ContinuationEntry", "_return_pc"];
         /// The return barrier (27+); address of the static.
         cont_return_barrier: ["StubRoutines", "_cont_returnBarrier"];
+        /// `ObjectMonitor*` that the thread is about to enter.
+        thread_pending_monitor: ["JavaThread", "_current_pending_monitor"],
+            ["Thread", "_current_pending_monitor"];
+        /// `ObjectMonitor*` that the thread waits on (`Object.wait`).
+        thread_waiting_monitor: ["JavaThread", "_current_waiting_monitor"],
+            ["Thread", "_current_waiting_monitor"];
+        /// The embedded stack of fast-locked objects (21+).
+        thread_lock_stack: ["JavaThread", "_lock_stack"];
+        /// Offset in the `JavaThread` behind its last entry.
+        lock_stack_top: ["LockStack", "_top"];
+        /// Its first entry.
+        lock_stack_base: ["LockStack", "_base[0]"];
+        /// Who has a monitor: a `JavaThread*`, an address in its stack, or (24+) its id.
+        monitor_owner: ["ObjectMonitor", "_owner"];
+        /// The object: a reference (8), later a handle of one.
+        monitor_object: ["ObjectMonitor", "_object"];
         /// Current list of threads (9+); address of the static.
         threads_list: ["ThreadsSMRSupport", "_java_thread_list"];
         /// Number of threads in a `ThreadsList`.
@@ -305,6 +325,14 @@ layout! {
         pool_length: ["ConstantPool", "_length"];
         /// Name of a class.
         klass_name: ["Klass", "_name"];
+        /// What a class extends.
+        klass_super: ["Klass", "_super"];
+        /// Base of compressed class pointers; address of the static.
+        narrow_klass_base: ["CompressedKlassPointers", "_narrow_klass._base"],
+            ["CompressedKlassPointers", "_base"], ["Universe", "_narrow_klass._base"];
+        /// Shift of compressed class pointers; address of the static.
+        narrow_klass_shift: ["CompressedKlassPointers", "_narrow_klass._shift"],
+            ["CompressedKlassPointers", "_shift"], ["Universe", "_narrow_klass._shift"];
         /// Instance size, among others.
         klass_layout_helper: ["Klass", "_layout_helper"];
         /// Length of a symbol, two bytes (8: `_length`, 9+: the upper half of a word).

@@ -109,9 +109,7 @@ public final class Chaos {
             }
         }
         int seconds = Integer.parseInt(arguments.getOrDefault("seconds", "5"));
-        for (Thread thread : threads) {
-            thread.start();
-        }
+        startAll();
         System.out.println("ready " + antagonists.size());
         leaveSometime(random, seconds);
         long begin = System.nanoTime();
@@ -129,6 +127,21 @@ public final class Chaos {
         over = true;
         joinAll();
         conclude();
+    }
+
+    /** Starts the antagonists; with little memory for as many as there is room. */
+    private void startAll() {
+        List<Thread> all = new ArrayList<>(threads);
+        for (Thread thread : all) {
+            try {
+                thread.start();
+            } catch (OutOfMemoryError e) {
+                if (thread == all.get(0)) {
+                    throw e;
+                }
+                threads.remove(thread);
+            }
+        }
     }
 
     /** Rounds until the end; one more than none at least, however slow this JVM is. */

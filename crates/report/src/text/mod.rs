@@ -1,5 +1,7 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
+mod waits;
+
 use std::fmt::Write as _;
 
 use dwell_profile::{GroupBy, Profile, Row, Unit, Weight, sort_by_total};
@@ -31,6 +33,7 @@ pub fn text(profile: &Profile) -> String {
     report.sampling();
     report.quality();
     report.cost();
+    report.waits();
     if report.total.samples > 0 {
         report.shares();
         report.methods();
@@ -452,7 +455,9 @@ pub(crate) mod tests {
             let frame = builder.frame(method, 1, FrameKind::C2);
             let node = builder.stack([frame, frame]);
             let failure = Some(builder.cause(&name));
-            builder.sample(Sample { time_ns: 0, thread, node, weight: u64::MAX / 2, failure });
+            let weight = u64::MAX / 2;
+            let context = None;
+            builder.sample(Sample { time_ns: 0, thread, node, weight, failure, context });
             builder.info.java_arguments = name.clone();
             builder.info.engine = name.clone();
             builder.warnings.push(name.clone());

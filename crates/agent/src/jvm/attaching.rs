@@ -1,0 +1,128 @@
+//! Threads that are halfway into the JVM, which must not be there when an agent comes.
+//!
+//! The first JVMTI environment of a running JVM makes it look at the `Thread` object of every
+//! thread, to prepare for virtual ones (src/hotspot/share/prims/jvmtiExport.cpp,
+//! `get_jvmti_interface`; jvmtiEnvBase.cpp, `VM_SetNotifyJvmtiEventsMode`). A native thread that
+//! is just attaching has none yet, and the JVM crashes (seen with 21 and 25 to 28). So we look
+//! first, and come at a moment without such threads. A thread that begins to attach between that
+//! look and the JVM's own is not seen; that time is short.
+
+use crate::native::Modules;
+use crate::sys::loader::Library;
+use dwell_walker::hotspot::layout::{Layout, present};
+use dwell_walker::hotspot::{continuation, threads};
+use dwell_walker::{Fault, Memory};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+/// So long a good moment is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// So long between two looks.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// This process's memory, before there is a handler that makes other ways of reading safe.
+struct OwnMemory(File);
+
+impl Memory for OwnMemory {
+    fn word(&self, addr: u64) -> Result<u64, Fault> {
+        let mut bytes = [0; 8];
+        self.read(addr, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        self.0.read_exact_at(buf, addr).map_err(|_| Fault { addr })
+    }
+}
+
+/// Waits for a moment in which no thread is attaching.
+///
+/// # Errors
+/// There is none: what to tell the user. Where the JVM cannot be looked into, there is nothing to
+/// wait for.
+pub fn wait() -> Result<(), String> {
+    let Some((memory, layout)) = look_in() else {
+        return Ok(());
+    };
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if all_are_whole(&memory, &layout) {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(
+        "native threads attach to this JVM all the time, and it may crash if an agent comes \
+         meanwhile; try again, or start it with -agentpath"
+            .into(),
+    )
+}
+
+fn look_in() -> Option<(OwnMemory, Layout)> {
+    let memory = OwnMemory(File::open("/proc/self/mem").ok()?);
+    let modules = Modules::new_without_tables();
+    let (_, image) = modules.library("libjvm.so")?;
+    let library = Library::loaded(&CString::new(image.key.path.clone()).ok()?)?;
+    let find = |name: &str| library.symbol(&CString::new(name).ok()?);
+    let layout = Layout::load(&memory, &find).ok()?;
+    let has_virtual_threads = present(layout.thread_vthread) && present(layout.thread_obj);
+    has_virtual_threads.then_some((memory, layout))
+}
+
+/// Whether every thread has its object. What cannot be read is of a thread that is just leaving.
+fn all_are_whole<M: Memory>(memory: &M, layout: &Layout) -> bool {
+    let mut whole = true;
+    let _ = threads::for_each(memory, layout, |thread| {
+        let handle = memory.word(thread.wrapping_add(layout.thread_obj));
+        let object = match handle {
+            Ok(0) => Ok(0),
+            Ok(handle) => continuation::handle(memory, layout, handle),
+            Err(fault) => Err(fault),
+        };
+        whole &= object != Ok(0);
+    });
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_is_read_and_what_is_not_there_is_a_fault() {
+        let memory = OwnMemory(File::open("/proc/self/mem").unwrap());
+        let value = 0x1234_5678_9abc_def0_u64;
+        assert_eq!(memory.word((&raw const value) as u64), Ok(value));
+        assert_eq!(memory.word(8), Err(Fault { addr: 8 }));
+    }
+
+    #[test]
+    fn a_thread_without_an_object_is_waited_for() {
+        // A list of two threads, at addresses of this process.
+        let object = 77u64;
+        let handle = &raw const object as u64;
+        let (whole, attaching) = ([handle, 0], [0u64, 0]);
+        let threads = [&raw const whole as u64, &raw const attaching as u64];
+        let list = [2u64, &raw const threads as u64];
+        let place = &raw const list as u64;
+        let layout = Layout {
+            threads_list: &raw const place as u64,
+            threads_list_length: 0,
+            threads_list_threads: 8,
+            thread_obj: 0,
+            ..Layout::EMPTY
+        };
+        let memory = OwnMemory(File::open("/proc/self/mem").unwrap());
+        assert!(!all_are_whole(&memory, &layout));
+        let threads = [&raw const whole as u64; 2];
+        let list = [2u64, &raw const threads as u64];
+        let place = &raw const list as u64;
+        let layout = Layout {
+            threads_list: &raw const place as u64,
+            ..layout
+        };
+        assert!(all_are_whole(&memory, &layout));
+    }
+}

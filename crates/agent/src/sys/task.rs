@@ -1,0 +1,94 @@
+//! The files of `/proc/self/task`: what the kernel says of each thread.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The directory, kept open: finding it by its path costs more than most answers.
+pub struct TaskFiles(Option<File>);
+
+impl TaskFiles {
+    /// Opens the directory, only to be looked into.
+    #[must_use]
+    pub fn open() -> TaskFiles {
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).custom_flags(libc::O_PATH);
+        TaskFiles(options.open("/proc/self/task").ok())
+    }
+
+    /// How many threads there are; 0 if unknown. A directory has a link from each folder in it
+    /// (stat(2)).
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let Some(directory) = &self.0 else { return 0 };
+        // SAFETY: zeroed is a valid stat, which fstat fills.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open while self is; stat is a valid place for the result.
+        let answer = unsafe { libc::fstat(directory.as_raw_fd(), &raw mut stat) };
+        if answer != 0 {
+            return 0;
+        }
+        stat.st_nlink.saturating_sub(2)
+    }
+
+    /// Reads a thread's file into `buf`: what fits of it. `None` if there is no such thread, or it
+    /// may not be read.
+    pub fn read<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        use std::io::Read;
+        let path = CString::new(format!("{tid}/{name}")).ok()?;
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let directory = self.0.as_ref()?.as_raw_fd();
+        // SAFETY: the descriptor is open while self is; path is a C string.
+        let fd = unsafe { libc::openat(directory, path.as_ptr(), flags) };
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: just opened, and nobody else's.
+        let mut file = unsafe { File::from_raw_fd(fd) };
+        let len = file.read(buf).ok()?;
+        buf.get(..len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::process;
+
+    #[test]
+    fn a_thread_has_files() {
+        let files = TaskFiles::open();
+        let mut buf = [0u8; 128];
+        let own = process::own_tid();
+        // The kernel brings its account up to date at its tick.
+        while process::own_cpu() < std::time::Duration::from_millis(30) {
+            std::hint::spin_loop();
+        }
+        let text = files.read(own, "schedstat", &mut buf).unwrap();
+        assert!(dwell_wall::proc::schedule(text).unwrap().on_cpu_ns > 0);
+        let text = files.read(own, "syscall", &mut buf).unwrap();
+        assert!(dwell_wall::proc::whereabouts(text).is_some());
+        assert!(files.read(i32::MAX, "syscall", &mut buf).is_none());
+    }
+
+    #[test]
+    fn threads_are_counted_as_they_come_and_go() {
+        let threads = TaskFiles::open();
+        let before = threads.count();
+        assert!(before >= 1);
+        // Other tests' threads come and go meanwhile, but not so many.
+        let some: Vec<_> = (0..200)
+            .map(|_| {
+                std::thread::spawn(|| std::thread::park_timeout(std::time::Duration::from_secs(60)))
+            })
+            .collect();
+        let during = threads.count();
+        for thread in some {
+            thread.thread().unpark();
+            thread.join().unwrap();
+        }
+        assert!(during >= before + 100, "{before} {during}");
+        assert!(threads.count() <= during - 100);
+    }
+}

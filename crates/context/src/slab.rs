@@ -1,0 +1,259 @@
+//! All records, and who has which.
+//!
+//! A record is handed to one logical thread at a time, by the id that the JVM gives it and never
+//! gives again. Several callers may hold the record of one thread (copies of the Java API in
+//! several class loaders); it is free when the last of them lets go. Its memory stays for ever, so
+//! a writer can come too late for its own good, but never write into something else than a record.
+
+use crate::record::{Context, GENERATION, HOLDS, ID, RECORD_WORDS, Record};
+use crate::table::{RECORDS_MAX, Table};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const LOW: u64 = 0xffff_ffff;
+
+/// A hold on a record: its place and which use of it, so that it can be let go only once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle {
+    /// Where the record is.
+    pub place: u32,
+    /// Which use of it; never 0.
+    pub generation: u32,
+}
+
+impl Handle {
+    /// As one number for Java; never 0.
+    #[must_use]
+    pub fn to_bits(self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.place)
+    }
+
+    /// Back again.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Handle {
+        Handle {
+            place: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
+/// What became of a wish for a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// A hold.
+    Held(Handle),
+    /// All records are taken, or all places for this id.
+    Full,
+}
+
+/// The records and the table that finds them.
+#[derive(Debug)]
+pub struct Slab<'a> {
+    words: &'a [AtomicU64],
+    table: Table<'a>,
+    /// Records ever used.
+    used: AtomicU32,
+    /// The first free record plus one (low half); the upper half changes with every change, so that
+    /// a head that is the same twice is the same list.
+    free: AtomicU64,
+    /// Records that somebody holds.
+    held: AtomicU32,
+}
+
+impl<'a> Slab<'a> {
+    /// A slab in zeroed memory. `None` if the table's size is no power of two of buckets.
+    #[must_use]
+    pub fn new(words: &'a [AtomicU64], entries: &'a [AtomicU32]) -> Option<Slab<'a>> {
+        Some(Slab {
+            words,
+            table: Table::new(entries)?,
+            used: AtomicU32::new(0),
+            free: AtomicU64::new(0),
+            held: AtomicU32::new(0),
+        })
+    }
+
+    /// Records there can be.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        let records = self.words.len() / RECORD_WORDS;
+        records.min(RECORDS_MAX) as u32
+    }
+
+    /// The record at a place.
+    #[inline]
+    #[must_use]
+    pub fn record(&self, place: u32) -> Option<Record<'a>> {
+        let first = (place as usize).wrapping_mul(RECORD_WORDS);
+        let words = self.words.get(first..first.wrapping_add(RECORD_WORDS))?;
+        Record::new(words)
+    }
+
+    #[inline]
+    fn find(&self, id: u64) -> Option<u32> {
+        if id == 0 {
+            return None;
+        }
+        self.table.find(id, |place| self.record(place))
+    }
+
+    /// What the logical thread `id` works for: to be asked by who has interrupted it, or by itself.
+    #[inline]
+    #[must_use]
+    pub fn context_here(&self, id: u64) -> Option<Context> {
+        let record = self.record(self.find(id)?)?;
+        Some(record.read_here()).filter(Context::is_active)
+    }
+
+    /// The same from any thread.
+    #[inline]
+    #[must_use]
+    pub fn context_of(&self, id: u64) -> Option<Context> {
+        let record = self.record(self.find(id)?)?;
+        let generation = record.word(GENERATION);
+        let context = record.read()?;
+        // It may have become another thread's meanwhile.
+        let same = record.id() == id && record.word(GENERATION) == generation;
+        Some(context).filter(|context| same && context.is_active())
+    }
+
+    /// Shows all threads that have a context just now.
+    pub fn for_each(&self, mut visit: impl FnMut(u64, &Context)) {
+        for place in 0..self.used.load(Ordering::Acquire).min(self.capacity()) {
+            let Some(id) = self.record(place).map(|record| record.id()) else {
+                continue;
+            };
+            if id != 0
+                && let Some(context) = self.context_of(id)
+            {
+                visit(id, &context);
+            }
+        }
+    }
+
+    /// Records that somebody holds: at least as many as threads have a context.
+    #[inline]
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// A record for the logical thread `id`, the one it has or a new one. To be called on that
+    /// thread only.
+    #[must_use]
+    pub fn acquire(&self, id: u64) -> Acquired {
+        if id == 0 {
+            return Acquired::Full;
+        }
+        if let Some(place) = self.find(id)
+            && let Some(record) = self.record(place)
+            && Self::hold_more(record)
+        {
+            let generation = record.word(GENERATION) as u32;
+            return Acquired::Held(Handle { place, generation });
+        }
+        let Some(place) = self.take() else {
+            return Acquired::Full;
+        };
+        let Some(record) = self.record(place) else {
+            return Acquired::Full;
+        };
+        record.clear();
+        // A generation of 0 would make a handle of 0.
+        let generation = (record.word(GENERATION) as u32).wrapping_add(1).max(1);
+        record.set(GENERATION, u64::from(generation), Ordering::Relaxed);
+        record.set(HOLDS, 1, Ordering::Relaxed);
+        record.set(ID, id, Ordering::Release);
+        if !self.table.insert(id, place) {
+            record.set(ID, 0, Ordering::Release);
+            record.set(HOLDS, 0, Ordering::Relaxed);
+            self.give_back(place);
+            return Acquired::Full;
+        }
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Acquired::Held(Handle { place, generation })
+    }
+
+    /// One hold more, unless the last one is being let go.
+    fn hold_more(record: Record<'_>) -> bool {
+        let Some(holds) = record.atomic(HOLDS) else {
+            return false;
+        };
+        let more = |holds: u64| (holds != 0 && holds < LOW).then_some(holds.wrapping_add(1));
+        holds
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, more)
+            .is_ok()
+    }
+
+    /// Lets go of a record; false if this hold is none any more. On the thread itself, or when that
+    /// thread can never write again.
+    pub fn release(&self, handle: Handle) -> bool {
+        let Some(record) = self.record(handle.place) else {
+            return false;
+        };
+        if handle.generation == 0 || record.word(GENERATION) != u64::from(handle.generation) {
+            return false;
+        }
+        let Some(holds) = record.atomic(HOLDS) else {
+            return false;
+        };
+        let less = |holds: u64| (holds & LOW != 0).then(|| holds.wrapping_sub(1));
+        match holds.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
+            Err(_) => return false,
+            Ok(1) => {}
+            Ok(_) => return true,
+        }
+        let id = record.id();
+        self.table.remove(id, handle.place);
+        record.set(ID, 0, Ordering::Release);
+        // From here on the handle is of the past.
+        let next = handle.generation.wrapping_add(1).max(1);
+        record.set(GENERATION, u64::from(next), Ordering::Release);
+        self.held.fetch_sub(1, Ordering::Relaxed);
+        self.give_back(handle.place);
+        true
+    }
+
+    /// A record that nobody has: the one given back last, so that few pages are in use.
+    fn take(&self) -> Option<u32> {
+        let mut head = self.free.load(Ordering::Acquire);
+        while let Some(place) = ((head & LOW) as u32).checked_sub(1) {
+            // What is read here is void if another took it meanwhile: then the head is another.
+            let next = self.record(place)?.word(HOLDS) >> 32;
+            let changed = (head >> 32).wrapping_add(1) << 32;
+            match self.free.compare_exchange_weak(
+                head,
+                changed | next,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Some(place),
+                Err(now) => head = now,
+            }
+        }
+        let capacity = self.capacity();
+        let more = |used: u32| (used < capacity).then_some(used.wrapping_add(1));
+        self.used
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, more)
+            .ok()
+    }
+
+    fn give_back(&self, place: u32) {
+        let Some(record) = self.record(place) else {
+            return;
+        };
+        let mut head = self.free.load(Ordering::Acquire);
+        loop {
+            record.set(HOLDS, (head & LOW) << 32, Ordering::Relaxed);
+            let changed = (head >> 32).wrapping_add(1) << 32;
+            let new = changed | u64::from(place.wrapping_add(1));
+            match self
+                .free
+                .compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+}

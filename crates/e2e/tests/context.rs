@@ -1,0 +1,219 @@
+//! Request contexts: what samples say their threads worked for, on platform and virtual threads,
+//! with the agent from the beginning, attached later, and not at all.
+#![allow(missing_docs)]
+
+use dwell_e2e::{ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, since, verify};
+use std::collections::BTreeMap;
+
+const TRACE: u128 = 0x0af7651916cd43dd8448eb211c80319c;
+
+/// What a sample has to carry for the `burn...` method on its stack.
+fn expected(method: &str, attached: bool) -> Option<ContextView<'static>> {
+    let of = |trace, span, root, endpoint, labels| ContextView {
+        trace,
+        span,
+        root,
+        endpoint,
+        labels,
+    };
+    Some(match method {
+        "burnInEarlyScope" if !attached => of(TRACE, 0xee, 0xee, "GET /early", ""),
+        // The scope around it is not known to an agent that came later.
+        "burnInLaterScope" if attached => of(TRACE, 0xef, 0xef, "GET /later", ""),
+        "burnInLaterScope" => of(TRACE, 0xef, 0xee, "GET /later", ""),
+        "burnPlainA" => of(TRACE, 0xa1, 0xa1, "GET /a", ""),
+        "burnPlainB" => of(TRACE, 0xb1, 0xb0, "GET /b", ""),
+        "burnOuter" => of(TRACE, 0xc1, 0xc0, "GET /outer", ""),
+        "burnInner" => of(TRACE, 0xc2, 0xc0, "", ""),
+        "burnInnermost" => of(0, 0xc3, 0xc3, "GET /innermost", ""),
+        "burnTenant" => of(TRACE, 0xd1, 0xd1, "", "tenant=acme%2C inc"),
+        "burnTenantInherited" => of(TRACE, 0xd2, 0xd1, "", "tenant=acme%2C inc"),
+        "burnBothLabels" => of(TRACE, 0xd2, 0xd1, "", "shard=7,tenant=other"),
+        "burnShard" => of(TRACE, 0xd2, 0xd1, "", "shard=7"),
+        "burnBeforeEndpoint" => of(TRACE, 0xe1, 0xe1, "", ""),
+        "burnAfterEndpoint" => of(TRACE, 0xe1, 0xe1, "GET /late/{id}", ""),
+        "burnMisused" => of(TRACE, 0xf1, 0xf1, "GET /misuse", ""),
+        "burnWrapped" => of(TRACE, 0x91, 0x90, "GET /wrapped", "shard=9"),
+        "burnInEarlyScope" | "burnNone" => return None,
+        other => panic!("what is {other}?"),
+    })
+}
+
+fn method<'a>(sample: &SampleView<'a>) -> Option<&'a str> {
+    let is = |name: &str| name.starts_with("burn") && name != "burn";
+    let frame = sample.under(|frame| is(frame.name) && frame.class == "io.dwell.test.Requests")?;
+    Some(frame.name)
+}
+
+/// Every sample in a method that tells its context carries it.
+fn check_requests(view: &View, attached: bool) {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for sample in view.samples() {
+        let Some(method) = method(&sample) else {
+            continue;
+        };
+        let found = sample.context();
+        assert_eq!(found, expected(method, attached), "{}", sample.line());
+        *seen.entry(method).or_default() += 1;
+    }
+    println!("{seen:?}");
+    assert_eq!(seen.len(), 16, "every method has samples: {seen:?}");
+}
+
+fn versions() -> Vec<&'static Jdk> {
+    let found: Vec<_> = jdks()
+        .iter()
+        .filter(|jdk| matches!(jdk.feature, 8 | 17 | 21 | 25))
+        .collect();
+    assert!(found.len() >= 2, "JDK 17 and 25 are needed; set DWELL_JDKS");
+    found
+}
+
+#[test]
+fn samples_carry_the_scope_that_is_open() {
+    each(&versions(), |jdk| {
+        let place = Place::new("context");
+        let file = place.text("out.jfr");
+        let mut program = Starter::new(jdk, &place, "Requests")
+            .agent(&format!("start,cpu=1ms,file={file}"))
+            .start();
+        let truths = program.work();
+        // Each round of one thread closes two scopes twice, one elsewhere, one out of order.
+        let elsewhere = truths.number("CLOSED_ELSEWHERE");
+        assert!(elsewhere > 0);
+        assert_eq!(truths.number("CLOSED_TWICE"), 2 * elsewhere);
+        assert_eq!(truths.number("CLOSED_OUT_OF_ORDER"), elsewhere);
+        for nothing in [
+            "TEXT_OVERFLOW",
+            "TOO_MANY_LABELS",
+            "NO_RECORD",
+            "MALFORMED_ID",
+        ] {
+            assert_eq!(truths.number(nothing), 0, "{nothing}");
+        }
+        program.end();
+        let view = View::read(&place.path("out.jfr"));
+        check_requests(&view, false);
+        if jdk.feature >= 11 {
+            let verified = verify(jdk, &place.path("out.jfr"), &[]);
+            let samples = view.recording.samples.len() as u64;
+            assert_eq!(verified.events["jdk.ExecutionSample"], samples);
+        }
+    });
+}
+
+#[test]
+fn an_agent_that_comes_later_sees_the_next_scope_and_one_that_comes_again_does_too() {
+    each(&versions(), |jdk| {
+        let place = Place::new("context-attach");
+        let mut program = Starter::new(jdk, &place, "Requests")
+            .with("seconds=6")
+            .start();
+        let first = place.text("first.jfr");
+        program.tell(&format!("start,cpu=1ms,file={first}"));
+        program.pass();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        program.tell("stop");
+        let second = place.text("second.jfr");
+        program.tell(&format!("start,cpu=1ms,file={second}"));
+        let _ = program.truths();
+        program.tell("stop");
+        program.end();
+        check_requests(&View::read(&place.path("first.jfr")), true);
+        check_requests(&View::read(&place.path("second.jfr")), true);
+    });
+}
+
+#[test]
+fn without_an_agent_nothing_happens() {
+    each(&versions(), |jdk| {
+        let place = Place::new("context-none");
+        let mut program = Starter::new(jdk, &place, "Requests")
+            .with("seconds=1")
+            .start();
+        let truths = program.work();
+        for (name, value) in &truths.info {
+            let expected = if name == "active" { "false" } else { "0" };
+            assert_eq!(value, expected, "{name}");
+        }
+        let errors = program.errors();
+        program.end();
+        assert!(!errors.contains("dwell"), "{errors}");
+    });
+}
+
+/// What a sample of `VirtualRequests` has to carry.
+fn expected_virtual(method: &str, thread: &str) -> Option<ContextView<'static>> {
+    let number: u64 = thread
+        .split_once('-')
+        .expect("a-1")
+        .1
+        .parse()
+        .expect("a number");
+    let of = |trace, span, endpoint| ContextView {
+        trace,
+        span,
+        root: span,
+        endpoint,
+        labels: "",
+    };
+    Some(match method {
+        "burnKindA" => of(0xaaaa, 0x100000 + number, "GET /a"),
+        "burnKindB" => of(0xbbbb, 0x200000 + number, "GET /b"),
+        "burnOuter" => of(0xbbbb, 7, "GET /outer"),
+        _ => return None,
+    })
+}
+
+#[test]
+fn a_thousand_virtual_threads_keep_their_spans_on_every_carrier() {
+    each(&since(21), |jdk| {
+        for walk in ["snapshot", "handler"] {
+            virtual_threads(jdk, walk);
+        }
+    });
+}
+
+fn virtual_threads(jdk: &Jdk, walk: &str) {
+    let place = Place::new("context-virtual");
+    let file = place.text("out.jfr");
+    let mut program = Starter::new(jdk, &place, "VirtualRequests")
+        .jvm("-Djdk.virtualThreadScheduler.parallelism=4")
+        .with("threads=1000")
+        .agent(&format!("start,cpu=1ms,walk={walk},file={file}"))
+        .start();
+    let truths = program.work();
+    program.end();
+    let hops = truths.number("hops");
+    assert!(hops > 1000, "{hops} hops");
+    let view = View::read(&place.path("out.jfr"));
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for sample in view.samples() {
+        let frame = sample.under(|frame| frame.name.starts_with("burn") && frame.name != "burn");
+        let Some(frame) = frame.filter(|frame| frame.class.ends_with(".VirtualRequests")) else {
+            continue;
+        };
+        let thread = sample.thread();
+        let (kind, _) = thread.split_once('-').unwrap_or(("", ""));
+        let right = matches!(kind, "a" | "b")
+            && sample.context() == expected_virtual(frame.name, thread)
+            && (frame.name != "burnKindA" || kind == "a")
+            && (frame.name != "burnKindB" || kind == "b");
+        *seen.entry(frame.name).or_default() += 1;
+        if !right {
+            wrong.push(format!("{:?} {}", sample.context(), sample.line()));
+        }
+    }
+    println!("{walk}: {hops} hops, {seen:?}, {} wrong", wrong.len());
+    for line in wrong.iter().take(5) {
+        println!("{line}");
+    }
+    assert!(wrong.is_empty(), "{} samples are wrong", wrong.len());
+    for method in ["burnKindA", "burnKindB", "burnOuter", "burnNoKind"] {
+        assert!(
+            seen.get(method).is_some_and(|count| *count > 30),
+            "{seen:?}"
+        );
+    }
+}

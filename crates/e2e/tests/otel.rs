@@ -1,0 +1,82 @@
+//! Samples carry the spans of OpenTelemetry's SDK, whose jars `java/build.sh --otel` downloads.
+#![allow(missing_docs)]
+
+use dwell_e2e::{Place, Starter, View, both, each};
+use dwell_profile::Profile;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+const TRACE: u128 = 0x0af7651916cd43dd8448eb211c80319c;
+const REMOTE_TRACE: u128 = 0x1af7651916cd43dd8448eb211c80319c;
+
+fn build() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut build = Command::new(root.join("java/build.sh"));
+    let output = build.arg("--otel").output().expect("java/build.sh");
+    let reason = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "no SDK to test with: {reason}");
+}
+
+/// Trace, span, local root and endpoint that belong to a method.
+fn expected(method: &str) -> Option<(u128, u64, u64, &'static str)> {
+    Some(match method {
+        "burnInRoot" => (TRACE, 0xa1, 0xa1, "GET /late/{id}"),
+        "burnInChild" | "burnInTask" => (TRACE, 0xa2, 0xa1, "GET /late/{id}"),
+        "burnInGrandchild" => (TRACE, 0xa3, 0xa1, "GET /late/{id}"),
+        "burnInRemote" => (REMOTE_TRACE, 0xb1, 0xb1, "POST /early"),
+        "burnInMessage" => (TRACE, 0xc1, 0xc1, "orders process"),
+        "burnNone" => return None,
+        other => panic!("what is {other}?"),
+    })
+}
+
+/// Checks a recording as its readers see it: endpoints that were known late are joined.
+fn check(profile: &Profile) {
+    let name = |id| profile.names().text(id);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for sample in profile.samples() {
+        let mut methods = profile.tree().stack(sample.node).map(|frame| {
+            let method = profile.frames()[frame as usize].method;
+            name(profile.methods()[method as usize].name).to_owned()
+        });
+        let Some(method) = methods.find(|name| name.starts_with("burn") && name != "burn") else {
+            continue;
+        };
+        let context = sample.context.map(|id| &profile.contexts()[id as usize]);
+        let found = context.map(|context| {
+            let endpoint = context.endpoint.map_or("", name);
+            let (span, root) = (context.span_id, context.local_root_span_id);
+            (context.trace_id, span, root, endpoint)
+        });
+        assert_eq!(found, expected(&method), "{method}");
+        *seen.entry(method).or_default() += 1;
+    }
+    println!("{seen:?}");
+    assert_eq!(seen.len(), 7, "{seen:?}");
+}
+
+#[test]
+fn samples_carry_the_current_span_and_its_endpoint() {
+    build();
+    each(&both(), |jdk| {
+        let place = Place::new("otel");
+        let file = place.text("out.jfr");
+        let mut program = Starter::new(jdk, &place, "OtelRequests")
+            .agent(&format!("start,cpu=1ms,file={file}"))
+            .start();
+        let _ = program.work();
+        program.end();
+        let view = View::read(&place.path("out.jfr"));
+        check(&Profile::from_recording(view.recording));
+        let place = Place::new("otel-attach");
+        let file = place.text("out.jfr");
+        let mut program = Starter::new(jdk, &place, "OtelRequests").start();
+        program.tell(&format!("start,cpu=1ms,file={file}"));
+        let _ = program.work();
+        program.tell("stop");
+        program.end();
+        let view = View::read(&place.path("out.jfr"));
+        check(&Profile::from_recording(view.recording));
+    });
+}

@@ -1,0 +1,272 @@
+//! Wall time of programs that know why their threads wait.
+#![allow(missing_docs)]
+
+use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, cpu_time, each};
+use dwell_profile::{Profile, WallFilter, Weight};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Kinds of threads of `Waits`, and what they wait for.
+const KINDS: [(&str, &str); 8] = [
+    ("sleep-1", "sleep"),
+    ("park-1", "park"),
+    ("object-wait-1", "object-wait"),
+    ("queue-1", "park"),
+    ("monitor-1", "monitor"),
+    ("lock-1", "lock"),
+    ("socket-1", "socket"),
+    ("pipe-1", "file"),
+];
+
+fn profile(file: &Path) -> Profile {
+    Profile::from_recording(View::read(file).recording)
+}
+
+/// Wall time of each thread by cause.
+fn by_thread(profile: &Profile, filter: &WallFilter) -> BTreeMap<String, BTreeMap<String, Weight>> {
+    let mut threads: BTreeMap<String, BTreeMap<String, Weight>> = BTreeMap::new();
+    for wall in profile.wall(filter) {
+        let name = profile.thread_name(wall.thread).to_owned();
+        let causes = threads.entry(name).or_default();
+        *causes.entry(wall.cause.to_owned()).or_default() += &wall.weight;
+    }
+    threads
+}
+
+fn sum<'a>(weights: impl IntoIterator<Item = &'a Weight>) -> Weight {
+    let mut all = Weight::default();
+    weights.into_iter().for_each(|weight| all += weight);
+    all
+}
+
+fn record_waits(jdk: &Jdk, place: &Place, arguments: &str, options: &str) -> (Profile, Truths) {
+    let file = place.path("w.jfr");
+    let mut program = Starter::new(jdk, place, "Waits")
+        .with(arguments)
+        .agent(&format!("start,cpu=10ms,{options},file={}", file.display()))
+        .start();
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    (profile(&file), truths)
+}
+
+/// What a thread waited for is what it says, within what chance may do: every look is a draw, so
+/// sums scatter by the root of their squares at most.
+fn check_thread(name: &str, cause: &str, truths: &Truths, causes: &BTreeMap<String, Weight>) {
+    let all = sum(causes.values());
+    let tolerance = 5.0 * all.standard_error();
+    let of = |cause: &str| causes.get(cause).copied().unwrap_or_default();
+    let (waited, ready) = (of(cause), sum([&of("runnable"), &of("running")]));
+    let truth = |what: &str| truths.number(&format!("wall.{name}.{what}")) as f64;
+    let (most, elapsed) = (truth(cause), truth("elapsed"));
+    println!(
+        "{name}: {cause} {:.2} s of at most {:.2} s, ready {:.2} s, all {:.2} s of {:.2} s +- \
+         {:.2} s",
+        waited.sum as f64 / 1e9,
+        most / 1e9,
+        ready.sum as f64 / 1e9,
+        all.sum as f64 / 1e9,
+        elapsed / 1e9,
+        tolerance / 1e9
+    );
+    assert!(waited.sum as f64 <= most + tolerance, "{name}: {causes:?}");
+    if ["sleep", "park", "object-wait"].contains(&cause) {
+        let least = truth("least");
+        assert!(waited.sum as f64 >= least - tolerance, "{name}: {causes:?}");
+    }
+    assert!(all.sum as f64 >= elapsed - tolerance, "{name}: {causes:?}");
+}
+
+/// At most one look in fifty, and a few more, sees a thread wait for something else than it does.
+fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
+    let mut expected = vec![cause, "runnable", "running"];
+    if cause == "socket" {
+        // In the end it waits for who wrote to it.
+        expected.push("object-wait");
+    }
+    let is_other = |(cause, _): &(&String, &Weight)| !expected.contains(&cause.as_str());
+    let other = sum(causes.iter().filter(is_other).map(|(_, weight)| weight)).samples;
+    let all = sum(causes.values()).samples;
+    assert!(
+        other <= all / 50 + 3,
+        "{name}: {other} of {all} looks saw something else: {causes:?}"
+    );
+}
+
+#[test]
+fn threads_are_told_to_wait_for_what_they_wait_for() {
+    each(&both(), |jdk| {
+        let place = Place::new("wall");
+        let options = "wall=10ms,wall-threads=1000";
+        let (profile, truths) = record_waits(jdk, &place, "seconds=5", options);
+        let threads = by_thread(&profile, &WallFilter::default());
+        // At their begin threads load classes, from files, and wait for others that do so.
+        let later = WallFilter {
+            from_ns: Some(profile.info().duration_ns / 2),
+            ..WallFilter::default()
+        };
+        let later = by_thread(&profile, &later);
+        for (name, cause) in KINDS {
+            let causes = threads.get(name).unwrap_or_else(|| panic!("no {name}"));
+            check_thread(name, cause, &truths, causes);
+            check_others(name, cause, &later[name]);
+        }
+        let init = &threads["init-1"];
+        let waited = init.get("class-init").copied().unwrap_or_default();
+        let least = truths.number("wall.init-1.least") as f64;
+        let tolerance = 5.0 * waited.standard_error();
+        assert!(waited.sum as f64 >= least - tolerance, "{init:?}");
+        check_owners(&profile, "monitor", 100);
+        check_owners(&profile, "lock", 20);
+        let text = dwell_report::text(&profile);
+        let title = "Wall time of Java threads by cause";
+        assert!(text.contains(title), "no {title:?} in\n{text}");
+    });
+}
+
+/// At most one of so many looks, and a few more, may name a wrong owner or none.
+fn check_owners(profile: &Profile, cause: &str, one_in: u64) {
+    let filter = WallFilter {
+        causes: vec![cause.to_owned()],
+        thread: Some(format!("{cause}-1")),
+        ..WallFilter::default()
+    };
+    let (mut right, mut wrong) = (0, 0);
+    for wall in profile.wall(&filter) {
+        let owner = wall.owner.map(|(thread, _)| profile.thread_name(thread));
+        match owner == Some("hold-1") {
+            true => right += wall.weight.samples,
+            false => wrong += wall.weight.samples,
+        }
+        // It has both while it is asleep.
+        let at = wall.owner.and_then(|(_, node)| profile.place(node?));
+        let is_there = owner != Some("hold-1")
+            || at
+                .as_ref()
+                .is_none_or(|at| at.starts_with("io.dwell.test.Waits"));
+        assert!(is_there, "{cause}: {at:?}");
+    }
+    println!("{cause}: owner right in {right} looks, wrong or none in {wrong}");
+    assert!(
+        wrong <= (right + wrong) / one_in + 3,
+        "{cause}: {wrong} of {right}"
+    );
+    assert!(right > 0, "{cause}");
+}
+
+/// Nobody is signalled to be looked at: a call that waits is never interrupted (EINTR) by us.
+#[test]
+fn threads_that_wait_get_no_signals() {
+    each(&both(), |jdk| {
+        let place = Place::new("wall-idle");
+        let file = place.path("w.jfr");
+        let program = idle(jdk, &place, 300, &file, "wall=5ms,wall-threads=1000");
+        std::thread::sleep(Duration::from_secs(2));
+        let handled = |program: &Program| number(&program.tell("status"), "handlers=");
+        let (before, cpu_before) = (handled(&program), cpu_time(program.pid).total_ns());
+        std::thread::sleep(Duration::from_secs(2));
+        let signals = handled(&program) - before;
+        let cpu_ns = cpu_time(program.pid).total_ns() - cpu_before;
+        program.tell("stop");
+        program.end();
+        let profile = profile(&file);
+        let all = sum(profile
+            .looks()
+            .iter()
+            .map(|look| Weight {
+                sum: look.weight_ns,
+                squares: 0.0,
+                samples: look.count,
+            })
+            .collect::<Vec<_>>()
+            .iter());
+        // Who uses CPU time is sampled, our own threads among them: one signal in 10 ms of it, and
+        // for each thread one more at most.
+        let used = cpu_ns / 10_000_000 + 40;
+        println!("{} looks, {signals} signals, at most {used}", all.samples);
+        assert!(all.samples > 50_000, "{} looks", all.samples);
+        assert!(signals <= used, "{signals} signals, at most {used}");
+    });
+}
+
+/// A program with idle threads, at its gate.
+fn idle(jdk: &Jdk, place: &Place, threads: usize, file: &Path, options: &str) -> Program {
+    Starter::new(jdk, place, "Waits")
+        .with(&format!("seconds=1 idle={threads}"))
+        .agent(&format!("start,cpu=10ms,{options},file={}", file.display()))
+        .start()
+}
+
+fn number(text: &str, name: &str) -> u64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = found.unwrap_or_else(|| panic!("no {name} in {text}"));
+    value.trim().parse().expect("a number")
+}
+
+/// However many threads there are, a few are looked at, and their weights add up to all.
+#[test]
+fn ten_thousand_threads_have_their_time() {
+    each(&both(), |jdk| {
+        const THREADS: usize = 10_000;
+        let place = Place::new("wall-many");
+        let file = place.path("w.jfr");
+        let program = idle(jdk, &place, THREADS, &file, "wall=20ms");
+        // From here on all of them are there.
+        std::thread::sleep(Duration::from_millis(500));
+        let began = Instant::now();
+        std::thread::sleep(Duration::from_secs(6));
+        let elapsed = began.elapsed();
+        let size = std::fs::metadata(&file).expect("the recording").len();
+        program.tell("stop");
+        program.end();
+        let profile = profile(&file);
+        let start_ns = profile.info().start_ns;
+        let end_ns = profile
+            .looks()
+            .iter()
+            .map(|look| look.time_ns + look.duration_ns)
+            .max();
+        let end_ns = end_ns.expect("looks") - start_ns;
+        let filter = WallFilter {
+            thread: Some("idle-*".to_owned()),
+            from_ns: Some(end_ns - elapsed.as_nanos() as u64),
+            to_ns: Some(end_ns),
+            ..WallFilter::default()
+        };
+        let all = sum(profile
+            .wall(&filter)
+            .map(|wall| wall.weight)
+            .collect::<Vec<_>>()
+            .iter());
+        let truth = THREADS as f64 * elapsed.as_secs_f64();
+        let found = all.sum as f64 / 1e9;
+        let tolerance = 5.0 * all.standard_error() / 1e9 + 0.02 * truth;
+        println!("{found:.0} s of {truth:.0} s +- {tolerance:.0} s, {size} bytes");
+        assert!((found - truth).abs() <= tolerance, "{found} of {truth}");
+    });
+}
+
+/// Threads end while they are looked at, and new ones take their places in the kernel and the JVM.
+#[test]
+fn threads_that_end_while_they_are_looked_at_do_no_harm() {
+    each(&both(), |jdk| {
+        let place = Place::new("wall-churn");
+        let file = place.path("w.jfr");
+        let mut program = Starter::new(jdk, &place, "ThreadChurn")
+            .with("seconds=3")
+            .agent(&format!(
+                "start,cpu=10ms,wall=1ms,wall-budget=20%,file={}",
+                file.display()
+            ))
+            .start();
+        let _ = program.work();
+        program.tell("stop");
+        program.end();
+        let profile = profile(&file);
+        let causes = profile.wall_by(&WallFilter::default(), |wall| wall.cause.to_owned());
+        println!("{causes:?}");
+        assert!(causes.iter().map(|(_, weight)| weight.samples).sum::<u64>() > 1000);
+    });
+}

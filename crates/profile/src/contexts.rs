@@ -1,0 +1,89 @@
+//! What samples say their threads worked for, made whole: endpoints that only became known when the
+//! request was over are found by its local root.
+
+use crate::builder::Builder;
+use crate::sample::{Context, ContextId};
+use dwell_jfr::reader::{Context as JfrContext, Recording, Sample};
+use std::collections::HashMap;
+
+/// Finds the contexts of samples.
+pub(crate) struct Contexts<'r> {
+    recording: &'r Recording,
+    /// Endpoints by local root.
+    endpoints: HashMap<u64, &'r str>,
+    /// By place in the recording.
+    known: HashMap<u32, ContextId>,
+}
+
+impl<'r> Contexts<'r> {
+    pub(crate) fn new(recording: &'r Recording) -> Contexts<'r> {
+        let mut endpoints = HashMap::new();
+        for event in recording.events_named("dwell.Endpoint") {
+            let root = event.text("localRootSpanId").map(parse).unwrap_or(0);
+            if let (Some(endpoint), true) = (event.text("endpoint"), root != 0) {
+                // The last one counts: a route is known better later.
+                endpoints.insert(root, endpoint);
+            }
+        }
+        Contexts {
+            recording,
+            endpoints,
+            known: HashMap::new(),
+        }
+    }
+
+    /// What the thread of a sample worked for.
+    pub(crate) fn of(&mut self, sample: &Sample, builder: &mut Builder) -> Option<ContextId> {
+        let place = sample.context?;
+        if let Some(&id) = self.known.get(&place) {
+            return Some(id);
+        }
+        let context = self.made(self.recording.context(sample)?, builder);
+        let id = builder.context(context);
+        self.known.insert(place, id);
+        Some(id)
+    }
+
+    fn made(&self, context: &JfrContext, builder: &mut Builder) -> Context {
+        let root = context.local_root_span_id;
+        let told = self.recording.text(context.endpoint);
+        let endpoint = told.or_else(|| self.endpoints.get(&root).copied());
+        let labels = self.recording.text(context.labels).unwrap_or("");
+        let labels = labels.split(',').filter_map(|label| label.split_once('='));
+        Context {
+            trace_id: context.trace_id,
+            span_id: context.span_id,
+            local_root_span_id: root,
+            endpoint: endpoint.map(|endpoint| builder.name(endpoint)),
+            labels: labels
+                .map(|(name, value)| {
+                    let name = builder.name(&unescaped(name));
+                    (name, builder.name(&unescaped(value)))
+                })
+                .collect(),
+        }
+    }
+}
+
+fn parse(text: &str) -> u64 {
+    u64::from_str_radix(text, 16).unwrap_or(0)
+}
+
+/// What was written as `%` and two digits. Anything else stays as it is.
+fn unescaped(text: &str) -> String {
+    [("%2C", ","), ("%3D", "="), ("%25", "%")]
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escaped_text_comes_back() {
+        assert_eq!(unescaped("50%25%2C x%3Dy"), "50%, x=y");
+        assert_eq!(unescaped("%252C"), "%2C");
+        assert_eq!(unescaped("100%"), "100%");
+    }
+}

@@ -1,0 +1,135 @@
+//! How many threads to look at in each tick, so that looking costs what it may.
+//!
+//! What a look costs depends on what the threads do: nothing but a clock for those that have not
+//! run, a signal for those that run. So the number is not computed but steered: once in a while it
+//! is changed by the ratio of what looking may cost to what it has cost, and never by much. It is
+//! fixed before a tick begins, so it does not depend on what is seen in it.
+
+/// The number changes at most by this factor at once.
+const STEP_MAX: f64 = 1.25;
+/// So much time passes between two changes.
+const BETWEEN_NS: u64 = 500_000_000;
+/// Fewer are never looked at: a profile of nothing costs nothing.
+const LOOKED_MIN: f64 = 2.0;
+/// Before anything is known.
+const LOOKED_FIRST: f64 = 16.0;
+
+/// Steers the number of threads that are looked at.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// Part of one processor's time that looking may take; none: the number is given.
+    share: Option<f64>,
+    looked: f64,
+    /// Since the last change: time that has passed, and what was spent.
+    passed_ns: u64,
+    spent_ns: u64,
+    /// Most that was wanted and could be had in one tick since then.
+    most: usize,
+}
+
+impl Budget {
+    /// Looking may take `share` of one processor's time.
+    #[must_use]
+    pub fn of_share(share: f64) -> Budget {
+        Budget {
+            share: Some(share.max(0.0)),
+            looked: LOOKED_FIRST,
+            passed_ns: 0,
+            spent_ns: 0,
+            most: 0,
+        }
+    }
+
+    /// As many as said, whatever it costs.
+    #[must_use]
+    pub fn fixed(looked: usize) -> Budget {
+        Budget {
+            share: None,
+            looked: looked.max(1) as f64,
+            passed_ns: 0,
+            spent_ns: 0,
+            most: 0,
+        }
+    }
+
+    /// How many of `eligible` threads to look at in the next tick.
+    #[must_use]
+    pub fn count(&self, eligible: usize) -> usize {
+        (self.looked as usize).min(eligible)
+    }
+
+    /// A look at `looked` threads, that stood for `span_ns`, has cost `cpu_ns` of CPU time.
+    pub fn spent(&mut self, looked: usize, span_ns: u64, cpu_ns: u64) {
+        let Some(share) = self.share else { return };
+        self.passed_ns = self.passed_ns.saturating_add(span_ns);
+        self.spent_ns = self.spent_ns.saturating_add(cpu_ns);
+        self.most = self.most.max(looked);
+        if self.passed_ns < BETWEEN_NS {
+            return;
+        }
+        let may_ns = share * self.passed_ns as f64;
+        let ratio = may_ns / (self.spent_ns.max(1) as f64);
+        let wanted = self.looked * ratio.clamp(1.0 / STEP_MAX, STEP_MAX);
+        // More than there are is never looked at, so it cannot be known what it would cost.
+        let most = (self.most as f64 * STEP_MAX).max(LOOKED_FIRST);
+        self.looked = wanted.min(most).max(LOOKED_MIN);
+        (self.passed_ns, self.spent_ns, self.most) = (0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 20_000_000;
+
+    /// Ten seconds with a cost of `fixed_ns` a tick and `each_ns` a look: the number at the end and
+    /// the share of the last second.
+    fn settled(budget: &mut Budget, eligible: usize, fixed_ns: u64, each_ns: u64) -> (usize, f64) {
+        let mut last = 0;
+        for tick in 0..1000 {
+            let looked = budget.count(eligible);
+            let cost_ns = fixed_ns + each_ns * looked as u64;
+            budget.spent(looked, TICK_NS, cost_ns);
+            if tick >= 950 {
+                last += cost_ns;
+            }
+        }
+        (budget.count(eligible), last as f64 / (50 * TICK_NS) as f64)
+    }
+
+    #[test]
+    fn the_number_follows_the_cost() {
+        let mut budget = Budget::of_share(0.005);
+        // 0.5 % of 20 ms are 100 us.
+        let (looked, share) = settled(&mut budget, 10_000, 40_000, 400);
+        assert!((140..=160).contains(&looked), "{looked}");
+        assert!((share - 0.005).abs() < 0.0003, "{share}");
+        // All of them begin to run.
+        let (looked, share) = settled(&mut budget, 10_000, 40_000, 15_000);
+        assert!((3..=4).contains(&looked), "{looked}");
+        assert!(share < 0.0052, "{share}");
+        // Dearer than may be: the least.
+        assert_eq!(settled(&mut budget, 10_000, 400_000, 15_000).0, 2);
+    }
+
+    #[test]
+    fn it_does_not_run_away_where_there_are_few() {
+        let mut budget = Budget::of_share(0.005);
+        assert_eq!(settled(&mut budget, 10, 1000, 100).0, 10);
+        assert_eq!(budget.count(10_000), 16);
+        // A thousand threads begin at once: the number grows step by step.
+        let before = budget.count(1000);
+        for _ in 0..25 {
+            budget.spent(before, TICK_NS, 1000);
+        }
+        assert!(budget.count(1000) <= 20, "{}", budget.count(1000));
+    }
+
+    #[test]
+    fn a_number_given_stays() {
+        let mut budget = Budget::fixed(16);
+        assert_eq!(settled(&mut budget, 1000, 1 << 30, 1 << 20).0, 16);
+        assert_eq!(budget.count(3), 3);
+    }
+}

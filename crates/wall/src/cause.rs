@@ -1,0 +1,471 @@
+//! Why a thread was not running: exactly one cause for each look, from what the operating system,
+//! the JVM and the stack say.
+//!
+//! What the OS says goes first (a thread on a processor waits for nothing), then what the JVM says
+//! of its own waits, then frames, then the system call. A stack is only read from its top: what a
+//! thread waits for is near there.
+
+use crate::pools::Pools;
+
+/// What a thread did, or waited for, at a look. Exclusive: the weights of all sum to the wall time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// On a processor.
+    Running,
+    /// Ready, but no processor was free (or the control group's quota was used up).
+    Runnable,
+    /// For a monitor that another thread has (`synchronized`).
+    Monitor,
+    /// For a lock of `java.util.concurrent` that another thread has.
+    Lock,
+    /// For a condition, a queue, a future, a permit: parked for other reasons than a lock.
+    Park,
+    /// `Thread.sleep`.
+    Sleep,
+    /// `Object.wait`.
+    ObjectWait,
+    /// For a peer: sockets, and what is waited for on many of them.
+    Socket,
+    /// For a file, a pipe, a device.
+    File,
+    /// In the kernel for memory that is not there, or elsewhere without a system call.
+    PageFault,
+    /// Held by a stop of all threads.
+    Safepoint,
+    /// For memory: a collection has to come first.
+    GcStall,
+    /// For a class that is being loaded or initialised by another thread.
+    ClassInit,
+    /// For code that is being compiled.
+    JitWait,
+    /// A worker of a pool without work.
+    IdlePool,
+    /// None of these could be told.
+    Unknown,
+}
+
+impl Cause {
+    /// All causes, in the order in which reports show them.
+    pub const ALL: [Cause; 16] = [
+        Cause::Running,
+        Cause::Runnable,
+        Cause::Monitor,
+        Cause::Lock,
+        Cause::Park,
+        Cause::Sleep,
+        Cause::ObjectWait,
+        Cause::Socket,
+        Cause::File,
+        Cause::PageFault,
+        Cause::Safepoint,
+        Cause::GcStall,
+        Cause::ClassInit,
+        Cause::JitWait,
+        Cause::IdlePool,
+        Cause::Unknown,
+    ];
+
+    /// The name used in files, options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Running => "running",
+            Cause::Runnable => "runnable",
+            Cause::Monitor => "monitor",
+            Cause::Lock => "lock",
+            Cause::Park => "park",
+            Cause::Sleep => "sleep",
+            Cause::ObjectWait => "object-wait",
+            Cause::Socket => "socket",
+            Cause::File => "file",
+            Cause::PageFault => "page-fault",
+            Cause::Safepoint => "safepoint",
+            Cause::GcStall => "gc-stall",
+            Cause::ClassInit => "class-init",
+            Cause::JitWait => "jit-wait",
+            Cause::IdlePool => "idle-pool",
+            Cause::Unknown => "unknown",
+        }
+    }
+
+    /// The cause with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Cause> {
+        Cause::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+}
+
+/// What the operating system says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Os {
+    /// On a processor.
+    Running,
+    /// Ready to run.
+    Runnable,
+    /// Waits in this system call.
+    Call(Call),
+    /// Waits in the kernel, but in no system call.
+    NoCall,
+    /// Waits; where could not be found out.
+    Waiting,
+}
+
+/// What kind of system call a thread waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// For a word of memory: all of the JVM's own waits.
+    Futex,
+    /// For a time.
+    Sleep,
+    /// On a descriptor of this kind.
+    On(Fd),
+    /// For any of several descriptors.
+    Many,
+    /// For another process.
+    Child,
+    /// Any other.
+    Other,
+}
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fd {
+    /// A socket.
+    Socket,
+    /// Anything else: a file, a pipe, a terminal.
+    File,
+}
+
+/// What the JVM says of monitors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Monitor {
+    /// The thread has to do with none.
+    None,
+    /// It enters one that another thread has.
+    Entering,
+    /// It waits on one (`Object.wait`).
+    Waiting,
+}
+
+/// One frame's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// Class with slashes, or library.
+    pub class: &'a str,
+    /// Method, or function as the library calls it.
+    pub name: &'a str,
+    /// Whether it is a Java method.
+    pub is_java: bool,
+}
+
+/// What is known of a thread at a look.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// From the operating system.
+    pub os: Os,
+    /// From the JVM.
+    pub monitor: Monitor,
+    /// Whether what it is parked on is a lock that another thread has.
+    pub is_owned_lock: bool,
+    /// The stack, innermost first.
+    pub frames: &'a [Named<'a>],
+}
+
+/// Frames of the VM that are looked at above the first Java frame.
+const VM_FRAMES_MAX: usize = 40;
+
+/// What the functions of libjvm say that a thread waits in, by parts of their mangled names, in
+/// this order: a thread that waits for memory may wait at a safepoint in doing so.
+const VM_WAITS: &[(&str, Cause)] = &[
+    // The VM's own Java threads, which wait for something to do.
+    ("notification_thread_entry", Cause::IdlePool),
+    ("service_thread_entry", Cause::IdlePool),
+    ("monitor_deflation_thread_entry", Cause::IdlePool),
+    ("signal_thread_entry", Cause::IdlePool),
+    ("attach_listener_thread_entry", Cause::IdlePool),
+    ("12CompileQueue3get", Cause::IdlePool),
+    ("alloc_page_stall", Cause::GcStall),
+    ("stall_until_clear", Cause::GcStall),
+    ("handle_alloc_failure", Cause::GcStall),
+    ("do_collection_pause", Cause::GcStall),
+    ("mem_allocate", Cause::GcStall),
+    ("satisfy_failed_allocation", Cause::GcStall),
+    ("allocate_new_tlab", Cause::GcStall),
+    ("12MemAllocator", Cause::GcStall),
+    ("collect_as_vm_thread", Cause::GcStall),
+    ("wait_for_completion", Cause::JitWait),
+    ("compile_method_base", Cause::JitWait),
+    ("initialize_impl", Cause::ClassInit),
+    ("16SystemDictionary", Cause::ClassInit),
+    ("SafepointSynchronize5block", Cause::Safepoint),
+    ("SafepointMechanism", Cause::Safepoint),
+    ("HandshakeState", Cause::Safepoint),
+];
+
+/// Java methods whose wait says what is waited for.
+const JAVA_WAITS: &[(&str, &[&str], Cause)] = &[
+    (
+        "java/lang/Thread",
+        &["sleep", "sleep0", "sleepNanos", "sleepNanos0"],
+        Cause::Sleep,
+    ),
+    ("java/lang/Object", &["wait", "wait0"], Cause::ObjectWait),
+    ("jdk/internal/misc/Unsafe", &["park"], Cause::Park),
+    ("sun/misc/Unsafe", &["park"], Cause::Park),
+];
+
+/// Classes of the JDK whose native methods wait for peers, by the beginnings of their names.
+const SOCKET_CLASSES: &[&str] = &[
+    "sun/nio/ch/Net",
+    "sun/nio/ch/SocketDispatcher",
+    "sun/nio/ch/UnixDispatcher",
+    "sun/nio/ch/DatagramDispatcher",
+    "sun/nio/ch/EPoll",
+    "sun/nio/ch/ServerSocketChannelImpl",
+    "java/net/SocketInputStream",
+    "java/net/SocketOutputStream",
+    "java/net/PlainSocketImpl",
+    "java/net/PlainDatagramSocketImpl",
+    "java/net/Inet",
+];
+
+/// The same for files and pipes.
+const FILE_CLASSES: &[&str] = &[
+    "sun/nio/ch/FileDispatcherImpl",
+    "sun/nio/ch/UnixFileDispatcherImpl",
+    "sun/nio/ch/FileChannelImpl",
+    "sun/nio/fs/UnixNativeDispatcher",
+    "java/io/FileInputStream",
+    "java/io/FileOutputStream",
+    "java/io/RandomAccessFile",
+    "java/io/UnixFileSystem",
+    "java/io/FileDescriptor",
+];
+
+/// The cause.
+#[must_use]
+pub fn cause(facts: &Facts<'_>, pools: &Pools) -> Cause {
+    match facts.os {
+        Os::Running => return Cause::Running,
+        Os::Runnable => return Cause::Runnable,
+        Os::Call(_) | Os::NoCall | Os::Waiting => {}
+    }
+    if facts.monitor == Monitor::Entering {
+        return Cause::Monitor;
+    }
+    if let Some(cause) = vm_wait(facts.frames) {
+        return cause;
+    }
+    let in_java = java_wait(facts);
+    let waits_for_anything = matches!(
+        in_java,
+        None | Some(Cause::Park | Cause::ObjectWait | Cause::Sleep | Cause::Socket)
+    );
+    if waits_for_anything && pools.is_idle(facts.frames) {
+        return Cause::IdlePool;
+    }
+    in_java.or(system_call(facts.os)).unwrap_or(Cause::Unknown)
+}
+
+/// What the VM's own functions on top of the Java frames say.
+fn vm_wait(frames: &[Named<'_>]) -> Option<Cause> {
+    let top = frames.iter().take(VM_FRAMES_MAX);
+    let functions: Vec<&str> = top
+        .take_while(|frame| !frame.is_java)
+        .map(|frame| frame.name)
+        .collect();
+    let known = VM_WAITS.iter();
+    known
+        .filter(|(part, _)| functions.iter().any(|function| function.contains(part)))
+        .map(|(_, cause)| *cause)
+        .next()
+}
+
+/// What the innermost Java method says.
+fn java_wait(facts: &Facts<'_>) -> Option<Cause> {
+    let top = facts.frames.iter().find(|frame| frame.is_java);
+    let named = top.and_then(|frame| {
+        let known = JAVA_WAITS.iter();
+        known
+            .filter(|(class, names, _)| frame.class == *class && names.contains(&frame.name))
+            .map(|(_, _, cause)| *cause)
+            .next()
+    });
+    match named {
+        Some(Cause::Park) if facts.is_owned_lock => return Some(Cause::Lock),
+        Some(cause) => return Some(cause),
+        None => {}
+    }
+    if facts.monitor == Monitor::Waiting {
+        return Some(Cause::ObjectWait);
+    }
+    // A descriptor says more than the name of a class: sockets are read through files' methods.
+    if let Some(cause @ (Cause::Socket | Cause::File)) = system_call(facts.os) {
+        return Some(cause);
+    }
+    let class = top?.class;
+    let is_of = |classes: &[&str]| classes.iter().any(|known| class.starts_with(known));
+    if is_of(SOCKET_CLASSES) {
+        Some(Cause::Socket)
+    } else if is_of(FILE_CLASSES) {
+        Some(Cause::File)
+    } else {
+        None
+    }
+}
+
+const fn system_call(os: Os) -> Option<Cause> {
+    match os {
+        Os::Call(Call::Sleep) => Some(Cause::Sleep),
+        Os::Call(Call::On(Fd::Socket) | Call::Many) => Some(Cause::Socket),
+        Os::Call(Call::On(Fd::File)) => Some(Cause::File),
+        Os::NoCall => Some(Cause::PageFault),
+        Os::Call(Call::Futex | Call::Child | Call::Other)
+        | Os::Waiting
+        | Os::Running
+        | Os::Runnable => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn java<'a>(class: &'a str, name: &'a str) -> Named<'a> {
+        Named {
+            class,
+            name,
+            is_java: true,
+        }
+    }
+
+    fn vm(name: &str) -> Named<'_> {
+        Named {
+            class: "libjvm.so",
+            name,
+            is_java: false,
+        }
+    }
+
+    const FUTEX: Os = Os::Call(Call::Futex);
+
+    fn of(os: Os, monitor: Monitor, is_owned_lock: bool, frames: &[Named<'_>]) -> &'static str {
+        let facts = Facts {
+            os,
+            monitor,
+            is_owned_lock,
+            frames,
+        };
+        cause(&facts, &Pools::default()).name()
+    }
+
+    #[test]
+    fn who_runs_waits_for_nothing() {
+        let park = [java("jdk/internal/misc/Unsafe", "park")];
+        assert_eq!(of(Os::Running, Monitor::None, true, &park), "running");
+        assert_eq!(
+            of(Os::Runnable, Monitor::Entering, false, &park),
+            "runnable"
+        );
+    }
+
+    #[test]
+    fn monitors_and_locks() {
+        let frames = [java("app/Account", "transfer")];
+        assert_eq!(of(FUTEX, Monitor::Entering, false, &frames), "monitor");
+        let park = [
+            vm("_ZN14os6LinuxE4parkEv"),
+            java("jdk/internal/misc/Unsafe", "park"),
+            java("java/util/concurrent/locks/LockSupport", "park"),
+            java("app/Account", "transfer"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, true, &park), "lock");
+        assert_eq!(of(FUTEX, Monitor::None, false, &park), "park");
+        let wait = [java("java/lang/Object", "wait0"), java("app/Queue", "take")];
+        assert_eq!(of(FUTEX, Monitor::Waiting, false, &wait), "object-wait");
+        let native = [java("app/Native", "call")];
+        assert_eq!(of(FUTEX, Monitor::Waiting, false, &native), "object-wait");
+    }
+
+    #[test]
+    fn pooled_workers_are_idle_only_while_they_wait_for_work() {
+        let idle = [
+            java("jdk/internal/misc/Unsafe", "park"),
+            java("java/util/concurrent/locks/LockSupport", "park"),
+            java("java/util/concurrent/LinkedBlockingQueue", "take"),
+            java("java/util/concurrent/ThreadPoolExecutor", "getTask"),
+            java("java/util/concurrent/ThreadPoolExecutor", "runWorker"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &idle), "idle-pool");
+        // The queue's lock, which another worker has.
+        assert_eq!(of(FUTEX, Monitor::None, true, &idle), "lock");
+        assert_eq!(of(FUTEX, Monitor::Entering, false, &idle), "monitor");
+        assert_eq!(of(Os::Running, Monitor::None, false, &idle), "running");
+        let task = [
+            java("java/lang/Thread", "sleep0"),
+            java("app/Task", "run"),
+            java("java/util/concurrent/ThreadPoolExecutor", "runWorker"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &task), "sleep");
+    }
+
+    #[test]
+    fn waits_in_the_vm() {
+        let wait = |function| [vm("futex_wait"), vm(function), java("app/A", "b")];
+        for (function, expected) in [
+            (
+                "_ZN14ZPageAllocator16alloc_page_stallEP15ZPageAllocation",
+                "gc-stall",
+            ),
+            ("_ZN12MemAllocator8allocateEv", "gc-stall"),
+            (
+                "_ZN13InstanceKlass15initialize_implEP10JavaThread",
+                "class-init",
+            ),
+            (
+                "_ZN13CompileBroker19wait_for_completionEP11CompileTask",
+                "jit-wait",
+            ),
+            ("_ZN20SafepointSynchronize5blockEP10JavaThread", "safepoint"),
+        ] {
+            assert_eq!(of(FUTEX, Monitor::None, false, &wait(function)), expected);
+        }
+        // Not what the VM did further down.
+        let below = [
+            java("jdk/internal/misc/Unsafe", "park"),
+            vm("_ZN13InstanceKlass15initialize_implEP10JavaThread"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &below), "park");
+    }
+
+    #[test]
+    fn sockets_files_and_the_rest() {
+        let read = [java("java/io/FileInputStream", "readBytes")];
+        let on = |fd| Os::Call(Call::On(fd));
+        assert_eq!(of(on(Fd::File), Monitor::None, false, &read), "file");
+        assert_eq!(of(on(Fd::Socket), Monitor::None, false, &read), "socket");
+        assert_eq!(of(Os::Waiting, Monitor::None, false, &read), "file");
+        let accept = [java("sun/nio/ch/Net", "accept")];
+        assert_eq!(of(Os::Waiting, Monitor::None, false, &accept), "socket");
+        let native = [java("app/Native", "call")];
+        assert_eq!(
+            of(Os::Call(Call::Many), Monitor::None, false, &native),
+            "socket"
+        );
+        assert_eq!(
+            of(Os::Call(Call::Sleep), Monitor::None, false, &native),
+            "sleep"
+        );
+        assert_eq!(of(Os::NoCall, Monitor::None, false, &native), "page-fault");
+        assert_eq!(of(FUTEX, Monitor::None, false, &native), "unknown");
+        assert_eq!(of(Os::Waiting, Monitor::None, false, &[]), "unknown");
+    }
+
+    #[test]
+    fn names_are_unique_and_come_back() {
+        for cause in Cause::ALL {
+            assert_eq!(Cause::from_name(cause.name()), Some(cause));
+        }
+        assert_eq!(Cause::from_name("waiting"), None);
+    }
+}

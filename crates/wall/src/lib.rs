@@ -1,0 +1,14 @@
+//! What a wall-clock sampler decides: whom to look at, how often, what a look stands for, and why a
+//! thread was not running.
+//!
+//! Pure logic. It knows no JVM, no operating system and no clock: numbers in, decisions out.
+#![forbid(unsafe_code)]
+
+pub mod budget;
+pub mod cause;
+pub mod grid;
+pub mod members;
+pub mod pools;
+pub mod proc;
+pub mod random;
+pub mod runs;

@@ -1,0 +1,224 @@
+//! What `/proc/self/task/TID/syscall` and `schedstat` say (proc(5), fs/proc/base.c): bytes in,
+//! facts out.
+
+/// Where a thread was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// On a processor, or ready for one.
+    Ready,
+    /// Off the processor.
+    Off {
+        /// What it called; none if it is in the kernel for other reasons, such as a page fault.
+        call: Option<Target>,
+        /// The stack pointer of its user code.
+        sp: u64,
+        /// And the instruction pointer.
+        pc: u64,
+    },
+}
+
+/// What a system call is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A word of memory.
+    Futex,
+    /// The clock.
+    Clock,
+    /// A descriptor.
+    Descriptor(i32),
+    /// Descriptors in an array of `struct pollfd`.
+    Poll {
+        /// Where the array is.
+        fds: u64,
+        /// Its length.
+        count: u64,
+    },
+    /// Any of many descriptors.
+    Many,
+    /// Another process.
+    Child,
+    /// A name in a file system.
+    Path,
+    /// Something else.
+    Other,
+}
+
+/// Calls by their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl), sorted.
+mod number {
+    pub const ON_DESCRIPTOR: &[u64] = &[
+        0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 217, 285, 288, 295, 296,
+        299, 307, 327, 328,
+    ];
+    /// sendfile writes to its first argument, splice and copy_file_range read from theirs.
+    pub const BETWEEN: &[u64] = &[40, 275, 326];
+    pub const POLL: &[u64] = &[7, 271];
+    pub const MANY: &[u64] = &[23, 232, 270, 281, 426, 441];
+    pub const FUTEX: &[u64] = &[202, 449, 455];
+    pub const CLOCK: &[u64] = &[35, 230];
+    pub const CHILD: &[u64] = &[61, 247];
+    pub const PATH: &[u64] = &[
+        2, 4, 6, 21, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 257, 258, 262, 263, 264, 265, 266,
+        267, 268, 269, 316, 332, 437, 439,
+    ];
+}
+
+fn target(call: u64, arguments: [u64; 2]) -> Target {
+    let is_one = |calls: &[u64]| calls.binary_search(&call).is_ok();
+    if is_one(number::FUTEX) {
+        Target::Futex
+    } else if is_one(number::ON_DESCRIPTOR) || is_one(number::BETWEEN) {
+        Target::Descriptor(arguments[0] as i32)
+    } else if is_one(number::POLL) {
+        let [fds, count] = arguments;
+        if count == 0 {
+            return Target::Clock;
+        }
+        Target::Poll { fds, count }
+    } else if is_one(number::MANY) {
+        Target::Many
+    } else if is_one(number::CLOCK) {
+        Target::Clock
+    } else if is_one(number::CHILD) {
+        Target::Child
+    } else if is_one(number::PATH) {
+        Target::Path
+    } else {
+        Target::Other
+    }
+}
+
+/// Parses `syscall`; `None` if it is not what the kernel writes.
+#[must_use]
+pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
+    let text = std::str::from_utf8(text).ok()?.trim_end();
+    if text == "running" {
+        return Some(Whereabouts::Ready);
+    }
+    let mut words = text.split(' ');
+    let call = words.next()?;
+    let values: Vec<u64> = words.map(hex).collect::<Option<_>>()?;
+    match (call, values.as_slice()) {
+        ("-1", &[sp, pc]) => Some(Whereabouts::Off { call: None, sp, pc }),
+        (call, &[a, b, _, _, _, _, sp, pc]) => {
+            let call = call.parse().ok()?;
+            Some(Whereabouts::Off {
+                call: Some(target(call, [a, b])),
+                sp,
+                pc,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// What the scheduler says of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Time on a processor.
+    pub on_cpu_ns: u64,
+    /// Time it was ready and waited for one.
+    pub waited_ns: u64,
+    /// How often it got one.
+    pub turns: u64,
+}
+
+/// Parses `schedstat`; `None` if it is not what the kernel writes.
+#[must_use]
+pub fn schedule(text: &[u8]) -> Option<Schedule> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut words = text.split_ascii_whitespace().map(|word| word.parse().ok());
+    Some(Schedule {
+        on_cpu_ns: words.next()??,
+        waited_ns: words.next()??,
+        turns: words.next()??,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tables_are_sorted() {
+        for table in [
+            number::ON_DESCRIPTOR,
+            number::BETWEEN,
+            number::POLL,
+            number::MANY,
+            number::FUTEX,
+            number::CLOCK,
+            number::CHILD,
+            number::PATH,
+        ] {
+            assert!(table.is_sorted());
+        }
+    }
+
+    #[test]
+    fn system_calls_are_told_apart() {
+        assert_eq!(whereabouts(b"running\n"), Some(Whereabouts::Ready));
+        let off = |call| {
+            Some(Whereabouts::Off {
+                call,
+                sp: 0x007f_fd10,
+                pc: 0x007f_0020,
+            })
+        };
+        assert_eq!(whereabouts(b"-1 0x7ffd10 0x7f0020\n"), off(None));
+        for (text, expected) in [
+            ("202 0x55 0x189", Target::Futex),
+            ("0 0x5 0x7f", Target::Descriptor(5)),
+            ("45 0x1c 0x7f", Target::Descriptor(28)),
+            (
+                "7 0x7ffd00 0x1",
+                Target::Poll {
+                    fds: 0x7f_fd00,
+                    count: 1,
+                },
+            ),
+            ("7 0x0 0x0", Target::Clock),
+            ("232 0x4 0x7f", Target::Many),
+            ("230 0x1 0x1", Target::Clock),
+            ("61 0xffffffffffffffff 0x0", Target::Child),
+            ("262 0xffffff9c 0x7f", Target::Path),
+            ("39 0x0 0x0", Target::Other),
+        ] {
+            let text = format!("{text} 0x0 0x0 0x0 0x0 0x7ffd10 0x7f0020\n");
+            assert_eq!(whereabouts(text.as_bytes()), off(Some(expected)), "{text}");
+        }
+        for wrong in [
+            "",
+            "0 0x1",
+            "-1 0x1",
+            "x 0x1 0x2",
+            "-1 7ffd10 7f0020",
+            "-1 0x 0x",
+        ] {
+            assert_eq!(whereabouts(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn schedules() {
+        let expected = Schedule {
+            on_cpu_ns: 12,
+            waited_ns: 34,
+            turns: 5,
+        };
+        assert_eq!(schedule(b"12 34 5\n"), Some(expected));
+        assert_eq!(schedule(b"12 34\n"), None);
+        assert_eq!(schedule(b"12 -3 5\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (whereabouts(&bytes), schedule(&bytes));
+        }
+    }
+}

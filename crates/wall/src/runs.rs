@@ -1,0 +1,161 @@
+//! Looks at a thread that saw the same become one event: how many they were, and what they stand
+//! for together.
+
+/// The first event of a run is not held back for longer than this, so that a recording that breaks
+/// off has it ...
+const HELD_FIRST_NS: u64 = 1_000_000_000;
+/// ... and the later ones, twice as long each, not for longer than this: ten thousand idle threads
+/// must not fill a disk.
+const HELD_MAX_NS: u64 = 60_000_000_000;
+
+/// Looks that saw the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run<K> {
+    /// What was seen.
+    pub seen: K,
+    /// The first look.
+    pub since_ns: u64,
+    /// The last look.
+    pub until_ns: u64,
+    /// How many looks.
+    pub count: u32,
+    /// The wall time they stand for.
+    pub weight_ns: u64,
+}
+
+/// The looks at one thread that are not told yet.
+#[derive(Clone, Debug)]
+pub struct Pending<K> {
+    run: Option<Run<K>>,
+    /// What was seen last, whether it is told or not.
+    last: Option<K>,
+    held_ns: u64,
+}
+
+impl<K> Default for Pending<K> {
+    fn default() -> Pending<K> {
+        Pending {
+            run: None,
+            last: None,
+            held_ns: HELD_FIRST_NS,
+        }
+    }
+}
+
+impl<K: PartialEq + Clone> Pending<K> {
+    /// A look. Gives back the run that has ended with it, if one has.
+    pub fn add(&mut self, seen: K, at_ns: u64, weight_ns: u64) -> Option<Run<K>> {
+        if self.again(|last| *last == seen, at_ns, weight_ns) {
+            return None;
+        }
+        if self.last.as_ref() != Some(&seen) {
+            self.held_ns = HELD_FIRST_NS;
+            self.last = Some(seen.clone());
+        }
+        self.run.replace(Run {
+            seen,
+            since_ns: at_ns,
+            until_ns: at_ns,
+            count: 1,
+            weight_ns,
+        })
+    }
+
+    /// A look that saw what the last one did, if `is_same` says so of that.
+    pub fn again(&mut self, is_same: impl FnOnce(&K) -> bool, at_ns: u64, weight_ns: u64) -> bool {
+        match &mut self.run {
+            Some(run) if is_same(&run.seen) && run.count < u32::MAX => {
+                run.until_ns = at_ns;
+                run.count += 1;
+                run.weight_ns = run.weight_ns.saturating_add(weight_ns);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What is pending, if it has been for long enough; what is seen next begins another run.
+    pub fn due(&mut self, now_ns: u64) -> Option<Run<K>> {
+        let since_ns = self.run.as_ref()?.since_ns;
+        if now_ns.saturating_sub(since_ns) < self.held_ns {
+            return None;
+        }
+        self.held_ns = (2 * self.held_ns).min(HELD_MAX_NS);
+        self.run.take()
+    }
+
+    /// What is pending, whatever its age: the thread or the recording ends.
+    pub fn rest(&mut self) -> Option<Run<K>> {
+        self.last = None;
+        self.run.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn equal_looks_are_one_run() {
+        let mut pending = Pending::default();
+        assert_eq!(pending.add('a', 10, 5), None);
+        assert_eq!(pending.add('a', 20, 7), None);
+        assert!(pending.again(|seen| *seen == 'a', 30, 1));
+        assert!(!pending.again(|seen| *seen == 'b', 30, 1));
+        let run = pending.add('b', 40, 3).unwrap();
+        let expected = Run {
+            seen: 'a',
+            since_ns: 10,
+            until_ns: 30,
+            count: 3,
+            weight_ns: 13,
+        };
+        assert_eq!(run, expected);
+        assert_eq!(pending.rest().unwrap().seen, 'b');
+        assert_eq!(pending.rest(), None);
+    }
+
+    /// An idle thread, looked at each second for ten minutes.
+    #[test]
+    fn a_long_run_is_told_ever_more_seldom() {
+        let mut pending = Pending::default();
+        let mut told = Vec::new();
+        for second in 0..600 {
+            let ended = pending.add((), second * SECOND, SECOND);
+            assert_eq!(ended, None);
+            told.extend(pending.due(second * SECOND + 1).map(|run| run.count));
+        }
+        assert_eq!(told.get(..6), Some(&[2, 3, 5, 9, 17, 33][..]));
+        assert!(told.len() <= 16, "{told:?}");
+        let rest = pending.rest().map_or(0, |run| run.count);
+        assert_eq!(told.iter().sum::<u32>() + rest, 600);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_gets_lost(
+            looks in proptest::collection::vec((0u8..3, 0u64..100, 0u8..4), 0..300)
+        ) {
+            let mut pending = Pending::default();
+            let (mut now, mut weight, mut count) = (0, 0, 0);
+            let mut runs = Vec::new();
+            for (seen, step, what) in &looks {
+                now += step * SECOND / 10;
+                weight += step;
+                count += 1;
+                runs.extend(pending.add(*seen, now, *step));
+                if *what == 0 {
+                    runs.extend(pending.due(now));
+                }
+            }
+            runs.extend(pending.rest());
+            prop_assert_eq!(runs.iter().map(|r| r.weight_ns).sum::<u64>(), weight);
+            prop_assert_eq!(runs.iter().map(|r| r.count).sum::<u32>(), count);
+            prop_assert!(runs.iter().all(|r| r.since_ns <= r.until_ns));
+            prop_assert!(runs.windows(2).all(|w| w[0].until_ns <= w[1].since_ns));
+        }
+    }
+}

@@ -1,0 +1,343 @@
+package io.dwell.api;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.ref.PhantomReference;
+import java.lang.ref.ReferenceQueue;
+import java.nio.LongBuffer;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * The context of one logical thread, and the only one that writes its record. Used by that thread
+ * alone.
+ *
+ * <p>A record has two copies of what it says, and a sequence number that tells which of them counts.
+ * A change goes into the other one, and then the number is raised: whoever interrupts the thread or
+ * looks from another one sees the state before or after, never half of each.
+ *
+ * <p>A platform thread keeps its record until it ends, a virtual thread only while scopes are open.
+ * The records' memory stays for ever. A record is given back for a thread that cannot write any more
+ * because this object is unreachable, or by the thread itself.
+ */
+final class Context {
+    private static final ThreadLocal<Context> OF_THREAD = new ThreadLocal<>();
+    private static final ReferenceQueue<Context> GONE = new ReferenceQueue<>();
+    private static final Set<Hold> HOLDS = ConcurrentHashMap.newKeySet();
+    private static final MethodHandle IS_VIRTUAL = isVirtual();
+    /** Scopes of a thread that rest before one of them is used again. */
+    private static final int RESTING_MIN = 7;
+
+    private final Thread thread = Thread.currentThread();
+    private final boolean virtual;
+    private final Hold hold;
+    /** Its ordered writes keep the stores to a record in order, also for the compilers. */
+    private final AtomicInteger order = new AtomicInteger();
+    private final LongBuffer records = Native.records;
+    /** Where the record begins, while there is one. */
+    private int at;
+    private Scope top;
+    private Scope firstFree;
+    private Scope lastFree;
+    private int free;
+    private String lastEndpoint;
+    private int lastEndpointNumber;
+
+    /** A hold on a record; outlives its context, to be let go then. */
+    private static final class Hold extends PhantomReference<Context> {
+        long handle;
+
+        Hold(Context context) {
+            super(context, GONE);
+        }
+    }
+
+    private Context() {
+        virtual = isVirtual(thread);
+        hold = new Hold(this);
+    }
+
+    /** The calling thread's; only with an agent. */
+    static Context current() {
+        Context context = OF_THREAD.get();
+        return context != null ? context : make();
+    }
+
+    /** The calling thread's, if it has one. */
+    static Context currentOrNull() {
+        return OF_THREAD.get();
+    }
+
+    private static Context make() {
+        Context context = new Context();
+        OF_THREAD.set(context);
+        return context;
+    }
+
+    private static MethodHandle isVirtual() {
+        try {
+            return MethodHandles.publicLookup()
+                    .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));
+        } catch (ReflectiveOperationException e) {
+            return null; // before 21
+        }
+    }
+
+    private static boolean isVirtual(Thread thread) {
+        try {
+            return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(thread);
+        } catch (Throwable e) {
+            return false; // it does not throw
+        }
+    }
+
+    // Records.
+
+    private boolean acquire() {
+        releaseGone();
+        long handle = Native.acquire(thread);
+        if (handle == 0) {
+            Trouble.NO_RECORD.count();
+            return false;
+        }
+        at = (int) handle * Layout.RECORD;
+        hold.handle = handle;
+        HOLDS.add(hold);
+        return true;
+    }
+
+    private void release() {
+        long handle = hold.handle;
+        hold.handle = 0;
+        HOLDS.remove(hold);
+        Native.release(handle);
+    }
+
+    /** Lets go of the records of threads that have ended. */
+    private static void releaseGone() {
+        for (Object gone; (gone = GONE.poll()) != null;) {
+            Hold hold = (Hold) gone;
+            if (HOLDS.remove(hold)) {
+                Native.release(hold.handle);
+            }
+        }
+    }
+
+    // Scopes.
+
+    Scope open(long traceHi, long traceLo, long span, long localRoot, int endpoint) {
+        if (hold.handle == 0 && !acquire()) {
+            return Scope.NONE;
+        }
+        Scope scope = free > RESTING_MIN ? takeFree() : new Scope(this);
+        long sequence = records.get(at + Layout.SEQUENCE);
+        int now = copy(sequence);
+        long state = records.get(now + Layout.STATE);
+        scope.traceHi = records.get(now + Layout.TRACE_HI);
+        scope.traceLo = records.get(now + Layout.TRACE_LO);
+        scope.span = records.get(now + Layout.SPAN);
+        scope.localRoot = records.get(now + Layout.LOCAL_ROOT);
+        scope.state = state;
+        long used = state & Layout.LABELS_USED;
+        int next = copy(sequence + 1);
+        if (used != 0) {
+            scope.labels = save(now, scope.labels);
+            restore(next, scope.labels);
+        }
+        write(next, traceHi, traceLo, span, localRoot,
+                Layout.ACTIVE | used | (endpoint & Layout.LOW));
+        publish(sequence + 1);
+        scope.outer = top;
+        scope.open = true;
+        top = scope;
+        return scope;
+    }
+
+    void close(Scope scope) {
+        if (Thread.currentThread() != thread) {
+            Trouble.CLOSED_ELSEWHERE.count();
+            return;
+        }
+        if (!scope.open) {
+            Trouble.CLOSED_TWICE.count();
+            return;
+        }
+        if (scope != top) {
+            Trouble.CLOSED_OUT_OF_ORDER.count();
+            while (top != scope) {
+                end(top);
+            }
+        }
+        long sequence = records.get(at + Layout.SEQUENCE) + 1;
+        int next = copy(sequence);
+        if ((scope.state & Layout.LABELS_USED) != 0) {
+            restore(next, scope.labels);
+        }
+        write(next, scope.traceHi, scope.traceLo, scope.span, scope.localRoot, scope.state);
+        publish(sequence);
+        end(scope);
+        if (virtual && top == null) {
+            release();
+        }
+    }
+
+    /** Takes the innermost scope off and lets it rest. */
+    private void end(Scope scope) {
+        top = scope.outer;
+        scope.open = false;
+        scope.outer = null;
+        if (lastFree == null) {
+            firstFree = scope;
+        } else {
+            lastFree.outer = scope;
+        }
+        lastFree = scope;
+        free++;
+    }
+
+    /** The one that has rested longest. */
+    private Scope takeFree() {
+        Scope scope = firstFree;
+        firstFree = scope.outer;
+        free--;
+        return scope;
+    }
+
+    boolean isOpen() {
+        return top != null;
+    }
+
+    /** Local root for a new scope: that of the trace it continues, else its own span. */
+    long localRootFor(long traceHi, long traceLo, long span) {
+        if (top == null) {
+            return span;
+        }
+        int now = copy(records.get(at + Layout.SEQUENCE));
+        long root = records.get(now + Layout.LOCAL_ROOT);
+        boolean same = records.get(now + Layout.TRACE_LO) == traceLo
+                && records.get(now + Layout.TRACE_HI) == traceHi;
+        return same && root != 0 ? root : span;
+    }
+
+    // The innermost scope.
+
+    int number(String endpoint) {
+        // Mostly a constant of the program, or one of few.
+        if (endpoint != lastEndpoint) {
+            lastEndpointNumber = Dwell.ENDPOINTS.number(endpoint);
+            lastEndpoint = endpoint;
+        }
+        return lastEndpointNumber;
+    }
+
+    void setEndpoint(int endpoint) {
+        if (top == null) {
+            return;
+        }
+        long sequence = records.get(at + Layout.SEQUENCE);
+        int now = copy(sequence);
+        long state = records.get(now + Layout.STATE);
+        rewrite(sequence, state & ~Layout.LOW | (endpoint & Layout.LOW));
+        long root = records.get(now + Layout.LOCAL_ROOT);
+        if (root != 0 && endpoint != 0) {
+            Native.endpoint(root, endpoint);
+        }
+    }
+
+    void setLabel(int label, int value) {
+        if (top == null) {
+            return;
+        }
+        long sequence = records.get(at + Layout.SEQUENCE);
+        int now = copy(sequence);
+        long state = records.get(now + Layout.STATE);
+        long bit = 1L << (32 + label);
+        int next = rewritten(sequence, value == 0 ? state & ~bit : state | bit);
+        int pair = next + Layout.LABELS + label / 2;
+        int shift = label % 2 * 32;
+        records.put(pair, records.get(pair) & ~(Layout.LOW << shift)
+                | (value & Layout.LOW) << shift);
+        publish(sequence + 1);
+    }
+
+    private void rewrite(long sequence, long state) {
+        rewritten(sequence, state);
+        publish(sequence + 1);
+    }
+
+    /** Copies what counts to what does not yet, but for the state. */
+    private int rewritten(long sequence, long state) {
+        int now = copy(sequence);
+        int next = copy(sequence + 1);
+        for (int i = 0; i < Layout.COPY; i++) {
+            records.put(next + i, records.get(now + i));
+        }
+        records.put(next + Layout.STATE, state);
+        return next;
+    }
+
+    /** What counts now, to be taken to another thread; null if there is nothing. */
+    Captured capture() {
+        if (top == null) {
+            return null;
+        }
+        int now = copy(records.get(at + Layout.SEQUENCE));
+        long state = records.get(now + Layout.STATE);
+        long[] labels = (state & Layout.LABELS_USED) == 0 ? null : save(now, null);
+        return new Captured(records.get(now + Layout.TRACE_HI),
+                records.get(now + Layout.TRACE_LO), records.get(now + Layout.SPAN),
+                records.get(now + Layout.LOCAL_ROOT), state, labels);
+    }
+
+    Scope open(Captured captured) {
+        Scope scope = open(captured.traceHi, captured.traceLo, captured.span, captured.localRoot,
+                (int) captured.state);
+        if (scope != Scope.NONE) {
+            long sequence = records.get(at + Layout.SEQUENCE);
+            int next = rewritten(sequence, captured.state);
+            if (captured.labels != null) {
+                restore(next, captured.labels);
+            }
+            publish(sequence + 1);
+        }
+        return scope;
+    }
+
+    // Memory.
+
+    private int copy(long sequence) {
+        return at + Layout.COPIES + (int) (sequence & 1) * Layout.COPY;
+    }
+
+    private void write(int copy, long traceHi, long traceLo, long span, long localRoot, long state) {
+        records.put(copy + Layout.TRACE_HI, traceHi);
+        records.put(copy + Layout.TRACE_LO, traceLo);
+        records.put(copy + Layout.SPAN, span);
+        records.put(copy + Layout.LOCAL_ROOT, localRoot);
+        records.put(copy + Layout.STATE, state);
+    }
+
+    private void publish(long sequence) {
+        order.lazySet(0);
+        records.put(at + Layout.SEQUENCE, sequence);
+        // What follows must not be seen before this either: the next change is to the copy that
+        // has just ceased to count.
+        order.lazySet(1);
+    }
+
+    private long[] save(int copy, long[] used) {
+        long[] labels = used != null ? used : new long[Layout.LABELS_MAX / 2];
+        for (int i = 0; i < labels.length; i++) {
+            labels[i] = records.get(copy + Layout.LABELS + i);
+        }
+        return labels;
+    }
+
+    private void restore(int copy, long[] labels) {
+        for (int i = 0; i < labels.length; i++) {
+            records.put(copy + Layout.LABELS + i, labels[i]);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+package io.dwell.api;
+
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+
+/**
+ * Tells dwell what the current thread works for, so that its samples say it.
+ *
+ * <pre>{@code
+ * try (Scope scope = Dwell.scope(traceId, spanId, "GET /users/{id}")) {
+ *     handle(request);
+ * }
+ * }</pre>
+ *
+ * <p>What is told belongs to the logical thread: a virtual thread takes it along from carrier to
+ * carrier. Other threads know nothing of it, unless work is handed to them with {@link #wrap}.
+ *
+ * <p>Without an agent nothing happens. If one is attached later, scopes opened from then on are
+ * recorded; those that are open already are not.
+ */
+public final class Dwell {
+    static final Texts ENDPOINTS = new Texts(0);
+    private static final ConcurrentHashMap<String, Label> LABELS = new ConcurrentHashMap<>();
+
+    private Dwell() {}
+
+    /** Whether an agent is there. */
+    public static boolean isActive() {
+        return Native.records != null;
+    }
+
+    /**
+     * Opens a scope. The local root is that of the scope around it if that is of the same trace,
+     * else the span itself.
+     *
+     * @param traceId at most 32 hexadecimal digits, or null
+     * @param spanId at most 16 hexadecimal digits, or null
+     * @param endpoint what the request asks for, as a pattern: {@code GET /users/{id}}; or null
+     */
+    public static Scope scope(String traceId, String spanId, String endpoint) {
+        if (Native.records == null) {
+            return Scope.NONE;
+        }
+        long traceHi = Hex.traceHi(traceId);
+        long traceLo = Hex.traceLo(traceId);
+        long span = Hex.span(spanId);
+        Context context = Context.current();
+        return context.open(traceHi, traceLo, span, context.localRootFor(traceHi, traceLo, span),
+                context.number(endpoint));
+    }
+
+    /** The same with numbers: the halves of the trace id, the span, and the local root's span. */
+    public static Scope scope(long traceHi, long traceLo, long spanId, long localRootSpanId,
+            String endpoint) {
+        if (Native.records == null) {
+            return Scope.NONE;
+        }
+        Context context = Context.current();
+        return context.open(traceHi, traceLo, spanId, localRootSpanId, context.number(endpoint));
+    }
+
+    /**
+     * Sets the endpoint of the innermost scope, and of the whole local root: its samples that name
+     * none are given it when the recording is read. Without a scope nothing happens.
+     */
+    public static void endpoint(String endpoint) {
+        Context context = Native.records == null ? null : Context.currentOrNull();
+        if (context != null) {
+            context.setEndpoint(context.number(endpoint));
+        }
+    }
+
+    /**
+     * Sets the endpoint of a local root, on whatever thread: samples that name none are given it
+     * when the recording is read.
+     */
+    public static void endpoint(long localRootSpanId, String endpoint) {
+        if (Native.records != null && localRootSpanId != 0 && endpoint != null) {
+            Native.endpoint(localRootSpanId, ENDPOINTS.number(endpoint));
+        }
+    }
+
+    /** Declares a label, of which there can be 16; the same name gives the same label. */
+    public static Label label(String name) {
+        return LABELS.computeIfAbsent(name, Label::new);
+    }
+
+    /**
+     * Sets a label of the innermost scope, which scopes opened in it inherit; null takes it away.
+     * Without a scope nothing happens.
+     */
+    public static void setLabel(Label label, String value) {
+        Context context = Native.records == null ? null : Context.currentOrNull();
+        if (context != null && context.isOpen()) {
+            int number = label.number();
+            if (number >= 0) {
+                context.setLabel(number, label.valueNumber(value));
+            }
+        }
+    }
+
+    private static Captured capture() {
+        Context context = Native.records == null ? null : Context.currentOrNull();
+        return context == null ? null : context.capture();
+    }
+
+    /** A task that runs, wherever it does, in the scope that is open here now. */
+    public static Runnable wrap(Runnable task) {
+        Captured captured = capture();
+        if (captured == null) {
+            return task;
+        }
+        return () -> {
+            try (Scope scope = Context.current().open(captured)) {
+                task.run();
+            }
+        };
+    }
+
+    /** A task that runs, wherever it does, in the scope that is open here now. */
+    public static <T> Callable<T> wrap(Callable<T> task) {
+        Captured captured = capture();
+        if (captured == null) {
+            return task;
+        }
+        return () -> {
+            try (Scope scope = Context.current().open(captured)) {
+                return task.call();
+            }
+        };
+    }
+
+    /** An executor whose tasks run in the scope that was open where they were handed over. */
+    public static Executor wrap(Executor executor) {
+        return task -> executor.execute(wrap(task));
+    }
+
+    /** The same for all tasks of an executor service. */
+    public static ExecutorService wrap(ExecutorService executor) {
+        return new WrappedExecutor(executor);
+    }
+}

@@ -1,0 +1,53 @@
+package io.dwell.opentelemetry;
+
+import io.dwell.api.Dwell;
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.sdk.trace.ReadWriteSpan;
+import io.opentelemetry.sdk.trace.ReadableSpan;
+import io.opentelemetry.sdk.trace.SpanProcessor;
+
+/**
+ * Learns which span is the local root of which, and tells dwell a request's endpoint when it ends.
+ * To be added to the tracer provider, beside {@link DwellContextStorage}:
+ *
+ * <pre>{@code
+ * DwellContextStorage.install(); // before the first use of OpenTelemetry's Context
+ * SdkTracerProvider.builder().addSpanProcessor(new DwellSpanProcessor())
+ * }</pre>
+ */
+public final class DwellSpanProcessor implements SpanProcessor {
+    @Override
+    public void onStart(Context parentContext, ReadWriteSpan span) {
+        Span parent = Span.fromContext(parentContext);
+        LocalRoot root = null;
+        if (parent.getSpanContext().isValid() && !parent.getSpanContext().isRemote()) {
+            root = LocalRoots.get(parent);
+        }
+        LocalRoots.put(span, root != null ? root : new LocalRoot(span));
+    }
+
+    @Override
+    public boolean isStartRequired() {
+        return true;
+    }
+
+    @Override
+    public void onEnd(ReadableSpan span) {
+        if (!(span instanceof Span)) {
+            return;
+        }
+        LocalRoot root = LocalRoots.remove((Span) span);
+        if (root != null && root.span == span && Dwell.isActive()) {
+            String endpoint = root.lastEndpoint();
+            if (endpoint != null) {
+                Dwell.endpoint(root.spanId, endpoint);
+            }
+        }
+    }
+
+    @Override
+    public boolean isEndRequired() {
+        return true;
+    }
+}
