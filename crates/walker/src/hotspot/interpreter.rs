@@ -88,39 +88,63 @@ pub fn read_frame<M: Memory>(
 }
 
 /// The caller of a method that is just returning: its frame is gone, the return address is on its
-/// way into r13, and the caller's sp into rsp by way of rbx: `leave; pop r13; mov rsp, rbx; [...;]
-/// jmp r13` (interp_masm_x86.cpp, `remove_activation`; templateTable_x86.cpp, `_return`).
+/// way into r13, and the caller's sp into rsp by way of rbx: `leave; [mov byte [r15 + d], 0;]
+/// pop r13; mov rsp, rbx; [...;] jmp r13` (interp_masm_x86.cpp, `remove_activation`;
+/// templateTable_x86.cpp, `_return`). The store ends what JFR must not sample (since 25).
 ///
 /// # Errors
 /// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
 pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, Fault> {
+    const LEAVE: u8 = 0xc9;
+    const POP: [u8; 2] = [0x41, 0x5d];
+    const MOVE: [u8; 3] = [0x48, 0x8b, 0xe3];
+    /// With its displacement and its zero.
+    const STORE_BYTES: usize = 8;
+    const LEAVING_BYTES_MAX: usize = 1 + STORE_BYTES + POP.len() + MOVE.len();
     /// The last of these has been done, and what clears the virtual thread's fast path follows.
-    const LEAVES: [u8; 6] = [0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3];
     const LEFT_BYTES_MAX: usize = 24;
-    let mut code = [0u8; LEAVES.len() + 2 * LEFT_BYTES_MAX];
-    let begin = regs.pc.wrapping_sub((LEAVES.len() + LEFT_BYTES_MAX) as u64);
-    mem.read(begin, &mut code)?;
+    const BEFORE: usize = LEAVING_BYTES_MAX + LEFT_BYTES_MAX;
+    let mut code = [0u8; BEFORE + LEFT_BYTES_MAX];
+    mem.read(regs.pc.wrapping_sub(BEFORE as u64), &mut code)?;
     let caller = |pc, sp| NativeRegs {
         pc,
         sp,
         fp: regs.fp,
     };
-    let (before, after) = code.split_at(LEAVES.len() + LEFT_BYTES_MAX);
-    if before.ends_with(&[0xc9]) && after.starts_with(&[0x41, 0x5d, 0x48, 0x8b, 0xe3]) {
+    let (before, after) = code.split_at(BEFORE);
+    let is_store = |code: &[u8]| matches!(code, [0x41, 0xc6, 0x87, _, _, _, _, 0]);
+    let has_left = |before: &[u8]| {
+        let without = before.split_last_chunk::<STORE_BYTES>();
+        let before = match without {
+            Some((shorter, store)) if is_store(store) => shorter,
+            _ => before,
+        };
+        before.ends_with(&[LEAVE])
+    };
+    let to_pop = match after.split_first_chunk::<STORE_BYTES>() {
+        Some((store, rest)) if is_store(store) => rest,
+        _ => after,
+    };
+    let pops = |code: &[u8]| {
+        code.strip_prefix(&POP)
+            .is_some_and(|c| c.starts_with(&MOVE))
+    };
+    if has_left(before) && pops(to_pop) {
         return Ok(Some(caller(mem.word(regs.sp)?, regs.rbx)));
     }
-    if before.ends_with(&[0xc9, 0x41, 0x5d]) && after.starts_with(&[0x48, 0x8b, 0xe3]) {
+    if after.starts_with(&MOVE) && before.strip_suffix(&POP).is_some_and(has_left) {
         return Ok(Some(caller(regs.r13, regs.rbx)));
     }
     let jump = |code: &[u8]| {
         code.windows(3)
             .position(|bytes| bytes == [0x41, 0xff, 0xe5])
     };
-    let left = before
-        .windows(LEAVES.len())
-        .rposition(|bytes| bytes == LEAVES);
-    let left = left.and_then(|at| before.get(at + LEAVES.len()..));
-    let leaving = left.is_some_and(|done| jump(done).is_none()) && jump(after).is_some();
+    let moved = (0..=LEFT_BYTES_MAX).find_map(|back| {
+        let (leaving, left) = before.split_at_checked(BEFORE - back)?;
+        let popped = leaving.strip_suffix(&MOVE)?.strip_suffix(&POP)?;
+        has_left(popped).then_some(left)
+    });
+    let leaving = moved.is_some_and(|left| jump(left).is_none()) && jump(after).is_some();
     Ok((leaving && regs.sp == regs.rbx).then(|| caller(regs.r13, regs.sp)))
 }
 
@@ -242,13 +266,15 @@ pub fn read_entry<M: Memory>(
     regs: &Regs,
     is_return: impl Fn(u64) -> bool,
 ) -> Result<Option<Interpreted>, Fault> {
-    let built = mem
-        .word(regs.fp.wrapping_sub(METHOD))
-        .is_ok_and(|m| m == regs.rbx)
-        && regs.fp > regs.sp
-        && mem
-            .word(regs.fp.wrapping_sub(SENDER_SP))
-            .is_ok_and(|sp| sp > regs.fp);
+    // What lies below rsp is of earlier calls, as a rule of one from the same place.
+    let pushed = |slot: u64| {
+        let is_there = regs.sp <= regs.fp.wrapping_sub(slot);
+        is_there.then(|| mem.word(regs.fp.wrapping_sub(slot)).unwrap_or(0))
+    };
+    let inside = regs.fp >= regs.sp;
+    let built = inside
+        && pushed(METHOD) == Some(regs.rbx)
+        && pushed(SENDER_SP).is_some_and(|sp| sp > regs.fp);
     if built {
         return Ok(None);
     }
@@ -265,16 +291,15 @@ pub fn read_entry<M: Memory>(
         caller_sp: sp,
         caller_fp: fp,
     };
-    // rbp already points into the frame that is being pushed.
-    if regs.fp >= regs.sp && regs.fp.wrapping_sub(regs.sp) <= FIXED_PART_BYTES {
+    // rbp already points into the frame that is being pushed. The caller's own frame is as near if
+    // it is small, but notes where it called.
+    let calls = pushed(LAST_SP).is_some_and(|sp| sp != 0);
+    let another = pushed(METHOD).is_some_and(|method| method != regs.rbx);
+    let near = inside && regs.fp.wrapping_sub(regs.sp) <= FIXED_PART_BYTES;
+    if near && !calls && !another {
         let pc = mem.word(regs.fp.wrapping_add(8))?;
-        if is_return(pc) {
-            let saved = mem.word(regs.fp.wrapping_sub(SENDER_SP))?;
-            let sp = if saved > regs.fp {
-                saved
-            } else {
-                regs.fp.wrapping_add(16)
-            };
+        let sp = pushed(SENDER_SP).unwrap_or(regs.r13);
+        if is_return(pc) && sp > regs.fp {
             return Ok(Some(callee(pc, sp, mem.word(regs.fp)?)));
         }
     }
@@ -348,43 +373,52 @@ pub fn is_being_pushed<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Res
 /// Codelets looked through at most; the interpreter has about 300.
 const CODELETS_MAX: u32 = 4096;
 
-/// Whether pc is in a codelet described as a method entry point (interpreter.hpp:
-/// `InterpreterCodelet` has its size, then its description, in its first 16 bytes).
-fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
-    let (mut codelet, end) = code.interpreter();
-    for _ in 0..CODELETS_MAX {
-        if codelet >= end {
-            break;
-        }
-        // Codelets are aligned, so this is one load.
-        let size = mem.word(codelet)? & 0xffff_ffff;
-        if size == 0 || size > end - codelet {
-            break;
-        }
-        if regs.pc < codelet + size {
-            let description = description(mem, codelet)?;
-            return Ok(&description == b"method entry");
-        }
-        codelet += size;
-    }
-    Ok(false)
+/// The head of an `InterpreterCodelet` (interpreter.hpp).
+struct Codelet {
+    /// All of it, in bytes.
+    size: u64,
+    /// Address of its description.
+    description: u64,
 }
 
-/// The first bytes of the codelet's description. The field order of `InterpreterCodelet` differs
-/// (size first everywhere; the pointer follows at 8 or 16).
-fn description<M: Memory>(mem: &M, codelet: u64) -> Result<[u8; 12], Fault> {
-    let mut text = [0u8; 12];
-    for at in [8, 16, 24] {
-        let pointer = mem.word(codelet + at)?;
-        let read = |i: u64| mem.u8(pointer.wrapping_add(i));
-        if read(0).is_ok_and(|b| b == b'm') {
-            for (i, slot) in text.iter_mut().enumerate() {
-                *slot = read(i as u64).unwrap_or(0);
-            }
+impl Codelet {
+    /// Reads the head at `at`: `_size`, then `_description`, or (since 22) the other way round. A
+    /// size is less than what is left of the interpreter; an address never is.
+    fn read<M: Memory>(mem: &M, at: u64, left: u64) -> Result<Option<Codelet>, Fault> {
+        let (first, second) = (mem.word(at)?, mem.word(at.wrapping_add(8))?);
+        // Sizes are ints: what is in the upper half is padding.
+        let fits = |word: u64| (1..=left).contains(&(word & 0xffff_ffff));
+        let codelet = |size: u64, description| Codelet {
+            size: size & 0xffff_ffff,
+            description,
+        };
+        Ok(if fits(first) && first < second {
+            Some(codelet(first, second))
+        } else {
+            fits(second).then(|| codelet(second, first))
+        })
+    }
+}
+
+/// Whether pc is in a codelet described as a method entry point.
+fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
+    const ENTRY: [u8; 8] = *b"method e";
+    let (mut at, end) = code.interpreter();
+    for _ in 0..CODELETS_MAX {
+        if at >= end {
             break;
         }
+        let Some(codelet) = Codelet::read(mem, at, end - at)? else {
+            break;
+        };
+        if regs.pc < at + codelet.size {
+            let mut text = [0u8; ENTRY.len()];
+            mem.read(codelet.description, &mut text)?;
+            return Ok(text == ENTRY);
+        }
+        at += codelet.size;
     }
-    Ok(text)
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -432,6 +466,41 @@ mod tests {
         }
         assert_eq!(at(15, STACK, 0xca11), None, "rsp is not the caller's");
         assert_eq!(at(18, sender, 0xca11), None, "behind the jump");
+    }
+
+    #[test]
+    fn so_has_one_that_tells_jfr_that_it_has_left() {
+        // leave; mov byte [r15 + 0x3be], 0; pop r13; mov rsp, rbx; cmp ...; jb; jmp r13
+        let returns = [
+            0xc9, 0x41, 0xc6, 0x87, 0xbe, 0x03, 0, 0, 0, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x49, 0x3b,
+            0xa7, 0x20, 0x06, 0, 0, 0x72, 0x00, 0x41, 0xff, 0xe5,
+        ];
+        let mut code = [0x90u8; 112];
+        code[48..48 + returns.len()].copy_from_slice(&returns);
+        let mut mem = Bytes::at(CODE, &code);
+        mem.add(STACK, &0xca11u64.to_le_bytes());
+        let sender = STACK + 64;
+        let at = |offset: u64, sp: u64, r13: u64| {
+            let regs = Regs {
+                pc: CODE + 48 + offset,
+                sp,
+                rbx: sender,
+                r13,
+                ..Regs::default()
+            };
+            read_exit(&mem, &regs)
+                .unwrap()
+                .map(|caller| (caller.pc, caller.sp))
+        };
+        let caller = Some((0xca11, sender));
+        assert_eq!(at(0, STACK - 64, 0xbc), None, "the frame is still there");
+        assert_eq!(at(1, STACK, 0xbc), caller);
+        assert_eq!(at(9, STACK, 0xbc), caller);
+        assert_eq!(at(11, STACK + 8, 0xca11), caller);
+        for offset in [14, 21, 23] {
+            assert_eq!(at(offset, sender, 0xca11), caller, "{offset}");
+        }
+        assert_eq!(at(26, sender, 0xca11), None, "behind the jump");
     }
 
     /// A frame at STACK + 0x100 in the form of 9 to 20 (addresses) or later (words from rbp).

@@ -108,6 +108,27 @@ fn direct_caller<M: Memory>(
     called
 }
 
+/// The caller, at its call, of the way from compiled code to an interpreted method, which lies
+/// behind the caller's own code: `mov rbx, METHOD; jmp TARGET` (compiledIC_x86.cpp,
+/// `emit_to_interp_stub`).
+#[must_use]
+pub fn static_call_caller<M: Memory>(mem: &M, regs: &Regs) -> Option<NativeRegs> {
+    const MOVE_BYTES: u64 = 10;
+    let is_stub = |at: u64| {
+        let mut code = [0u8; MOVE_BYTES as usize + 1];
+        let read = mem.read(at, &mut code);
+        read.is_ok() && matches!(code, [0x48, 0xbb, .., 0xe9])
+    };
+    let pc = mem.word(regs.sp).ok()?;
+    let begins = [regs.pc, regs.pc.wrapping_sub(MOVE_BYTES)];
+    let called = |at: &u64| is_stub(*at) && words_pushed_for(mem, pc, *at).is_some();
+    begins.iter().any(called).then_some(NativeRegs {
+        pc,
+        sp: regs.sp.wrapping_add(8),
+        fp: regs.fp,
+    })
+}
+
 /// How many words are pushed right before the call that returns to `pc`; `None` if that does not
 /// call `target`.
 fn words_pushed_for<M: Memory>(mem: &M, pc: u64, target: u64) -> Option<u64> {
@@ -176,6 +197,16 @@ fn adapter_caller<M: Memory>(
 ) -> Result<Option<NativeRegs>, Fault> {
     let top = mem.word(regs.sp)?;
     let above = regs.sp.wrapping_add(8);
+    let mut code = [0u8; POP_AND_MOVE.len()];
+    mem.read(regs.pc.wrapping_sub(1), &mut code)?;
+    if code == POP_AND_MOVE {
+        let caller = NativeRegs {
+            pc: regs.rax,
+            sp: regs.sp,
+            fp: regs.fp,
+        };
+        return Ok(is_caller(caller).then_some(caller));
+    }
     let mut found = [
         (top, above),
         (top, above),
@@ -198,9 +229,12 @@ fn adapter_caller<M: Memory>(
     Ok(callers.into_iter().find(|caller| is_caller(*caller)))
 }
 
-/// Whether `pc` lies behind the last `lea r13, [rsp + 8]` of an adapter, which is the way into the
-/// interpreter: from there on the caller's sp is in r13 for sure, and room for arguments may lie
-/// below it.
+/// The way into the interpreter until JDK 20: `pop rax; mov r13, rsp`.
+const POP_AND_MOVE: [u8; 4] = [0x58, 0x4c, 0x8b, 0xec];
+
+/// Whether `pc` lies behind the last `lea r13, [rsp + 8]` of an adapter, or its [`POP_AND_MOVE`],
+/// which is the way into the interpreter: from there on the caller's sp is in r13 for sure, and
+/// room for arguments may lie below it.
 fn has_sender<M: Memory>(mem: &M, blob: &Blob, pc: u64) -> Result<bool, Fault> {
     /// The longest way from there to the jump: 255 arguments, a load and a store of 8 bytes each.
     const SEARCHED: u64 = 4096;
@@ -212,7 +246,7 @@ fn has_sender<M: Memory>(mem: &M, blob: &Blob, pc: u64) -> Result<bool, Fault> {
         }
         let mut code = [0u8; LEA.len()];
         mem.read(at, &mut code)?;
-        if code == LEA {
+        if code == LEA || code.starts_with(&POP_AND_MOVE) {
             return Ok(true);
         }
     }
@@ -252,7 +286,12 @@ pub fn calling_caller<M: Memory>(
     if blob.frame_bytes > 0 && regs.fp == top.wrapping_sub(16) {
         return Ok(None);
     }
-    for i in 0..SCAN_WORDS {
+    // An adapter calls the VM with all registers saved.
+    let words = match blob.kind {
+        BlobKind::Adapter => STUB_FRAME_MAX / 8,
+        _ => SCAN_WORDS,
+    };
+    for i in 0..words {
         let slot = regs.sp.wrapping_add(i * 8);
         let caller = NativeRegs {
             pc: mem.word(slot)?,
@@ -308,6 +347,38 @@ mod tests {
         };
         assert_eq!(caller_at(16), Some(8), "r13 is the caller's own");
         assert_eq!(caller_at(27), Some(0x28));
+    }
+
+    #[test]
+    fn on_the_way_to_an_interpreted_method_the_call_is_the_caller() {
+        // call CODE + 32; ...; mov rbx, imm64; jmp
+        let mut code = [0x90u8; 64];
+        code[16..21].copy_from_slice(&[0xe8, 32 - 21, 0, 0, 0]);
+        code[32..34].copy_from_slice(&[0x48, 0xbb]);
+        code[42] = 0xe9;
+        let mut mem = Bytes::at(CODE, &code);
+        mem.add(STACK, &words(&[CODE + 21]));
+        let at = |pc: u64| {
+            let regs = Regs {
+                pc: CODE + pc,
+                sp: STACK,
+                ..Regs::default()
+            };
+            static_call_caller(&mem, &regs).map(|caller| (caller.pc - CODE, caller.sp - STACK))
+        };
+        assert_eq!(at(32), Some((21, 8)));
+        assert_eq!(at(42), Some((21, 8)));
+        assert_eq!(at(16), None);
+        assert_eq!(at(33), None);
+        code[17] += 1;
+        let mut other = Bytes::at(CODE, &code);
+        other.add(STACK, &words(&[CODE + 21]));
+        let regs = Regs {
+            pc: CODE + 32,
+            sp: STACK,
+            ..Regs::default()
+        };
+        assert_eq!(static_call_caller(&other, &regs), None, "calls elsewhere");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::hotspot::codecache::Blob;
 use crate::hotspot::continuation;
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::prologue::{self, FrameState};
+use crate::hotspot::stub;
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 
@@ -89,6 +90,10 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
+        let called_on = |regs: &_| stub::static_call_caller(self.mem, regs);
+        if let Some(caller) = cursor.exact.as_ref().and_then(called_on) {
+            return self.move_on(cursor, caller);
+        }
         let (mut pc, mut memorable) = (cursor.at.pc, cursor.exact.is_none());
         if cursor.exact.is_none() {
             let original = nmethod::original_pc(self.mem, self.layout, blob, pc, cursor.at.sp)?;

@@ -98,9 +98,14 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// Whether a frame of the interpreter that names a method, but no bytecode of it, is one: where
     /// a frame does not exist yet, the call stub's is at rbp, which has a method in it as well.
     pub(super) fn is_linked(&self, cursor: &Cursor) -> bool {
+        let Some(regs) = &cursor.exact else {
+            return true;
+        };
         let (sp, fp) = (cursor.at.sp, cursor.at.fp);
         let links = interpreter::has_links(self.mem, self.layout, sp, fp);
-        cursor.exact.is_none() || links.unwrap_or(true)
+        // A native method has no bytecodes even then.
+        let pushed = || interpreter::is_being_pushed(self.mem, self.code, regs);
+        links.unwrap_or(true) || pushed() == Ok(true)
     }
 
     /// The caller of an interrupted interpreter frame whose method is gone, if the frame is there
