@@ -236,6 +236,9 @@ fn publish_offsets(engine: &'static Engine, vm: &Vm) {
     engine
         .offsets()
         .set_thread_state(u32::try_from(layout.thread_state).unwrap_or(u32::MAX));
+    engine
+        .offsets()
+        .set_poll_pc(u32::try_from(layout.thread_poll_pc).unwrap_or(u32::MAX));
     engine.offsets().set_first_error(vm.first_error_at);
     engine.offsets().set_anchor(
         at(layout.anchor_sp),

@@ -140,6 +140,7 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
         cut: header.truncated,
         cont_entry,
         chunk: header.copied_chunks().first().map_or(0, |chunk| chunk.lo),
+        poll_pc: header.poll_pc,
     }
 }
 
@@ -176,6 +177,7 @@ pub fn walk_waiting(
             cut: false,
             cont_entry: if on_stack { entry } else { 0 },
             chunk: 0,
+            poll_pc: 0,
         };
         let regs = Regs {
             pc,

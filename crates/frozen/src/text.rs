@@ -75,6 +75,7 @@ impl Frozen {
             "thread {:x} {:x} {:x} {:x} {cut:x} {:x} {:x}",
             a.sp, a.pc, a.fp, t.stack_high, t.cont_entry, t.chunk
         ));
+        put(format_args!("poll {:x}", t.poll_pc));
         for (addr, word) in &self.words {
             match word {
                 Some(word) => put(format_args!("word {addr:x} {word:x}")),
@@ -176,8 +177,10 @@ impl Frozen {
                     cut: cut != 0,
                     cont_entry,
                     chunk,
+                    poll_pc: self.thread.poll_pc,
                 };
             }
+            "poll" => self.thread.poll_pc = hex(rest)?,
             "word" => {
                 let [addr, word] = words(rest)?;
                 self.words.insert(addr, Some(word));

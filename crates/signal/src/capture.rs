@@ -10,6 +10,7 @@ use crate::engine::ring::Ring;
 use crate::load::Live;
 use crate::pause::{self, Offer};
 use crate::record::ThreadRecord;
+use crate::room;
 use crate::slots::{
     CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, SlotPool,
     VTHREAD_NAME_MAX, WalkNote, WalkTarget,
@@ -18,7 +19,7 @@ use crate::sys;
 use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
 use dwell_context::Context;
-use dwell_walker::{Frame, Memory};
+use dwell_walker::{Failure, Frame, Memory};
 
 /// Copied of a stack whose end nobody knows.
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
@@ -208,6 +209,9 @@ pub(crate) fn publish(
         regs,
         stack,
     };
+    if room::is_short(moment.frame, engine.room_bytes) {
+        return not_walked(&subject, Failure::SignalStack);
+    }
     let is_server = record.tid() == engine.server();
     match engine.vantage() {
         Vantage::Handler => walked(&subject, walk_here),
@@ -223,6 +227,17 @@ pub(crate) fn publish(
         #[cfg(feature = "experiments")]
         Vantage::Compare => snapshot(&subject, true),
     }
+}
+
+/// A sample without a stack.
+#[inline]
+fn not_walked(subject: &Subject<'_>, failure: Failure) -> Published {
+    let Some(mut slot) = subject.engine.pool.take(0) else {
+        return Published::default();
+    };
+    note(subject, &mut slot);
+    slot.header().walk = WalkNote::failed(failure);
+    finish(subject, slot)
 }
 
 /// Waits until the walking thread has walked the stack; if it does not, takes a snapshot.
@@ -478,6 +493,7 @@ fn copy_java_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHead
     header.thread_state = -1;
     header.anchor_valid = false;
     (header.anchor_sp, header.anchor_pc, header.anchor_fp) = (0, 0, 0);
+    header.poll_pc = 0;
     if java_thread == 0 {
         return;
     }
@@ -486,6 +502,7 @@ fn copy_java_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHead
         header.thread_state = live.i32(java_thread.wrapping_add(offset)).unwrap_or(-1);
     }
     let field = |offset: Option<u64>| live.word(java_thread.wrapping_add(offset?)).ok();
+    header.poll_pc = field(engine.offsets.poll_pc()).unwrap_or(0);
     let [sp, pc, fp] = engine.offsets.anchor();
     if let (Some(sp), Some(pc), Some(fp)) = (field(sp), field(pc), field(fp)) {
         (header.anchor_sp, header.anchor_pc, header.anchor_fp) = (sp, pc, fp);

@@ -91,6 +91,7 @@ pub struct Offsets {
     anchor_sp: AtomicU32,
     anchor_pc: AtomicU32,
     anchor_fp: AtomicU32,
+    poll_pc: AtomicU32,
     first_error: AtomicU64,
 }
 
@@ -101,6 +102,7 @@ impl Offsets {
             anchor_sp: AtomicU32::new(UNKNOWN),
             anchor_pc: AtomicU32::new(UNKNOWN),
             anchor_fp: AtomicU32::new(UNKNOWN),
+            poll_pc: AtomicU32::new(UNKNOWN),
             first_error: AtomicU64::new(0),
         }
     }
@@ -131,6 +133,15 @@ impl Offsets {
         self.anchor_sp.store(sp, Ordering::Relaxed);
         self.anchor_pc.store(pc, Ordering::Relaxed);
         self.anchor_fp.store(fp, Ordering::Relaxed);
+    }
+
+    /// Offset of `JavaThread::_saved_exception_pc`.
+    pub fn set_poll_pc(&self, offset: u32) {
+        self.poll_pc.store(offset, Ordering::Relaxed);
+    }
+
+    pub(crate) fn poll_pc(&self) -> Option<u64> {
+        known(&self.poll_pc)
     }
 
     pub(crate) fn thread_state(&self) -> Option<u64> {

@@ -38,6 +38,7 @@ pub mod load;
 pub mod pause;
 pub mod plan;
 pub mod record;
+mod room;
 pub mod slots;
 pub mod sys;
 pub mod vantage;

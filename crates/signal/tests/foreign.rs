@@ -80,6 +80,7 @@ fn wrong_stack_bounds_do_no_harm(engine: &'static Engine) {
             newborn: true,
             ..Registration::default()
         };
+        common::leave_signal_stack();
         let record = engine.register(&registration).unwrap();
         burn(5_000_000);
         settle(engine, record);

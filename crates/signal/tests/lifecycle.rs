@@ -74,6 +74,7 @@ fn ended_from_outside(engine: &'static dwell_signal::Engine) {
                 seed,
                 ..Registration::default()
             };
+            common::leave_signal_stack();
             let record = engine.register(&registration).unwrap();
             burn(300_000);
             assert!(engine.end(record));

@@ -66,6 +66,7 @@ fn sample(
         registration.tid = sys::gettid();
         registration.java_thread = marks.thread;
         registration.newborn = true;
+        common::leave_signal_stack();
         let record = engine.register(&registration).unwrap();
         burn(4 * INTERVAL_NS);
         engine.sample_here(record, Reason::ThreadEnd);
@@ -228,6 +229,7 @@ fn deep(engine: &'static Engine, registration: Registration) {
             newborn: true,
             ..registration
         };
+        common::leave_signal_stack();
         let record = engine.register(&registration).unwrap();
         let mut large = [0x33u8; 100 << 10];
         std::hint::black_box(&mut large);

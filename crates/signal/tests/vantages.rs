@@ -324,6 +324,7 @@ fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
             stack_hi: sp + (8 << 20),
             ..Registration::default()
         };
+        common::leave_signal_stack();
         let record = engine.register(&registration).unwrap();
         burn(10 * INTERVAL_NS);
         settle(engine, record)

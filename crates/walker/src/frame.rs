@@ -159,6 +159,8 @@ failures! {
     ShortThread = "thread_ended_unsampled",
     /// No walk was tried: the recording ended before the thread's next signal.
     RecordingEnded = "recording_ended_unsampled",
+    /// No walk was tried: the thread's alternate signal stack is too small for one.
+    SignalStack = "signal_stack_too_small",
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::hotspot::interpreter::{self, Interpreted};
 use crate::hotspot::layout::{Layout, present};
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::prologue;
-use crate::hotspot::{leaving, stub, threads};
+use crate::hotspot::{forwarding, leaving, stub, threads};
 use crate::memory::{Fault, Memory};
 use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
 
@@ -65,6 +65,8 @@ pub struct ThreadContext {
     /// Its youngest stack chunk with frames at the time of the registers; 0: to be found in memory,
     /// where it may have changed since.
     pub chunk: u64,
+    /// Where a poll stopped its compiled code last; 0: never, or not known.
+    pub poll_pc: u64,
 }
 
 /// How a walk ended.
@@ -332,11 +334,24 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
                 return self.move_to(cursor, caller);
             }
+            if let Ok(Some(caller)) = forwarding::interrupted(self.mem, &regs)
+                && is_return(caller.pc)
+            {
+                sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+                return self.move_to(cursor, caller);
+            }
             let entry =
                 interpreter::read_entry(self.mem, self.layout, self.code, &regs, is_return)?;
             if let Some(frame) = entry {
                 return self.to_interpreted_caller(cursor, frame, sink);
             }
+        }
+        if cursor.exact.is_none()
+            && let Ok(Some(caller)) = forwarding::called(self.mem, cursor.at)
+            && self.is_return(caller.pc)
+        {
+            sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+            return self.move_to(cursor, caller);
         }
         let bcp = cursor.exact.map(|r| r.r13);
         match interpreter::read_frame(self.mem, self.layout, cursor.at.fp, bcp) {
@@ -474,6 +489,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             self.move_to(cursor, caller)?;
             cursor.handling = true;
             return Ok(());
+        }
+        let polling = |regs| stub::polling_caller(self.mem, blob, regs, cursor.thread.poll_pc);
+        if let Some(caller) = cursor.exact.as_ref().and_then(polling)
+            && self.is_method(caller.pc)?
+            && is_caller(caller)
+        {
+            return self.move_to(cursor, caller);
         }
         let caller = match cursor.exact {
             Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, is_caller)?,
@@ -765,5 +787,9 @@ pub fn live_context<M: Memory>(
         cut: false,
         cont_entry,
         chunk: 0,
+        poll_pc: match layout.thread_poll_pc {
+            at if present(at) => mem.word(thread.wrapping_add(at))?,
+            _ => 0,
+        },
     })
 }

@@ -30,6 +30,8 @@ pub struct Engine {
     pub(crate) kind: EngineKind,
     pub(crate) fd_end: i32,
     pub(crate) live: Live,
+    /// Room that a handler needs on an alternate stack, in bytes.
+    pub(crate) room_bytes: u64,
     pub(crate) previous: Previous,
     pub(crate) pool: SlotPool,
     pub(crate) slab: Slab,

@@ -7,6 +7,7 @@ use crate::fault::{self, Previous};
 use crate::handler;
 use crate::pause::Pause;
 use crate::record::{FdTable, Slab};
+use crate::room;
 use crate::slots::SlotPool;
 use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
 use core::mem::size_of;
@@ -86,6 +87,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         kind: config.engine,
         fd_end: config.fd_end,
         live,
+        room_bytes: room::needed(),
         previous: Previous::new(),
         pool,
         slab: Slab::new(),

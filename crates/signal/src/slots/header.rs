@@ -87,6 +87,8 @@ pub struct SlotHeader {
     pub anchor_pc: u64,
     /// `JavaFrameAnchor::_last_Java_fp`.
     pub anchor_fp: u64,
+    /// `JavaThread::_saved_exception_pc`: where a poll stopped compiled code last.
+    pub poll_pc: u64,
     /// Address of the first stack byte copied.
     pub stack_lo: u64,
     /// Where the stack ends; if that is not known, an address it does not reach. What lies below it

@@ -38,6 +38,15 @@ impl WalkNote {
         ns: 0,
     };
 
+    /// A walk that was not even begun.
+    #[inline]
+    pub(crate) fn failed(failure: Failure) -> WalkNote {
+        WalkNote {
+            outcome: FAILED.wrapping_add(failure as u32),
+            ..WalkNote::NONE
+        }
+    }
+
     fn of(walk: &Walk, at: usize, ns: u64) -> WalkNote {
         let number = |failure: Failure| failure as u32;
         WalkNote {

@@ -137,6 +137,7 @@ pub fn without_a_thread_pointer(stage: &Stage<'_>) {
             tid: made as i32,
             ..Registration::default()
         };
+        crate::common::leave_signal_stack();
         let record = engine.register(&registration).unwrap();
         let began = Instant::now();
         while record.samples() < 5 {

@@ -59,8 +59,21 @@ pub fn burn_until(done: impl Fn() -> bool) {
     panic!("five seconds of CPU time were not enough");
 }
 
+/// Takes the alternate signal stack away that Rust gives each thread: it is too small for walks in
+/// debug builds.
+pub fn leave_signal_stack() {
+    let none = libc::stack_t {
+        ss_sp: std::ptr::null_mut(),
+        ss_flags: libc::SS_DISABLE,
+        ss_size: 0,
+    };
+    // SAFETY: nothing is on that stack; Rust does the same at the thread's end.
+    assert_eq!(unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) }, 0);
+}
+
 /// Registers the calling thread, which must be young.
 pub fn register_here(engine: &'static Engine, seed: u64) -> &'static ThreadRecord {
+    leave_signal_stack();
     let registration = Registration {
         tid: sys::gettid(),
         seed,
@@ -123,6 +136,7 @@ pub struct Sample {
     pub truncated: bool,
     pub kernel: Vec<u64>,
     pub time_ns: u64,
+    pub walk: Option<dwell_walker::Walk>,
 }
 
 /// Drains in the background until dropped into `finish`.
@@ -176,6 +190,7 @@ pub fn drain_into(engine: &'static Engine, samples: &mut Vec<Sample>) {
             truncated: header.truncated,
             kernel: slot.kernel_frames().to_vec(),
             time_ns: header.time_ns,
+            walk: header.walk.walk(),
         });
     });
 }

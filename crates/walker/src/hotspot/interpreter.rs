@@ -87,19 +87,42 @@ pub fn read_frame<M: Memory>(
     Ok((frame.caller_sp > fp).then_some(frame))
 }
 
+/// `leave`.
+const LEAVE: u8 = 0xc9;
+/// `mov byte [r15 + d], 0`: what JFR must not sample is over (since 25).
+const STORE_BYTES: usize = 8;
+
+fn is_store(code: &[u8]) -> bool {
+    matches!(code, [0x41, 0xc6, 0x87, _, _, _, _, 0])
+}
+
+/// Whether code ends with the instruction that leaves a frame, and the store that may follow it.
+pub(super) fn has_left(code: &[u8]) -> bool {
+    let before = match code.split_last_chunk::<STORE_BYTES>() {
+        Some((before, store)) if is_store(store) => before,
+        _ => code,
+    };
+    before.ends_with(&[LEAVE])
+}
+
+/// Code without the store that may be to be done yet.
+pub(super) fn without_store(code: &[u8]) -> &[u8] {
+    match code.split_first_chunk::<STORE_BYTES>() {
+        Some((store, after)) if is_store(store) => after,
+        _ => code,
+    }
+}
+
 /// The caller of a method that is just returning: its frame is gone, the return address is on its
 /// way into r13, and the caller's sp into rsp by way of rbx: `leave; [mov byte [r15 + d], 0;]
 /// pop r13; mov rsp, rbx; [...;] jmp r13` (interp_masm_x86.cpp, `remove_activation`;
-/// templateTable_x86.cpp, `_return`). The store ends what JFR must not sample (since 25).
+/// templateTable_x86.cpp, `_return`).
 ///
 /// # Errors
 /// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
 pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, Fault> {
-    const LEAVE: u8 = 0xc9;
     const POP: [u8; 2] = [0x41, 0x5d];
     const MOVE: [u8; 3] = [0x48, 0x8b, 0xe3];
-    /// With its displacement and its zero.
-    const STORE_BYTES: usize = 8;
     const LEAVING_BYTES_MAX: usize = 1 + STORE_BYTES + POP.len() + MOVE.len();
     /// The last of these has been done, and what clears the virtual thread's fast path follows.
     const LEFT_BYTES_MAX: usize = 24;
@@ -112,24 +135,11 @@ pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, 
         fp: regs.fp,
     };
     let (before, after) = code.split_at(BEFORE);
-    let is_store = |code: &[u8]| matches!(code, [0x41, 0xc6, 0x87, _, _, _, _, 0]);
-    let has_left = |before: &[u8]| {
-        let without = before.split_last_chunk::<STORE_BYTES>();
-        let before = match without {
-            Some((shorter, store)) if is_store(store) => shorter,
-            _ => before,
-        };
-        before.ends_with(&[LEAVE])
-    };
-    let to_pop = match after.split_first_chunk::<STORE_BYTES>() {
-        Some((store, rest)) if is_store(store) => rest,
-        _ => after,
-    };
     let pops = |code: &[u8]| {
         code.strip_prefix(&POP)
             .is_some_and(|c| c.starts_with(&MOVE))
     };
-    if has_left(before) && pops(to_pop) {
+    if has_left(before) && pops(without_store(after)) {
         return Ok(Some(caller(mem.word(regs.sp)?, regs.rbx)));
     }
     if after.starts_with(&MOVE) && before.strip_suffix(&POP).is_some_and(has_left) {
@@ -281,7 +291,7 @@ pub fn read_entry<M: Memory>(
     if !method::is_plausible(mem, layout, regs.rbx) {
         return Ok(gone_entry(mem, code, regs, is_return).unwrap_or(None));
     }
-    if !in_entry(mem, code, regs)? {
+    if !in_entry(mem, code, regs) {
         return Ok(None);
     }
     let callee = |pc, sp, fp| Interpreted {
@@ -337,7 +347,7 @@ fn gone_entry<M: Memory>(
         && regs.r13 >= regs.sp
         && regs.r13.wrapping_sub(regs.sp) <= LOCALS_MAX
         && regs.fp != regs.sp;
-    if !fits || !in_entry(mem, code, regs)? {
+    if !fits || !in_entry(mem, code, regs) {
         return Ok(None);
     }
     let not_popped = regs.r13 >= above && is_return(top);
@@ -367,7 +377,7 @@ pub fn is_being_pushed<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Res
         && mem.word(regs.fp.wrapping_sub(METHOD))? == regs.rbx
         && mem.word(regs.fp.wrapping_sub(LAST_SP))? == 0
         && mem.word(regs.fp.wrapping_sub(SENDER_SP))? > regs.fp
-        && in_entry(mem, code, regs)?)
+        && in_entry(mem, code, regs))
 }
 
 /// Codelets looked through at most; the interpreter has about 300.
@@ -377,32 +387,53 @@ const CODELETS_MAX: u32 = 4096;
 struct Codelet {
     /// All of it, in bytes.
     size: u64,
-    /// Address of its description.
-    description: u64,
+    description: Field,
+}
+
+/// The address of a description.
+enum Field {
+    /// Still to be read.
+    At(u64),
+    /// Read already.
+    Is(u64),
 }
 
 impl Codelet {
-    /// Reads the head at `at`: `_size`, then `_description`, or (since 22) the other way round. A
-    /// size is less than what is left of the interpreter; an address never is.
+    /// Reads the head at `at`: `_size`, then `_description`, or (25; not 21) the other way
+    /// round. A size is an int less than what is left of the interpreter; an address never is.
     fn read<M: Memory>(mem: &M, at: u64, left: u64) -> Result<Option<Codelet>, Fault> {
-        let (first, second) = (mem.word(at)?, mem.word(at.wrapping_add(8))?);
-        // Sizes are ints: what is in the upper half is padding.
-        let fits = |word: u64| (1..=left).contains(&(word & 0xffff_ffff));
-        let codelet = |size: u64, description| Codelet {
-            size: size & 0xffff_ffff,
-            description,
+        let first = mem.word(at)?;
+        let size = |word: u64| Some(word & 0xffff_ffff).filter(|size| (1..=left).contains(size));
+        if first >> 32 == 0
+            && let Some(size) = size(first)
+        {
+            let description = Field::At(at.wrapping_add(8));
+            return Ok(Some(Codelet { size, description }));
+        }
+        let second = size(mem.word(at.wrapping_add(8))?);
+        let description = Field::Is(first);
+        Ok(second.map(|size| Codelet { size, description }))
+    }
+
+    /// Whether it is described as a method entry point.
+    fn is_entry<M: Memory>(&self, mem: &M) -> Result<bool, Fault> {
+        const ENTRY: [u8; 8] = *b"method e";
+        let description = match self.description {
+            Field::At(slot) => mem.word(slot)?,
+            Field::Is(description) => description,
         };
-        Ok(if fits(first) && first < second {
-            Some(codelet(first, second))
-        } else {
-            fits(second).then(|| codelet(second, first))
-        })
+        let mut text = [0u8; ENTRY.len()];
+        mem.read(description, &mut text)?;
+        Ok(text == ENTRY)
     }
 }
 
-/// Whether pc is in a codelet described as a method entry point.
-fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
-    const ENTRY: [u8; 8] = *b"method e";
+/// Whether pc is in a codelet described as a method entry point. One that cannot be read is not.
+fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> bool {
+    is_in_entry(mem, code, regs).unwrap_or(false)
+}
+
+fn is_in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
     let (mut at, end) = code.interpreter();
     for _ in 0..CODELETS_MAX {
         if at >= end {
@@ -412,9 +443,7 @@ fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, F
             break;
         };
         if regs.pc < at + codelet.size {
-            let mut text = [0u8; ENTRY.len()];
-            mem.read(codelet.description, &mut text)?;
-            return Ok(text == ENTRY);
+            return codelet.is_entry(mem);
         }
         at += codelet.size;
     }

@@ -175,6 +175,8 @@ layout! {
         anchor_pc: ["JavaFrameAnchor", "_last_Java_pc"];
         /// fp of the last Java frame.
         anchor_fp: ["JavaFrameAnchor", "_last_Java_fp"];
+        /// pc of the compiled code that a poll has stopped, while the stub for that begins.
+        thread_poll_pc: ["JavaThread", "_saved_exception_pc"], ["Thread", "_saved_exception_pc"];
         /// Handle of the platform thread's object.
         thread_obj: ["JavaThread", "_threadObj"];
         /// Handle of the mounted virtual thread's object.

@@ -5,6 +5,7 @@
 
 pub mod codecache;
 pub mod continuation;
+pub mod forwarding;
 pub mod interpreter;
 pub mod layout;
 pub mod leaving;

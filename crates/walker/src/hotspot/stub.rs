@@ -198,8 +198,8 @@ fn adapter_caller<M: Memory>(
     let top = mem.word(regs.sp)?;
     let above = regs.sp.wrapping_add(8);
     let mut code = [0u8; POP_AND_MOVE.len()];
-    mem.read(regs.pc.wrapping_sub(1), &mut code)?;
-    if code == POP_AND_MOVE {
+    let read = mem.read(regs.pc.wrapping_sub(1), &mut code);
+    if read.is_ok() && code == POP_AND_MOVE {
         let caller = NativeRegs {
             pc: regs.rax,
             sp: regs.sp,
@@ -251,6 +251,36 @@ fn has_sender<M: Memory>(mem: &M, blob: &Blob, pc: u64) -> Result<bool, Fault> {
         }
     }
     Ok(false)
+}
+
+/// The compiled code that a poll has stopped, where the stub for that has not put its pc onto the
+/// stack yet: `push rbx` (to make room for it); `push rbp; mov rbp, rsp`; and so on, until it is
+/// taken from the thread (sharedRuntime_x86_64.cpp, `generate_handler_blob`). `poll_pc` is the pc
+/// that the VM's signal handler has left there.
+#[must_use]
+pub fn polling_caller<M: Memory>(
+    mem: &M,
+    blob: &Blob,
+    regs: &Regs,
+    poll_pc: u64,
+) -> Option<NativeRegs> {
+    const BEGIN: [u8; 5] = [0x53, 0x55, 0x48, 0x8b, 0xec];
+    let mut code = [0u8; BEGIN.len()];
+    let read = mem.read(blob.code_begin, &mut code);
+    if poll_pc == 0 || read.is_err() || code != BEGIN {
+        return None;
+    }
+    let (sp, fp) = match regs.pc.wrapping_sub(blob.code_begin) {
+        0 => (regs.sp, regs.fp),
+        1 => (regs.sp.wrapping_add(8), regs.fp),
+        2 => (regs.sp.wrapping_add(16), regs.fp),
+        _ => (regs.fp.wrapping_add(16), mem.word(regs.fp).ok()?),
+    };
+    Some(NativeRegs {
+        pc: poll_pc,
+        sp,
+        fp,
+    })
 }
 
 /// The caller of a stub that called on (`regs` are those after the call returns).
@@ -379,6 +409,43 @@ mod tests {
             ..Regs::default()
         };
         assert_eq!(static_call_caller(&other, &regs), None, "calls elsewhere");
+    }
+
+    #[test]
+    fn a_poll_is_known_before_its_pc_is_on_the_stack() {
+        const POLL: u64 = 0x5000;
+        let mut code = [0x90u8; 16];
+        code[..5].copy_from_slice(&[0x53, 0x55, 0x48, 0x8b, 0xec]);
+        let mut mem = Bytes::at(CODE, &code);
+        // The saved rbp, and rbx in the place of the pc.
+        mem.add(STACK, &words(&[0xb9, 0xb8, 0]));
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Stub,
+            code_begin: CODE,
+            frame_bytes: 0,
+        };
+        let at = |pc: u64, sp: u64, fp: u64| {
+            let regs = Regs {
+                pc: CODE + pc,
+                sp,
+                fp,
+                ..Regs::default()
+            };
+            polling_caller(&mem, &blob, &regs, POLL)
+        };
+        let caller = Some(NativeRegs {
+            pc: POLL,
+            sp: STACK + 16,
+            fp: 0xb9,
+        });
+        assert_eq!(at(0, STACK + 16, 0xb9), caller);
+        assert_eq!(at(1, STACK + 8, 0xb9), caller);
+        assert_eq!(at(2, STACK, 0xb9), caller);
+        assert_eq!(at(5, STACK, STACK), caller);
+        assert_eq!(at(12, STACK - 64, STACK), caller);
+        let regs = Regs::default();
+        assert_eq!(polling_caller(&mem, &blob, &regs, 0), None, "never polled");
     }
 
     #[test]

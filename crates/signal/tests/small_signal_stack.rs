@@ -1,0 +1,56 @@
+//! A thread's alternate signal stack may have no room for a walk, let alone for one with a fault in
+//! it: its samples say so, and nothing happens to the process.
+
+mod common;
+
+use common::{Drainer, burn, points_of, register_here, settle};
+use dwell_signal::{Config, Vantage, WalkTarget};
+use dwell_walker::{Failure, Memory, Outcome};
+
+const INTERVAL_NS: u64 = 500_000;
+
+/// The kernel's least size, and a little more: our handler is called, no more fits.
+const MORE_BYTES: usize = 4096;
+
+extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
+    let readable = target.live().word(16).is_ok();
+    panic!("walked on a stack without room (readable: {readable})");
+}
+
+#[test]
+fn a_signal_stack_without_room_is_left_alone() {
+    let engine = dwell_signal::init(&Config::default()).unwrap();
+    engine.set_walk(walk_hook);
+    for vantage in [Vantage::Handler, Vantage::Snapshot, Vantage::Paused] {
+        engine.set_vantage(vantage, 100);
+        assert_eq!(engine.start(INTERVAL_NS), 0);
+        let drainer = Drainer::begin(engine);
+        let thread = std::thread::spawn(move || {
+            let record = register_here(engine, 7);
+            // SAFETY: asks for a number.
+            let least = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
+            let bytes = least.max(2048) + MORE_BYTES;
+            let mut stack = vec![0u8; bytes];
+            let new = libc::stack_t {
+                ss_sp: stack.as_mut_ptr().cast(),
+                ss_flags: 0,
+                ss_size: bytes,
+            };
+            // SAFETY: the stack lives until it is taken away again.
+            assert_eq!(unsafe { libc::sigaltstack(&new, std::ptr::null_mut()) }, 0);
+            burn(60_000_000);
+            common::leave_signal_stack();
+            settle(engine, record)
+        });
+        let account = thread.join().unwrap();
+        assert!(engine.stop());
+        let samples = drainer.finish();
+        account.assert_points(points_of(&samples, &account), INTERVAL_NS);
+        let failed = Outcome::Failed(Failure::SignalStack);
+        let short = samples
+            .iter()
+            .filter(|s| s.walk.is_some_and(|w| w.outcome == failed));
+        assert!(short.count() > 50, "{vantage:?}: {} samples", samples.len());
+        engine.reap(|_| ());
+    }
+}
