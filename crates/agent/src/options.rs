@@ -44,6 +44,8 @@ pub struct Options {
     pub wall_threads: Option<usize>,
     /// Part of one processor's time that looking may take, in millionths.
     pub wall_budget_ppm: u32,
+    /// Whether only threads that work for a request are looked at.
+    pub only_context: bool,
     /// Methods in which pooled threads wait for work, beside those that are known.
     pub idle: Vec<String>,
     /// Where signals come from.
@@ -81,6 +83,7 @@ impl Default for Options {
             wall_interval: Duration::ZERO,
             wall_threads: None,
             wall_budget_ppm: 5000,
+            only_context: false,
             idle: Vec::new(),
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
@@ -160,7 +163,7 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, idle=METHOD, engine=auto|perf|timer, \
+     wall-budget=N%, filter=context, idle=METHOD, engine=auto|perf|timer, \
      walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
      maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
@@ -172,6 +175,10 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "wall-threads" => options.wall_threads = Some(wall_threads(value)?),
         "idle" => options.idle.push(idle(value)?),
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
+        "filter" => match value {
+            "context" => options.only_context = true,
+            _ => return refuse(format!("filter={}: takes context", shown(value))),
+        },
         "engine" => options.engine = engine(value)?,
         "walk" => options.walk = vantage(value)?,
         #[cfg(feature = "experiments")]
@@ -469,6 +476,9 @@ mod tests {
         }
         let percent = f64::from(options.wall_budget_ppm) / 10_000.0;
         text += &format!(",wall-budget={percent}%");
+        if options.only_context {
+            text += ",filter=context";
+        }
         for method in &options.idle {
             text += &format!(",idle={method}");
         }
@@ -510,6 +520,7 @@ mod tests {
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
             prop::option::of(1..usize::MAX),
             100..=1_000_000u32,
+            any::<bool>(),
             prop::collection::vec("[a-z*.]{0,9}[A-Z*][a-z*]{0,5}[.][a-z*]{1,8}", 0..3),
         );
         let texts = (
@@ -522,7 +533,7 @@ mod tests {
                 (command, engine, walk),
                 (cpu, age, max_age),
                 sizes,
-                (wall, wall_threads, wall_budget_ppm, idle),
+                (wall, wall_threads, wall_budget_ppm, only_context, idle),
                 (file, reply, freeze),
                 depth,
                 every,
@@ -537,6 +548,7 @@ mod tests {
                     wall_interval: Duration::from_nanos(wall),
                     wall_threads,
                     wall_budget_ppm,
+                    only_context,
                     idle,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),

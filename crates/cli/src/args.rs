@@ -97,6 +97,9 @@ pub struct Sampling {
     /// Part of one processor's time that looking at threads may take
     #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = units::budget)]
     pub wall_budget: f64,
+    /// Which threads are looked at: `context`, those that work for a request (see docs/context.md)
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub filter: Option<Filter>,
     /// A method in which a pooled thread waits for work (package.Class.method, * for anything)
     #[arg(long, value_name = "METHOD", value_parser = values::idle)]
     pub idle: Vec<String>,
@@ -119,6 +122,13 @@ pub enum Event {
     Cpu,
     /// Wall-clock time of Java threads, with what they wait for
     Wall,
+}
+
+/// Which threads are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Filter {
+    /// Those that work for a request
+    Context,
 }
 
 /// Where samples are triggered from.

@@ -52,6 +52,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         wall: Duration::from_millis(20),
         wall_threads: None,
         wall_budget: 0.5,
+        filter: None,
         idle: Vec::new(),
         engine: Engine::Auto,
         walk: Walk::Snapshot,

@@ -74,6 +74,15 @@ impl Context {
     }
 }
 
+/// Where the copy begins that counts with this sequence number, in words.
+#[inline]
+const fn copy_of(sequence: u64) -> usize {
+    match sequence & 1 {
+        0 => COPIES,
+        _ => COPIES + COPY_WORDS,
+    }
+}
+
 /// A record in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
@@ -146,13 +155,17 @@ impl<'a> Record<'a> {
         None
     }
 
+    /// Whether there is a context, as far as another thread can tell without waiting.
+    #[inline]
+    #[must_use]
+    pub fn has_context(&self) -> bool {
+        let base = copy_of(self.sequence());
+        self.word(base.wrapping_add(STATE)) & ACTIVE != 0
+    }
+
     #[inline]
     fn copy(&self, sequence: u64) -> Context {
-        let base = if sequence & 1 == 0 {
-            COPIES
-        } else {
-            COPIES + COPY_WORDS
-        };
+        let base = copy_of(sequence);
         let word = |at: usize| self.word(base.wrapping_add(at));
         let state = word(STATE);
         if state & ACTIVE == 0 {
@@ -183,11 +196,7 @@ impl<'a> Record<'a> {
     /// Only on the thread that the record belongs to.
     pub fn write(&self, context: &Context) {
         let next = self.word(SEQUENCE).wrapping_add(1);
-        let base = if next & 1 == 0 {
-            COPIES
-        } else {
-            COPIES + COPY_WORDS
-        };
+        let base = copy_of(next);
         let set = |at: usize, value| self.set(base.wrapping_add(at), value, Ordering::Relaxed);
         set(TRACE_HI, context.trace_hi);
         set(TRACE_LO, context.trace_lo);

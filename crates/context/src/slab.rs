@@ -131,6 +131,18 @@ impl<'a> Slab<'a> {
         }
     }
 
+    /// Shows the ids of all threads that have a context just now, without the context.
+    pub fn for_each_working(&self, mut visit: impl FnMut(u64)) {
+        for place in 0..self.used.load(Ordering::Acquire).min(self.capacity()) {
+            if let Some(record) = self.record(place)
+                && let id @ 1.. = record.id()
+                && record.has_context()
+            {
+                visit(id);
+            }
+        }
+    }
+
     /// Records that somebody holds: at least as many as threads have a context.
     #[inline]
     #[must_use]

@@ -269,3 +269,44 @@ fn threads_that_end_while_they_are_looked_at_do_no_harm() {
         assert!(causes.iter().map(|(_, weight)| weight.samples).sum::<u64>() > 1000);
     });
 }
+
+/// With the filter, threads that wait for work are not looked at, and those that have some all the
+/// time have all of their time.
+#[test]
+fn only_threads_that_work_for_a_request_are_looked_at() {
+    each(&both(), |jdk| {
+        let place = Place::new("wall-filter");
+        let file = place.path("w.jfr");
+        let mut program = Starter::new(jdk, &place, "Latency")
+            .agent(&format!(
+                "start,wall=5ms,filter=context,file={}",
+                file.display()
+            ))
+            .start();
+        let began = Instant::now();
+        let _ = program.work();
+        let elapsed_ns = began.elapsed().as_nanos() as f64;
+        program.end();
+        let profile = profile(&file);
+        let filter = WallFilter::default();
+        let mut endpoints: BTreeMap<String, Weight> = BTreeMap::new();
+        for wall in profile.wall(&filter) {
+            let endpoint = wall.context.and_then(|context| profile.endpoint(context));
+            let thread = profile.thread_name(wall.thread);
+            let endpoint = endpoint.unwrap_or_else(|| panic!("{thread}: no endpoint"));
+            *endpoints.entry(endpoint.to_owned()).or_default() += &wall.weight;
+        }
+        println!("{endpoints:?}");
+        for looks in profile.looks() {
+            let thread = profile.thread_name(looks.thread);
+            assert!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
+        }
+        // The thread is in a scope but for some microseconds of each 20 ms; all three are looked at
+        // each time. What is missing is the begin and the end of the program.
+        let slow = endpoints["GET /slow"].sum as f64;
+        assert!(
+            slow <= 1.02 * elapsed_ns && slow >= elapsed_ns - 0.7e9,
+            "{slow} ns of {elapsed_ns}"
+        );
+    });
+}

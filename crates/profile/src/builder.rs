@@ -6,6 +6,7 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
+use crate::requests::Request;
 use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
 use crate::tree::{NodeId, TreeBuilder};
 
@@ -31,6 +32,8 @@ pub struct Builder {
     pub losses: Vec<Loss>,
     /// Times without sampling.
     pub gaps: Vec<Gap>,
+    /// Requests that have ended.
+    pub requests: Vec<Request>,
     /// What the profiler used.
     pub self_cost: Option<SelfCost>,
     /// CPU time of the process.
@@ -153,6 +156,7 @@ impl Builder {
             info: self.info,
             losses: self.losses,
             gaps: self.gaps,
+            requests: self.requests,
             self_cost: self.self_cost,
             cpu_use: self.cpu_use,
             warnings: self.warnings,

@@ -18,9 +18,18 @@ pub(crate) struct Contexts<'r> {
 impl<'r> Contexts<'r> {
     pub(crate) fn new(recording: &'r Recording) -> Contexts<'r> {
         let mut endpoints = HashMap::new();
-        for event in recording.events_named("dwell.Endpoint") {
+        // Inner spans rarely say what their local root has said.
+        for context in &recording.contexts {
+            let root = context.local_root_span_id;
+            if let (Some(endpoint), true) = (recording.text(context.endpoint), root != 0) {
+                endpoints.insert(root, endpoint);
+            }
+        }
+        let requests = recording.events_named("dwell.Request");
+        for event in requests.chain(recording.events_named("dwell.Endpoint")) {
             let root = event.text("localRootSpanId").map(parse).unwrap_or(0);
-            if let (Some(endpoint), true) = (event.text("endpoint"), root != 0) {
+            let told = event.text("endpoint").filter(|told| !told.is_empty());
+            if let (Some(endpoint), true) = (told, root != 0) {
                 // The last one counts: a route is known better later.
                 endpoints.insert(root, endpoint);
             }
@@ -30,6 +39,11 @@ impl<'r> Contexts<'r> {
             endpoints,
             known: HashMap::new(),
         }
+    }
+
+    /// The endpoint that was told of a local root.
+    pub(crate) fn endpoint_of(&self, local_root: u64) -> Option<&'r str> {
+        self.endpoints.get(&local_root).copied()
     }
 
     /// What the thread of a sample worked for.
@@ -47,7 +61,7 @@ impl<'r> Contexts<'r> {
     fn made(&self, context: &JfrContext, builder: &mut Builder) -> Context {
         let root = context.local_root_span_id;
         let told = self.recording.text(context.endpoint);
-        let endpoint = told.or_else(|| self.endpoints.get(&root).copied());
+        let endpoint = told.or_else(|| self.endpoint_of(root));
         let labels = self.recording.text(context.labels).unwrap_or("");
         let labels = labels.split(',').filter_map(|label| label.split_once('='));
         Context {

@@ -184,6 +184,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
         });
     }
     add_looks(builder, recording, &methods, &mut contexts, &mut nodes);
+    crate::requests::add(builder, recording, &contexts);
 }
 
 fn add_looks<'r>(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::frame::{Frame, FrameId, Method, MethodId};
 use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
 use crate::names::Names;
+use crate::requests::Request;
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
 use crate::tree::{CallTree, NodeId};
 
@@ -42,6 +43,7 @@ pub struct Profile {
     pub(crate) info: Info,
     pub(crate) losses: Vec<Loss>,
     pub(crate) gaps: Vec<Gap>,
+    pub(crate) requests: Vec<Request>,
     pub(crate) self_cost: Option<SelfCost>,
     pub(crate) cpu_use: Option<CpuUse>,
     pub(crate) warnings: Vec<String>,
@@ -86,6 +88,11 @@ impl Profile {
     /// Looks at threads that did not run, in the order of the recording.
     pub fn looks(&self) -> &[Look] {
         &self.looks
+    }
+
+    /// Requests that ended while the recording ran, in the order of the file.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
     }
 
     /// What the weights count.

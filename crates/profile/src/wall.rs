@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// The cause of samples of CPU time.
 pub const RUNNING: &str = "running";
 
+/// The option of a recording that looks only at threads which work for a request.
+const ONLY_CONTEXT: &str = "filter=context";
+
 /// Which wall time is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WallFilter {
@@ -65,10 +68,13 @@ impl Profile {
             .map(|context| self.is_wanted_for(context, filter))
             .collect();
         let for_any = filter.endpoint.is_none();
+        // Of a recording of requests, what ran for none is no part of the wall time either.
+        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
         ran.chain(waited).filter(move |wall| {
             let at_ns = wall.time_ns.saturating_sub(start_ns);
             let is_for = |context| contexts.get(context as usize) == Some(&true);
             threads.get(wall.thread as usize) == Some(&true)
+                && (!of_requests || wall.context.is_some())
                 && (for_any || wall.context.is_some_and(is_for))
                 && filter.from_ns.is_none_or(|from_ns| at_ns >= from_ns)
                 && filter.to_ns.is_none_or(|to_ns| at_ns < to_ns)

@@ -4,12 +4,15 @@
 //! the API pays nothing. Whoever looks at a blocked thread asks [`context_of`] with the id that
 //! Java gives that thread, the virtual one if one is mounted.
 
+pub mod requests;
 pub mod texts;
 
 use crate::hook;
 use crate::sys::lasting::Lasting;
+use crate::sys::process;
 use dwell_context::table::BUCKET;
 use dwell_context::{Context, RECORD_BYTES, Slab};
+use requests::{Request, Requests};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use texts::{Endpoint, Endpoints, Texts};
@@ -25,17 +28,20 @@ pub struct Contexts {
     memory: Lasting,
     texts: Texts,
     endpoints: Mutex<Endpoints>,
+    requests: Mutex<Requests>,
 }
 
 static CONTEXTS: OnceLock<Option<Contexts>> = OnceLock::new();
 /// Whether somebody takes what is told.
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
-/// A recording begins or ends: endpoints are only kept for one.
+/// A recording begins or ends: endpoints and requests are only kept
+/// for one.
 pub fn set_recording(on: bool) {
     RECORDING.store(on, Ordering::Relaxed);
     if let Some(contexts) = Contexts::get() {
         let _ = contexts.take_endpoints();
+        let _ = contexts.take_requests();
     }
 }
 
@@ -65,6 +71,7 @@ impl Contexts {
             memory,
             texts: Texts::default(),
             endpoints: Mutex::default(),
+            requests: Mutex::new(Requests::new(process::epoch_ns())),
         })
     }
 
@@ -99,6 +106,21 @@ impl Contexts {
         endpoints.add(told);
     }
 
+    /// A request has ended: told to the recording.
+    pub fn tell_request(&self, told: Request) {
+        if RECORDING.load(Ordering::Relaxed) {
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            requests.add(told);
+        }
+    }
+
+    /// Takes the requests that have ended since the last time.
+    #[must_use]
+    pub fn take_requests(&self) -> Vec<Request> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.take()
+    }
+
     /// Takes what was told since the last time, and how much of it could not be kept.
     #[must_use]
     pub fn take_endpoints(&self) -> (Vec<Endpoint>, u64) {
@@ -123,9 +145,9 @@ pub fn active_count() -> u32 {
     Contexts::get().map_or(0, |contexts| contexts.slab.held())
 }
 
-/// Shows every logical thread that has a context just now, mounted or not.
-pub fn for_each(visit: impl FnMut(u64, &Context)) {
+/// Shows the ids of all logical threads that have a context just now, mounted or not.
+pub fn for_each_working(visit: impl FnMut(u64)) {
     if let Some(contexts) = Contexts::get() {
-        contexts.slab.for_each(visit);
+        contexts.slab.for_each_working(visit);
     }
 }

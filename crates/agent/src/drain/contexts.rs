@@ -1,7 +1,8 @@
 //! The texts of contexts, as they go into the file.
 
 use crate::context::Contexts;
-use crate::context::texts::Endpoint;
+use crate::context::requests::Request;
+use crate::context::texts::{Endpoint, Texts};
 use crate::record::batch::ContextId;
 use crate::sys::process;
 use dwell_context::Context;
@@ -65,6 +66,14 @@ impl EndpointDrain {
                 self.want(context.local_root);
             }
         }
+        // The order matters: a request's endpoint is told before its end.
+        let requests = contexts.take_requests();
+        for request in &requests {
+            if request.local_root != 0 && request.endpoint == 0 {
+                self.want(request.local_root);
+            }
+            write_request(request, contexts.texts(), chunk);
+        }
         let (told, lost) = contexts.take_endpoints();
         let before = std::mem::replace(&mut self.recent, told.clone());
         for endpoint in before.into_iter().chain(told) {
@@ -108,6 +117,18 @@ impl EndpointDrain {
         self.roots[0].clear();
         self.flushes = 0;
     }
+}
+
+fn write_request(request: &Request, texts: &Texts, chunk: &mut ChunkWriter) {
+    let endpoint = texts.get(request.endpoint);
+    chunk.event(&Event::Request {
+        ticks: request.start_ns,
+        duration_ticks: request.duration_ns,
+        trace_id: &format!("{:032x}", request.trace),
+        local_root_span_id: &format!("{:016x}", request.local_root),
+        endpoint: endpoint.as_deref().unwrap_or(""),
+        count: request.count,
+    });
 }
 
 #[cfg(test)]

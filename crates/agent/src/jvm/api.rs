@@ -9,6 +9,7 @@
 
 use super::threads::ThreadFields;
 use crate::context::Contexts;
+use crate::context::requests::Request;
 use crate::context::texts::{Endpoint, Kind, OTHER_ID};
 use crate::sys::process;
 use dwell_context::{Acquired, Handle};
@@ -21,7 +22,7 @@ use std::sync::OnceLock;
 /// The class with the native methods, as JVMTI spells it.
 const CLASS: &CStr = c"Lio/dwell/api/Native;";
 /// What it has to agree on with the agent: layout of records, meaning of the methods.
-const PROTOCOL: i32 = 1;
+const PROTOCOL: i32 = 2;
 
 static FIELDS: OnceLock<Option<ThreadFields>> = OnceLock::new();
 
@@ -124,6 +125,34 @@ pub extern "C" fn Java_io_dwell_api_Native_endpoint(_: Env, _: Object, root: i64
     });
 }
 
+/// `void request(long traceHi, long traceLo, long localRoot, int endpoint, long nanos, int count)`:
+/// a request has just ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn Java_io_dwell_api_Native_request(
+    _: Env,
+    _: Object,
+    trace_hi: i64,
+    trace_lo: i64,
+    local_root: i64,
+    endpoint: i32,
+    duration_ns: i64,
+    requests: i32,
+) {
+    guarded((), || {
+        if let Some(contexts) = Contexts::get() {
+            let duration_ns = u64::try_from(duration_ns).unwrap_or(0);
+            contexts.tell_request(Request {
+                start_ns: process::monotonic_ns().saturating_sub(duration_ns),
+                duration_ns,
+                trace: u128::from(trace_hi as u64) << 64 | u128::from(trace_lo as u64),
+                local_root: local_root as u64,
+                endpoint: endpoint as u32,
+                count: u64::try_from(requests).unwrap_or(1),
+            });
+        }
+    });
+}
+
 fn string(env: Env, text: Object) -> String {
     if text.is_null() {
         return String::new();
@@ -133,7 +162,7 @@ fn string(env: Env, text: Object) -> String {
     String::from_utf16_lossy(units.get(..len).unwrap_or(&[]))
 }
 
-fn natives() -> [NativeMethod; 7] {
+fn natives() -> [NativeMethod; 8] {
     let method = |name: &'static CStr, descriptor: &'static CStr, function| NativeMethod {
         name: name.as_ptr(),
         descriptor: descriptor.as_ptr(),
@@ -174,6 +203,11 @@ fn natives() -> [NativeMethod; 7] {
             c"endpoint",
             c"(JI)V",
             Java_io_dwell_api_Native_endpoint as *const c_void,
+        ),
+        method(
+            c"request",
+            c"(JJJIJI)V",
+            Java_io_dwell_api_Native_request as *const c_void,
         ),
     ]
 }

@@ -268,7 +268,7 @@ impl Looker<'_> {
     }
 
     /// The virtual thread that runs, or waits, on this platform thread.
-    fn mounted(&self, thread: u64) -> Result<Option<u64>, Fault> {
+    pub fn mounted(&self, thread: u64) -> Result<Option<u64>, Fault> {
         let layout = &self.vm.layout;
         let field = |offset: u64| match present(offset) && thread != 0 {
             true => self.live.word(thread.wrapping_add(offset)),

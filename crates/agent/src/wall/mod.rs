@@ -4,6 +4,7 @@
 //! time say where it is. So looking costs the same whatever the threads do, and interrupts no
 //! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
 
+pub mod focus;
 pub mod look;
 pub mod shelf;
 
@@ -19,10 +20,11 @@ use dwell_walker::hotspot::monitors::{self, Owner};
 use dwell_walker::{Frame, Memory};
 use dwell_wall::budget::Budget;
 use dwell_wall::grid::{self, Grid};
-use dwell_wall::members::Members;
+use dwell_wall::members::{Members, choose_of};
 use dwell_wall::proc;
 use dwell_wall::random::Random;
 use dwell_wall::runs::{Pending, Run as SameRun};
+use focus::Focus;
 use look::{Before, Look, Looker};
 use rustc_hash::FxHashMap;
 use shelf::{Note, Notes, Run, Shelf, Tick};
@@ -158,6 +160,7 @@ struct Sampler<'s> {
     grid: Grid,
     budget: Budget,
     members: Members,
+    focus: Focus,
     random: Random,
     known: Vec<Known>,
     files: TaskFiles,
@@ -186,6 +189,7 @@ impl<'s> Sampler<'s> {
             grid: Grid::new(interval_ns, now_ns),
             budget,
             members: Members::new(),
+            focus: Focus::default(),
             random: Random::new(process::epoch_ns()),
             known: Vec::new(),
             files: TaskFiles::open(),
@@ -210,10 +214,9 @@ impl<'s> Sampler<'s> {
         };
         self.members_now(shelf);
         self.mind_the_crowd();
-        let eligible = self.members.len();
-        let count = self.budget.count(eligible);
+        let (eligible, chosen) = self.choose();
+        let count = chosen.len();
         let weight_ns = grid::weight_ns(&look, eligible, count);
-        let chosen: Vec<u32> = self.members.choose(count, &mut self.random).to_vec();
         let mut failed = 0;
         for index in chosen {
             failed += usize::from(!self.look_at(index, now_ns, weight_ns, shelf));
@@ -224,13 +227,40 @@ impl<'s> Sampler<'s> {
             at_ns: now_ns,
             span_ns: look.span_ns,
             ticks: look.ticks,
-            live: eligible,
+            live: self.members.len(),
             eligible,
             looked: count,
             failed,
             cpu_ns,
         };
         shelf.lock().add(Note::Tick(tick), 0);
+    }
+
+    /// How many threads there are to choose from, and those chosen.
+    fn choose(&mut self) -> (usize, Vec<u32>) {
+        if !self.setup.options.only_context {
+            let eligible = self.members.len();
+            let count = self.budget.count(eligible);
+            let chosen = self.members.choose(count, &mut self.random);
+            return (eligible, chosen.to_vec());
+        }
+        let mut focus = std::mem::take(&mut self.focus);
+        let of_id = |id| self.by_id.get(&id).copied();
+        let working = focus.find(of_id, |show| self.mounted(show));
+        let (eligible, count) = (working.len(), self.budget.count(working.len()));
+        let chosen = choose_of(working, count, &mut self.random).to_vec();
+        self.focus = focus;
+        (eligible, chosen)
+    }
+
+    /// Shows which virtual thread is on which platform thread.
+    fn mounted(&self, show: &mut dyn FnMut(u64, u32)) {
+        let looker = self.looker();
+        for (java_thread, place) in &self.by_java_thread {
+            if let Ok(Some(id)) = looker.mounted(*java_thread) {
+                show(id, *place);
+            }
+        }
     }
 
     /// Takes in threads that have begun since the last tick, and lets go those that have ended.

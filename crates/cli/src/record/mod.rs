@@ -5,7 +5,7 @@ pub mod launch;
 pub mod outputs;
 pub mod progress;
 
-use crate::args::{Event, Record, Sampling};
+use crate::args::{Event, Filter, Record, Sampling};
 use crate::find;
 use anyhow::Result;
 use std::process::ExitCode;
@@ -50,6 +50,9 @@ pub fn start_options(sampling: &Sampling) -> String {
         options += &format!(",wall={wall}ns,wall-budget={}%", sampling.wall_budget);
         if let Some(threads) = sampling.wall_threads {
             options += &format!(",wall-threads={threads}");
+        }
+        if let Some(Filter::Context) = sampling.filter {
+            options += ",filter=context";
         }
         for method in &sampling.idle {
             options += &format!(",idle={method}");

@@ -180,7 +180,10 @@ macro_rules! events {
             /// When it was over, in ticks of the chunk's clock.
             pub fn end_ticks(&self) -> u64 {
                 match *self {
-                    Self::Gap { ticks, duration_ticks, .. } => ticks.saturating_add(duration_ticks),
+                    Self::Gap { ticks, duration_ticks, .. }
+                    | Self::Request { ticks, duration_ticks, .. } => {
+                        ticks.saturating_add(duration_ticks)
+                    }
                     _ => self.ticks(),
                 }
             }
@@ -328,6 +331,19 @@ events! {
         local_root_span_id: &'a str = Text "localRootSpanId" "Local Root Span Id";
         /// The endpoint
         endpoint: &'a str = Text "endpoint" "Endpoint";
+    }
+    /// A request that has ended
+    Request = 119 "dwell.Request" PROFILER, "Request" {
+        /// How long it took
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// Its trace
+        trace_id: &'a str = Text "traceId" "Trace Id";
+        /// Its first span in this process
+        local_root_span_id: &'a str = Text "localRootSpanId" "Local Root Span Id";
+        /// Its endpoint, if that was known when it ended
+        endpoint: &'a str = Text "endpoint" "Endpoint";
+        /// Requests that it stands for: of many, some are kept
+        count: u64 = Count "count" "Requests";
     }
     /// Description of the JVM and the Java application
     JvmInformation = 120 "jdk.JVMInformation" JVM, "JVM Information" {

@@ -1,5 +1,6 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
+mod requests;
 mod waits;
 
 use std::fmt::Write as _;
@@ -34,6 +35,7 @@ pub fn text(profile: &Profile) -> String {
     report.quality();
     report.cost();
     report.waits();
+    report.requests();
     if report.total.samples > 0 {
         report.shares();
         report.methods();

@@ -44,6 +44,7 @@ final class Context {
     private int free;
     private String lastEndpoint;
     private int lastEndpointNumber;
+    private final RequestTimer timer = new RequestTimer();
 
     /** A hold on a record; outlives its context, to be let go then. */
     private static final class Hold extends PhantomReference<Context> {
@@ -127,7 +128,18 @@ final class Context {
 
     // Scopes.
 
+    /** Opens a scope which, if it is the outermost and of the local root itself, is a request. */
     Scope open(long traceHi, long traceLo, long span, long localRoot, int endpoint) {
+        boolean outermost = top == null;
+        Scope scope = attach(traceHi, traceLo, span, localRoot, endpoint);
+        if (outermost && span == localRoot && span != 0 && scope != Scope.NONE) {
+            timer.begin();
+        }
+        return scope;
+    }
+
+    /** Opens a scope that is no request by itself. */
+    Scope attach(long traceHi, long traceLo, long span, long localRoot, int endpoint) {
         if (hold.handle == 0 && !acquire()) {
             return Scope.NONE;
         }
@@ -146,8 +158,10 @@ final class Context {
             scope.labels = save(now, scope.labels);
             restore(next, scope.labels);
         }
-        write(next, traceHi, traceLo, span, localRoot,
-                Layout.ACTIVE | used | (endpoint & Layout.LOW));
+        // A span within a request has the request's endpoint unless it says otherwise.
+        long inherited = endpoint == 0 && top != null && localRoot != 0
+                && scope.localRoot == localRoot ? state & Layout.LOW : endpoint & Layout.LOW;
+        write(next, traceHi, traceLo, span, localRoot, Layout.ACTIVE | used | inherited);
         publish(sequence + 1);
         scope.outer = top;
         scope.open = true;
@@ -171,6 +185,9 @@ final class Context {
             }
         }
         long sequence = records.get(at + Layout.SEQUENCE) + 1;
+        if (scope.outer == null && timer.isRunning()) {
+            endRequest(copy(sequence - 1));
+        }
         int next = copy(sequence);
         if ((scope.state & Layout.LABELS_USED) != 0) {
             restore(next, scope.labels);
@@ -181,6 +198,13 @@ final class Context {
         if (virtual && top == null) {
             release();
         }
+    }
+
+    private void endRequest(int now) {
+        long durationNanos = timer.end();
+        Native.request(records.get(now + Layout.TRACE_HI), records.get(now + Layout.TRACE_LO),
+                records.get(now + Layout.LOCAL_ROOT), (int) records.get(now + Layout.STATE),
+                durationNanos, timer.requests());
     }
 
     /** Takes the innermost scope off and lets it rest. */
@@ -292,7 +316,7 @@ final class Context {
     }
 
     Scope open(Captured captured) {
-        Scope scope = open(captured.traceHi, captured.traceLo, captured.span, captured.localRoot,
+        Scope scope = attach(captured.traceHi, captured.traceLo, captured.span, captured.localRoot,
                 (int) captured.state);
         if (scope != Scope.NONE) {
             long sequence = records.get(at + Layout.SEQUENCE);

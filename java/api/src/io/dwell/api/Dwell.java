@@ -17,6 +17,9 @@ import java.util.concurrent.ExecutorService;
  * <p>What is told belongs to the logical thread: a virtual thread takes it along from carrier to
  * carrier. Other threads know nothing of it, unless work is handed to them with {@link #wrap}.
  *
+ * <p>The outermost scope of a thread is a request if its span is the local root: how long it was
+ * open is how long the request took.
+ *
  * <p>Without an agent nothing happens. If one is attached later, scopes opened from then on are
  * recorded; those that are open already are not.
  */
@@ -37,7 +40,8 @@ public final class Dwell {
      *
      * @param traceId at most 32 hexadecimal digits, or null
      * @param spanId at most 16 hexadecimal digits, or null
-     * @param endpoint what the request asks for, as a pattern: {@code GET /users/{id}}; or null
+     * @param endpoint what the request asks for, as a pattern: {@code GET /users/{id}}; or null for
+     *        that of the scope around it, if that has the same local root
      */
     public static Scope scope(String traceId, String spanId, String endpoint) {
         if (Native.records == null) {
@@ -59,6 +63,33 @@ public final class Dwell {
         }
         Context context = Context.current();
         return context.open(traceHi, traceLo, spanId, localRootSpanId, context.number(endpoint));
+    }
+
+    /**
+     * A scope for work of a request that is timed elsewhere: it is never a request by itself. For
+     * tracers that know themselves when a request ends; they tell {@link #request}.
+     */
+    public static Scope attach(long traceHi, long traceLo, long spanId, long localRootSpanId,
+            String endpoint) {
+        if (Native.records == null) {
+            return Scope.NONE;
+        }
+        Context context = Context.current();
+        return context.attach(traceHi, traceLo, spanId, localRootSpanId, context.number(endpoint));
+    }
+
+    /**
+     * A request has just ended that was not a scope, or not on one thread.
+     *
+     * @param endpoint null if it was told by {@link #endpoint(long, String)}, or is not known
+     * @param durationNanos how long it took
+     */
+    public static void request(long traceHi, long traceLo, long localRootSpanId, String endpoint,
+            long durationNanos) {
+        if (Native.records != null && durationNanos >= 0) {
+            int number = endpoint == null ? 0 : ENDPOINTS.number(endpoint);
+            Native.request(traceHi, traceLo, localRootSpanId, number, durationNanos, 1);
+        }
     }
 
     /**

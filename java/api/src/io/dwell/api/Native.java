@@ -10,7 +10,7 @@ import java.nio.LongBuffer;
  */
 final class Native {
     /** What this class and the agent have to agree on: {@link Layout} and these methods. */
-    private static final int PROTOCOL = 1;
+    private static final int PROTOCOL = 2;
 
     /** The memory of all records; null while there is no agent. Written once. */
     static volatile LongBuffer records;
@@ -56,4 +56,8 @@ final class Native {
 
     /** The endpoint of a local root is known now. */
     static native void endpoint(long localRoot, int endpoint);
+
+    /** A request has just ended; it stands for so many. Endpoint 0: not known yet. */
+    static native void request(long traceHi, long traceLo, long localRoot, int endpoint,
+            long durationNanos, int requests);
 }

@@ -50,11 +50,11 @@ public final class DwellContextStorage implements ContextStorage {
     private static io.dwell.api.Scope open(Span span) {
         SpanContext ids = span.getSpanContext();
         if (!ids.isValid()) {
-            return Dwell.scope(0, 0, 0, 0, null);
+            return Dwell.attach(0, 0, 0, 0, null);
         }
         String traceId = ids.getTraceId();
         LocalRoot root = LocalRoots.get(span);
-        return Dwell.scope(Ids.parse(traceId, 0), Ids.parse(traceId, 16),
+        return Dwell.attach(Ids.parse(traceId, 0), Ids.parse(traceId, 16),
                 Ids.parse(ids.getSpanId(), 0), root == null ? 0 : root.spanId,
                 root == null ? null : root.endpoint());
     }

@@ -43,6 +43,9 @@ public final class DwellSpanProcessor implements SpanProcessor {
             if (endpoint != null) {
                 Dwell.endpoint(root.spanId, endpoint);
             }
+            String traceId = span.getSpanContext().getTraceId();
+            Dwell.request(Ids.parse(traceId, 0), Ids.parse(traceId, 16), root.spanId, endpoint,
+                    span.getLatencyNanos());
         }
     }
 

@@ -1,0 +1,216 @@
+//! The part of the text that tells requests: how many of each endpoint, how long they took, and
+//! what their threads did meanwhile.
+
+use std::collections::BTreeMap;
+
+use dwell_profile::{NodeId, Wall, WallFilter, Weight, group_of};
+
+use super::{COLUMNS, Report};
+use crate::number::{count, duration, percent};
+use crate::plain::shortened;
+
+/// Rows of the table of endpoints.
+const ENDPOINT_ROWS: usize = 15;
+/// Endpoints whose time is told by cause.
+const ENDPOINTS_TOLD: usize = 5;
+/// 95 % of a normal distribution lie within so many standard deviations.
+const DEVIATIONS: f64 = 1.96;
+const NONE: &str = "(no endpoint)";
+
+impl Report<'_> {
+    /// Latencies by endpoint, and where the time of the largest ones goes.
+    pub(super) fn requests(&mut self) {
+        let profile = self.profile;
+        let mut rows: Vec<_> = profile.latencies().into_iter().collect();
+        rows.sort_by_key(|(_, latencies)| std::cmp::Reverse(latencies.requests));
+        if !rows.is_empty() {
+            let seconds = profile.info().duration_ns as f64 / 1e9;
+            self.raw("");
+            self.raw("Requests by endpoint");
+            self.raw("  requests  a second       p50       p95       p99   longest  endpoint");
+            for (endpoint, latencies) in rows.iter().take(ENDPOINT_ROWS) {
+                let at = |percent| duration(latencies.percentile_ns(percent));
+                let rate = match seconds > 0.0 {
+                    true => format!("{:.1}", latencies.requests as f64 / seconds),
+                    false => String::new(),
+                };
+                let head = format!(
+                    "{:>10} {rate:>9} {:>9} {:>9} {:>9} {:>9}  ",
+                    count(latencies.requests),
+                    at(50.0),
+                    at(95.0),
+                    at(99.0),
+                    duration(latencies.longest_ns()),
+                );
+                let name = shortened(endpoint.unwrap_or(NONE), COLUMNS.saturating_sub(head.len()));
+                self.raw(&format!("{head}{name}"));
+            }
+            self.more(rows.len(), ENDPOINT_ROWS);
+        }
+        self.time_of_endpoints();
+    }
+
+    /// For the endpoints with most wall time, all causes of it.
+    fn time_of_endpoints(&mut self) {
+        let profile = self.profile;
+        let filter = WallFilter::default();
+        let mut endpoints: BTreeMap<&str, (Weight, BTreeMap<&str, Split>)> = BTreeMap::new();
+        if profile.has_wall() {
+            for wall in profile.wall(&filter) {
+                let endpoint = wall.context.and_then(|context| profile.endpoint(context));
+                let Some(endpoint) = endpoint else { continue };
+                let (all, causes) = endpoints.entry(endpoint).or_default();
+                *all += &wall.weight;
+                causes.entry(wall.cause).or_default().add(&wall);
+            }
+        }
+        let mut endpoints: Vec<_> = endpoints.into_iter().collect();
+        endpoints.sort_by_key(|(_, (all, _))| std::cmp::Reverse(all.sum));
+        for (endpoint, (all, causes)) in endpoints.iter().take(ENDPOINTS_TOLD) {
+            self.raw("");
+            let title = "Where the time goes: ";
+            self.raw(&format!(
+                "{title}{}",
+                shortened(endpoint, COLUMNS - title.len())
+            ));
+            self.raw("     share  95 % confidence       time  cause: most of it where");
+            let mut causes: Vec<_> = causes.iter().collect();
+            causes.sort_by_key(|(_, split)| std::cmp::Reverse(split.weight.sum));
+            for (cause, split) in causes {
+                let head = split_head(&split.weight, all);
+                let text = format!("{cause}: {}", self.most(split));
+                let text = shortened(&text, COLUMNS.saturating_sub(head.len()));
+                self.raw(&format!("{head}{text}"));
+            }
+        }
+    }
+
+    /// Where most of the time of one cause went, on what, and who had that.
+    fn most(&self, split: &Split) -> String {
+        let profile = self.profile;
+        let mut places: BTreeMap<String, u64> = BTreeMap::new();
+        for (node, ns) in &split.places {
+            let place = profile
+                .place(*node)
+                .unwrap_or_else(|| "no Java frame".into());
+            *places.entry(place).or_default() += ns;
+        }
+        let Some((place, ns)) = largest(&places) else {
+            return String::new();
+        };
+        let share = |ns: u64| 100.0 * ns as f64 / split.weight.sum.max(1) as f64;
+        let mut text = format!("{:.0} % {place}", share(*ns));
+        if let Some((owner, ns)) = largest(&split.owners) {
+            let name = group_of(profile.thread_name(*owner));
+            text = format!("{text}, held {:.0} % by {name}", share(*ns));
+        }
+        text
+    }
+}
+
+/// The time of one cause.
+#[derive(Default)]
+struct Split {
+    weight: Weight,
+    places: BTreeMap<NodeId, u64>,
+    owners: BTreeMap<u32, u64>,
+}
+
+impl Split {
+    fn add(&mut self, wall: &Wall<'_>) {
+        self.weight += &wall.weight;
+        *self.places.entry(wall.node).or_default() += wall.weight.sum;
+        if let Some((owner, _)) = wall.owner {
+            *self.owners.entry(owner).or_default() += wall.weight.sum;
+        }
+    }
+}
+
+fn largest<K>(sums: &BTreeMap<K, u64>) -> Option<(&K, &u64)> {
+    sums.iter().max_by_key(|(_, ns)| **ns)
+}
+
+/// Share, the interval in which it lies, and time: 40 columns.
+fn split_head(weight: &Weight, all: &Weight) -> String {
+    let share = weight.share(all);
+    let error = weight.share_error(all) * DEVIATIONS;
+    let percent_of = |share: f64| format!("{:.1}", share.clamp(0.0, 1.0) * 100.0);
+    let interval = format!(
+        "{} to {} %",
+        percent_of(share - error),
+        percent_of(share + error)
+    );
+    format!(
+        "{:>10} {interval:>16} {:>10}  ",
+        percent(share),
+        duration(weight.sum)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use dwell_profile::{Builder, FrameKind, Look, Request, Sample};
+
+    #[test]
+    fn tells_latencies_and_what_the_time_of_an_endpoint_was_for() {
+        let mut builder = Builder::default();
+        builder.info.duration_ns = 10_000_000_000;
+        let worker = builder.thread("worker-1", 1, 1, false);
+        let other = builder.thread("worker-2", 2, 2, false);
+        let method = builder.method("app.Bank", "transfer", "");
+        let frame = builder.frame(method, 7, FrameKind::C2);
+        let node = builder.stack([frame]);
+        let monitor = builder.cause("monitor");
+        let endpoint = Some(builder.name("GET /transfer"));
+        let context = builder.context(dwell_profile::Context {
+            endpoint,
+            ..dwell_profile::Context::default()
+        });
+        builder.sample(Sample {
+            time_ns: 0,
+            thread: other,
+            node,
+            weight: 250_000_000,
+            failure: None,
+            context: Some(context),
+        });
+        builder.look(Look {
+            time_ns: 0,
+            duration_ns: 0,
+            thread: worker,
+            node,
+            cause: monitor,
+            weight_ns: 750_000_000,
+            count: 3,
+            context: Some(context),
+            detail: None,
+            owner: Some(other),
+            owner_node: None,
+        });
+        for ms in 1..=100u64 {
+            builder.requests.push(Request {
+                time_ns: 0,
+                duration_ns: ms * 1_000_000,
+                trace_id: 0,
+                local_root_span_id: ms,
+                endpoint: endpoint.filter(|_| ms > 1),
+                count: 2,
+            });
+        }
+        let text = crate::text(&builder.finish());
+        for line in [
+            "       198      19.8   51.0 ms   96.0 ms    100 ms    100 ms  GET /transfer",
+            "         2       0.2   1.00 ms   1.00 ms   1.00 ms   1.00 ms  (no endpoint)",
+            "Where the time goes: GET /transfer",
+            // 250^2 = 3 looks and 1 sample: sqrt(0.25^2 * 3 + 0.75^2) / 4 = 21.7 %
+            "    75.0 %  32.6 to 100.0 %     750 ms  monitor: 100 % app.Bank.transfer, held 100 % \
+             by worker-*",
+            "    25.0 %    0.0 to 67.4 %     250 ms  running: 100 % app.Bank.transfer",
+        ] {
+            assert!(
+                text.lines().any(|l| l == line),
+                "no line {line:?} in\n{text}"
+            );
+        }
+    }
+}
