@@ -66,17 +66,19 @@ outdated() {
     [ -n "$(find "$@" "$here/build.sh" -newer "$target" -print -quit)" ]
 }
 
-# build_jar NAME JDK RELEASE MAIN-CLASS CLASSPATH SOURCES: compiles a folder of sources into a jar.
+# build_jar NAME JDK RELEASE MAIN-CLASS CLASSPATH SOURCES: compiles folders of sources, divided by
+# colons, into a jar.
 # An empty main class makes a jar that is not executable.
 build_jar() {
-    local target=$out/$1 jdk=$2 release=$3 main=$4 classpath=$5 sources=$6 tmp jars
+    local target=$out/$1 jdk=$2 release=$3 main=$4 classpath=$5 sources=$6 tmp jars dirs
     IFS=: read -ra jars <<<"$classpath"
-    if ! outdated "$target" "$sources" "${jars[@]}"; then
+    IFS=: read -ra dirs <<<"$sources"
+    if ! outdated "$target" "${dirs[@]}" "${jars[@]}"; then
         echo "$1: up to date"
         return
     fi
     tmp=$(mktemp -d "$out/.build.XXXXXX")
-    find "$sources" -name '*.java' >"$tmp/sources"
+    find "${dirs[@]}" -name '*.java' >"$tmp/sources"
     "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial,-try -Werror -g -encoding UTF-8 \
         ${classpath:+-cp "$classpath"} -d "$tmp/classes" "@$tmp/sources" ||
         { rm -rf "$tmp"; fail "$1 does not compile"; }
@@ -222,7 +224,8 @@ jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWE
 
 build_jar dwell-api.jar "$jdk" 8 "" "" "$here/api/src"
 
-build_jar dwell-demo.jar "$jdk" 8 io.dwell.demo.Demo "" "$here/demo/src"
+# One file, so that it can be placed anywhere.
+build_jar dwell-demo.jar "$jdk" 8 io.dwell.demo.Demo "" "$here/demo/src:$here/api/src"
 
 build_jar dwell-testprograms.jar "$jdk" 8 "" "$out/dwell-api.jar" "$here/testprograms/src"
 

@@ -6,7 +6,7 @@
 use crate::args::{Demo, Engine, Event, Sampling, Walk};
 use crate::record::outputs::Outputs;
 use crate::record::{attached, start_options};
-use crate::{java, sys};
+use crate::{java, recording, sys};
 use anyhow::{Context, Result, bail};
 use dwell_attach::{Library, Target};
 use std::io::{BufRead, BufReader};
@@ -36,6 +36,8 @@ pub fn run(args: &Demo) -> Result<()> {
         outputs.give_up();
     }
     result?;
+    let profile = recording::load(Path::new("dwell-demo.jfr"))?;
+    crate::print(&dwell_report::requests_text(&profile))?;
     crate::print("\nOpen the .html in a browser; dwell report dwell-demo.jfr --text says more.\n")
 }
 

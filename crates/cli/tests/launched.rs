@@ -268,6 +268,10 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
         "failed stacks",
         "dwell itself",
         "io.dwell.demo",
+        "Requests by endpoint",
+        "Where the time goes: ",
+        "GET /quote",
+        "GET /stock",
     ] {
         assert!(done.out.contains(part), "{part}: {done:?}");
     }

@@ -7,7 +7,8 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 use dwell_profile::{
-    Builder, CpuUse, FrameId, FrameKind, Gap, Loss, Profile, Sample, SelfCost, ThreadId,
+    Builder, Context, CpuUse, FrameId, FrameKind, Gap, Look, Loss, Profile, Sample, SelfCost,
+    ThreadId,
 };
 use dwell_report::{Options, html};
 
@@ -74,6 +75,9 @@ impl Request {
         let mut maker = Maker::new();
         maker.describe();
         maker.work(self.frames);
+        for endpoint in ["GET /orders/{id}", "POST /orders"] {
+            maker.requests(endpoint);
+        }
         if self.depth > 0 {
             maker.deep(self.depth);
         }
@@ -249,6 +253,44 @@ impl Maker {
         });
     }
 
+    /// Requests of an endpoint, and what their threads waited for.
+    fn requests(&mut self, endpoint: &str) {
+        let endpoint = Some(self.builder.name(endpoint));
+        let context = Some(self.builder.context(Context {
+            endpoint,
+            ..Context::default()
+        }));
+        let frame = self.java("com.example.shop.Orders", "find", 40, FrameKind::C2);
+        let node = self.builder.stack([frame]);
+        let causes = ["socket", "monitor", "idle-pool", "runnable", "park"];
+        for (number, cause) in causes.iter().cycle().take(200).enumerate() {
+            let cause = self.builder.cause(cause);
+            let pick = 5 + self.random.below(THREADS - 5) as usize;
+            let duration_ns = 1_000_000 + self.random.below(30_000_000);
+            self.builder.look(Look {
+                time_ns: 1_790_000_000_000_000_000,
+                duration_ns,
+                thread: self.threads.get(pick).copied().unwrap_or(0),
+                node,
+                cause,
+                weight_ns: duration_ns,
+                count: 2,
+                context: context.filter(|_| number % 5 != 2),
+                detail: None,
+                owner: None,
+                owner_node: None,
+            });
+            self.builder.requests.push(dwell_profile::Request {
+                time_ns: 1_790_000_000_000_000_000,
+                duration_ns,
+                trace_id: 1,
+                local_root_span_id: number as u64 + 1,
+                endpoint,
+                count: 3,
+            });
+        }
+    }
+
     /// One recursion of `depth` levels with a leaf at every hundredth.
     fn deep(&mut self, depth: usize) {
         let frame = self.java("com.example.Deep", "recurse", 7, FrameKind::C2);
@@ -290,6 +332,7 @@ impl Maker {
             for _ in 0..20 {
                 self.add(&frames, self.threads.len() - 1, Some(name));
             }
+            self.requests(name);
         }
         self.builder.info.java_arguments = names.join(" ");
         self.builder

@@ -12,10 +12,42 @@ export interface Header {
   info: Info;
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
+  /** What Java threads did or waited for; null if that was not recorded. */
+  wall: { ns: number; causes: Cause[]; endpoints: WallRow[]; groups: WallRow[] } | null;
+  requests: Requests[];
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
   columns: ColumnEntry[];
+}
+
+/** Whether there is wall time, or a request. */
+export function hasWall(header: Header): boolean {
+  return header.wall !== null || header.requests.length > 0;
+}
+
+/** Wall time of one cause, and the standard error of its share. */
+export interface Cause {
+  cause: string;
+  ns: number;
+  error: number;
+}
+
+/** Wall time of an endpoint or a group of threads. */
+export interface WallRow {
+  name: string;
+  ns: number;
+  causes: Cause[];
+}
+
+/** Requests of one endpoint; null: it is not known. */
+export interface Requests {
+  endpoint: string | null;
+  requests: number;
+  p50Ns: number;
+  p95Ns: number;
+  p99Ns: number;
+  longestNs: number;
 }
 
 export interface Info {

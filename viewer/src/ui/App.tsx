@@ -1,6 +1,7 @@
 // The page: head, tools, one of the views, legend.
 import { useEffect } from 'preact/hooks';
 import { CallTreeView } from '../calltree/CallTreeView';
+import { hasWall } from '../data/profile';
 import { FlameView } from '../flame/FlameView';
 import type { Store } from '../state/store';
 import { TableView } from '../table/TableView';
@@ -11,6 +12,7 @@ import { Legend } from './Legend';
 import { RecordingDialog } from './RecordingDialog';
 import { Head } from './Head';
 import { Toolbar } from './Toolbar';
+import { WallDialog } from './WallDialog';
 
 export function App({ store }: { store: Store }) {
   useEffect(() => {
@@ -42,6 +44,7 @@ export function App({ store }: { store: Store }) {
       </div>
       <HelpDialog />
       <RecordingDialog store={store} />
+      {hasWall(store.profile.header) && <WallDialog store={store} />}
     </>
   );
 }

@@ -1,13 +1,9 @@
 // A dialog of the browser's own: it traps the focus and closes on Escape by itself.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { openDialog } from './commands';
+import { type DialogName, openDialog } from './commands';
 
-export function Dialog(props: {
-  name: 'help' | 'recording';
-  title: string;
-  children: ComponentChildren;
-}) {
+export function Dialog(props: { name: DialogName; title: string; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const open = openDialog.value === props.name;
   useEffect(() => {

@@ -1,7 +1,7 @@
 // Title, what the profile is of, and how much of it can be trusted.
 import { duration, percent, plural, weight } from '../data/format';
 import { plain, shortened } from '../data/plain';
-import type { Profile } from '../data/profile';
+import { type Profile, hasWall } from '../data/profile';
 import type { Store } from '../state/store';
 import { toggleDialog } from './commands';
 
@@ -15,6 +15,11 @@ export function Head({ store }: { store: Store }) {
         <span class="brand">dwell</span> {shortened(plain(name), 80)}
       </h1>
       <p class="summary">{summary(profile).join(' · ')}</p>
+      {hasWall(profile.header) && (
+        <button type="button" class="quiet" onClick={() => toggleDialog('wall')}>
+          Wall time…
+        </button>
+      )}
       <button type="button" class="quiet" onClick={() => toggleDialog('recording')}>
         Recording…
       </button>

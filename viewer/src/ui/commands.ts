@@ -1,5 +1,6 @@
 // What can be done with a key: one table, from which the keys work and the help is made.
 import { signal } from '@preact/signals';
+import { hasWall } from '../data/profile';
 import type { Store } from '../state/store';
 import { toggleTheme } from '../state/theme';
 
@@ -9,7 +10,9 @@ export interface Command {
   run(store: Store): void;
 }
 
-export const openDialog = signal<'help' | 'recording' | null>(null);
+export type DialogName = 'help' | 'recording' | 'wall';
+
+export const openDialog = signal<DialogName | null>(null);
 
 export const SEARCH_ID = 'search';
 
@@ -29,6 +32,7 @@ export const COMMANDS: readonly Command[] = [
   { key: 'l', label: 'Lines of a method apart', run: (store) => flip(store.byLine) },
   { key: 't', label: 'Table of methods', run: (store) => show(store, 'table') },
   { key: 'c', label: 'Call tree', run: (store) => show(store, 'tree') },
+  { key: 'w', label: 'Wall time and requests', run: (store) => showWall(store) },
   { key: 'd', label: 'Dark or light', run: () => toggleTheme() },
   { key: '?', label: 'This help', run: () => toggleDialog('help') },
 ];
@@ -48,7 +52,11 @@ export function show(store: Store, view: 'table' | 'tree'): void {
   store.view.value = store.view.value === view ? 'flame' : view;
 }
 
-export function toggleDialog(dialog: 'help' | 'recording'): void {
+function showWall(store: Store): void {
+  if (hasWall(store.profile.header)) toggleDialog('wall');
+}
+
+export function toggleDialog(dialog: DialogName): void {
   openDialog.value = openDialog.value === dialog ? null : dialog;
 }
 

@@ -92,6 +92,34 @@ describe('the call tree', () => {
   });
 });
 
+describe('wall time', () => {
+  it('is told by cause and endpoint, with the latencies of requests', async () => {
+    const { page, close } = await open(browser, 'small.html');
+    await page.keyboard.press('w');
+    await page.waitForSelector('dialog[open] table.causes');
+    const causes = await page.locator('table.causes tbody th').allInnerTexts();
+    for (const cause of ['running', 'socket', 'monitor', 'idle-pool']) {
+      expect(causes.map((text) => text.trim())).toContain(cause);
+    }
+    const shares = await page.locator('table.causes tbody td:nth-child(2)').allInnerTexts();
+    const sum = shares.reduce((sum, text) => sum + Number.parseFloat(text), 0);
+    expect(Math.abs(sum - 100)).toBeLessThan(0.1 * shares.length);
+    const endpoints = await page.locator('table.requests tbody th').allInnerTexts();
+    expect(endpoints.sort()).toEqual(['GET /orders/{id}', 'POST /orders']);
+    const cells = await page.locator('table.requests tbody tr:first-child td').allInnerTexts();
+    expect(cells.slice(0, 2)).toEqual(['600', '20.0']);
+    const told = await page.locator('.wall-row .split').first().getAttribute('title');
+    const parts = page.locator('.wall-row .split').first().locator('span');
+    const widths = await parts.evaluateAll((spans) => spans.map((s) => s.clientWidth));
+    expect(widths.length).toBeGreaterThan(2);
+    expect(Math.min(...widths)).toBeGreaterThan(0);
+    expect(told).toMatch(/socket \d+\.\d/);
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('dialog[open]', { state: 'detached' });
+    await close();
+  });
+});
+
 describe('hostile names', () => {
   it('are text everywhere, and nothing of them runs', async () => {
     const { page, close } = await open(browser, 'hostile.html');
@@ -108,6 +136,9 @@ describe('hostile names', () => {
     const names = await page.locator('table.top tbody td.name').allInnerTexts();
     expect(names).toContain('x.</script><script>window.hacked=1;alert(1)</script>');
     await page.click('button:has-text("Recording")');
+    expect(await page.innerText('dialog[open]')).toContain('<img src=x onerror');
+    await page.keyboard.press('Escape');
+    await page.click('button:has-text("Wall time")');
     expect(await page.innerText('dialog[open]')).toContain('<img src=x onerror');
     await page.keyboard.press('Escape');
     expect(await page.locator('script').count()).toBe(1);
@@ -162,10 +193,10 @@ describe('everybody can read it', () => {
       const sideways = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect(sideways, view).toBe(0);
     }
-    for (const dialog of ['Help', 'Recording']) {
+    for (const dialog of ['Help', 'Wall time', 'Recording']) {
       await page.click(`button:has-text("${dialog}")`);
       expect(await violations(page), dialog).toEqual([]);
-      await shot(dialog.toLowerCase());
+      await shot(dialog.toLowerCase().replace(' ', '-'));
       await page.keyboard.press('Escape');
     }
     await close();

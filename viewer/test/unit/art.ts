@@ -154,6 +154,8 @@ function header(causes: string[]): Header {
     },
     losses: [],
     gaps: [],
+    wall: null,
+    requests: [],
     selfCost: null,
     cpuUse: null,
     warnings: [],

@@ -3,8 +3,8 @@
 use dwell_profile::{FrameKind, Profile, Role, Unit};
 use serde_json::{Value, json};
 
-use super::Options;
 use super::columns::{Column, causes};
+use super::{Options, wall};
 
 /// The header.
 pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -> Value {
@@ -28,6 +28,8 @@ pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -
         "info": info(profile),
         "losses": losses(profile),
         "gaps": gaps(profile),
+        "wall": wall::wall(profile),
+        "requests": wall::requests(profile),
         "selfCost": self_cost(profile),
         // The page compares it with all samples: in a part of a recording that would be wrong.
         "cpuUse": profile.cpu_use().filter(|cpu| cpu.since_ns == 0).map(|cpu| json!({

@@ -8,6 +8,7 @@
 mod blocks;
 mod columns;
 mod header;
+mod wall;
 
 use std::io::{self, Write};
 

@@ -48,6 +48,17 @@ pub fn text(profile: &Profile) -> String {
     report.text
 }
 
+/// The requests by endpoint, and what their time was for; empty if there were none.
+pub fn requests_text(profile: &Profile) -> String {
+    let mut report = Report {
+        text: String::new(),
+        profile,
+        total: profile.total(),
+    };
+    report.requests();
+    report.text
+}
+
 struct Report<'p> {
     text: String,
     profile: &'p Profile,

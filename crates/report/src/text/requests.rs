@@ -12,7 +12,7 @@ use crate::plain::shortened;
 /// Rows of the table of endpoints.
 const ENDPOINT_ROWS: usize = 15;
 /// Endpoints whose time is told by cause.
-const ENDPOINTS_TOLD: usize = 5;
+const ENDPOINTS_TOLD: usize = 10;
 /// 95 % of a normal distribution lie within so many standard deviations.
 const DEVIATIONS: f64 = 1.96;
 const NONE: &str = "(no endpoint)";

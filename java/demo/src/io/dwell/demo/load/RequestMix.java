@@ -11,7 +11,11 @@ enum RequestMix {
     HOT("/hot", 12, null),
     RECURSE("/recurse", 30, nestedExpression(265, 12_000)),
     LOCK("/lock", 40, new byte[0]),
-    ALLOC("/alloc", 20, null);
+    ALLOC("/alloc", 20, null),
+    RETRY("/retry", 6, null),
+    STOCK("/stock", 6, null),
+    RENDER("/render", 8, null),
+    QUOTE("/quote", 6, null);
 
     private static final int WEIGHTS_TOTAL = weightsTotal();
 

@@ -1,6 +1,7 @@
 package io.dwell.demo.server;
 
 import com.sun.net.httpserver.HttpServer;
+import io.dwell.api.Dwell;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -18,33 +19,41 @@ public final class DemoServer {
 
     private final HttpServer http;
     private final ExecutorService workers;
+    private final ExecutorService renderer;
+    private final Backend backend;
 
-    private DemoServer(HttpServer http, ExecutorService workers) {
+    private DemoServer(HttpServer http, ExecutorService workers, ExecutorService renderer,
+            Backend backend) {
         this.http = http;
         this.workers = workers;
+        this.renderer = renderer;
+        this.backend = backend;
     }
 
     /** Starts on the given port of 127.0.0.1; 0 takes any free one. */
     public static DemoServer start(int port) throws IOException {
         InetAddress loopback = InetAddress.getByAddress(new byte[] {127, 0, 0, 1});
         HttpServer http = HttpServer.create(new InetSocketAddress(loopback, port), BACKLOG);
-        ExecutorService workers = Executors.newFixedThreadPool(WORKERS, workerThreads());
+        ExecutorService workers = Executors.newFixedThreadPool(WORKERS, threads("http-worker-"));
+        ExecutorService renderer = Executors.newFixedThreadPool(1, threads("renderer-"));
+        Backend backend = Backend.start(loopback);
         http.setExecutor(workers);
-        for (Endpoint endpoint : endpoints()) {
+        for (Endpoint endpoint : endpoints(Dwell.wrap(renderer), backend)) {
             http.createContext(endpoint.path(), new EndpointHandler(endpoint));
         }
         http.start();
-        return new DemoServer(http, workers);
+        return new DemoServer(http, workers, renderer, backend);
     }
 
-    private static List<Endpoint> endpoints() {
+    private static List<Endpoint> endpoints(ExecutorService renderer, Backend backend) {
         return Arrays.asList(new JsonEndpoint(), new CompressEndpoint(), new HotEndpoint(),
-                new RecurseEndpoint(), new LockEndpoint(), new AllocEndpoint());
+                new RecurseEndpoint(), new LockEndpoint(), new AllocEndpoint(), new RetryEndpoint(),
+                new StockEndpoint(), new RenderEndpoint(renderer), new QuoteEndpoint(backend));
     }
 
-    private static ThreadFactory workerThreads() {
+    private static ThreadFactory threads(String name) {
         AtomicInteger number = new AtomicInteger();
-        return task -> new Thread(task, "http-worker-" + number.incrementAndGet());
+        return task -> new Thread(task, name + number.incrementAndGet());
     }
 
     public int port() {
@@ -54,5 +63,7 @@ public final class DemoServer {
     public void stop() {
         http.stop(0);
         workers.shutdownNow();
+        renderer.shutdownNow();
+        backend.stop();
     }
 }

@@ -1,0 +1,34 @@
+package io.dwell.demo.server;
+
+import io.dwell.demo.math.Complex;
+import io.dwell.demo.math.Mandelbrot;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+
+/** {@code GET /render}: hands the work to a pool of one thread, and waits for it. */
+final class RenderEndpoint implements Endpoint {
+    private static final int PIXELS = 40;
+    private static final Complex CORNER = new Complex(-1.25, 0.02);
+    private static final double WIDTH = 0.05;
+
+    private final ExecutorService renderer;
+
+    /** The executor takes the request's context along. */
+    RenderEndpoint(ExecutorService renderer) {
+        this.renderer = renderer;
+    }
+
+    @Override
+    public String path() {
+        return "/render";
+    }
+
+    @Override
+    public byte[] respond(byte[] body) throws InterruptedException {
+        try {
+            return renderer.submit(() -> Mandelbrot.renderTile(CORNER, WIDTH, PIXELS)).get();
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        }
+    }
+}
