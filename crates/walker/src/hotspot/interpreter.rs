@@ -399,7 +399,7 @@ enum Field {
 }
 
 impl Codelet {
-    /// Reads the head at `at`: `_size`, then `_description`, or (25; not 21) the other way
+    /// Reads the head at `at`: `_size`, then `_description`, or (21, 25, 27; not 8) the other way
     /// round. A size is an int less than what is left of the interpreter; an address never is.
     fn read<M: Memory>(mem: &M, at: u64, left: u64) -> Result<Option<Codelet>, Fault> {
         let first = mem.word(at)?;
