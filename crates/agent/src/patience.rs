@@ -14,25 +14,44 @@ const WAIT_MAX: Duration = Duration::from_millis(5);
 const SHARE: u64 = 50;
 /// And only so long after a sample was lost.
 const AFTER_LOSS_NS: u64 = 10_000_000_000;
+/// A sample that old was due long ago: who walks them gets too little of the processors.
+const LATE_NS: u64 = 25_000_000;
 
 /// What was lost, and how long was waited.
 #[derive(Debug, Default)]
 pub struct Patience {
     until_ns: AtomicU64,
+    behind_until_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
 
 impl Patience {
-    /// A sample could not be walked or named because code or a method was gone.
-    pub fn lost(&self, now_ns: u64) {
+    /// A sample taken at `taken_ns` could not be walked or named because code or a method was gone.
+    pub fn lost(&self, taken_ns: u64, now_ns: u64) {
         let until_ns = now_ns.saturating_add(AFTER_LOSS_NS);
         self.until_ns.store(until_ns, Ordering::Relaxed);
+        if now_ns.saturating_sub(taken_ns) > LATE_NS {
+            self.behind_until_ns.store(until_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether samples are better walked where they are taken: not long ago one was lost that was
+    /// looked at far too late.
+    #[must_use]
+    pub fn behind(&self, now_ns: u64) -> bool {
+        now_ns < self.behind_until_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether samples have been lost lately.
+    #[must_use]
+    pub fn losing(&self, now_ns: u64) -> bool {
+        now_ns < self.until_ns.load(Ordering::Relaxed)
     }
 
     /// How long a collection that begins now may wait, in a recording that is `elapsed_ns` old.
     #[must_use]
     pub fn allowed(&self, now_ns: u64, elapsed_ns: u64) -> Duration {
-        let losing = now_ns < self.until_ns.load(Ordering::Relaxed);
+        let losing = self.losing(now_ns);
         let left_ns = (elapsed_ns / SHARE).saturating_sub(self.waited_ns());
         if losing {
             WAIT_MAX.min(Duration::from_nanos(left_ns))
@@ -63,9 +82,18 @@ mod tests {
     fn nobody_waits_where_nothing_is_lost() {
         let patience = Patience::default();
         assert_eq!(patience.allowed(SECOND, SECOND), Duration::ZERO);
-        patience.lost(SECOND);
+        patience.lost(SECOND, SECOND);
         assert_eq!(patience.allowed(2 * SECOND, SECOND), WAIT_MAX);
         assert_eq!(patience.allowed(12 * SECOND, 11 * SECOND), Duration::ZERO);
+    }
+
+    #[test]
+    fn only_samples_that_were_looked_at_late_are_walked_elsewhere_for_a_while() {
+        let patience = Patience::default();
+        patience.lost(SECOND, SECOND + LATE_NS);
+        assert!(patience.losing(SECOND + LATE_NS) && !patience.behind(SECOND + LATE_NS));
+        patience.lost(SECOND, SECOND + LATE_NS + 1);
+        assert!(patience.behind(10 * SECOND) && !patience.behind(12 * SECOND));
     }
 
     #[test]
@@ -74,7 +102,7 @@ mod tests {
         let (mut now_ns, mut waited) = (0, Duration::ZERO);
         // Collections without end, each of which waits as long as it may.
         while now_ns < 20 * SECOND {
-            patience.lost(now_ns);
+            patience.lost(now_ns, now_ns);
             let wait = patience.allowed(now_ns, now_ns);
             patience.waited(wait.as_nanos() as u64);
             waited += wait;

@@ -411,13 +411,14 @@ impl Session {
 }
 
 /// Why samples are missing or other than asked for, as the file and `status` call it.
-pub const DROPS: [(&str, Cause); 6] = [
+pub const DROPS: [(&str, Cause); 7] = [
     ("no_free_slot_weight_moved_on", Cause::NoSlot),
     ("thread_ended_without_slot", Cause::PointsLost),
     ("thread_without_timer", Cause::ArmFailed),
     ("signal_queue_full", Cause::QueueFull),
     ("walker_late_copied_instead", Cause::PauseTimeout),
     ("not_copied_walked_in_handler", Cause::WalkedInstead),
+    ("walker_behind_walked_in_handler", Cause::WalkedBehind),
 ];
 
 #[cfg(test)]

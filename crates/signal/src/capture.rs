@@ -268,13 +268,16 @@ fn paused(subject: &Subject<'_>) -> Published {
     }
 }
 
-/// Copies the stack if all of it can be copied. Else the thread walks itself: it may be on an
-/// alternate stack above frames on its ordinary one, or the stack is larger than any slot.
+/// Copies the stack if all of it can be copied, and walked in time. Else the thread walks itself:
+/// it may be on an alternate stack above frames on its ordinary one, or the stack is larger than
+/// any slot, or who walks copies gets no processor.
 #[inline]
 fn copied(subject: &Subject<'_>) -> Published {
     let engine = subject.engine;
     let stack = &subject.stack;
-    if stack.end_known && stack.wanted <= engine.pool.largest() {
+    let behind = engine.behind.load(Ordering::Relaxed) && engine.vantage() == Vantage::Snapshot;
+    let whole = stack.end_known && stack.wanted <= engine.pool.largest();
+    if whole && !behind {
         return snapshot(subject, true);
     }
     let published = walked(subject, |engine, mut slot| {
@@ -286,7 +289,12 @@ fn copied(subject: &Subject<'_>) -> Published {
         None
     });
     if published.ok {
-        engine.counters.add(Cause::WalkedInstead, 1);
+        let cause = if whole {
+            Cause::WalkedBehind
+        } else {
+            Cause::WalkedInstead
+        };
+        engine.counters.add(cause, 1);
         return published;
     }
     snapshot(subject, true)

@@ -50,10 +50,13 @@ pub enum Cause {
     WalkedAgain,
     /// Stacks walked in the handler because they could not be copied whole.
     WalkedInstead,
+    /// Stacks walked in the handler because copies were walked too late; see
+    /// [`crate::Engine::set_behind`].
+    WalkedBehind,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = Cause::WalkedInstead as usize + 1;
+pub const CAUSES: usize = Cause::WalkedBehind as usize + 1;
 
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;

@@ -43,7 +43,7 @@ pub mod slots;
 pub mod sys;
 pub mod vantage;
 
-pub use arch::Registers;
+pub use arch::{Registers, restorer};
 pub use capture::{Capture, Extra, WalkHook};
 pub use config::{ClassSpec, Config, EngineKind, Offsets};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};

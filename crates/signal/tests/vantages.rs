@@ -340,6 +340,35 @@ fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
     assert!(engine.counters().get(Cause::WalkedInstead) > 0);
 }
 
+/// Who walks copies comes too late: nothing is copied until it has caught up.
+fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
+    engine.set_vantage(Vantage::Snapshot, 100);
+    engine.set_behind(true);
+    engine.start(INTERVAL_NS);
+    let behind = || engine.counters().get(Cause::WalkedBehind);
+    let before = behind();
+    let worker = thread::spawn(move || {
+        let record = register_here(engine, 12);
+        burn(20 * INTERVAL_NS);
+        let walked = behind();
+        engine.set_behind(false);
+        burn(20 * INTERVAL_NS);
+        (settle(engine, record), walked)
+    });
+    let (account, walked) = worker.join().unwrap();
+    assert!(engine.stop());
+    let (mut points, mut copied) = (0, 0);
+    engine.drain(|slot| {
+        points += u64::from(slot.header().points) + slot.header().carried;
+        copied += u64::from(slot.header().stack_len > 0);
+    });
+    account.assert_points(points, INTERVAL_NS);
+    assert!(walked > before);
+    assert!(copied > 0, "later samples are copies again");
+    // One handler may have been under way when it was told.
+    assert!(behind() <= walked + 1);
+}
+
 #[test]
 fn threads_are_walked_where_they_stand() {
     let config = Config {
@@ -350,6 +379,7 @@ fn threads_are_walked_where_they_stand() {
     engine.set_walk(walk_hook);
     in_the_handler(engine);
     what_cannot_be_copied_is_walked(engine);
+    what_would_be_walked_too_late_is_walked_at_once(engine);
     a_drain_in_parts_shows_all(engine);
     by_a_thread_for_which_they_wait(engine);
     nothing_moves_during_a_walk(engine);

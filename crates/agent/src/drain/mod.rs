@@ -31,6 +31,8 @@ use writer::Writer;
 const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 const TICK_MIN: Duration = Duration::from_millis(5);
+/// And where code and classes go away before their samples are looked at.
+const TICK_LOSING: Duration = Duration::from_millis(1);
 /// So many samples may wait for a look: an eighth of the smallest slots.
 const WAITING_MAX: u32 = 128;
 /// Time between two flushes: what may be lost when the process is killed.
@@ -49,6 +51,7 @@ fn tick(interval: Duration, processors: usize) -> Duration {
 pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
+    process::ask_for_early_turns();
     let _own = OwnThread::begin();
     let mut sampler = Sampler::new(setup);
     sampler.publish();
@@ -62,7 +65,10 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     loop {
         census.find_if_changed(setup.engine);
-        let order = orders.wait(tick);
+        let now_ns = process::monotonic_ns();
+        let losing = progress.patience.losing(now_ns);
+        setup.engine.set_behind(progress.patience.behind(now_ns));
+        let order = orders.wait(if losing { tick.min(TICK_LOSING) } else { tick });
         let mut all = sampler.drain(progress);
         if all {
             orders.looked();

@@ -221,7 +221,8 @@ impl<'s> Sampler<'s> {
         self.frames = frames;
         if let Some(failure) = failure {
             if matches!(failure, Failure::StaleMethod | Failure::NoBlob) {
-                progress.patience.lost(process::monotonic_ns());
+                let now_ns = process::monotonic_ns();
+                progress.patience.lost(header.time_ns, now_ns);
             }
             let entry = self.failures.entry(failure.name()).or_default();
             entry.0 += 1;

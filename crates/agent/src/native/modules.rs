@@ -256,6 +256,12 @@ mod tests {
             modules.map().rule(pc),
             Some(Rule::Sp { .. } | Rule::Fp { .. })
         ));
+        // Walks that begin in a handler of ours go on in what was interrupted. As a return address
+        // the restorer is looked up where it begins or one byte before.
+        let restorer = dwell_signal::restorer() as u64;
+        for pc in [restorer, restorer - 1] {
+            assert_eq!(modules.map().rule(pc), Some(Rule::SignalFrame));
+        }
         assert!(modules.place(0x10).is_none());
         assert!(!modules.map().is_vm(pc));
     }

@@ -9,8 +9,8 @@ use dwell_signal::Engine;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The drainer, while it runs.
-static OWN_THREAD: AtomicI32 = AtomicI32::new(0);
+/// The drainer and the wall sampler, while they run.
+static OWN_THREADS: [AtomicI32; 2] = [AtomicI32::new(0), AtomicI32::new(0)];
 
 /// See above.
 pub struct Enough;
@@ -25,21 +25,33 @@ impl OwnThread {
     /// For the calling thread.
     #[must_use]
     pub fn begin() -> OwnThread {
-        OWN_THREAD.store(dwell_signal::sys::gettid(), Ordering::Relaxed);
+        replace(0, dwell_signal::sys::gettid());
         OwnThread(())
     }
 }
 
 impl Drop for OwnThread {
     fn drop(&mut self) {
-        OWN_THREAD.store(0, Ordering::Relaxed);
+        replace(dwell_signal::sys::gettid(), 0);
     }
+}
+
+/// Replaces the first thread `before` (0: a free place); there are as many places as threads.
+fn replace(before: i32, after: i32) {
+    let _ = OWN_THREADS.iter().find(|place| {
+        let order = Ordering::Relaxed;
+        place.compare_exchange(before, after, order, order).is_ok()
+    });
 }
 
 /// Returns only on threads that are not ours.
 #[cold]
 fn exhausted() {
-    if OWN_THREAD.load(Ordering::Relaxed) != dwell_signal::sys::gettid() {
+    let own = dwell_signal::sys::gettid();
+    if !OWN_THREADS
+        .iter()
+        .any(|tid| tid.load(Ordering::Relaxed) == own)
+    {
         return;
     }
     if let Some(engine) = Engine::get() {

@@ -53,15 +53,42 @@ global_asm!(
     "ret",
     ".cfi_endproc",
     ".size dwell_copy, . - dwell_copy",
-    // The bytes debuggers and unwinders know as the end of a signal frame.
+    // The bytes debuggers and unwinders know as the end of a signal frame; the rule says where in
+    // the `ucontext` at rsp the kernel left the register of each DWARF number. A handler returns to
+    // the first byte, and unwinders look a return address up one byte before it: hence the `nop`.
+    ".macro dwell_saved_at register, offset",
+    ".cfi_escape 0x10, \\register, 3, 0x77, (\\offset % 128) + 128, \\offset / 128",
+    ".endm",
     ".p2align 4",
     ".globl dwell_restore_rt",
     ".hidden dwell_restore_rt",
     ".type dwell_restore_rt,@function",
+    ".cfi_startproc simple",
+    ".cfi_signal_frame",
+    ".cfi_escape 0x0f, 4, 0x77, 0xa0, 0x01, 0x06", // the CFA is *(rsp + 160), the saved rsp
+    "dwell_saved_at 0, 144",
+    "dwell_saved_at 1, 136",
+    "dwell_saved_at 2, 152",
+    "dwell_saved_at 3, 128",
+    "dwell_saved_at 4, 112",
+    "dwell_saved_at 5, 104",
+    "dwell_saved_at 6, 120",
+    "dwell_saved_at 7, 160",
+    "dwell_saved_at 8, 40",
+    "dwell_saved_at 9, 48",
+    "dwell_saved_at 10, 56",
+    "dwell_saved_at 11, 64",
+    "dwell_saved_at 12, 72",
+    "dwell_saved_at 13, 80",
+    "dwell_saved_at 14, 88",
+    "dwell_saved_at 15, 96",
+    "dwell_saved_at 16, 168",
+    "nop",
     "dwell_restore_rt:",
     ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00",
     "syscall",
     ".size dwell_restore_rt, . - dwell_restore_rt",
+    ".cfi_endproc",
     ".popsection",
 );
 

@@ -42,6 +42,7 @@ pub struct Engine {
     pub(crate) context: AtomicPtr<()>,
     pub(crate) walk: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
+    pub(crate) behind: AtomicBool,
     /// Room for frames that a walk in a slot may use.
     pub(crate) frames_max: AtomicU32,
     pub(crate) pause: Pause,
@@ -120,6 +121,12 @@ impl Engine {
     #[must_use]
     pub fn vantage(&self) -> Vantage {
         Vantage::from_bits(self.vantage.load(Ordering::Relaxed))
+    }
+
+    /// Says whether copies are walked so late that the code in them is gone by then: with
+    /// [`Vantage::Snapshot`] samples are walked where they are taken until this is called again.
+    pub fn set_behind(&self, behind: bool) {
+        self.behind.store(behind, Ordering::Relaxed);
     }
 
     /// Begins sampling every `interval_ns` of CPU time, on all threads registered and to come.

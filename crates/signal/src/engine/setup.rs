@@ -98,6 +98,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         context: AtomicPtr::new(core::ptr::null_mut()),
         walk: AtomicPtr::new(core::ptr::null_mut()),
         vantage: AtomicU32::new(0),
+        behind: AtomicBool::new(false),
         frames_max: AtomicU32::new(1),
         pause: Pause::new(),
         running: AtomicBool::new(false),

@@ -226,7 +226,41 @@ fn adapter_caller<M: Memory>(
         sp,
         fp: regs.fp,
     });
-    Ok(callers.into_iter().find(|caller| is_caller(*caller)))
+    match callers.into_iter().find(|caller| is_caller(*caller)) {
+        Some(found) => Ok(Some(found)),
+        None => saving_caller(mem, regs.sp, regs.fp, &is_caller),
+    }
+}
+
+/// The caller of an adapter whose barrier has saved the flags, which lie right below the return
+/// address, and below them registers, those of vectors included
+/// (shenandoahBarrierSetAssembler_x86.cpp, `load_reference_barrier`, until JDK 17). Among the
+/// registers may be the return address once more.
+fn saving_caller<M: Memory>(
+    mem: &M,
+    sp: u64,
+    fp: u64,
+    is_caller: &impl Fn(NativeRegs) -> bool,
+) -> Result<Option<NativeRegs>, Fault> {
+    /// A bit that is always 1, and that interrupts are on.
+    const SET: u64 = 0x202;
+    /// Those that programs can set besides.
+    const MAY_BE_SET: u64 = 0x24_0dd5;
+    for slot in (0..STUB_FRAME_MAX / 8).map(|i| sp.wrapping_add(i * 8)) {
+        let flags = mem.word(slot)?;
+        if flags & !MAY_BE_SET != SET {
+            continue;
+        }
+        let caller = NativeRegs {
+            pc: mem.word(slot.wrapping_add(8))?,
+            sp: slot.wrapping_add(16),
+            fp,
+        };
+        if is_caller(caller) {
+            return Ok(Some(caller));
+        }
+    }
+    Ok(None)
 }
 
 /// The way into the interpreter until JDK 20: `pop rax; mov r13, rsp`.
@@ -316,6 +350,11 @@ pub fn calling_caller<M: Memory>(
     if blob.frame_bytes > 0 && regs.fp == top.wrapping_sub(16) {
         return Ok(None);
     }
+    if matches!(blob.kind, BlobKind::Adapter)
+        && let Some(found) = saving_caller(mem, regs.sp, regs.fp, &is_caller)?
+    {
+        return Ok(Some(found));
+    }
     // An adapter calls the VM with all registers saved.
     let words = match blob.kind {
         BlobKind::Adapter => STUB_FRAME_MAX / 8,
@@ -377,6 +416,45 @@ mod tests {
         };
         assert_eq!(caller_at(16), Some(8), "r13 is the caller's own");
         assert_eq!(caller_at(27), Some(0x28));
+    }
+
+    #[test]
+    fn a_barrier_that_has_saved_all_registers_does_not_hide_the_caller_of_an_adapter() {
+        const CALLER: u64 = 0xca11;
+        let mut mem = Bytes::at(CODE, &[0x90u8; 64]);
+        // A vector register, saved registers with the return address in one and what looks like
+        // flags in another, the flags, the return address.
+        let stack = [0x407e_0000, 7, CALLER, 0x246, 8, 0x246, CALLER, 9];
+        let mut all = Vec::from(stack);
+        all.resize(1024, 0);
+        mem.add(STACK, &words(&all));
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Adapter,
+            code_begin: CODE,
+            frame_bytes: 0,
+        };
+        let regs = Regs {
+            pc: CODE + 16,
+            sp: STACK,
+            fp: 0xb9,
+            r13: CALLER,
+            ..Regs::default()
+        };
+        let expected = Some(NativeRegs {
+            pc: CALLER,
+            sp: STACK + 56,
+            fp: 0xb9,
+        });
+        let is_caller = |caller: NativeRegs| caller.pc == CALLER;
+        let found = interrupted_caller(&mem, &blob, &regs, is_caller);
+        assert_eq!(found, Ok(expected));
+        let below = NativeRegs {
+            pc: CODE + 16,
+            sp: STACK,
+            fp: 0xb9,
+        };
+        assert_eq!(calling_caller(&mem, &blob, below, is_caller), Ok(expected));
     }
 
     #[test]
