@@ -3,6 +3,7 @@
 use crate::jvm::Vm;
 use crate::jvm::stubs::Stubs;
 use crate::jvm::threads::{ThreadFields, ThreadTable};
+use crate::jvm::virtual_threads::VirtualThreads;
 use crate::jvm::vm::SharedVm;
 use crate::registry::Registry;
 use crate::session::Session;
@@ -28,6 +29,8 @@ pub struct Agent {
     pub threads: ThreadTable,
     /// Which threads are registered.
     pub registry: Registry,
+    /// What is known of virtual threads, once there are any; `None` in it: they cannot be found.
+    pub virtual_threads: OnceLock<Option<VirtualThreads>>,
     /// Names of the VM's stubs.
     pub stubs: Stubs,
     /// The recording that runs, if one does.

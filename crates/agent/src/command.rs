@@ -6,6 +6,7 @@ use crate::hook;
 use crate::jvm::api;
 use crate::jvm::environment;
 use crate::jvm::threads;
+use crate::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use crate::jvm::vm::SharedVm;
 use crate::jvm::{Vm, flags, stubs::Stubs};
 use crate::native::Modules;
@@ -20,7 +21,7 @@ use dwell_signal::{Config, Engine, EngineKind, PerfLevel, Registration};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Who carries a command out: the VM and the calling thread's environment.
 #[derive(Clone, Copy)]
@@ -171,6 +172,7 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
         engine_reason: reason,
         threads: threads::ThreadTable::new(),
         registry: Registry::default(),
+        virtual_threads: OnceLock::new(),
         stubs: Stubs::new(),
         session: Mutex::new(None),
         last: Mutex::new(None),
@@ -282,6 +284,10 @@ pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option
     };
     if tid <= 0 {
         return;
+    }
+    if agent.virtual_threads.get().is_none() && is_carrier(live, agent.vm(), java_thread) {
+        let find = || VirtualThreads::find(agent.vm(), env);
+        agent.virtual_threads.get_or_init(find);
     }
     let name = threads::describe(agent.jvmti, env, &agent.fields, thread, tid);
     let java_id = name.java_id as u64;

@@ -11,6 +11,7 @@ use crate::native::modules::CodeMap;
 use crate::sys::published::Published;
 use dwell_signal::{Engine, Live, SlotHeader, ThreadRecord, WalkTarget};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
+use dwell_walker::hotspot::continuation::Chunk;
 use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::threads as vm_threads;
 use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
@@ -194,4 +195,25 @@ pub fn walk_waiting(
         };
         walker.walk(regs, &context, frames)
     })
+}
+
+/// Walks a virtual thread that is not mounted, in the heap. The caller has to see to it that it has
+/// not been mounted meanwhile. `None` while there is nothing to walk by.
+pub fn walk_unmounted(
+    live: &Live,
+    chunk: &Chunk,
+    cache: Option<PcCache<'_>>,
+    frames: &mut [Frame],
+) -> Option<Walk> {
+    VIEW.read(|view| {
+        let layout = &view.vm.layout;
+        let walker = Walker {
+            mem: live,
+            layout,
+            code: &view.vm.code,
+            native: &*view.map,
+            cache,
+        };
+        (layout.extra.return_barrier != 0).then(|| walker.walk_unmounted(chunk, frames))
+    })?
 }

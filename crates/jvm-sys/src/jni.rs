@@ -75,12 +75,17 @@ pub struct NativeMethod {
 }
 
 const FIND_CLASS: usize = 6;
+const NEW_GLOBAL_REF: usize = 21;
 const EXCEPTION_CLEAR: usize = 17;
 const DELETE_LOCAL_REF: usize = 23;
 const GET_FIELD_ID: usize = 94;
 const GET_LONG_FIELD: usize = 101;
 const GET_STATIC_METHOD_ID: usize = 113;
 const CALL_STATIC_VOID_METHOD_A: usize = 143;
+const GET_STATIC_FIELD_ID: usize = 144;
+const GET_STATIC_OBJECT_FIELD: usize = 145;
+const GET_STATIC_INT_FIELD: usize = 150;
+const GET_STATIC_LONG_FIELD: usize = 151;
 const GET_STRING_LENGTH: usize = 164;
 const REGISTER_NATIVES: usize = 215;
 const GET_STRING_REGION: usize = 220;
@@ -112,6 +117,64 @@ impl Env {
         };
         // SAFETY: same environment.
         unsafe { self.non_null(id) }
+    }
+
+    /// `GetStaticFieldID`; an exception is cleared and answers `None`.
+    unsafe fn static_field_id(
+        self,
+        class: Object,
+        name: &core::ffi::CStr,
+        descriptor: &core::ffi::CStr,
+    ) -> Option<FieldId> {
+        type F = unsafe extern "C" fn(*mut Table, Object, *const c_char, *const c_char) -> FieldId;
+        // SAFETY: slot 144 is GetStaticFieldID; class is a live reference, both texts are C
+        // strings.
+        let id = unsafe {
+            let find = slot::<F>(self.0, GET_STATIC_FIELD_ID);
+            find(self.0, class, name.as_ptr(), descriptor.as_ptr())
+        };
+        // SAFETY: same environment.
+        unsafe { self.non_null(id) }
+    }
+
+    /// A static field of type `int`; `None` if the class has no such field.
+    pub unsafe fn static_int(self, class: Object, name: &core::ffi::CStr) -> Option<i32> {
+        type F = unsafe extern "C" fn(*mut Table, Object, FieldId) -> c_int;
+        // SAFETY: class is a live reference by contract.
+        let field = unsafe { self.static_field_id(class, name, c"I") }?;
+        // SAFETY: slot 150 is GetStaticIntField; the field is one of the class, and an int.
+        Some(unsafe { slot::<F>(self.0, GET_STATIC_INT_FIELD)(self.0, class, field) })
+    }
+
+    /// A static field of type `long`; `None` if the class has no such field.
+    pub unsafe fn static_long(self, class: Object, name: &core::ffi::CStr) -> Option<i64> {
+        type F = unsafe extern "C" fn(*mut Table, Object, FieldId) -> i64;
+        // SAFETY: class is a live reference by contract.
+        let field = unsafe { self.static_field_id(class, name, c"J") }?;
+        // SAFETY: slot 151 is GetStaticLongField; the field is one of the class, and a long.
+        Some(unsafe { slot::<F>(self.0, GET_STATIC_LONG_FIELD)(self.0, class, field) })
+    }
+
+    /// `NewGlobalRef` of what a static field holds; `None` if the class has no such field, or it
+    /// holds null.
+    pub unsafe fn global_of_static(
+        self,
+        class: Object,
+        name: &core::ffi::CStr,
+        descriptor: &core::ffi::CStr,
+    ) -> Option<Object> {
+        type Get = unsafe extern "C" fn(*mut Table, Object, FieldId) -> Object;
+        type New = unsafe extern "C" fn(*mut Table, Object) -> Object;
+        // SAFETY: class is a live reference by contract, and both texts are C strings.
+        let field = unsafe { self.static_field_id(class, name, descriptor) }?;
+        // SAFETY: slot 145 is GetStaticObjectField, 21 is NewGlobalRef (null for null); the field
+        // is one of the class, and the local reference is given back.
+        unsafe {
+            let local = slot::<Get>(self.0, GET_STATIC_OBJECT_FIELD)(self.0, class, field);
+            let global = slot::<New>(self.0, NEW_GLOBAL_REF)(self.0, local);
+            self.delete_local(local);
+            self.non_null(global)
+        }
     }
 
     /// `GetLongField`.

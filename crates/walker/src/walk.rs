@@ -5,6 +5,7 @@
 //! otherwise the walk ends in a named failure frame.
 
 mod compiled;
+mod frozen;
 mod gone;
 
 use crate::cache::PcCache;
@@ -434,38 +435,6 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.move_to(cursor, caller)
     }
 
-    fn step_frozen_interpreted(
-        &self,
-        cursor: &mut Cursor,
-        chunk: Chunk,
-        sink: &mut Sink<'_, impl Frames + ?Sized>,
-    ) -> Result<(), Stop> {
-        // While frozen, `fp` is the slot of the link, see `move_to`.
-        let fp = continuation::frozen_fp(self.mem, cursor.at.fp)?;
-        if !chunk.holds(fp) {
-            return Err(Stop::Fail(Failure::BadContinuation));
-        }
-        let sender = self.mem.word(fp.wrapping_sub(8))?;
-        let method = self.mem.word(fp.wrapping_sub(24))?;
-        if !crate::hotspot::method::is_plausible(self.mem, self.layout, method) {
-            return Err(Stop::Fail(Failure::BadContinuation));
-        }
-        let code = crate::hotspot::method::code(self.mem, self.layout, method)?;
-        let slot = fp.wrapping_add(self.layout.extra.interpreter_bcp as u64);
-        let bci = code.bci(self.mem.word(slot)?).unwrap_or(-1);
-        sink.push(FrameKind::Interpreted, method, bci)?;
-        let caller = NativeRegs {
-            pc: self.mem.word(fp.wrapping_add(8))?,
-            sp: continuation::frozen_slot(fp, sender),
-            fp,
-        };
-        if caller.sp >= chunk.bottom || !chunk.holds(caller.sp) {
-            return self.leave_chunk(cursor);
-        }
-        cursor.at = caller;
-        Ok(())
-    }
-
     fn step_stub(
         &self,
         cursor: &mut Cursor,
@@ -622,55 +591,6 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         // The barrier for exceptions is generated right behind the other.
         let near = barrier != 0 && pc > barrier && pc <= barrier.wrapping_add(THAW_STUBS_BYTES);
         Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
-    }
-
-    fn step_barrier(
-        &self,
-        cursor: &mut Cursor,
-        sink: &mut Sink<'_, impl Frames + ?Sized>,
-    ) -> Result<(), Stop> {
-        if cursor.cont_entry == 0 {
-            return Err(Stop::Fail(Failure::BadContinuation));
-        }
-        let entry = cursor.cont_entry;
-        let known = cursor.thread.chunk != 0 && entry == cursor.thread.cont_entry;
-        let chunk = if known {
-            continuation::filled_chunk(self.mem, self.layout, cursor.thread.chunk)
-        } else {
-            continuation::youngest_chunk(self.mem, self.layout, entry)
-        };
-        if let Ok(Some(chunk)) = chunk {
-            cursor.at = chunk.youngest_frame(self.mem)?;
-            cursor.frozen = Some(chunk);
-            cursor.exact = None;
-            return Ok(());
-        }
-        // The VM is just moving frames between heap and stack: they are missing, the carrier is
-        // not.
-        if self.layout.extra.cont_return_pc == 0 {
-            return Err(Stop::Fail(Failure::BadContinuation));
-        }
-        sink.push(FrameKind::Failed, Failure::BadContinuation as u64, 0)?;
-        sink.flaw = Some(Failure::BadContinuation);
-        cursor.exact = None;
-        cursor.at = continuation::enter_special(self.layout, entry);
-        Ok(())
-    }
-
-    fn leave_chunk(&self, cursor: &mut Cursor) -> Result<(), Stop> {
-        let Some(chunk) = cursor.frozen.take() else {
-            return Err(Stop::Fail(Failure::BadContinuation));
-        };
-        if let Ok(Some(parent)) = continuation::parent_chunk(self.mem, self.layout, &chunk) {
-            cursor.at = parent.youngest_frame(self.mem)?;
-            cursor.frozen = Some(parent);
-            return Ok(());
-        }
-        if self.layout.extra.cont_return_pc == 0 {
-            return Err(Stop::Fail(Failure::BadContinuation));
-        }
-        cursor.at = continuation::enter_special(self.layout, cursor.cont_entry);
-        Ok(())
     }
 
     /// Makes `caller` the frame to look at next.

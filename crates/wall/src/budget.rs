@@ -40,6 +40,11 @@ impl Budget {
         }
     }
 
+    /// Looking may take `share` from now on, unless the number is given.
+    pub fn set_share(&mut self, share: f64) {
+        self.share = self.share.map(|_| share.max(0.0));
+    }
+
     /// As many as said, whatever it costs.
     #[must_use]
     pub fn fixed(looked: usize) -> Budget {

@@ -283,6 +283,11 @@ fn vm_wait(frames: &[Named<'_>]) -> Option<Cause> {
 
 /// What the innermost Java method says.
 fn java_wait(facts: &Facts<'_>) -> Option<Cause> {
+    if facts.monitor == Monitor::None
+        && let Some(cause) = crate::yielded::cause(facts.frames, facts.is_owned_lock)
+    {
+        return Some(cause);
+    }
     let top = facts.frames.iter().find(|frame| frame.is_java);
     let named = top.and_then(|frame| {
         let known = JAVA_WAITS.iter();

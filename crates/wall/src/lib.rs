@@ -12,3 +12,5 @@ pub mod pools;
 pub mod proc;
 pub mod random;
 pub mod runs;
+pub mod spread;
+pub mod yielded;

@@ -16,6 +16,10 @@ const KNOWN: &[&str] = &[
     "jdk/internal/net/http/HttpClientImpl$SelectorManager.run",
     "sun/net/httpserver/ServerImpl$Dispatcher.run",
     "sun/nio/ch/EPollPort$EventHandlerTask.poll",
+    "sun/nio/ch/Poller.pollerLoop",
+    "sun/nio/ch/Poller.subPollerLoop",
+    "sun/nio/ch/Poller.pollLoop",
+    "sun/nio/ch/Poller.updateLoop",
     "java/lang/ProcessHandleImpl*.waitForProcessExit*",
     "java/lang/UNIXProcess.waitForProcessExit",
     // Netty.

@@ -100,6 +100,10 @@ impl WallDrain {
                         sampler.batch.add_wall(runnable(thread, None, None, &ready));
                     }
                 }
+                Note::Name { thread, name } => {
+                    let names = &mut sampler.virtual_threads;
+                    names.entry(thread).or_insert_with(|| name.into_string());
+                }
                 Note::Tick(tick) => sampler.batch.add_tick(tick),
             }
         }

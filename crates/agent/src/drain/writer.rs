@@ -255,6 +255,9 @@ impl<'s> Writer<'s> {
                 sampled: tick.looked as u64,
                 failed: tick.failed as u64,
                 cpu_ns: tick.cpu_ns,
+                unmounted: tick.unmounted,
+                unmounted_sampled: tick.unmounted_looked as u64,
+                unmounted_failed: tick.unmounted_failed as u64,
             });
         }
     }

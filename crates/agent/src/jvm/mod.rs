@@ -9,6 +9,7 @@ pub mod methods;
 pub mod mutf8;
 pub mod stubs;
 pub mod threads;
+pub mod virtual_threads;
 pub mod vm;
 
 pub use vm::Vm;

@@ -55,7 +55,7 @@ impl Before {
 
 /// What a thread waits for that another one may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+pub(super) enum Wanted {
     /// An `ObjectMonitor*`.
     Monitor(u64),
     /// A lock of `java.util.concurrent`; which one, its thread says.
@@ -89,7 +89,7 @@ pub struct Off {
     /// Whether it is parked on a lock that another thread has.
     pub is_owned_lock: bool,
     /// What it wants.
-    wanted: Option<Wanted>,
+    pub(super) wanted: Option<Wanted>,
     /// Who has that.
     pub owner: Owner,
     /// `Thread.threadId()` of the virtual thread that is mounted, if one is.
@@ -290,11 +290,15 @@ impl Looker<'_> {
 
     /// What a parked thread is parked on.
     fn parked(&self, thread: u64, off: &mut Off) {
-        let Ok(Some(blocker)) = self.blocker(thread) else {
-            return;
-        };
+        if let Ok(Some(blocker)) = self.blocker(thread) {
+            self.parked_on(&blocker, thread, off);
+        }
+    }
+
+    /// What is parked on `blocker`, by a platform thread or (0) another one.
+    pub(super) fn parked_on(&self, blocker: &Blocker, thread: u64, off: &mut Off) {
         off.detail = self.class_text(blocker.class).map(String::into_boxed_str);
-        off.owner = self.owner_of(&blocker);
+        off.owner = self.owner_of(blocker);
         off.is_owned_lock = off.owner != Owner::Nobody && off.owner != Owner::Thread(thread);
         if off.is_owned_lock {
             off.wanted = Some(Wanted::Lock);

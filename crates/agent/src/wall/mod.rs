@@ -7,7 +7,10 @@
 pub mod focus;
 pub mod look;
 pub mod shelf;
+pub mod unmounted;
+pub mod virtuals;
 
+use crate::drain::sample::VIRTUAL_KEY;
 use crate::session::{Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
@@ -31,6 +34,7 @@ use shelf::{Note, Notes, Run, Shelf, Tick};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use virtuals::{Found, Moment, Virtuals};
 
 /// Return addresses remembered.
 const CACHE_ENTRIES: usize = 4096;
@@ -41,6 +45,8 @@ const CROWDED_NS: u64 = 2_000_000;
 /// How long, and how often, a view of the process is waited for.
 const VIEW_WAIT: Duration = Duration::from_millis(5);
 const VIEW_WAITS_MAX: u32 = 400;
+/// What virtual threads get of the budget, where there are any.
+const VIRTUAL_PART: f64 = 0.4;
 /// So often that is asked, in ticks.
 const CROWDED_TICKS: u64 = 25;
 
@@ -160,6 +166,8 @@ struct Sampler<'s> {
     grid: Grid,
     budget: Budget,
     members: Members,
+    /// Set when the program has begun to use virtual threads.
+    virtuals: Option<Virtuals>,
     focus: Focus,
     random: Random,
     known: Vec<Known>,
@@ -179,16 +187,13 @@ impl<'s> Sampler<'s> {
     fn new(setup: &'s Setup) -> Sampler<'s> {
         let now_ns = process::monotonic_ns();
         let interval_ns = setup.options.wall_interval.as_nanos() as u64;
-        let budget = match setup.options.wall_threads {
-            Some(threads) => Budget::fixed(threads),
-            None => Budget::of_share(f64::from(setup.options.wall_budget_ppm) / 1e6),
-        };
         Sampler {
             setup,
             live: setup.engine.live(),
             grid: Grid::new(interval_ns, now_ns),
-            budget,
+            budget: budget(setup, 1.0),
             members: Members::new(),
+            virtuals: None,
             focus: Focus::default(),
             random: Random::new(process::epoch_ns()),
             known: Vec::new(),
@@ -223,6 +228,13 @@ impl<'s> Sampler<'s> {
         }
         let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
         self.budget.spent(count, look.span_ns, cpu_ns);
+        let moment = Moment {
+            at_ns: now_ns,
+            span_ns: look.span_ns,
+            only_context: self.setup.options.only_context,
+        };
+        let found = self.look_at_virtual_threads(&moment, shelf);
+        let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
         let tick = Tick {
             at_ns: now_ns,
             span_ns: look.span_ns,
@@ -232,8 +244,46 @@ impl<'s> Sampler<'s> {
             looked: count,
             failed,
             cpu_ns,
+            unmounted: found.estimated.round() as u64,
+            unmounted_looked: found.looked,
+            unmounted_failed: found.failed,
         };
         shelf.lock().add(Note::Tick(tick), 0);
+    }
+
+    /// Looks at virtual threads that no platform thread runs.
+    fn look_at_virtual_threads(&mut self, moment: &Moment, shelf: &Shelf) -> Found {
+        let agent = self.setup.agent;
+        let Some(Some(known)) = agent.virtual_threads.get() else {
+            return Found::default();
+        };
+        let began_ns = process::own_cpu().as_nanos() as u64;
+        let mut virtuals = self.virtuals.take().unwrap_or_else(|| {
+            let ppm = f64::from(self.setup.options.wall_budget_ppm);
+            self.budget.set_share((1.0 - VIRTUAL_PART) * ppm / 1e6);
+            Virtuals::new(budget(self.setup, VIRTUAL_PART))
+        });
+        let mut random = self.random.clone();
+        let find_owner = |owner, frames: &mut [Frame]| {
+            let place = self.place_of(owner);
+            match (
+                place.and_then(|place| self.setup.engine.record(place)),
+                owner,
+            ) {
+                (Some(record), _) => Some(self.walk_owner(record, frames)),
+                // A virtual thread without a carrier; where it is, is not looked for.
+                (None, Owner::Id(id)) => Some((id | VIRTUAL_KEY, 0)),
+                (None, _) => None,
+            }
+        };
+        let looker = self.looker();
+        let (found, looked) =
+            virtuals.look(&looker, known, moment, &mut random, &find_owner, shelf);
+        self.random = random;
+        let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
+        virtuals.spent(looked, moment.span_ns, cpu_ns);
+        self.virtuals = Some(virtuals);
+        found
     }
 
     /// How many threads there are to choose from, and those chosen.
@@ -385,9 +435,14 @@ impl<'s> Sampler<'s> {
     fn see_owner(&mut self, owner: Owner) -> Option<(u64, usize)> {
         let record = self.setup.engine.record(self.place_of(owner)?)?;
         let mut frames = std::mem::take(&mut self.owner_frames);
-        let walk = self.looker().walk_owner(record, &mut frames);
+        let found = self.walk_owner(record, &mut frames);
         self.owner_frames = frames;
-        Some((record.user(), walk.map_or(0, |walk| walk.len)))
+        Some(found)
+    }
+
+    fn walk_owner(&self, record: &ThreadRecord, frames: &mut [Frame]) -> (u64, usize) {
+        let walk = self.looker().walk_owner(record, frames);
+        (record.user(), walk.map_or(0, |walk| walk.len))
     }
 
     fn looker(&self) -> Looker<'_> {
@@ -459,6 +514,14 @@ impl<'s> Sampler<'s> {
         for known in &mut self.known {
             flush(known, &mut notes);
         }
+    }
+}
+
+/// A part of what looking may cost; or the number of threads that was asked for.
+fn budget(setup: &Setup, part: f64) -> Budget {
+    match setup.options.wall_threads {
+        Some(threads) => Budget::fixed(threads),
+        None => Budget::of_share(part * f64::from(setup.options.wall_budget_ppm) / 1e6),
     }
 }
 

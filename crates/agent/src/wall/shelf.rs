@@ -43,6 +43,13 @@ pub enum Note {
         /// The thread.
         thread: u64,
     },
+    /// What a virtual thread is called.
+    Name {
+        /// The thread.
+        thread: u64,
+        /// Its name.
+        name: Box<str>,
+    },
     /// A tick.
     Tick(Tick),
 }
@@ -90,6 +97,12 @@ pub struct Tick {
     pub failed: usize,
     /// What looking has cost.
     pub cpu_ns: u64,
+    /// Virtual threads without a carrier, as far as the chosen ones tell.
+    pub unmounted: u64,
+    /// Of these, threads that were chosen.
+    pub unmounted_looked: usize,
+    /// Of these, threads that were not clear.
+    pub unmounted_failed: usize,
 }
 
 /// All notes since the drainer took some last.

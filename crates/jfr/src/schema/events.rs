@@ -299,6 +299,12 @@ events! {
         failed: u64 = Count "failed" "Failed";
         /// CPU time that looking took
         cpu_ns: u64 = Nanos "cpu" "CPU Time";
+        /// Virtual threads without a carrier, estimated from those that were chosen
+        unmounted: u64 = Count "unmounted" "Unmounted Virtual Threads";
+        /// Of these, threads that were chosen
+        unmounted_sampled: u64 = Count "unmountedSampled" "Sampled Unmounted Virtual Threads";
+        /// Of these, threads that nothing could be said of
+        unmounted_failed: u64 = Count "unmountedFailed" "Failed Unmounted Virtual Threads";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

@@ -16,8 +16,10 @@ pub mod nmethod;
 pub mod objects;
 pub mod prologue;
 pub mod scope;
+pub mod sets;
 pub mod stub;
 pub mod threads;
+pub mod virtual_threads;
 pub mod vmstructs;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! moment of the stack and the walk. What is above them is found by what it says of itself; the
 //! walk goes on there, and says that something is missing.
 
-use super::{Cursor, Walker};
+use super::{Cursor, Walker, frozen};
 use crate::frame::Failure;
 use crate::hotspot::{continuation, interpreter, stub};
 use crate::memory::Memory;
@@ -34,7 +34,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return false;
         }
         let found = if was_frozen {
-            let known = cursor.cont_entry != 0 && self.layout.extra.cont_return_pc != 0;
+            let mounted = !matches!(cursor.cont_entry, 0 | frozen::NOT_MOUNTED);
+            let known = mounted && self.layout.extra.cont_return_pc != 0;
             known.then(|| continuation::enter_special(self.layout, cursor.cont_entry))
         } else {
             self.frame_above(cursor, before)

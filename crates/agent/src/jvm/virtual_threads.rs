@@ -1,0 +1,232 @@
+//! Where the JDK keeps its virtual threads: in a set of those that were started directly, and in
+//! one of each executor that starts a thread per task. A set of weak references knows the executors
+//! (java.base, jdk/internal/vm/ThreadContainers.java, 21 and later).
+//!
+//! Asking for a class initialises it, and `VirtualThread` reads its properties and makes its
+//! scheduler then. So nothing is asked for until the program itself has begun to use them: its
+//! first carrier has started by then.
+
+use super::vm::Vm;
+use dwell_signal::Live;
+use dwell_walker::Memory;
+use dwell_walker::hotspot::layout::{ABSENT, present};
+use dwell_walker::hotspot::objects::{self, ClassWord};
+use dwell_walker::hotspot::sets::SetFields;
+use dwell_walker::hotspot::virtual_threads::{States, VirtualThreadFields};
+use jvm_sys::Env;
+use jvm_sys::jni::Object;
+use std::ffi::CStr;
+
+const CARRIER: &[u8] = b"jdk/internal/misc/CarrierThread";
+const VIRTUAL: &CStr = c"java/lang/VirtualThread";
+const ROOT: &CStr = c"jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer";
+const CONTAINERS: &CStr = c"jdk/internal/vm/ThreadContainers";
+const SET: &CStr = c"Ljava/util/Set;";
+
+/// What is known of virtual threads; kept for the life of the process.
+#[derive(Debug)]
+pub struct VirtualThreads {
+    /// How sets are read.
+    pub sets: SetFields,
+    /// How threads are.
+    pub fields: VirtualThreadFields,
+    /// Handle of the set of threads that were started directly.
+    pub started: u64,
+    /// Handle of the set of (weak references to) containers; 0 if unknown.
+    pub containers: u64,
+    /// `Reference.referent`.
+    pub referent: u64,
+    /// `ThreadPerTaskExecutor.threads`.
+    pub executor_threads: u64,
+    /// `SharedThreadContainer.virtualThreads`.
+    pub shared_threads: u64,
+    /// `Thread.name`, `String.value`, `String.coder`.
+    pub name: [u64; 3],
+    /// Length and first element of a `byte[]`.
+    pub bytes: (u64, u64),
+}
+
+/// Whether the platform thread is one on which virtual threads run.
+#[must_use]
+pub fn is_carrier(live: Live, vm: &Vm, java_thread: u64) -> bool {
+    let (layout, objects) = (&vm.layout, &vm.layout.extra.objects);
+    if java_thread == 0 || !present(layout.thread_vthread) {
+        return false;
+    }
+    let object = objects::of_thread(&live, layout, objects, java_thread);
+    let class = object.and_then(|it| objects::class_of(&live, layout, objects.class_word, it));
+    class.is_ok_and(|class| objects::is_kind_of(&live, layout, class, CARRIER) == Ok(true))
+}
+
+impl VirtualThreads {
+    /// Finds it all out; `None` if this JDK keeps its threads otherwise. To be called when a
+    /// carrier exists, on an attached thread in the live phase.
+    #[must_use]
+    pub fn find(vm: &Vm, env: Env) -> Option<VirtualThreads> {
+        let field = |class: &CStr, name: &CStr, kind: &CStr| {
+            vm.fields.offset(env, class, name, kind).unwrap_or(ABSENT)
+        };
+        let fields = VirtualThreadFields {
+            state: field(VIRTUAL, c"state", c"I"),
+            cont: field(VIRTUAL, c"cont", c"Ljdk/internal/vm/Continuation;"),
+            carrier: field(VIRTUAL, c"carrierThread", c"Ljava/lang/Thread;"),
+            states: states(env)?,
+        };
+        let sets = sets(vm, env, &field)?;
+        let (length, elements) = byte_array(vm)?;
+        let known = VirtualThreads {
+            sets,
+            fields,
+            started: handle_of(env, ROOT, c"VTHREADS")?,
+            containers: handle_of(env, CONTAINERS, c"CONTAINER_REGISTRY").unwrap_or(0),
+            referent: field(
+                c"java/lang/ref/Reference",
+                c"referent",
+                c"Ljava/lang/Object;",
+            ),
+            executor_threads: field(
+                c"java/util/concurrent/ThreadPerTaskExecutor",
+                c"threads",
+                SET,
+            ),
+            shared_threads: field(
+                c"jdk/internal/vm/SharedThreadContainer",
+                c"virtualThreads",
+                SET,
+            ),
+            name: [
+                field(c"java/lang/Thread", c"name", c"Ljava/lang/String;"),
+                field(c"java/lang/String", c"value", c"[B"),
+                field(c"java/lang/String", c"coder", c"B"),
+            ],
+            bytes: (length, elements),
+        };
+        (known.fields.is_known() && known.sets.is_known()).then_some(known)
+    }
+}
+
+/// A handle, which the collector keeps up to date: references of JNI are tagged in their lowest
+/// bits (src/hotspot/share/runtime/jniHandles.hpp).
+fn handle_of(env: Env, class: &CStr, name: &CStr) -> Option<u64> {
+    const TAG: u64 = 7;
+    // SAFETY: `env` belongs to this thread, attached and in the live phase; the reference to the
+    // class is given back, the global one is kept for good.
+    let object = unsafe {
+        let class = env.find_class(class)?;
+        let object = env.global_of_static(class, name, SET);
+        env.delete_local(class);
+        object?
+    };
+    Some(object as u64 & !TAG)
+}
+
+fn states(env: Env) -> Option<States> {
+    // SAFETY: `env` belongs to this thread, attached and in the live phase.
+    let class = unsafe { env.find_class(VIRTUAL) }?;
+    // SAFETY: the class is a live local reference until it is given back below.
+    let state = |name: &CStr| unsafe { env.static_int(class, name) };
+    let states = States {
+        started: state(c"STARTED"),
+        parked: [state(c"PARKED"), state(c"TIMED_PARKED")],
+        blocked: state(c"BLOCKED"),
+        waits: [state(c"WAIT"), state(c"TIMED_WAIT")],
+        ready: [
+            state(c"UNPARKED").or(state(c"RUNNABLE")),
+            state(c"YIELDED"),
+            state(c"UNBLOCKED"),
+            None,
+        ],
+        suspended: state(c"SUSPENDED"),
+    };
+    // SAFETY: a local reference of this frame.
+    unsafe { env.delete_local(class) };
+    Some(states)
+}
+
+fn sets(vm: &Vm, env: Env, field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option<SetFields> {
+    let node = c"java/util/concurrent/ConcurrentHashMap$Node";
+    let (length, _) = byte_array(vm)?;
+    Some(SetFields {
+        map: field(
+            c"java/util/concurrent/ConcurrentHashMap$CollectionView",
+            c"map",
+            c"Ljava/util/concurrent/ConcurrentHashMap;",
+        ),
+        table: field(
+            c"java/util/concurrent/ConcurrentHashMap",
+            c"table",
+            c"[Ljava/util/concurrent/ConcurrentHashMap$Node;",
+        ),
+        hash: field(node, c"hash", c"I"),
+        key: field(node, c"key", c"Ljava/lang/Object;"),
+        next: field(
+            node,
+            c"next",
+            c"Ljava/util/concurrent/ConcurrentHashMap$Node;",
+        ),
+        first: field(
+            c"java/util/concurrent/ConcurrentHashMap$TreeBin",
+            c"first",
+            c"Ljava/util/concurrent/ConcurrentHashMap$TreeNode;",
+        ),
+        next_table: field(
+            c"java/util/concurrent/ConcurrentHashMap$ForwardingNode",
+            c"nextTable",
+            c"[Ljava/util/concurrent/ConcurrentHashMap$Node;",
+        ),
+        length,
+        elements: first_reference(env)?,
+    })
+}
+
+/// Where a `byte[]` has its length and its first element (src/hotspot/share/oops/arrayOop.hpp);
+/// arrays of references have their length there, too.
+#[must_use]
+pub fn byte_array(vm: &Vm) -> Option<(u64, u64)> {
+    match vm.layout.extra.objects.class_word {
+        ClassWord::Narrow => Some((12, 16)),
+        ClassWord::Compact => Some((8, 12)),
+        ClassWord::Wide => None,
+    }
+}
+
+/// Where an array of references has its first element.
+fn first_reference(env: Env) -> Option<u64> {
+    let name = c"ARRAY_OBJECT_BASE_OFFSET";
+    // SAFETY: `env` belongs to this thread, attached and in the live phase; the class is given
+    // back.
+    let offset = unsafe {
+        let class: Object = env.find_class(c"jdk/internal/misc/Unsafe")?;
+        // An int until 24.
+        let short = env.static_int(class, name).map(i64::from);
+        let offset = short.or_else(|| env.static_long(class, name));
+        env.delete_local(class);
+        offset?
+    };
+    u64::try_from(offset).ok()
+}
+
+/// The name of a thread, if it is Latin-1; empty if it has none.
+#[must_use]
+pub fn name(live: Live, vm: &Vm, known: &VirtualThreads, thread: u64) -> Option<String> {
+    const NAME_MAX: usize = 128;
+    let [name_at, value_at, coder_at] = known.name;
+    if !known.name.iter().all(|offset| present(*offset)) {
+        return None;
+    }
+    let reference = |object: u64, at: u64| {
+        dwell_walker::hotspot::continuation::reference(&live, &vm.layout, object.wrapping_add(at))
+    };
+    let text = reference(thread, name_at).ok().filter(|text| *text != 0)?;
+    if live.u8(text.wrapping_add(coder_at)).ok()? != 0 {
+        return None;
+    }
+    let value = reference(text, value_at).ok()?;
+    let (length_at, first_at) = known.bytes;
+    let len = live.u32(value.wrapping_add(length_at)).ok()? as usize;
+    let mut buf = [0u8; NAME_MAX];
+    let part = buf.get_mut(..len.min(NAME_MAX))?;
+    live.read(value.wrapping_add(first_at), part).ok()?;
+    // Latin-1: each byte is the code point.
+    Some(part.iter().map(|byte| char::from(*byte)).collect())
+}

@@ -1,0 +1,91 @@
+//! One look at a virtual thread that is not mounted: its state, its frames in the heap, and what it
+//! is parked on.
+//!
+//! It may be mounted, and the collector may move it, while it is read. What was read counts only if
+//! the thread's state and its frames' place are the same afterwards.
+
+use super::look::{Looker, Off};
+use crate::context::context_of;
+use crate::jvm::virtual_threads::{self, VirtualThreads};
+use crate::vantage;
+use dwell_walker::hotspot::monitors::Owner;
+use dwell_walker::hotspot::objects;
+use dwell_walker::hotspot::virtual_threads::{Unmounted, Wait, unmounted};
+use dwell_walker::{Fault, Frame};
+use dwell_wall::cause::{Call, Monitor, Os};
+
+/// A virtual thread that waits.
+#[derive(Debug)]
+pub struct OffVirtual {
+    /// `Thread.threadId()`.
+    pub id: u64,
+    /// `Thread.getName()`; none if it cannot be told.
+    pub name: Option<Box<str>>,
+    /// What it waits for.
+    pub off: Off,
+}
+
+impl Looker<'_> {
+    /// Looks at the virtual thread with this object; `None` if it is mounted or not alive.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read, or does not stand still.
+    pub fn look_unmounted(
+        &self,
+        known: &VirtualThreads,
+        thread: u64,
+        frames: &mut [Frame],
+    ) -> Result<Option<OffVirtual>, Fault> {
+        let (live, layout) = (&self.live, &self.vm.layout);
+        let objects = &layout.extra.objects;
+        let Some(before) = unmounted(live, layout, &known.fields, thread)? else {
+            return Ok(None);
+        };
+        let id = objects::thread_id(live, objects, thread)?;
+        let mut off = self.off_of(&before, frames);
+        if before.wait == Wait::Park
+            && let Some(blocker) = objects::blocker(live, layout, objects, thread)?
+        {
+            self.parked_on(&blocker, 0, &mut off);
+            // A lock that its own thread has is not what it waits for.
+            if off.owner == Owner::Id(id) {
+                off.owner = Owner::Nobody;
+                off.is_owned_lock = false;
+            }
+        }
+        let name = virtual_threads::name(self.live, self.vm, known, thread);
+        if unmounted(live, layout, &known.fields, thread)? != Some(before) {
+            return Err(Fault { addr: thread });
+        }
+        off.context = context_of(id);
+        Ok(Some(OffVirtual {
+            id,
+            name: name.map(String::into_boxed_str),
+            off,
+        }))
+    }
+
+    fn off_of(&self, seen: &Unmounted, frames: &mut [Frame]) -> Off {
+        let chunk = seen.chunk.as_ref();
+        let walk =
+            chunk.and_then(|chunk| vantage::walk_unmounted(&self.live, chunk, self.cache, frames));
+        let (os, monitor) = match seen.wait {
+            Wait::Carrier => (Os::Runnable, Monitor::None),
+            Wait::Park => (Os::Call(Call::Futex), Monitor::None),
+            Wait::Monitor => (Os::Call(Call::Futex), Monitor::Entering),
+            Wait::Notification => (Os::Call(Call::Futex), Monitor::Waiting),
+        };
+        let is_ready = seen.wait == Wait::Carrier;
+        Off {
+            os,
+            monitor,
+            is_owned_lock: false,
+            wanted: None,
+            owner: Owner::Nobody,
+            mounted: None,
+            context: None,
+            detail: is_ready.then(|| "a carrier thread".into()),
+            walk,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Virtual threads that are not mounted: what they wait for, and where their frames are
+//! (java.base, java/lang/VirtualThread.java).
+
+use super::continuation::{self, Chunk, reference};
+use super::layout::{ABSENT, Layout, present};
+use crate::memory::{Fault, Memory};
+
+/// Values of `VirtualThread.state`; they differ between versions, so the class is asked for them.
+/// `None`: this version has no such state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct States {
+    /// Never ran yet.
+    pub started: Option<i32>,
+    /// Waits to be unparked; with or without a time.
+    pub parked: [Option<i32>; 2],
+    /// Waits to enter a monitor (24 and later).
+    pub blocked: Option<i32>,
+    /// Waits in `Object.wait`; with or without a time (24 and later).
+    pub waits: [Option<i32>; 2],
+    /// Waits for a carrier: unparked, has yielded, got its monitor, or (21.0.0) all of these.
+    pub ready: [Option<i32>; 4],
+    /// A bit that may be set besides.
+    pub suspended: Option<i32>,
+}
+
+/// What is known of class `VirtualThread`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtualThreadFields {
+    /// `VirtualThread.state`.
+    pub state: u64,
+    /// `VirtualThread.cont`.
+    pub cont: u64,
+    /// `VirtualThread.carrierThread`.
+    pub carrier: u64,
+    /// Values of the first of these.
+    pub states: States,
+}
+
+impl VirtualThreadFields {
+    /// Nothing known.
+    pub const EMPTY: VirtualThreadFields = VirtualThreadFields {
+        state: ABSENT,
+        cont: ABSENT,
+        carrier: ABSENT,
+        states: States {
+            started: None,
+            parked: [None; 2],
+            blocked: None,
+            waits: [None; 2],
+            ready: [None; 4],
+            suspended: None,
+        },
+    };
+
+    /// Whether enough is known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        let fields = [self.state, self.cont, self.carrier];
+        fields.into_iter().all(present) && self.states.parked != [None; 2]
+    }
+}
+
+/// What a virtual thread without a carrier waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For a carrier.
+    Carrier,
+    /// To be unparked.
+    Park,
+    /// To enter a monitor.
+    Monitor,
+    /// To be notified.
+    Notification,
+}
+
+/// A virtual thread without a carrier, as it was at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unmounted {
+    /// What it waits for.
+    pub wait: Wait,
+    /// Its youngest chunk with frames; none if it never ran.
+    pub chunk: Option<Chunk>,
+    state: i32,
+}
+
+/// The virtual thread `thread`; `None` if it is mounted, being mounted or unmounted, or not alive:
+/// the platform thread tells what it does then.
+///
+/// # Errors
+/// [`Fault`] if an object cannot be read.
+pub fn unmounted<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    fields: &VirtualThreadFields,
+    thread: u64,
+) -> Result<Option<Unmounted>, Fault> {
+    let state = mem.i32(thread.wrapping_add(fields.state))?;
+    let Some(wait) = wait_of(&fields.states, state) else {
+        return Ok(None);
+    };
+    if reference(mem, layout, thread.wrapping_add(fields.carrier))? != 0 {
+        return Ok(None);
+    }
+    let cont = reference(mem, layout, thread.wrapping_add(fields.cont))?;
+    let tail = reference(mem, layout, cont.wrapping_add(layout.extra.chunk.cont_tail))?;
+    Ok(Some(Unmounted {
+        wait,
+        chunk: continuation::filled_chunk(mem, layout, tail)?,
+        state,
+    }))
+}
+
+fn wait_of(states: &States, state: i32) -> Option<Wait> {
+    let state = Some(state & !states.suspended.unwrap_or(0));
+    if states.parked.contains(&state) {
+        Some(Wait::Park)
+    } else if states.started == state || states.ready.contains(&state) {
+        Some(Wait::Carrier)
+    } else if states.blocked == state {
+        Some(Wait::Monitor)
+    } else if states.waits.contains(&state) {
+        Some(Wait::Notification)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_say_what_is_waited_for() {
+        let states = States {
+            started: Some(1),
+            parked: [Some(4), Some(7)],
+            blocked: Some(13),
+            waits: [Some(16), Some(18)],
+            ready: [Some(9), Some(11), Some(14), None],
+            suspended: Some(256),
+        };
+        let of = |state| wait_of(&states, state);
+        assert_eq!(of(4), Some(Wait::Park));
+        assert_eq!(of(7 | 256), Some(Wait::Park));
+        assert_eq!(of(1), Some(Wait::Carrier));
+        assert_eq!(of(14), Some(Wait::Carrier));
+        assert_eq!(of(13), Some(Wait::Monitor));
+        assert_eq!(of(18), Some(Wait::Notification));
+        for mounted_or_dead in [0, 2, 3, 5, 10, 99] {
+            assert_eq!(of(mounted_or_dead), None);
+        }
+        // A version without some of them.
+        let early = States {
+            parked: [Some(5), None],
+            ready: [Some(2), None, None, None],
+            ..States::default()
+        };
+        assert_eq!(wait_of(&early, 5), Some(Wait::Park));
+        assert_eq!(wait_of(&early, 2), Some(Wait::Carrier));
+        assert_eq!(wait_of(&early, 13), None);
+    }
+}

@@ -1,0 +1,122 @@
+package io.dwell.test;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Virtual threads that wait for ever without a carrier, each kind for a known reason; the name tells
+ * the kind: {@code park-N}, {@code sleep-N}, {@code lock-N}, {@code socket-N}, and with
+ * {@code monitors=1} {@code monitor-N} and {@code object-wait-N} (since 24). Half of each kind are
+ * started directly, half by an executor.
+ */
+public final class VirtualWaits {
+    /** A connection each is needed. */
+    private static final int SOCKETS_MAX = 50;
+
+    private final LinkedBlockingQueue<Object> queue = new LinkedBlockingQueue<>();
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Object monitor = new Object();
+    private final Object waited = new Object();
+    private final CountDownLatch held = new CountDownLatch(1);
+    private ServerSocket server;
+
+    /** A way to wait for ever. */
+    private interface Wait {
+        void once() throws Exception;
+    }
+
+    private VirtualWaits() {}
+
+    public static void main(String[] args) throws Exception {
+        Harness harness = new Harness("VirtualWaits", 1, args, "threads", "monitors");
+        int threads = harness.number("threads", 1000, 1, 1_000_000);
+        VirtualWaits program = new VirtualWaits();
+        program.begin(threads, harness.number("monitors", 0, 0, 1) == 1);
+        harness.ready();
+        harness.finish();
+        // Nobody ends the executors' threads.
+        System.exit(0);
+    }
+
+    private void begin(int threads, boolean monitors) throws Exception {
+        Thread holder = new Thread(this::hold, "hold-1");
+        holder.setDaemon(true);
+        holder.start();
+        held.await();
+        server = new ServerSocket(0, SOCKETS_MAX, InetAddress.getLoopbackAddress());
+        start("park", threads, queue::take);
+        start("sleep", threads, () -> Thread.sleep(1_000_000));
+        start("lock", threads, lock::lock);
+        start("socket", Math.min(threads, SOCKETS_MAX), this::read);
+        if (monitors) {
+            start("monitor", threads, this::enter);
+            start("object-wait", threads, this::await);
+        }
+        // They only have to get to where they wait.
+        Thread.sleep(1000);
+    }
+
+    private static void start(String kind, int threads, Wait wait) throws InterruptedException {
+        CountDownLatch begun = new CountDownLatch(threads);
+        Runnable body = () -> {
+            begun.countDown();
+            try {
+                wait.once();
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        };
+        ThreadFactory named = Thread.ofVirtual().name(kind + "-e", 0).factory();
+        ExecutorService executor = Executors.newThreadPerTaskExecutor(named);
+        for (int i = 0; i < threads; i++) {
+            if (i % 2 == 0) {
+                Thread.ofVirtual().name(kind + "-d" + i).start(body);
+            } else {
+                executor.execute(body);
+            }
+        }
+        begun.await();
+    }
+
+    private void hold() {
+        lock.lock();
+        synchronized (monitor) {
+            held.countDown();
+            holdForEver();
+        }
+    }
+
+    private static void holdForEver() {
+        try {
+            Thread.sleep(1_000_000);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private void read() throws IOException {
+        try (Socket socket = new Socket(server.getInetAddress(), server.getLocalPort())) {
+            socket.getInputStream().read();
+        }
+    }
+
+    private void enter() {
+        synchronized (monitor) {
+            throw new IllegalStateException("nobody lets go of it");
+        }
+    }
+
+    private void await() throws InterruptedException {
+        synchronized (waited) {
+            waited.wait();
+        }
+    }
+}
