@@ -61,14 +61,19 @@ def maven(*words: str) -> None:
 
 def async_profiler() -> str:
     """async-profiler's library, downloaded once."""
-    library = WORK / "async-profiler/libasyncProfiler.so"
+    return library_of(ASYNC_PROFILER, "linux-x64/libasyncProfiler.so")
+
+
+def library_of(artifact: str, member: str) -> str:
+    """A library that a jar of Maven Central holds."""
+    name, version = artifact.split(":")[1:]
+    library = WORK / name / Path(member).name
     if not library.exists():
         folder = library.parent
-        jar = folder / f"async-profiler-{ASYNC_PROFILER.rsplit(':', 1)[1]}.jar"
-        maven("dependency:copy", f"-Dartifact={ASYNC_PROFILER}", f"-DoutputDirectory={folder}")
-        with zipfile.ZipFile(jar) as archive:
+        maven("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
+        with zipfile.ZipFile(folder / f"{name}-{version}.jar") as archive:
             partial = library.with_suffix(".new")
-            partial.write_bytes(archive.read("linux-x64/libasyncProfiler.so"))
+            partial.write_bytes(archive.read(member))
             partial.rename(library)
     return str(library)
 

@@ -5,6 +5,7 @@ use crate::jvm::stubs::Stubs;
 use crate::jvm::threads::{ThreadFields, ThreadTable};
 use crate::jvm::virtual_threads::VirtualThreads;
 use crate::jvm::vm::SharedVm;
+use crate::pauses::Pauses;
 use crate::registry::Registry;
 use crate::session::Session;
 use dwell_signal::Engine;
@@ -31,6 +32,8 @@ pub struct Agent {
     pub registry: Registry,
     /// What is known of virtual threads, once there are any; `None` in it: they cannot be found.
     pub virtual_threads: OnceLock<Option<VirtualThreads>>,
+    /// Pauses of the collector that are not written yet.
+    pub pauses: Pauses,
     /// Names of the VM's stubs.
     pub stubs: Stubs,
     /// The recording that runs, if one does.

@@ -11,6 +11,7 @@ use crate::jvm::vm::SharedVm;
 use crate::jvm::{Vm, flags, stubs::Stubs};
 use crate::native::Modules;
 use crate::options::{Command, EngineChoice, Options};
+use crate::pauses::Pauses;
 use crate::record::file::RecordingFile;
 use crate::registry::Registry;
 use crate::session::{Session, Setup, target_path};
@@ -173,6 +174,7 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
         threads: threads::ThreadTable::new(),
         registry: Registry::default(),
         virtual_threads: OnceLock::new(),
+        pauses: Pauses::default(),
         stubs: Stubs::new(),
         session: Mutex::new(None),
         last: Mutex::new(None),

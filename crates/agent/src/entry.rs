@@ -141,6 +141,7 @@ fn environment(vm: JavaVm) -> Result<Jvmti, String> {
         .thread(Event::ThreadEnd, on_thread_end)
         .death(on_vm_death)
         .collection_start(on_collection_start)
+        .collection_finish(on_collection_finish)
         .code(on_code);
     // SAFETY: a fresh environment; the callbacks are functions of a library that stays loaded.
     unsafe {
@@ -221,10 +222,19 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
 unsafe extern "C" fn on_collection_start(_: Jvmti) {
     guarded((), || {
         let Some(agent) = Agent::get() else { return };
+        agent.pauses.begin(process::monotonic_ns());
         if let Ok(session) = agent.session.try_lock()
             && let Some(session) = session.as_ref()
         {
             session.hurry();
+        }
+    });
+}
+
+unsafe extern "C" fn on_collection_finish(_: Jvmti) {
+    guarded((), || {
+        if let Some(agent) = Agent::get() {
+            agent.pauses.end(process::monotonic_ns());
         }
     });
 }

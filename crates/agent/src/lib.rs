@@ -34,6 +34,7 @@ pub mod jvm;
 pub mod native;
 pub mod options;
 pub mod patience;
+pub mod pauses;
 pub mod record;
 pub mod registry;
 pub mod reply;

@@ -62,6 +62,13 @@ ids! {
     StackId
 }
 
+impl ThreadId {
+    /// As it is written.
+    pub(crate) fn index(self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
 /// A thread as the file shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadInfo<'a> {

@@ -40,6 +40,8 @@ pub enum Event {
     /// A garbage collection pause begins; needs a capability. Sent while the VM stands still: the
     /// callback may use neither JNI nor most of JVMTI.
     GarbageCollectionStart = 81,
+    /// A garbage collection pause ends; as above.
+    GarbageCollectionFinish = 82,
 }
 
 const EVENT_FIRST: usize = 50;
@@ -49,7 +51,7 @@ const CALLBACKS: usize = 39;
 pub type ThreadCallback = unsafe extern "C" fn(Jvmti, Env, Object);
 /// Callback of `VMDeath`.
 pub type DeathCallback = unsafe extern "C" fn(Jvmti, Env);
-/// Callback of `GarbageCollectionStart`.
+/// Callback of `GarbageCollectionStart` and `GarbageCollectionFinish`.
 pub type CollectionCallback = unsafe extern "C" fn(Jvmti);
 /// Callback of `DynamicCodeGenerated`: name, address, length.
 pub type CodeCallback = unsafe extern "C" fn(Jvmti, *const c_char, *const c_void, c_int);
@@ -88,6 +90,12 @@ impl Callbacks {
     #[must_use]
     pub fn collection_start(self, function: CollectionCallback) -> Self {
         self.set(Event::GarbageCollectionStart, function as *const c_void)
+    }
+
+    /// Sets the callback of `GarbageCollectionFinish`.
+    #[must_use]
+    pub fn collection_finish(self, function: CollectionCallback) -> Self {
+        self.set(Event::GarbageCollectionFinish, function as *const c_void)
     }
 
     /// Sets the callback of `DynamicCodeGenerated`.

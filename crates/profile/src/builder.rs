@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
-use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
+use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
@@ -32,6 +32,10 @@ pub struct Builder {
     pub losses: Vec<Loss>,
     /// Times without sampling.
     pub gaps: Vec<Gap>,
+    /// Pauses for the garbage collector.
+    pub pauses: Vec<GcPause>,
+    /// What processors the process could use.
+    pub cpu_limit: Option<CpuLimit>,
     /// Requests that have ended.
     pub requests: Vec<Request>,
     /// What the profiler used.
@@ -156,6 +160,8 @@ impl Builder {
             info: self.info,
             losses: self.losses,
             gaps: self.gaps,
+            pauses: self.pauses,
+            cpu_limit: self.cpu_limit,
             requests: self.requests,
             self_cost: self.self_cost,
             cpu_use: self.cpu_use,

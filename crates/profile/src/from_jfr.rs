@@ -8,7 +8,7 @@ use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, Sa
 use crate::builder::Builder;
 use crate::contexts::Contexts;
 use crate::frame::{FrameId, FrameKind};
-use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
+use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
 use crate::symbol::readable;
@@ -42,6 +42,8 @@ impl Profile {
         builder.info = info(&recording);
         builder.losses = losses(&recording);
         builder.gaps = gaps(&recording);
+        builder.pauses = pauses(&recording);
+        builder.cpu_limit = cpu_limit(&recording);
         let is_part = is_part(&recording);
         let duration_ns = builder.info.duration_ns;
         let counted = |name| Counted::find(&recording, name, is_part.then_some(duration_ns));
@@ -392,6 +394,28 @@ fn gaps(recording: &Recording) -> Vec<Gap> {
         .take(GAPS_MAX)
         .map(gap)
         .collect()
+}
+
+fn pauses(recording: &Recording) -> Vec<GcPause> {
+    let pause = |event: &GenericEvent| GcPause {
+        time_ns: event.time_ns,
+        duration_ns: count(event, "duration"),
+    };
+    let all = recording.events_named("dwell.GcPause");
+    all.take(GAPS_MAX).map(pause).collect()
+}
+
+fn cpu_limit(recording: &Recording) -> Option<CpuLimit> {
+    let events = || recording.events_named("dwell.CpuLimit");
+    let last = events().max_by_key(|event| event.time_ns)?;
+    let sum = |field| events().map(|event| count(event, field)).sum();
+    Some(CpuLimit {
+        quota_ns: count(last, "quota"),
+        processors: count(last, "processors"),
+        periods: sum("periods"),
+        throttled: sum("throttled"),
+        throttled_ns: sum("throttledTime"),
+    })
 }
 
 /// Whether the recording began before this file: a bounded one loses its older parts. Then what it

@@ -119,3 +119,27 @@ impl CpuUse {
         self.user_ns.saturating_add(self.system_ns)
     }
 }
+
+/// A pause of all threads for the garbage collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcPause {
+    /// When it began, nanoseconds since the Unix epoch.
+    pub time_ns: u64,
+    /// How long it lasted.
+    pub duration_ns: u64,
+}
+
+/// What the control group let the process use, and how often it held it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuLimit {
+    /// Processors' time a second, in nanoseconds, as it was last; 0: as much as there is.
+    pub quota_ns: u64,
+    /// Processors that the process may run on.
+    pub processors: u64,
+    /// Periods of the control group in the recording.
+    pub periods: u64,
+    /// Of these, periods in which the quota was used up.
+    pub throttled: u64,
+    /// How long threads were held back, all together.
+    pub throttled_ns: u64,
+}

@@ -29,7 +29,7 @@ mod wall;
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use builder::Builder;
 pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
-pub use info::{CpuUse, Gap, Info, Loss, SelfCost};
+pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 pub use names::{NameId, Names};
 pub use profile::{Failure, Profile, Unit};
 pub use requests::{Latencies, Request};

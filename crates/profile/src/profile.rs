@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::frame::{Frame, FrameId, Method, MethodId};
-use crate::info::{CpuUse, Gap, Info, Loss, SelfCost};
+use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 use crate::names::Names;
 use crate::requests::Request;
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
@@ -44,6 +44,8 @@ pub struct Profile {
     pub(crate) losses: Vec<Loss>,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) requests: Vec<Request>,
+    pub(crate) pauses: Vec<GcPause>,
+    pub(crate) cpu_limit: Option<CpuLimit>,
     pub(crate) self_cost: Option<SelfCost>,
     pub(crate) cpu_use: Option<CpuUse>,
     pub(crate) warnings: Vec<String>,
@@ -93,6 +95,16 @@ impl Profile {
     /// Requests that ended while the recording ran, in the order of the file.
     pub fn requests(&self) -> &[Request] {
         &self.requests
+    }
+
+    /// Pauses for the garbage collector, in the order of the file.
+    pub fn gc_pauses(&self) -> &[GcPause] {
+        &self.pauses
+    }
+
+    /// What processors the process could use, if the recording says.
+    pub fn cpu_limit(&self) -> Option<&CpuLimit> {
+        self.cpu_limit.as_ref()
     }
 
     /// What the weights count.

@@ -6,6 +6,7 @@
 
 pub mod budget;
 pub mod cause;
+pub mod cgroup;
 pub mod grid;
 pub mod members;
 pub mod pools;

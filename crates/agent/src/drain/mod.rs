@@ -13,6 +13,7 @@ pub mod housekeeping;
 pub mod named;
 pub mod outer;
 pub mod paused;
+pub mod processors;
 pub mod sample;
 pub mod unsampled;
 pub mod wall;

@@ -5,6 +5,7 @@ use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
 use super::histogram;
 use super::paused::Walking;
+use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
 use crate::record::batch::{Batch, PendingSample};
 use crate::record::file::{RecordingFile, Written};
@@ -53,6 +54,7 @@ pub struct Writer<'s> {
     resolver: Resolver,
     pools: Pools,
     endpoints: EndpointDrain,
+    processors: Processors,
     chunk_began: Instant,
     file_began: Instant,
     described: bool,
@@ -81,6 +83,7 @@ impl<'s> Writer<'s> {
             resolver: Resolver::default(),
             pools: pools(&setup.options.idle),
             endpoints: EndpointDrain::default(),
+            processors: Processors::default(),
             chunk_began: Instant::now(),
             file_began: Instant::now(),
             described: false,
@@ -153,6 +156,7 @@ impl<'s> Writer<'s> {
         self.walls(&batch, &stacks, &contexts, sampler);
         self.endpoints.write(batch.contexts(), &mut self.chunk);
         self.account(sampler);
+        self.intervals(sampler, !drain);
         let weight: u64 = batch.samples().iter().map(|s| s.weight_ns).sum();
         self.put(batch.samples().len() as u64, weight);
         batch.clear();
@@ -303,6 +307,33 @@ impl<'s> Writer<'s> {
                 is_virtual: false,
             },
         )
+    }
+
+    /// Pauses since the last flush, and who had processors since the last second.
+    fn intervals(&mut self, sampler: &Sampler<'_>, is_over: bool) {
+        for pause in self.setup.agent.pauses.take() {
+            self.chunk.event(&Event::GcPause {
+                ticks: pause.began_ns,
+                duration_ticks: pause.ended_ns - pause.began_ns,
+            });
+        }
+        if !self.processors.is_due(is_over) {
+            return;
+        }
+        if let Some(limit) = self.processors.limit() {
+            self.chunk.event(&limit);
+        }
+        for time in self.processors.threads(self.setup) {
+            let thread = self.thread(time.thread, sampler);
+            self.chunk.event(&Event::ThreadTime {
+                ticks: time.since_ns,
+                duration_ticks: time.until_ns.saturating_sub(time.since_ns),
+                thread,
+                cpu_ns: time.cpu_ns,
+                waited_ns: time.waited_ns,
+                turns: time.turns,
+            });
+        }
     }
 
     /// Losses, failures and the profiler's own cost since the last flush.
@@ -507,6 +538,7 @@ impl<'s> Writer<'s> {
         sampler.clear_names();
         self.resolver.clear_names();
         self.chunk = self.chunk.following(clock());
+        self.processors.begin_chunk();
         self.chunk_began = Instant::now();
         self.broken = false;
         self.described = false;

@@ -32,6 +32,7 @@ pub fn set_events(jvmti: Jvmti, on: bool) {
             Event::ThreadEnd,
             Event::DynamicCodeGenerated,
             Event::GarbageCollectionStart,
+            Event::GarbageCollectionFinish,
         ] {
             let _ = jvmti.enable(event, on);
         }

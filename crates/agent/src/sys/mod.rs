@@ -1,5 +1,6 @@
 //! The agent's boundary to the OS: every `unsafe` block of the agent that is not a call to the JVM.
 
+pub mod cgroup;
 pub mod fds;
 pub mod lasting;
 pub mod loader;

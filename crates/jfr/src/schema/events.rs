@@ -3,7 +3,17 @@
 //! events, except the sample itself (its table entry is here, its encoder in `writer`).
 
 use super::{Content, FieldDef, TypeDef, TypeKind, id};
+use crate::writer::ThreadId;
 use crate::writer::wire::{put_text, put_varint};
+
+#[allow(
+    non_upper_case_globals,
+    reason = "named like the other kinds in the table"
+)]
+impl Content {
+    /// A thread of the chunk.
+    const Thread: Content = Content::Pooled(id::THREAD);
+}
 
 /// `jdk.ExecutionSample` with our additional fields at its end.
 pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
@@ -109,6 +119,12 @@ impl Put for u64 {
     }
 }
 
+impl Put for ThreadId {
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.index());
+    }
+}
+
 impl Put for u32 {
     fn put(self, out: &mut Vec<u8>) {
         put_varint(out, u64::from(self));
@@ -181,7 +197,8 @@ macro_rules! events {
             pub fn end_ticks(&self) -> u64 {
                 match *self {
                     Self::Gap { ticks, duration_ticks, .. }
-                    | Self::Request { ticks, duration_ticks, .. } => {
+                    | Self::Request { ticks, duration_ticks, .. }
+                    | Self::GcPause { ticks, duration_ticks } => {
                         ticks.saturating_add(duration_ticks)
                     }
                     _ => self.ticks(),
@@ -350,6 +367,37 @@ events! {
         endpoint: &'a str = Text "endpoint" "Endpoint";
         /// Requests that it stands for: of many, some are kept
         count: u64 = Count "count" "Requests";
+    }
+    /// A pause of all threads for the garbage collector
+    GcPause = 124 "dwell.GcPause" JVM, "Garbage Collection Pause" {
+        /// How long the collector had all threads stand still
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+    }
+    /// What the control group lets the process use, and how often it held it back since then
+    CpuLimit = 125 "dwell.CpuLimit" OS, "CPU Limit" {
+        /// Processors' time that it may use in a second; 0: as much as there is
+        quota_ns: u64 = Nanos "quota" "Quota Per Second";
+        /// Processors that the process may run on
+        processors: u64 = Count "processors" "Processors";
+        /// Periods of the control group
+        periods: u64 = Count "periods" "Periods";
+        /// Of these, periods in which the quota was used up
+        throttled: u64 = Count "throttled" "Throttled Periods";
+        /// How long threads were held back, all together
+        throttled_ns: u64 = Nanos "throttledTime" "Throttled Time";
+    }
+    /// What a thread that was sampled used, and waited for, since the last one of it
+    ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time" {
+        /// Of which time
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// The thread
+        thread: ThreadId = Thread "sampledThread" "Thread";
+        /// Time on a processor
+        cpu_ns: u64 = Nanos "cpu" "CPU Time";
+        /// Time it was ready and waited for a processor
+        waited_ns: u64 = Nanos "waited" "Run-Queue Time";
+        /// How often it got a processor
+        turns: u64 = Count "turns" "Turns";
     }
     /// Description of the JVM and the Java application
     JvmInformation = 120 "jdk.JVMInformation" JVM, "JVM Information" {

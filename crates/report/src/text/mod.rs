@@ -1,6 +1,7 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
 mod requests;
+mod stops;
 mod waits;
 
 use std::fmt::Write as _;
@@ -34,6 +35,7 @@ pub fn text(profile: &Profile) -> String {
     report.sampling();
     report.quality();
     report.cost();
+    report.stops();
     report.waits();
     report.requests();
     if report.total.samples > 0 {
@@ -341,7 +343,9 @@ fn joined(parts: &[&str], separator: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use dwell_profile::{Builder, CpuUse, FrameKind, Gap, Loss, Sample, SelfCost, text_art};
+    use dwell_profile::{
+        Builder, CpuLimit, CpuUse, FrameKind, Gap, GcPause, Loss, Sample, SelfCost, text_art,
+    };
     use proptest::prelude::*;
 
     /// A profile that has something of all that can be told.
@@ -384,6 +388,19 @@ pub(crate) mod tests {
             duration_ns: 5_000_000,
             ..Gap::default()
         }];
+        builder.pauses = [2_000_000, 9_000_000, 4_000_000]
+            .map(|duration_ns| GcPause {
+                time_ns: 0,
+                duration_ns,
+            })
+            .to_vec();
+        builder.cpu_limit = Some(CpuLimit {
+            quota_ns: 1_500_000_000,
+            processors: 4,
+            periods: 300,
+            throttled: 31,
+            throttled_ns: 1_200_000_000,
+        });
         builder.self_cost = Some(SelfCost {
             span_ns: 30_000_000_000,
             agent_cpu_ns: 300_000_000,
@@ -408,6 +425,10 @@ pub(crate) mod tests {
             "lost       3 samples (30.0 ms): ring full",
             "options    dwell 0.1.0",
             "gaps       1 gap, 5.00 ms in all, the longest 5.00 ms: paused",
+            "pauses     3 GC pauses, 15.0 ms in all (0.0 % of the time), median 4.00 ms, \
+             longest 9.00 ms",
+            "CPU limit  1.50 processors; used up in 31 of 300 periods, threads held back for \
+             1.20 s",
             "warning    the last chunk is torn",
             "spent by   program 90.0 %, GC 10.0 %, JIT 0.0 %, VM 0.0 %, profiler 0.0 %",
             "spent in   C1 60.0 %, C2 30.0 %, VM 10.0 %",

@@ -1,0 +1,46 @@
+//! What held the whole process up: pauses of the collector, and the limit of its control group.
+
+use super::Report;
+use crate::number::{count, duration, percent, plural};
+
+impl Report<'_> {
+    /// One line each, where there is something to tell.
+    pub(super) fn stops(&mut self) {
+        self.pauses();
+        self.limit();
+    }
+
+    fn pauses(&mut self) {
+        let pauses = self.profile.gc_pauses();
+        let mut lengths: Vec<u64> = pauses.iter().map(|pause| pause.duration_ns).collect();
+        lengths.sort_unstable();
+        let (Some(longest), Some(median)) = (lengths.last(), lengths.get(lengths.len() / 2)) else {
+            return;
+        };
+        let sum = lengths.iter().copied().fold(0, u64::saturating_add);
+        let elapsed = self.profile.info().duration_ns;
+        let text = format!(
+            "{}, {} in all ({} of the time), median {}, longest {}",
+            plural(pauses.len() as u64, "GC pause"),
+            duration(sum),
+            percent(sum as f64 / elapsed.max(1) as f64),
+            duration(*median),
+            duration(*longest)
+        );
+        self.line("pauses", &text);
+    }
+
+    fn limit(&mut self) {
+        let Some(limit) = self.profile.cpu_limit().filter(|limit| limit.quota_ns > 0) else {
+            return;
+        };
+        let text = format!(
+            "{:.2} processors; used up in {} of {}, threads held back for {}",
+            limit.quota_ns as f64 / 1e9,
+            count(limit.throttled),
+            plural(limit.periods, "period"),
+            duration(limit.throttled_ns)
+        );
+        self.line("CPU limit", &text);
+    }
+}

@@ -1,0 +1,112 @@
+//! Parsers of what the kernel says of a control group's processors (Documentation/admin-guide/
+//! cgroup-v2.rst and cgroup-v1/cpuacct.rst, scheduler/sched-bwc.rst). They take any bytes.
+
+/// How often, and how long, a group was held back, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods in which its threads wanted to run.
+    pub periods: u64,
+    /// Of these, periods in which the quota was used up.
+    pub throttled: u64,
+    /// How long its threads were held back, all together.
+    pub throttled_ns: u64,
+}
+
+/// `cpu.stat` of either version.
+#[must_use]
+pub fn throttling(text: &str) -> Option<Throttling> {
+    let value = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        let (_, value) = lines.find(|(key, _)| *key == name)?;
+        value.trim().parse::<u64>().ok()
+    };
+    Some(Throttling {
+        periods: value("nr_periods")?,
+        throttled: value("nr_throttled")?,
+        // Nanoseconds in version 1.
+        throttled_ns: match value("throttled_usec") {
+            Some(us) => us.saturating_mul(1000),
+            None => value("throttled_time")?,
+        },
+    })
+}
+
+/// `cpu.max`: nanoseconds of processors' time in a second; `None` if there is no limit.
+#[must_use]
+pub fn quota_ns(text: &str) -> Option<u64> {
+    let mut words = text.split_ascii_whitespace();
+    let quota = words.next()?.parse().ok()?;
+    of_period(quota, words.next()?.parse().ok()?)
+}
+
+/// `cpu.cfs_quota_us` (-1: no limit) and `cpu.cfs_period_us` of version 1.
+#[must_use]
+pub fn quota_v1_ns(quota: &str, period: &str) -> Option<u64> {
+    of_period(quota.trim().parse().ok()?, period.trim().parse().ok()?)
+}
+
+fn of_period(quota_us: u64, period_us: u64) -> Option<u64> {
+    let ns = u128::from(quota_us) * 1_000_000_000;
+    u64::try_from(ns.checked_div(u128::from(period_us))?).ok()
+}
+
+/// The path of the process's group for processors in `/proc/self/cgroup`; whether it is of
+/// version 2.
+#[must_use]
+pub fn path(text: &str) -> Option<(bool, &str)> {
+    let mut found = None;
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        if controllers.split(',').any(|name| name == "cpu") {
+            return Some((false, path));
+        }
+        if controllers.is_empty() {
+            found = Some((true, path));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn both_versions_are_read() {
+        let expected = Throttling {
+            periods: 7,
+            throttled: 3,
+            throttled_ns: 5000,
+        };
+        let two = "usage_usec 9\nnr_periods 7\nnr_throttled 3\nthrottled_usec 5\n";
+        assert_eq!(throttling(two), Some(expected));
+        let one = "nr_periods 7\nnr_throttled 3\nthrottled_time 5000\n";
+        assert_eq!(throttling(one), Some(expected));
+        assert_eq!(throttling("usage_usec 9\n"), None);
+        assert_eq!(quota_ns("150000 100000\n"), Some(1_500_000_000));
+        assert_eq!(quota_ns("max 100000\n"), None);
+        assert_eq!(quota_v1_ns("50000\n", "100000\n"), Some(500_000_000));
+        assert_eq!(quota_v1_ns("-1\n", "100000\n"), None);
+        assert_eq!(quota_ns("1 0"), None);
+    }
+
+    #[test]
+    fn the_group_for_processors_is_found() {
+        assert_eq!(
+            path("0::/user.slice/a.scope\n"),
+            Some((true, "/user.slice/a.scope"))
+        );
+        let one = "12:memory:/m\n4:cpu,cpuacct:/docker/a:b\n0::/x\n";
+        assert_eq!(path(one), Some((false, "/docker/a:b")));
+        assert_eq!(path("nonsense"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_taken(text in ".{0,200}") {
+            let _ = (throttling(&text), quota_ns(&text), quota_v1_ns(&text, &text), path(&text));
+        }
+    }
+}
