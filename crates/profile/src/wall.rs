@@ -82,6 +82,21 @@ impl Profile {
         })
     }
 
+    /// For each sample whether its time is part of the wall time.
+    #[must_use]
+    pub fn samples_in_wall(&self) -> Vec<bool> {
+        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
+        let all = WallFilter::default();
+        let threads: Vec<bool> = (0..self.threads.len() as u32)
+            .map(|thread| self.is_wanted(thread, &all))
+            .collect();
+        let is_in = |sample: &Sample| {
+            threads.get(sample.thread as usize) == Some(&true)
+                && (!of_requests || sample.context.is_some())
+        };
+        self.samples.iter().map(is_in).collect()
+    }
+
     fn is_wanted(&self, thread: ThreadId, filter: &WallFilter) -> bool {
         let is_java = self
             .threads
@@ -284,6 +299,14 @@ mod tests {
             ..WallFilter::default()
         };
         assert_eq!(sums(&parked), [row(RUNNING, 30, 2)]);
+    }
+
+    #[test]
+    fn what_ran_is_part_of_the_wall_time() {
+        assert_eq!(profile().samples_in_wall(), [true, true]);
+        let mut builder = text_art::builder("a.A.x");
+        builder.info.options = "start,filter=context".to_owned();
+        assert_eq!(builder.finish().samples_in_wall(), [false]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // The profile as the page holds it: tables of typed arrays, names decoded when they are asked for.
-import { type ColumnEntry, readContainer } from './columns';
+import { type Column, type ColumnEntry, readContainer } from './columns';
 import { plain } from './plain';
 
 export interface Header {
@@ -10,6 +10,10 @@ export interface Header {
   roles: string[];
   causes: string[];
   info: Info;
+  /** Endpoints that samples and looks name by their number, from 1 on. */
+  endpoints: string[];
+  /** What looks say was waited for, by its number from 1 on. */
+  waits: string[];
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
@@ -75,14 +79,30 @@ export interface Profile {
   threads: { name: Uint32Array; tid: Float64Array; javaTid: Float64Array; virtual: Uint8Array };
   /** Node 0 is the root; a parent's number is smaller than its children's. */
   nodes: { parent: Uint32Array; frame: Uint32Array };
-  samples: {
-    time: Float64Array;
-    thread: Uint32Array;
-    node: Uint32Array;
-    weight: Float64Array;
-    cause: Uint32Array;
-    role: Uint8Array;
-  };
+  samples: Samples;
+  /** Wall time; null if that was not recorded. */
+  wall: {
+    /** For every sample 1 if its time is part of the wall time. */
+    running: Uint8Array;
+    looks: Samples;
+    /** For every look the number of its cause in the header's waits. */
+    waits: Uint8Array;
+  } | null;
+}
+
+/** What a tree or a table is made of. */
+export interface Samples {
+  time: Float64Array;
+  thread: Uint32Array;
+  node: Uint32Array;
+  weight: Float64Array;
+  /** How many samples, or looks that saw the same, one entry stands for. */
+  count: Uint32Array;
+  /** The number of the failure, from 1 on; 0: none. */
+  cause: Uint32Array;
+  role: Uint8Array;
+  /** The number of the endpoint, from 1 on; 0: none. */
+  endpoint: Uint32Array;
 }
 
 /** All names, decoded one by one and made plain. */
@@ -139,11 +159,32 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
       thread: u32('sample.thread'),
       node: u32('sample.node'),
       weight: column('sample.weight').f64(),
+      count: u32('sample.node').fill(1),
       cause: u32('sample.cause'),
       role: column('sample.role').u8(),
+      endpoint: u32('sample.endpoint'),
     },
+    wall: header.wall && readWall(column),
   };
   return profile;
+}
+
+function readWall(column: (name: string) => Column): Profile['wall'] {
+  const node = column('look.node').u32();
+  return {
+    running: column('sample.running').u8(),
+    looks: {
+      time: column('look.time').f64(),
+      thread: column('look.thread').u32(),
+      node,
+      weight: column('look.weight').f64(),
+      count: column('look.count').u32(),
+      cause: new Uint32Array(node.length),
+      role: new Uint8Array(node.length),
+      endpoint: column('look.endpoint').u32(),
+    },
+    waits: column('look.cause').u8(),
+  };
 }
 
 /** Puts the root back in front and turns "so many back" into parents. */

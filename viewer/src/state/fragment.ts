@@ -1,5 +1,6 @@
 // The state of the page in its address, so that a link shows what its sender saw. Whatever is in an
 // address was written by anybody: it is read strictly, and what makes no sense is left out.
+import { CPU, type Measure, textOf, timeOf } from '../data/measure';
 import type { ThreadChoice } from '../tree/select';
 
 export type View = 'flame' | 'table' | 'tree';
@@ -11,6 +12,7 @@ export interface Shared {
   split: boolean;
   byLine: boolean;
   threads: ThreadChoice;
+  measure: Measure;
   query: string;
   /** In the tree of callees a node's number; in that of callers the keys from the root. */
   zoom: number[];
@@ -23,6 +25,7 @@ export const DEFAULTS: Shared = {
   split: false,
   byLine: false,
   threads: { kind: 'all' },
+  measure: CPU,
   query: '',
   zoom: [],
 };
@@ -41,6 +44,9 @@ export function toFragment(state: Shared): string {
   if (state.byLine) add('lines', '1');
   if (state.threads.kind === 'one') add('thread', String(state.threads.thread));
   if (state.threads.kind === 'pool') add('pool', state.threads.pool);
+  const { time, endpoint } = state.measure;
+  if (time !== 'cpu') add('time', textOf(time));
+  if (endpoint !== null) add('endpoint', endpoint);
   if (state.query !== '') add('q', state.query);
   if (state.zoom.length > 0 && state.zoom.length <= ZOOM_MAX) add('zoom', state.zoom.join('.'));
   return parts.join('&');
@@ -61,6 +67,10 @@ export function fromFragment(fragment: string): Shared {
     split: flag('split'),
     byLine: flag('lines'),
     threads: threadsOf(values),
+    measure: {
+      time: timeOf(values.get('time') ?? ''),
+      endpoint: values.get('endpoint') ?? null,
+    },
     query: (values.get('q') ?? '').slice(0, QUERY_MAX),
     zoom: zoomOf(values.get('zoom') ?? ''),
   };

@@ -1,6 +1,7 @@
 // The state of the page: what was chosen (signals), what follows from it (computed), and the tree
 // that is built from it in slices.
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
+import { CPU, type Measure, measured, possible } from '../data/measure';
 import type { Profile } from '../data/profile';
 import type { Range } from '../flame/layout';
 import { revealing } from '../flame/moves';
@@ -24,6 +25,7 @@ export class Store {
   readonly split = signal(false);
   readonly byLine = signal(false);
   readonly choice = signal<ThreadChoice>(ALL_THREADS);
+  readonly measure = signal<Measure>(CPU);
   readonly query = signal('');
   /** Kinds of code that are stepped back. */
   readonly off = signal<ReadonlySet<number>>(new Set());
@@ -40,7 +42,9 @@ export class Store {
   /** What a screen reader is told. */
   readonly said = signal('');
 
-  readonly threadRows: ReturnType<typeof threadRows>;
+  /** The profile of what is measured. */
+  readonly shown = computed(() => measured(this.profile, this.measure.value));
+  readonly threadRows = computed(() => threadRows(this.shown.value));
   readonly keys = computed(() => makeKeys(this.profile, this.byLine.value));
   readonly threads = computed(() => chosenThreads(this.profile, this.choice.value));
   readonly parsed = computed(() => parseQuery(this.query.value));
@@ -51,7 +55,7 @@ export class Store {
   readonly matchedWeight = computed(() => {
     const matched = this.matched.value;
     return matched
-      ? matchedWeight(this.profile, this.keys.value, this.threads.value, matched)
+      ? matchedWeight(this.shown.value, this.keys.value, this.threads.value, matched)
       : null;
   });
   /** The matching nodes of the tree on show. */
@@ -71,9 +75,7 @@ export class Store {
   /** A zoom from the address, until there is a tree to apply it to. */
   private wanted: number[] = [];
 
-  constructor(readonly profile: Profile) {
-    this.threadRows = threadRows(profile);
-  }
+  constructor(readonly profile: Profile) {}
 
   /** Takes the state from an address, and begins to build. */
   start(fragment: string): void {
@@ -90,11 +92,14 @@ export class Store {
 
   apply(shared: Shared): void {
     const { reversed, split, byLine, choice } = this;
+    const measure = possible(this.profile.header, shared.measure);
+    const sameMeasure = JSON.stringify(measure) === JSON.stringify(this.measure.value);
     const sameThreads = JSON.stringify(shared.threads) === JSON.stringify(choice.value);
     const sameTree =
       shared.reversed === reversed.value &&
       shared.split === split.value &&
       shared.byLine === byLine.value &&
+      sameMeasure &&
       sameThreads;
     batch(() => {
       this.view.value = shared.view;
@@ -103,6 +108,7 @@ export class Store {
       split.value = shared.split;
       byLine.value = shared.byLine;
       if (!sameThreads) choice.value = shared.threads;
+      if (!sameMeasure) this.measure.value = measure;
       this.query.value = shared.query;
       const tree = this.tree.value;
       if (tree && sameTree) this.zoomTo(nodeOf(tree, shared.zoom), false);
@@ -118,6 +124,7 @@ export class Store {
       split: this.split.value,
       byLine: this.byLine.value,
       threads: this.choice.value,
+      measure: this.measure.value,
       query: this.query.value,
       zoom: this.zoomPath(),
     });
@@ -136,7 +143,7 @@ export class Store {
   private build(): () => void {
     const abort = new AbortController();
     const request = {
-      profile: this.profile,
+      profile: this.shown.value,
       keys: this.keys.value,
       threads: this.threads.value,
       split: this.split.value,

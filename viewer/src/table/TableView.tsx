@@ -34,7 +34,7 @@ function useTable(store: Store) {
   const sort = useSignal<Sorting>({ by: 'own', descending: true });
   const current = useSignal(0);
   const table = useComputed(() =>
-    topTable(store.profile, store.keys.value, store.threads.value, by.value),
+    topTable(store.shown.value, store.keys.value, store.threads.value, by.value),
   );
   const rows = useComputed(() => {
     const { query } = store.parsed.value;

@@ -81,12 +81,12 @@ export function shareError(weight: number, squares: number, all: Whole): number 
 }
 
 function wholeOf(profile: Profile, threads: Uint8Array): Whole {
-  const { thread, weight } = profile.samples;
+  const { thread, weight, count } = profile.samples;
   const all = { weight: 0, squares: 0 };
   for (let i = 0; i < weight.length; i++) {
     if (!threads[thread[i]!]) continue;
     all.weight += weight[i]!;
-    all.squares += weight[i]! ** 2;
+    all.squares += weight[i]! ** 2 / count[i]!;
   }
   return all;
 }
@@ -127,13 +127,14 @@ function addSums(to: Sums, at: number, from: Sums, place: number): void {
 
 function nodeSums(profile: Profile, threads: Uint8Array): Sums {
   const sums = emptySums(profile.nodes.parent.length);
-  const { thread, node, weight } = profile.samples;
+  const { thread, node, weight, count } = profile.samples;
   for (let i = 0; i < node.length; i++) {
     if (!threads[thread[i]!]) continue;
     const at = node[i]!;
     sums.weight[at]! += weight[i]!;
-    sums.squares[at]! += weight[i]! ** 2;
-    sums.samples[at]! += 1;
+    // Looks that saw the same are choices of their own, of about the same weight.
+    sums.squares[at]! += weight[i]! ** 2 / count[i]!;
+    sums.samples[at]! += count[i]!;
   }
   return sums;
 }
@@ -179,13 +180,14 @@ function walk(
 
 function threadTable(profile: Profile, keys: Keys, threads: Uint8Array, all: Whole): TopRow[] {
   const sums = emptySums(threads.length);
-  const { thread, weight } = profile.samples;
+  const { thread, weight, count } = profile.samples;
   for (let i = 0; i < weight.length; i++) {
     const at = thread[i]!;
     if (!threads[at]) continue;
     sums.weight[at]! += weight[i]!;
-    sums.squares[at]! += weight[i]! ** 2;
-    sums.samples[at]! += 1;
+    // Looks that saw the same are choices of their own, of about the same weight.
+    sums.squares[at]! += weight[i]! ** 2 / count[i]!;
+    sums.samples[at]! += count[i]!;
   }
   const rows: TopRow[] = [];
   for (let at = 0; at < threads.length; at++) {

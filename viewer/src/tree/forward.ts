@@ -109,13 +109,13 @@ function* addGroup(
 ): Generator<void, void> {
   const { profile, keys } = request;
   const { parent, frame } = profile.nodes;
-  const { weight } = profile.samples;
+  const { weight, count } = profile.samples;
   const visited = visit(profile, scratch, samples);
   yield;
   for (let i = 0; i < samples.length; i++) {
     const node = profile.samples.node[samples[i]!]!;
     scratch.own[node]! += weight[samples[i]!]!;
-    scratch.samples[node]! += 1;
+    scratch.samples[node]! += count[samples[i]!]!;
   }
   // Backwards: children before parents.
   for (let i = visited.length - 1; i >= 0; i--) {

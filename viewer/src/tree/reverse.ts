@@ -65,7 +65,7 @@ export class ReverseTree implements FrameTree {
 
   /** Samples put together by the node they end in. */
   private itemsOf(samples: Uint32Array): Items {
-    const { node, weight } = this.request.profile.samples;
+    const { node, weight, count } = this.request.profile.samples;
     const place = this.placeOfNode;
     const out: Items = emptyItems(64);
     let n = 0;
@@ -78,7 +78,7 @@ export class ReverseTree implements FrameTree {
         out.node[n++] = at;
       }
       out.weight[place[at]!]! += weight[sample]!;
-      out.samples[place[at]!]! += 1;
+      out.samples[place[at]!]! += count[sample]!;
     }
     for (let i = 0; i < n; i++) place[out.node[i]!] = -1;
     return cut(out, n);

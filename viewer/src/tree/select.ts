@@ -45,10 +45,10 @@ export interface PoolRow {
 export function threadRows(profile: Profile): { threads: ThreadRow[]; pools: PoolRow[] } {
   const weights = new Float64Array(profile.threads.name.length);
   const samples = new Uint32Array(weights.length);
-  const { thread, weight } = profile.samples;
+  const { thread, weight, count } = profile.samples;
   for (let i = 0; i < thread.length; i++) {
     weights[thread[i]!]! += weight[i]!;
-    samples[thread[i]!]! += 1;
+    samples[thread[i]!]! += count[i]!;
   }
   const threads: ThreadRow[] = [];
   const pools = new Map<string, PoolRow>();

@@ -21,7 +21,7 @@ export function App({ store }: { store: Store }) {
     return () => document.removeEventListener('keydown', listener);
   }, [store]);
   const view = store.view.value;
-  const empty = store.profile.samples.node.length === 0;
+  const empty = store.shown.value.samples.node.length === 0;
   return (
     <>
       <header>
@@ -30,7 +30,7 @@ export function App({ store }: { store: Store }) {
         {view !== 'table' && <Breadcrumbs store={store} />}
       </header>
       <main aria-busy={store.busy.value}>
-        {empty && <p class="empty">This recording has no samples.</p>}
+        {empty && <p class="empty">This recording has no such samples.</p>}
         {!empty && view === 'flame' && <FlameView store={store} />}
         {!empty && view === 'table' && <TableView store={store} />}
         {!empty && view === 'tree' && <CallTreeView store={store} />}

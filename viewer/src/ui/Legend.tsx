@@ -50,7 +50,7 @@ function usedKinds({ profile }: Store): boolean[] {
 
 /** Self time by kind, of the chosen threads. */
 function kindShares(store: Store): number[] {
-  const { profile } = store;
+  const profile = store.shown.value;
   const threads = store.threads.value;
   const sums = profile.header.kinds.map(() => 0);
   const { thread, node, weight } = profile.samples;

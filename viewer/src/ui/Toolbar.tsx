@@ -1,11 +1,12 @@
 // Views, switches, threads and search.
 import type { ComponentChildren } from 'preact';
 import { percent } from '../data/format';
-import { shortened } from '../data/plain';
+import { type Measure, textOf, timeOf } from '../data/measure';
+import { plain, shortened } from '../data/plain';
 import type { View } from '../state/fragment';
 import type { Store } from '../state/store';
 import { theme, toggleTheme } from '../state/theme';
-import { toggleDialog } from './commands';
+import { TIME_ID, toggleDialog } from './commands';
 import { SearchBox } from './SearchBox';
 
 const VIEWS: readonly [View, string, string][] = [
@@ -45,6 +46,7 @@ export function Toolbar({ store }: { store: Store }) {
           Icicle
         </Switch>
       </div>
+      <Measures store={store} />
       <Threads store={store} />
       <SearchBox store={store} />
       <div class="group">
@@ -89,8 +91,57 @@ function Switch(props: { value: { value: boolean }; hint: string; children: Comp
   );
 }
 
+/** CPU or wall time, by cause; of all endpoints or one. Not there if there is nothing to choose. */
+function Measures({ store }: { store: Store }) {
+  const { wall, waits, endpoints } = store.profile.header;
+  const { time, endpoint } = store.measure.value;
+  const choose = (change: Partial<Measure>) => {
+    store.measure.value = { ...store.measure.value, ...change };
+  };
+  const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
+  return (
+    <>
+      {wall && (
+        <select
+          id={TIME_ID}
+          aria-label="Time"
+          value={textOf(time)}
+          onChange={(event) => choose({ time: timeOf(event.currentTarget.value) })}
+        >
+          <option value="cpu">CPU time</option>
+          <option value="wall">Wall time</option>
+          <option value="off">Waiting</option>
+          <optgroup label="Waiting for">
+            {causes.map(({ cause, ns }) => (
+              <option key={cause} value={textOf({ cause })}>
+                {percent(ns / wall.ns)} {cause}
+              </option>
+            ))}
+          </optgroup>
+        </select>
+      )}
+      {endpoints.length > 0 && (
+        <select
+          aria-label="Endpoint"
+          value={endpoint === null ? '' : `e${endpoint}`}
+          onChange={({ currentTarget: { value } }) =>
+            choose({ endpoint: value === '' ? null : value.slice(1) })
+          }
+        >
+          <option value="">All endpoints</option>
+          {endpoints.slice(0, THREADS_MAX).map((name) => (
+            <option key={name} value={`e${name}`}>
+              {shortened(plain(name), 60)}
+            </option>
+          ))}
+        </select>
+      )}
+    </>
+  );
+}
+
 function Threads({ store }: { store: Store }) {
-  const { threads, pools } = store.threadRows;
+  const { threads, pools } = store.threadRows.value;
   const all = threads.reduce((sum, row) => sum + row.weight, 0) || 1;
   const choice = store.choice.value;
   const value =

@@ -40,9 +40,8 @@ function Contents({ header }: { header: Header }) {
     <div class="wall">
       {wall && (
         <p>
-          What Java threads did or waited for, {duration(wall.ns)} in all. The flame graph shows
-          what ran on a CPU; stacks of what waited: <code>dwell report --text</code>,{' '}
-          <code>dwell convert --cause</code>.
+          What Java threads did or waited for, {duration(wall.ns)} in all. For the stacks choose
+          wall time, or a cause, where CPU time is chosen for the graph (key <kbd>m</kbd>).
         </p>
       )}
       {wall && <Causes causes={wall.causes} ns={wall.ns} />}

@@ -15,6 +15,7 @@ export type DialogName = 'help' | 'recording' | 'wall';
 export const openDialog = signal<DialogName | null>(null);
 
 export const SEARCH_ID = 'search';
+export const TIME_ID = 'time';
 
 export const COMMANDS: readonly Command[] = [
   { key: '/', label: 'Search', run: () => document.getElementById(SEARCH_ID)?.focus() },
@@ -32,6 +33,7 @@ export const COMMANDS: readonly Command[] = [
   { key: 'l', label: 'Lines of a method apart', run: (store) => flip(store.byLine) },
   { key: 't', label: 'Table of methods', run: (store) => show(store, 'table') },
   { key: 'c', label: 'Call tree', run: (store) => show(store, 'tree') },
+  { key: 'm', label: 'Choose CPU time, wall time or a cause', run: () => focusTime() },
   { key: 'w', label: 'Wall time and requests', run: (store) => showWall(store) },
   { key: 'd', label: 'Dark or light', run: () => toggleTheme() },
   { key: '?', label: 'This help', run: () => toggleDialog('help') },
@@ -50,6 +52,10 @@ function flip(value: { value: boolean }): void {
 
 export function show(store: Store, view: 'table' | 'tree'): void {
   store.view.value = store.view.value === view ? 'flame' : view;
+}
+
+function focusTime(): void {
+  document.getElementById(TIME_ID)?.focus();
 }
 
 function showWall(store: Store): void {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import type { FlameController } from '../../src/flame/controller';
 import { launch } from './launch.mjs';
 import { framesOf, open, ready, twoFrames, zoomedTo } from './page';
 
@@ -17,6 +18,14 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser.close();
 });
+
+/** The whole weight of the graph on show. */
+function total(page: Page): Promise<number> {
+  return page.evaluate(() => {
+    const controller = (window as never as { dwellFlame: FlameController }).dwellFlame;
+    return controller.store.tree.value!.total;
+  });
+}
 
 /** What axe finds wrong, serious or worse. */
 async function violations(page: Page): Promise<string[]> {
@@ -88,6 +97,33 @@ describe('the call tree', () => {
     expect(await selected.getAttribute('aria-expanded')).toBe('true');
     await page.keyboard.press('Enter');
     expect(await zoomedTo(page)).toBe('Thread.run');
+    await close();
+  });
+});
+
+describe('the graph of wall time', () => {
+  it('shows the stacks of a cause, of an endpoint, and comes back from its address', async () => {
+    const { page, close } = await open(browser, 'small.html');
+    const choose = async (label: string, value: string) => {
+      await page.selectOption(`select[aria-label="${label}"]`, value);
+      await ready(page);
+      return total(page);
+    };
+    const cpu = await total(page);
+    const [all, off] = [await choose('Time', 'wall'), await choose('Time', 'off')];
+    const monitor = await choose('Time', 'waits:monitor');
+    expect(all).toBeGreaterThan(off);
+    expect(off).toBeGreaterThan(monitor);
+    expect(monitor).toBeGreaterThan(0);
+    expect(all - off).toBeLessThanOrEqual(cpu);
+    const ofEndpoint = await choose('Endpoint', 'ePOST /orders');
+    expect(ofEndpoint).toBeLessThanOrEqual(monitor);
+    await page.waitForFunction("location.hash.includes('time=waits%3Amonitor')");
+    await page.reload();
+    await ready(page);
+    expect(await total(page)).toBe(ofEndpoint);
+    expect(await page.inputValue('select[aria-label="Time"]')).toBe('waits:monitor');
+    expect(await page.inputValue('select[aria-label="Endpoint"]')).toBe('ePOST /orders');
     await close();
   });
 });

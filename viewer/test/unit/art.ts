@@ -108,9 +108,12 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       thread: column(samples, (s) => s.thread),
       node: column(samples, (s) => s.node),
       weight: Float64Array.from(samples, (s) => s.weight),
+      count: new Uint32Array(samples.length).fill(1),
       cause: column(samples, (s) => s.cause),
       role: new Uint8Array(samples.length),
+      endpoint: new Uint32Array(samples.length),
     },
+    wall: null,
   };
 }
 
@@ -152,6 +155,8 @@ function header(causes: string[]): Header {
       sampleEvent: '',
       otherEvents: [],
     },
+    endpoints: [],
+    waits: [],
     losses: [],
     gaps: [],
     wall: null,

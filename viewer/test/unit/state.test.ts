@@ -13,6 +13,7 @@ describe('the address', () => {
       split: true,
       byLine: true,
       threads: { kind: 'pool', pool: 'http & more #' },
+      measure: { time: { cause: 'monitor' }, endpoint: 'GET /a b' },
       query: '/a=b&c#é/',
       zoom: [3, 1, 4],
     };

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use dwell_profile::{Profile, Sample};
+use dwell_profile::{ContextId, Look, NameId, Profile, Sample};
 
 /// Weights and times are cut to 48 bits: 3.2 days in nanoseconds, exact in a double.
 const U48_MAX: u64 = (1 << 48) - 1;
@@ -104,7 +104,59 @@ pub(super) fn causes(profile: &Profile) -> Vec<u32> {
 pub(super) fn columns(profile: &Profile) -> Vec<Column> {
     let mut columns = tables(profile);
     columns.extend(samples(profile));
+    if profile.has_wall() {
+        columns.extend(waits(profile));
+    }
     columns
+}
+
+/// Names that numbers stand for, in the order of these (from 1; 0: none), which occur.
+fn distinct(names: impl Iterator<Item = NameId>) -> Vec<NameId> {
+    let mut names: Vec<NameId> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What threads waited for, in the order of the numbers in `look.cause` (from 1).
+pub(super) fn waited_for(profile: &Profile) -> Vec<NameId> {
+    distinct(profile.looks().iter().map(|look| look.cause))
+}
+
+/// Endpoints, in the order of the numbers in `sample.endpoint` and `look.endpoint` (from 1).
+pub(super) fn endpoints(profile: &Profile) -> Vec<NameId> {
+    distinct(profile.contexts().iter().filter_map(|it| it.endpoint))
+}
+
+/// The number of a context's endpoint.
+fn endpoint(profile: &Profile, endpoints: &[NameId], context: Option<ContextId>) -> u64 {
+    let context = context.and_then(|context| profile.contexts().get(context as usize));
+    let name = context.and_then(|context| context.endpoint);
+    let place = name.and_then(|name| endpoints.binary_search(&name).ok());
+    place.map_or(0, |place| place as u64 + 1)
+}
+
+/// Looks at threads that did not run, and which of the samples are part of the wall time, too.
+fn waits(profile: &Profile) -> Vec<Column> {
+    let (looks, start) = (profile.looks(), profile.info().start_ns);
+    let (causes, endpoints) = (waited_for(profile), endpoints(profile));
+    let cause = |look: &Look| {
+        let place = causes.binary_search(&look.cause).ok();
+        place.map_or(0, |place| place as u64 + 1)
+    };
+    let time = |look: &Look| look.time_ns.saturating_sub(start).min(U48_MAX);
+    let of = |context| endpoint(profile, &endpoints, context);
+    let running = profile.samples_in_wall();
+    vec![
+        Column::new("sample.running", U8, &running, |&is| is.into()),
+        Column::new("look.time", U48.differences(), looks, time),
+        Column::new("look.thread", U32, looks, |look| look.thread.into()),
+        Column::new("look.node", U32, looks, |look| look.node.into()),
+        Column::new("look.weight", U48, looks, |l| l.weight_ns.min(U48_MAX)),
+        Column::new("look.count", U32, looks, |look| look.count.min(u64::from(u32::MAX))),
+        Column::new("look.cause", U8, looks, cause),
+        Column::new("look.endpoint", U16, looks, |look| of(look.context)),
+    ]
 }
 
 fn tables(profile: &Profile) -> Vec<Column> {
@@ -151,6 +203,8 @@ fn samples(profile: &Profile) -> Vec<Column> {
     };
     let time = |sample: &Sample| sample.time_ns.saturating_sub(start).min(U48_MAX);
     let roles = profile.sample_roles();
+    let endpoints = endpoints(profile);
+    let of = |sample: &Sample| endpoint(profile, &endpoints, sample.context);
     vec![
         Column::new("sample.time", U48.differences(), samples, time),
         Column::new("sample.thread", U32, samples, |s| s.thread.into()),
@@ -158,6 +212,7 @@ fn samples(profile: &Profile) -> Vec<Column> {
         Column::new("sample.weight", U48, samples, |s| s.weight.min(U48_MAX)),
         Column::new("sample.cause", U16, samples, cause),
         Column::new("sample.role", U8, &roles, |&role| role as u64),
+        Column::new("sample.endpoint", U16, samples, of),
     ]
 }
 

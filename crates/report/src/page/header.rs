@@ -3,7 +3,7 @@
 use dwell_profile::{FrameKind, Profile, Role, Unit};
 use serde_json::{Value, json};
 
-use super::columns::{Column, causes};
+use super::columns::{Column, causes, endpoints, waited_for};
 use super::{Options, wall};
 
 /// The header.
@@ -28,6 +28,8 @@ pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -
         "info": info(profile),
         "losses": losses(profile),
         "gaps": gaps(profile),
+        "endpoints": names(profile, &endpoints(profile)),
+        "waits": names(profile, &waited_for(profile)),
         "wall": wall::wall(profile),
         "requests": wall::requests(profile),
         "selfCost": self_cost(profile),
@@ -39,6 +41,11 @@ pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -
         "warnings": profile.warnings(),
         "columns": columns,
     })
+}
+
+fn names<'p>(profile: &'p Profile, names: &[u32]) -> Vec<&'p str> {
+    let texts = names.iter().map(|name| profile.names().text(*name));
+    texts.collect()
 }
 
 fn column(column: &Column) -> Value {
