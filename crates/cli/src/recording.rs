@@ -1,7 +1,8 @@
 //! Reading a recording and writing what is made of it.
 
 use anyhow::{Context, Result, bail};
-use dwell_profile::Profile;
+use dwell_jfr::reader::{EventFilter, Options, parse_with};
+use dwell_profile::{EVENTS, Profile};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -14,7 +15,10 @@ pub fn load(path: &Path) -> Result<Profile> {
     if bytes.is_empty() {
         bail!("{shown} is empty: nothing was recorded");
     }
-    let recording = dwell_jfr::reader::parse(&bytes)
+    let options = Options {
+        events: EventFilter::Only(EVENTS),
+    };
+    let recording = parse_with(&bytes, &options)
         .with_context(|| format!("{shown} cannot be read as a JFR recording"))?;
     Ok(Profile::from_recording(recording))
 }

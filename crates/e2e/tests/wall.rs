@@ -156,6 +156,63 @@ fn check_owners(profile: &Profile, cause: &str, one_in: u64) {
     assert!(right > 0, "{cause}");
 }
 
+/// What the collector's log says of threads that had to wait for memory: `Allocation Stall (gc-1)
+/// 12.345ms`.
+fn logged_stalls_ns(log: &str) -> f64 {
+    let stalls = log.lines().filter(|line| line.contains("Allocation Stall"));
+    let of_ours = stalls.filter(|line| line.contains("(gc-"));
+    let length = |line: &str| {
+        line.trim()
+            .strip_suffix("ms")?
+            .rsplit(' ')
+            .next()?
+            .parse()
+            .ok()
+    };
+    of_ours.filter_map(length).sum::<f64>() * 1e6
+}
+
+/// Threads that outrun the collector wait for memory, and that is what they are told to wait for.
+#[test]
+fn threads_that_wait_for_memory_are_told_to() {
+    each(&both(), |jdk| {
+        let place = Place::new("wall-stall");
+        let (file, log) = (place.path("w.jfr"), place.path("gc.log"));
+        let mut program = Starter::new(jdk, &place, "Gc")
+            .with("seconds=5 live_mb=32 threads=4")
+            .jvm("-XX:+UseZGC")
+            .jvm("-Xmx64m")
+            .jvm(&format!("-Xlog:gc*=info:file={}:tags", log.display()))
+            .agent(&format!(
+                "start,cpu=10ms,wall=2ms,wall-threads=1000,file={}",
+                file.display()
+            ))
+            .start();
+        let _ = program.work();
+        program.tell("stop");
+        program.end();
+        let logged_ns = logged_stalls_ns(&std::fs::read_to_string(&log).expect("the log"));
+        let profile = profile(&file);
+        let filter = WallFilter {
+            thread: Some("gc-*".to_owned()),
+            ..WallFilter::default()
+        };
+        let causes = profile.wall_by(&filter, |wall| wall.cause.to_owned());
+        let stalled = causes.iter().find(|(cause, _)| cause == "gc-stall");
+        let stalled = stalled.map_or_else(Weight::default, |(_, weight)| *weight);
+        println!("{causes:?}, logged {:.2} s", logged_ns / 1e9);
+        assert!(logged_ns > 0.2e9, "the program is to stall: {logged_ns} ns");
+        // Whose turn it is when memory has come is the scheduler's choice: the log counts until the
+        // thread runs, we until it could. Both clocks begin when the thread has begun to wait.
+        let tolerance = 5.0 * stalled.standard_error() + 0.2 * logged_ns;
+        let off = stalled.sum as f64 - logged_ns;
+        assert!(
+            off.abs() <= tolerance,
+            "{off} ns of {logged_ns}, {causes:?}"
+        );
+    });
+}
+
 /// How often each of the idle threads has come onto a CPU: whoever is signalled does.
 fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("tasks");

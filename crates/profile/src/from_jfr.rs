@@ -61,6 +61,21 @@ impl Profile {
     }
 }
 
+/// The events that a profile is made of, besides samples. A recording can hold a hundred times as
+/// many of others.
+pub const EVENTS: &[&str] = &[
+    "dwell.CpuLimit",
+    "dwell.CpuLoad",
+    "dwell.Endpoint",
+    "dwell.GcPause",
+    "dwell.Gap",
+    "dwell.Lost",
+    "dwell.Recording",
+    "dwell.Request",
+    "dwell.Self",
+    "jdk.JVMInformation",
+];
+
 /// Which samples a profile is made of.
 struct Taken {
     kind: SampleKind,

@@ -29,6 +29,7 @@ mod wall;
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use builder::Builder;
 pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
+pub use from_jfr::EVENTS;
 pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 pub use names::{NameId, Names};
 pub use profile::{Failure, Profile, Unit};

@@ -6,7 +6,7 @@ use dwell_jfr::writer::{
     ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
-use dwell_profile::{FrameKind, GroupBy, Profile, Unit};
+use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -22,7 +22,11 @@ fn read(mut chunk: ChunkWriter) -> Recording {
     let mut file = chunk.flush(30_000_000_000);
     let header = chunk.header();
     file[..header.len()].copy_from_slice(&header);
-    reader::parse(&file).unwrap()
+    // Only what a profile says it is made of: what it needs besides would be missed here.
+    let options = reader::Options {
+        events: reader::EventFilter::Only(EVENTS),
+    };
+    reader::parse_with(&file, &options).unwrap()
 }
 
 fn thread(name: &str, tid: i64) -> ThreadInfo<'_> {
@@ -390,6 +394,41 @@ fn a_recording_that_contradicts_itself_is_no_panic() {
 fn an_empty_recording_is_an_empty_profile() {
     let profile = Profile::from_recording(Recording::default());
     assert_eq!((profile.samples().len(), profile.total().sum), (0, 0));
+}
+
+#[test]
+fn pauses_and_limits_are_added_up() {
+    let mut chunk = writer();
+    for (ticks, duration_ticks) in [(5, 10), (40, 20)] {
+        chunk.event(&Event::GcPause {
+            ticks,
+            duration_ticks,
+        });
+    }
+    for (ticks, quota_ns) in [(1, 500_000_000), (2, 1_500_000_000)] {
+        chunk.event(&Event::CpuLimit {
+            ticks,
+            quota_ns,
+            processors: 2,
+            periods: 10,
+            throttled: 3,
+            throttled_ns: 7,
+        });
+    }
+    let profile = Profile::from_recording(read(chunk));
+    let pause = |time_ns, duration_ns| GcPause {
+        time_ns: START_NS + time_ns,
+        duration_ns,
+    };
+    assert_eq!(profile.gc_pauses(), [pause(5, 10), pause(40, 20)]);
+    let limit = CpuLimit {
+        quota_ns: 1_500_000_000,
+        processors: 2,
+        periods: 20,
+        throttled: 6,
+        throttled_ns: 14,
+    };
+    assert_eq!(profile.cpu_limit(), Some(&limit));
 }
 
 #[test]

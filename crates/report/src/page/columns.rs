@@ -153,7 +153,9 @@ fn waits(profile: &Profile) -> Vec<Column> {
         Column::new("look.thread", U32, looks, |look| look.thread.into()),
         Column::new("look.node", U32, looks, |look| look.node.into()),
         Column::new("look.weight", U48, looks, |l| l.weight_ns.min(U48_MAX)),
-        Column::new("look.count", U32, looks, |look| look.count.min(u64::from(u32::MAX))),
+        Column::new("look.count", U32, looks, |look| {
+            look.count.min(u64::from(u32::MAX))
+        }),
         Column::new("look.cause", U8, looks, cause),
         Column::new("look.endpoint", U16, looks, |look| of(look.context)),
     ]
