@@ -7,7 +7,7 @@ use crate::patience::Patience;
 use crate::record::file::RecordingFile;
 use crate::sys::process;
 use crate::wall::WallSampler;
-use crate::wall::shelf::Shelf;
+use crate::wall::shelf::{Shelf, Tick};
 use dwell_signal::{Cause, CounterSnapshot, Engine, EngineKind, Vantage};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,6 +94,8 @@ pub struct Progress {
     pub patience: Patience,
     /// Looks at threads that could not be kept, and the wall time they stood for.
     wall_lost: Mutex<(u64, u64)>,
+    /// Sum over all ticks of the wall-clock sampler, but that of threads: the last one's.
+    wall: Mutex<Tick>,
     first_sample_ns: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
@@ -109,6 +111,23 @@ impl Progress {
     pub fn add_wall_lost(&self, lost: (u64, u64)) {
         if let Ok(mut sum) = self.wall_lost.lock() {
             *sum = (sum.0 + lost.0, sum.1 + lost.1);
+        }
+    }
+
+    /// A tick of the wall-clock sampler.
+    pub fn add_tick(&self, tick: &Tick) {
+        if let Ok(mut sum) = self.wall.lock() {
+            let before = *sum;
+            *sum = Tick {
+                span_ns: before.span_ns + tick.span_ns,
+                ticks: before.ticks + tick.ticks,
+                looked: before.looked + tick.looked,
+                failed: before.failed + tick.failed,
+                cpu_ns: before.cpu_ns + tick.cpu_ns,
+                unmounted_looked: before.unmounted_looked + tick.unmounted_looked,
+                unmounted_failed: before.unmounted_failed + tick.unmounted_failed,
+                ..*tick
+            };
         }
     }
 
@@ -400,6 +419,7 @@ impl Session {
             self.progress.walk_ns.load(Ordering::Relaxed),
             self.progress.copied_bytes.load(Ordering::Relaxed),
         );
+        text += &self.wall();
         for (name, cause) in DROPS {
             let dropped = now.get(cause).saturating_sub(before.get(cause));
             if dropped > 0 {
@@ -407,6 +427,33 @@ impl Session {
             }
         }
         text
+    }
+}
+
+impl Session {
+    /// What the wall-clock sampler does, as `key=value` lines; none if there is none.
+    fn wall(&self) -> String {
+        let sum = self
+            .progress
+            .wall
+            .lock()
+            .map(|sum| *sum)
+            .unwrap_or_default();
+        if sum.ticks == 0 {
+            return String::new();
+        }
+        format!(
+            "wall_interval_ns={}\nwall_ns={}\nwall_threads={}\nwall_looks={}\nwall_failed={}\n\
+             wall_cpu_ns={}\nwall_unmounted={}\nwall_unmounted_looks={}\n",
+            self.setup.options.wall_interval.as_nanos(),
+            sum.span_ns,
+            sum.live,
+            sum.looked,
+            sum.failed,
+            sum.cpu_ns,
+            sum.unmounted,
+            sum.unmounted_looked,
+        )
     }
 }
 

@@ -177,6 +177,9 @@ fn described(reply: &Reply) -> String {
     if let Some(walk) = reply.get("walk") {
         line("stacks", walk.to_owned());
     }
+    if let Some(wall) = wall(reply) {
+        line("wall", wall);
+    }
     for (label, value) in own_cost(reply) {
         line(label, value);
     }
@@ -187,6 +190,27 @@ fn described(reply: &Reply) -> String {
         line("note", reply.text());
     }
     text
+}
+
+/// What the wall-clock sampler looks at, and what that costs.
+fn wall(reply: &Reply) -> Option<String> {
+    let number = |key| reply.number(key);
+    let interval = units::short(number("wall_interval_ns")?);
+    let (looks, cpu_ns) = (number("wall_looks")?, number("wall_cpu_ns")?);
+    let mut text = format!(
+        "every {interval}, {looks} looks at {} threads, {} failed",
+        number("wall_threads")?,
+        number("wall_failed")?
+    );
+    if let Some(looks) = number("wall_unmounted_looks").filter(|looks| *looks > 0) {
+        let threads = number("wall_unmounted").unwrap_or(0);
+        text += &format!(", {looks} at about {threads} unmounted virtual ones");
+    }
+    if let Some(elapsed_ns) = number("wall_ns").filter(|ns| *ns > 0) {
+        let share = 100.0 * cpu_ns as f64 / elapsed_ns as f64;
+        text += &format!(", {share:.2} % of a CPU");
+    }
+    Some(text)
 }
 
 /// What the recording costs, and why samples are missing.
@@ -250,6 +274,8 @@ mod tests {
     fn cost_and_losses_are_in_the_status() {
         let reply = Reply::parse(
             b"ok\nstate=stopped\nfile=/a.jfr\nwalk=walked while paused\nhandler_p50_ns=1300\n\
+              wall_interval_ns=20000000\nwall_ns=1000000000\nwall_threads=40\nwall_looks=800\n\
+              wall_failed=1\nwall_cpu_ns=4000000\nwall_unmounted=9000\nwall_unmounted_looks=70\n\
               handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
               agent_cpu_ns=80000000\nagent_memory=2097152\n\
               lost.no_free_slot_weight_moved_on=7\n",
@@ -259,6 +285,8 @@ mod tests {
             "state      stopped: nothing is being recorded now; the last recording:\n\
              file       /a.jfr\n\
              stacks     walked while paused\n\
+             wall       every 20 ms, 800 looks at 40 threads, 1 failed, 70 at about 9000 unmounted \
+             virtual ones, 0.40 % of a CPU\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

@@ -27,7 +27,7 @@ impl Starter {
     #[must_use]
     pub fn new(jdk: &Jdk, place: &Place, name: &str) -> Starter {
         let jar = match name {
-            "VirtualThreads" | "VirtualRequests" => "dwell-testprograms-21.jar",
+            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" => "dwell-testprograms-21.jar",
             "OtelRequests" => "dwell-testprograms-otel.jar",
             _ => "dwell-testprograms.jar",
         };

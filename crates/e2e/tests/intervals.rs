@@ -64,9 +64,10 @@ fn pauses_of_the_collector_are_those_that_it_logs() {
             );
             assert!(logged.len() > 5, "{collector}");
             // The log's clock begins later and ends earlier than ours, by what the log itself
-            // costs.
-            assert!(told.len() >= logged.len(), "{collector}");
-            assert!(sum(&told) >= 0.95 * sum(&logged), "{collector}");
+            // costs; a young collection that becomes a full one is two of its lines, and one pause.
+            assert!(told.len() * 10 >= logged.len() * 9, "{collector}");
+            let ratio = sum(&told) / sum(&logged);
+            assert!((0.9..=1.2).contains(&ratio), "{collector}: {ratio}");
             let text = dwell_report::text(&profile);
             assert!(text.contains("GC pause"), "{text}");
         }

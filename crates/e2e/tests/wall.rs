@@ -166,7 +166,7 @@ fn logged_stalls_ns(log: &str) -> f64 {
             .strip_suffix("ms")?
             .rsplit(' ')
             .next()?
-            .parse()
+            .parse::<f64>()
             .ok()
     };
     of_ours.filter_map(length).sum::<f64>() * 1e6

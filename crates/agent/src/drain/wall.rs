@@ -104,7 +104,10 @@ impl WallDrain {
                     let names = &mut sampler.virtual_threads;
                     names.entry(thread).or_insert_with(|| name.into_string());
                 }
-                Note::Tick(tick) => sampler.batch.add_tick(tick),
+                Note::Tick(tick) => {
+                    progress.add_tick(&tick);
+                    sampler.batch.add_tick(tick);
+                }
             }
         }
         progress.add_wall_lost(notes.lost);

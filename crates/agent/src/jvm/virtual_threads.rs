@@ -8,14 +8,15 @@
 
 use super::vm::Vm;
 use dwell_signal::Live;
-use dwell_walker::Memory;
-use dwell_walker::hotspot::layout::{ABSENT, present};
+use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
 use dwell_walker::hotspot::objects::{self, ClassWord};
 use dwell_walker::hotspot::sets::SetFields;
 use dwell_walker::hotspot::virtual_threads::{States, VirtualThreadFields};
+use dwell_walker::{Fault, Memory};
 use jvm_sys::Env;
 use jvm_sys::jni::Object;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const CARRIER: &[u8] = b"jdk/internal/misc/CarrierThread";
 const VIRTUAL: &CStr = c"java/lang/VirtualThread";
@@ -44,6 +45,37 @@ pub struct VirtualThreads {
     pub name: [u64; 3],
     /// Length and first element of a `byte[]`.
     pub bytes: (u64, u64),
+    /// Of objects with frozen frames.
+    pub chunk_class: KnownClass,
+}
+
+/// A class that is known by its name once, and by its address from then on.
+#[derive(Debug)]
+pub struct KnownClass {
+    name: &'static [u8],
+    class: AtomicU64,
+}
+
+impl KnownClass {
+    const fn named(name: &'static [u8]) -> KnownClass {
+        KnownClass {
+            name,
+            class: AtomicU64::new(0),
+        }
+    }
+
+    /// Its address; 0 if it is not known and `met` is another one.
+    ///
+    /// # Errors
+    /// [`Fault`] if `met` cannot be read.
+    pub fn of(&self, live: &Live, layout: &Layout, met: u64) -> Result<u64, Fault> {
+        let known = self.class.load(Ordering::Relaxed);
+        if known == 0 && objects::is_kind_of(live, layout, met, self.name)? {
+            self.class.store(met, Ordering::Relaxed);
+            return Ok(met);
+        }
+        Ok(known)
+    }
 }
 
 /// Whether the platform thread is one on which virtual threads run.
@@ -100,6 +132,7 @@ impl VirtualThreads {
                 field(c"java/lang/String", c"coder", c"B"),
             ],
             bytes: (length, elements),
+            chunk_class: KnownClass::named(b"jdk/internal/vm/StackChunk"),
         };
         (known.fields.is_known() && known.sets.is_known()).then_some(known)
     }

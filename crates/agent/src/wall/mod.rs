@@ -45,8 +45,10 @@ const CROWDED_NS: u64 = 2_000_000;
 /// How long, and how often, a view of the process is waited for.
 const VIEW_WAIT: Duration = Duration::from_millis(5);
 const VIEW_WAITS_MAX: u32 = 400;
-/// What virtual threads get of the budget, where there are any.
+/// What virtual threads get of the budget at least, where there are any.
 const VIRTUAL_PART: f64 = 0.4;
+/// How fast what platform threads cost is forgotten: by half in some 40 ticks.
+const SPENT_STEP: f64 = 1.0 / 64.0;
 /// So often that is asked, in ticks.
 const CROWDED_TICKS: u64 = 25;
 
@@ -168,6 +170,8 @@ struct Sampler<'s> {
     members: Members,
     /// Set when the program has begun to use virtual threads.
     virtuals: Option<Virtuals>,
+    /// What platform threads have cost lately, in parts of a processor.
+    spent: f64,
     focus: Focus,
     random: Random,
     known: Vec<Known>,
@@ -194,6 +198,7 @@ impl<'s> Sampler<'s> {
             budget: budget(setup, 1.0),
             members: Members::new(),
             virtuals: None,
+            spent: 0.0,
             focus: Focus::default(),
             random: Random::new(process::epoch_ns()),
             known: Vec::new(),
@@ -228,6 +233,8 @@ impl<'s> Sampler<'s> {
         }
         let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
         self.budget.spent(count, look.span_ns, cpu_ns);
+        let spent = cpu_ns as f64 / look.span_ns.max(1) as f64;
+        self.spent += (spent - self.spent) * SPENT_STEP;
         let moment = Moment {
             at_ns: now_ns,
             span_ns: look.span_ns,
@@ -258,11 +265,13 @@ impl<'s> Sampler<'s> {
             return Found::default();
         };
         let began_ns = process::own_cpu().as_nanos() as u64;
+        let whole = f64::from(self.setup.options.wall_budget_ppm) / 1e6;
         let mut virtuals = self.virtuals.take().unwrap_or_else(|| {
-            let ppm = f64::from(self.setup.options.wall_budget_ppm);
-            self.budget.set_share((1.0 - VIRTUAL_PART) * ppm / 1e6);
+            self.budget.set_share((1.0 - VIRTUAL_PART) * whole);
             Virtuals::new(budget(self.setup, VIRTUAL_PART))
         });
+        // What few platform threads leave is theirs, too.
+        virtuals.may_take((whole - self.spent).max(VIRTUAL_PART * whole));
         let mut random = self.random.clone();
         let find_owner = |owner, frames: &mut [Frame]| {
             let place = self.place_of(owner);

@@ -11,7 +11,7 @@ use crate::vantage;
 use dwell_walker::hotspot::monitors::Owner;
 use dwell_walker::hotspot::objects;
 use dwell_walker::hotspot::virtual_threads::{Unmounted, Wait, unmounted};
-use dwell_walker::{Fault, Frame};
+use dwell_walker::{Failure, Fault, Frame, Outcome};
 use dwell_wall::cause::{Call, Monitor, Os};
 
 /// A virtual thread that waits.
@@ -38,7 +38,11 @@ impl Looker<'_> {
     ) -> Result<Option<OffVirtual>, Fault> {
         let (live, layout) = (&self.live, &self.vm.layout);
         let objects = &layout.extra.objects;
-        let Some(before) = unmounted(live, layout, &known.fields, thread)? else {
+        let is_chunk = |object| {
+            let class = objects::class_of(live, layout, objects.class_word, object)?;
+            Ok(class == known.chunk_class.of(live, layout, class)?)
+        };
+        let Some(before) = unmounted(live, layout, &known.fields, thread, is_chunk)? else {
             return Ok(None);
         };
         let id = objects::thread_id(live, objects, thread)?;
@@ -54,7 +58,16 @@ impl Looker<'_> {
             }
         }
         let name = virtual_threads::name(self.live, self.vm, known, thread);
-        if unmounted(live, layout, &known.fields, thread)? != Some(before) {
+        // A walk that fails read what was just moved or run.
+        let is_whole = off.walk.is_none_or(|walk| {
+            let outcome = walk.outcome;
+            matches!(
+                outcome,
+                Outcome::Complete | Outcome::Failed(Failure::Truncated)
+            )
+        });
+        let after = unmounted(live, layout, &known.fields, thread, is_chunk)?;
+        if !is_whole || after != Some(before) {
             return Err(Fault { addr: thread });
         }
         off.context = context_of(id);

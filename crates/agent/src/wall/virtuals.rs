@@ -87,6 +87,11 @@ impl Virtuals {
         }
     }
 
+    /// Looking may take this part of a processor from now on, unless a number of threads is given.
+    pub fn may_take(&mut self, share: f64) {
+        self.budget.set_share(share);
+    }
+
     /// The time that looking has taken since the last tick.
     pub fn spent(&mut self, looked: usize, span_ns: u64, cpu_ns: u64) {
         self.budget.spent(looked, span_ns, cpu_ns);

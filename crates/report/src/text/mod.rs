@@ -425,7 +425,7 @@ pub(crate) mod tests {
             "lost       3 samples (30.0 ms): ring full",
             "options    dwell 0.1.0",
             "gaps       1 gap, 5.00 ms in all, the longest 5.00 ms: paused",
-            "pauses     3 GC pauses, 15.0 ms in all (0.0 % of the time), median 4.00 ms, \
+            "pauses     3 GC pauses, 15.0 ms in all (0.1 % of the time), median 4.00 ms, \
              longest 9.00 ms",
             "CPU limit  1.50 processors; used up in 31 of 300 periods, threads held back for \
              1.20 s",

@@ -84,7 +84,8 @@ pub struct Unmounted {
 }
 
 /// The virtual thread `thread`; `None` if it is mounted, being mounted or unmounted, or not alive:
-/// the platform thread tells what it does then.
+/// the platform thread tells what it does then. `is_chunk` says whether an object can have frames:
+/// a collector may have moved it.
 ///
 /// # Errors
 /// [`Fault`] if an object cannot be read.
@@ -93,6 +94,7 @@ pub fn unmounted<M: Memory>(
     layout: &Layout,
     fields: &VirtualThreadFields,
     thread: u64,
+    is_chunk: impl FnOnce(u64) -> Result<bool, Fault>,
 ) -> Result<Option<Unmounted>, Fault> {
     let state = mem.i32(thread.wrapping_add(fields.state))?;
     let Some(wait) = wait_of(&fields.states, state) else {
@@ -103,6 +105,9 @@ pub fn unmounted<M: Memory>(
     }
     let cont = reference(mem, layout, thread.wrapping_add(fields.cont))?;
     let tail = reference(mem, layout, cont.wrapping_add(layout.extra.chunk.cont_tail))?;
+    if tail != 0 && !is_chunk(tail)? {
+        return Err(Fault { addr: tail });
+    }
     Ok(Some(Unmounted {
         wait,
         chunk: continuation::filled_chunk(mem, layout, tail)?,
