@@ -1,7 +1,7 @@
 // Views, switches, threads and search.
 import type { ComponentChildren } from 'preact';
 import { percent } from '../data/format';
-import { type Measure, textOf, timeOf } from '../data/measure';
+import { type Measure, textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { View } from '../state/fragment';
 import type { Store } from '../state/store';
@@ -91,6 +91,12 @@ function Switch(props: { value: { value: boolean }; hint: string; children: Comp
   );
 }
 
+const TIMES: readonly [Time, string][] = [
+  ['cpu', 'CPU time'],
+  ['wall', 'Wall time'],
+  ['off', 'Waiting'],
+];
+
 /** CPU or wall time, by cause; of all endpoints or one. Not there if there is nothing to choose. */
 function Measures({ store }: { store: Store }) {
   const { wall, waits, endpoints } = store.profile.header;
@@ -99,22 +105,27 @@ function Measures({ store }: { store: Store }) {
     store.measure.value = { ...store.measure.value, ...change };
   };
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
+  // Names of the program are text only: a choice is known by its number.
+  const times = [...TIMES.map(([time]) => time), ...causes.map(({ cause }) => ({ cause }))];
+  const chosen = times.findIndex((known) => textOf(known) === textOf(time));
   return (
     <>
       {wall && (
         <select
           id={TIME_ID}
           aria-label="Time"
-          value={textOf(time)}
-          onChange={(event) => choose({ time: timeOf(event.currentTarget.value) })}
+          value={chosen}
+          onChange={(event) => choose({ time: times[Number(event.currentTarget.value)] ?? 'cpu' })}
         >
-          <option value="cpu">CPU time</option>
-          <option value="wall">Wall time</option>
-          <option value="off">Waiting</option>
+          {TIMES.map(([, label], i) => (
+            <option key={i} value={i}>
+              {label}
+            </option>
+          ))}
           <optgroup label="Waiting for">
-            {causes.map(({ cause, ns }) => (
-              <option key={cause} value={textOf({ cause })}>
-                {percent(ns / wall.ns)} {cause}
+            {causes.map(({ cause, ns }, i) => (
+              <option key={i} value={TIMES.length + i}>
+                {percent(ns / wall.ns)} {shortened(plain(cause), 40)}
               </option>
             ))}
           </optgroup>
@@ -123,14 +134,14 @@ function Measures({ store }: { store: Store }) {
       {endpoints.length > 0 && (
         <select
           aria-label="Endpoint"
-          value={endpoint === null ? '' : `e${endpoint}`}
-          onChange={({ currentTarget: { value } }) =>
-            choose({ endpoint: value === '' ? null : value.slice(1) })
+          value={endpoint === null ? -1 : endpoints.indexOf(endpoint)}
+          onChange={(event) =>
+            choose({ endpoint: endpoints[Number(event.currentTarget.value)] ?? null })
           }
         >
-          <option value="">All endpoints</option>
-          {endpoints.slice(0, THREADS_MAX).map((name) => (
-            <option key={name} value={`e${name}`}>
+          <option value={-1}>All endpoints</option>
+          {endpoints.slice(0, THREADS_MAX).map((name, i) => (
+            <option key={i} value={i}>
               {shortened(plain(name), 60)}
             </option>
           ))}

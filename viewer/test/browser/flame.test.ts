@@ -137,11 +137,11 @@ describe('the flame graph', () => {
     withPage('small.html', {}, async (page) => {
       const total = () => page.evaluate('dwellFlame.store.tree.value.total') as Promise<number>;
       const all = await total();
-      await page.selectOption('select', { index: 1 });
+      await page.selectOption('select[aria-label="Threads"]', { index: 1 });
       await ready(page);
       const pool = await total();
       expect(await page.evaluate('decodeURIComponent(location.hash)')).toBe('#pool=http-exec-#');
-      await page.selectOption('select', 't0');
+      await page.selectOption('select[aria-label="Threads"]', 't0');
       await ready(page);
       expect(await page.evaluate('location.hash')).toBe('#thread=0');
       const one = await total();
