@@ -192,6 +192,18 @@ impl Registry {
             .unwrap_or_default()
     }
 
+    /// How many threads there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().by_tid.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// CPU time used by threads while they could be sampled, since [`Registry::rebase`].
     #[must_use]
     pub fn sampled_cpu_ns(&self) -> u64 {

@@ -9,8 +9,10 @@
 const STEP_MAX: f64 = 1.25;
 /// So much time passes between two changes.
 const BETWEEN_NS: u64 = 500_000_000;
-/// Fewer are never looked at: a profile of nothing costs nothing.
+/// Fewer are never looked at: where even so many cost too much, ticks are left out.
 const LOOKED_MIN: f64 = 2.0;
+/// So many of them at most.
+const TICKS_MAX: f64 = 50.0;
 /// Before anything is known.
 const LOOKED_FIRST: f64 = 16.0;
 
@@ -60,7 +62,13 @@ impl Budget {
     /// How many of `eligible` threads to look at in the next tick.
     #[must_use]
     pub fn count(&self, eligible: usize) -> usize {
-        (self.looked as usize).min(eligible)
+        (self.looked.max(LOOKED_MIN) as usize).min(eligible)
+    }
+
+    /// How many ticks to wait for the next look: one, unless the least number is too many.
+    #[must_use]
+    pub fn ticks(&self) -> u64 {
+        (LOOKED_MIN / self.looked).ceil().clamp(1.0, TICKS_MAX) as u64
     }
 
     /// A look at `looked` threads, that stood for `span_ns`, has cost `cpu_ns` of CPU time.
@@ -77,7 +85,7 @@ impl Budget {
         let wanted = self.looked * ratio.clamp(1.0 / STEP_MAX, STEP_MAX);
         // More than there are is never looked at, so it cannot be known what it would cost.
         let most = (self.most as f64 * STEP_MAX).max(LOOKED_FIRST);
-        self.looked = wanted.min(most).max(LOOKED_MIN);
+        self.looked = wanted.min(most).max(LOOKED_MIN / TICKS_MAX);
         (self.passed_ns, self.spent_ns, self.most) = (0, 0, 0);
     }
 }
@@ -114,8 +122,31 @@ mod tests {
         let (looked, share) = settled(&mut budget, 10_000, 40_000, 15_000);
         assert!((3..=4).contains(&looked), "{looked}");
         assert!(share < 0.0052, "{share}");
-        // Dearer than may be: the least.
-        assert_eq!(settled(&mut budget, 10_000, 400_000, 15_000).0, 2);
+    }
+
+    #[test]
+    fn where_the_least_costs_too_much_ticks_are_left_out() {
+        let mut budget = Budget::of_share(0.005);
+        let (mut spent_ns, mut passed_ns) = (0, 0);
+        for look in 0..2000 {
+            let (looked, span_ns) = (budget.count(10_000), budget.ticks() * TICK_NS);
+            let cost_ns = 100_000 + 150_000 * looked as u64;
+            budget.spent(looked, span_ns, cost_ns);
+            if look >= 500 {
+                spent_ns += cost_ns;
+                passed_ns += span_ns;
+            }
+        }
+        assert_eq!(budget.count(10_000), 2);
+        // 400 us are to be spent in four ticks.
+        assert!((4..=5).contains(&budget.ticks()), "{}", budget.ticks());
+        let share = spent_ns as f64 / passed_ns as f64;
+        assert!((0.004..=0.0055).contains(&share), "{share}");
+        // All is cheap again.
+        for _ in 0..1000 {
+            budget.spent(budget.count(100), budget.ticks() * TICK_NS, 10_000);
+        }
+        assert_eq!((budget.count(100), budget.ticks()), (100, 1));
     }
 
     #[test]

@@ -36,6 +36,13 @@ impl Grid {
         self.last_ns.saturating_add(self.interval_ns)
     }
 
+    /// When a look after so many ticks is due.
+    #[must_use]
+    pub fn due_ns(&self, ticks: u64) -> u64 {
+        let more_ns = self.interval_ns.saturating_mul(ticks.max(1) - 1);
+        self.next_ns().saturating_add(more_ns)
+    }
+
     /// The look that happens now; `None` if none is due.
     pub fn look(&mut self, now_ns: u64) -> Option<Look> {
         let ticks = now_ns.saturating_sub(self.last_ns) / self.interval_ns;

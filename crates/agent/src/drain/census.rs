@@ -1,5 +1,5 @@
 //! Which threads there are: Java threads announce themselves, all others are looked for as soon as
-//! the number of threads has changed, and once a second.
+//! the number of threads has changed, and once in a while: one may have come as another one went.
 
 use crate::agent::Agent;
 use crate::jvm::threads::ThreadName;
@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 
 /// Looking for threads may take this part of the time.
 const SHARE_MAX: u32 = 200;
+/// How often it happens where the number has not changed, and where there are many threads.
+const REGULARLY: Duration = Duration::from_millis(900);
+const REGULARLY_MANY: Duration = Duration::from_secs(10);
+/// So many are many.
+const MANY: usize = 500;
 /// And happens at most so often.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
@@ -23,6 +28,8 @@ pub struct Census {
     count: u64,
     /// Not to look again before.
     not_before: Instant,
+    /// When it was looked last.
+    looked: Instant,
     /// Whether threads not known are born since the recording began.
     born: bool,
     /// Keys of threads whose last sample has been drained.
@@ -40,6 +47,7 @@ impl Census {
             seen: HashSet::new(),
             count: 0,
             not_before: Instant::now(),
+            looked: Instant::now(),
             born: !before,
             gone: Vec::new(),
         }
@@ -53,9 +61,24 @@ impl Census {
         }
     }
 
+    /// Looks for threads if that was not done for a while, or as [`Census::find_if_changed`] does.
+    pub fn find_in_time(&mut self, engine: &'static Engine) {
+        let regularly = if self.seen.len() > MANY {
+            REGULARLY_MANY
+        } else {
+            REGULARLY
+        };
+        if self.looked.elapsed() >= regularly {
+            self.find(engine);
+        } else {
+            self.find_if_changed(engine);
+        }
+    }
+
     /// Registers the threads nobody announced: GC, compilers, VM, native ones.
     pub fn find(&mut self, engine: &'static Engine) {
         let began = Instant::now();
+        self.looked = began;
         self.count = self.files.count();
         let tids = process::thread_ids();
         for &tid in &tids {

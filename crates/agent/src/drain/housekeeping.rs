@@ -8,10 +8,26 @@ const RINGS_MAX: usize = 256;
 /// A thread gets a ring once it has had this many samples: short ones never do.
 const RING_SAMPLES_MIN: u64 = 2;
 
-/// Finds new threads, looks after timers, gives busy threads a ring for kernel frames.
-pub fn run(setup: &Setup, census: &mut Census) {
-    census.find(setup.engine);
-    setup.engine.tend();
+/// Threads whose timers are looked after at once at most: of more, some each time.
+const TENDED_MAX: usize = 200;
+
+/// What was done last time.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    /// From where on threads are looked after next.
+    tended: usize,
+}
+
+impl Keeper {
+    /// Finds new threads, looks after timers, gives busy threads a ring for kernel frames.
+    pub fn run(&mut self, setup: &Setup, census: &mut Census) {
+        census.find_in_time(setup.engine);
+        self.tended = setup.engine.tend_some(self.tended, TENDED_MAX);
+        give_rings(setup);
+    }
+}
+
+fn give_rings(setup: &Setup) {
     // Somebody may have put a fault handler in front of ours without passing faults on.
     dwell_signal::fault::reinstall_if_replaced();
     if setup.kernel_frames {

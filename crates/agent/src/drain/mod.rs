@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod housekeeping;
 pub mod named;
 pub mod outer;
+pub mod pace;
 pub mod paused;
 pub mod processors;
 pub mod sample;
@@ -22,31 +23,16 @@ pub mod writer;
 use crate::session::{Orders, Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
+use pace::Pace;
 use sample::Sampler;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use writer::Writer;
 
-/// Time between two looks at the slots. Short enough that a method's class is hardly ever unloaded
-/// before its name is read, long enough to cost little.
-const TICK_MAX: Duration = Duration::from_millis(20);
-/// The shortest, where many samples come.
-const TICK_MIN: Duration = Duration::from_millis(5);
-/// And where code and classes go away before their samples are looked at.
-const TICK_LOSING: Duration = Duration::from_millis(1);
-/// So many samples may wait for a look: an eighth of the smallest slots.
-const WAITING_MAX: u32 = 128;
 /// Time between two flushes: what may be lost when the process is killed.
 const FLUSH: Duration = Duration::from_millis(1000);
 /// The first flush comes early, so that a short recording shows something soon.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
-
-/// The time between two looks when all processors are busy with what is sampled.
-fn tick(interval: Duration, processors: usize) -> Duration {
-    let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
-    let filling = interval.saturating_mul(WAITING_MAX) / processors;
-    filling.clamp(TICK_MIN, TICK_MAX)
-}
 
 /// Runs until told to stop; then drains and writes the rest.
 pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
@@ -61,15 +47,15 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
     let mut census = census::Census::new(setup.agent, false);
     let mut writer = Writer::new(setup, progress);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let tick = tick(setup.options.cpu_interval, processors);
+    let mut pace = Pace::new(setup.options.cpu_interval);
+    let mut keeper = housekeeping::Keeper::default();
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     loop {
         census.find_if_changed(setup.engine);
         let now_ns = process::monotonic_ns();
         let losing = progress.patience.losing(now_ns);
         setup.engine.set_behind(progress.patience.behind(now_ns));
-        let order = orders.wait(if losing { tick.min(TICK_LOSING) } else { tick });
+        let order = orders.wait(pace.wait(sampler.work.walks, losing));
         let mut all = sampler.drain(progress);
         if all {
             orders.looked();
@@ -79,10 +65,10 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
         if due || order.flush || order.stop || !all {
             if due {
                 flush_at = Instant::now() + FLUSH;
-                housekeeping::run(setup, &mut census);
+                keeper.run(setup, &mut census);
             }
             if due || order.stop {
-                let weight_ns = unsampled.take(&setup.agent.registry);
+                let weight_ns = unsampled.take(&setup.agent.registry, order.stop);
                 sampler.add_unsampled(weight_ns, progress);
             }
             if order.stop {
@@ -112,21 +98,5 @@ pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
             return;
         }
         orders.done(&order);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_samples_are_looked_at_sooner() {
-        let of = |us, processors| tick(Duration::from_micros(us), processors).as_micros();
-        assert_eq!(of(10_000, 2), 20_000);
-        assert_eq!(of(1000, 2), 20_000);
-        assert_eq!(of(1000, 10), 12_800);
-        assert_eq!(of(1000, 64), 5000);
-        assert_eq!(of(100, 2), 6400);
-        assert_eq!(of(u64::MAX / 2000, 0), 20_000);
     }
 }

@@ -4,15 +4,21 @@
 
 use crate::registry::Registry;
 use crate::sys::process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Less is not told: reading the clocks of many threads one after the other is no more exact.
 const TOLD_MIN_NS: u64 = 1_000_000;
+
+/// A clock takes a microsecond to read, or ten: so many of them are read in a second at most.
+const CLOCKS_MAX: u32 = 300;
+/// What is out of reach is told this late at most, however many threads there are.
+const LATE_MAX: Duration = Duration::from_secs(30);
 
 /// Compares the process's CPU time with that of the threads while they could be sampled.
 pub struct Unsampled {
     process_at_start: Duration,
     told_ns: u64,
+    not_before: Instant,
 }
 
 impl Unsampled {
@@ -22,11 +28,20 @@ impl Unsampled {
         Unsampled {
             process_at_start,
             told_ns: 0,
+            not_before: Instant::now(),
         }
     }
 
-    /// CPU time that was out of reach since the last call, if it is enough to tell.
-    pub fn take(&mut self, registry: &Registry) -> Option<u64> {
+    /// CPU time that was out of reach since that was told last, if it is enough to tell; `last` is
+    /// the end, else it may be left for later.
+    pub fn take(&mut self, registry: &Registry, last: bool) -> Option<u64> {
+        let now = Instant::now();
+        if now < self.not_before && !last {
+            return None;
+        }
+        let threads = u32::try_from(registry.len()).unwrap_or(u32::MAX);
+        let pause = Duration::from_secs(1).saturating_mul(threads / CLOCKS_MAX);
+        self.not_before = now + pause.min(LATE_MAX);
         let process = process::process_cpu().saturating_sub(self.process_at_start);
         self.new_part(process.as_nanos() as u64, registry.sampled_cpu_ns())
     }

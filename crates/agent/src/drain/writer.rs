@@ -144,7 +144,7 @@ impl<'s> Writer<'s> {
             let began = Instant::now();
             if drain && began >= next && sampler.batch.bytes() < BATCH_BYTES_MAX {
                 sampler.drain(&progress);
-                next = Instant::now() + began.elapsed() + super::TICK_MIN;
+                next = Instant::now() + began.elapsed() + super::pace::TICK_MIN;
             }
         };
         self.resolver.prepare(batch.all_frames(), &images, between);

@@ -152,7 +152,8 @@ fn run(setup: &Setup, stop: &Stop, shelf: &Shelf) {
     let mut sampler = Sampler::new(setup);
     loop {
         let now_ns = process::monotonic_ns();
-        let wait_ns = sampler.grid.next_ns().saturating_sub(now_ns);
+        let due_ns = sampler.grid.due_ns(sampler.budget.ticks());
+        let wait_ns = due_ns.saturating_sub(now_ns);
         let stopped = stop.wait(Duration::from_nanos(wait_ns));
         sampler.tick(shelf, stopped);
         if stopped {
@@ -170,6 +171,8 @@ struct Sampler<'s> {
     members: Members,
     /// Set when the program has begun to use virtual threads.
     virtuals: Option<Virtuals>,
+    /// CPU time of this thread when it was asked last.
+    cpu_ns: u64,
     /// What platform threads have cost lately, in parts of a processor.
     spent: f64,
     focus: Focus,
@@ -198,6 +201,7 @@ impl<'s> Sampler<'s> {
             budget: budget(setup, 1.0),
             members: Members::new(),
             virtuals: None,
+            cpu_ns: process::own_cpu().as_nanos() as u64,
             spent: 0.0,
             focus: Focus::default(),
             random: Random::new(process::epoch_ns()),
@@ -215,7 +219,6 @@ impl<'s> Sampler<'s> {
     }
 
     fn tick(&mut self, shelf: &Shelf, last: bool) {
-        let began_ns = process::own_cpu().as_nanos() as u64;
         let now_ns = process::monotonic_ns();
         let look = match self.grid.look(now_ns) {
             Some(look) => look,
@@ -231,7 +234,7 @@ impl<'s> Sampler<'s> {
         for index in chosen {
             failed += usize::from(!self.look_at(index, now_ns, weight_ns, shelf));
         }
-        let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
+        let cpu_ns = self.cpu_since();
         self.budget.spent(count, look.span_ns, cpu_ns);
         let spent = cpu_ns as f64 / look.span_ns.max(1) as f64;
         self.spent += (spent - self.spent) * SPENT_STEP;
@@ -240,8 +243,8 @@ impl<'s> Sampler<'s> {
             span_ns: look.span_ns,
             only_context: self.setup.options.only_context,
         };
-        let found = self.look_at_virtual_threads(&moment, shelf);
-        let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
+        let (found, virtual_cpu_ns) = self.look_at_virtual_threads(&moment, shelf);
+        let cpu_ns = cpu_ns.saturating_add(virtual_cpu_ns);
         let tick = Tick {
             at_ns: now_ns,
             span_ns: look.span_ns,
@@ -259,12 +262,11 @@ impl<'s> Sampler<'s> {
     }
 
     /// Looks at virtual threads that no platform thread runs.
-    fn look_at_virtual_threads(&mut self, moment: &Moment, shelf: &Shelf) -> Found {
+    fn look_at_virtual_threads(&mut self, moment: &Moment, shelf: &Shelf) -> (Found, u64) {
         let agent = self.setup.agent;
         let Some(Some(known)) = agent.virtual_threads.get() else {
-            return Found::default();
+            return (Found::default(), 0);
         };
-        let began_ns = process::own_cpu().as_nanos() as u64;
         let whole = f64::from(self.setup.options.wall_budget_ppm) / 1e6;
         let mut virtuals = self.virtuals.take().unwrap_or_else(|| {
             self.budget.set_share((1.0 - VIRTUAL_PART) * whole);
@@ -289,10 +291,16 @@ impl<'s> Sampler<'s> {
         let (found, looked) =
             virtuals.look(&looker, known, moment, &mut random, &find_owner, shelf);
         self.random = random;
-        let cpu_ns = (process::own_cpu().as_nanos() as u64).saturating_sub(began_ns);
+        let cpu_ns = self.cpu_since();
         virtuals.spent(looked, moment.span_ns, cpu_ns);
         self.virtuals = Some(virtuals);
-        found
+        (found, cpu_ns)
+    }
+
+    /// CPU time of this thread since this was asked last: waiting and waking up are part of it.
+    fn cpu_since(&mut self) -> u64 {
+        let now_ns = process::own_cpu().as_nanos() as u64;
+        now_ns.saturating_sub(std::mem::replace(&mut self.cpu_ns, now_ns))
     }
 
     /// How many threads there are to choose from, and those chosen.

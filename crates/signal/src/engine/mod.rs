@@ -316,6 +316,24 @@ impl Engine {
         }
     }
 
+    /// The same for `most` threads from the `from`-th on. Returns where to go on; 0: that was all.
+    pub fn tend_some(&'static self, from: usize, most: usize) -> usize {
+        if !self.is_running() {
+            return 0;
+        }
+        let tended = self
+            .live_records()
+            .skip(from)
+            .take(most)
+            .map(|record| self.tend_one(record))
+            .count();
+        if tended < most {
+            0
+        } else {
+            from.saturating_add(most)
+        }
+    }
+
     fn tend_one(&'static self, record: &'static ThreadRecord) {
         const TRIES_MAX: u32 = 16;
         const SOON_NS: u64 = 100_000;
