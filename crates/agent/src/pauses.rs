@@ -40,6 +40,14 @@ impl Default for Pauses {
 }
 
 impl Pauses {
+    /// Forgets all of before a recording: also one that lasts, whose end may never be told. For the
+    /// drainer only.
+    pub fn forget(&self) {
+        self.open_ns.store(0, Ordering::Relaxed);
+        let written = self.written.load(Ordering::Acquire);
+        self.read.store(written, Ordering::Release);
+    }
+
     /// One begins.
     pub fn begin(&self, now_ns: u64) {
         self.open_ns.store(now_ns, Ordering::Relaxed);
@@ -97,6 +105,17 @@ mod tests {
         let pause = |began_ns, ended_ns| Pause { began_ns, ended_ns };
         assert_eq!(pauses.take(), [pause(10, 30), pause(40, 41)]);
         assert_eq!(pauses.take(), []);
+    }
+
+    #[test]
+    fn a_recording_knows_nothing_of_what_was_before() {
+        let pauses = Pauses::default();
+        pauses.begin(1);
+        pauses.end(2);
+        pauses.begin(3);
+        pauses.forget();
+        pauses.end(400);
+        assert_eq!(pauses.take(), [], "its begin was before the recording");
     }
 
     #[test]
