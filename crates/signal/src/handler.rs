@@ -7,6 +7,7 @@
 use crate::capture;
 use crate::counters::Cause;
 use crate::engine::Engine;
+use crate::plan::Due;
 use crate::record::{Cookie, Guard, LIVE, ThreadRecord};
 use crate::slots::Reason;
 use crate::sys::{self, SignalInfo};
@@ -14,6 +15,8 @@ use core::sync::atomic::Ordering;
 
 /// `si_code` of a signal that a file descriptor's readiness caused: `POLL_IN` to `POLL_HUP`.
 const POLL_CODES: core::ops::RangeInclusive<i32> = 1..=6;
+/// The one among them that says that a perf event has sent all it may, and is disabled.
+const POLL_HUP: i32 = 6;
 /// `si_code` of a POSIX timer's signal.
 const SI_TIMER: i32 = -2;
 
@@ -34,7 +37,16 @@ pub extern "C" fn dwell_sample_handler(
         Found::Record(record, reason) => {
             // SAFETY: ... and a valid ucontext_t, which nobody else changes meanwhile.
             let frame = unsafe { &*context.cast::<libc::ucontext_t>() };
-            waited_ns = on_signal(engine, record, reason, frame, begin_ns);
+            let signal = Signal {
+                reason,
+                sender: match sent.code {
+                    libc::SI_QUEUE => Sender::Agent,
+                    POLL_HUP => Sender::SilencedEvent,
+                    _ => Sender::Clock,
+                },
+                begin_ns,
+            };
+            waited_ns = on_signal(engine, record, &signal, frame);
         }
         Found::Stale => engine.counters.add(Cause::Stale, 1),
         Found::Foreign => {
@@ -95,15 +107,37 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
     )
 }
 
+/// Who sent a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// The thread's perf event or timer.
+    Clock,
+    /// The thread's perf event, which has sent all it may and is disabled.
+    SilencedEvent,
+    /// The agent itself, on the thread.
+    Agent,
+}
+
+/// A signal that is ours.
+struct Signal {
+    reason: Reason,
+    sender: Sender,
+    begin_ns: u64,
+}
+
 /// Returns for how long the thread waited to be walked, in ns.
 #[inline]
 fn on_signal(
     engine: &'static Engine,
     record: &'static ThreadRecord,
-    reason: Reason,
+    signal: &Signal,
     frame: &libc::ucontext_t,
-    begin_ns: u64,
 ) -> u64 {
+    let &Signal {
+        reason,
+        sender,
+        begin_ns,
+    } = signal;
     record.signals.fetch_add(1, Ordering::Relaxed);
     let Some(mut guard) = lock_or_miss(record) else {
         engine.counters.add(Cause::Nested, 1);
@@ -117,18 +151,18 @@ fn on_signal(
     }
     let cpu_ns = sys::own_cpu_ns();
     let plan = &mut guard.inner().plan;
-    let (points, wake_up_ns) = plan.due(cpu_ns);
+    let mut due = plan.due(cpu_ns);
     record
         .next_due_ns
         .store(plan.next_point_ns(), Ordering::Relaxed);
     record.counted_ns.store(cpu_ns, Ordering::Relaxed);
     let owes = reason != Reason::CpuTime && record.carried.load(Ordering::Relaxed) > 0;
     let mut waited_ns = 0;
-    if points > 0 || owes {
+    if due.points > 0 || owes {
         let moment = capture::Moment {
             begin_ns,
             cpu_ns,
-            points,
+            points: due.points,
             reason,
             frame,
         };
@@ -139,24 +173,29 @@ fn on_signal(
     let took_ns = sys::monotonic_ns()
         .saturating_sub(begin_ns)
         .saturating_sub(waited_ns);
-    let (cpu_ns, wake_up_ns) = spared(took_ns, cpu_ns, wake_up_ns);
-    engine.rearm(record, cpu_ns, wake_up_ns);
+    let now_ns = spare(took_ns, cpu_ns, &mut due);
+    engine.go_on(&mut guard, now_ns, &due, sender);
     waited_ns
 }
 
-/// The thread's CPU time now, and when to wake up: after a handler that took long, the thread gets
-/// as much time for itself before the next one. Else a thread with a deep stack and a short
-/// interval would do nothing but handle signals. Its points are not lost, but taken together.
+/// The thread's CPU time now. After a handler that took long, the thread gets as much time for
+/// itself before the next one. Else a thread with a deep stack and a short interval would do nothing
+/// but handle signals. Its points are not lost, but taken together.
 #[inline]
-fn spared(took_ns: u64, cpu_ns: u64, wake_up_ns: u64) -> (u64, u64) {
+fn spare(took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
     /// Shorter handlers take a small part of the shortest interval at most.
     const LONG_NS: u64 = 10_000;
     if took_ns < LONG_NS {
-        return (cpu_ns, wake_up_ns);
+        return cpu_ns;
     }
     let now_ns = sys::own_cpu_ns();
     let used_ns = now_ns.saturating_sub(cpu_ns);
-    (now_ns, wake_up_ns.max(now_ns.saturating_add(used_ns)))
+    let least_ns = now_ns.saturating_add(used_ns);
+    if due.wake_up_ns < least_ns {
+        due.wake_up_ns = least_ns;
+        due.steady = false;
+    }
+    now_ns
 }
 
 /// Takes the record, or tells whoever has it that a signal was missed.

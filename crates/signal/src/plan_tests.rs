@@ -28,7 +28,7 @@ fn weights_follow_cpu_time_at_every_moment() {
         let (mut now, mut points) = (origin, 0);
         for _ in 0..2000 {
             now += random.below(3 * T);
-            points += u64::from(plan.due(now).0);
+            points += u64::from(plan.due(now).points);
             let (used, weight) = (now - origin, points * T);
             assert!(
                 weight + T > used && weight <= used + T,
@@ -46,9 +46,10 @@ fn how_often_one_asks_does_not_matter() {
         let (mut now, mut sum) = (7, 0);
         for _ in 0..200 {
             now += random.below(T / 2);
-            sum += often.due(now).0;
+            sum += often.due(now).points;
         }
-        assert_eq!(once.due(now), (sum, often.wake_up_ns(now)));
+        let due = once.due(now);
+        assert_eq!((due.points, due.wake_up_ns), (sum, often.wake_up_ns(now)));
     }
 }
 
@@ -59,7 +60,11 @@ fn points_are_never_taken_early_and_always_at_the_wake_up() {
     for _ in 0..10_000 {
         let point = plan.next_point_ns();
         assert!(point <= now);
-        let (points, next) = plan.due(now);
+        let Due {
+            points,
+            wake_up_ns: next,
+            ..
+        } = plan.due(now);
         assert!(points >= 1);
         assert!(next >= now + GAP_MIN_NS, "a timer could not do that");
         assert!(plan.next_point_ns() > now);
@@ -73,7 +78,7 @@ fn short_threads_are_seen_as_often_as_they_deserve() {
     const THREADS: u64 = 100_000;
     for (length, whole) in [(T / 100, 0), (3 * T / 10, 0), (27 * T / 10, 2)] {
         let points: u64 = (0..THREADS)
-            .map(|seed| u64::from(Plan::new(seed, T, 0).due(length).0))
+            .map(|seed| u64::from(Plan::new(seed, T, 0).due(length).points))
             .sum();
         // Each thread has `whole` points for certain and one more with probability p.
         let p = length as f64 / T as f64 - whole as f64;
@@ -92,7 +97,11 @@ fn phase_counts(plan: &mut Plan, windows: u64, late_ns: impl Fn(u64) -> u64) -> 
     let mut counts = [0; 3];
     let mut now = plan.wake_up_ns(0);
     while now < windows * T {
-        let (points, next) = plan.due(now);
+        let Due {
+            points,
+            wake_up_ns: next,
+            ..
+        } = plan.due(now);
         let phase = match now % T {
             at if at < 3 * T / 10 => 0,
             at if at < 9 * T / 10 => 1,
@@ -132,11 +141,15 @@ fn a_timer_on_the_tick_loses_no_weight() {
     let mut plan = Plan::new(5, T + 10_000, 0);
     let (mut now, mut weight) = (0, 0);
     while now < LENGTH {
-        let (points, next) = plan.due(now);
+        let Due {
+            points,
+            wake_up_ns: next,
+            ..
+        } = plan.due(now);
         weight += u64::from(points) * plan.interval_ns();
         now = next.next_multiple_of(TICK);
     }
-    let (points, _) = plan.due(now);
+    let points = plan.due(now).points;
     weight += u64::from(points) * plan.interval_ns();
     assert!(weight.abs_diff(now) <= plan.interval_ns());
 }
@@ -184,14 +197,18 @@ fn neighbouring_windows_and_seeds_are_not_related() {
 #[test]
 fn strange_numbers_neither_hang_nor_overflow() {
     let mut plan = Plan::new(9, T, 1_000_000);
-    assert_eq!(plan.due(0).0, 0, "a clock that ran backwards");
-    let (points, next) = plan.due(u64::MAX - 1);
+    assert_eq!(plan.due(0).points, 0, "a clock that ran backwards");
+    let Due {
+        points,
+        wake_up_ns: next,
+        ..
+    } = plan.due(u64::MAX - 1);
     assert_eq!(points, u32::MAX);
     assert_eq!(next, u64::MAX);
     let mut dense = Plan::new(9, 0, 0);
     assert_eq!(dense.interval_ns(), 1);
-    assert_eq!(dense.due(1_000_000).0, 1_000_001);
-    assert_eq!(dense.due(1_000_000).0, 0, "already taken");
+    assert_eq!(dense.due(1_000_000).points, 1_000_001);
+    assert_eq!(dense.due(1_000_000).points, 0, "already taken");
 }
 
 #[test]
@@ -201,7 +218,7 @@ fn many_short_threads_are_seen_in_nearly_their_exact_share() {
     for (first, threads) in [(1u64, 300u64), (12_345, 1_000), (1 << 40, 20_000)] {
         for (life_ns, interval_ns) in [(100_000u64, 10_000_000u64), (250_000, 10_000_000)] {
             let seen: u32 = (first..first + threads)
-                .map(|seed| Plan::new(seed, interval_ns, 0).due(life_ns).0)
+                .map(|seed| Plan::new(seed, interval_ns, 0).due(life_ns).points)
                 .sum();
             let expected = threads as f64 * life_ns as f64 / interval_ns as f64;
             let bound = 0.5 * (threads as f64).ln() + 2.0;

@@ -6,21 +6,59 @@ use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::engine::perf::{self, RING_BYTES};
-use crate::plan::Plan;
+use crate::engine::period::{self, CREDIT, Standing};
+use crate::handler::Sender;
+use crate::plan::{Due, Plan};
 use crate::record::{Guard, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
+    /// In the handler: lets the thread's next signal come when `due` says, `now_ns` being used. A
+    /// perf event that runs free goes off by itself while it is in step.
     #[inline]
+    pub(crate) fn go_on(&self, guard: &mut Guard<'_>, now_ns: u64, due: &Due, sender: Sender) {
+        let record = guard.record();
+        let inner = guard.inner();
+        if record.engine.load(Ordering::Relaxed) != PERF || !inner.plan.has_blocks() {
+            self.rearm(record, now_ns, due.wake_up_ns);
+            return;
+        }
+        if sender == Sender::Agent {
+            return; // the event is on its way to the next point as before
+        }
+        let silenced = sender == Sender::SilencedEvent;
+        let fd = record.perf_fd.load(Ordering::Relaxed);
+        let gap_ns = due.wake_up_ns.saturating_sub(now_ns);
+        let standing = Standing {
+            period_ns: inner.period_ns,
+            interval_ns: inner.plan.interval_ns(),
+            gap_ns,
+            steady: due.steady && !silenced,
+        };
+        let set = match period::to_set(&standing) {
+            None => Ok(inner.period_ns),
+            Some(period_ns) => perf::set_period(fd, period_ns, self.sees_kernel()),
+        };
+        let credit = if silenced { CREDIT } else { 1 };
+        match set.and_then(|period_ns| perf::refresh(fd, credit).map(|()| period_ns)) {
+            Ok(period_ns) => inner.period_ns = period_ns,
+            Err(_) => self.counters.add(Cause::RearmFailed, 1),
+        }
+    }
+
+    fn sees_kernel(&self) -> bool {
+        self.kind == EngineKind::Perf { kernel: true }
+    }
+
+    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
     pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64) {
         let result = match record.engine.load(Ordering::Relaxed) {
-            PERF => perf::arm(
-                record.perf_fd.load(Ordering::Relaxed),
-                at_ns.saturating_sub(now_ns),
-                self.kind == EngineKind::Perf { kernel: true },
-            ),
+            PERF => {
+                let fd = record.perf_fd.load(Ordering::Relaxed);
+                let gap_ns = at_ns.saturating_sub(now_ns);
+                perf::set_period(fd, gap_ns, self.sees_kernel()).and_then(|_| perf::refresh(fd, 1))
+            }
             TIMER => sys::timer_set(record.timer_id.load(Ordering::Relaxed), at_ns.max(1)),
             _ => Ok(()),
         };
@@ -82,8 +120,14 @@ impl Engine {
         let newborn = record.newborn.swap(false, Ordering::Relaxed);
         let origin_ns = if newborn { 0 } else { now_ns };
         let seed = record.seed.load(Ordering::Relaxed) ^ self.starts.load(Ordering::Relaxed);
-        let plan = Plan::new(seed, self.interval_ns.load(Ordering::Relaxed), origin_ns);
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        let plan = match record.engine.load(Ordering::Relaxed) {
+            PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
+            // A CPU timer is set for a moment each time, at no price: it comes with a tick.
+            _ => Plan::new(seed, interval_ns, origin_ns),
+        };
         guard.inner().plan = plan;
+        guard.inner().period_ns = 0;
         record.carried.store(0, Ordering::Relaxed);
         record.counted_ns.store(origin_ns, Ordering::Relaxed);
         record
@@ -151,7 +195,7 @@ impl Engine {
         let Ok(now_ns) = sys::cpu_ns_of(record.tid()) else {
             return 0;
         };
-        let (points, _) = guard.inner().plan.due(now_ns);
+        let points = guard.inner().plan.due(now_ns).points;
         let carried = record.carried.swap(0, Ordering::Relaxed);
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         u64::from(points)

@@ -6,6 +6,7 @@
 
 mod arm;
 mod perf;
+mod period;
 pub(crate) mod ring;
 mod setup;
 

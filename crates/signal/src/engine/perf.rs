@@ -1,7 +1,7 @@
 //! The perf engine: a cpu-clock event per thread that sends a signal for each overflow.
 //!
-//! One overflow disables the event until the handler refreshes it: a thread that blocks the signal
-//! has one pending, not hundreds. (If the kernel cannot queue a real-time signal any more it sends
+//! An overflow, or a few, disable the event until the handler refreshes it: a thread that blocks the
+//! signal has few pending, not hundreds. (If the kernel cannot queue a real-time signal any more it sends
 //! SIGIO instead, whose default ends the process; see `handler::dwell_queue_full_handler`.)
 
 use crate::plan::GAP_MIN_NS;
@@ -104,12 +104,20 @@ pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
     Ok(fd)
 }
 
-/// Arms the event for one overflow after `gap_ns` more of the thread's time on a processor.
+/// Lets the event go off after `gap_ns` more of the thread's time on a processor, and again after
+/// as much, as long as it is refreshed. Returns the period it has now.
 #[inline]
-pub fn arm(fd: i32, gap_ns: u64, kernel: bool) -> Result<(), Errno> {
+pub fn set_period(fd: i32, gap_ns: u64, kernel: bool) -> Result<u64, Errno> {
     let least_ns = if kernel { GAP_MIN_NS } else { USER_GAP_MIN_NS };
-    sys::ioctl_u64(fd, u64::from(bindings::PERIOD), gap_ns.max(least_ns))?;
-    sys::ioctl_value(fd, u64::from(bindings::REFRESH), 1)?;
+    let period_ns = gap_ns.max(least_ns);
+    sys::ioctl_u64(fd, u64::from(bindings::PERIOD), period_ns)?;
+    Ok(period_ns)
+}
+
+/// Lets the event send `signals` more, and enables it if it had none left.
+#[inline]
+pub fn refresh(fd: i32, signals: u32) -> Result<(), Errno> {
+    sys::ioctl_value(fd, u64::from(bindings::REFRESH), signals as usize)?;
     Ok(())
 }
 

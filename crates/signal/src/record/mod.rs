@@ -50,6 +50,8 @@ pub(crate) const TIMER: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub plan: Plan,
+    /// The period that the thread's perf event has.
+    pub period_ns: u64,
 }
 
 /// One thread.

@@ -125,8 +125,26 @@ public final class Chaos {
             }
         }
         over = true;
-        joinAll();
-        conclude();
+        standLackOfMemory(this::joinAll);
+        // What antagonists held is garbage now.
+        standLackOfMemory(this::conclude);
+    }
+
+    private interface Step {
+        void run() throws Exception;
+    }
+
+    /** Runs a step again where memory lacked; bounded. */
+    private static void standLackOfMemory(Step step) throws Exception {
+        for (int tries = 0; tries < 100; tries++) {
+            try {
+                step.run();
+                return;
+            } catch (OutOfMemoryError e) {
+                Threads.sleep(100);
+            }
+        }
+        step.run();
     }
 
     /** Starts the antagonists; with little memory for as many as there is room. */
@@ -196,7 +214,12 @@ public final class Chaos {
     }
 
     private long rounds() {
-        return antagonists.stream().mapToLong(each -> each.rounds.get()).sum();
+        // No stream: there may be no memory for one.
+        long sum = 0;
+        for (Antagonist each : antagonists) {
+            sum += each.rounds.get();
+        }
+        return sum;
     }
 
     private void joinAll() throws Exception {
