@@ -132,6 +132,7 @@ fn setup(agent: &'static Agent, options: &Options, text: &str, file: RecordingFi
         jvm_version: environment::property(agent.jvmti, c"java.vm.version"),
         jvm_start_epoch_ms: process::start_epoch_ms(),
         shelf: Shelf::default(),
+        stops: crate::stops::shelf::Shelf::default(),
     }
 }
 

@@ -39,6 +39,7 @@ pub mod record;
 pub mod registry;
 pub mod reply;
 pub mod session;
+pub mod stops;
 pub mod sys;
 pub mod vantage;
 pub mod wall;

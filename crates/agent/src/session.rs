@@ -5,6 +5,7 @@ use crate::drain::histogram;
 use crate::options::{Options, expand};
 use crate::patience::Patience;
 use crate::record::file::RecordingFile;
+use crate::stops::{self, StopWatcher};
 use crate::sys::process;
 use crate::wall::WallSampler;
 use crate::wall::shelf::{Shelf, Tick};
@@ -43,6 +44,8 @@ pub struct Setup {
     pub jvm_start_epoch_ms: u64,
     /// What the wall-clock sampler has seen and the drainer has not.
     pub shelf: Shelf,
+    /// The same of the watcher of safepoints.
+    pub stops: stops::shelf::Shelf,
 }
 
 impl Setup {
@@ -252,6 +255,7 @@ impl Orders {
 pub struct Session {
     setup: Arc<Setup>,
     wall: Option<WallSampler>,
+    stops: Option<StopWatcher>,
     orders: Arc<Orders>,
     progress: Arc<Progress>,
     drainer: Option<JoinHandle<()>>,
@@ -305,9 +309,11 @@ impl Session {
             Ok(drainer) => {
                 let drainer = Some(drainer);
                 let wall = WallSampler::start(&setup, &progress);
+                let stops = StopWatcher::start(&setup, &progress);
                 Ok(Session {
                     setup,
                     wall,
+                    stops,
                     orders,
                     progress,
                     drainer,
@@ -352,6 +358,9 @@ impl Session {
         // Before the drainer, which takes the rest.
         if let Some(wall) = self.wall.take() {
             wall.end(&self.setup);
+        }
+        if let Some(stops) = self.stops.take() {
+            stops.end();
         }
         let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
         let in_time = finished || self.orders.give(true, true, STOP_TIMEOUT);

@@ -62,6 +62,13 @@ ids! {
     StackId
 }
 
+impl StackId {
+    /// As it is written.
+    pub(crate) fn index(self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
 impl ThreadId {
     /// As it is written.
     pub(crate) fn index(self) -> u64 {

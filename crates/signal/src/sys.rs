@@ -119,6 +119,29 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 
+/// Sleeps while the 32-bit word at `addr`, which may be anybody's, is `expected`, at most
+/// `timeout_ns`. May return for no reason; does so at once if there is no such word.
+pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as i64,
+        tv_nsec: (timeout_ns % 1_000_000_000) as i64,
+    };
+    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let pointer = (&raw const timeout) as usize;
+    let args = [addr as usize, operation, expected as usize, pointer, 0, 0];
+    // SAFETY: the kernel reads the word, and says EFAULT where none is; it reads one timespec, which
+    // outlives the call.
+    unsafe { arch::syscall(libc::SYS_futex, args) };
+}
+
+/// Wakes all threads that sleep on the word at `addr`; they must stand waking for no reason.
+pub fn futex_wake_all_at(addr: u64) {
+    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let all = i32::MAX as usize;
+    // SAFETY: the kernel uses the address as a key only.
+    unsafe { arch::syscall(libc::SYS_futex, [addr as usize, operation, all, 0, 0, 0]) };
+}
+
 /// Wakes one thread that sleeps on `word`.
 #[inline]
 pub fn futex_wake(word: &AtomicU32) {

@@ -111,6 +111,17 @@ pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
     }
 }
 
+/// The state in `stat`: `R` runs or is ready, `D` waits for a disk or a page, `S` waits. It is the
+/// word behind the name, which may hold anything but ends with the last parenthesis (proc(5)).
+#[must_use]
+pub fn state(text: &[u8]) -> Option<u8> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    match text.get(end..)? {
+        [b')', b' ', state, ..] if state.is_ascii_alphabetic() => Some(*state),
+        _ => None,
+    }
+}
+
 fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
@@ -142,6 +153,15 @@ pub fn schedule(text: &[u8]) -> Option<Schedule> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_state_follows_the_name() {
+        assert_eq!(state(b"123 (java) R 1 2"), Some(b'R'));
+        assert_eq!(state(b"123 (a) S (b)) D 1 2"), Some(b'D'));
+        for nonsense in [&b"123 (java"[..], b"", b"1 (a)", b"1 (a) ", b"1 (a) 7"] {
+            assert_eq!(state(nonsense), None);
+        }
+    }
 
     #[test]
     fn tables_are_sorted() {

@@ -16,6 +16,7 @@ pub mod pace;
 pub mod paused;
 pub mod processors;
 pub mod sample;
+pub mod stops;
 pub mod unsampled;
 pub mod wall;
 pub mod writer;

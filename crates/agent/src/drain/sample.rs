@@ -3,6 +3,7 @@
 use super::freezer::Freezer;
 use super::named::NamedFrames;
 use super::outer::Outer;
+use super::stops::StopDrain;
 use super::wall::WallDrain;
 use crate::jvm::methods::Methods;
 use crate::native::Modules;
@@ -14,6 +15,7 @@ use crate::session::{Progress, Setup};
 use crate::sys::process;
 use crate::vantage::{self, context_of, registers_of};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
+use dwell_signal::slots::Reason;
 use dwell_signal::{Live, Slot};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::names as vm_names;
@@ -72,6 +74,7 @@ pub struct Sampler<'s> {
     /// Names of virtual threads met in this batch, by key.
     pub virtual_threads: BTreeMap<u64, String>,
     wall: WallDrain,
+    stops: StopDrain,
     freezer: Freezer,
     methods: Methods,
     /// What return addresses stood for.
@@ -104,6 +107,7 @@ impl<'s> Sampler<'s> {
             moved: true,
             virtual_threads: BTreeMap::new(),
             wall: WallDrain::default(),
+            stops: StopDrain::default(),
             freezer: Freezer::new(&setup.options),
             methods: Methods::new(),
             cache: vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice(),
@@ -141,6 +145,9 @@ impl<'s> Sampler<'s> {
         let engine = self.setup.engine;
         engine.drain_while(|slot| {
             self.take(slot, progress);
+            if slot.weight_ns() == 0 {
+                return true; // it said where a thread was, and stands for nothing
+            }
             let failed = self.failures.values().map(|(count, _)| count).sum();
             progress.failed.store(failed, Ordering::Relaxed);
             progress.samples.fetch_add(1, Ordering::Relaxed);
@@ -164,6 +171,7 @@ impl<'s> Sampler<'s> {
         self.outer.clear();
         let old = std::mem::take(&mut self.names);
         self.wall.rename(&old, &mut self.names);
+        self.stops.rename(&old, &mut self.names);
         self.methods.clear();
     }
 
@@ -174,6 +182,13 @@ impl<'s> Sampler<'s> {
             .iter()
             .map(|frame| self.named(&live, frame).0)
             .collect()
+    }
+
+    /// Puts safepoints that are over into the batch; all of them at the end.
+    pub fn settle_stops(&mut self, is_over: bool) {
+        let now_ns = process::monotonic_ns();
+        let shelf = &self.setup.stops;
+        self.stops.settle(shelf, &mut self.batch, now_ns, is_over);
     }
 
     /// The wall-clock sampler has ended: what it said is told.
@@ -216,6 +231,16 @@ impl<'s> Sampler<'s> {
             }
             (pending, lasting)
         });
+        if header.reason == Reason::Safepoint {
+            let all = self.kernel.iter().chain(named.pending()).copied();
+            self.stops
+                .add_place(header.user, header.time_ns, all, truncated);
+            if slot.weight_ns() == 0 {
+                self.outer = outer;
+                self.frames = frames;
+                return;
+            }
+        }
         let stack = self.batch.stack(&self.kernel, named, truncated);
         self.outer = outer;
         self.frames = frames;

@@ -7,7 +7,7 @@ use super::histogram;
 use super::paused::Walking;
 use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, FailureCounts, NOBODY_KEY, Sampler, VIRTUAL_KEY};
-use crate::record::batch::{Batch, PendingSample};
+use crate::record::batch::{Batch, PendingLate, PendingSample};
 use crate::record::file::{RecordingFile, Written};
 use crate::record::names::NameId;
 use crate::record::resolve::Resolver;
@@ -135,6 +135,7 @@ impl<'s> Writer<'s> {
 
     /// Writes what was sampled so far, and takes new snapshots meanwhile if told so.
     fn write(&mut self, sampler: &mut Sampler<'_>, drain: bool) {
+        sampler.settle_stops(!drain);
         let mut batch = std::mem::take(&mut sampler.batch);
         let images = sampler.images.snapshot();
         let progress = Arc::clone(&self.progress);
@@ -155,6 +156,7 @@ impl<'s> Writer<'s> {
             self.sample(sample, &stacks, &contexts, sampler);
         }
         self.walls(&batch, &stacks, &contexts, sampler);
+        self.stops(&batch, &stacks, sampler);
         self.endpoints.write(batch.contexts(), &mut self.chunk);
         self.account(sampler);
         self.intervals(sampler, !drain);
@@ -264,6 +266,42 @@ impl<'s> Writer<'s> {
                 unmounted_sampled: tick.unmounted_looked as u64,
                 unmounted_failed: tick.unmounted_failed as u64,
             });
+        }
+    }
+
+    /// Safepoints, and who was late.
+    fn stops(&mut self, batch: &Batch, stacks: &[StackId], sampler: &Sampler<'_>) {
+        for pending in batch.stops() {
+            let stop = &pending.stop;
+            self.chunk.event(&Event::Safepoint {
+                ticks: stop.began_ns,
+                duration_ticks: stop.duration_ns(),
+                safepoint_id: stop.id,
+                operation: &stop.operation,
+                reaching_ns: stop.reaching_ns,
+                operation_ns: stop.operation_ns,
+                threads: stop.threads,
+                running: stop.running,
+                late: stop.late,
+                count: stop.count,
+                source: stop.source,
+            });
+            let last = pending.late.iter().map(|it| it.late.until_ns).max();
+            for PendingLate { late, stack } in &pending.late {
+                let thread = self.thread(late.thread, sampler);
+                let stack = stack.and_then(|index| stacks.get(index as usize).copied());
+                self.chunk.event(&Event::SafepointLate {
+                    ticks: stop.began_ns,
+                    duration_ticks: late.until_ns.saturating_sub(stop.began_ns),
+                    safepoint_id: stop.id,
+                    operation: &stop.operation,
+                    thread,
+                    stack: stack.unwrap_or_default(),
+                    state: late.state,
+                    held_ns: late.held_ns,
+                    is_last: u64::from(Some(late.until_ns) == last),
+                });
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use dwell_signal::Live;
 use dwell_walker::Memory;
 use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
 use dwell_walker::hotspot::objects::{self, Objects};
+use dwell_walker::hotspot::safepoints::Safepoints;
 use dwell_walker::hotspot::vmstructs::TableError;
 use dwell_walker::hotspot::{CodeCache, Layout, continuation, threads};
 use jvm_sys::Env;
@@ -30,6 +31,8 @@ pub struct Vm {
     pub fields: FieldIds,
     /// Where `VMError::_first_error_tid` is; 0 if that is not known.
     pub first_error_at: u64,
+    /// Where it notes safepoints, if that is known.
+    pub safepoints: Option<Safepoints>,
     /// Where `ContinuationEntry::_return_pc` is; it is set when the first virtual thread runs.
     return_pc_at: u64,
 }
@@ -150,6 +153,7 @@ impl Vm {
             layout,
             code,
             fields,
+            safepoints: Safepoints::find(&find),
             first_error_at: FIRST_ERROR.iter().find_map(|name| find(name)).unwrap_or(0),
             return_pc_at,
         };

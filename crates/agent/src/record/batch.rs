@@ -5,6 +5,7 @@
 
 use super::names::{NameId, Names};
 use crate::drain::outer::NamedStack;
+use crate::stops::shelf::{LateThread, Stop};
 use crate::wall::shelf::Tick;
 use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
@@ -125,6 +126,24 @@ pub struct PendingWall {
     pub context: ContextId,
 }
 
+/// A safepoint that waits for the flush.
+#[derive(Clone, Debug)]
+pub struct PendingStop {
+    /// What is known of it.
+    pub stop: Stop,
+    /// Those that others waited for.
+    pub late: Vec<PendingLate>,
+}
+
+/// A thread that others waited for.
+#[derive(Clone, Debug)]
+pub struct PendingLate {
+    /// What is known of it.
+    pub late: LateThread,
+    /// Index of its stack; none if that was not seen.
+    pub stack: Option<u32>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: u32,
@@ -141,6 +160,7 @@ pub struct Batch {
     samples: Vec<PendingSample>,
     walls: Vec<PendingWall>,
     ticks: Vec<Tick>,
+    stops: Vec<PendingStop>,
     contexts: Vec<Context>,
     by_context: FxHashMap<Context, ContextId>,
 }
@@ -227,6 +247,17 @@ impl Batch {
         self.ticks.push(tick);
     }
 
+    /// Adds a safepoint.
+    pub fn add_stop(&mut self, stop: PendingStop) {
+        self.stops.push(stop);
+    }
+
+    /// The safepoints, in the order of adding.
+    #[must_use]
+    pub fn stops(&self) -> &[PendingStop] {
+        &self.stops
+    }
+
     /// The looks at threads, in the order of adding.
     #[must_use]
     pub fn walls(&self) -> &[PendingWall] {
@@ -242,7 +273,10 @@ impl Batch {
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.samples.is_empty() && self.walls.is_empty() && self.ticks.is_empty()
+        self.samples.is_empty()
+            && self.walls.is_empty()
+            && self.ticks.is_empty()
+            && self.stops.is_empty()
     }
 
     /// The frames of a stack, and whether its root is missing.
@@ -296,6 +330,7 @@ impl Batch {
         self.walls.clear();
         self.walls.shrink_to(KEPT);
         self.ticks.clear();
+        self.stops.clear();
         self.contexts.clear();
         self.by_context.clear();
     }

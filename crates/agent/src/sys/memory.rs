@@ -9,8 +9,8 @@ use dwell_signal::Engine;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The drainer and the wall sampler, while they run.
-static OWN_THREADS: [AtomicI32; 2] = [AtomicI32::new(0), AtomicI32::new(0)];
+/// The drainer, the wall sampler and the watcher of safepoints, while they run.
+static OWN_THREADS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
 
 /// See above.
 pub struct Enough;

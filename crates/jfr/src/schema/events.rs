@@ -3,8 +3,8 @@
 //! events, except the sample itself (its table entry is here, its encoder in `writer`).
 
 use super::{Content, FieldDef, TypeDef, TypeKind, id};
-use crate::writer::ThreadId;
 use crate::writer::wire::{put_text, put_varint};
+use crate::writer::{StackId, ThreadId};
 
 #[allow(
     non_upper_case_globals,
@@ -13,6 +13,8 @@ use crate::writer::wire::{put_text, put_varint};
 impl Content {
     /// A thread of the chunk.
     const Thread: Content = Content::Pooled(id::THREAD);
+    /// A stack of the chunk.
+    const Stack: Content = Content::Pooled(id::STACK_TRACE);
 }
 
 /// `jdk.ExecutionSample` with our additional fields at its end.
@@ -125,6 +127,12 @@ impl Put for ThreadId {
     }
 }
 
+impl Put for StackId {
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.index());
+    }
+}
+
 impl Put for u32 {
     fn put(self, out: &mut Vec<u8>) {
         put_varint(out, u64::from(self));
@@ -198,7 +206,9 @@ macro_rules! events {
                 match *self {
                     Self::Gap { ticks, duration_ticks, .. }
                     | Self::Request { ticks, duration_ticks, .. }
-                    | Self::GcPause { ticks, duration_ticks } => {
+                    | Self::GcPause { ticks, duration_ticks }
+                    | Self::Safepoint { ticks, duration_ticks, .. }
+                    | Self::SafepointLate { ticks, duration_ticks, .. } => {
                         ticks.saturating_add(duration_ticks)
                     }
                     _ => self.ticks(),
@@ -372,6 +382,48 @@ events! {
     GcPause = 124 "dwell.GcPause" JVM, "Garbage Collection Pause" {
         /// How long the collector had all threads stand still
         duration_ticks: u64 = TickSpan "duration" "Duration";
+    }
+    /// A stop of all threads by the JVM
+    Safepoint = 127 "dwell.Safepoint" JVM, "Safepoint" {
+        /// From when it was asked for until the threads went on
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// Its number; of several the last one's
+        safepoint_id: u64 = Long "safepointId" "Safepoint Id";
+        /// What the JVM stopped for; empty if unknown
+        operation: &'a str = Text "operation" "Operation";
+        /// Until all threads had stopped
+        reaching_ns: u64 = Nanos "timeToSafepoint" "Time To Safepoint";
+        /// From then on
+        operation_ns: u64 = Nanos "operationTime" "Operation Time";
+        /// Java threads that there were
+        threads: u64 = Count "threads" "Threads";
+        /// Of these, threads that ran when it was asked for
+        running: u64 = Count "running" "Running Threads";
+        /// Threads that were seen to be late
+        late: u64 = Count "late" "Late Threads";
+        /// Safepoints that the event stands for; of more than one, times are sums
+        count: u64 = Count "count" "Safepoints";
+        /// Where that was read
+        source: &'a str = Text "source" "Source";
+    }
+    /// A thread that others waited for at a safepoint
+    SafepointLate = 109 "dwell.SafepointLate" JVM, "Late For Safepoint" {
+        /// From when the safepoint was asked for until the thread stopped
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// The safepoint
+        safepoint_id: u64 = Long "safepointId" "Safepoint Id";
+        /// What the JVM stopped for
+        operation: &'a str = Text "operation" "Operation";
+        /// The thread
+        thread: ThreadId = Thread "eventThread" "Thread";
+        /// Where it was
+        stack: StackId = Stack "stackTrace" "Stack Trace";
+        /// What it did: java, vm, runnable (it had no processor), page-fault
+        state: &'a str = Text "state" "State";
+        /// Its part of the time to the safepoint, which those that are late share at each moment
+        held_ns: u64 = Nanos "held" "Held Others";
+        /// Whether it was the last one
+        is_last: u64 = Count "last" "Was Last";
     }
     /// What the control group lets the process use, and how often it held it back since then
     CpuLimit = 125 "dwell.CpuLimit" OS, "CPU Limit" {

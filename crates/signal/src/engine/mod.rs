@@ -211,6 +211,16 @@ impl Engine {
         Some(record.counted_ns.load(Ordering::Relaxed))
     }
 
+    /// Asks a thread that runs where it is: a snapshot with `reason` follows, with the weight that
+    /// the thread owes, or none. Whether the signal could be sent.
+    pub fn ask(&self, record: &ThreadRecord, reason: Reason) -> bool {
+        if !record.is_live() || !self.is_running() {
+            return false;
+        }
+        let cookie = record.cookie().with_reason(reason);
+        sys::queue_signal(record.tid(), self.signal, cookie.to_bits()).is_ok()
+    }
+
     /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself
     /// stays until `reap`. Call `sample_here` before, on the thread itself. False if the record had
     /// ended already or could not be locked.

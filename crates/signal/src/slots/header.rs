@@ -25,6 +25,8 @@ pub enum Reason {
     ThreadEnd = 2,
     /// The recording ends or rotates.
     Flush = 3,
+    /// A safepoint waits for the thread: where it is, whether it owes anything or not.
+    Safepoint = 4,
 }
 
 impl Reason {
@@ -33,6 +35,7 @@ impl Reason {
             1 => Reason::ThreadStart,
             2 => Reason::ThreadEnd,
             3 => Reason::Flush,
+            4 => Reason::Safepoint,
             _ => Reason::CpuTime,
         }
     }

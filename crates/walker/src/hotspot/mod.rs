@@ -15,6 +15,7 @@ pub mod names;
 pub mod nmethod;
 pub mod objects;
 pub mod prologue;
+pub mod safepoints;
 pub mod scope;
 pub mod sets;
 pub mod stub;

@@ -1,0 +1,343 @@
+//! The watcher of safepoints: a thread that sleeps on the futex on which the JVM's own threads wait
+//! for the end of a safepoint, so that each end wakes it and nothing else has to.
+//!
+//! Nobody says when one begins. It looks 50 times a second, and where threads were late before as
+//! often as it takes to see most of the time: then it asks those that have not arrived where they
+//! are, each by one signal, and only while all others wait for them.
+
+pub mod reach;
+pub mod shelf;
+
+use crate::session::{Progress, Setup};
+use crate::sys::memory::OwnThread;
+use crate::sys::process;
+use crate::sys::task::TaskFiles;
+use dwell_signal::slots::Reason;
+use dwell_signal::sys::cpu_ns_of;
+use dwell_signal::{Live, ThreadRecord};
+use dwell_walker::hotspot::safepoints::{self, Late, NAME_MAX, Noted, Safepoints, State};
+use reach::{Reach, Tardy};
+use rustc_hash::FxHashMap;
+use shelf::{LateThread, Stop};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Where nothing is known of late threads, a safepoint is looked for so often.
+const CALM_NS: u64 = 20_000_000;
+/// At most so often.
+const TENSE_NS: u64 = 1_000_000;
+/// Time to a safepoint below which nobody is looked for.
+const LATE_NS: u64 = 1_000_000;
+/// How long late threads are remembered.
+const TENSE_FOR_NS: u64 = 10_000_000_000;
+/// Threads asked for their stacks in one safepoint at most, and at once.
+const ASKED_MAX: usize = 32;
+const ASKED_AT_ONCE: usize = 8;
+/// Late threads that are named in one safepoint at most.
+const NAMED_MAX: usize = 16;
+/// The end is noted a moment after threads were let go.
+const END_WAIT_NS: u64 = 50_000;
+const END_WAITS_MAX: u32 = 100;
+
+/// The thread.
+pub struct StopWatcher {
+    stop: Arc<AtomicBool>,
+    futex: u64,
+    thread: JoinHandle<()>,
+}
+
+impl StopWatcher {
+    /// Begins to watch, if this JVM's safepoints can be seen.
+    #[must_use]
+    pub fn start(setup: &Arc<Setup>, progress: &Arc<Progress>) -> Option<StopWatcher> {
+        let found = setup.agent.vm().safepoints?;
+        let live = setup.engine.live();
+        let futex = found.futex(&live).filter(|_| found.are_noted())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (own_setup, own_stop) = (Arc::clone(setup), Arc::clone(&stop));
+        let trouble = Arc::clone(progress);
+        let thread = std::thread::Builder::new()
+            .name("dwell-stops".into())
+            .spawn(move || {
+                // A panic here is a bug of ours; it must end the watching, never the JVM.
+                let work = std::panic::AssertUnwindSafe(|| {
+                    process::block_signals();
+                    process::unblock_signal(own_setup.engine.signal());
+                    let _own = OwnThread::begin();
+                    Watch::new(&own_setup, found, futex).run(&own_stop);
+                });
+                if std::panic::catch_unwind(work).is_err() {
+                    let text = "internal error: the watcher of safepoints ended";
+                    trouble.set_trouble(Some(text.into()));
+                }
+            });
+        match thread {
+            Ok(thread) => Some(StopWatcher {
+                stop,
+                futex,
+                thread,
+            }),
+            Err(error) => {
+                let text = format!("safepoints are not recorded: cannot start a thread: {error}");
+                progress.set_trouble(Some(text));
+                None
+            }
+        }
+    }
+
+    /// Ends it; what it has seen is on the shelf then.
+    pub fn end(self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // The JVM's threads that wait there as well look again whether they may go on.
+        dwell_signal::sys::futex_wake_all_at(self.futex);
+        let _ = self.thread.join();
+    }
+}
+
+struct Watch<'s> {
+    setup: &'s Setup,
+    live: Live,
+    found: Safepoints,
+    futex: u64,
+    files: TaskFiles,
+    /// The last safepoint that is on the shelf.
+    told: u64,
+    /// When threads were late last, and how long the others had to wait.
+    last_late: Option<(u64, u64)>,
+    names: FxHashMap<u32, String>,
+}
+
+impl<'s> Watch<'s> {
+    fn new(setup: &'s Setup, found: Safepoints, futex: u64) -> Watch<'s> {
+        let live = setup.engine.live();
+        let last = found.noted(&live).ok().flatten().unwrap_or_default();
+        // One that lasts is told when it ends.
+        let lasts = found.state(&live) != Ok(State::Running);
+        Watch {
+            setup,
+            live,
+            found,
+            futex,
+            files: TaskFiles::open(),
+            told: last.id.saturating_sub(u64::from(lasts)),
+            last_late: None,
+            names: FxHashMap::default(),
+        }
+    }
+
+    fn run(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::SeqCst) {
+            match self.found.state(&self.live) {
+                Ok(State::Reaching) => {
+                    let seen = self.reach(stop);
+                    self.wait_for_end(stop);
+                    self.tell(seen);
+                }
+                Ok(State::Reached) => {
+                    self.wait_for_end(stop);
+                    self.tell(Vec::new());
+                }
+                Ok(State::Running) => {
+                    self.tell(Vec::new());
+                    self.sleep(0, self.pace_ns());
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Sleeps while the futex is `value`, at most `timeout_ns`.
+    fn sleep(&self, value: u32, timeout_ns: u64) {
+        dwell_signal::sys::futex_wait_at(self.futex, value, timeout_ns);
+    }
+
+    /// How soon the beginning of a safepoint is looked for: an eighth of the time that threads were
+    /// late is not seen at most.
+    fn pace_ns(&self) -> u64 {
+        match self.last_late {
+            Some((at_ns, late_ns)) if process::monotonic_ns() < at_ns + TENSE_FOR_NS => {
+                (late_ns / 8).clamp(TENSE_NS, CALM_NS)
+            }
+            _ => CALM_NS,
+        }
+    }
+
+    fn wait_for_end(&self, stop: &AtomicBool) {
+        while self.found.state(&self.live) == Ok(State::Reached) && !stop.load(Ordering::SeqCst) {
+            let tag = dwell_walker::Memory::u32(&self.live, self.futex).unwrap_or(0);
+            if tag == 0 {
+                return; // it is just over
+            }
+            self.sleep(tag, CALM_NS);
+        }
+    }
+
+    /// Looks at those that are late until all have arrived. Returns them, with when they did.
+    fn reach(&mut self, stop: &AtomicBool) -> Vec<(Tardy, u64)> {
+        /// Pause between two looks at first, and at most; a sixteenth of the time so far else.
+        const PAUSE_NS: u64 = 200_000;
+        const PAUSE_MAX_NS: u64 = 10_000_000;
+        let Ok(Some(noted)) = self.found.noted(&self.live) else {
+            return Vec::new();
+        };
+        let mut reach = Reach::new(noted.began_ns);
+        let mut late: Vec<(u64, Late)> = Vec::new();
+        let mut asked = 0;
+        loop {
+            let now_ns = process::monotonic_ns();
+            let passed_ns = now_ns.saturating_sub(reach.began_ns);
+            if passed_ns >= LATE_NS {
+                late.clear();
+                let layout = &self.setup.agent.vm().layout;
+                let visit = |thread, what| late.push((thread, what));
+                let _ = safepoints::for_each_late(&self.live, layout, visit);
+                let reaching = self.found.state(&self.live) == Ok(State::Reaching);
+                let same = self.found.noted(&self.live).ok().flatten().map(|it| it.id);
+                if !reaching || same != Some(noted.id) || stop.load(Ordering::SeqCst) {
+                    break;
+                }
+                reach.look(now_ns, &late);
+                self.ask(&mut reach, &mut asked);
+            } else if self.found.state(&self.live) != Ok(State::Reaching) {
+                break;
+            }
+            let pause_ns = (passed_ns / 16).clamp(PAUSE_NS, PAUSE_MAX_NS);
+            std::thread::sleep(std::time::Duration::from_nanos(pause_ns));
+        }
+        let reached = self.found.noted(&self.live).ok().flatten();
+        let reached_ns = reached.map_or(0, |it| it.reached_ns);
+        if reached_ns < reach.began_ns {
+            return reach.finish(process::monotonic_ns());
+        }
+        reach.finish(reached_ns)
+    }
+
+    /// Asks late threads where they are, each once, and looks up what they have used. Of many that
+    /// are late at once only some: who is left in the end is asked then.
+    fn ask(&self, reach: &mut Reach, asked: &mut usize) {
+        let mut now = 0;
+        for tardy in reach.still_late() {
+            if tardy.asked || now == ASKED_AT_ONCE || *asked == ASKED_MAX {
+                continue;
+            }
+            if let Some(record) = self.record(tardy.java_thread) {
+                tardy.asked = self.setup.engine.ask(record, Reason::Safepoint);
+                let cpu_ns = cpu_ns_of(record.tid()).ok();
+                tardy.cpu_ns = cpu_ns.map(|cpu_ns| (cpu_ns, cpu_ns));
+                (now, *asked) = (now + 1, *asked + 1);
+            }
+        }
+        for tardy in reach.still_late() {
+            let last = self.record(tardy.java_thread).filter(|_| tardy.asked);
+            if let (Some(record), Some((_, last_ns))) = (last, &mut tardy.cpu_ns) {
+                *last_ns = cpu_ns_of(record.tid()).unwrap_or(*last_ns);
+            }
+        }
+    }
+
+    fn record(&self, java_thread: u64) -> Option<&'static ThreadRecord> {
+        let engine = self.setup.engine;
+        engine
+            .live_records()
+            .find(|record| record.java_thread() == java_thread)
+    }
+
+    /// Puts the last safepoint on the shelf, if it is over and not there yet.
+    fn tell(&mut self, seen: Vec<(Tardy, u64)>) {
+        let Some(noted) = self.ended() else { return };
+        let missed = noted.id.saturating_sub(self.told).saturating_sub(1);
+        self.told = noted.id;
+        let reaching_ns = noted.reached_ns.saturating_sub(noted.began_ns);
+        if reaching_ns >= LATE_NS {
+            self.last_late = Some((noted.ended_ns, reaching_ns));
+        }
+        let late = seen.len() as u64;
+        let named = seen.into_iter().take(NAMED_MAX);
+        let named = named.filter_map(|(tardy, until_ns)| self.named(&tardy, until_ns));
+        let named = named.collect();
+        let shelf = &self.setup.stops;
+        if missed > 0 {
+            // This thread came too late to see them; their times are not known.
+            shelf.add(Stop {
+                id: noted.id - 1,
+                began_ns: noted.began_ns,
+                count: missed,
+                source: "missed",
+                ..Stop::default()
+            });
+        }
+        shelf.add(Stop {
+            id: noted.id,
+            operation: self.operation(noted.operation),
+            began_ns: noted.began_ns,
+            reaching_ns,
+            operation_ns: noted.ended_ns.saturating_sub(noted.reached_ns),
+            threads: u64::from(noted.threads),
+            running: u64::from(noted.running),
+            late,
+            named,
+            count: 1,
+            source: "SafepointTracing",
+        });
+    }
+
+    /// The last safepoint, if it is over and not told yet.
+    fn ended(&self) -> Option<Noted> {
+        for _ in 0..END_WAITS_MAX {
+            let noted = self.found.noted(&self.live).ok()??;
+            if noted.id == self.told || self.found.state(&self.live) != Ok(State::Running) {
+                return None;
+            }
+            let again = self.found.noted(&self.live).ok()??;
+            if noted == again && noted.ended_ns >= noted.reached_ns.max(noted.began_ns) {
+                return Some(noted);
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(END_WAIT_NS));
+        }
+        None
+    }
+
+    fn operation(&mut self, operation: u32) -> String {
+        let (found, live) = (&self.found, &self.live);
+        let name = self.names.entry(operation).or_insert_with(|| {
+            let mut buf = [0; NAME_MAX];
+            found.operation(live, operation, &mut buf).to_owned()
+        });
+        name.clone()
+    }
+
+    fn named(&self, tardy: &Tardy, until_ns: u64) -> Option<LateThread> {
+        let record = self.record(tardy.java_thread)?;
+        Some(LateThread {
+            thread: record.user(),
+            state: self.doing(tardy, record),
+            until_ns,
+            held_ns: tardy.held_ns,
+            asked: tardy.asked,
+        })
+    }
+
+    /// What a late thread did: one whose CPU clock hardly went had no processor, or waited for a
+    /// page.
+    fn doing(&self, tardy: &Tardy, record: &ThreadRecord) -> &'static str {
+        /// Shorter times tell nothing.
+        const TELLING_NS: u64 = 1_000_000;
+        let seen_ns = tardy.last_ns.saturating_sub(tardy.first_ns);
+        if let Some((first_ns, last_ns)) = tardy.cpu_ns.filter(|_| seen_ns >= TELLING_NS) {
+            let used_ns = last_ns.saturating_sub(first_ns);
+            if used_ns < seen_ns / 2 {
+                let mut buf = [0u8; 512];
+                let stat = self.files.read(record.tid(), "stat", &mut buf);
+                return match stat.and_then(dwell_wall::proc::state) {
+                    Some(b'D') => "page-fault",
+                    _ => "runnable",
+                };
+            }
+        }
+        match tardy.late {
+            Late::InJava => "java",
+            Late::InVm => "vm",
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A safepoint that is being reached: who is late, and what part of the time each holds the others
+//! up. Pure arithmetic on what is seen in one look after the other.
+
+use dwell_walker::hotspot::safepoints::Late;
+use rustc_hash::FxHashMap;
+
+/// A thread that was seen to be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tardy {
+    /// Its `JavaThread*`.
+    pub java_thread: u64,
+    /// What it did when it was seen last.
+    pub late: Late,
+    /// When it was seen first.
+    pub first_ns: u64,
+    /// When it was seen last.
+    pub last_ns: u64,
+    /// Its part of the time: those that are late at a moment share it.
+    pub held_ns: u64,
+    /// Whether it was asked for its stack.
+    pub asked: bool,
+    /// Its CPU time when it was seen first and last, if that was looked up.
+    pub cpu_ns: Option<(u64, u64)>,
+}
+
+/// What has been seen of a safepoint so far.
+#[derive(Debug)]
+pub struct Reach {
+    /// When it was asked for.
+    pub began_ns: u64,
+    /// When threads were looked at last.
+    looked_ns: u64,
+    tardy: Vec<Tardy>,
+    places: FxHashMap<u64, usize>,
+}
+
+impl Reach {
+    /// One that was asked for at `began_ns`.
+    #[must_use]
+    pub fn new(began_ns: u64) -> Reach {
+        Reach {
+            began_ns,
+            looked_ns: began_ns,
+            tardy: Vec::new(),
+            places: FxHashMap::default(),
+        }
+    }
+
+    /// A look: these threads have not arrived. Those that were seen before and are not among them
+    /// have; the time since the last look is shared by those who are.
+    pub fn look(&mut self, now_ns: u64, late: &[(u64, Late)]) {
+        if late.is_empty() {
+            return;
+        }
+        let passed_ns = now_ns.saturating_sub(self.looked_ns);
+        self.looked_ns = now_ns;
+        let share_ns = passed_ns / late.len() as u64;
+        for (java_thread, late) in late {
+            let place = *self.places.entry(*java_thread).or_insert_with(|| {
+                self.tardy.push(Tardy {
+                    java_thread: *java_thread,
+                    late: *late,
+                    first_ns: now_ns,
+                    last_ns: now_ns,
+                    held_ns: 0,
+                    asked: false,
+                    cpu_ns: None,
+                });
+                self.tardy.len() - 1
+            });
+            if let Some(tardy) = self.tardy.get_mut(place) {
+                tardy.late = *late;
+                tardy.last_ns = now_ns;
+                tardy.held_ns += share_ns;
+            }
+        }
+    }
+
+    /// Those seen in the last look.
+    pub fn still_late(&mut self) -> impl Iterator<Item = &mut Tardy> {
+        let looked_ns = self.looked_ns;
+        self.tardy
+            .iter_mut()
+            .filter(move |tardy| tardy.last_ns == looked_ns)
+    }
+
+    /// All have arrived at `reached_ns`: those that were late, who held the others up longest first,
+    /// with when they arrived at the latest. The rest of the time is shared by those of the last
+    /// look.
+    #[must_use]
+    pub fn finish(mut self, reached_ns: u64) -> Vec<(Tardy, u64)> {
+        let rest_ns = reached_ns.saturating_sub(self.looked_ns);
+        let last = self.still_late().count() as u64;
+        if let Some(share_ns) = rest_ns.checked_div(last) {
+            self.still_late()
+                .for_each(|tardy| tardy.held_ns += share_ns);
+        }
+        let looked_ns = self.looked_ns;
+        let until = |tardy: &Tardy| match tardy.last_ns == looked_ns {
+            true => reached_ns.max(tardy.last_ns),
+            false => tardy.last_ns,
+        };
+        let mut all: Vec<(Tardy, u64)> = self
+            .tardy
+            .iter()
+            .map(|tardy| (*tardy, until(tardy)))
+            .collect();
+        all.sort_by_key(|(tardy, until_ns)| std::cmp::Reverse((tardy.held_ns, *until_ns)));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_late_holds_all_of_the_time() {
+        let mut reach = Reach::new(1000);
+        reach.look(2000, &[(7, Late::InJava)]);
+        reach.look(5000, &[(7, Late::InVm)]);
+        let all = reach.finish(6000);
+        let [(tardy, until_ns)] = all[..] else {
+            panic!("{all:?}")
+        };
+        assert_eq!((tardy.java_thread, tardy.held_ns), (7, 5000));
+        assert_eq!((tardy.late, tardy.first_ns), (Late::InVm, 2000));
+        assert_eq!(until_ns, 6000);
+    }
+
+    #[test]
+    fn time_is_shared_by_those_that_are_late_at_a_moment() {
+        let mut reach = Reach::new(0);
+        reach.look(100, &[(1, Late::InJava), (2, Late::InJava)]);
+        reach.look(200, &[(2, Late::InJava)]);
+        assert_eq!(reach.still_late().count(), 1);
+        let all = reach.finish(400);
+        let held: Vec<_> = all
+            .iter()
+            .map(|(tardy, until)| (tardy.java_thread, tardy.held_ns, *until))
+            .collect();
+        assert_eq!(held, [(2, 350, 400), (1, 50, 100)]);
+        assert_eq!(held.iter().map(|(_, held, _)| held).sum::<u64>(), 400);
+    }
+
+    #[test]
+    fn what_was_not_seen_is_nobodys() {
+        let mut reach = Reach::new(10);
+        reach.look(20, &[]);
+        assert_eq!(reach.finish(30), []);
+    }
+}

@@ -1,0 +1,271 @@
+//! Safepoints: whether one is being reached or lasts, what it is for, and which threads are late
+//! (src/hotspot/share/runtime/safepoint.cpp).
+//!
+//! None of it is in the tables for the serviceability agent; it is found by libjvm's own symbols,
+//! which Debian's, Oracle's and most other builds keep, and some strip. What the JVM notes of each
+//! safepoint (`SafepointTracing`) is there since 14.
+
+use super::layout::Layout;
+use super::threads;
+use crate::memory::{Fault, Memory};
+
+/// Bytes of an operation's name at most.
+pub const NAME_MAX: usize = 64;
+
+/// What the VM does about a safepoint (`SafepointSynchronize::SynchronizeState`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing.
+    Running,
+    /// It waits for threads to arrive.
+    Reaching,
+    /// All have arrived.
+    Reached,
+}
+
+/// What the JVM has noted of its last safepoint; times on the monotonic clock, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// Which one: they are numbered.
+    pub id: u64,
+    /// `VM_Operation::VMOp_Type`.
+    pub operation: u32,
+    /// When it was asked for.
+    pub began_ns: u64,
+    /// When all threads had arrived.
+    pub reached_ns: u64,
+    /// When the threads went on.
+    pub ended_ns: u64,
+    /// Threads that lived.
+    pub threads: u32,
+    /// Of these, threads that ran when it was asked for.
+    pub running: u32,
+}
+
+/// Where libjvm keeps that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Safepoints {
+    state: u64,
+    tracing: Option<Tracing>,
+    barrier: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tracing {
+    id: u64,
+    operation: u64,
+    began: u64,
+    reached: u64,
+    ended: u64,
+    threads: u64,
+    running: u64,
+    names: u64,
+}
+
+impl Safepoints {
+    /// Finds it by symbols; `None` if libjvm has none.
+    #[must_use]
+    pub fn find(find: &dyn Fn(&str) -> Option<u64>) -> Option<Safepoints> {
+        let state = find("_ZN20SafepointSynchronize6_stateE")?;
+        let tracing = || {
+            Some(Tracing {
+                id: find("_ZN20SafepointSynchronize13_safepoint_idE")?,
+                operation: find("_ZN16SafepointTracing13_current_typeE")?,
+                began: find("_ZN16SafepointTracing29_last_safepoint_begin_time_nsE")?,
+                reached: find("_ZN16SafepointTracing28_last_safepoint_sync_time_nsE")?,
+                ended: find("_ZN16SafepointTracing27_last_safepoint_end_time_nsE")?,
+                threads: find("_ZN16SafepointTracing12_nof_threadsE")?,
+                running: find("_ZN16SafepointTracing12_nof_runningE")?,
+                names: find("_ZN12VM_Operation6_namesE")?,
+            })
+        };
+        Some(Safepoints {
+            state,
+            tracing: tracing(),
+            barrier: find("_ZN20SafepointSynchronize13_wait_barrierE"),
+        })
+    }
+
+    /// Whether the JVM notes its safepoints.
+    #[must_use]
+    pub fn are_noted(&self) -> bool {
+        self.tracing.is_some()
+    }
+
+    /// What the VM does just now.
+    ///
+    /// # Errors
+    /// [`Fault`] if that cannot be read.
+    pub fn state<M: Memory>(&self, mem: &M) -> Result<State, Fault> {
+        Ok(match mem.u32(self.state)? {
+            0 => State::Running,
+            1 => State::Reaching,
+            _ => State::Reached,
+        })
+    }
+
+    /// The futex on which threads wait for the end: 0 while there is no safepoint, else its number;
+    /// all who wait are woken when it becomes 0 (`LinuxWaitBarrier::_futex_barrier`). It lies behind
+    /// the two empty bases of the same class that the barrier has, which must not share an address.
+    #[must_use]
+    pub fn futex<M: Memory>(&self, mem: &M) -> Option<u64> {
+        const OFFSET: u64 = 4;
+        let barrier = mem.word(self.barrier?).ok().filter(|at| *at != 0)?;
+        Some(barrier.wrapping_add(OFFSET))
+    }
+
+    /// What is noted of the last safepoint, or the one that is under way: then times that are still
+    /// to come are those of the one before. `None` if the JVM notes nothing.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read.
+    pub fn noted<M: Memory>(&self, mem: &M) -> Result<Option<Noted>, Fault> {
+        let Some(at) = &self.tracing else {
+            return Ok(None);
+        };
+        Ok(Some(Noted {
+            id: mem.word(at.id)?,
+            operation: mem.u32(at.operation)?,
+            began_ns: mem.word(at.began)?,
+            reached_ns: mem.word(at.reached)?,
+            ended_ns: mem.word(at.ended)?,
+            threads: mem.u32(at.threads)?,
+            running: mem.u32(at.running)?,
+        }))
+    }
+
+    /// An operation's name; empty if there is none.
+    #[must_use]
+    pub fn operation<'b, M: Memory>(
+        &self,
+        mem: &M,
+        operation: u32,
+        buf: &'b mut [u8; NAME_MAX],
+    ) -> &'b str {
+        /// More operations than any version has.
+        const OPERATIONS_MAX: u32 = 512;
+        let tracing = self.tracing.filter(|_| operation < OPERATIONS_MAX);
+        let name = tracing.map(|it| it.names.wrapping_add(u64::from(operation) * 8));
+        let Some(Ok(name)) = name.map(|at| mem.word(at)) else {
+            return "";
+        };
+        let mut len = 0;
+        for (place, at) in buf.iter_mut().zip(0u64..) {
+            match mem.u8(name.wrapping_add(at)) {
+                Ok(byte) if byte.is_ascii_graphic() => *place = byte,
+                _ => break,
+            }
+            len += 1;
+        }
+        buf.get(..len)
+            .and_then(|text| core::str::from_utf8(text).ok())
+            .unwrap_or("")
+    }
+}
+
+/// What a thread that has not arrived does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It runs Java code.
+    InJava,
+    /// It is in the VM.
+    InVm,
+}
+
+/// Whether a Java thread still has to arrive. One that is in native code, or blocked, has.
+///
+/// # Errors
+/// [`Fault`] if the thread cannot be read.
+pub fn late<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<Option<Late>, Fault> {
+    let state = u64::from(mem.u32(thread.wrapping_add(layout.thread_state))?);
+    // Up to 27 each state is followed by one for the way out of it; on that of native code and of
+    // blocked threads, a thread stops by itself.
+    let is = |of: u64| state == of || layout.state_in_java == 8 && state == of.wrapping_add(1);
+    Ok(if is(layout.state_in_java) {
+        Some(Late::InJava)
+    } else if is(layout.state_in_vm) {
+        Some(Late::InVm)
+    } else {
+        None
+    })
+}
+
+/// Calls `visit` with each `JavaThread*` that still has to arrive.
+///
+/// # Errors
+/// [`Fault`] if the list of threads cannot be read.
+pub fn for_each_late<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    mut visit: impl FnMut(u64, Late),
+) -> Result<(), Fault> {
+    threads::for_each(mem, layout, |thread| {
+        if let Ok(Some(late)) = late(mem, layout, thread) {
+            visit(thread, late);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const NAMES: [&str; 10] = [
+        "_ZN20SafepointSynchronize6_stateE",
+        "_ZN20SafepointSynchronize13_safepoint_idE",
+        "_ZN16SafepointTracing13_current_typeE",
+        "_ZN16SafepointTracing29_last_safepoint_begin_time_nsE",
+        "_ZN16SafepointTracing28_last_safepoint_sync_time_nsE",
+        "_ZN16SafepointTracing27_last_safepoint_end_time_nsE",
+        "_ZN16SafepointTracing12_nof_threadsE",
+        "_ZN16SafepointTracing12_nof_runningE",
+        "_ZN12VM_Operation6_namesE",
+        "_ZN20SafepointSynchronize13_wait_barrierE",
+    ];
+
+    fn place(name: &str) -> Option<u64> {
+        let index = NAMES.iter().position(|known| *known == name)?;
+        Some(0x1000 + 8 * index as u64)
+    }
+
+    #[test]
+    fn what_the_vm_notes_is_read() {
+        let found = Safepoints::find(&place).unwrap();
+        let mut mem = Bytes::default();
+        for (name, value) in NAMES.into_iter().zip([2u64, 7, 0, 100, 130, 90, 12, 3]) {
+            mem.add(place(name).unwrap(), &value.to_le_bytes());
+        }
+        // Where names are: one pointer, to the name of operation 0.
+        mem.add(place(NAMES[8]).unwrap(), &0x2000u64.to_le_bytes());
+        mem.add(place(NAMES[9]).unwrap(), &0x3000u64.to_le_bytes());
+        mem.add(0x2000, b"G1CollectFull\0junk");
+        assert_eq!(found.state(&mem), Ok(State::Reached));
+        let noted = found.noted(&mem).unwrap().unwrap();
+        let expected = Noted {
+            id: 7,
+            operation: 0,
+            began_ns: 100,
+            reached_ns: 130,
+            ended_ns: 90,
+            threads: 12,
+            running: 3,
+        };
+        assert_eq!(noted, expected);
+        assert_eq!(found.futex(&mem), Some(0x3004));
+        let mut buf = [0; NAME_MAX];
+        assert_eq!(found.operation(&mem, 0, &mut buf), "G1CollectFull");
+        assert_eq!(found.operation(&mem, 5000, &mut buf), "");
+    }
+
+    #[test]
+    fn a_jvm_that_notes_nothing_has_a_state() {
+        let only_state = |name: &str| (name == NAMES[0]).then_some(0x1000);
+        let found = Safepoints::find(&only_state).unwrap();
+        let mem = Bytes::at(0x1000, &[1]);
+        assert_eq!(found.state(&mem), Ok(State::Reaching));
+        assert_eq!(found.noted(&mem), Ok(None));
+        assert_eq!(found.futex(&mem), None);
+        assert_eq!(Safepoints::find(&|_| None), None);
+    }
+}

@@ -1,0 +1,85 @@
+package io.dwell.test;
+
+/**
+ * One thread that keeps the JVM from stopping: loops without a poll, given the flags that take the
+ * polls out of counted loops. Beside it threads that wait, and one that runs and polls.
+ *
+ * <p>Arguments: {@code millis=} that each loop takes, about (the loop is measured first), and
+ * {@code pause=} between two collections asked for, in ms.
+ */
+public final class Stops {
+    private static volatile boolean over;
+    private static volatile long sink;
+    private static int[] numbers = new int[1 << 16];
+
+    private Stops() {}
+
+    public static void main(String[] args) throws InterruptedException {
+        Harness harness = new Harness("Stops", 5, args, "millis", "pause");
+        int millis = harness.number("millis", 30, 1, 10_000);
+        int pause = harness.number("pause", 100, 1, 10_000);
+        for (int i = 0; i < 200; i++) {
+            sink += lateLoop(1);
+        }
+        int rounds = rounds(millis);
+        Thread late = new Thread(() -> {
+            while (!over) {
+                sink += lateLoop(rounds);
+            }
+        }, "late-one");
+        Thread polling = new Thread(() -> {
+            while (!over) {
+                sink += pollingLoop();
+            }
+        }, "polling-one");
+        late.start();
+        polling.start();
+        harness.ready();
+        long asked = 0;
+        while (harness.timeLeft()) {
+            System.gc();
+            asked++;
+            Thread.sleep(pause);
+        }
+        over = true;
+        late.join();
+        polling.join();
+        harness.info("asked", asked);
+        harness.finish();
+    }
+
+    /** How many rounds of the loop take so long. */
+    private static int rounds(int millis) {
+        int rounds = 1;
+        for (int i = 0; i < 20; i++) {
+            long begin = System.nanoTime();
+            sink += lateLoop(rounds);
+            long tookUs = (System.nanoTime() - begin) / 1000;
+            if (tookUs > 5000) {
+                return (int) Math.max(1, rounds * (millis * 1000L) / tookUs);
+            }
+            rounds *= 2;
+        }
+        return rounds;
+    }
+
+    /** Counted loops with int indexes: without polls if the JVM is told so. */
+    private static long lateLoop(int rounds) {
+        long sum = 0;
+        int[] all = numbers;
+        for (int round = 0; round < rounds; round++) {
+            for (int i = 0; i < all.length; i++) {
+                sum += all[i] ^ (sum << 3);
+            }
+        }
+        return sum;
+    }
+
+    private static long pollingLoop() {
+        long sum = 0;
+        for (long i = 0; i < 10_000; i++) {
+            sum += i ^ (sum << 3);
+        }
+        return sum;
+    }
+}
