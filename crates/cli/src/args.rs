@@ -226,7 +226,9 @@ pub struct OneJvm {
 #[command(after_help = "\
 Examples:
   dwell report app.jfr                  writes app.html
-  dwell report app.jfr --text           prints a summary")]
+  dwell report app.jfr --text           prints a summary
+  dwell report app.jfr --text --safepoints
+                                        what stopped all threads, and who was late")]
 pub struct Report {
     /// A recording: ours, or one of the JDK's own
     #[arg(value_name = "FILE.jfr")]
@@ -238,6 +240,9 @@ pub struct Report {
     /// Print a summary instead of writing a page
     #[arg(long, conflicts_with = "output")]
     pub text: bool,
+    /// With --text: print the safepoints instead, by operation, with the threads that were late
+    #[arg(long, requires = "text")]
+    pub safepoints: bool,
 }
 
 /// `dwell convert`.

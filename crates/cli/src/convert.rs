@@ -10,6 +10,10 @@ use std::path::Path;
 
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
+    if args.safepoints {
+        let profile = recording::load(&args.input)?;
+        return crate::print(&dwell_report::safepoints_text(&profile));
+    }
     if args.text {
         return crate::print(&dwell_report::text(&recording::load(&args.input)?));
     }

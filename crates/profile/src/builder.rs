@@ -8,6 +8,7 @@ use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
 use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
+use crate::stops::{Late, Safepoint};
 use crate::tree::{NodeId, TreeBuilder};
 
 /// A profile under construction.
@@ -34,6 +35,10 @@ pub struct Builder {
     pub gaps: Vec<Gap>,
     /// Pauses for the garbage collector.
     pub pauses: Vec<GcPause>,
+    /// Stops of all threads.
+    pub safepoints: Vec<Safepoint>,
+    /// Threads that others waited for then.
+    pub late: Vec<Late>,
     /// What processors the process could use.
     pub cpu_limit: Option<CpuLimit>,
     /// Requests that have ended.
@@ -161,6 +166,8 @@ impl Builder {
             losses: self.losses,
             gaps: self.gaps,
             pauses: self.pauses,
+            safepoints: self.safepoints,
+            late: self.late,
             cpu_limit: self.cpu_limit,
             requests: self.requests,
             self_cost: self.self_cost,

@@ -72,6 +72,8 @@ pub const EVENTS: &[&str] = &[
     "dwell.Lost",
     "dwell.Recording",
     "dwell.Request",
+    "dwell.Safepoint",
+    "dwell.SafepointLate",
     "dwell.Self",
     "jdk.JVMInformation",
 ];
@@ -201,6 +203,16 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
         });
     }
     add_looks(builder, recording, &methods, &mut contexts, &mut nodes);
+    crate::stops::add(builder, recording, |builder, place| {
+        let stack = recording.stacks.get(place as usize)?;
+        if stack.frames.is_empty() {
+            return None;
+        }
+        Some(*nodes.entry((place, None)).or_insert_with(|| {
+            let frames = frames(builder, &methods, Some(stack), None);
+            builder.stack(frames.into_iter().rev())
+        }))
+    });
     crate::requests::add(builder, recording, &contexts);
 }
 

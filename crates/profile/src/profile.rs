@@ -7,6 +7,7 @@ use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 use crate::names::Names;
 use crate::requests::Request;
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
+use crate::stops::{Late, Safepoint};
 use crate::tree::{CallTree, NodeId};
 
 /// What the weights count.
@@ -45,6 +46,8 @@ pub struct Profile {
     pub(crate) gaps: Vec<Gap>,
     pub(crate) requests: Vec<Request>,
     pub(crate) pauses: Vec<GcPause>,
+    pub(crate) safepoints: Vec<Safepoint>,
+    pub(crate) late: Vec<Late>,
     pub(crate) cpu_limit: Option<CpuLimit>,
     pub(crate) self_cost: Option<SelfCost>,
     pub(crate) cpu_use: Option<CpuUse>,

@@ -64,6 +64,7 @@ impl StopWatcher {
                 let work = std::panic::AssertUnwindSafe(|| {
                     process::block_signals();
                     process::unblock_signal(own_setup.engine.signal());
+                    process::ask_for_early_turns();
                     let _own = OwnThread::begin();
                     Watch::new(&own_setup, found, futex).run(&own_stop);
                 });
@@ -152,12 +153,12 @@ impl<'s> Watch<'s> {
         dwell_signal::sys::futex_wait_at(self.futex, value, timeout_ns);
     }
 
-    /// How soon the beginning of a safepoint is looked for: an eighth of the time that threads were
-    /// late is not seen at most.
+    /// How soon the beginning of a safepoint is looked for, so that most of the time that threads
+    /// are late is seen.
     fn pace_ns(&self) -> u64 {
         match self.last_late {
             Some((at_ns, late_ns)) if process::monotonic_ns() < at_ns + TENSE_FOR_NS => {
-                (late_ns / 8).clamp(TENSE_NS, CALM_NS)
+                (late_ns / 16).clamp(TENSE_NS, CALM_NS)
             }
             _ => CALM_NS,
         }

@@ -1,6 +1,7 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
 mod requests;
+mod safepoints;
 mod stops;
 mod waits;
 
@@ -58,6 +59,19 @@ pub fn requests_text(profile: &Profile) -> String {
         total: profile.total(),
     };
     report.requests();
+    report.text
+}
+
+/// Safepoints by operation, and who was late for them.
+pub fn safepoints_text(profile: &Profile) -> String {
+    let mut report = Report {
+        text: String::new(),
+        profile,
+        total: profile.total(),
+    };
+    report.origin();
+    report.safepoint_line();
+    report.safepoints();
     report.text
 }
 

@@ -6,6 +6,7 @@ use crate::number::{count, duration, percent, plural};
 impl Report<'_> {
     /// One line each, where there is something to tell.
     pub(super) fn stops(&mut self) {
+        self.safepoint_line();
         self.pauses();
         self.limit();
     }

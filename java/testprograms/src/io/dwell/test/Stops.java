@@ -5,7 +5,8 @@ package io.dwell.test;
  * polls out of counted loops. Beside it threads that wait, and one that runs and polls.
  *
  * <p>Arguments: {@code millis=} that each loop takes, about (the loop is measured first), and
- * {@code pause=} between two collections asked for, in ms.
+ * {@code pause=} between two collections asked for, in ms; {@code polling=0} leaves the thread out
+ * that polls.
  */
 public final class Stops {
     private static volatile boolean over;
@@ -15,9 +16,10 @@ public final class Stops {
     private Stops() {}
 
     public static void main(String[] args) throws InterruptedException {
-        Harness harness = new Harness("Stops", 5, args, "millis", "pause");
+        Harness harness = new Harness("Stops", 5, args, "millis", "pause", "polling");
         int millis = harness.number("millis", 30, 1, 10_000);
         int pause = harness.number("pause", 100, 1, 10_000);
+        boolean polls = harness.number("polling", 1, 0, 1) == 1;
         for (int i = 0; i < 200; i++) {
             sink += lateLoop(1);
         }
@@ -33,7 +35,9 @@ public final class Stops {
             }
         }, "polling-one");
         late.start();
-        polling.start();
+        if (polls) {
+            polling.start();
+        }
         harness.ready();
         long asked = 0;
         while (harness.timeLeft()) {
@@ -48,19 +52,21 @@ public final class Stops {
         harness.finish();
     }
 
-    /** How many rounds of the loop take so long. */
+    /** How many rounds of the loop take so much CPU time, once it is compiled for good. */
     private static int rounds(int millis) {
+        long spent = 0;
         int rounds = 1;
-        for (int i = 0; i < 20; i++) {
-            long begin = System.nanoTime();
+        long tookUs = 0;
+        while (spent < 500_000 || tookUs < 5000) {
+            long begin = CpuClock.threadNanos();
             sink += lateLoop(rounds);
-            long tookUs = (System.nanoTime() - begin) / 1000;
-            if (tookUs > 5000) {
-                return (int) Math.max(1, rounds * (millis * 1000L) / tookUs);
+            tookUs = (CpuClock.threadNanos() - begin) / 1000;
+            spent += tookUs;
+            if (tookUs < 5000) {
+                rounds *= 2;
             }
-            rounds *= 2;
         }
-        return rounds;
+        return (int) Math.max(1, rounds * (millis * 1000L) / tookUs);
     }
 
     /** Counted loops with int indexes: without polls if the JVM is told so. */

@@ -1,0 +1,142 @@
+//! Safepoints as the recording tells them, against the JVM's own log, and who was late for them.
+#![allow(missing_docs)]
+
+use dwell_e2e::{Jdk, Place, Starter, View, both, each, since};
+use dwell_profile::Profile;
+
+/// What a log says of one safepoint, in ns.
+#[derive(Debug, PartialEq)]
+struct Logged {
+    operation: String,
+    reaching: u64,
+    total: u64,
+}
+
+/// Lines such as `Safepoint "G1CollectFull", Time since last: 1 ns, Reaching safepoint: 2 ns, ...
+/// Total: 3 ns`.
+fn logged(log: &str) -> Vec<Logged> {
+    let one = |line: &str| {
+        let operation = line.split_once("Safepoint \"")?.1.split_once('"')?.0;
+        let number = |name: &str| line.split_once(name)?.1.split_once(" ns")?.0.parse().ok();
+        Some(Logged {
+            operation: operation.to_owned(),
+            reaching: number("Reaching safepoint: ")?,
+            total: number("Total: ")?,
+        })
+    };
+    log.lines().filter_map(one).collect()
+}
+
+/// Runs `Stops` from its beginning with these flags; the recording and the log.
+fn record(jdk: &Jdk, with: &str, flags: &[&str]) -> (Profile, Vec<Logged>) {
+    let place = Place::new("safepoints");
+    let (file, log) = (place.path("s.jfr"), place.path("safepoints.log"));
+    let mut starter = Starter::new(jdk, &place, "Stops")
+        .with(with)
+        .jvm(&format!("-Xlog:safepoint:file={}:uptime", log.display()))
+        .jvm("-Xmx256m")
+        .agent(&format!("start,cpu=10ms,file={}", file.display()));
+    for flag in flags {
+        starter = starter.jvm(flag);
+    }
+    let mut program = starter.start();
+    program.work();
+    program.end();
+    let profile = Profile::from_recording(View::read(&file).recording);
+    let log = std::fs::read_to_string(&log).expect("the log");
+    (profile, logged(&log))
+}
+
+/// Counted loops have no polls then.
+const NO_POLLS: [&str; 2] = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"];
+
+#[test]
+fn safepoints_are_those_that_the_jvm_logs() {
+    each(&since(17), |jdk| {
+        for collector in ["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"] {
+            let flags = [&[collector][..], &NO_POLLS].concat();
+            let (profile, log) = record(jdk, "seconds=3 millis=20 pause=50", &flags);
+            let told = profile.safepoints();
+            let names = profile.names();
+            // The JVM's end is after that of the recording.
+            let is_end = |it: &Logged| ["Halt", "Exit"].contains(&it.operation.as_str());
+            let long = log.iter().filter(|it| it.total >= 1_000_000 && !is_end(it));
+            let (mut number, mut missing) = (0, Vec::new());
+            for it in long {
+                number += 1;
+                let near =
+                    |told: u64, logged: u64| told.abs_diff(logged) <= (logged / 10).max(100_000);
+                let is_same = |stop: &&dwell_profile::Safepoint| {
+                    names.text(stop.operation) == it.operation
+                        && near(stop.reaching_ns, it.reaching)
+                        && near(stop.duration_ns(), it.total)
+                };
+                if told.iter().find(is_same).is_none() {
+                    missing.push(it);
+                }
+            }
+            let count: u64 = told.iter().map(|stop| stop.count).sum();
+            println!(
+                "{} {collector}: {count} told, {} logged, {number} of 1 ms or more",
+                jdk.feature,
+                log.len()
+            );
+            assert!(number >= 10, "{log:?}");
+            assert!(missing.is_empty(), "{collector}: {missing:?} of {told:?}");
+            // Some of before the recording, and the last ones, are logged only.
+            assert!(count + 20 >= log.len() as u64 && count <= log.len() as u64);
+        }
+    });
+}
+
+#[test]
+fn the_thread_that_all_others_wait_for_is_named_with_its_stack() {
+    each(&since(17), |jdk| {
+        for collector in ["-XX:+UseG1GC", "-XX:+UseSerialGC"] {
+            let flags = [&[collector][..], &NO_POLLS].concat();
+            let with = "seconds=4 millis=60 pause=100 polling=0";
+            let (profile, _) = record(jdk, with, &flags);
+            let slow = profile.safepoints().iter();
+            let slow = slow.filter(|stop| stop.reaching_ns >= 1_000_000);
+            let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
+            let of_culprit = |late: &&dwell_profile::Late| {
+                let place = late.node.and_then(|node| profile.place(node));
+                profile.thread_name(late.thread) == "late-one"
+                    && place.is_some_and(|place| place.contains("Stops.lateLoop"))
+            };
+            let held: u64 = profile
+                .late()
+                .iter()
+                .filter(of_culprit)
+                .map(|late| late.held_ns)
+                .sum();
+            println!(
+                "{} {collector}: {:.1} of {:.1} ms are its",
+                jdk.feature,
+                held as f64 / 1e6,
+                all as f64 / 1e6
+            );
+            assert!(all > 200_000_000, "the program kept the JVM from stopping");
+            assert!(held as f64 >= 0.95 * all as f64, "{:?}", profile.late());
+            let text = dwell_report::safepoints_text(&profile);
+            assert!(text.contains("no poll"), "{text}");
+            assert!(
+                text.contains("late-one in io.dwell.test.Stops.lateLoop"),
+                "{text}"
+            );
+        }
+    });
+}
+
+/// A program that stops often: 100 events a second at most, and none is forgotten.
+#[test]
+fn many_safepoints_are_summed_up() {
+    each(&both(), |jdk| {
+        let with = "seconds=3 millis=1 pause=1 polling=0";
+        let (profile, log) = record(jdk, with, &["-XX:+UseSerialGC", "-Xmn1m"]);
+        let count: u64 = profile.safepoints().iter().map(|stop| stop.count).sum();
+        println!("{}: {count} told, {} logged", jdk.feature, log.len());
+        assert!(log.len() > 400, "{}", log.len());
+        assert!(count + 20 >= log.len() as u64 && count <= log.len() as u64);
+    });
+}
