@@ -1,8 +1,10 @@
 //! Safepoints as the recording tells them, against the JVM's own log, and who was late for them.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, View, both, each, since};
+use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since};
 use dwell_profile::Profile;
+use std::path::Path;
+use std::process::Command;
 
 /// What a log says of one safepoint, in ns.
 #[derive(Debug, PartialEq)]
@@ -40,7 +42,7 @@ fn record(jdk: &Jdk, with: &str, flags: &[&str]) -> (Profile, Vec<Logged>) {
         starter = starter.jvm(flag);
     }
     let mut program = starter.start();
-    program.work();
+    let _ = program.work();
     program.end();
     let profile = Profile::from_recording(View::read(&file).recording);
     let log = std::fs::read_to_string(&log).expect("the log");
@@ -67,7 +69,9 @@ fn safepoints_are_those_that_the_jvm_logs() {
                 let near =
                     |told: u64, logged: u64| told.abs_diff(logged) <= (logged / 10).max(100_000);
                 let is_same = |stop: &&dwell_profile::Safepoint| {
-                    names.text(stop.operation) == it.operation
+                    // One of several in a row may only be counted, where processors are scarce.
+                    let is_counted = !stop.is_known && stop.count == 1;
+                    (is_counted || names.text(stop.operation) == it.operation)
                         && near(stop.reaching_ns, it.reaching)
                         && near(stop.duration_ns(), it.total)
                 };
@@ -82,7 +86,15 @@ fn safepoints_are_those_that_the_jvm_logs() {
                 log.len()
             );
             assert!(number >= 10, "{log:?}");
-            assert!(missing.is_empty(), "{collector}: {missing:?} of {told:?}");
+            let near = |stop: &&dwell_profile::Safepoint| {
+                let near = |it: &&Logged| stop.reaching_ns.abs_diff(it.reaching) < it.reaching / 5;
+                missing.iter().any(near)
+            };
+            let near: Vec<_> = told.iter().filter(near).collect();
+            assert!(
+                missing.is_empty(),
+                "{collector}: {missing:?}; near: {near:?}"
+            );
             // Some of before the recording, and the last ones, are logged only.
             assert!(count + 20 >= log.len() as u64 && count <= log.len() as u64);
         }
@@ -125,6 +137,71 @@ fn the_thread_that_all_others_wait_for_is_named_with_its_stack() {
                 "{text}"
             );
         }
+    });
+}
+
+/// A copy of a JDK whose libjvm has lost its symbols; all else is linked to.
+fn stripped(jdk: &Jdk, place: &Place) -> Jdk {
+    let home = place.path("jdk");
+    let link = |from: &Path, to: &Path, but: &str| {
+        std::fs::create_dir_all(to).expect("a folder");
+        for entry in std::fs::read_dir(from).expect("the JDK") {
+            let entry = entry.expect("an entry");
+            if entry.file_name() != but {
+                std::os::unix::fs::symlink(entry.path(), to.join(entry.file_name())).expect("link");
+            }
+        }
+    };
+    let of = |base: &Path, parts: &[&str]| parts.iter().fold(base.to_owned(), |at, it| at.join(it));
+    link(&jdk.home, &home, "lib");
+    std::fs::remove_file(home.join("bin")).expect("the link");
+    link(&jdk.home.join("bin"), &home.join("bin"), "java");
+    let java = std::fs::canonicalize(jdk.tool("java")).expect("java");
+    std::fs::copy(java, home.join("bin/java")).expect("java");
+    link(&jdk.home.join("lib"), &home.join("lib"), "server");
+    let server = ["lib", "server"];
+    link(&of(&jdk.home, &server), &of(&home, &server), "libjvm.so");
+    let output = Command::new("strip")
+        .arg("-o")
+        .arg(home.join("lib/server/libjvm.so"))
+        .arg(of(&jdk.home, &["lib", "server", "libjvm.so"]))
+        .output()
+        .expect("strip, of binutils");
+    assert!(output.status.success(), "{output:?}");
+    Jdk {
+        feature: jdk.feature,
+        home,
+    }
+}
+
+/// Where libjvm has no symbols, or a JDK notes nothing, there are sums at least.
+#[test]
+fn without_symbols_safepoints_are_counted() {
+    let old = jdks().iter().filter(|jdk| jdk.feature == 11);
+    let all: Vec<&Jdk> = both().into_iter().chain(old).collect();
+    each(&all, |jdk| {
+        let place = Place::new("stripped");
+        let copy = match jdk.feature {
+            11 => jdk.clone(),
+            _ => stripped(jdk, &place),
+        };
+        let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
+        let (profile, log) = record(&copy, "seconds=3 millis=30 pause=100", &flags);
+        let stops = profile.safepoints();
+        let count: u64 = stops.iter().map(|stop| stop.count).sum();
+        let reaching: u64 = stops.iter().map(|stop| stop.reaching_ns).sum();
+        let operation: u64 = stops.iter().map(|stop| stop.operation_ns).sum();
+        println!("{}: {count} of {reaching} + {operation} ns", jdk.feature);
+        assert!(count >= 10 && reaching > 20_000_000 && operation > 10_000_000);
+        assert!(stops.iter().all(|stop| !stop.is_known));
+        if !log.is_empty() {
+            let sum = |of: fn(&Logged) -> u64| log.iter().map(of).sum::<u64>();
+            let near = |told: u64, logged: u64| told.abs_diff(logged) <= logged / 5;
+            assert!(near(reaching, sum(|it| it.reaching)), "{log:?}");
+            assert!(near(reaching + operation, sum(|it| it.total)), "{log:?}");
+        }
+        let text = dwell_report::safepoints_text(&profile);
+        assert!(text.contains("[counted only]"), "{text}");
     });
 }
 

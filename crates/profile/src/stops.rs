@@ -26,7 +26,7 @@ pub struct Safepoint {
     pub running: u64,
     /// How many it stands for; of more than one, times are sums.
     pub count: u64,
-    /// Whether its times are known.
+    /// Whether it was seen, not only counted.
     pub is_known: bool,
 }
 
@@ -61,8 +61,8 @@ pub struct Late {
     pub is_last: bool,
 }
 
-/// What is said of times that nobody saw.
-const MISSED: &str = "missed";
+/// Where sums come from: what single safepoints were for is not known then.
+const COUNTERS: &str = "counters";
 
 fn count(event: &GenericEvent, field: &str) -> u64 {
     let number = event.int(field).unwrap_or(0);
@@ -86,7 +86,7 @@ pub(crate) fn add(
             threads: count(event, "threads"),
             running: count(event, "running"),
             count: count(event, "count").max(1),
-            is_known: event.text("source") != Some(MISSED),
+            is_known: event.text("source") != Some(COUNTERS),
         });
     }
     for event in recording.events_named("dwell.SafepointLate") {

@@ -12,6 +12,7 @@ use crate::record::file::{RecordingFile, Written};
 use crate::record::names::NameId;
 use crate::record::resolve::Resolver;
 use crate::session::{DROPS, Progress, Setup};
+use crate::stops::Counted;
 use crate::sys::process;
 use dwell_jfr::writer::{
     ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Sample, StackId, ThreadId,
@@ -55,6 +56,7 @@ pub struct Writer<'s> {
     pools: Pools,
     endpoints: EndpointDrain,
     processors: Processors,
+    counted_stops: Counted,
     chunk_began: Instant,
     file_began: Instant,
     described: bool,
@@ -85,6 +87,7 @@ impl<'s> Writer<'s> {
             pools: pools(&setup.options.idle),
             endpoints: EndpointDrain::default(),
             processors: Processors::default(),
+            counted_stops: Counted::new(setup),
             chunk_began: Instant::now(),
             file_began: Instant::now(),
             described: false,
@@ -118,6 +121,8 @@ impl<'s> Writer<'s> {
             super::describe::describe(self.setup, &mut self.chunk);
             self.described = true;
         }
+        self.counted_stops.take(self.setup);
+        sampler.settle_stops(last);
         // Slots go on filling while names are looked up.
         self.write(sampler, true);
         if (last || self.is_over()) && !sampler.batch.is_empty() {
@@ -135,7 +140,6 @@ impl<'s> Writer<'s> {
 
     /// Writes what was sampled so far, and takes new snapshots meanwhile if told so.
     fn write(&mut self, sampler: &mut Sampler<'_>, drain: bool) {
-        sampler.settle_stops(!drain);
         let mut batch = std::mem::take(&mut sampler.batch);
         let images = sampler.images.snapshot();
         let progress = Arc::clone(&self.progress);
@@ -439,7 +443,8 @@ impl<'s> Writer<'s> {
         let own = process::own_cpu() + self.walking_cpu;
         let memory = sampler.modules.table_bytes() + self.chunk.memory_bytes();
         let work = &sampler.work;
-        let agent_cpu_ns = (own.as_nanos() as u64).saturating_add(handler_cpu_ns);
+        let others_ns = handler_cpu_ns.saturating_add(self.setup.stops.cpu_ns());
+        let agent_cpu_ns = (own.as_nanos() as u64).saturating_add(others_ns);
         let told = [
             (&self.progress.agent_cpu_ns, agent_cpu_ns),
             (&self.progress.agent_memory, memory as u64),

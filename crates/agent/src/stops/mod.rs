@@ -5,6 +5,7 @@
 //! often as it takes to see most of the time: then it asks those that have not arrived where they
 //! are, each by one signal, and only while all others wait for them.
 
+pub mod counters;
 pub mod reach;
 pub mod shelf;
 
@@ -12,6 +13,7 @@ use crate::session::{Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
+use counters::{Counters, Sums};
 use dwell_signal::slots::Reason;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Live, ThreadRecord};
@@ -36,9 +38,60 @@ const ASKED_MAX: usize = 32;
 const ASKED_AT_ONCE: usize = 8;
 /// Late threads that are named in one safepoint at most.
 const NAMED_MAX: usize = 16;
+/// Where safepoints are read.
+const NOTED: &str = "SafepointTracing";
+const COUNTERS: &str = "counters";
 /// The end is noted a moment after threads were let go.
 const END_WAIT_NS: u64 = 50_000;
 const END_WAITS_MAX: u32 = 100;
+/// And is counted a moment after that.
+const COUNT_WAIT_NS: u64 = 500_000;
+
+/// What the counters say, where that is all there is: sums since the last flush.
+pub struct Counted {
+    counters: Option<Counters>,
+    before: Sums,
+}
+
+impl Counted {
+    /// From now on; nothing where each safepoint is seen.
+    #[must_use]
+    pub fn new(setup: &Setup) -> Counted {
+        let live = setup.engine.live();
+        let vm = setup.agent.vm();
+        let counters = match vm.safepoints {
+            Some(found) if found.are_noted() && found.futex(&live).is_some() => None,
+            _ => Counters::find(&live, &vm.layout, &setup.jvm_version),
+        };
+        Counted {
+            counters,
+            before: counters.map_or(Sums::default(), |it| it.read(&live)),
+        }
+    }
+
+    /// Puts on the shelf what came since.
+    pub fn take(&mut self, setup: &Setup) {
+        let Some(counters) = self.counters else {
+            return;
+        };
+        let now = counters.read(&setup.engine.live());
+        let since = now.since(&self.before);
+        if since.count == 0 {
+            return;
+        }
+        self.before = now;
+        let now_ns = process::monotonic_ns();
+        setup.stops.add(Stop {
+            id: now.count,
+            began_ns: now_ns.saturating_sub(since.reaching_ns + since.operation_ns),
+            reaching_ns: since.reaching_ns,
+            operation_ns: since.operation_ns,
+            count: since.count,
+            source: COUNTERS,
+            ..Stop::default()
+        });
+    }
+}
 
 /// The thread.
 pub struct StopWatcher {
@@ -96,6 +149,14 @@ impl StopWatcher {
     }
 }
 
+/// A safepoint that was seen while it was being reached.
+struct Seen {
+    /// As it was noted then.
+    noted: Noted,
+    /// Who was late, and when each had arrived.
+    late: Vec<(Tardy, u64)>,
+}
+
 struct Watch<'s> {
     setup: &'s Setup,
     live: Live,
@@ -107,15 +168,25 @@ struct Watch<'s> {
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
     names: FxHashMap<u32, String>,
+    /// What tells of safepoints that this thread came too late to see.
+    counters: Option<Counters>,
+    /// What they said at the beginning, and the sums of all that was told since.
+    sums_before: Sums,
+    sums_told: Sums,
 }
 
 impl<'s> Watch<'s> {
     fn new(setup: &'s Setup, found: Safepoints, futex: u64) -> Watch<'s> {
         let live = setup.engine.live();
         let last = found.noted(&live).ok().flatten().unwrap_or_default();
-        // One that lasts is told when it ends.
-        let lasts = found.state(&live) != Ok(State::Running);
+        // One that lasts is told when it ends. (Its number comes when all have arrived.)
+        let lasts = found.state(&live) == Ok(State::Reached);
+        let layout = &setup.agent.vm().layout;
+        let counters = Counters::find(&live, layout, &setup.jvm_version);
         Watch {
+            counters,
+            sums_before: counters.map_or(Sums::default(), |it| it.read(&live)),
+            sums_told: Sums::default(),
             setup,
             live,
             found,
@@ -129,6 +200,8 @@ impl<'s> Watch<'s> {
 
     fn run(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::SeqCst) {
+            let cpu_ns = process::own_cpu().as_nanos() as u64;
+            self.setup.stops.set_cpu_ns(cpu_ns);
             match self.found.state(&self.live) {
                 Ok(State::Reaching) => {
                     let seen = self.reach(stop);
@@ -137,15 +210,16 @@ impl<'s> Watch<'s> {
                 }
                 Ok(State::Reached) => {
                     self.wait_for_end(stop);
-                    self.tell(Vec::new());
+                    self.tell(None);
                 }
                 Ok(State::Running) => {
-                    self.tell(Vec::new());
+                    self.tell(None);
                     self.sleep(0, self.pace_ns());
                 }
                 Err(_) => return,
             }
         }
+        self.tell(None);
     }
 
     /// Sleeps while the futex is `value`, at most `timeout_ns`.
@@ -175,13 +249,11 @@ impl<'s> Watch<'s> {
     }
 
     /// Looks at those that are late until all have arrived. Returns them, with when they did.
-    fn reach(&mut self, stop: &AtomicBool) -> Vec<(Tardy, u64)> {
+    fn reach(&mut self, stop: &AtomicBool) -> Option<Seen> {
         /// Pause between two looks at first, and at most; a sixteenth of the time so far else.
         const PAUSE_NS: u64 = 200_000;
         const PAUSE_MAX_NS: u64 = 10_000_000;
-        let Ok(Some(noted)) = self.found.noted(&self.live) else {
-            return Vec::new();
-        };
+        let noted = self.found.noted(&self.live).ok()??;
         let mut reach = Reach::new(noted.began_ns);
         let mut late: Vec<(u64, Late)> = Vec::new();
         let mut asked = 0;
@@ -194,8 +266,9 @@ impl<'s> Watch<'s> {
                 let visit = |thread, what| late.push((thread, what));
                 let _ = safepoints::for_each_late(&self.live, layout, visit);
                 let reaching = self.found.state(&self.live) == Ok(State::Reaching);
-                let same = self.found.noted(&self.live).ok().flatten().map(|it| it.id);
-                if !reaching || same != Some(noted.id) || stop.load(Ordering::SeqCst) {
+                let now = self.found.noted(&self.live).ok().flatten();
+                let same = now.is_some_and(|it| it.began_ns == noted.began_ns);
+                if !reaching || !same || stop.load(Ordering::SeqCst) {
                     break;
                 }
                 reach.look(now_ns, &late);
@@ -208,10 +281,11 @@ impl<'s> Watch<'s> {
         }
         let reached = self.found.noted(&self.live).ok().flatten();
         let reached_ns = reached.map_or(0, |it| it.reached_ns);
-        if reached_ns < reach.began_ns {
-            return reach.finish(process::monotonic_ns());
-        }
-        reach.finish(reached_ns)
+        let late = match reached_ns < reach.began_ns {
+            true => reach.finish(process::monotonic_ns()),
+            false => reach.finish(reached_ns),
+        };
+        Some(Seen { noted, late })
     }
 
     /// Asks late threads where they are, each once, and looks up what they have used. Of many that
@@ -245,7 +319,7 @@ impl<'s> Watch<'s> {
     }
 
     /// Puts the last safepoint on the shelf, if it is over and not there yet.
-    fn tell(&mut self, seen: Vec<(Tardy, u64)>) {
+    fn tell(&mut self, seen: Option<Seen>) {
         let Some(noted) = self.ended() else { return };
         let missed = noted.id.saturating_sub(self.told).saturating_sub(1);
         self.told = noted.id;
@@ -253,33 +327,61 @@ impl<'s> Watch<'s> {
         if reaching_ns >= LATE_NS {
             self.last_late = Some((noted.ended_ns, reaching_ns));
         }
-        let late = seen.len() as u64;
-        let named = seen.into_iter().take(NAMED_MAX);
-        let named = named.filter_map(|(tardy, until_ns)| self.named(&tardy, until_ns));
-        let named = named.collect();
-        let shelf = &self.setup.stops;
+        let operation_ns = noted.ended_ns.saturating_sub(noted.reached_ns);
+        self.sums_told.reaching_ns += reaching_ns;
+        self.sums_told.operation_ns += operation_ns;
+        // What was seen may be of the one before.
+        let (seen, seen_before) = match seen {
+            Some(seen) if seen.noted.began_ns == noted.began_ns => (Some(seen), None),
+            Some(seen) if missed == 1 => (None, Some(seen)),
+            _ => (None, None),
+        };
         if missed > 0 {
-            // This thread came too late to see them; their times are not known.
-            shelf.add(Stop {
-                id: noted.id - 1,
-                began_ns: noted.began_ns,
-                count: missed,
-                source: "missed",
-                ..Stop::default()
-            });
+            self.add_missed(&noted, missed, seen_before);
         }
+        let (late, named) = self.named(seen);
+        let shelf = &self.setup.stops;
         shelf.add(Stop {
             id: noted.id,
             operation: self.operation(noted.operation),
             began_ns: noted.began_ns,
             reaching_ns,
-            operation_ns: noted.ended_ns.saturating_sub(noted.reached_ns),
+            operation_ns,
             threads: u64::from(noted.threads),
             running: u64::from(noted.running),
             late,
             named,
             count: 1,
-            source: "SafepointTracing",
+            source: NOTED,
+        });
+    }
+
+    /// Safepoints that this thread came too late to see, before one that it has seen: their number is
+    /// known, and their times in all.
+    fn add_missed(&mut self, next: &Noted, missed: u64, seen: Option<Seen>) {
+        let sums = self.counters.map(|counters| {
+            // The JVM counts a safepoint after it has noted and logged its end.
+            std::thread::sleep(std::time::Duration::from_nanos(COUNT_WAIT_NS));
+            let now = counters.read(&self.live).since(&self.sums_before);
+            now.since(&self.sums_told)
+        });
+        let sums = sums.unwrap_or_default();
+        self.sums_told.reaching_ns += sums.reaching_ns;
+        self.sums_told.operation_ns += sums.operation_ns;
+        let first = seen.as_ref().map(|seen| seen.noted);
+        let operation = first.map_or(String::new(), |it| self.operation(it.operation));
+        let (late, named) = self.named(seen);
+        self.setup.stops.add(Stop {
+            id: next.id.saturating_sub(1),
+            operation,
+            began_ns: first.map_or(next.began_ns, |it| it.began_ns),
+            reaching_ns: sums.reaching_ns,
+            operation_ns: sums.operation_ns,
+            late,
+            named,
+            count: missed,
+            source: COUNTERS,
+            ..Stop::default()
         });
     }
 
@@ -308,7 +410,15 @@ impl<'s> Watch<'s> {
         name.clone()
     }
 
-    fn named(&self, tardy: &Tardy, until_ns: u64) -> Option<LateThread> {
+    /// How many were late, and those that held the others up longest.
+    fn named(&self, seen: Option<Seen>) -> (u64, Vec<LateThread>) {
+        let late = seen.map_or(Vec::new(), |seen| seen.late);
+        let named = late.iter().take(NAMED_MAX);
+        let named = named.filter_map(|(tardy, until_ns)| self.name(tardy, *until_ns));
+        (late.len() as u64, named.collect())
+    }
+
+    fn name(&self, tardy: &Tardy, until_ns: u64) -> Option<LateThread> {
         let record = self.record(tardy.java_thread)?;
         Some(LateThread {
             thread: record.user(),

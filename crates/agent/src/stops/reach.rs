@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 pub struct Tardy {
     /// Its `JavaThread*`.
     pub java_thread: u64,
-    /// What it did when it was seen last.
+    /// What it did when it was seen first: on its way to stopping it is in the VM.
     pub late: Late,
     /// When it was seen first.
     pub first_ns: u64,
@@ -69,7 +69,6 @@ impl Reach {
                 self.tardy.len() - 1
             });
             if let Some(tardy) = self.tardy.get_mut(place) {
-                tardy.late = *late;
                 tardy.last_ns = now_ns;
                 tardy.held_ns += share_ns;
             }
@@ -124,7 +123,7 @@ mod tests {
             panic!("{all:?}")
         };
         assert_eq!((tardy.java_thread, tardy.held_ns), (7, 5000));
-        assert_eq!((tardy.late, tardy.first_ns), (Late::InVm, 2000));
+        assert_eq!((tardy.late, tardy.first_ns), (Late::InJava, 2000));
         assert_eq!(until_ns, 6000);
     }
 

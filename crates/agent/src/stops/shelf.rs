@@ -1,6 +1,7 @@
 //! What the watcher of safepoints hands to the drainer. Bounded: of many short safepoints in a
 //! second only sums are kept.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Single safepoints kept between two flushes at most, of those that are short.
@@ -62,7 +63,11 @@ impl Stop {
 
 /// Safepoints since the last flush.
 #[derive(Debug, Default)]
-pub struct Shelf(Mutex<Kept>);
+pub struct Shelf {
+    kept: Mutex<Kept>,
+    /// CPU time of the watcher so far.
+    cpu_ns: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -72,9 +77,20 @@ struct Kept {
 }
 
 impl Shelf {
+    /// The watcher has used so much CPU time.
+    pub fn set_cpu_ns(&self, cpu_ns: u64) {
+        self.cpu_ns.store(cpu_ns, Ordering::Relaxed);
+    }
+
+    /// CPU time that the watcher has used, in ns.
+    #[must_use]
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_ns.load(Ordering::Relaxed)
+    }
+
     /// Adds a safepoint.
     pub fn add(&self, stop: Stop) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let room = match stop.duration_ns() < SHORT_NS {
             true => SHORT_MAX,
             false => LONG_MAX,
@@ -102,7 +118,7 @@ impl Shelf {
     /// All of them: the single ones in their order, then sums.
     #[must_use]
     pub fn take(&self) -> Vec<Stop> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let Kept { mut single, sums } = std::mem::take(&mut *kept);
         single.extend(sums);
         single

@@ -144,7 +144,7 @@ impl Report<'_> {
         let mut kinds: BTreeMap<&str, Vec<&Safepoint>> = BTreeMap::new();
         for stop in stops {
             let name = match self.profile.names().text(stop.operation) {
-                _ if !stop.is_known => "[not seen in time]",
+                _ if !stop.is_known => "[counted only]",
                 "" => "[unknown]",
                 name => name,
             };

@@ -157,6 +157,8 @@ impl Extra {
 
 layout! {
     fields {
+        /// The counters for monitoring tools.
+        perf_start: ["PerfMemory", "_start"];
         /// `JavaThread -> OSThread*`.
         thread_osthread: ["JavaThread", "_osthread"], ["Thread", "_osthread"];
         /// Kernel thread id.

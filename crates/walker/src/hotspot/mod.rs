@@ -14,6 +14,7 @@ pub mod monitors;
 pub mod names;
 pub mod nmethod;
 pub mod objects;
+pub mod perfdata;
 pub mod prologue;
 pub mod safepoints;
 pub mod scope;
