@@ -125,10 +125,12 @@ fn wrong_options_at_the_start_are_told_in_one_line_and_the_jvm_runs() {
 
 /// Threads of ours are named so.
 fn own_threads(pid: u32) -> Vec<String> {
-    task_names(pid)
+    let mut names: Vec<String> = task_names(pid)
         .into_iter()
         .filter(|name| name.starts_with("dwell"))
-        .collect()
+        .collect();
+    names.sort();
+    names
 }
 
 /// File descriptors of ours: perf events, rings, timers, the recording.
@@ -165,7 +167,7 @@ fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
             std::thread::sleep(Duration::from_millis(500));
             // A thread names itself, once it runs.
             let began = Instant::now();
-            while own_threads(program.pid) != ["dwell-drainer"] {
+            while own_threads(program.pid) != ["dwell-drainer", "dwell-stops"] {
                 let threads = task_names(program.pid);
                 assert!(began.elapsed() < Duration::from_secs(60), "{threads:?}");
                 std::thread::sleep(Duration::from_millis(20));

@@ -137,7 +137,9 @@ fn pending(pid: u32) -> u64 {
 
 fn ours(names: &[String]) -> Vec<&str> {
     let ours = names.iter().filter(|name| name.starts_with("dwell"));
-    ours.map(String::as_str).collect()
+    let mut ours: Vec<&str> = ours.map(String::as_str).collect();
+    ours.sort_unstable();
+    ours
 }
 
 /// Looks until `found`; fails after a minute.
@@ -187,8 +189,8 @@ fn after_a_stop_nothing_is_at_work_whatever_the_walk() {
                 program.tell(&format!(
                     "start,cpu=100us,engine={engine},walk={walk},file={file}"
                 ));
-                let mut expected = vec!["dwell-drainer"];
-                expected.extend((walk == "paused").then_some("dwell-walker"));
+                let mut expected = vec!["dwell-drainer", "dwell-stops"];
+                expected.extend((walk == "paused").then_some("dwell-walker")); // sorted
                 let threads = || task_names(program.pid);
                 await_that("its threads", || ours(&threads()) == expected);
                 let now = look(program.pid);

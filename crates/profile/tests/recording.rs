@@ -432,6 +432,69 @@ fn pauses_and_limits_are_added_up() {
 }
 
 #[test]
+fn safepoints_have_those_that_were_late() {
+    let mut chunk = writer();
+    let main = chunk.thread(1, &thread("main", 7));
+    let method = chunk.method(1, &method("a.A", "loops"));
+    let frame = FrameRef {
+        method,
+        line: 3,
+        bci: 0,
+        kind: JfrKind::C2,
+    };
+    let stack = chunk.stack(&[frame], false);
+    for (ticks, count, source) in [(900, 3, "counters"), (500, 1, "SafepointTracing")] {
+        chunk.event(&Event::Safepoint {
+            ticks,
+            duration_ticks: 110,
+            safepoint_id: ticks,
+            operation: "G1CollectFull",
+            reaching_ns: 100,
+            operation_ns: 10,
+            threads: 12,
+            running: 2,
+            late: 1,
+            count,
+            source,
+        });
+    }
+    for stack in [stack, Default::default()] {
+        chunk.event(&Event::SafepointLate {
+            ticks: 500,
+            duration_ticks: 100,
+            safepoint_id: 500,
+            operation: "G1CollectFull",
+            thread: main,
+            stack,
+            state: "java",
+            held_ns: 90,
+            is_last: 1,
+        });
+    }
+    let profile = Profile::from_recording(read(chunk));
+    let [first, second] = profile.safepoints() else {
+        panic!("{:?}", profile.safepoints())
+    };
+    assert_eq!((first.time_ns, first.count), (START_NS + 500, 1));
+    assert_eq!((first.reaching_ns, first.duration_ns()), (100, 110));
+    assert!(first.is_known && !second.is_known);
+    assert_eq!(profile.names().text(first.operation), "G1CollectFull");
+    let [seen, unseen] = profile.late() else {
+        panic!("{:?}", profile.late())
+    };
+    assert_eq!(
+        profile.place(seen.node.unwrap()).as_deref(),
+        Some("a.A.loops")
+    );
+    assert_eq!(unseen.node, None);
+    assert_eq!(profile.thread_name(seen.thread), "main");
+    assert_eq!(
+        (seen.held_ns, seen.safepoint, seen.is_last),
+        (90, 500, true)
+    );
+}
+
+#[test]
 fn an_endpoint_that_was_known_late_is_that_of_the_whole_request() {
     let mut chunk = ChunkWriter::new(ChunkClock {
         epoch_ns: 0,

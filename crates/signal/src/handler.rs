@@ -180,8 +180,8 @@ fn on_signal(
 }
 
 /// The thread's CPU time now. After a handler that took long, the thread gets as much time for
-/// itself before the next one. Else a thread with a deep stack and a short interval would do nothing
-/// but handle signals. Its points are not lost, but taken together.
+/// itself before the next one. Else a thread with a deep stack and a short interval would do
+/// nothing but handle signals. Its points are not lost, but taken together.
 #[inline]
 fn spare(took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
     /// Shorter handlers take a small part of the shortest interval at most.

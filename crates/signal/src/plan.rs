@@ -25,7 +25,7 @@ pub const GAP_MIN_NS: u64 = 50_000;
 pub const BLOCK_NS: u64 = 16_000_000;
 
 /// How much earlier than its point a sample of a timer that goes off by itself may be taken, as a
-/// part of the interval: the thread's CPU clock leaves out what interrupts took, the timer does not.
+/// part of the interval: the thread's CPU clock leaves out interrupts, the timer does not.
 pub const EARLY_PART: u64 = 16;
 
 /// 2^64 divided by the golden ratio.

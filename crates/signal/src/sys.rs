@@ -129,8 +129,8 @@ pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
     let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
     let pointer = (&raw const timeout) as usize;
     let args = [addr as usize, operation, expected as usize, pointer, 0, 0];
-    // SAFETY: the kernel reads the word, and says EFAULT where none is; it reads one timespec, which
-    // outlives the call.
+    // SAFETY: the kernel reads the word, and says EFAULT where none is; it reads one timespec,
+    // which outlives the call.
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 

@@ -356,7 +356,7 @@ impl<'s> Watch<'s> {
         });
     }
 
-    /// Safepoints that this thread came too late to see, before one that it has seen: their number is
+    /// Safepoints that this thread came too late to see, before one that it has seen: how many is
     /// known, and their times in all.
     fn add_missed(&mut self, next: &Noted, missed: u64, seen: Option<Seen>) {
         let sums = self.counters.map(|counters| {

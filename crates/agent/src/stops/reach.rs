@@ -83,7 +83,7 @@ impl Reach {
             .filter(move |tardy| tardy.last_ns == looked_ns)
     }
 
-    /// All have arrived at `reached_ns`: those that were late, who held the others up longest first,
+    /// All have arrived at `reached_ns`: those that were late, who held others up longest first,
     /// with when they arrived at the latest. The rest of the time is shared by those of the last
     /// look.
     #[must_use]

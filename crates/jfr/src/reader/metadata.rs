@@ -336,6 +336,6 @@ mod tests {
         let stack = types.class(stack).unwrap();
         assert_eq!(stack.known, Known::Stack);
         assert!(stack.fields[1].array);
-        assert_eq!(types.events().count(), 19);
+        assert_eq!(types.events().count(), 21);
     }
 }

@@ -61,8 +61,8 @@ impl Why {
     fn remedy(self) -> &'static str {
         match self {
             Why::Loop => {
-                "a compiled loop that never asks whether to stop: counted loops over an int have no \
-                 safepoint poll. Use a long index, call the body from an outer loop over parts, or \
+                "a compiled loop that never asks whether to stop: counted loops over an int have \
+                 no safepoint poll. Use a long index, call the body from an outer loop over parts, or \
                  run with -XX:+UseCountedLoopSafepoints (-XX:LoopStripMiningIter=1000 keeps it \
                  cheap); G1, ZGC and Shenandoah have both by default, Serial and Parallel do not."
             }
@@ -71,16 +71,16 @@ impl Why {
                  some megabytes."
             }
             Why::Interpreter => {
-                "interpreted code, which polls at every branch and return: short delays are its own, \
-                 longer ones are those of what it called."
+                "interpreted code, which polls at every branch and return: short delays are its \
+                 own, longer ones are those of what it called."
             }
             Why::Vm => {
                 "the JVM itself, for this thread: allocation of large arrays (which are cleared), \
                  linking and initialising classes, exceptions with deep stacks, JNI."
             }
             Why::NoProcessor => {
-                "the thread ran when the safepoint was asked for, and had no processor: more threads \
-                 are ready than there are processors, or the control group's limit is used up. Use \
+                "the thread ran when the safepoint was asked for, and had no processor: more \
+                 threads are ready than there are processors, or the control group's limit is used up. Use \
                  smaller pools or more processors."
             }
             Why::Page => {
