@@ -62,9 +62,9 @@ impl Why {
         match self {
             Why::Loop => {
                 "a compiled loop that never asks whether to stop: counted loops over an int have \
-                 no safepoint poll. Use a long index, call the body from an outer loop over parts, or \
-                 run with -XX:+UseCountedLoopSafepoints (-XX:LoopStripMiningIter=1000 keeps it \
-                 cheap); G1, ZGC and Shenandoah have both by default, Serial and Parallel do not."
+                 no safepoint poll. Use a long index, call the body from an outer loop over \
+                 parts, or run with -XX:+UseCountedLoopSafepoints (-XX:LoopStripMiningIter=1000 \
+                 keeps it cheap); G1, ZGC and Shenandoah have both by default, Serial and Parallel do not."
             }
             Why::Copy => {
                 "a copy or a fill of a large array, which cannot be interrupted. Copy in parts of \
@@ -80,8 +80,8 @@ impl Why {
             }
             Why::NoProcessor => {
                 "the thread ran when the safepoint was asked for, and had no processor: more \
-                 threads are ready than there are processors, or the control group's limit is used up. Use \
-                 smaller pools or more processors."
+                 threads are ready than there are processors, or the control group's limit is \
+                 used up. Use smaller pools or more processors."
             }
             Why::Page => {
                 "the thread waited for a page of memory: swapping, files mapped into memory, huge \

@@ -106,7 +106,8 @@ impl Safepoints {
 
     /// The futex on which threads wait for the end: 0 while there is no safepoint, else its number;
     /// all who wait are woken when it becomes 0 (`LinuxWaitBarrier::_futex_barrier`). It lies
-    /// behind the two empty bases of the same class that the barrier has, which must not share an address.
+    /// behind the two empty bases of the same class that the barrier has, which must not share
+    /// an address.
     #[must_use]
     pub fn futex<M: Memory>(&self, mem: &M) -> Option<u64> {
         const OFFSET: u64 = 4;
