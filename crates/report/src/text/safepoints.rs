@@ -63,8 +63,9 @@ impl Why {
             Why::Loop => {
                 "a compiled loop that never asks whether to stop: counted loops over an int have \
                  no safepoint poll. Use a long index, call the body from an outer loop over \
-                 parts, or run with -XX:+UseCountedLoopSafepoints (-XX:LoopStripMiningIter=1000 \
-                 keeps it cheap); G1, ZGC and Shenandoah have both by default, Serial and Parallel do not."
+                 parts, or run with -XX:+UseCountedLoopSafepoints \
+                 (-XX:LoopStripMiningIter=1000 keeps it cheap); G1, ZGC and Shenandoah have both \
+                 by default, Serial and Parallel do not."
             }
             Why::Copy => {
                 "a copy or a fill of a large array, which cannot be interrupted. Copy in parts of \
