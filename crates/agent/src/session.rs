@@ -341,11 +341,15 @@ impl Session {
         self.orders.give(true, false, STOP_TIMEOUT)
     }
 
-    /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
-    /// only where collections have cost samples; see [`Patience`].
+    /// A collection begins: where collections have cost samples, lets the drainer look at once at
+    /// those taken so far, and waits for it a little; see [`Patience`]. Elsewhere nothing is done:
+    /// waking a thread takes longer than some collectors' pauses.
     pub fn hurry(&self) {
         let now_ns = process::monotonic_ns();
         let patience = &self.progress.patience;
+        if !patience.losing(now_ns) {
+            return;
+        }
         let wait = patience.allowed(now_ns, now_ns.saturating_sub(self.began_ns));
         self.orders.hurry(wait);
         if !wait.is_zero() {

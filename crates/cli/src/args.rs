@@ -14,6 +14,7 @@ Examples:
   dwell record -d 30 4711               record JVM 4711 for 30 seconds
   dwell record MyService                the same by name, until Ctrl-C
   dwell record -- java -jar app.jar     start a program and record it to its end
+  dwell safepoints 4711                 what stops all its threads, and who is late
   dwell report app.jfr --text           where did the time go";
 
 /// Profiles the time of JVMs, on the CPU and waiting: attaches to a running one, or starts one
@@ -40,6 +41,8 @@ pub enum Command {
     Dump(Fetch),
     /// Tell what a JVM's recording is doing
     Status(OneJvm),
+    /// Show a JVM's safepoints as they happen, and which threads are late for them
+    Safepoints(Safepoints),
     /// Make an HTML or text report of a recording
     Report(Report),
     /// Convert a recording to another format, chosen by the output's ending
@@ -216,6 +219,26 @@ pub struct Fetch {
 /// Commands that need nothing but a JVM.
 #[derive(Debug, Args)]
 pub struct OneJvm {
+    /// The JVM: its pid, or a part of its main class or jar
+    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    pub jvm: String,
+}
+
+/// `dwell safepoints`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Ctrl-C ends it early, and prints the sums all the same.
+
+Examples:
+  dwell safepoints 4711                 until Ctrl-C or the JVM's end
+  dwell safepoints -d 30s --least 50ms MyService")]
+pub struct Safepoints {
+    /// How long (30s, 2m, or plain seconds) [default: until Ctrl-C or the JVM's end]
+    #[arg(short, long, value_name = "TIME", value_parser = units::recording_time)]
+    pub duration: Option<Duration>,
+    /// Show each safepoint that takes this long in all; shorter ones are in the sums only
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::moment)]
+    pub least: Duration,
     /// The JVM: its pid, or a part of its main class or jar
     #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
     pub jvm: String,

@@ -16,6 +16,7 @@ mod ps;
 mod record;
 mod recording;
 mod reply;
+mod safepoints;
 mod sys;
 mod units;
 mod values;
@@ -67,6 +68,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Stop(args) => control::stop(args)?,
         Command::Dump(args) => control::dump(args)?,
         Command::Status(args) => control::status(args)?,
+        Command::Safepoints(args) => safepoints::run(args)?,
         Command::Report(args) => convert::report(args)?,
         Command::Convert(args) => convert::convert(args)?,
         Command::Demo(args) => demo::run(args)?,

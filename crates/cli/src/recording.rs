@@ -15,12 +15,15 @@ pub fn load(path: &Path) -> Result<Profile> {
     if bytes.is_empty() {
         bail!("{shown} is empty: nothing was recorded");
     }
+    parsed(&bytes).with_context(|| format!("{shown} cannot be read as a JFR recording"))
+}
+
+/// The same from a file's bytes.
+pub fn parsed(bytes: &[u8]) -> Result<Profile> {
     let options = Options {
         events: EventFilter::Only(EVENTS),
     };
-    let recording = parse_with(&bytes, &options)
-        .with_context(|| format!("{shown} cannot be read as a JFR recording"))?;
-    Ok(Profile::from_recording(recording))
+    Ok(Profile::from_recording(parse_with(bytes, &options)?))
 }
 
 /// Says what is expected where a directory was given; also asked before names are made of it.

@@ -50,6 +50,35 @@ fn a_second_recording_of_the_same_jvm_works_like_the_first() {
 }
 
 #[test]
+fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
+    let place = Place::new("safepoints");
+    let jdk = modern();
+    let mut busy = Busy::start(&jdk);
+    let args = ["safepoints", "--least", "10us", &busy.pid()];
+    let child = place.dwell_until(&args, "watching JVM");
+    let jcmd = jdk.java().with_file_name("jcmd");
+    for _ in 0..4 {
+        let asked = Command::new(&jcmd).args([&busy.pid(), "GC.run"]).output();
+        assert!(asked.unwrap().status.success());
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    signal(child.id(), Signal::INT);
+    let done = finish(child).exits(0);
+    let (live, sums) = done.out.split_once("\n\n").expect("lines, then sums");
+    assert!(live.lines().count() >= 4, "{done:?}");
+    assert!(
+        live.lines().all(|line| line.contains(" to reach  ")),
+        "{done:?}"
+    );
+    assert!(sums.contains("Safepoints by operation"), "{done:?}");
+    assert!(place.files().is_empty(), "{:?}", place.files());
+    let status = place.dwell(&["status", &busy.pid()]).exits(0);
+    assert!(status.out.contains("stopped"), "{status:?}");
+    busy.assert_running();
+}
+
+#[test]
 fn ctrl_c_ends_early_and_keeps_everything() {
     let place = Place::new("ctrl-c");
     let mut busy = Busy::start(&modern());

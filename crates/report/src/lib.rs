@@ -18,4 +18,4 @@ pub use findings::findings;
 pub use number::stamp;
 pub use page::{Options, html};
 pub use plain::{plain, shortened};
-pub use text::{requests_text, safepoints_text, text};
+pub use text::{requests_text, safepoint_line, safepoints_text, text};

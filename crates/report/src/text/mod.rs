@@ -5,6 +5,8 @@ mod safepoints;
 mod stops;
 mod waits;
 
+pub use safepoints::safepoint_line;
+
 use std::fmt::Write as _;
 
 use dwell_profile::{GroupBy, Profile, Row, Unit, Weight, sort_by_total};

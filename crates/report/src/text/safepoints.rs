@@ -7,7 +7,7 @@ use dwell_profile::{FrameKind, Late, Profile, Safepoint, group_of};
 
 use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
-use crate::plain::shortened;
+use crate::plain::{plain, shortened};
 
 /// Rows of the table of operations, and of the one of late threads.
 const OPERATION_ROWS: usize = 15;
@@ -91,6 +91,33 @@ impl Why {
             Why::Unknown => "where the thread was is not known.",
         }
     }
+}
+
+/// A safepoint in one line: when, how long, how long it took to reach, for what, and whom the others
+/// waited for.
+#[must_use]
+pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
+    let since_ns = stop.time_ns.saturating_sub(profile.info().start_ns);
+    let operation = match profile.names().text(stop.operation) {
+        "" if stop.count > 1 => "[several, counted only]",
+        "" => "[counted only]",
+        name => name,
+    };
+    let mut line = format!(
+        "{:>8.3} s  {:>9}, {:>9} to reach  {operation}",
+        since_ns as f64 / 1e9,
+        duration(stop.duration_ns()),
+        duration(stop.reaching_ns)
+    );
+    let late = profile.late().iter();
+    let late = late.filter(|late| late.time_ns == stop.time_ns);
+    if let Some(late) = late.max_by_key(|late| late.held_ns) {
+        let place = late.node.and_then(|node| profile.place(node));
+        let place = place.unwrap_or_else(|| "[no Java frame]".to_owned());
+        let why = Why::of(profile, late).word();
+        line += &format!(": {} in {place} ({why})", profile.thread_name(late.thread));
+    }
+    plain(&line)
 }
 
 /// The least, in the middle, near the end, the greatest of some times.
@@ -259,6 +286,7 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::{safepoints_text, tests::full, text};
+    use super::safepoint_line;
     use dwell_profile::{Late, Safepoint};
 
     const MS: u64 = 1_000_000;
@@ -301,6 +329,9 @@ mod tests {
         let line = "safepoints 12, 65.1 ms (0.2 % of the time), of it 41.1 ms to reach them, \
                     40.0 ms at most";
         assert!(head.lines().any(|it| it == line), "{head}");
+        let line = safepoint_line(&profile, &profile.safepoints()[0]);
+        let expected = "42.0 ms,   40.0 ms to reach  G1CollectFull: main in a.A.x (no poll)";
+        assert!(line.ends_with(expected), "{line}");
         let text = safepoints_text(&profile);
         assert!(text.contains("G1CollectFull"), "{text}");
         assert!(text.contains("97.5 % of the 40.0 ms"), "{text}");
