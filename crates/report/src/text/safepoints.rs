@@ -93,8 +93,8 @@ impl Why {
     }
 }
 
-/// A safepoint in one line: when, how long, how long it took to reach, for what, and whom the others
-/// waited for.
+/// A safepoint in one line: when, how long, how long until it was reached, for what, and for whom
+/// others waited.
 #[must_use]
 pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
     let since_ns = stop.time_ns.saturating_sub(profile.info().start_ns);
