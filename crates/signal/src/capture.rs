@@ -213,9 +213,11 @@ pub(crate) fn publish(
         return not_walked(&subject, Failure::SignalStack);
     }
     let is_server = record.tid() == engine.server();
+    // All others wait for a thread that is late for a safepoint: it shall not wait itself.
+    let may_wait = !is_server && moment.reason != Reason::Safepoint;
     match engine.vantage() {
         Vantage::Handler => walked(&subject, walk_here),
-        Vantage::Paused if engine.is_served() && !is_server => paused(&subject),
+        Vantage::Paused if engine.is_served() && may_wait => paused(&subject),
         #[cfg(feature = "experiments")]
         Vantage::NoCopy => snapshot(&subject, false),
         #[cfg(feature = "experiments")]
