@@ -1,9 +1,13 @@
-//! The watcher of safepoints: a thread that sleeps on the futex on which the JVM's own threads wait
-//! for the end of a safepoint, so that each end wakes it and nothing else has to.
+//! The watcher of safepoints: a thread that looks 50 times a second whether there was one, or one
+//! is being reached.
 //!
-//! Nobody says when one begins. It looks 50 times a second, and where threads were late before as
-//! often as it takes to see most of the time: then it asks those that have not arrived where they
-//! are, each by one signal, and only while all others wait for them.
+//! Where safepoints are long it sleeps on the futex on which the JVM's own threads wait for the end
+//! of a safepoint, so that each end wakes it. Where they are short it does not: waking it would
+//! make them longer, and what it did not see is counted.
+//!
+//! Nobody says when one begins. Where threads were late before it looks as often as it takes to see
+//! most of the time: then it asks those that have not arrived where they are, each by one signal,
+//! and only while all others wait for them.
 
 pub mod counters;
 pub mod reach;
@@ -31,7 +35,9 @@ const CALM_NS: u64 = 20_000_000;
 const TENSE_NS: u64 = 1_000_000;
 /// Time to a safepoint below which nobody is looked for.
 const LATE_NS: u64 = 1_000_000;
-/// How long late threads are remembered.
+/// A safepoint that takes as long is a long one: what it takes to wake a thread is little of it.
+const LONG_NS: u64 = 1_000_000;
+/// How long late threads, and long safepoints, are remembered.
 const TENSE_FOR_NS: u64 = 10_000_000_000;
 /// Threads asked for their stacks in one safepoint at most, and at once.
 const ASKED_MAX: usize = 32;
@@ -143,6 +149,7 @@ impl StopWatcher {
     /// Ends it; what it has seen is on the shelf then.
     pub fn end(self) {
         self.stop.store(true, Ordering::SeqCst);
+        self.thread.thread().unpark();
         // The JVM's threads that wait there as well look again whether they may go on.
         dwell_signal::sys::futex_wake_all_at(self.futex);
         let _ = self.thread.join();
@@ -167,6 +174,8 @@ struct Watch<'s> {
     told: u64,
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
+    /// Until when each end is waited for: there were long ones.
+    long_until_ns: u64,
     names: FxHashMap<u32, String>,
     /// What tells of safepoints that this thread came too late to see.
     counters: Option<Counters>,
@@ -194,6 +203,7 @@ impl<'s> Watch<'s> {
             files: TaskFiles::open(),
             told: last.id.saturating_sub(u64::from(lasts)),
             last_late: None,
+            long_until_ns: 0,
             names: FxHashMap::default(),
         }
     }
@@ -214,12 +224,22 @@ impl<'s> Watch<'s> {
                 }
                 Ok(State::Running) => {
                     self.tell(None);
-                    self.sleep(0, self.pace_ns());
+                    self.rest();
                 }
                 Err(_) => return,
             }
         }
         self.tell(None);
+    }
+
+    /// Sleeps until it is time to look again, or, where safepoints are long, until one ends.
+    fn rest(&self) {
+        let pace_ns = self.pace_ns();
+        if process::monotonic_ns() < self.long_until_ns {
+            self.sleep(0, pace_ns);
+        } else {
+            std::thread::park_timeout(std::time::Duration::from_nanos(pace_ns));
+        }
     }
 
     /// Sleeps while the futex is `value`, at most `timeout_ns`.
@@ -330,6 +350,9 @@ impl<'s> Watch<'s> {
         let operation_ns = noted.ended_ns.saturating_sub(noted.reached_ns);
         self.sums_told.reaching_ns += reaching_ns;
         self.sums_told.operation_ns += operation_ns;
+        if reaching_ns + operation_ns >= LONG_NS {
+            self.long_until_ns = noted.ended_ns + TENSE_FOR_NS;
+        }
         // What was seen may be of the one before.
         let (seen, seen_before) = match seen {
             Some(seen) if seen.noted.began_ns == noted.began_ns => (Some(seen), None),
@@ -368,6 +391,9 @@ impl<'s> Watch<'s> {
         let sums = sums.unwrap_or_default();
         self.sums_told.reaching_ns += sums.reaching_ns;
         self.sums_told.operation_ns += sums.operation_ns;
+        if sums.reaching_ns + sums.operation_ns >= LONG_NS {
+            self.long_until_ns = next.ended_ns + TENSE_FOR_NS;
+        }
         let first = seen.as_ref().map(|seen| seen.noted);
         let operation = first.map_or(String::new(), |it| self.operation(it.operation));
         let (late, named) = self.named(seen);
