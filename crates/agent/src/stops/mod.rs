@@ -1,15 +1,16 @@
 //! The watcher of safepoints: a thread that looks 50 times a second whether there was one, or one
 //! is being reached.
 //!
-//! Where safepoints are long it sleeps on the futex on which the JVM's own threads wait for the end
-//! of a safepoint, so that each end wakes it. Where they are short it does not: waking it would
-//! make them longer, and what it did not see is counted.
+//! Where most safepoints are long it sleeps on the futex on which the JVM's own threads wait for
+//! the end of a safepoint, so that each end wakes it. Where they are short it does not: waking it
+//! would make them longer, and what it did not see is counted.
 //!
 //! Nobody says when one begins. Where threads were late before it looks as often as it takes to see
 //! most of the time: then it asks those that have not arrived where they are, each by one signal,
 //! and only while all others wait for them.
 
 pub mod counters;
+pub mod lengths;
 pub mod reach;
 pub mod shelf;
 
@@ -22,6 +23,7 @@ use dwell_signal::slots::Reason;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::hotspot::safepoints::{self, Late, NAME_MAX, Noted, Safepoints, State};
+use lengths::Lengths;
 use reach::{Reach, Tardy};
 use rustc_hash::FxHashMap;
 use shelf::{LateThread, Stop};
@@ -35,9 +37,7 @@ const CALM_NS: u64 = 20_000_000;
 const TENSE_NS: u64 = 1_000_000;
 /// Time to a safepoint below which nobody is looked for.
 const LATE_NS: u64 = 1_000_000;
-/// A safepoint that takes as long is a long one: what it takes to wake a thread is little of it.
-const LONG_NS: u64 = 1_000_000;
-/// How long late threads, and long safepoints, are remembered.
+/// How long late threads are remembered.
 const TENSE_FOR_NS: u64 = 10_000_000_000;
 /// Threads asked for their stacks in one safepoint at most, and at once.
 const ASKED_MAX: usize = 32;
@@ -174,8 +174,7 @@ struct Watch<'s> {
     told: u64,
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
-    /// Until when each end is waited for: there were long ones.
-    long_until_ns: u64,
+    lengths: Lengths,
     names: FxHashMap<u32, String>,
     /// What tells of safepoints that this thread came too late to see.
     counters: Option<Counters>,
@@ -203,7 +202,7 @@ impl<'s> Watch<'s> {
             files: TaskFiles::open(),
             told: last.id.saturating_sub(u64::from(lasts)),
             last_late: None,
-            long_until_ns: 0,
+            lengths: Lengths::default(),
             names: FxHashMap::default(),
         }
     }
@@ -234,10 +233,11 @@ impl<'s> Watch<'s> {
 
     /// Sleeps until it is time to look again, or, where safepoints are long, until one ends.
     fn rest(&self) {
-        let pace_ns = self.pace_ns();
-        if process::monotonic_ns() < self.long_until_ns {
-            self.sleep(0, pace_ns);
+        let now_ns = process::monotonic_ns();
+        if self.lengths.are_long(now_ns) {
+            self.sleep(0, self.pace_ns());
         } else {
+            let pace_ns = self.lengths.pace_ns(now_ns).min(self.pace_ns());
             std::thread::park_timeout(std::time::Duration::from_nanos(pace_ns));
         }
     }
@@ -350,9 +350,8 @@ impl<'s> Watch<'s> {
         let operation_ns = noted.ended_ns.saturating_sub(noted.reached_ns);
         self.sums_told.reaching_ns += reaching_ns;
         self.sums_told.operation_ns += operation_ns;
-        if reaching_ns + operation_ns >= LONG_NS {
-            self.long_until_ns = noted.ended_ns + TENSE_FOR_NS;
-        }
+        self.lengths
+            .add(noted.ended_ns, 1, reaching_ns + operation_ns);
         // What was seen may be of the one before.
         let (seen, seen_before) = match seen {
             Some(seen) if seen.noted.began_ns == noted.began_ns => (Some(seen), None),
@@ -391,9 +390,8 @@ impl<'s> Watch<'s> {
         let sums = sums.unwrap_or_default();
         self.sums_told.reaching_ns += sums.reaching_ns;
         self.sums_told.operation_ns += sums.operation_ns;
-        if sums.reaching_ns + sums.operation_ns >= LONG_NS {
-            self.long_until_ns = next.ended_ns + TENSE_FOR_NS;
-        }
+        let sum_ns = sums.reaching_ns + sums.operation_ns;
+        self.lengths.add(next.ended_ns, missed, sum_ns);
         let first = seen.as_ref().map(|seen| seen.noted);
         let operation = first.map_or(String::new(), |it| self.operation(it.operation));
         let (late, named) = self.named(seen);

@@ -1,0 +1,89 @@
+//! Whether safepoints are long: then being woken by each end costs little of them. Pure arithmetic.
+
+/// A safepoint that takes as long is a long one.
+pub const LONG_NS: u64 = 1_000_000;
+/// How long one is remembered.
+const REMEMBERED_NS: u64 = 10_000_000_000;
+/// Time between two looks where some of the safepoints are long ...
+const SOME_NS: u64 = 4_000_000;
+/// ... and where none was lately.
+const NONE_NS: u64 = 20_000_000;
+/// How much one safepoint changes what most are.
+const STEP: f64 = 1.0 / 8.0;
+
+/// What is known of the last ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lengths {
+    /// When the last long one ended.
+    last_ns: Option<u64>,
+    /// The share of long ones.
+    share: f64,
+}
+
+impl Lengths {
+    /// So many safepoints have ended, and took so long in all.
+    pub fn add(&mut self, now_ns: u64, count: u64, sum_ns: u64) {
+        let is_long = sum_ns / count.max(1) >= LONG_NS;
+        for _ in 0..count.min(64) {
+            let target = f64::from(u8::from(is_long));
+            self.share += (target - self.share) * STEP;
+        }
+        // One of several may have been long.
+        if sum_ns >= LONG_NS {
+            self.last_ns = Some(now_ns);
+        }
+    }
+
+    fn some(&self, now_ns: u64) -> bool {
+        let last_ns = self.last_ns;
+        last_ns.is_some_and(|last_ns| now_ns < last_ns.saturating_add(REMEMBERED_NS))
+    }
+
+    /// Whether most are long.
+    #[must_use]
+    pub fn are_long(&self, now_ns: u64) -> bool {
+        self.share >= 0.5 && self.some(now_ns)
+    }
+
+    /// How soon to look again where nobody wakes one.
+    #[must_use]
+    pub fn pace_ns(&self, now_ns: u64) -> u64 {
+        match self.some(now_ns) {
+            true => SOME_NS,
+            false => NONE_NS,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_long_ones_among_short_ones_are_looked_for_more_often() {
+        let mut lengths = Lengths::default();
+        assert_eq!((lengths.are_long(0), lengths.pace_ns(0)), (false, NONE_NS));
+        for i in 0..200 {
+            let took_ns = if i % 20 == 0 {
+                3 * LONG_NS
+            } else {
+                LONG_NS / 30
+            };
+            lengths.add(i, 1, took_ns);
+            assert!(!lengths.are_long(i), "{i}");
+        }
+        assert_eq!(lengths.pace_ns(200), SOME_NS);
+        assert_eq!(lengths.pace_ns(2 * REMEMBERED_NS), NONE_NS);
+    }
+
+    #[test]
+    fn long_ones_are_soon_waited_for_and_short_ones_soon_not() {
+        let mut lengths = Lengths::default();
+        for i in 0..6 {
+            lengths.add(i, 1, LONG_NS);
+        }
+        assert!(lengths.are_long(6) && !lengths.are_long(2 * REMEMBERED_NS));
+        lengths.add(7, 20, 20 * LONG_NS / 50);
+        assert!(!lengths.are_long(8));
+    }
+}
