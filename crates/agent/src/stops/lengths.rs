@@ -5,7 +5,7 @@ pub const LONG_NS: u64 = 1_000_000;
 /// How long one is remembered.
 const REMEMBERED_NS: u64 = 10_000_000_000;
 /// Time between two looks where some of the safepoints are long ...
-const SOME_NS: u64 = 4_000_000;
+const SOME_NS: u64 = 10_000_000;
 /// ... and where none was lately.
 const NONE_NS: u64 = 20_000_000;
 /// How much one safepoint changes what most are.

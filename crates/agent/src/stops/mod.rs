@@ -175,6 +175,8 @@ struct Watch<'s> {
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
     lengths: Lengths,
+    /// What was seen of one that is not told yet.
+    seen: Option<Seen>,
     names: FxHashMap<u32, String>,
     /// What tells of safepoints that this thread came too late to see.
     counters: Option<Counters>,
@@ -203,6 +205,7 @@ impl<'s> Watch<'s> {
             told: last.id.saturating_sub(u64::from(lasts)),
             last_late: None,
             lengths: Lengths::default(),
+            seen: None,
             names: FxHashMap::default(),
         }
     }
@@ -299,12 +302,14 @@ impl<'s> Watch<'s> {
             let pause_ns = (passed_ns / 16).clamp(PAUSE_NS, PAUSE_MAX_NS);
             std::thread::sleep(std::time::Duration::from_nanos(pause_ns));
         }
-        let reached = self.found.noted(&self.live).ok().flatten();
-        let reached_ns = reached.map_or(0, |it| it.reached_ns);
-        let late = match reached_ns < reach.began_ns {
-            true => reach.finish(process::monotonic_ns()),
-            false => reach.finish(reached_ns),
+        let now = self.found.noted(&self.live).ok().flatten();
+        let reached_ns = match now {
+            Some(now) if now.began_ns == noted.began_ns && now.reached_ns != 0 => now.reached_ns,
+            // The next one has begun: this one was over before, and most are over soon.
+            Some(now) if now.began_ns > noted.began_ns => now.began_ns.saturating_sub(now.ran_ns),
+            _ => process::monotonic_ns(),
         };
+        let late = reach.finish(reached_ns.max(noted.began_ns));
         Some(Seen { noted, late })
     }
 
@@ -340,7 +345,11 @@ impl<'s> Watch<'s> {
 
     /// Puts the last safepoint on the shelf, if it is over and not there yet.
     fn tell(&mut self, seen: Option<Seen>) {
+        if seen.is_some() {
+            self.seen = seen;
+        }
         let Some(noted) = self.ended() else { return };
+        let seen = self.seen.take();
         let missed = noted.id.saturating_sub(self.told).saturating_sub(1);
         self.told = noted.id;
         let reaching_ns = noted.reached_ns.saturating_sub(noted.began_ns);
@@ -381,13 +390,9 @@ impl<'s> Watch<'s> {
     /// Safepoints that this thread came too late to see, before one that it has seen: how many is
     /// known, and their times in all.
     fn add_missed(&mut self, next: &Noted, missed: u64, seen: Option<Seen>) {
-        let sums = self.counters.map(|counters| {
-            // The JVM counts a safepoint after it has noted and logged its end.
-            std::thread::sleep(std::time::Duration::from_nanos(COUNT_WAIT_NS));
-            let now = counters.read(&self.live).since(&self.sums_before);
-            now.since(&self.sums_told)
-        });
-        let sums = sums.unwrap_or_default();
+        // The JVM counts a safepoint after it has noted and logged its end.
+        std::thread::sleep(std::time::Duration::from_nanos(COUNT_WAIT_NS));
+        let sums = self.not_told().unwrap_or_default();
         self.sums_told.reaching_ns += sums.reaching_ns;
         self.sums_told.operation_ns += sums.operation_ns;
         let sum_ns = sums.reaching_ns + sums.operation_ns;
@@ -413,16 +418,45 @@ impl<'s> Watch<'s> {
     fn ended(&self) -> Option<Noted> {
         for _ in 0..END_WAITS_MAX {
             let noted = self.found.noted(&self.live).ok()??;
-            if noted.id == self.told || self.found.state(&self.live) != Ok(State::Running) {
+            if noted.id == self.told {
                 return None;
             }
+            let state = self.found.state(&self.live).ok()?;
             let again = self.found.noted(&self.live).ok()??;
-            if noted == again && noted.ended_ns >= noted.reached_ns.max(noted.began_ns) {
-                return Some(noted);
+            let is_over = noted.ended_ns >= noted.reached_ns.max(noted.began_ns);
+            match state {
+                State::Running if noted == again && is_over => return Some(noted),
+                State::Running => {}
+                State::Reaching if noted == again => return self.before(&noted),
+                _ => return None,
             }
             std::thread::sleep(std::time::Duration::from_nanos(END_WAIT_NS));
         }
         None
+    }
+
+    /// The one before the one that is being reached, if that one was seen. The JVM has forgotten its
+    /// times, but notes for how long threads ran since, and has counted how long it took to reach.
+    fn before(&self, noted: &Noted) -> Option<Noted> {
+        let first = self.seen.as_ref()?.noted;
+        let ended_ns = noted.began_ns.saturating_sub(noted.ran_ns);
+        let is_one =
+            noted.id == self.told + 1 && (first.began_ns..noted.began_ns).contains(&ended_ns);
+        let sums = self.not_told()?;
+        let reached_ns = first.began_ns.saturating_add(sums.reaching_ns);
+        (is_one && reached_ns <= ended_ns).then_some(Noted {
+            began_ns: first.began_ns,
+            operation: first.operation,
+            reached_ns,
+            ended_ns,
+            ..*noted
+        })
+    }
+
+    /// What was counted and is not told yet.
+    fn not_told(&self) -> Option<Sums> {
+        let now = self.counters?.read(&self.live);
+        Some(now.since(&self.sums_before).since(&self.sums_told))
     }
 
     fn operation(&mut self, operation: u32) -> String {

@@ -36,6 +36,8 @@ pub struct Noted {
     pub reached_ns: u64,
     /// When the threads went on.
     pub ended_ns: u64,
+    /// How long they had run when it was asked for: since the end of the one before.
+    pub ran_ns: u64,
     /// Threads that lived.
     pub threads: u32,
     /// Of these, threads that ran when it was asked for.
@@ -57,6 +59,7 @@ struct Tracing {
     began: u64,
     reached: u64,
     ended: u64,
+    ran: u64,
     threads: u64,
     running: u64,
     names: u64,
@@ -74,6 +77,7 @@ impl Safepoints {
                 began: find("_ZN16SafepointTracing29_last_safepoint_begin_time_nsE")?,
                 reached: find("_ZN16SafepointTracing28_last_safepoint_sync_time_nsE")?,
                 ended: find("_ZN16SafepointTracing27_last_safepoint_end_time_nsE")?,
+                ran: find("_ZN16SafepointTracing17_last_app_time_nsE")?,
                 threads: find("_ZN16SafepointTracing12_nof_threadsE")?,
                 running: find("_ZN16SafepointTracing12_nof_runningE")?,
                 names: find("_ZN12VM_Operation6_namesE")?,
@@ -116,7 +120,8 @@ impl Safepoints {
     }
 
     /// What is noted of the last safepoint, or the one that is under way: then times that are still
-    /// to come are those of the one before. `None` if the JVM notes nothing.
+    /// to come are 0, and its number is that of the one before until all threads have arrived.
+    /// `None` if the JVM notes nothing.
     ///
     /// # Errors
     /// [`Fault`] if it cannot be read.
@@ -130,6 +135,7 @@ impl Safepoints {
             began_ns: mem.word(at.began)?,
             reached_ns: mem.word(at.reached)?,
             ended_ns: mem.word(at.ended)?,
+            ran_ns: mem.word(at.ran)?,
             threads: mem.u32(at.threads)?,
             running: mem.u32(at.running)?,
         }))
@@ -212,7 +218,7 @@ mod tests {
     use super::*;
     use crate::hotspot::test_memory::Bytes;
 
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "_ZN20SafepointSynchronize6_stateE",
         "_ZN20SafepointSynchronize13_safepoint_idE",
         "_ZN16SafepointTracing13_current_typeE",
@@ -223,6 +229,7 @@ mod tests {
         "_ZN16SafepointTracing12_nof_runningE",
         "_ZN12VM_Operation6_namesE",
         "_ZN20SafepointSynchronize13_wait_barrierE",
+        "_ZN16SafepointTracing17_last_app_time_nsE",
     ];
 
     fn place(name: &str) -> Option<u64> {
@@ -240,6 +247,7 @@ mod tests {
         // Where names are: one pointer, to the name of operation 0.
         mem.add(place(NAMES[8]).unwrap(), &0x2000u64.to_le_bytes());
         mem.add(place(NAMES[9]).unwrap(), &0x3000u64.to_le_bytes());
+        mem.add(place(NAMES[10]).unwrap(), &55u64.to_le_bytes());
         mem.add(0x2000, b"G1CollectFull\0junk");
         assert_eq!(found.state(&mem), Ok(State::Reached));
         let noted = found.noted(&mem).unwrap().unwrap();
@@ -249,6 +257,7 @@ mod tests {
             began_ns: 100,
             reached_ns: 130,
             ended_ns: 90,
+            ran_ns: 55,
             threads: 12,
             running: 3,
         };
