@@ -435,16 +435,16 @@ impl<'s> Watch<'s> {
         None
     }
 
-    /// The one before the one that is being reached, if that one was seen. The JVM has forgotten its
-    /// times, but notes for how long threads ran since, and has counted how long it took to reach.
+    /// The one before the one that is being reached, if that one was seen. The JVM has forgotten
+    /// its times, but notes how long threads ran since, and has counted how long it took to reach.
     fn before(&self, noted: &Noted) -> Option<Noted> {
         let first = self.seen.as_ref()?.noted;
         let ended_ns = noted.began_ns.saturating_sub(noted.ran_ns);
-        let is_one =
-            noted.id == self.told + 1 && (first.began_ns..noted.began_ns).contains(&ended_ns);
+        let is_one = noted.id == self.told + 1;
+        let is_before = (first.began_ns..noted.began_ns).contains(&ended_ns);
         let sums = self.not_told()?;
         let reached_ns = first.began_ns.saturating_add(sums.reaching_ns);
-        (is_one && reached_ns <= ended_ns).then_some(Noted {
+        (is_one && is_before && reached_ns <= ended_ns).then_some(Noted {
             began_ns: first.began_ns,
             operation: first.operation,
             reached_ns,
