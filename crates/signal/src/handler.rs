@@ -150,6 +150,16 @@ fn on_signal(
         return 0;
     }
     let cpu_ns = sys::own_cpu_ns();
+    if is_spared(&mut guard, cpu_ns, sender) {
+        engine.counters.add(Cause::Early, 1);
+        let due = Due {
+            points: 0,
+            wake_up_ns: guard.inner().spared_until_ns,
+            steady: false,
+        };
+        engine.go_on(&mut guard, cpu_ns, &due, sender);
+        return 0;
+    }
     let plan = &mut guard.inner().plan;
     let mut due = plan.due(cpu_ns);
     record
@@ -174,16 +184,28 @@ fn on_signal(
     let took_ns = sys::monotonic_ns()
         .saturating_sub(begin_ns)
         .saturating_sub(waited_ns);
-    let now_ns = spare(took_ns, cpu_ns, &mut due);
+    let now_ns = spare(&mut guard, took_ns, cpu_ns, &mut due);
     engine.go_on(&mut guard, now_ns, &due, sender);
     waited_ns
+}
+
+/// Whether the thread still has time for itself. A perf event that goes off by itself did so during
+/// the long handler as well: its signal has waited for the handler's end, and must cost nothing.
+#[inline]
+fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
+    /// The timer and the thread's clock differ by less.
+    const SLACK_NS: u64 = 5_000;
+    let inner = guard.inner();
+    sender != Sender::Agent
+        && inner.plan.has_blocks()
+        && cpu_ns.saturating_add(SLACK_NS) < inner.spared_until_ns
 }
 
 /// The thread's CPU time now. After a handler that took long, the thread gets as much time for
 /// itself before the next one. Else a thread with a deep stack and a short interval would do
 /// nothing but handle signals. Its points are not lost, but taken together.
 #[inline]
-fn spare(took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
+fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
     /// Shorter handlers take a small part of the shortest interval at most.
     const LONG_NS: u64 = 10_000;
     if took_ns < LONG_NS {
@@ -192,6 +214,7 @@ fn spare(took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
     let now_ns = sys::own_cpu_ns();
     let used_ns = now_ns.saturating_sub(cpu_ns);
     let least_ns = now_ns.saturating_add(used_ns);
+    guard.inner().spared_until_ns = least_ns;
     if due.wake_up_ns < least_ns {
         due.wake_up_ns = least_ns;
         due.steady = false;

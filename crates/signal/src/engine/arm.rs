@@ -128,6 +128,7 @@ impl Engine {
         };
         guard.inner().plan = plan;
         guard.inner().period_ns = 0;
+        guard.inner().spared_until_ns = 0;
         record.carried.store(0, Ordering::Relaxed);
         record.counted_ns.store(origin_ns, Ordering::Relaxed);
         record

@@ -52,6 +52,8 @@ pub(crate) struct Inner {
     pub plan: Plan,
     /// The period that the thread's perf event has.
     pub period_ns: u64,
+    /// Until which of its CPU time the thread is not sampled, after a handler that took long.
+    pub spared_until_ns: u64,
 }
 
 /// One thread.

@@ -1,0 +1,67 @@
+//! A perf event goes off by itself, and does so while its handler is at work as well: a thread whose
+//! handlers take longer than the interval must get on all the same.
+
+mod common;
+
+use common::{register_here, settle};
+use dwell_signal::{Config, EngineKind, Vantage, WalkTarget, sys};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+const INTERVAL_NS: u64 = 200_000;
+/// Handlers take from this time on, each longer than the one before, to ten times of it.
+const HANDLER_NS: u64 = 300_000;
+
+/// Walks nothing, slowly.
+extern "C" fn dwell_slow_walk_hook(_: &mut WalkTarget<'_>) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let part = NUMBER.fetch_add(1, Ordering::Relaxed) % 90;
+    let until_ns = sys::own_cpu_ns() + HANDLER_NS + part * HANDLER_NS / 10;
+    while sys::own_cpu_ns() < until_ns {}
+}
+
+/// So much work, whatever else the thread has to do.
+fn work(rounds: u64) {
+    let mut x = 1u64;
+    for _ in 0..rounds {
+        x = std::hint::black_box(x.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    }
+}
+
+#[test]
+fn a_thread_with_long_handlers_gets_on() {
+    let config = Config {
+        engine: EngineKind::Perf { kernel: true },
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    engine.set_walk(dwell_slow_walk_hook);
+    engine.set_vantage(Vantage::Handler, 64);
+    assert_eq!(engine.start(INTERVAL_NS), 0);
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        // About a quarter of a second of work.
+        let before_ns = sys::own_cpu_ns();
+        work(1_000_000);
+        let each_ns = (sys::own_cpu_ns() - before_ns).max(1);
+        let record = register_here(engine, 1);
+        let begin_ns = sys::own_cpu_ns();
+        let parts = (250_000_000 / each_ns).max(1);
+        work(parts * 1_000_000);
+        let used_ns = sys::own_cpu_ns() - begin_ns;
+        let samples = record.samples();
+        settle(engine, record);
+        done.send((samples, (parts * each_ns) as f64 / used_ns as f64))
+            .unwrap();
+    });
+    let drainer = common::Drainer::begin(engine);
+    let told = is_done.recv_timeout(Duration::from_secs(120));
+    drainer.finish();
+    let (samples, share) = told.expect("the thread got on");
+    println!("{samples} samples, {share:.2} of its CPU time for itself");
+    assert!(samples > 20, "{samples}");
+    // As much as its handlers, but for what signals cost themselves.
+    assert!(share > 0.3, "{share}");
+    assert!(engine.stop());
+}
