@@ -1,5 +1,5 @@
-//! A perf event goes off by itself, and does so while its handler is at work as well: a thread whose
-//! handlers take longer than the interval must get on all the same.
+//! A perf event goes off by itself, and does so while its handler is at work as well: a thread
+//! whose handlers take longer than the interval must get on all the same.
 
 mod common;
 
