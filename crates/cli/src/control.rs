@@ -9,6 +9,8 @@ use crate::{Usage, find, recording, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -127,8 +129,36 @@ fn copy(target: &Target, file: &str, output: &Path) -> Result<()> {
         return Ok(());
     }
     let text = || format!("recorded: {file}, but copying it to {}", output.display());
-    let mut to = std::fs::File::create(output).with_context(text)?;
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    let mut to = options.open(output).with_context(text)?;
     std::io::copy(&mut from, &mut to).with_context(text)?;
+    cut_behind_chunks(&mut to).with_context(text)
+}
+
+/// The agent goes on writing: what it added after the header was copied is not in that header's
+/// chunk, and readers would take it for a chunk of its own.
+fn cut_behind_chunks(file: &mut File) -> std::io::Result<()> {
+    /// Magic, version, and the chunk's size: the beginning of its header of 68 bytes.
+    const BEGIN: usize = 16;
+    const HEADER: u64 = 68;
+    let len = file.metadata()?.len();
+    let mut whole = 0;
+    while whole + HEADER <= len {
+        let mut begin = [0; BEGIN];
+        file.read_exact_at(&mut begin, whole)?;
+        let [b'F', b'L', b'R', 0, _, _, _, _, size @ ..] = begin else {
+            break;
+        };
+        let end = whole.saturating_add(u64::from_be_bytes(size));
+        if end < whole + HEADER || end > len {
+            break;
+        }
+        whole = end;
+    }
+    if whole > 0 && whole < len {
+        file.set_len(whole)?;
+    }
     Ok(())
 }
 
@@ -304,5 +334,33 @@ mod tests {
             "state      running\nbytes      0\n\
              trouble    cannot write /full/a.jfr: no storage space\n"
         );
+    }
+
+    fn chunk(len: u64) -> Vec<u8> {
+        let mut bytes = b"FLR\0\0\x02\0\x01".to_vec();
+        bytes.extend(len.to_be_bytes());
+        bytes.resize(len as usize, 7);
+        bytes
+    }
+
+    #[test]
+    fn what_came_after_the_header_was_copied_is_cut_off() {
+        let whole = [chunk(100), chunk(90)].concat();
+        let torn = [&whole[..], &[9; 77]].concat();
+        let short = [&whole[..], &chunk(200)[..150]].concat();
+        let path = std::env::temp_dir().join(format!("dwell-chunks-{}", std::process::id()));
+        for (bytes, kept) in [
+            (&whole, 190),
+            (&torn, 190),
+            (&short, 190),
+            (&vec![3; 99], 99),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.read(true).write(true).open(&path).unwrap();
+            cut_behind_chunks(&mut file).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), kept);
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }
