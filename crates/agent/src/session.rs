@@ -341,13 +341,13 @@ impl Session {
         self.orders.give(true, false, STOP_TIMEOUT)
     }
 
-    /// A collection begins: where collections have cost samples, lets the drainer look at once at
-    /// those taken so far, and waits for it a little; see [`Patience`]. Elsewhere nothing is done:
-    /// waking a thread takes longer than some collectors' pauses.
+    /// A collection begins: lets the drainer look at once at the samples taken so far, and waits
+    /// for it a little where collections have cost samples; see [`Patience`]. Where they have not,
+    /// and pauses are short, nothing is done: waking a thread takes longer than some of them.
     pub fn hurry(&self) {
         let now_ns = process::monotonic_ns();
         let patience = &self.progress.patience;
-        if !patience.losing(now_ns) {
+        if !patience.losing(now_ns) && self.setup.agent.pauses.are_short() {
             return;
         }
         let wait = patience.allowed(now_ns, now_ns.saturating_sub(self.began_ns));
