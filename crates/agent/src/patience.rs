@@ -1,10 +1,9 @@
 //! How long a collection of garbage waits for the drainer.
 //!
 //! A collection may unload classes and free code in which samples were taken that nobody has
-//! walked yet. The drainer is woken when one begins (unless pauses are short and nothing was lost),
-//! but on a busy machine it comes late. Where samples have been lost to that, the next collections
-//! wait for it: never long, and never for more than a small part of the time. Programs that do not
-//! unload classes never wait.
+//! walked yet. The drainer is woken when one begins, but on a busy machine it comes late. Where
+//! samples have been lost to that, the next collections wait for it: never long, and never for more
+//! than a small part of the time. Programs that do not unload classes never wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

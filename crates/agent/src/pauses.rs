@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Pauses kept between two flushes at most; more than one a millisecond are not to be had.
 const PAUSES_MAX: usize = 2048;
 
-/// Pauses of which waking a thread, some 30 us at most, is a small part.
-const LONG_NS: u64 = 500_000;
-
 /// From when to when, on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
@@ -24,8 +21,6 @@ pub struct Pause {
 pub struct Pauses {
     /// When the one that lasts began; 0: none does.
     open_ns: AtomicU64,
-    /// How long the last ones took, the very last one counting a quarter; 0: none has ended yet.
-    usual_ns: AtomicU64,
     ring: Box<[[AtomicU64; 2]]>,
     /// How many were written, and read, ever.
     written: AtomicUsize,
@@ -37,7 +32,6 @@ impl Default for Pauses {
         let empty = || [AtomicU64::new(0), AtomicU64::new(0)];
         Pauses {
             open_ns: AtomicU64::new(0),
-            usual_ns: AtomicU64::new(0),
             ring: (0..PAUSES_MAX).map(|_| empty()).collect(),
             written: AtomicUsize::new(0),
             read: AtomicUsize::new(0),
@@ -59,23 +53,9 @@ impl Pauses {
         self.open_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Whether pauses are short: then nothing is done in them that can wait.
-    #[must_use]
-    pub fn are_short(&self) -> bool {
-        (1..LONG_NS).contains(&self.usual_ns.load(Ordering::Relaxed))
-    }
-
     /// It is over. One whose begin was not seen is not told, nor what finds no room.
     pub fn end(&self, now_ns: u64) {
         let began_ns = self.open_ns.swap(0, Ordering::Relaxed);
-        if began_ns != 0 {
-            let took_ns = now_ns.saturating_sub(began_ns).max(1);
-            let usual_ns = match self.usual_ns.load(Ordering::Relaxed) {
-                0 => took_ns,
-                usual_ns => (usual_ns / 4 * 3).saturating_add(took_ns / 4),
-            };
-            self.usual_ns.store(usual_ns.max(1), Ordering::Relaxed);
-        }
         let written = self.written.load(Ordering::Relaxed);
         let unread = written.wrapping_sub(self.read.load(Ordering::Acquire));
         let place = self.ring.get(written % PAUSES_MAX);
@@ -125,22 +105,6 @@ mod tests {
         let pause = |began_ns, ended_ns| Pause { began_ns, ended_ns };
         assert_eq!(pauses.take(), [pause(10, 30), pause(40, 41)]);
         assert_eq!(pauses.take(), []);
-    }
-
-    #[test]
-    fn pauses_are_short_once_that_is_known() {
-        let pauses = Pauses::default();
-        assert!(!pauses.are_short(), "nothing is known");
-        let pause = |took_ns| {
-            pauses.begin(1000);
-            pauses.end(1000 + took_ns);
-        };
-        pause(20_000);
-        assert!(pauses.are_short());
-        (0..8).for_each(|_| pause(4 * LONG_NS));
-        assert!(!pauses.are_short());
-        (0..12).for_each(|_| pause(20_000));
-        assert!(pauses.are_short());
     }
 
     #[test]

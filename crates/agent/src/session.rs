@@ -341,15 +341,11 @@ impl Session {
         self.orders.give(true, false, STOP_TIMEOUT)
     }
 
-    /// A collection begins: lets the drainer look at once at the samples taken so far, and waits
-    /// for it a little where collections have cost samples; see [`Patience`]. Where they have not,
-    /// and pauses are short, nothing is done: waking a thread takes longer than some of them.
+    /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
+    /// only where collections have cost samples; see [`Patience`].
     pub fn hurry(&self) {
         let now_ns = process::monotonic_ns();
         let patience = &self.progress.patience;
-        if !patience.losing(now_ns) && self.setup.agent.pauses.are_short() {
-            return;
-        }
         let wait = patience.allowed(now_ns, now_ns.saturating_sub(self.began_ns));
         self.orders.hurry(wait);
         if !wait.is_zero() {

@@ -66,12 +66,8 @@ fn pauses_of_the_collector_are_those_that_it_logs() {
             // The log's clock begins later and ends earlier than ours, by what the log itself
             // costs; a young collection that becomes a full one is two of its lines, and one pause.
             assert!(told.len() * 10 >= logged.len() * 9, "{collector}");
-            // Its callbacks come a little after a pause has begun, and a little before it is over:
-            // that shows where a pause takes microseconds.
             let ratio = sum(&told) / sum(&logged);
-            let apart_ms = (sum(&told) - sum(&logged)).abs() / logged.len() as f64;
-            let near = (0.9..=1.2).contains(&ratio) || apart_ms <= 0.003;
-            assert!(near, "{collector}: {ratio}, {apart_ms} ms each");
+            assert!((0.9..=1.2).contains(&ratio), "{collector}: {ratio}");
             let text = dwell_report::text(&profile);
             assert!(text.contains("GC pause"), "{text}");
         }
