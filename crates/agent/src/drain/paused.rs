@@ -78,8 +78,9 @@ fn vantage(setup: &Setup) -> Vantage {
 
 #[cfg(feature = "experiments")]
 fn vantage(setup: &Setup) -> Vantage {
-    use crate::experiments::{Experiment, set_faults};
+    use crate::experiments::{Experiment, set_faults, set_noting};
     set_faults(setup.options.experiment == Some(Experiment::Faults));
+    set_noting(setup.options.experiment == Some(Experiment::Compare));
     match setup.options.experiment {
         Some(Experiment::NoCopy) => Vantage::NoCopy,
         Some(Experiment::EmptyHandler) => Vantage::Empty,

@@ -68,9 +68,9 @@ pub struct Sampler<'s> {
     pub work: Work,
     #[cfg(feature = "experiments")]
     comparison: crate::experiments::Comparison,
-    /// Whether libraries came or went since the last drain.
+    /// Since when walks in handlers know the libraries and structures that walks of copies know.
     #[cfg(feature = "experiments")]
-    moved: bool,
+    published_ns: u64,
     /// Names of virtual threads met in this batch, by key.
     pub virtual_threads: BTreeMap<u64, String>,
     wall: WallDrain,
@@ -104,7 +104,7 @@ impl<'s> Sampler<'s> {
             #[cfg(feature = "experiments")]
             comparison: crate::experiments::Comparison::default(),
             #[cfg(feature = "experiments")]
-            moved: true,
+            published_ns: 0,
             virtual_threads: BTreeMap::new(),
             wall: WallDrain::default(),
             stops: StopDrain::default(),
@@ -122,10 +122,6 @@ impl<'s> Sampler<'s> {
     /// Takes the published samples, until the batch is full. Returns whether that was all.
     pub fn drain(&mut self, progress: &Progress) -> bool {
         let moved = self.modules.refresh();
-        #[cfg(feature = "experiments")]
-        {
-            self.moved = moved;
-        }
         if moved {
             self.rules.clear();
         }
@@ -135,6 +131,10 @@ impl<'s> Sampler<'s> {
         }
         if moved || completed {
             self.publish();
+            #[cfg(feature = "experiments")]
+            {
+                self.published_ns = process::monotonic_ns();
+            }
         }
         self.methods.begin_batch();
         self.named.clear();
@@ -287,7 +287,9 @@ impl<'s> Sampler<'s> {
         #[cfg(feature = "experiments")]
         if !slot.frames().is_empty() {
             let from_copy = frames.get(..walk.len).unwrap_or(&[]);
-            self.comparison.add(slot.frames(), from_copy, self.moved);
+            let moved = header.time_ns <= self.published_ns;
+            self.comparison
+                .add(header, &live, slot.frames(), from_copy, moved);
         }
         walk
     }
