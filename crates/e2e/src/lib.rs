@@ -5,6 +5,20 @@
 //! is built here: the agent and the Java parts must be there (`./test` builds them).
 #![forbid(unsafe_code)]
 
+/// Asserts, in a test that is measured otherwise, what must hold in each run without exception: no
+/// crash, no wrong stack or context, no damaged file. The line that it prints tells the runner of
+/// the tests not to repeat this failure (`xtask/src/suite`).
+#[macro_export]
+macro_rules! must {
+    ($is_so:expr, $($message:tt)+) => {
+        if !$is_so {
+            let message = format!($($message)+);
+            println!("never: {}", message.lines().next().unwrap_or_default());
+            panic!("{message}");
+        }
+    };
+}
+
 mod jdk;
 mod oracle;
 mod place;
@@ -13,9 +27,11 @@ mod program;
 mod recording;
 pub mod stats;
 
-pub use jdk::{Jdk, both, each, jdks, since};
+pub use jdk::{Jdk, both, each, is_whole, jdks, since, turn};
 pub use oracle::{Verified, jfr_tool, verify};
 pub use place::{Place, agent, experiment_agent, java_file, source_line};
-pub use proc::{CpuTime, cpu_time, fd_targets, perf_is_permitted, task_names, thread_cpu};
+pub use proc::{
+    CpuTime, cpu_time, fd_targets, perf_is_permitted, stolen_ns, task_names, thread_cpu, waited_ns,
+};
 pub use program::{Program, Starter, Truths};
 pub use recording::{ContextView, FrameView, SampleView, View};

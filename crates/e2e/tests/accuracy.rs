@@ -2,8 +2,8 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, since, source_line, stats,
-    verify,
+    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, since, source_line,
+    stats, verify,
 };
 use dwell_jfr::FrameKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,12 @@ fn kind_of<'a>(sample: &SampleView<'a>) -> Option<&'a str> {
 }
 
 /// Samples whose stack names no work may be those of `other`; shares are of all else.
+///
+/// Assumes draws that are independent, or spread more evenly than that, as many as `draws` makes of
+/// the samples. Compares all kinds of work with a false alarm of 1e-6 (`stats::share_bound`) and
+/// their distance with another 1e-6.
 #[track_caller]
-fn check_shares(view: &View, truths: &Truths, thread: &str) {
+fn check_shares_of(view: &View, truths: &Truths, thread: &str, draws: impl Fn(f64) -> f64) {
     let kinds: Vec<&str> = truths
         .cpu_ns
         .keys()
@@ -37,6 +41,7 @@ fn check_shares(view: &View, truths: &Truths, thread: &str) {
     }
     let samples = stats::effective_samples(view.of_threads(thread).map(|s| s.weight_ns()));
     assert!(samples > 300.0, "only {samples} samples");
+    let samples = draws(samples);
     let truth_sum: u64 = truths.ns("total");
     let found_sum: u64 = found.values().sum();
     let mut shares = Vec::new();
@@ -64,13 +69,19 @@ fn check_shares(view: &View, truths: &Truths, thread: &str) {
         );
     }
     let bound = stats::distance_bound(&shares, samples);
-    println!("{samples:.0} samples, distance {distance:.4}, bound {bound:.4}");
+    println!("{samples:.0} draws, distance {distance:.4}, bound {bound:.4}");
     assert!(distance <= bound, "{found:?} {truths:?}");
     let unknown: Vec<_> = found
         .keys()
         .filter(|k| **k != "other" && !kinds.contains(k))
         .collect();
     assert!(unknown.is_empty(), "{unknown:?} never ran");
+}
+
+/// Each sample is a draw.
+#[track_caller]
+fn check_shares(view: &View, truths: &Truths, thread: &str) {
+    check_shares_of(view, truths, thread, |samples| samples);
 }
 
 /// Every Java stack of work ends where threads begin.
@@ -85,7 +96,7 @@ fn check_roots(view: &View, thread: &str) {
             .expect("it has Java frames");
         let complete = sample.failure().is_none() && !sample.stack.truncated;
         let is_run = (root.class, root.name) == ("java.lang.Thread", "run");
-        assert!(!complete || is_run, "{}", sample.line());
+        must!(!complete || is_run, "{}", sample.line());
     }
 }
 
@@ -148,7 +159,7 @@ fn check_all(jdk: &Jdk) {
         .jvm(DEBUG_INFO[1])
         // All is compiled when it is first worth it, however busy the machine is.
         .jvm("-Xbatch")
-        .with("seconds=4 batch_ms=5")
+        .with("seconds=4 batch_ms=5 cpu_ms=3000")
         .start();
     program.tell(&format!("start,cpu=500us,file={}", file.display()));
     let truths = program.work();
@@ -160,7 +171,7 @@ fn check_all(jdk: &Jdk) {
     check_roots(&view, "accuracy-");
     check_frame_kinds(&view);
     check_recursion(&view);
-    check_oracle(&view, &file);
+    check_oracle(jdk, &view, &file);
 }
 
 /// The deepest work is there to its last frame.
@@ -180,9 +191,9 @@ fn check_recursion(view: &View) {
     assert_eq!(deep.iter().max(), Some(&3000), "{} samples", deep.len());
 }
 
-/// The JDKs' own readers find the same.
+/// The JDK's own reader finds the same; 8 has none.
 #[track_caller]
-fn check_oracle(view: &View, file: &std::path::Path) {
+fn check_oracle(jdk: &Jdk, view: &View, file: &std::path::Path) {
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for sample in view.of_threads("accuracy-") {
         let tally = by_kind
@@ -190,39 +201,49 @@ fn check_oracle(view: &View, file: &std::path::Path) {
             .or_default();
         *tally = (tally.0 + sample.weight_ns(), tally.1 + 1);
     }
-    for jdk in both() {
+    for jdk in both()
+        .into_iter()
+        .filter(|it| it.feature >= jdk.feature)
+        .take(1)
+    {
         let found = verify(
             jdk,
             file,
             &["--thread", "^accuracy-", "--under", "\\.kind_"],
         );
         let all = found.events.get("jdk.ExecutionSample");
-        assert_eq!(
-            all,
-            Some(&(view.recording.samples.len() as u64)),
-            "JDK {}",
-            jdk.feature
-        );
+        let ours = view.recording.samples.len() as u64;
+        must!(all == Some(&ours), "JDK {}: {all:?}", jdk.feature);
         let under: BTreeMap<String, (u64, u64)> = found.tables["under"]
             .iter()
             .map(|(name, tally)| (name.rsplit('.').next().unwrap_or(name).to_owned(), *tally))
             .collect();
-        assert_eq!(under, by_kind, "JDK {}", jdk.feature);
+        must!(under == by_kind, "JDK {}: {under:?}", jdk.feature);
     }
 }
 
+/// Detects a kind of work whose share is off by 3 points or so (`stats::share_bound` with 6000
+/// draws). False alarm: 2e-6 a JDK for shares and their distance; roots, unknown work and what the
+/// JDK reads are exact.
 #[test]
-fn shares_kinds_roots_and_depth_are_true_on_every_jdk() {
+fn measured_shares_kinds_roots_and_depth_are_true_on_every_jdk() {
     each(&jdks().iter().collect::<Vec<_>>(), check_all);
 }
 
 /// Phases that repeat with the interval: only a dithered sampler sees their true shares.
+///
+/// Perf events go off by themselves, equally far apart, for 16 ms at a time: within such a block
+/// samples keep step with the program, so a block is one draw (see docs/limits.md). With 4 s there
+/// are 250, and shares may be off by 19 points. A sampler that is in step all the time sees one
+/// phase only, and is off by 30 points at least.
+///
+/// False alarm: 2e-6 a JDK.
 #[test]
-fn phases_that_repeat_with_the_interval_do_not_deceive() {
+fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
     each(&both(), |jdk| {
         let place = Place::new("periodic");
         let file = place.path("p.jfr");
-        let arguments = "seconds=3 order=periodic cycle_us=1000 share=30";
+        let arguments = "seconds=3 cpu_ms=4000 order=periodic cycle_us=1000 share=30";
         let mut program = Starter::new(jdk, &place, "Accuracy")
             .with(arguments)
             .start();
@@ -232,12 +253,15 @@ fn phases_that_repeat_with_the_interval_do_not_deceive() {
         program.end();
         let view = View::read(&file);
         view.check_failures();
-        check_shares(&view, &truths, "accuracy-");
+        let blocks = |samples: f64| samples / 16.0;
+        check_shares_of(&view, &truths, "accuracy-", blocks);
     });
 }
 
+/// Detects tiers that are mixed up. Code is compiled where it is first worth it (`-Xbatch`), some
+/// ms after the begin, of which 5 % of 1.5 s are 75. False alarm: not by chance.
 #[test]
-fn c1_code_and_the_interpreter_are_told_apart() {
+fn measured_c1_code_and_the_interpreter_are_told_apart() {
     each(&both(), |jdk| {
         for (option, kind) in [
             ("-XX:TieredStopAtLevel=1", FrameKind::C1),
@@ -247,7 +271,8 @@ fn c1_code_and_the_interpreter_are_told_apart() {
             let file = place.path("t.jfr");
             let mut program = Starter::new(jdk, &place, "Accuracy")
                 .jvm(option)
-                .with("seconds=2 kinds=hotLeaf,recursion100")
+                .jvm("-Xbatch")
+                .with("seconds=2 cpu_ms=1500 kinds=hotLeaf,recursion100")
                 .agent(&format!("start,cpu=1ms,file={}", file.display()))
                 .start();
             let _ = program.work();
@@ -279,7 +304,7 @@ fn c1_code_and_the_interpreter_are_told_apart() {
 
 /// Lines of inlined frames where each method has one line that does the work.
 #[test]
-fn inlined_frames_have_exact_lines() {
+fn never_does_an_inlined_frame_have_another_line() {
     let rotate = source_line("ComputeKinds", "return value << 13 | value >>> 51;");
     let leaf = source_line(
         "ComputeKinds",
@@ -290,7 +315,7 @@ fn inlined_frames_have_exact_lines() {
         let place = Place::new("lines");
         let file = place.path("l.jfr");
         let mut program = Starter::new(jdk, &place, "Accuracy")
-            .with("seconds=2 kinds=hotLeaf")
+            .with("seconds=2 cpu_ms=1500 kinds=hotLeaf")
             .agent(&format!("start,cpu=1ms,file={}", file.display()))
             .start();
         let _ = program.work();

@@ -19,7 +19,7 @@ fn start_dump_status_stop_and_start_again() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("commands");
         let mut program = Starter::new(jdk, &place, "Steady60")
-            .with("seconds=3")
+            .with("seconds=600")
             .start();
         assert_eq!(value(&program.tell("status"), "state"), "stopped");
         let refused = program.attach("stop").unwrap_err();
@@ -41,15 +41,12 @@ fn start_dump_status_stop_and_start_again() {
             !place.path("second.jfr").exists(),
             "a refused start leaves no file"
         );
-        std::thread::sleep(Duration::from_millis(700));
-        let status = program.tell("status");
-        let samples: u64 = value(&status, "samples").parse().unwrap();
-        assert!(samples > 20, "{status}");
+        let samples = program.await_samples(21);
         program.tell("dump");
         let dumped = View::read(&place.path("first.jfr")).recording.samples.len() as u64;
         assert!(
             dumped >= samples,
-            "{dumped} in the file, before it {status}"
+            "{dumped} in the file, before it {samples}"
         );
         let status = program.tell("stop");
         assert_eq!(value(&status, "state"), "stopped");
@@ -60,9 +57,10 @@ fn start_dump_status_stop_and_start_again() {
         );
         assert_eq!(value(&status, "weight_ns"), kept.weight_ns().to_string());
         program.tell(&format!("start,cpu=2ms,file={second}"));
-        let _ = program.truths();
+        program.await_samples(100);
         program.tell("stop");
-        program.end();
+        assert!(program.is_running(), "{}", program.errors());
+        drop(program);
         let view = View::read(&place.path("second.jfr"));
         view.check_failures();
         assert!(
@@ -149,7 +147,7 @@ fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
         for engine in ["perf", "timer"] {
             let place = Place::new("left");
             let mut program = Starter::new(jdk, &place, "Steady60")
-                .with("seconds=3")
+                .with("seconds=1")
                 .start();
             let before = own_fds(program.pid);
             program.pass();
@@ -164,7 +162,6 @@ fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
                 println!("not tried: {refused}");
                 continue;
             }
-            std::thread::sleep(Duration::from_millis(500));
             // A thread names itself, once it runs.
             let began = Instant::now();
             while own_threads(program.pid) != ["dwell-drainer", "dwell-stops"] {
@@ -211,7 +208,7 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
     );
     let mut program = Starter::new(jdk, &place, "Steady60")
         .jvm(&option)
-        .with("seconds=3")
+        .with("seconds=3 cpu_ms=2000")
         .agent(&format!("start,cpu=1ms,engine=timer,file={ours}"))
         .start();
     let truths = program.work();
@@ -241,8 +238,11 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
     assert!(!jfr_tool(jdk, &["summary"], &theirs).is_empty());
 }
 
+/// Detects a sampler that is silenced or slowed down. Our weights follow the CPU time within a
+/// tick; the JDK takes 50 to 100 samples a second, of which a third is asked for. False alarm: not
+/// by chance on an idle machine.
 #[test]
-fn the_samplers_of_the_jdk_work_beside_us() {
+fn measured_samplers_of_the_jdk_work_beside_us() {
     let [old, new] = both()[..] else {
         panic!("two JDKs")
     };
@@ -259,13 +259,16 @@ fn the_samplers_of_the_jdk_work_beside_us() {
 }
 
 /// The JVM's SIGSEGV handler is busy while ours reads its memory.
+///
+/// Detects a share off by 2 % and 8 deviations of counting. False alarm: 1e-14 for each of four
+/// sums.
 #[test]
-fn a_program_full_of_implicit_null_checks_survives_and_is_counted_right() {
+fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("nulls");
         let file = place.text("n.jfr");
         let mut program = Starter::new(jdk, &place, "NullChecks")
-            .with("seconds=2 threads=2")
+            .with("seconds=2 threads=2 cpu_ms=2000")
             .start();
         program.tell(&format!("start,cpu=500us,file={file}"));
         let truths = program.work();

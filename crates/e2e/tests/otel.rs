@@ -57,12 +57,13 @@ fn check(profile: &Profile) {
 }
 
 #[test]
-fn samples_carry_the_current_span_and_its_endpoint() {
+fn never_does_a_sample_carry_another_span_than_the_current_one() {
     build();
     each(&both(), |jdk| {
         let place = Place::new("otel");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "OtelRequests")
+            .with("cpu_ms=1500")
             .agent(&format!("start,cpu=1ms,file={file}"))
             .start();
         let _ = program.work();
@@ -71,7 +72,9 @@ fn samples_carry_the_current_span_and_its_endpoint() {
         check(&Profile::from_recording(view.recording));
         let place = Place::new("otel-attach");
         let file = place.text("out.jfr");
-        let mut program = Starter::new(jdk, &place, "OtelRequests").start();
+        let mut program = Starter::new(jdk, &place, "OtelRequests")
+            .with("cpu_ms=1500")
+            .start();
         program.tell(&format!("start,cpu=1ms,file={file}"));
         let _ = program.work();
         program.tell("stop");

@@ -1,7 +1,7 @@
 //! Safepoints as the recording tells them, against the JVM's own log, and who was late for them.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since};
+use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since, turn};
 use dwell_profile::Profile;
 use std::path::Path;
 use std::process::Command;
@@ -52,12 +52,15 @@ fn record(jdk: &Jdk, with: &str, flags: &[&str]) -> (Profile, Vec<Logged>) {
 /// Counted loops have no polls then.
 const NO_POLLS: [&str; 2] = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"];
 
+/// Detects safepoints that are missing, and times off by 10 % or 0.1 ms. Both come from the same
+/// readings of the JVM's clock, so there is no sampling. False alarm: not by chance on an idle
+/// machine; on a busy one safepoints in a row may be told as one, which is counted.
 #[test]
-fn safepoints_are_those_that_the_jvm_logs() {
+fn measured_safepoints_are_those_that_the_jvm_logs() {
     each(&since(17), |jdk| {
-        for collector in ["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"] {
+        for collector in turn(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
-            let (profile, log) = record(jdk, "seconds=3 millis=20 pause=50", &flags);
+            let (profile, log) = record(jdk, "seconds=3 cpu_ms=2000 millis=20 pause=50", &flags);
             let told = profile.safepoints();
             let names = profile.names();
             // The JVM's end is after that of the recording.
@@ -85,12 +88,13 @@ fn safepoints_are_those_that_the_jvm_logs() {
                 missing.len()
             );
             assert!(number >= 5, "{log:?}");
-            // Where processors are scarce, one of several in a row may only be counted.
+            // Where processors are scarce, one of several in a row may only be counted: one in five
+            // of many. A row of a concurrent collector has four, so of two rows it may be two.
             let counted = told.iter().filter(|stop| !stop.is_known);
             let counted: u64 = counted.map(|stop| stop.count).sum();
             let lost = missing.len() as u64;
             assert!(
-                lost <= counted && lost * 5 <= number,
+                lost <= counted && (lost * 5 <= number || lost == 2 && number < 10),
                 "{collector}: {missing:?}; {told:?}"
             );
             let told_ns: u64 = told.iter().map(|stop| stop.reaching_ns).sum();
@@ -103,19 +107,24 @@ fn safepoints_are_those_that_the_jvm_logs() {
     });
 }
 
+/// Detects 5 % of the time to safepoint that is given to nobody or to another. It is noticed at
+/// most 1 ms after its begin, of 60. False alarm: not by chance on an idle machine.
 #[test]
-fn the_thread_that_all_others_wait_for_is_named_with_its_stack() {
+fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
     each(&since(17), |jdk| {
-        for collector in ["-XX:+UseG1GC", "-XX:+UseSerialGC"] {
+        for collector in turn(&["-XX:+UseG1GC", "-XX:+UseSerialGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
             let with = "seconds=4 millis=60 pause=100 polling=0";
             let (profile, _) = record(jdk, with, &flags);
+            // Those that the program asks for: of its beginning others are late.
+            let is_asked = |operation| profile.names().text(operation).contains("Collect");
             let slow = profile.safepoints().iter();
-            let slow = slow.filter(|stop| stop.reaching_ns >= 1_000_000);
+            let slow = slow.filter(|it| it.reaching_ns >= 1_000_000 && is_asked(it.operation));
             let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
             let of_culprit = |late: &&dwell_profile::Late| {
                 let place = late.node.and_then(|node| profile.place(node));
-                profile.thread_name(late.thread) == "late-one"
+                is_asked(late.operation)
+                    && profile.thread_name(late.thread) == "late-one"
                     && place.is_some_and(|place| place.contains("Stops.lateLoop"))
             };
             let held: u64 = profile
@@ -180,8 +189,11 @@ fn stripped(jdk: &Jdk, place: &Place) -> Jdk {
 }
 
 /// Where libjvm has no symbols, or a JDK notes nothing, there are sums at least.
+///
+/// Detects sums that are off by a fifth. Counters of the JVM are read, nothing is sampled; the log
+/// has some ms more of the JVM's begin and end. False alarm: not by chance.
 #[test]
-fn without_symbols_safepoints_are_counted() {
+fn measured_safepoints_are_counted_without_symbols() {
     let old = jdks().iter().filter(|jdk| jdk.feature == 11);
     let all: Vec<&Jdk> = both().into_iter().chain(old).collect();
     each(&all, |jdk| {
@@ -211,8 +223,11 @@ fn without_symbols_safepoints_are_counted() {
 }
 
 /// A program that stops often: 100 events a second at most, and none is forgotten.
+///
+/// Detects safepoints that are forgotten, but for 20 of before and after the recording. False
+/// alarm: not by chance.
 #[test]
-fn many_safepoints_are_summed_up() {
+fn measured_many_safepoints_are_summed_up() {
     each(&both(), |jdk| {
         let with = "seconds=3 millis=1 pause=1 polling=0";
         let (profile, log) = record(jdk, with, &["-XX:+UseSerialGC", "-Xmn1m"]);

@@ -2,9 +2,9 @@
 //! handler, or while it waits; and whatever a walk reads, the program goes on.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, jdks, stats};
+use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const VANTAGES: [&str; 3] = ["snapshot", "handler", "paused"];
 
@@ -50,7 +50,7 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
         .jvm("-Xbatch")
         .start();
     program.pass();
-    std::thread::sleep(Duration::from_secs(2));
+    program.await_cpu(Duration::from_secs(2));
     let mut views = Vec::new();
     for vantage in VANTAGES {
         let file = place.path(&format!("{vantage}.jfr"));
@@ -58,7 +58,9 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
             "start,cpu=1ms,walk={vantage},file={}",
             file.display()
         ));
-        std::thread::sleep(Duration::from_millis(2500));
+        // As many as two threads have in 1.5 s, however long that takes where others want the
+        // processors, too.
+        program.await_samples(2500);
         let status = program.tell("stop");
         assert!(status.contains("state=stopped"), "{status}");
         let view = View::read(&file);
@@ -85,14 +87,17 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
     }
 }
 
+/// Detects a stack whose share differs by 5 points or so between two vantages. False alarm: 1e-6
+/// for each of four comparisons (`stats::share_bound` of the pooled shares).
 #[test]
-fn every_vantage_gives_the_same_stacks() {
+fn measured_every_vantage_gives_the_same_stacks() {
     each(&both(), |jdk| {
-        the_same_stacks(jdk, "Steady60", "seconds=30 threads=2", "steady");
+        the_same_stacks(jdk, "Steady60", "seconds=600 threads=2", "steady");
     });
 }
 
-/// Each sample is walked in the handler and from its copy: the frames are the same one by one.
+/// Each sample is walked in the handler and from its copy: the frames are the same one by one,
+/// unless what the first walk had read outside of the stack is another by the second.
 fn compared(jdk: &Jdk, name: &str, arguments: &str) {
     let place = Place::new("compared");
     let file = place.path("c.jfr");
@@ -105,73 +110,52 @@ fn compared(jdk: &Jdk, name: &str, arguments: &str) {
     program.tell("stop");
     let errors = program.errors();
     program.end();
-    let line = errors
-        .lines()
-        .find_map(|l| l.strip_prefix("dwell experiment: compared "));
-    let (walks, same) = line
-        .and_then(|line| line.split_once(" same "))
-        .and_then(|(walks, same)| Some((walks.parse::<u64>().ok()?, same.parse::<u64>().ok()?)))
-        .unwrap_or_else(|| panic!("nothing was compared: {errors}"));
-    println!(
-        "JDK {} {name}: {same} of {walks} walks are the same",
-        jdk.feature
-    );
-    assert!(
-        walks >= 500,
-        "JDK {} {name}: only {walks} walks",
-        jdk.feature
-    );
-    // What may differ: a library or a class that came or went between the signal and the later
-    // walk. In a program that makes neither nothing may.
-    let different = walks - same;
-    let allowed = if name == "ClassLoadChurn" {
-        walks / 200
-    } else {
-        walks / 5000
+    let numbers = |start: &str| -> Vec<u64> {
+        let lines = errors.lines();
+        let line = lines.filter_map(|l| l.strip_prefix("dwell experiment: ")?.strip_prefix(start));
+        let words = line.flat_map(str::split_whitespace);
+        words.filter_map(|word| word.parse().ok()).collect()
     };
+    let (done, left_out) = (numbers("compared"), numbers("not compared:"));
+    let (&[walks, same], &[moved, changed, unknown]) = (&done[..], &left_out[..]) else {
+        panic!("nothing was compared: {errors}");
+    };
+    let what = format!("JDK {} {name}", jdk.feature);
+    println!("{what}: {same} of {walks} walks are the same");
+    println!("{what}: not compared: {moved} moved, {changed} changed, {unknown} without notes");
+    assert!(walks >= 500, "{what}: only {walks} walks");
+    // Else it has measured nothing.
     assert!(
-        different <= allowed,
-        "JDK {} {name}: {different} of {walks} walks differ: {errors}",
-        jdk.feature
+        2 * unknown <= walks + moved + changed + unknown,
+        "{what}: {unknown} walks without notes, {walks} compared"
+    );
+    let different = walks - same;
+    must!(
+        different == 0,
+        "{what}: {different} of {walks} walks differ: {errors}"
     );
 }
 
 #[test]
-fn a_copy_walks_like_the_thread_itself() {
+fn never_does_a_copy_walk_unlike_the_thread_itself() {
     each(&both(), |jdk| {
-        compared(jdk, "Steady60", "seconds=2 threads=2");
-        compared(jdk, "DeoptStorm", "seconds=2");
-        compared(jdk, "StackOverflow", "seconds=2");
-        compared(jdk, "ClassLoadChurn", "seconds=2");
+        compared(jdk, "Steady60", "seconds=2 threads=2 cpu_ms=2000");
+        compared(jdk, "DeoptStorm", "seconds=2 cpu_ms=1500");
+        compared(jdk, "StackOverflow", "seconds=2 cpu_ms=1500");
+        compared(jdk, "ClassLoadChurn", "seconds=2 cpu_ms=1500");
     });
 }
 
-/// Waits until the recording has `wanted` samples; says how many it has.
-fn wait_for_samples(program: &Program, wanted: u64) -> u64 {
-    let patience = Instant::now() + Duration::from_secs(90);
-    loop {
-        let status = program.tell("status");
-        let samples = status
-            .lines()
-            .find_map(|line| line.strip_prefix("samples="))
-            .and_then(|text| text.parse().ok())
-            .expect("samples in the status");
-        if samples >= wanted {
-            return samples;
-        }
-        assert!(
-            Instant::now() < patience,
-            "only {samples} samples of {wanted}"
-        );
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
-/// More than a hundred thousand walks, each with a load from an address that cannot be read: they
+/// Tens of thousands of walks, each with a load from an address that cannot be read: they
 /// are counted as failed, and the program neither notices nor computes anything wrong.
 #[test]
-fn a_fault_anywhere_in_a_walk_harms_nobody() {
-    const WALKS_OF_EACH: u64 = 56_000;
+fn never_does_a_fault_anywhere_in_a_walk_harm_anybody() {
+    // Where everything is tried, a hundred thousand with a load that went wrong.
+    let (walks_of_each, bad_min) = if is_whole() {
+        (56_000, 100_000)
+    } else {
+        (12_000, 20_000)
+    };
     let mut all_bad = 0;
     let all = jdks();
     let newest = all.last().expect("a JDK");
@@ -187,7 +171,7 @@ fn a_fault_anywhere_in_a_walk_harms_nobody() {
             .experiment(&options)
             .start();
         program.pass();
-        wait_for_samples(&program, WALKS_OF_EACH);
+        program.await_samples(walks_of_each);
         program.tell("stop");
         assert!(program.is_running(), "{vantage}: {}", program.errors());
         let view = View::read(&file);
@@ -209,48 +193,74 @@ fn a_fault_anywhere_in_a_walk_harms_nobody() {
         all_bad += bad;
         assert!(2 * failed > bad, "{vantage}: {failed} of {bad} failed");
     }
-    assert!(all_bad >= 100_000, "{all_bad} walks with a bad load");
+    assert!(all_bad >= bad_min, "{all_bad} walks with a bad load");
+}
+
+/// How many intervals of CPU time the samples of such threads stand for; each should have one.
+fn intervals(view: &View, start: &str) -> u64 {
+    view.of_threads(start).map(|s| s.weight_ns()).sum::<u64>() / 1_000_000
+}
+
+/// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
+/// machine may stand still for tens of milliseconds, which the thread's CPU clock counts and no
+/// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
+const TURNS: usize = 5;
+
+/// What part of the intervals has a walk, while the program runs for a while.
+fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
+    let file = place.path("s.jfr");
+    program.tell(&format!(
+        "start,cpu=1ms,walk={vantage},file={}",
+        file.display()
+    ));
+    // As many as two processors give in 0.7 s.
+    program.await_samples(1000);
+    program.tell("stop");
+    let view = View::read(&file);
+    view.check_failures();
+    let copied = view.lost("walker_late_copied_instead");
+    let samples = view.of_threads("steady").count() as u64;
+    let windows = intervals(&view, "steady");
+    println!("{vantage}: {samples} samples of {windows} intervals, {copied} copied instead");
+    assert!(samples > 150, "{vantage}: {samples} samples");
+    (samples - copied) as f64 / windows as f64
 }
 
 /// On a machine that is too small for its threads, those that wait to be walked still give their
 /// samples, as walks: one for each interval of CPU time, as in the handler.
 fn saturated(jdk: &Jdk) {
-    let mut rates = BTreeMap::new();
+    let place = Place::new("saturated");
     let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);
-    for vantage in ["handler", "paused"] {
-        let place = Place::new("saturated");
-        let file = place.path("s.jfr");
-        let mut program = Starter::new(jdk, &place, "Steady60")
-            .with(&format!("seconds=4 threads={threads}"))
-            .start();
-        program.tell(&format!(
-            "start,cpu=1ms,walk={vantage},file={}",
-            file.display()
-        ));
-        let _ = program.work();
-        program.tell("stop");
-        program.end();
-        let view = View::read(&file);
-        view.check_failures();
-        let weight_ns: u64 = view.of_threads("steady").map(|s| s.weight_ns()).sum();
-        let copied = view.lost("walker_late_copied_instead");
-        let samples = view.of_threads("steady").count() as u64;
-        println!(
-            "JDK {} {vantage}: {samples} samples of {weight_ns} ns, {copied} copied instead",
-            jdk.feature
-        );
-        assert!(samples > 1000, "{vantage}: {samples} samples");
-        rates.insert(vantage, (samples - copied) as f64 / weight_ns as f64);
+    let mut program = Starter::new(jdk, &place, "Steady60")
+        .with(&format!("seconds=600 threads={threads}"))
+        .start();
+    program.pass();
+    let mut ratios = Vec::new();
+    for turn in 0..TURNS {
+        // In turn who is first, for what gets slower or faster meanwhile.
+        let mut order = ["handler", "paused"];
+        order.rotate_left(turn % 2);
+        let [first, second] = order.map(|vantage| walked_part(&program, &place, vantage));
+        ratios.push(if turn % 2 == 0 {
+            second / first
+        } else {
+            first / second
+        });
     }
-    let ratio = rates["paused"] / rates["handler"];
+    drop(program);
+    ratios.sort_by(f64::total_cmp);
+    let ratio = ratios[TURNS / 2];
     println!(
-        "JDK {}: paused gives {ratio:.4} of handler's walks",
+        "JDK {}: paused gives {ratio:.4} of handler's walks, {ratios:.4?}",
         jdk.feature
     );
-    assert!(ratio >= 0.98, "JDK {}: {ratio:.4}: {rates:?}", jdk.feature);
+    assert!(ratio >= 0.98, "JDK {}: {ratios:?}", jdk.feature);
 }
 
+/// Detects 2 % of walks that pausing loses. Each turn has 1000 samples, whose number is that of
+/// the intervals but for one a thread; the middle of five ratios scatters by 0.2 %. False alarm:
+/// needs three turns of five with a stall of the machine of 10 ms in the same of two parts.
 #[test]
-fn those_who_wait_give_as_many_samples() {
+fn measured_those_who_wait_give_as_many_samples() {
     each(&both(), saturated);
 }

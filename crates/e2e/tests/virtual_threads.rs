@@ -69,7 +69,7 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64) {
 
 /// However many there are, a few are looked at, and their weights add up to all.
 #[test]
-fn unmounted_virtual_threads_have_their_time_and_its_cause() {
+fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
     each(&since(21), |jdk| {
         const THREADS: usize = 3000;
         let (profile, filter, elapsed) = record(jdk, THREADS, "wall=20ms,wall-budget=3%", 6);
@@ -116,8 +116,11 @@ fn check_stacks(profile: &Profile, filter: &WallFilter) {
 }
 
 /// Moving collectors, and threads that come and go, make some looks fail, and none of them wrong.
+///
+/// Detects looks that read what was moved, 2 % of them (with ZGC 7 %, see the limits). False
+/// alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but at a thread's begin.
 #[test]
-fn looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
+fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
     each(&since(21), |jdk| {
         let all = ["UseG1GC", "UseZGC", "UseShenandoahGC", "UseSerialGC"];
         let collectors = if jdk.feature == 25 {

@@ -1,7 +1,7 @@
 //! Wall time of programs that know why their threads wait.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each};
+use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, must, turn};
 use dwell_profile::{Profile, WallFilter, Weight};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -95,16 +95,20 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
     );
 }
 
+/// Detects a cause that is told for another, 2 % of looks, and sums off by five standard errors,
+/// each thread being looked at in every tick. False alarm: 6e-7 for each of 26 sums.
 #[test]
-fn threads_are_told_to_wait_for_what_they_wait_for() {
+fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
     each(&both(), |jdk| {
         let place = Place::new("wall");
         let options = "wall=10ms,wall-threads=1000";
         let (profile, truths) = record_waits(jdk, &place, "seconds=5", options);
         let threads = by_thread(&profile, &WallFilter::default());
-        // At their begin threads load classes, from files, and wait for others that do so.
+        // At their begin threads load classes, from files, and wait for others that do so: the
+        // second half of their time, whatever the JVM took to begin.
+        let half_ns = truths.number("wall.sleep-1.elapsed") / 2;
         let later = WallFilter {
-            from_ns: Some(profile.info().duration_ns / 2),
+            from_ns: Some(profile.info().duration_ns.saturating_sub(half_ns)),
             ..WallFilter::default()
         };
         let later = by_thread(&profile, &later);
@@ -173,8 +177,11 @@ fn logged_stalls_ns(log: &str) -> f64 {
 }
 
 /// Threads that outrun the collector wait for memory, and that is what they are told to wait for.
+///
+/// Detects a fifth of the stalls that is told as something else, or told too much. False alarm:
+/// 6e-7 for each of two sums on each JDK.
 #[test]
-fn threads_that_wait_for_memory_are_told_to() {
+fn measured_threads_that_wait_for_memory_are_told_to() {
     each(&both(), |jdk| {
         let place = Place::new("wall-stall");
         let (file, log) = (place.path("w.jfr"), place.path("gc.log"));
@@ -198,18 +205,29 @@ fn threads_that_wait_for_memory_are_told_to() {
             ..WallFilter::default()
         };
         let causes = profile.wall_by(&filter, |wall| wall.cause.to_owned());
-        let stalled = causes.iter().find(|(cause, _)| cause == "gc-stall");
-        let stalled = stalled.map_or_else(Weight::default, |(_, weight)| *weight);
+        let of = |cause: &str| {
+            let found = causes.iter().find(|it| it.0 == cause);
+            found.map_or_else(Weight::default, |(_, weight)| *weight)
+        };
+        let (stalled, runnable) = (of("gc-stall"), of("runnable"));
         println!("{causes:?}, logged {:.2} s", logged_ns / 1e9);
         assert!(logged_ns > 0.2e9, "the program is to stall: {logged_ns} ns");
-        // Whose turn it is when memory has come is the scheduler's choice: the log counts until the
-        // thread runs, we until it could. Both clocks begin when the thread has begun to wait.
-        let tolerance = 5.0 * stalled.standard_error() + 0.2 * logged_ns;
-        let off = stalled.sum as f64 - logged_ns;
+        // Both clocks begin when the thread has begun to wait. Whose turn it is when memory has
+        // come is the scheduler's choice: the log counts until the thread runs, we until it could.
+        // What is between that is a part of the time that these threads were ready, which is a
+        // small one: they wait for memory most of the time.
+        let most = stalled.sum as f64 - 5.0 * stalled.standard_error();
+        let both = sum([&stalled, &runnable]);
+        let least = both.sum as f64 + 5.0 * both.standard_error();
         assert!(
-            off.abs() <= tolerance,
-            "{off} ns of {logged_ns}, {causes:?}"
+            most <= 1.2 * logged_ns,
+            "{most} ns of {logged_ns}, {causes:?}"
         );
+        assert!(
+            least >= 0.8 * logged_ns,
+            "{least} ns of {logged_ns}, {causes:?}"
+        );
+        assert!(2 * stalled.sum > both.sum, "{causes:?}");
     });
 }
 
@@ -227,17 +245,35 @@ fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     runs.collect()
 }
 
+/// Waits until threads that wait have been looked at so often.
+fn await_looks(program: &Program, wanted: u64) {
+    let began = Instant::now();
+    let looks = || {
+        let status = program.tell("status");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("wall_looks="));
+        line.and_then(|text| text.parse::<u64>().ok())
+            .expect("looks")
+    };
+    while looks() <= wanted {
+        assert!(began.elapsed() < Duration::from_secs(120), "{wanted} looks");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// Nobody is signalled to be looked at: a call that waits is never interrupted (EINTR) by us.
 #[test]
-fn threads_that_wait_get_no_signals() {
+fn never_does_a_thread_that_waits_get_a_signal() {
     each(&both(), |jdk| {
         const THREADS: usize = 300;
         let place = Place::new("wall-idle");
         let file = place.path("w.jfr");
         let program = idle(jdk, &place, THREADS, &file, "wall=5ms,wall-threads=1000");
-        std::thread::sleep(Duration::from_secs(2));
+        // As many as there are in 2 s on a machine that has nothing else to do.
+        await_looks(&program, 50_000);
         let before = runs_of_idle(program.pid);
-        std::thread::sleep(Duration::from_secs(2));
+        await_looks(&program, 100_000);
         let after = runs_of_idle(program.pid);
         program.tell("stop");
         program.end();
@@ -249,7 +285,7 @@ fn threads_that_wait_get_no_signals() {
         let idle = profile(&file);
         let looks: u64 = idle.looks().iter().map(|look| look.count).sum();
         println!("{looks} looks");
-        assert!(looks > 50_000, "{looks} looks");
+        assert!(looks > 100_000, "{looks} looks");
     });
 }
 
@@ -262,9 +298,13 @@ fn idle(jdk: &Jdk, place: &Place, threads: usize, file: &Path, options: &str) ->
 }
 
 /// However many threads there are, a few are looked at, and their weights add up to all.
+///
+/// Detects 2 % of the time and five standard errors that are missing or too much, beside one tick
+/// at either end. All threads wait for the same, so a look's weight does not depend on what it
+/// sees. False alarm: 6e-7.
 #[test]
-fn ten_thousand_threads_have_their_time() {
-    each(&both(), |jdk| {
+fn measured_ten_thousand_threads_have_their_time() {
+    each(&turn(&both()), |jdk| {
         const THREADS: usize = 10_000;
         let place = Place::new("wall-many");
         let file = place.path("w.jfr");
@@ -277,7 +317,10 @@ fn ten_thousand_threads_have_their_time() {
         let size = std::fs::metadata(&file).expect("the recording").len();
         program.tell("stop");
         program.end();
-        let profile = profile(&file);
+        let view = View::read(&file);
+        // One tick more or less is in the time that is looked at.
+        let tick_s = view.longest_tick_ns() as f64 / 1e9;
+        let profile = Profile::from_recording(view.recording);
         let start_ns = profile.info().start_ns;
         let end_ns = profile
             .looks()
@@ -298,20 +341,24 @@ fn ten_thousand_threads_have_their_time() {
             .iter());
         let truth = THREADS as f64 * elapsed.as_secs_f64();
         let found = all.sum as f64 / 1e9;
-        let tolerance = 5.0 * all.standard_error() / 1e9 + 0.02 * truth;
+        let chance = 5.0 * all.standard_error() / 1e9;
+        let tolerance = chance + 0.02 * truth + THREADS as f64 * tick_s;
         println!("{found:.0} s of {truth:.0} s +- {tolerance:.0} s, {size} bytes");
         assert!((found - truth).abs() <= tolerance, "{found} of {truth}");
     });
 }
 
 /// Threads end while they are looked at, and new ones take their places in the kernel and the JVM.
+///
+/// Detects a sampler that ends or hangs: 1000 looks of some 10,000. False alarm: not by chance on
+/// an idle machine.
 #[test]
-fn threads_that_end_while_they_are_looked_at_do_no_harm() {
+fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
     each(&both(), |jdk| {
         let place = Place::new("wall-churn");
         let file = place.path("w.jfr");
         let mut program = Starter::new(jdk, &place, "ThreadChurn")
-            .with("seconds=3")
+            .with("seconds=3 cpu_ms=1000")
             .agent(&format!(
                 "start,cpu=10ms,wall=1ms,wall-budget=20%,file={}",
                 file.display()
@@ -329,8 +376,11 @@ fn threads_that_end_while_they_are_looked_at_do_no_harm() {
 
 /// With the filter, threads that wait for work are not looked at, and those that have some all the
 /// time have all of their time.
+///
+/// Detects 2 % of a request's time that is missing, and exactly looks at other threads. False
+/// alarm: 6e-7 a JDK, from the variance below.
 #[test]
-fn only_threads_that_work_for_a_request_are_looked_at() {
+fn measured_only_threads_that_work_for_a_request_are_looked_at() {
     each(&both(), |jdk| {
         let place = Place::new("wall-filter");
         let file = place.path("w.jfr");
@@ -340,30 +390,42 @@ fn only_threads_that_work_for_a_request_are_looked_at() {
                 file.display()
             ))
             .start();
-        let began = Instant::now();
-        let _ = program.work();
-        let elapsed_ns = began.elapsed().as_nanos() as f64;
+        let truths = program.work();
         program.end();
-        let profile = profile(&file);
+        let view = View::read(&file);
+        let longest_ns = view.longest_tick_ns() as f64;
+        let profile = Profile::from_recording(view.recording);
         let filter = WallFilter::default();
+        let mut ready_ns = 0.0;
         let mut endpoints: BTreeMap<String, Weight> = BTreeMap::new();
         for wall in profile.wall(&filter) {
             let endpoint = wall.context.and_then(|context| profile.endpoint(context));
             let thread = profile.thread_name(wall.thread);
             let endpoint = endpoint.unwrap_or_else(|| panic!("{thread}: no endpoint"));
             *endpoints.entry(endpoint.to_owned()).or_default() += &wall.weight;
+            if endpoint == "GET /slow" && ["running", "runnable"].contains(&wall.cause) {
+                ready_ns += wall.weight.sum as f64;
+            }
         }
         println!("{endpoints:?}");
         for looks in profile.looks() {
             let thread = profile.thread_name(looks.thread);
-            assert!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
+            must!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
         }
         // The thread is in a scope but for some microseconds of each 20 ms; all three are looked at
-        // each time. What is missing is the begin and the end of the program.
+        // each time. A look stands for the time since the tick before: the first one may for a
+        // while in which there was no thread yet, and after the last one there is a tick without.
+        // For how long it was ready is known. A look that finds it asleep stands for all of a tick
+        // t, in r of which it was ready: one that does not, with the probability r / t, for
+        // nothing. So sums have a variance of all r t, at most.
         let slow = endpoints["GET /slow"].sum as f64;
+        let elapsed_ns = truths.number("slow.elapsed") as f64;
+        let chance_ns = 5.0 * (longest_ns * ready_ns).sqrt();
+        let tolerance_ns = 0.02 * elapsed_ns + longest_ns + chance_ns;
+        println!("{slow} ns of {elapsed_ns} +- {tolerance_ns}, {longest_ns} ns in a tick");
         assert!(
-            slow <= 1.02 * elapsed_ns && slow >= elapsed_ns - 0.7e9,
-            "{slow} ns of {elapsed_ns}"
+            (slow - elapsed_ns).abs() <= tolerance_ns,
+            "{slow} ns of {elapsed_ns} +- {tolerance_ns}, {longest_ns} ns in a tick"
         );
     });
 }
