@@ -55,11 +55,27 @@ fn by_kind(profile: &Profile, filter: &WallFilter) -> BTreeMap<String, BTreeMap<
     kinds
 }
 
-fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64) {
+/// The most that one look stands for, in seconds.
+fn heaviest(profile: &Profile, filter: &WallFilter) -> f64 {
+    let looks = profile.wall(filter).map(|wall| wall.weight);
+    let each = looks.map(|weight| weight.sum as f64 / weight.samples.max(1) as f64);
+    each.fold(0.0, f64::max) / 1e9
+}
+
+/// All of the time of the threads of a kind is there, and what they waited for.
+///
+/// Looks come by buckets that are chosen at random, each with the same probability in a tick, so
+/// the sum is unbiased. Its standard error, computed from the looks that there are, is right in the
+/// mean, and too small where by chance few are there, or none of the heavy ones of the first ticks:
+/// of 100,000 simulated runs with 60 looks 27 were off by more than five of them and 2 %. With one
+/// and a half looks more of the heaviest in its square (as in Wilson's and Agresti and Coull's
+/// intervals for shares) none was, nor in seven other settings with up to 6700 looks.
+fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64, heaviest: f64) {
     let mut all = Weight::default();
     causes.values().for_each(|weight| all += weight);
     let found = all.sum as f64 / 1e9;
-    let tolerance = 5.0 * all.standard_error() / 1e9 + 0.02 * truth;
+    let error = (all.standard_error() / 1e9).hypot(1.5_f64.sqrt() * heaviest);
+    let tolerance = 5.0 * error + 0.02 * truth;
     println!("{kind}: {found:.0} s of {truth:.0} s +- {tolerance:.0} s, {causes:?}");
     assert!((found - truth).abs() <= tolerance, "{kind}: {causes:?}");
     let right = causes.get(kind).map_or(0, |weight| weight.samples);
@@ -69,7 +85,8 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64) {
 
 /// However many there are, a few are looked at, and their weights add up to all.
 ///
-/// False alarm: not derived yet.
+/// Detects a kind of threads of which a quarter of the time is missing, and causes that are told
+/// for others. False alarm: 1e-5, see [`check_kind`].
 #[test]
 fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
     each(&since(21), |jdk| {
@@ -80,14 +97,15 @@ fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
             ("park", 3000),
             ("sleep", 3000),
             ("lock", 3000),
-            ("socket", 50),
+            ("socket", 500),
         ];
+        let heaviest = heaviest(&profile, &filter);
         if jdk.feature >= 24 {
             expected.extend([("monitor", 3000), ("object-wait", 3000)]);
         }
         for (kind, threads) in expected {
             let causes = kinds.get(kind).unwrap_or_else(|| panic!("no {kind}"));
-            check_kind(kind, causes, f64::from(threads) * elapsed);
+            check_kind(kind, causes, f64::from(threads) * elapsed, heaviest);
         }
         check_stacks(&profile, &filter);
     });
