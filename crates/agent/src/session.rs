@@ -288,6 +288,9 @@ impl Session {
         let orders = Arc::new(Orders::default());
         let progress = Arc::new(Progress::default());
         let (began, began_ns) = (Instant::now(), process::monotonic_ns());
+        // Not on the drainer's thread, which has tables to make first: requests that end after the
+        // answer to `start` count.
+        crate::context::set_recording(true);
         setup.engine.start(interval_ns);
         let drainer = {
             let (setup, orders) = (Arc::clone(&setup), Arc::clone(&orders));
@@ -324,6 +327,7 @@ impl Session {
             }
             Err(error) => {
                 setup.engine.stop();
+                crate::context::set_recording(false);
                 Err(format!("cannot start the drainer thread: {error}"))
             }
         }

@@ -2,7 +2,9 @@
 //! handler, or while it waits; and whatever a walk reads, the program goes on.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats};
+use dwell_e2e::{
+    Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats, turn,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -91,7 +93,7 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
 /// for each of four comparisons (`stats::share_bound` of the pooled shares).
 #[test]
 fn measured_every_vantage_gives_the_same_stacks() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         the_same_stacks(jdk, "Steady60", "seconds=600 threads=2", "steady");
     });
 }
@@ -262,5 +264,5 @@ fn saturated(jdk: &Jdk) {
 /// needs three turns of five with a stall of the machine of 10 ms in the same of two parts.
 #[test]
 fn measured_those_who_wait_give_as_many_samples() {
-    each(&both(), saturated);
+    each(&turn(&both()), saturated);
 }

@@ -64,12 +64,14 @@ fn heaviest(profile: &Profile, filter: &WallFilter) -> f64 {
 
 /// All of the time of the threads of a kind is there, and what they waited for.
 ///
-/// Looks come by buckets that are chosen at random, each with the same probability in a tick, so
-/// the sum is unbiased. Its standard error, computed from the looks that there are, is right in the
-/// mean, and too small where by chance few are there, or none of the heavy ones of the first ticks:
-/// of 100,000 simulated runs with 60 looks 27 were off by more than five of them and 2 %. With one
-/// and a half looks more of the heaviest in its square (as in Wilson's and Agresti and Coull's
-/// intervals for shares) none was, nor in seven other settings with up to 6700 looks.
+/// Looks come by buckets, each with the same probability in a tick, so the sum is unbiased. Its
+/// standard error, computed from the looks that there are, is right in the mean, and too small
+/// where by chance few of the heavy looks of the first seconds are there, in which the budget
+/// still grows: of 100,000 simulated runs with 60 looks 27 were off by more than five of them and
+/// 2 %. With one and a half looks more of the heaviest in its square (as in Wilson's and Agresti
+/// and Coull's intervals for shares) none was. This holds while the number of buckets looked at in
+/// a tick moves, as it does where the budget decides; see docs/limits.md for where it stands
+/// still.
 fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64, heaviest: f64) {
     let mut all = Weight::default();
     causes.values().for_each(|weight| all += weight);
@@ -85,8 +87,8 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, truth: f64, heavies
 
 /// However many there are, a few are looked at, and their weights add up to all.
 ///
-/// Detects a kind of threads of which a quarter of the time is missing, and causes that are told
-/// for others. False alarm: 1e-5, see [`check_kind`].
+/// Detects a kind of 3000 threads of which 15 % of the time is missing (of 500 threads 30 %), and
+/// causes that are told for others. False alarm: 1e-5, see [`check_kind`].
 #[test]
 fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
     each(&since(21), |jdk| {
@@ -137,8 +139,8 @@ fn check_stacks(profile: &Profile, filter: &WallFilter) {
 
 /// Moving collectors, and threads that come and go, make some looks fail, and none of them wrong.
 ///
-/// Detects looks that read what was moved, 2 % of them (with ZGC 7 %, see the limits). False
-/// alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but at a thread's begin.
+/// Detects looks that read what was moved, 2 % of them (with ZGC but for those told as unknown,
+/// see the limits). False alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but at a thread's begin.
 #[test]
 fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
     each(&since(21), |jdk| {
@@ -180,10 +182,12 @@ fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_
             // begin for classes. What is read while it moves would be told as unknown, or as
             // something that they never do. (ZGC has threads wait for its own work, which has no
             // name.)
-            let never = ["socket", "object-wait", "idle-pool", "jit-wait", "unknown"];
+            let never = ["socket", "object-wait", "idle-pool", "jit-wait"];
             let wrong: u64 = never.map(of).iter().sum();
+            // What ZGC has moved is not found, and is told as unknown: see the limits.
             let is_z = *collector == "UseZGC";
-            assert!(wrong <= all / if is_z { 15 } else { 50 } + 3, "{looks:?}");
+            let unknown = if is_z { 0 } else { of("unknown") };
+            assert!(wrong + unknown <= all / 50 + 3, "{looks:?}");
             // What ZGC has moved is not found until somebody uses it: see the limits.
             let seen: &[&str] = if is_z {
                 &["runnable"]

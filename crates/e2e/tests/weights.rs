@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, Program, Starter, View, both, cpu_time, each, perf_is_permitted, thread_cpu,
+    Jdk, Place, Program, Starter, View, both, cpu_time, each, perf_is_permitted, thread_cpu, turn,
 };
 use std::path::Path;
 
@@ -177,7 +177,7 @@ fn churn(jdk: &Jdk, engine: &str, (cpu, interval_ns): (&str, u64)) {
 /// (the discrepancy is a bound), 6e-7 for each of eight sums above.
 #[test]
 fn measured_threads_shorter_than_an_interval_are_there() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for engine in engines() {
             churn(jdk, engine, ("10ms", 10_000_000));
             churn(jdk, engine, ("1ms", 1_000_000));

@@ -75,7 +75,6 @@ impl<'s> Writer<'s> {
     /// A writer for the file that was opened at the start.
     #[must_use]
     pub fn new(setup: &'s Setup, progress: &Arc<Progress>) -> Writer<'s> {
-        crate::context::set_recording(true);
         setup.agent.pauses.forget();
         let file = setup.file.lock().ok().and_then(|mut file| file.take());
         Writer {
