@@ -268,8 +268,8 @@ fn measured_requests_are_counted_and_their_latencies_are_right() {
                 "{name}: {} of {count}, kept {}, median {p50} ns",
                 found.requests, found.kept
             );
-            // Each of these is timed, but of the tiny ones one in up to 1024, which stands for those
-            // before it: what follows the last one, up to 2046, is not known.
+            // Each of these is timed, but of the tiny ones one in up to 1024, which stands for
+            // those before it: what follows the last one, up to 2046, is not known.
             let most = if name == "tiny" { 2 * 1024 - 2 } else { 0 };
             assert!(
                 found.requests <= count && count - found.requests <= most,

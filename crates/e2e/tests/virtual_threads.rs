@@ -140,7 +140,8 @@ fn check_stacks(profile: &Profile, filter: &WallFilter) {
 /// Moving collectors, and threads that come and go, make some looks fail, and none of them wrong.
 ///
 /// Detects looks that read what was moved, 2 % of them (with ZGC but for those told as unknown,
-/// see the limits). False alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but at a thread's begin.
+/// see the limits). False alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but
+/// at a thread's begin.
 #[test]
 fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
     each(&since(21), |jdk| {
