@@ -14,6 +14,15 @@ pub struct Jdk {
 }
 
 impl Jdk {
+    /// A tool of its `bin` that attaches to a JVM. On a busy machine that may take longer than the
+    /// 5 or 10 s that it has by itself.
+    #[must_use]
+    pub fn attaching(&self, name: &str) -> Command {
+        let mut command = Command::new(self.tool(name));
+        command.arg("-J-Dsun.tools.attach.attachTimeout=120000");
+        command
+    }
+
     /// A tool of its `bin`.
     #[must_use]
     pub fn tool(&self, name: &str) -> PathBuf {

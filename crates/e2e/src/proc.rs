@@ -47,6 +47,32 @@ pub fn thread_cpu(pid: u32) -> BTreeMap<u32, u64> {
         .collect()
 }
 
+/// How long the threads of this name have been ready without a processor, in ns.
+#[must_use]
+pub fn waited_ns(pid: u32, name: &str) -> u64 {
+    let read = |tid: u32, file: &str| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}"));
+    let is_it = |tid: &u32| read(*tid, "comm").is_ok_and(|its| its.trim_end() == name);
+    let waited = |tid: u32| -> Option<u64> {
+        let text = read(tid, "schedstat").ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    };
+    let tids = tids(pid).into_iter().filter(is_it);
+    tids.filter_map(waited).sum()
+}
+
+/// What the hypervisor has taken of all processors since the machine was started, in ns.
+#[must_use]
+pub fn stolen_ns() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    let all = stat.lines().next().unwrap_or_default();
+    let ticks = all
+        .split_whitespace()
+        .nth(8)
+        .and_then(|text| text.parse::<u64>().ok());
+    ticks.unwrap_or(0) * tick_ns
+}
+
 /// Names of the threads.
 #[must_use]
 pub fn task_names(pid: u32) -> Vec<String> {

@@ -1,13 +1,13 @@
 //! Test programs in JVMs: started, talked to through their gate, and ended with their handle.
 
-use crate::{Jdk, Place, agent, experiment_agent, java_file};
+use crate::{Jdk, Place, agent, cpu_time, experiment_agent, java_file, silent};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A program that says nothing for so long is stuck.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -27,7 +27,9 @@ impl Starter {
     #[must_use]
     pub fn new(jdk: &Jdk, place: &Place, name: &str) -> Starter {
         let jar = match name {
-            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" => "dwell-testprograms-21.jar",
+            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" | "Scopes" => {
+                "dwell-testprograms-21.jar"
+            }
             "OtelRequests" => "dwell-testprograms-otel.jar",
             _ => "dwell-testprograms.jar",
         };
@@ -72,6 +74,12 @@ impl Starter {
     pub fn agent(self, options: &str) -> Starter {
         let path = self.agent.clone();
         self.jvm(&format!("-agentpath:{}={options}", path.display()))
+    }
+
+    /// The same, so that it records into this file from the start.
+    #[must_use]
+    pub fn recorded(self, options: &str, file: &Path) -> Starter {
+        self.agent(&format!("start,{options},file={}", file.display()))
     }
 
     /// Loads the agent that has experiments, with these options.
@@ -240,6 +248,8 @@ impl Program {
     /// What the agent answered as an error.
     pub fn attach(&self, options: &str) -> Result<String, String> {
         let target = dwell_attach::Target::examine(self.pid).expect("a JVM of ours");
+        // It is a JVM that hangs that is looked for, not one that has to wait for a processor.
+        let target = target.with_timeout(SILENCE_MAX);
         let reply = self.errors.with_extension("reply");
         let _ = std::fs::remove_file(&reply);
         let options = format!("{options},reply={}", reply.display());
@@ -248,7 +258,11 @@ impl Program {
         match (code, text.split_once('\n')) {
             (Ok(0), Some(("ok", rest))) => Ok(rest.to_owned()),
             (_, Some(("error", rest))) => Err(rest.trim_end().to_owned()),
-            (code, _) => panic!("{options}: {code:?}, reply {text:?}; {}", self.errors()),
+            (code, _) => {
+                let threads = silent::what_it_does(&target);
+                let errors = self.errors();
+                panic!("{options}: {code:?}, reply {text:?}; {errors}; {threads}")
+            }
         }
     }
 
@@ -256,6 +270,42 @@ impl Program {
     pub fn tell(&self, options: &str) -> String {
         self.attach(options)
             .unwrap_or_else(|error| panic!("{options}: {error}"))
+    }
+
+    /// Waits until the JVM has used so much more CPU time, however slow the machine is.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn await_cpu(&self, time: Duration) {
+        let used = || Duration::from_nanos(cpu_time(self.pid).total_ns());
+        let (began, wanted) = (Instant::now(), used() + time);
+        while used() < wanted {
+            let patience = began.elapsed() < SILENCE_MAX;
+            assert!(patience, "it used {:?} of {wanted:?}", used());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the recording has so many samples; says how many it has.
+    ///
+    /// # Panics
+    /// When they do not come.
+    pub fn await_samples(&self, wanted: u64) -> u64 {
+        let began = Instant::now();
+        loop {
+            let status = self.tell("status");
+            let samples = status
+                .lines()
+                .find_map(|line| line.strip_prefix("samples="))
+                .and_then(|text| text.parse().ok())
+                .expect("samples in the status");
+            if samples >= wanted {
+                return samples;
+            }
+            let patience = began.elapsed() < SILENCE_MAX;
+            assert!(patience, "only {samples} samples of {wanted}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Whether it still runs.

@@ -1,7 +1,7 @@
 //! Recordings as tests look at them: samples with names, sums of weights.
 
 use dwell_jfr::FrameKind;
-use dwell_jfr::reader::{Recording, Sample, SampleKind, Stack, parse};
+use dwell_jfr::reader::{Recording, Sample, SampleKind, Stack, Value, parse};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -60,7 +60,11 @@ impl FrameView<'_> {
     pub fn is_java(&self) -> bool {
         matches!(
             self.kind,
-            FrameKind::Interpreted | FrameKind::C1 | FrameKind::C2 | FrameKind::Inlined
+            FrameKind::Interpreted
+                | FrameKind::C1
+                | FrameKind::C2
+                | FrameKind::Ahead
+                | FrameKind::Inlined
         ) || self.kind == FrameKind::Native && self.class.starts_with("java.")
     }
 }
@@ -239,6 +243,15 @@ impl View {
         u64::try_from(ints.sum::<i64>()).expect("positive")
     }
 
+    /// The longest time between two ticks of the wall clock: what is told of a part of the time may
+    /// have so much more, or less, at either end.
+    #[must_use]
+    pub fn longest_tick_ns(&self) -> u64 {
+        let ticks = self.recording.events_named("dwell.WallTick");
+        let spans = ticks.filter_map(|tick| tick.int("span"));
+        u64::try_from(spans.max().expect("ticks")).expect("positive")
+    }
+
     /// Samples lost, or not as they should be, for this cause.
     #[must_use]
     pub fn lost(&self, cause: &str) -> u64 {
@@ -246,6 +259,17 @@ impl View {
         let of_cause = events.filter(|event| event.text("cause") == Some(cause));
         let samples = of_cause.filter_map(|event| event.int("samples"));
         u64::try_from(samples.sum::<i64>()).expect("positive")
+    }
+
+    /// CPU time that no sample stands for, because samples were lost.
+    #[must_use]
+    pub fn lost_ns(&self) -> u64 {
+        let events = self.recording.events_named("dwell.Lost");
+        let weights = events.filter_map(|event| match event.get("weight") {
+            Some(Value::DurationNs(ns) | Value::Int(ns)) => u64::try_from(*ns).ok(),
+            _ => None,
+        });
+        weights.sum()
     }
 
     /// Whether kernel frames could be had.

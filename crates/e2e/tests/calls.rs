@@ -84,7 +84,7 @@ fn check(jdk: &Jdk, mode: &str, walk: &str) {
     let place = Place::new("calls");
     let file = place.text("out.jfr");
     let starter = Starter::new(jdk, &place, "Calls")
-        .with("seconds=3")
+        .with("seconds=3 cpu_ms=2000")
         .agent(&format!("start,cpu=100us,walk={walk},file={file}"));
     let starter = flags(mode)
         .iter()

@@ -19,7 +19,7 @@ fn start_dump_status_stop_and_start_again() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("commands");
         let mut program = Starter::new(jdk, &place, "Steady60")
-            .with("seconds=3")
+            .with("seconds=600")
             .start();
         assert_eq!(value(&program.tell("status"), "state"), "stopped");
         let refused = program.attach("stop").unwrap_err();
@@ -41,15 +41,12 @@ fn start_dump_status_stop_and_start_again() {
             !place.path("second.jfr").exists(),
             "a refused start leaves no file"
         );
-        std::thread::sleep(Duration::from_millis(700));
-        let status = program.tell("status");
-        let samples: u64 = value(&status, "samples").parse().unwrap();
-        assert!(samples > 20, "{status}");
+        let samples = program.await_samples(200);
         program.tell("dump");
         let dumped = View::read(&place.path("first.jfr")).recording.samples.len() as u64;
         assert!(
             dumped >= samples,
-            "{dumped} in the file, before it {status}"
+            "{dumped} in the file, {samples} before it"
         );
         let status = program.tell("stop");
         assert_eq!(value(&status, "state"), "stopped");
@@ -60,9 +57,10 @@ fn start_dump_status_stop_and_start_again() {
         );
         assert_eq!(value(&status, "weight_ns"), kept.weight_ns().to_string());
         program.tell(&format!("start,cpu=2ms,file={second}"));
-        let _ = program.truths();
+        program.await_samples(200);
         program.tell("stop");
-        program.end();
+        assert!(program.is_running(), "{}", program.errors());
+        drop(program);
         let view = View::read(&place.path("second.jfr"));
         view.check_failures();
         assert!(
@@ -167,7 +165,11 @@ fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
             std::thread::sleep(Duration::from_millis(500));
             // A thread names itself, once it runs.
             let began = Instant::now();
-            while own_threads(program.pid) != ["dwell-drainer", "dwell-stops"] {
+            let mut expected = vec!["dwell-drainer", "dwell-stops"];
+            if engine == "perf" {
+                expected.insert(1, "dwell-late");
+            }
+            while own_threads(program.pid) != expected {
                 let threads = task_names(program.pid);
                 assert!(began.elapsed() < Duration::from_secs(60), "{threads:?}");
                 std::thread::sleep(Duration::from_millis(20));
@@ -211,7 +213,7 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
     );
     let mut program = Starter::new(jdk, &place, "Steady60")
         .jvm(&option)
-        .with("seconds=3")
+        .with("seconds=3 cpu_ms=2000")
         .agent(&format!("start,cpu=1ms,engine=timer,file={ours}"))
         .start();
     let truths = program.work();
@@ -265,7 +267,7 @@ fn a_program_full_of_implicit_null_checks_survives_and_is_counted_right() {
         let place = Place::new("nulls");
         let file = place.text("n.jfr");
         let mut program = Starter::new(jdk, &place, "NullChecks")
-            .with("seconds=2 threads=2")
+            .with("seconds=2 threads=2 cpu_ms=2000")
             .start();
         program.tell(&format!("start,cpu=500us,file={file}"));
         let truths = program.work();

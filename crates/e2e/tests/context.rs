@@ -76,6 +76,7 @@ fn samples_carry_the_scope_that_is_open() {
         let place = Place::new("context");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "Requests")
+            .with("cpu_ms=2000")
             .agent(&format!("start,cpu=1ms,file={file}"))
             .start();
         let truths = program.work();
@@ -108,18 +109,21 @@ fn an_agent_that_comes_later_sees_the_next_scope_and_one_that_comes_again_does_t
     each(&versions(), |jdk| {
         let place = Place::new("context-attach");
         let mut program = Starter::new(jdk, &place, "Requests")
-            .with("seconds=6")
+            .with("seconds=600")
             .start();
         let first = place.text("first.jfr");
         program.tell(&format!("start,cpu=1ms,file={first}"));
         program.pass();
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        // A round has some twenty parts of equal length: of so many samples each has one but once
+        // in e^75 times.
+        program.await_samples(1500);
         program.tell("stop");
         let second = place.text("second.jfr");
         program.tell(&format!("start,cpu=1ms,file={second}"));
-        let _ = program.truths();
+        program.await_samples(1500);
         program.tell("stop");
-        program.end();
+        assert!(program.is_running(), "{}", program.errors());
+        drop(program);
         check_requests(&View::read(&place.path("first.jfr")), true);
         check_requests(&View::read(&place.path("second.jfr")), true);
     });
@@ -180,7 +184,7 @@ fn virtual_threads(jdk: &Jdk, walk: &str) {
     let file = place.text("out.jfr");
     let mut program = Starter::new(jdk, &place, "VirtualRequests")
         .jvm("-Djdk.virtualThreadScheduler.parallelism=4")
-        .with("threads=1000")
+        .with("threads=1000 cpu_ms=3000")
         .agent(&format!("start,cpu=1ms,walk={walk},file={file}"))
         .start();
     let truths = program.work();
@@ -254,5 +258,63 @@ fn requests_are_counted_and_their_latencies_are_right() {
         assert!(all.0 <= all.1 && all.1 - all.0 <= 3 * 2048, "{all:?}");
         let others: Vec<_> = latencies.keys().filter(|e| e.is_none()).collect();
         assert!(others.is_empty(), "requests without an endpoint");
+    });
+}
+
+/// What counts in the methods of `ContextLimits`.
+fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
+    let of = |span, endpoint, labels| ContextView {
+        trace: TRACE,
+        span,
+        root: span,
+        endpoint,
+        labels,
+    };
+    Some(match method {
+        "burnInFirst" => of(0xa1, "GET /first", ""),
+        "burnInSecond" => of(0xb1, "GET /second", ""),
+        "burnInThird" => of(0xc1, "GET /third", ""),
+        "burnWithOther" => of(0xe2, "(other)", ""),
+        "burnWithKept" => of(0xe3, "GET /many/17", "label0=kept"),
+        "burnNone" => return None,
+        other => panic!("what is {other}?"),
+    })
+}
+
+/// Two copies of the API write the same context; records of threads that ended with a scope open
+/// are used again; what is too much is told as such, and counted.
+#[test]
+fn two_copies_of_the_api_and_more_of_everything_than_is_kept() {
+    let mut jdks = versions();
+    jdks.retain(|jdk| matches!(jdk.feature, 17 | 25));
+    each(&jdks, |jdk| {
+        let place = Place::new("context-limits");
+        let file = place.text("out.jfr");
+        let mut program = Starter::new(jdk, &place, "ContextLimits")
+            .agent(&format!("start,cpu=1ms,file={file}"))
+            .start();
+        let truths = program.work();
+        program.end();
+        let view = View::read(&place.path("out.jfr"));
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for sample in view.samples() {
+            let is = |name: &str| name.starts_with("burn") && name != "burn";
+            let frame =
+                sample.under(|frame| is(frame.name) && frame.class.ends_with(".ContextLimits"));
+            if let Some(frame) = frame {
+                let found = sample.context();
+                assert_eq!(found, expected_at_limits(frame.name), "{}", sample.line());
+                *seen.entry(frame.name).or_default() += 1;
+            }
+        }
+        println!("{seen:?} {:?}", truths.info);
+        assert_eq!(seen.len(), 6, "{seen:?}");
+        // 10,000 are kept. There are four before the 10,050; the late one is asked for ten times.
+        assert_eq!(truths.number("TEXT_OVERFLOW"), 4 + 50 + 10);
+        assert_eq!(truths.number("TOO_MANY_LABELS"), 1);
+        assert_eq!(truths.number("NO_RECORD"), 0);
+        // 400 threads had one.
+        assert!(truths.number("held_at_most") <= 100, "{:?}", truths.info);
+        assert!(truths.number("held_in_the_end") <= 50, "{:?}", truths.info);
     });
 }

@@ -2,7 +2,6 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{Jdk, Place, Program, Starter, View, agent, both, cpu_time, each};
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const LIBRARY_BYTES_MAX: u64 = 2_000_000;
@@ -105,7 +104,8 @@ fn attaching_to_twenty_thousand_classes_adds_at_most_30_mb() {
 /// How many pieces of memory the JVM has for its classes, as it says itself. Ids of methods are
 /// among them: a table for each class at least.
 fn class_allocations(jdk: &Jdk, pid: u32) -> u64 {
-    let output = Command::new(jdk.tool("jcmd"))
+    let output = jdk
+        .attaching("jcmd")
         .arg(pid.to_string())
         .args(["VM.native_memory", "summary"])
         .output()

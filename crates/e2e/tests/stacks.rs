@@ -32,7 +32,8 @@ fn record(jdk: &Jdk, program: &str, arguments: &str, options: &str) -> Run {
 #[test]
 fn stacks_of_1200_frames_are_complete() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
-        let Run { view, _place, .. } = record(jdk, "DeepStacks", "seconds=2", "cpu=1ms");
+        let Run { view, _place, .. } =
+            record(jdk, "DeepStacks", "seconds=2 cpu_ms=1500", "cpu=1ms");
         view.check_failures();
         let deep = view
             .of_threads("deep-")
@@ -68,7 +69,12 @@ fn stacks_of_1200_frames_are_complete() {
 #[test]
 fn a_limit_of_depth_cuts_and_says_so() {
     each(&both(), |jdk| {
-        let Run { view, _place, .. } = record(jdk, "DeepStacks", "seconds=1", "cpu=1ms,depth=100");
+        let Run { view, _place, .. } = record(
+            jdk,
+            "DeepStacks",
+            "seconds=1 cpu_ms=800",
+            "cpu=1ms,depth=100",
+        );
         let deep: Vec<_> = view
             .of_threads("deep-")
             .filter(|s| s.has("descend") && s.failure().is_none())
@@ -215,7 +221,12 @@ fn virtual_threads_have_names_weights_and_stacks_down_to_the_carrier() {
             view,
             truths,
             _place,
-        } = record(jdk, "VirtualThreads", "seconds=4 threads=8", "cpu=500us");
+        } = record(
+            jdk,
+            "VirtualThreads",
+            "seconds=4 threads=8 cpu_ms=2000",
+            "cpu=500us",
+        );
         view.check_failures();
         let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
         let mut ids: BTreeMap<&str, i64> = BTreeMap::new();

@@ -15,11 +15,12 @@ fn engines() -> Vec<&'static str> {
 }
 
 /// What a sum of weights may differ by: 2 % of the CPU time, and chance. A thread's weights are its
-/// points, one at random in each interval of its CPU time, so they differ from that by less than an
-/// interval, with a variance of a sixth of its square; threads are independent, and five standard
-/// deviations are one false alarm in two million.
+/// points, one at random in each window of its CPU time, so they differ from that by less than a
+/// window, with a variance of a sixth of its square. Windows are from half an interval to one and a
+/// half: at any moment a thread is in one whose square is 5/4 of the interval's, in the mean.
+/// Threads are independent, and five standard deviations are one false alarm in two million.
 fn tolerance_ns(cpu_ns: u64, threads: usize, interval_ns: u64) -> u64 {
-    let deviation = interval_ns as f64 * (threads as f64 / 6.0).sqrt();
+    let deviation = interval_ns as f64 * (threads as f64 * 1.25 / 6.0).sqrt();
     cpu_ns / 50 + (5.0 * deviation) as u64
 }
 
@@ -71,7 +72,7 @@ fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
     let file = place.path("w.jfr");
     // Garbage is collected and code compiled meanwhile: threads of every sort use CPU time.
     let mut program = Starter::new(jdk, &place, "Alloc")
-        .with("seconds=2 threads=2")
+        .with("seconds=2 threads=2 cpu_ms=2000")
         .start();
     let before = Outside::look(&program);
     let (cpu, interval_ns) = interval;
@@ -129,7 +130,7 @@ fn weights_add_up_to_the_cpu_time_with_perf_events() {
 fn churn(jdk: &Jdk, engine: &str, (cpu, interval_ns): (&str, u64)) {
     let place = Place::new("churn");
     let file = place.path("c.jfr");
-    let arguments = "seconds=2 rate=2000 burn_us=100";
+    let arguments = "seconds=4 cpu_ms=1500 rate=2000 burn_us=100";
     let mut program = Starter::new(jdk, &place, "ThreadChurn")
         .with(arguments)
         .start();
@@ -180,13 +181,39 @@ fn threads_shorter_than_an_interval_are_there() {
     });
 }
 
+/// Many threads that use a hundredth of an interval each, and are still there at the end.
+#[test]
+fn threads_that_hardly_run_are_given_no_more_than_they_used() {
+    const INTERVAL_NS: u64 = 10_000_000;
+    each(&both(), |jdk| {
+        for engine in engines() {
+            let place = Place::new("hardly");
+            let file = place.path("h.jfr");
+            let start = format!("start,cpu=10ms,engine={engine},file={}", file.display());
+            let program = Starter::new(jdk, &place, "Idle")
+                .with("seconds=3600 threads=2000")
+                .agent(&start)
+                .start();
+            program.tell("stop");
+            // It would go on for an hour.
+            drop(program);
+            let view = View::read(&file);
+            let own = view.cpu_load_ns();
+            // Windows are up to one and a half intervals long: such a draw scatters most.
+            let scatter_ns = five_sigma_ns(own, INTERVAL_NS * 3 / 2);
+            let what = format!("JDK {} {engine}", jdk.feature);
+            check(&what, view.weight_ns(), own, own / 20 + scatter_ns);
+        }
+    });
+}
+
 #[test]
 fn a_recording_with_the_agent_from_the_start_adds_up_too() {
     each(&both(), |jdk| {
         let place = Place::new("agentpath");
         let file = place.path("s.jfr");
         let mut program = Starter::new(jdk, &place, "Alloc")
-            .with("seconds=2 threads=2")
+            .with("seconds=2 threads=2 cpu_ms=2000")
             .agent(&format!("start,cpu=1ms,file={}", file.display()))
             .start();
         let _ = program.work();

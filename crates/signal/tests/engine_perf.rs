@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Drainer, burn, busy_record_keeps_being_sampled, points_of, run_threads};
+use common::{Drainer, burn, busy_record_keeps_being_sampled, run_threads, weight_of};
 use dwell_signal::{Cause, Config, EngineKind};
 
 #[test]
@@ -22,7 +22,7 @@ fn weights_are_cpu_time() {
     let samples = drainer.finish();
     assert!(engine.stop());
     for account in &accounts {
-        account.assert_points(points_of(&samples, account), INTERVAL_NS);
+        account.assert_weight(weight_of(&samples, account), INTERVAL_NS);
     }
     let counters = engine.counters();
     assert_eq!(counters.get(Cause::PointsLost), 0);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Drainer, burn, burn_until, drain_into, points_of, register_here, settle};
+use common::{Drainer, burn, burn_until, drain_into, register_here, settle, weight_of};
 use dwell_signal::{Cause, ClassSpec, Config, Registration, sys};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
@@ -99,7 +99,7 @@ fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
         assert_eq!(samples.len(), SLOTS as usize);
         let account = settle(engine, record);
         drain_into(engine, &mut samples);
-        account.assert_points(points_of(&samples, &account), INTERVAL_NS);
+        account.assert_weight(weight_of(&samples, &account), INTERVAL_NS);
     });
     worker.join().unwrap();
     assert!(engine.stop());

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Drainer, points_of, run_threads};
+use common::{Drainer, run_threads, weight_of};
 use dwell_signal::handler::dwell_sample_handler;
 use dwell_signal::slots::Reason;
 use dwell_signal::{Capture, Cause, Config, sys};
@@ -117,7 +117,7 @@ fn signals_may_land_inside_malloc() {
     let samples = drainer.finish();
     assert!(engine.stop());
     for account in &accounts {
-        account.assert_points(points_of(&samples, account), INTERVAL_NS);
+        account.assert_weight(weight_of(&samples, account), INTERVAL_NS);
     }
     assert_eq!(
         REFUSED.load(Ordering::Relaxed),

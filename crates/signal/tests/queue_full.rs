@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Account, burn, drain_into, points_of, register_here, settle};
+use common::{Account, burn, drain_into, register_here, settle, weight_of};
 use dwell_signal::{Cause, Config, EngineKind, perf_permitted};
 use std::thread;
 
@@ -55,5 +55,5 @@ fn a_full_signal_queue_is_survived_and_overcome() {
     let account = worker.join().unwrap();
     let mut samples = Vec::new();
     drain_into(engine, &mut samples);
-    account.assert_points(points_of(&samples, &account), INTERVAL_NS);
+    account.assert_weight(weight_of(&samples, &account), INTERVAL_NS);
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Account, Drainer, burn, points_of, run_threads};
+use common::{Account, Drainer, burn, longest_window_ns, run_threads, weight_of};
 use dwell_signal::{Cause, Config};
 
 #[test]
@@ -22,10 +22,11 @@ fn their_expected_weight_is_their_cpu_time() {
     let samples = drainer.finish();
     assert!(engine.stop());
     for account in &accounts {
-        account.assert_points(points_of(&samples, account), INTERVAL_NS);
+        account.assert_weight(weight_of(&samples, account), INTERVAL_NS);
     }
     let in_intervals = |ns: u64| ns as f64 / INTERVAL_NS as f64;
-    let points: u64 = samples.iter().map(|sample| sample.points).sum();
+    let weight_ns: u64 = samples.iter().map(|sample| sample.weight_ns).sum();
+    let points = in_intervals(weight_ns);
     let least: f64 = accounts
         .iter()
         .map(|account| in_intervals(account.before_ns))
@@ -34,15 +35,21 @@ fn their_expected_weight_is_their_cpu_time() {
         .iter()
         .map(|account| in_intervals(account.after_ns))
         .sum();
-    // A thread has the whole part of c/T points, and one more with the fraction p as probability:
-    // variance p (1 - p), which is at most 1/4. Five standard deviations.
-    let bound = 5.0 * (accounts.len() as f64 / 4.0).sqrt();
+    // A thread has the weight of all windows that are over, and that of one more with the part p
+    // of it that is over as probability: variance p (1 - p), which is at most 1/4 of the window's
+    // square. The first is an interval long. Five standard deviations.
+    let longest = in_intervals(longest_window_ns(INTERVAL_NS));
+    let square = |account: &Account| {
+        let in_first = account.after_ns <= INTERVAL_NS;
+        if in_first { 1.0 } else { longest * longest }
+    };
+    let bound = 5.0 * (accounts.iter().map(square).sum::<f64>() / 4.0).sqrt();
     assert!(
-        points as f64 >= least - bound,
+        points >= least - bound,
         "{points} points for {least}..{most}"
     );
     assert!(
-        points as f64 <= most + bound,
+        points <= most + bound,
         "{points} points for {least}..{most}"
     );
     assert_eq!(engine.counters().get(Cause::PointsLost), 0);

@@ -11,7 +11,7 @@ mod loader;
 mod places;
 mod processes;
 
-use crate::common::{Account, Drainer, Sample, points_of};
+use crate::common::{Account, Drainer, Sample, weight_of};
 use dwell_signal::handler::dwell_sample_handler;
 use dwell_signal::{Cause, Config, Engine, EngineKind, Vantage, WalkTarget, sys};
 use dwell_walker::{Frame, FrameKind, Frames, Memory, Outcome, Walk};
@@ -161,7 +161,7 @@ impl Stage<'_> {
         assert!(engine.stop(), "a handler is still at work");
         let samples = drainer.finish();
         for account in &accounts {
-            account.assert_points(points_of(&samples, account), INTERVAL_NS);
+            account.assert_weight(weight_of(&samples, account), INTERVAL_NS);
         }
         let walked = WALKS.load(Ordering::Relaxed) - walks;
         let copied = if self.vantage == Vantage::Snapshot {

@@ -2,7 +2,7 @@
 //! that has no thread-local storage.
 
 use super::{BARE_TID, IN_MALLOC_COUNT, INTERVAL_NS, Stage};
-use crate::common::{burn, run_threads};
+use crate::common::{burn, longest_window_ns, run_threads};
 use dwell_signal::slots::Reason;
 use dwell_signal::{Registration, sys};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -49,8 +49,8 @@ pub fn on_an_alternate_stack(stage: &Stage<'_>) {
     let there = lo..lo + STACK_BYTES as u64;
     let on_it = samples.iter().filter(|s| there.contains(&s.sp));
     // The burning is all there but for what comes before and after, some ticks at most.
-    let points: u64 = on_it.map(|sample| sample.points).sum();
-    assert!(points >= 40, "{points} points of 200");
+    let weight_ns: u64 = on_it.map(|sample| sample.weight_ns).sum();
+    assert!(weight_ns >= 40 * INTERVAL_NS, "{weight_ns} ns");
 }
 
 /// Allocates and frees all the time.
@@ -115,9 +115,9 @@ pub fn with_all_signals_blocked(stage: &Stage<'_>) {
             }
         })
     });
-    // All of a blocked time comes at once, less the interval in which it began.
-    let least = BLOCKED_NS / INTERVAL_NS - 1;
-    let whole = samples.iter().filter(|s| s.points >= least).count();
+    // All of a blocked time comes at once, less the window in which it began.
+    let least = BLOCKED_NS - longest_window_ns(INTERVAL_NS);
+    let whole = samples.iter().filter(|s| s.weight_ns >= least).count();
     assert!(whole >= 6, "{whole} of 6");
 }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
 use dwell_signal::slots::Reason;
-use dwell_signal::{Engine, Registration, ThreadRecord, sys};
+use dwell_signal::{Engine, EngineKind, Registration, ThreadRecord, plan, sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -21,18 +21,26 @@ pub struct Account {
 }
 
 impl Account {
-    /// With points at one per interval, n points at CPU time c satisfy c - T < nT <= c + T; c lies
-    /// between the two readings.
-    pub fn assert_points(&self, points: u64, interval_ns: u64) {
-        let weight_ns = points * interval_ns;
+    /// With a point in each window of at most T, the weight w at CPU time c satisfies
+    /// c - T < w <= c + T; c lies between the two readings.
+    pub fn assert_weight(&self, weight_ns: u64, interval_ns: u64) {
+        let longest_ns = longest_window_ns(interval_ns);
         assert!(
-            weight_ns + interval_ns > self.before_ns,
-            "{points} points, too few: {self:?}"
+            weight_ns + longest_ns > self.before_ns,
+            "{weight_ns} ns, too little: {self:?}"
         );
         assert!(
-            weight_ns <= self.after_ns + interval_ns,
-            "{points} points, too many: {self:?}"
+            weight_ns <= self.after_ns + longest_ns,
+            "{weight_ns} ns, too much: {self:?}"
         );
+    }
+}
+
+/// The longest that the CPU time of a point can be.
+pub fn longest_window_ns(interval_ns: u64) -> u64 {
+    match Engine::get().expect("an engine").kind() {
+        EngineKind::Perf { .. } => plan::longest_ns(interval_ns),
+        EngineKind::Timer => interval_ns,
     }
 }
 
@@ -126,7 +134,6 @@ pub struct Sample {
     pub index: u32,
     pub generation: u32,
     pub tid: i32,
-    pub points: u64,
     pub weight_ns: u64,
     pub reason: Reason,
     pub sp: u64,
@@ -180,7 +187,6 @@ pub fn drain_into(engine: &'static Engine, samples: &mut Vec<Sample>) {
             index: header.record_index,
             generation: header.record_generation,
             tid: header.tid,
-            points: u64::from(header.points) + header.carried,
             weight_ns: slot.weight_ns(),
             reason: header.reason,
             sp: header.regs.sp(),
@@ -195,12 +201,12 @@ pub fn drain_into(engine: &'static Engine, samples: &mut Vec<Sample>) {
     });
 }
 
-/// Sum of points of one thread.
-pub fn points_of(samples: &[Sample], account: &Account) -> u64 {
+/// Sum of weights of one thread, in ns.
+pub fn weight_of(samples: &[Sample], account: &Account) -> u64 {
     samples
         .iter()
         .filter(|s| (s.index, s.generation) == (account.index, account.generation))
-        .map(|s| s.points)
+        .map(|s| s.weight_ns)
         .sum()
 }
 

@@ -18,13 +18,16 @@ public final class Harness {
     private static final int EXIT_USAGE = 2;
     private static final int EXIT_STUCK = 3;
     private static final int SECONDS_MAX = 86_400;
+    private static final int CPU_MS_MAX = 60_000;
     private static final long WATCHDOG_EXTRA_SECONDS = 600;
 
     private final String program;
     private final Map<String, String> values = new LinkedHashMap<>();
     private final int seconds;
     private final boolean gate;
+    private final long cpuNanos;
     private long endNanos;
+    private long cpuEndNanos;
 
     /** Parses the arguments; an unknown key or a malformed value ends the program with 2. */
     public Harness(String program, int secondsDefault, String[] args, String... keys) {
@@ -32,15 +35,16 @@ public final class Harness {
         for (String arg : args) {
             int equals = arg.indexOf('=');
             String key = equals < 0 ? arg : arg.substring(0, equals);
-            boolean common = key.equals("seconds") || key.equals("gate");
+            boolean common = key.equals("seconds") || key.equals("gate") || key.equals("cpu_ms");
             if (equals < 0 || !(common || Arrays.asList(keys).contains(key))) {
-                fail("unknown argument '" + arg + "'; takes seconds= gate= "
+                fail("unknown argument '" + arg + "'; takes seconds= gate= cpu_ms= "
                         + String.join("= ", keys) + (keys.length == 0 ? "" : "="));
             }
             values.put(key, arg.substring(equals + 1));
         }
         this.seconds = number("seconds", secondsDefault, 1, SECONDS_MAX);
         this.gate = number("gate", 0, 0, 1) == 1;
+        this.cpuNanos = TimeUnit.MILLISECONDS.toNanos(number("cpu_ms", 0, 0, CPU_MS_MAX));
         startWatchdog();
     }
 
@@ -108,11 +112,25 @@ public final class Harness {
             awaitLine();
         }
         endNanos = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+        cpuEndNanos = cpuNanos > 0 ? CpuClock.processNanos() + cpuNanos : 0;
     }
 
-    /** True until the seconds asked for have passed since {@link #ready}. */
+    /**
+     * True until the seconds asked for have passed since {@link #ready}, and the process has used
+     * the CPU time asked for, however slow the machine is.
+     */
     public boolean timeLeft() {
-        return System.nanoTime() - endNanos < 0;
+        return System.nanoTime() - endNanos < 0
+                || (cpuNanos > 0 && CpuClock.processNanos() < cpuEndNanos);
+    }
+
+    /** Waits for the end of the run: a line if there is a gate, else the seconds asked for. */
+    void awaitEnd() throws InterruptedException {
+        if (gate) {
+            awaitLine();
+        } else {
+            TimeUnit.SECONDS.sleep(seconds);
+        }
     }
 
     /** The seconds asked for. */

@@ -33,6 +33,7 @@ public final class Latency {
     private void live(String endpoint, int number, long sleepNanos) {
         long[] nanos = new long[KEPT];
         int count = 0;
+        long first = System.nanoTime();
         while (harness.timeLeft() && count < KEPT) {
             long began = System.nanoTime();
             long span = ((long) number << 32) + count;
@@ -47,8 +48,10 @@ public final class Latency {
             }
             nanos[count++] = System.nanoTime() - began;
         }
+        long elapsed = System.nanoTime() - first;
         Arrays.sort(nanos, 0, count);
         String name = endpoint.substring("GET /".length());
+        harness.info(name + ".elapsed", elapsed);
         harness.info(name + ".count", count);
         for (int percent : new int[] {34, 66}) {
             harness.info(name + ".p" + percent, nanos[(int) ((long) count * percent / 100)]);

@@ -1,5 +1,9 @@
 package io.dwell.test;
 
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
@@ -17,6 +21,7 @@ public final class Steady60 {
     private final int frames;
     private final int busyPercent;
     private long unitsTotal;
+    private long largestGapNs;
 
     private Steady60(String[] args) {
         harness = new Harness("Steady60", 10, args, "threads", "busy", "frames");
@@ -24,30 +29,51 @@ public final class Steady60 {
         busyPercent = harness.number("busy", 100, 1, 100);
     }
 
-    public static void main(String[] args) throws InterruptedException {
+    public static void main(String[] args) throws InterruptedException, IOException {
         Steady60 program = new Steady60(args);
         int threads = program.harness.number("threads", 1, 1, 256);
         Burn.warmUp();
         Burn.sink = program.steadyRoot(new CpuBudget().grant(200_000_000));
         program.unitsTotal = 0;
         program.harness.ready();
+        long faults = majorFaults();
+        long began = System.nanoTime();
         Workers.start("steady", threads, number -> program.run()).join();
+        program.harness.info("elapsed_ns", System.nanoTime() - began);
+        program.harness.info("major_faults", majorFaults() - faults);
+        program.harness.info("largest_gap_ns", program.largestGapNs);
         program.harness.info("units", program.unitsTotal);
         program.truths.print(program.harness);
         program.harness.finish();
     }
 
+    /** How often the process has waited for a page of its memory to be read from a disk. */
+    private static long majorFaults() throws IOException {
+        byte[] stat = Files.readAllBytes(Paths.get("/proc/self/stat"));
+        String text = new String(stat, StandardCharsets.US_ASCII);
+        return Long.parseLong(text.substring(text.lastIndexOf(')') + 2).split(" ")[9]);
+    }
+
     private void run() {
         CpuBudget budget = new CpuBudget();
         long units = 0;
+        long cpu = 0;
+        long gap = 0;
+        long start = System.nanoTime();
+        long before = CpuClock.threadNanos();
         while (harness.timeLeft()) {
-            long start = System.nanoTime();
-            long before = CpuClock.threadNanos();
             units += steadyRoot(budget.grant(SLICE_NS));
-            truths.add("steadyRoot", CpuClock.threadNanos() - before);
+            long after = CpuClock.threadNanos();
+            cpu += after - before;
             rest(System.nanoTime() - start);
+            long next = System.nanoTime();
+            long nextBefore = CpuClock.threadNanos();
+            gap = Math.max(gap, (next - start) - (nextBefore - before));
+            start = next;
+            before = nextBefore;
         }
-        addUnits(units);
+        truths.add("steadyRoot", cpu);
+        add(units, gap);
     }
 
     private void rest(long busyNanos) {
@@ -56,8 +82,13 @@ public final class Steady60 {
         }
     }
 
-    private synchronized void addUnits(long units) {
+    /**
+     * The gap is the longest time of a thread without a processor, whatever the cause, in the time
+     * that it takes for one slice of work; no moment of its run is outside of one.
+     */
+    private synchronized void add(long units, long gap) {
         unitsTotal += units;
+        largestGapNs = Math.max(largestGapNs, gap);
     }
 
     /** Returns the number of units done. */

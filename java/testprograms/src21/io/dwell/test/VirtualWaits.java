@@ -4,11 +4,13 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -18,8 +20,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * started directly, half by an executor.
  */
 public final class VirtualWaits {
-    /** A connection each is needed. */
-    private static final int SOCKETS_MAX = 50;
+    /** A connection each is needed, and a look at some of them is to be certain. */
+    private static final int SOCKETS_MAX = 500;
 
     private final LinkedBlockingQueue<Object> queue = new LinkedBlockingQueue<>();
     private final ReentrantLock lock = new ReentrantLock();
@@ -36,9 +38,16 @@ public final class VirtualWaits {
     private VirtualWaits() {}
 
     public static void main(String[] args) throws Exception {
-        Harness harness = new Harness("VirtualWaits", 1, args, "threads", "monitors");
+        Harness harness = new Harness("VirtualWaits", 1, args, "threads", "monitors", "garbage",
+                "owner");
         int threads = harness.number("threads", 1000, 1, 1_000_000);
         VirtualWaits program = new VirtualWaits();
+        for (int i = harness.number("garbage", 0, 0, 100); i > 0; i--) {
+            makeGarbage(i);
+        }
+        if (harness.number("owner", 0, 0, 1) == 1) {
+            program.waitForVirtual();
+        }
         program.begin(threads, harness.number("monitors", 0, 0, 1) == 1);
         harness.ready();
         harness.finish();
@@ -62,6 +71,22 @@ public final class VirtualWaits {
         }
         // They only have to get to where they wait.
         Thread.sleep(1000);
+    }
+
+    /** Some of it lives for a while, so that the collector has something to move. */
+    private static void makeGarbage(int seed) {
+        Thread maker = new Thread(() -> {
+            SplittableRandom random = new SplittableRandom(seed);
+            byte[][] kept = new byte[20_000][];
+            while (true) {
+                for (int i = 0; i < 2000; i++) {
+                    kept[random.nextInt(kept.length)] = new byte[100 + random.nextInt(400)];
+                }
+                LockSupport.parkNanos(1_000_000);
+            }
+        }, "garbage-" + seed);
+        maker.setDaemon(true);
+        maker.start();
     }
 
     private static void start(String kind, int threads, Wait wait) throws InterruptedException {
@@ -106,6 +131,43 @@ public final class VirtualWaits {
         try (Socket socket = new Socket(server.getInetAddress(), server.getLocalPort())) {
             socket.getInputStream().read();
         }
+    }
+
+    /** Platform threads wait for what a virtual thread has, which sleeps. */
+    private void waitForVirtual() throws InterruptedException {
+        ReentrantLock owned = new ReentrantLock();
+        Object entered = new Object();
+        CountDownLatch has = new CountDownLatch(1);
+        Thread.ofVirtual().name("owner-1").start(() -> {
+            owned.lock();
+            synchronized (entered) {
+                // From here on the JVM keeps a monitor, which knows its owner.
+                waitABit(entered);
+                has.countDown();
+                holdForEver();
+            }
+        });
+        has.await();
+        startDaemon("entering-1", () -> {
+            synchronized (entered) {
+                throw new IllegalStateException("nobody leaves it");
+            }
+        });
+        startDaemon("locking-1", owned::lock);
+    }
+
+    private static void waitABit(Object monitor) {
+        try {
+            monitor.wait(1);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static void startDaemon(String name, Runnable body) {
+        Thread thread = new Thread(body, name);
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private void enter() {
