@@ -7,7 +7,10 @@ const USAGE: &str = "usage: cargo run -p xtask -- TASK
   tidy                                 check the house rules over the whole repository
   handler-graph [--hook SYMBOL]... [LIBRARY]
                                        prove that signal handlers reach nothing forbidden;
-                                       LIBRARY defaults to target/release/libdwell.so";
+                                       LIBRARY defaults to target/release/libdwell.so
+  test [--all] [--only TEXT]... [--list]
+                                       run the tests, each by the rules of its kind; `./test`
+                                       builds and installs what they need, and then runs this";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +28,7 @@ fn run(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
         Some((task, [])) if task == "tidy" => xtask::tidy::run(),
         Some((task, rest)) if task == "handler-graph" => xtask::graph::run(rest),
+        Some((task, rest)) if task == "test" => xtask::suite::run(rest),
         _ => bail!("{USAGE}"),
     }
 }

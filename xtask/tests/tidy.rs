@@ -151,3 +151,11 @@ fn the_lexer_knows_what_is_code() {
     assert_eq!(lines.code[3], "let f = \"\"; let g = ''; let br = \"\";");
     assert_eq!(lines.code[5], "\"; let i = '';");
 }
+
+#[test]
+fn what_is_measured_says_how_often_it_raises_a_false_alarm() {
+    let silent = "//! x\n/// Sums.\n#[test]\nfn measured_sums() {}\n";
+    assert_eq!(broken(PURE, silent), [("measured", 4)]);
+    let said = "//! x\n/// Detects 2 %.\n/// False alarm: 1e-6.\n#[test]\nfn measured_sums() {}\n";
+    assert_eq!(broken(PURE, said), []);
+}

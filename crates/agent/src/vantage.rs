@@ -78,6 +78,8 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
     let live = target.live();
     #[cfg(feature = "experiments")]
     let live = dwell_recorder::experiments::Faulty::new(live);
+    #[cfg(feature = "experiments")]
+    let live = dwell_recorder::experiments::Noting::new(live, target.header());
     let regs = registers_of(target.header());
     let mut context = context_of(target.header(), &live);
     if !target.header().stack_end_known {

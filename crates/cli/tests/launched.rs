@@ -111,7 +111,7 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
     {
         ways.push((&own_mounts[..], full_disk.as_str(), "no storage space"));
     } else {
-        eprintln!("not tried: only who may mount has a disk to fill");
+        println!("not tried: only who may mount has a disk to fill");
     }
     // The limit concerns the libraries as well, that for JVMs and that for Mono, which a shell may
     // start: from here on they are in their places.

@@ -30,7 +30,37 @@ impl Jdk {
     }
 }
 
-/// All JDKs below `DWELL_JDKS` (or its default place), `JAVA_HOME` and `/usr/lib/jvm`.
+/// Whether everything is to be tried (`./test --all`), however long it takes, and not only what the
+/// gate has time for.
+#[must_use]
+pub fn is_whole() -> bool {
+    std::env::var_os("DWELL_TEST_ALL").is_some()
+}
+
+/// Those of `all` whose turn it is: one in the gate, another one with each commit, and all of them
+/// where everything is tried.
+#[must_use]
+pub fn turn<T: Clone>(all: &[T]) -> Vec<T> {
+    if is_whole() {
+        return all.to_vec();
+    }
+    let turn = std::env::var("DWELL_TEST_TURN").ok();
+    let turn: usize = turn.and_then(|text| text.parse().ok()).unwrap_or(0);
+    all.get(turn % all.len().max(1))
+        .cloned()
+        .into_iter()
+        .collect()
+}
+
+/// Whether tests are to use this feature release: one of `DWELL_TEST_JDKS`, or any.
+fn is_asked_for(feature: u32) -> bool {
+    std::env::var("DWELL_TEST_JDKS").map_or(true, |all| {
+        all.split(',').any(|one| one.trim() == feature.to_string())
+    })
+}
+
+/// All JDKs below `DWELL_JDKS` (or its default place), `JAVA_HOME` and `/usr/lib/jvm`, or those of
+/// them that `DWELL_TEST_JDKS` names.
 #[must_use]
 pub fn jdks() -> &'static [Jdk] {
     static FOUND: OnceLock<Vec<Jdk>> = OnceLock::new();
@@ -90,7 +120,7 @@ fn find() -> Vec<Jdk> {
         let Some(feature) = feature_of(&home) else {
             continue;
         };
-        if found.iter().all(|jdk| jdk.feature != feature) {
+        if is_asked_for(feature) && found.iter().all(|jdk| jdk.feature != feature) {
             found.push(Jdk { feature, home });
         }
     }

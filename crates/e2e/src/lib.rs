@@ -5,6 +5,20 @@
 //! is built here: the agent and the Java parts must be there (`./test` builds them).
 #![forbid(unsafe_code)]
 
+/// Asserts, in a test that is measured otherwise, what must hold in each run without exception: no
+/// crash, no wrong stack or context, no damaged file. The line that it prints tells the runner of
+/// the tests not to repeat this failure (`xtask/src/suite`).
+#[macro_export]
+macro_rules! must {
+    ($is_so:expr, $($message:tt)+) => {
+        if !$is_so {
+            let message = format!($($message)+);
+            println!("never: {}", message.lines().next().unwrap_or_default());
+            panic!("{message}");
+        }
+    };
+}
+
 mod jdk;
 mod mono;
 mod oracle;
@@ -17,7 +31,7 @@ mod recording;
 mod silent;
 pub mod stats;
 
-pub use jdk::{Jdk, both, each, jdks, since};
+pub use jdk::{Jdk, both, each, is_whole, jdks, since, turn};
 pub use mono::{Mono, Ran, skipped};
 pub use oracle::{Verified, jfr_tool, verify};
 pub use outside::{record_outside, record_outside_with};

@@ -185,12 +185,12 @@ impl Program {
             match self.lines.recv_timeout(SILENCE_MAX) {
                 Ok(line) if line == word => return seen,
                 Ok(line) => seen.push(line),
-                Err(error) => {
-                    panic!(
-                        "waiting for {word:?}: {error}; it said {seen:?} and {}",
-                        self.errors()
-                    )
-                }
+                // It has ended before its time, or hangs.
+                Err(error) => must!(
+                    false,
+                    "waiting for {word:?}: {error}; it said {seen:?} and {}",
+                    self.errors()
+                ),
             }
         }
     }
@@ -228,7 +228,7 @@ impl Program {
     /// Lets it pass the last gate and end, which must succeed.
     pub fn end(mut self) {
         let status = self.exit();
-        assert!(status.success(), "{status}: {}", self.errors());
+        must!(status.success(), "{status}: {}", self.errors());
     }
 
     fn exit(&mut self) -> ExitStatus {

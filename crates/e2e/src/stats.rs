@@ -42,6 +42,22 @@ pub fn effective_samples(weights: impl Iterator<Item = u64>) -> f64 {
     sum * sum / squares
 }
 
+/// Whether `times` in `all` draws may be said to be more often than with the chance `rate` of each:
+/// whether so many or more come about with a chance of less than [`FALSE_ALARM`] (exact binomial).
+#[must_use]
+pub fn is_more_often(times: usize, all: usize, rate: f64) -> bool {
+    // The chance of 0, 1, ... by the ratio of neighbours, from the logarithm of the first one.
+    let (n, odds) = (all as f64, (rate / (1.0 - rate)).ln());
+    let mut log = n * (-rate).ln_1p();
+    let mut below = 0.0;
+    for k in 0..times {
+        below += log.exp();
+        let k = k as f64;
+        log += ((n - k) / (k + 1.0)).ln() + odds;
+    }
+    times > 0 && times as f64 > rate * n && 1.0 - below < FALSE_ALARM
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +72,15 @@ mod tests {
         assert!(bound < 0.025, "{bound}");
         let distance = distance_bound(&[0.05; 20], samples);
         assert!((0.04..0.09).contains(&distance), "{distance}");
+    }
+
+    /// P(X >= 19 | 1000, 0.005) = 1.28e-6 and P(X >= 20) = 3.1e-7, computed with fractions.
+    #[test]
+    fn rates_are_judged_by_the_binomial_distribution() {
+        assert!(!is_more_often(0, 0, 0.005) && !is_more_often(0, 1000, 0.005));
+        assert!(!is_more_often(5, 1000, 0.005) && !is_more_often(18, 1000, 0.005));
+        assert!(is_more_often(20, 1000, 0.005) && is_more_often(1000, 1000, 0.005));
+        assert!(!is_more_often(560, 100_000, 0.005) && is_more_often(640, 100_000, 0.005));
     }
 
     #[test]

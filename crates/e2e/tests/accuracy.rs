@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, record_outside, since,
+    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, record_outside, since,
     source_line, stats, verify,
 };
 use dwell_jfr::FrameKind;
@@ -37,6 +37,9 @@ fn off(truth: f64, low: f64, high: f64) -> f64 {
 
 /// Samples whose stack names no work may be those of `other`; shares are of all else. Those that
 /// are in a reading of the clock belong to either.
+///
+/// Assumes draws that are independent, or spread more evenly than that. Compares all kinds of work
+/// with a false alarm of 1e-6 (`stats::share_bound`) and their distance with another 1e-6.
 #[track_caller]
 fn check_shares(view: &View, truths: &Truths, thread: &str) {
     let kinds: Vec<&str> = truths
@@ -114,7 +117,7 @@ fn check_roots(view: &View, thread: &str) {
             .expect("it has Java frames");
         let complete = sample.failure().is_none() && !sample.stack.truncated;
         let is_run = (root.class, root.name) == ("java.lang.Thread", "run");
-        assert!(!complete || is_run, "{}", sample.line());
+        must!(!complete || is_run, "{}", sample.line());
     }
 }
 
@@ -193,7 +196,7 @@ fn check_all(jdk: &Jdk) {
     check_roots(&view, "accuracy-");
     check_frame_kinds(&view);
     check_recursion(&view);
-    check_oracle(&view, &file);
+    check_oracle(jdk, &view, &file);
 }
 
 /// The deepest work is there to its last frame.
@@ -213,9 +216,9 @@ fn check_recursion(view: &View) {
     assert_eq!(deep.iter().max(), Some(&3000), "{} samples", deep.len());
 }
 
-/// The JDKs' own readers find the same.
+/// The JDK's own reader finds the same; 8 has none.
 #[track_caller]
-fn check_oracle(view: &View, file: &std::path::Path) {
+fn check_oracle(jdk: &Jdk, view: &View, file: &std::path::Path) {
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for sample in view.of_threads("accuracy-") {
         let tally = by_kind
@@ -223,29 +226,32 @@ fn check_oracle(view: &View, file: &std::path::Path) {
             .or_default();
         *tally = (tally.0 + sample.weight_ns(), tally.1 + 1);
     }
-    for jdk in both() {
+    for jdk in both()
+        .into_iter()
+        .filter(|it| it.feature >= jdk.feature)
+        .take(1)
+    {
         let found = verify(
             jdk,
             file,
             &["--thread", "^accuracy-", "--under", "\\.kind_"],
         );
         let all = found.events.get("jdk.ExecutionSample");
-        assert_eq!(
-            all,
-            Some(&(view.recording.samples.len() as u64)),
-            "JDK {}",
-            jdk.feature
-        );
+        let ours = view.recording.samples.len() as u64;
+        must!(all == Some(&ours), "JDK {}: {all:?}", jdk.feature);
         let under: BTreeMap<String, (u64, u64)> = found.tables["under"]
             .iter()
             .map(|(name, tally)| (name.rsplit('.').next().unwrap_or(name).to_owned(), *tally))
             .collect();
-        assert_eq!(under, by_kind, "JDK {}", jdk.feature);
+        must!(under == by_kind, "JDK {}: {under:?}", jdk.feature);
     }
 }
 
+/// Detects a kind of work whose share is off by 3 points or so (`stats::share_bound` with 6000
+/// draws). False alarm: 2e-6 a JDK for shares and their distance; roots, unknown work and what the
+/// JDK reads are exact.
 #[test]
-fn shares_kinds_roots_and_depth_are_true_on_every_jdk() {
+fn measured_shares_kinds_roots_and_depth_are_true_on_every_jdk() {
     each(&jdks().iter().collect::<Vec<_>>(), check_all);
 }
 
@@ -267,8 +273,9 @@ const SHALLOW: [&str; 14] = [
     "strings",
 ];
 
+/// Detects 4 points or so of a share. False alarm: 2e-6 a JDK.
 #[test]
-fn shares_are_true_without_an_agent() {
+fn measured_shares_are_true_without_an_agent() {
     each(&both(), |jdk| {
         let place = Place::new("accuracy-outside");
         let file = place.path("a.jfr");
@@ -295,7 +302,7 @@ fn shares_are_true_without_an_agent() {
         });
         program.end();
         let Some(sum) = sum else {
-            println!("perf events are not permitted here");
+            println!("skipped: perf events are not permitted here");
             return;
         };
         println!("{sum:?}");
@@ -307,8 +314,13 @@ fn shares_are_true_without_an_agent() {
 }
 
 /// Phases that repeat with the interval: only a dithered sampler sees their true shares.
+///
+/// The widths of windows are drawn anew for each block, so that samples within a block scatter as
+/// independent ones do. Detects 6 points or so; a sampler that is in step sees one phase only.
+///
+/// False alarm: 2e-6 a JDK.
 #[test]
-fn phases_that_repeat_with_the_interval_do_not_deceive() {
+fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
     each(&both(), |jdk| {
         let place = Place::new("periodic");
         let file = place.path("p.jfr");
@@ -328,8 +340,10 @@ fn phases_that_repeat_with_the_interval_do_not_deceive() {
 
 /// Where calls are inlined late, C2 puts their line on instructions of other methods: the loop of
 /// `hotLeaf` was told to be in `hashMap`, 9 % instead of 30 %.
+///
+/// Detects 3 points or so of a share. False alarm: 2e-6 a JDK.
 #[test]
-fn lines_that_c2_has_put_on_other_methods_are_put_right() {
+fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
     each(&both(), |jdk| {
         let place = Place::new("misplaced");
         let file = place.path("m.jfr");
@@ -359,8 +373,10 @@ fn lines_that_c2_has_put_on_other_methods_are_put_right() {
     });
 }
 
+/// Detects tiers that are mixed up. Code is compiled where it is first worth it (`-Xbatch`), some
+/// ms after the begin, of which 5 % of 1.5 s are 75. False alarm: not by chance.
 #[test]
-fn c1_code_and_the_interpreter_are_told_apart() {
+fn measured_c1_code_and_the_interpreter_are_told_apart() {
     each(&both(), |jdk| {
         for (option, kind) in [
             ("-XX:TieredStopAtLevel=1", FrameKind::C1),
@@ -370,6 +386,7 @@ fn c1_code_and_the_interpreter_are_told_apart() {
             let file = place.path("t.jfr");
             let mut program = Starter::new(jdk, &place, "Accuracy")
                 .jvm(option)
+                .jvm("-Xbatch")
                 .with("seconds=2 cpu_ms=1500 kinds=hotLeaf,recursion100")
                 .agent(&format!("start,cpu=1ms,file={}", file.display()))
                 .start();
@@ -402,7 +419,7 @@ fn c1_code_and_the_interpreter_are_told_apart() {
 
 /// Lines of inlined frames where each method has one line that does the work.
 #[test]
-fn inlined_frames_have_exact_lines() {
+fn never_does_an_inlined_frame_have_another_line() {
     let rotate = source_line("ComputeKinds", "return value << 13 | value >>> 51;");
     let leaf = source_line(
         "ComputeKinds",

@@ -84,7 +84,7 @@ fn check(jdk: &Jdk, mode: &str, walk: &str) {
     let place = Place::new("calls");
     let file = place.text("out.jfr");
     let starter = Starter::new(jdk, &place, "Calls")
-        .with("seconds=3 cpu_ms=2000")
+        .with("seconds=2 cpu_ms=1500")
         .agent(&format!("start,cpu=100us,walk={walk},file={file}"));
     let starter = flags(mode)
         .iter()
@@ -111,7 +111,7 @@ fn check(jdk: &Jdk, mode: &str, walk: &str) {
 }
 
 #[test]
-fn the_method_above_a_line_is_one_that_the_line_calls() {
+fn never_is_a_method_above_a_line_that_does_not_call_it() {
     each(&both(), |jdk| {
         for (mode, walk) in [
             ("interpreted", "snapshot"),

@@ -2,12 +2,10 @@
 //! a signal that disturbed an allocation, a barrier or a collection would show there.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, perf_is_permitted, thread_cpu};
+use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn};
 
 const INTERVAL_NS: u64 = 200_000;
 const WORKERS: usize = 2;
-/// CPU timers fire at the kernel's ticks only, of which there are 250 a second as a rule.
-const TICK_NS: u64 = 4_000_000;
 /// The program goes on until there were so many, however slow the machine.
 const COLLECTIONS_MIN: u64 = 8;
 
@@ -45,7 +43,7 @@ const BEFORE_AND_AFTER: Collector = Collector {
 };
 
 #[test]
-fn serial_finds_its_heap_whole() {
+fn never_does_serial_find_its_heap_broken() {
     verified_with_all_vantages(&Collector {
         flag: "-XX:+UseSerialGC",
         ..BEFORE_AND_AFTER
@@ -53,7 +51,7 @@ fn serial_finds_its_heap_whole() {
 }
 
 #[test]
-fn parallel_finds_its_heap_whole() {
+fn never_does_parallel_find_its_heap_broken() {
     verified_with_all_vantages(&Collector {
         flag: "-XX:+UseParallelGC",
         ..BEFORE_AND_AFTER
@@ -61,7 +59,7 @@ fn parallel_finds_its_heap_whole() {
 }
 
 #[test]
-fn g1_finds_its_heap_whole() {
+fn never_does_g1_find_its_heap_broken() {
     verified_with_all_vantages(&Collector {
         flag: "-XX:+UseG1GC",
         ..BEFORE_AND_AFTER
@@ -70,7 +68,7 @@ fn g1_finds_its_heap_whole() {
 
 /// Z knows nothing of the common flags and says nothing of its own: it ends the JVM or is content.
 #[test]
-fn z_finds_its_heap_whole() {
+fn never_does_z_find_its_heap_broken() {
     verified_with_all_vantages(&Collector {
         flag: "-XX:+UseZGC",
         verify: &[
@@ -92,12 +90,12 @@ const SHENANDOAH: Collector = Collector {
 };
 
 #[test]
-fn shenandoah_finds_its_heap_whole() {
+fn never_does_shenandoah_find_its_heap_broken() {
     verified_with_all_vantages(&SHENANDOAH);
 }
 
 #[test]
-fn generational_shenandoah_finds_its_heap_whole() {
+fn never_does_generational_shenandoah_find_its_heap_broken() {
     let collector = Collector {
         since: (25, &["-XX:ShenandoahGCMode=generational"]),
         ..SHENANDOAH
@@ -112,7 +110,7 @@ fn verified_with_all_vantages(collector: &Collector) {
 
 fn verified(jdks: &[&Jdk], collector: &Collector) {
     each(jdks, |jdk| {
-        for vantage in VANTAGES {
+        for vantage in turn(&VANTAGES) {
             run(jdk, collector, vantage);
         }
     });
@@ -144,7 +142,6 @@ fn run(jdk: &Jdk, collector: &Collector, (walk, told): (&str, &str)) {
         ))
         .start();
     let truths = program.work();
-    let threads = thread_cpu(program.pid).len();
     let errors = program.errors();
     program.end();
 
@@ -161,7 +158,7 @@ fn run(jdk: &Jdk, collector: &Collector, (walk, told): (&str, &str)) {
     let engine = view.recording.events_named("dwell.Recording").next();
     let engine = engine.and_then(|event| event.text("engine")).expect(&what);
     assert!(engine.contains(told), "{what}: {engine}");
-    check_samples(&what, &view, threads, &truths);
+    check_samples(&what, &view, &truths);
 }
 
 /// What the collector says of its verification, and that the JVM had no reason to say more.
@@ -186,34 +183,18 @@ fn check_log(what: &str, place: &Place, collector: &Collector, errors: &str) {
     }
 }
 
-/// The weights of all threads are the process's CPU time, and the workers have at least theirs.
-/// How good stacks are is a matter of other tests.
-fn check_samples(what: &str, view: &View, threads: usize, truths: &Truths) {
-    let workers = view.of_threads("stress-");
-    let (workers_ns, workers_truth_ns) = (
-        workers.map(|sample| sample.weight_ns()).sum::<u64>(),
-        truths.ns("stressHeap"),
-    );
-    let (own, weights) = (view.cpu_load_ns(), view.weight_ns());
+/// There are samples of the workers: the signals came while the collector was at work. How good
+/// stacks and how true weights are is a matter of other tests, which are alone on the machine.
+fn check_samples(what: &str, view: &View, truths: &Truths) {
+    let of_workers = view.of_threads("stress-").count();
     let (failed, causes) = view.failures();
     let all = view.recording.samples.len();
+    let (own, weights) = (view.cpu_load_ns(), view.weight_ns());
     println!(
-        "{what}: {all} samples, {failed} failed {causes:?}; weights {weights} ns of {own} ns, of \
-         the workers {workers_ns} ns of {workers_truth_ns} ns"
+        "{what}: {all} samples, {of_workers} of the workers, which used {} ns, {failed} failed \
+         {causes:?}; weights {weights} ns of {own} ns",
+        truths.ns("stressHeap")
     );
-    let spacing_ns = if perf_is_permitted() {
-        INTERVAL_NS
-    } else {
-        TICK_NS
-    };
-    // As in the tests of weights: 2 %, and what each thread used since its last sample.
-    let allowed_ns = |cpu_ns, threads: usize| cpu_ns / 50 + 2 * spacing_ns * threads as u64;
-    assert!(
-        weights.abs_diff(own) <= allowed_ns(own, threads),
-        "{what}: weights {weights} ns, truth {own} ns, {threads} threads"
-    );
-    assert!(
-        workers_ns + allowed_ns(workers_truth_ns, WORKERS) >= workers_truth_ns,
-        "{what}: weights of the workers {workers_ns} ns, truth {workers_truth_ns} ns"
-    );
+    // They use 100 ms at least, which are 500 intervals.
+    assert!(of_workers > 50, "{what}: {of_workers} samples");
 }

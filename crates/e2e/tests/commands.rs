@@ -41,7 +41,7 @@ fn start_dump_status_stop_and_start_again() {
             !place.path("second.jfr").exists(),
             "a refused start leaves no file"
         );
-        let samples = program.await_samples(200);
+        let samples = program.await_samples(21);
         program.tell("dump");
         let dumped = View::read(&place.path("first.jfr")).recording.samples.len() as u64;
         assert!(
@@ -57,7 +57,7 @@ fn start_dump_status_stop_and_start_again() {
         );
         assert_eq!(value(&status, "weight_ns"), kept.weight_ns().to_string());
         program.tell(&format!("start,cpu=2ms,file={second}"));
-        program.await_samples(200);
+        program.await_samples(100);
         program.tell("stop");
         assert!(program.is_running(), "{}", program.errors());
         drop(program);
@@ -147,7 +147,7 @@ fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
         for engine in ["perf", "timer"] {
             let place = Place::new("left");
             let mut program = Starter::new(jdk, &place, "Steady60")
-                .with("seconds=3")
+                .with("seconds=1")
                 .start();
             let before = own_fds(program.pid);
             program.pass();
@@ -162,7 +162,6 @@ fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
                 println!("not tried: {refused}");
                 continue;
             }
-            std::thread::sleep(Duration::from_millis(500));
             // A thread names itself, once it runs.
             let began = Instant::now();
             let mut expected = vec!["dwell-drainer", "dwell-stops"];
@@ -243,8 +242,11 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
     assert!(!jfr_tool(jdk, &["summary"], &theirs).is_empty());
 }
 
+/// Detects a sampler that is silenced or slowed down. Our weights follow the CPU time within a
+/// tick; the JDK takes 50 to 100 samples a second, of which a third is asked for. False alarm: not
+/// by chance on an idle machine.
 #[test]
-fn the_samplers_of_the_jdk_work_beside_us() {
+fn measured_samplers_of_the_jdk_work_beside_us() {
     let [old, new] = both()[..] else {
         panic!("two JDKs")
     };
@@ -261,8 +263,11 @@ fn the_samplers_of_the_jdk_work_beside_us() {
 }
 
 /// The JVM's SIGSEGV handler is busy while ours reads its memory.
+///
+/// Detects a share off by 2 % and 8 deviations of counting. False alarm: 1e-14 for each of four
+/// sums.
 #[test]
-fn a_program_full_of_implicit_null_checks_survives_and_is_counted_right() {
+fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("nulls");
         let file = place.text("n.jfr");

@@ -2,8 +2,8 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, Program, Starter, View, both, cpu_time, each, jfr_tool, stolen_ns, verify,
-    waited_ns,
+    Jdk, Place, Program, Starter, View, both, cpu_time, each, jfr_tool, must, stolen_ns, turn,
+    verify, waited_ns,
 };
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,8 @@ fn steady(jdk: &Jdk, place: &Place, seconds: u32, options: &str) -> Program {
     program
 }
 
-/// Our reader, the JDK's reader on 17 and 25 and its `jfr print` agree on the number of samples.
+/// Our reader, the JDK's reader on 17 and 25 and the `jfr print` of 25 agree on the number of
+/// samples.
 #[track_caller]
 fn check_readable(file: &Path, samples: usize) {
     for jdk in both() {
@@ -42,18 +43,28 @@ fn check_readable(file: &Path, samples: usize) {
             .get("jdk.ExecutionSample")
             .copied()
             .unwrap_or(0);
-        assert_eq!(count, samples as u64, "JDK {}", jdk.feature);
-        let printed = jfr_tool(jdk, &["print", "--events", "jdk.ExecutionSample"], file);
-        let events = printed
-            .lines()
-            .filter(|l| l.starts_with("jdk.ExecutionSample {"))
-            .count();
-        assert_eq!(events, samples, "JDK {}", jdk.feature);
+        must!(count == samples as u64, "JDK {}: {count}", jdk.feature);
     }
+    let newest = *both().last().expect("two JDKs");
+    let printing = [
+        "print",
+        "--stack-depth",
+        "1",
+        "--events",
+        "jdk.ExecutionSample",
+    ];
+    let printed = jfr_tool(newest, &printing, file);
+    let events = printed
+        .lines()
+        .filter(|l| l.starts_with("jdk.ExecutionSample {"))
+        .count();
+    must!(events == samples, "{events} printed of {samples}");
 }
 
+/// Detects a flush that is left out. What may be missing is what was used since the last flush,
+/// and what the drainer had not come to, which is measured. False alarm: not by chance.
 #[test]
-fn after_kill_9_all_but_the_last_second_is_there() {
+fn measured_after_kill_9_all_but_the_last_second_is_there() {
     each(&both(), |jdk| {
         let place = Place::new("killed");
         let file = place.path("k.jfr");
@@ -90,23 +101,27 @@ fn after_kill_9_all_but_the_last_second_is_there() {
             "{since} ns after a flush, held up {held_up} ns"
         );
         // At most the CPU time since then, of work on one thread and little else; a tenth of a
-        // second for that, for what was not drained yet, and two intervals.
+        // second for that, for what was not drained yet, and two intervals. Who drains may have
+        // come so much later.
         assert!(
-            kept + since + 100_000_000 >= used,
+            kept + since + held_up + 100_000_000 >= used,
             "kept {kept} of {used} ns, {since} ns"
         );
         check_readable(&file, view.recording.samples.len());
     });
 }
 
+/// Detects samples lost at a change of chunks: each is worth 0.1 ms of 2.5 s. Weights scatter by
+/// less than 1 ms in all; 2 % and 20 ms are for the moments at which the process's clock is read.
+/// False alarm: not by chance.
 #[test]
-fn chunks_change_without_losing_a_sample() {
-    each(&both(), |jdk| {
+fn measured_chunks_change_without_losing_a_sample() {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("chunks");
         let file = place.path("c.jfr");
         let options = format!("cpu=100us,chunksize=256k,file={}", file.display());
         let mut program = Starter::new(jdk, &place, "Accuracy")
-            .with("seconds=4 threads=2 cpu_ms=4000")
+            .with("seconds=2 threads=2 cpu_ms=2500")
             .start();
         program.tell(&format!("start,{options}"));
         let _ = program.work();
@@ -124,7 +139,7 @@ fn chunks_change_without_losing_a_sample() {
             "{} chunks",
             view.recording.chunks.len()
         );
-        assert_eq!(view.recording.samples.len(), reported, "{status}");
+        must!(view.recording.samples.len() == reported, "{status}");
         // On a machine with too much to do samples may have no place; their weight moves on to the
         // next one of their thread, or is told as lost where that has ended.
         let weight = view.weight_ns() + view.sum("dwell.Lost", "weight");
@@ -140,7 +155,7 @@ fn chunks_change_without_losing_a_sample() {
 
 #[test]
 fn a_bounded_recording_keeps_two_files() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("bounded");
         let file = place.path("b.jfr");
         let options = format!(
@@ -148,7 +163,7 @@ fn a_bounded_recording_keeps_two_files() {
             file.display()
         );
         let mut program = Starter::new(jdk, &place, "Accuracy")
-            .with("seconds=5 threads=2 cpu_ms=5000")
+            .with("seconds=2 threads=2 cpu_ms=3000")
             .start();
         program.tell(&options);
         let _ = program.work();
@@ -211,9 +226,11 @@ impl Drop for Small<'_> {
     }
 }
 
+/// Detects weight that is neither in the file nor told as lost: 2 % and an interval for each of 30
+/// threads. False alarm: not by chance.
 #[test]
-fn a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room() {
-    each(&both(), |jdk| {
+fn measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room() {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("full");
         let Some(small) = Small::mount(&place) else {
             println!("not tried: only root may mount a small file system");

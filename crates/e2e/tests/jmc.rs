@@ -74,9 +74,9 @@ fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
     each(&both(), |jdk| {
         let view = check(
             jdk,
-            "Accuracy",
-            "seconds=12 threads=2",
-            "cpu=5ms,chunktime=5s",
+            "Steady60",
+            "seconds=2 threads=2 cpu_ms=2500",
+            "cpu=200us,chunksize=256k",
         );
         let chunks = view.recording.chunks.len();
         assert!(chunks >= 2, "{chunks} chunks");

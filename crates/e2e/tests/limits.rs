@@ -1,14 +1,14 @@
 //! What the agent may cost at most: bytes on disk, memory of a JVM that it is attached to.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, View, agent, both, cpu_time, each};
+use dwell_e2e::{Jdk, Place, Program, Starter, View, agent, both, cpu_time, each, turn};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const LIBRARY_BYTES_MAX: u64 = 2_000_000;
 const RSS_GROWTH_MAX: u64 = 30_000_000;
 /// CPU time for the compilers to come to rest in, and then to measure in.
-const SETTLE_NS: u64 = 3_000_000_000;
-const MEASURE_NS: u64 = 4_000_000_000;
+const SETTLE_NS: u64 = 2_000_000_000;
+const MEASURE_NS: u64 = 3_000_000_000;
 
 #[test]
 fn the_library_is_at_most_two_megabytes() {
@@ -66,9 +66,12 @@ fn epoch_ns() -> i128 {
     i128::try_from(since.as_nanos()).unwrap()
 }
 
+/// Detects memory for each class or method. 19 to 24 MB in all runs so far, of which 16 are tables
+/// of a fixed size; a heap that is touched from the start and no C2 leave some 100 KB of scatter,
+/// which the test prints. False alarm: not seen to come by chance.
 #[test]
-fn attaching_to_twenty_thousand_classes_adds_at_most_30_mb() {
-    each(&both(), |jdk| {
+fn measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb() {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("memory");
         let program = many_classes(jdk, &place, &[]);
         peak_rss(program.pid, SETTLE_NS);
@@ -123,9 +126,11 @@ fn class_allocations(jdk: &Jdk, pid: u32) -> u64 {
     count().unwrap_or_else(|| panic!("no memory of classes in {text}"))
 }
 
+/// Detects ids for a tenth of the classes: 40,000 allocations are due for all, 2000 are allowed,
+/// some tens are the JVM's own. False alarm: not by chance.
 #[test]
-fn attaching_makes_no_method_ids_of_all_classes() {
-    each(&both(), |jdk| {
+fn measured_attaching_makes_no_method_ids_of_all_classes() {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("methodids");
         let program = many_classes(jdk, &place, &["-XX:NativeMemoryTracking=summary"]);
         peak_rss(program.pid, SETTLE_NS);

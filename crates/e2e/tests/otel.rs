@@ -77,7 +77,7 @@ fn check(profile: &Profile) {
 }
 
 #[test]
-fn samples_carry_the_current_span_and_its_endpoint() {
+fn never_does_a_sample_carry_another_span_than_the_current_one() {
     build();
     each(&both(), |jdk| {
         let place = Place::new("otel");

@@ -2,7 +2,7 @@
 //! handler, or while it waits; and whatever a walk reads, the program goes on.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, jdks, stats};
+use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats};
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,9 +95,9 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
             "start,cpu=1ms,walk={vantage},file={}",
             file.display()
         ));
-        // As many as two threads have in 2.5 s, however long that takes where others want the
+        // As many as two threads have in 1.5 s, however long that takes where others want the
         // processors, too.
-        program.await_samples(4000);
+        program.await_samples(2500);
         let status = program.tell("stop");
         assert!(status.contains("state=stopped"), "{status}");
         let view = View::read(&file);
@@ -127,14 +127,17 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
     }
 }
 
+/// Detects a stack whose share differs by 5 points or so between two vantages. False alarm: 1e-6
+/// for each of four comparisons (`stats::share_bound` of the pooled shares).
 #[test]
-fn every_vantage_gives_the_same_stacks() {
+fn measured_every_vantage_gives_the_same_stacks() {
     each(&both(), |jdk| {
         the_same_stacks(jdk, "Steady60", "seconds=600 threads=2", "steady");
     });
 }
 
-/// Each sample is walked in the handler and from its copy: the frames are the same one by one.
+/// Each sample is walked in the handler and from its copy: the frames are the same one by one,
+/// unless what the first walk had read outside of the stack is another by the second.
 fn compared(jdk: &Jdk, name: &str, arguments: &str) {
     let place = Place::new("compared");
     let file = place.path("c.jfr");
@@ -147,39 +150,34 @@ fn compared(jdk: &Jdk, name: &str, arguments: &str) {
     program.tell("stop");
     let errors = program.errors();
     program.end();
-    let line = errors
-        .lines()
-        .find_map(|l| l.strip_prefix("dwell experiment: compared "));
-    let (walks, same) = line
-        .and_then(|line| line.split_once(" same "))
-        .and_then(|(walks, same)| Some((walks.parse::<u64>().ok()?, same.parse::<u64>().ok()?)))
-        .unwrap_or_else(|| panic!("nothing was compared: {errors}"));
-    println!(
-        "JDK {} {name}: {same} of {walks} walks are the same",
-        jdk.feature
-    );
-    assert!(
-        walks >= 500,
-        "JDK {} {name}: only {walks} walks",
-        jdk.feature
-    );
-    // What may differ: a library or a class that came or went between the signal and the later
-    // walk. In a program that makes neither nothing may.
-    let different = walks - same;
-    let allowed = if name == "ClassLoadChurn" {
-        walks / 200
-    } else {
-        walks / 5000
+    let numbers = |start: &str| -> Vec<u64> {
+        let lines = errors.lines();
+        let line = lines.filter_map(|l| l.strip_prefix("dwell experiment: ")?.strip_prefix(start));
+        let words = line.flat_map(str::split_whitespace);
+        words.filter_map(|word| word.parse().ok()).collect()
     };
+    let (done, left_out) = (numbers("compared"), numbers("not compared:"));
+    let (&[walks, same], &[moved, changed, unknown]) = (&done[..], &left_out[..]) else {
+        panic!("nothing was compared: {errors}");
+    };
+    let what = format!("JDK {} {name}", jdk.feature);
+    println!("{what}: {same} of {walks} walks are the same");
+    println!("{what}: not compared: {moved} moved, {changed} changed, {unknown} without notes");
+    assert!(walks >= 500, "{what}: only {walks} walks");
+    // Else it has measured nothing.
     assert!(
-        different <= allowed,
-        "JDK {} {name}: {different} of {walks} walks differ: {errors}",
-        jdk.feature
+        2 * unknown <= walks + moved + changed + unknown,
+        "{what}: {unknown} walks without notes, {walks} compared"
+    );
+    let different = walks - same;
+    must!(
+        different == 0,
+        "{what}: {different} of {walks} walks differ: {errors}"
     );
 }
 
 #[test]
-fn a_copy_walks_like_the_thread_itself() {
+fn never_does_a_copy_walk_unlike_the_thread_itself() {
     each(&both(), |jdk| {
         compared(jdk, "Steady60", "seconds=2 threads=2 cpu_ms=2000");
         compared(jdk, "DeoptStorm", "seconds=2 cpu_ms=1500");
@@ -188,11 +186,16 @@ fn a_copy_walks_like_the_thread_itself() {
     });
 }
 
-/// More than a hundred thousand walks, each with a load from an address that cannot be read: they
+/// Tens of thousands of walks, each with a load from an address that cannot be read: they
 /// are counted as failed, and the program neither notices nor computes anything wrong.
 #[test]
-fn a_fault_anywhere_in_a_walk_harms_nobody() {
-    const WALKS_OF_EACH: u64 = 56_000;
+fn never_does_a_fault_anywhere_in_a_walk_harm_anybody() {
+    // Where everything is tried, a hundred thousand with a load that went wrong.
+    let (walks_of_each, bad_min) = if is_whole() {
+        (56_000, 100_000)
+    } else {
+        (12_000, 20_000)
+    };
     let mut all_bad = 0;
     let all = jdks();
     let newest = all.last().expect("a JDK");
@@ -208,7 +211,7 @@ fn a_fault_anywhere_in_a_walk_harms_nobody() {
             .experiment(&options)
             .start();
         program.pass();
-        program.await_samples(WALKS_OF_EACH);
+        program.await_samples(walks_of_each);
         program.tell("stop");
         assert!(program.is_running(), "{vantage}: {}", program.errors());
         let view = View::read(&file);
@@ -230,7 +233,37 @@ fn a_fault_anywhere_in_a_walk_harms_nobody() {
         all_bad += bad;
         assert!(2 * failed > bad, "{vantage}: {failed} of {bad} failed");
     }
-    assert!(all_bad >= 100_000, "{all_bad} walks with a bad load");
+    assert!(all_bad >= bad_min, "{all_bad} walks with a bad load");
+}
+
+/// How many intervals of CPU time the samples of such threads stand for; each should have one.
+fn intervals(view: &View, start: &str) -> u64 {
+    view.of_threads(start).map(|s| s.weight_ns()).sum::<u64>() / 1_000_000
+}
+
+/// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
+/// machine may stand still for tens of milliseconds, which the thread's CPU clock counts and no
+/// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
+const TURNS: usize = 5;
+
+/// What part of the intervals has a walk, while the program runs for a while.
+fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
+    let file = place.path("s.jfr");
+    program.tell(&format!(
+        "start,cpu=1ms,walk={vantage},file={}",
+        file.display()
+    ));
+    // As many as two processors give in 0.7 s.
+    program.await_samples(1000);
+    program.tell("stop");
+    let view = View::read(&file);
+    view.check_failures();
+    let copied = view.lost("walker_late_copied_instead");
+    let samples = view.of_threads("steady").count() as u64;
+    let windows = intervals(&view, "steady");
+    println!("{vantage}: {samples} samples of {windows} intervals, {copied} copied instead");
+    assert!(samples > 150, "{vantage}: {samples} samples");
+    (samples - copied) as f64 / windows as f64
 }
 
 /// How many windows of CPU time, of which each should have a sample, the samples of such threads
@@ -316,7 +349,10 @@ fn saturated(jdk: &Jdk) {
     assert!(ratio >= 0.98, "JDK {}: {ratios:?}", jdk.feature);
 }
 
+/// Detects 2 % of walks that pausing loses. Each turn has 1000 samples, whose number is that of
+/// the intervals but for one a thread; the middle of five ratios scatters by 0.2 %. False alarm:
+/// needs three turns of five with a stall of the machine of 10 ms in the same of two parts.
 #[test]
-fn those_who_wait_give_as_many_samples() {
+fn measured_those_who_wait_give_as_many_samples() {
     each(&both(), saturated);
 }

@@ -121,8 +121,10 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, threads: f64, part:
 }
 
 /// However many there are, a few are looked at, and their weights add up to all.
+///
+/// False alarm: not derived yet.
 #[test]
-fn unmounted_virtual_threads_have_their_time_and_its_cause() {
+fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
     each(&since(21), |jdk| {
         const THREADS: usize = 3000;
         // Half of the budget may go to what the drainer does with the looks. With fewer looks
@@ -201,8 +203,11 @@ fn check_owners(profile: &Profile, filter: &WallFilter, cause: &str) {
 }
 
 /// Moving collectors, and threads that come and go, make some looks fail, and none of them wrong.
+///
+/// Detects looks that read what was moved, 2 % of them (with ZGC 7 %, see the limits). False
+/// alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but at a thread's begin.
 #[test]
-fn looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
+fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
     each(&since(21), |jdk| {
         let all = ["UseG1GC", "UseZGC", "UseShenandoahGC", "UseSerialGC"];
         let collectors = if jdk.feature == 25 {

@@ -1,7 +1,7 @@
 //! Wall time of programs that know why their threads wait.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each};
+use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, must, turn};
 use dwell_jfr::reader::Value;
 use dwell_profile::{Profile, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,8 +138,10 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
     );
 }
 
+/// Detects a cause that is told for another, 2 % of looks, and sums off by five standard errors,
+/// each thread being looked at in every tick. False alarm: 6e-7 for each of 26 sums.
 #[test]
-fn threads_are_told_to_wait_for_what_they_wait_for() {
+fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
     each(&both(), |jdk| {
         let place = Place::new("wall");
         let waits = Starter::new(jdk, &place, "Waits").with("seconds=5");
@@ -219,8 +221,11 @@ fn logged_stalls_ns(log: &str) -> f64 {
 }
 
 /// Threads that outrun the collector wait for memory, and that is what they are told to wait for.
+///
+/// Detects a fifth of the stalls that is told as something else, or told too much. False alarm:
+/// 6e-7 for each of two sums on each JDK.
 #[test]
-fn threads_that_wait_for_memory_are_told_to() {
+fn measured_threads_that_wait_for_memory_are_told_to() {
     each(&both(), |jdk| {
         let place = Place::new("wall-stall");
         let log = place.path("gc.log");
@@ -296,7 +301,7 @@ fn await_looks(program: &Program, wanted: u64) {
 
 /// Nobody is signalled to be looked at: a call that waits is never interrupted (EINTR) by us.
 #[test]
-fn threads_that_wait_get_no_signals() {
+fn never_does_a_thread_that_waits_get_a_signal() {
     each(&both(), |jdk| {
         const THREADS: usize = 300;
         let place = Place::new("wall-idle");
@@ -330,9 +335,13 @@ fn idle(jdk: &Jdk, place: &Place, threads: usize, file: &Path, options: &str) ->
 }
 
 /// However many threads there are, a few are looked at, and their weights add up to all.
+///
+/// Detects 2 % of the time and five standard errors that are missing or too much, beside one tick
+/// at either end. All threads wait for the same, so a look's weight does not depend on what it
+/// sees. False alarm: 6e-7.
 #[test]
-fn ten_thousand_threads_have_their_time() {
-    each(&both(), |jdk| {
+fn measured_ten_thousand_threads_have_their_time() {
+    each(&turn(&both()), |jdk| {
         const THREADS: usize = 10_000;
         let place = Place::new("wall-many");
         let file = place.path("w.jfr");
@@ -377,8 +386,11 @@ fn ten_thousand_threads_have_their_time() {
 }
 
 /// Threads end while they are looked at, and new ones take their places in the kernel and the JVM.
+///
+/// Detects a sampler that ends or hangs: 1000 looks of some 10,000. False alarm: not by chance on
+/// an idle machine.
 #[test]
-fn threads_that_end_while_they_are_looked_at_do_no_harm() {
+fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
     each(&both(), |jdk| {
         let place = Place::new("wall-churn");
         let churn = Starter::new(jdk, &place, "ThreadChurn").with("seconds=3 cpu_ms=1000");
@@ -392,8 +404,11 @@ fn threads_that_end_while_they_are_looked_at_do_no_harm() {
 
 /// With the filter, threads that wait for work are not looked at, and those that have some all the
 /// time have all of their time.
+///
+/// Detects 2 % of a request's time that is missing, and exactly looks at other threads. False
+/// alarm: 6e-7 a JDK, from the variance below.
 #[test]
-fn only_threads_that_work_for_a_request_are_looked_at() {
+fn measured_only_threads_that_work_for_a_request_are_looked_at() {
     each(&both(), |jdk| {
         let place = Place::new("wall-filter");
         let file = place.path("w.jfr");
@@ -406,6 +421,7 @@ fn only_threads_that_work_for_a_request_are_looked_at() {
         let longest_ns = view.longest_tick_ns() as f64;
         let profile = Profile::from_recording(view.recording);
         let filter = WallFilter::default();
+        let mut ready_ns = 0.0;
         let mut endpoints: BTreeMap<String, Weight> = BTreeMap::new();
         let mut ready_ns = 0.0;
         for wall in profile.wall(&filter) {
@@ -420,7 +436,7 @@ fn only_threads_that_work_for_a_request_are_looked_at() {
         println!("{endpoints:?}");
         for looks in profile.looks() {
             let thread = profile.thread_name(looks.thread);
-            assert!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
+            must!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
         }
         // The thread is in a scope but for some microseconds of each 20 ms; all three are looked at
         // each time. A look stands for the time since the tick before: the first one may for a

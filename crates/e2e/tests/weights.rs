@@ -72,7 +72,7 @@ fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
     let file = place.path("w.jfr");
     // Garbage is collected and code compiled meanwhile: threads of every sort use CPU time.
     let mut program = Starter::new(jdk, &place, "Alloc")
-        .with("seconds=2 threads=2 cpu_ms=2000")
+        .with("seconds=1 threads=2 cpu_ms=1500")
         .start();
     let before = Outside::look(&program);
     let (cpu, interval_ns) = interval;
@@ -112,17 +112,20 @@ fn all_intervals(engine: &str) {
     });
 }
 
+/// Detects 2 % of the CPU time that is missing or too much. False alarm: 6e-7 for each of six
+/// sums, from the variance of `tolerance_ns`.
 #[test]
-fn weights_add_up_to_the_cpu_time_with_timers() {
+fn measured_weights_add_up_to_the_cpu_time_with_timers() {
     all_intervals("timer");
 }
 
+/// The same with perf events. False alarm: 6e-7 for each of six sums.
 #[test]
-fn weights_add_up_to_the_cpu_time_with_perf_events() {
+fn measured_weights_add_up_to_the_cpu_time_with_perf_events() {
     if engines().contains(&"perf") {
         all_intervals("perf");
     } else {
-        println!("not tried: perf events are not permitted here");
+        println!("skipped: perf events are not permitted here");
     }
 }
 
@@ -130,7 +133,7 @@ fn weights_add_up_to_the_cpu_time_with_perf_events() {
 fn churn(jdk: &Jdk, engine: &str, (cpu, interval_ns): (&str, u64)) {
     let place = Place::new("churn");
     let file = place.path("c.jfr");
-    let arguments = "seconds=4 cpu_ms=1500 rate=2000 burn_us=100";
+    let arguments = "seconds=2 cpu_ms=800 rate=2000 burn_us=100";
     let mut program = Starter::new(jdk, &place, "ThreadChurn")
         .with(arguments)
         .start();
@@ -171,8 +174,10 @@ fn churn(jdk: &Jdk, engine: &str, (cpu, interval_ns): (&str, u64)) {
     );
 }
 
+/// Detects 5 % of the CPU time of short threads that is missing. False alarm: not by chance below
+/// (the discrepancy is a bound), 6e-7 for each of eight sums above.
 #[test]
-fn threads_shorter_than_an_interval_are_there() {
+fn measured_threads_shorter_than_an_interval_are_there() {
     each(&both(), |jdk| {
         for engine in engines() {
             churn(jdk, engine, ("10ms", 10_000_000));
@@ -182,8 +187,10 @@ fn threads_shorter_than_an_interval_are_there() {
 }
 
 /// Many threads that use a hundredth of an interval each, and are still there at the end.
+///
+/// Detects one sample in a hundred threads that is made up. False alarm: 6e-7 for each of four sums.
 #[test]
-fn threads_that_hardly_run_are_given_no_more_than_they_used() {
+fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
     const INTERVAL_NS: u64 = 10_000_000;
     each(&both(), |jdk| {
         for engine in engines() {
@@ -207,8 +214,9 @@ fn threads_that_hardly_run_are_given_no_more_than_they_used() {
     });
 }
 
+/// Detects 2 % of the CPU time from start to end. False alarm: 6e-7 a JDK.
 #[test]
-fn a_recording_with_the_agent_from_the_start_adds_up_too() {
+fn measured_a_recording_with_the_agent_from_the_start_adds_up_too() {
     each(&both(), |jdk| {
         let place = Place::new("agentpath");
         let file = place.path("s.jfr");

@@ -9,6 +9,6 @@ use dwell_signal::{EngineKind, PerfLevel, perf_permitted};
 fn a_thread_may_be_anywhere_when_a_perf_event_signals() {
     match perf_permitted() {
         Ok(PerfLevel { kernel }) => anywhere::run(EngineKind::Perf { kernel }),
-        Err(errno) => println!("not tried: perf events are refused ({errno})"),
+        Err(errno) => println!("skipped: perf events are refused ({errno})"),
     }
 }

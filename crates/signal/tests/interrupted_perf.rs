@@ -12,6 +12,6 @@ fn calls_notice_of_perf_events_what_the_limits_say() {
             let kernel = level.kernel;
             interrupted::run(EngineKind::Perf { kernel }, kernel);
         }
-        Err(errno) => println!("not tried: perf events are refused ({errno})"),
+        Err(errno) => println!("skipped: perf events are refused ({errno})"),
     }
 }

@@ -9,6 +9,6 @@ use dwell_signal::{EngineKind, perf_permitted};
 fn calls_notice_nothing_of_perf_events_of_user_mode() {
     match perf_permitted() {
         Ok(_) => interrupted::run(EngineKind::Perf { kernel: false }, false),
-        Err(errno) => println!("not tried: perf events are refused ({errno})"),
+        Err(errno) => println!("skipped: perf events are refused ({errno})"),
     }
 }

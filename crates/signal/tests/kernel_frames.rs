@@ -19,10 +19,13 @@ fn burn_in_kernel(cpu_ns: u64) {
     }
 }
 
+/// Detects kernel frames that are missing or made up. With 400 samples, of which 98 % and 1 % are
+/// due, nine tenths and a half are more than ten deviations away. False alarm: less than 1e-20.
 #[test]
-fn kernel_time_has_kernel_frames() {
+fn measured_kernel_time_has_kernel_frames() {
     if perf_permitted() != Ok(PerfLevel { kernel: true }) {
-        return; // the machine does not show its kernel
+        println!("skipped: the machine does not show its kernel");
+        return;
     }
     let config = Config {
         engine: EngineKind::Perf { kernel: true },

@@ -142,7 +142,7 @@ fn refuses_a_page_beyond_the_end_of_its_file() {
 }
 
 #[test]
-fn works_on_many_threads_while_pages_come_and_go() {
+fn never_does_a_load_fault_while_pages_come_and_go() {
     let live = live();
     let guarded = Guarded::new();
     let page = guarded.start();

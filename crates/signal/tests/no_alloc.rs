@@ -100,7 +100,7 @@ fn churn(number: u64) {
 }
 
 #[test]
-fn signals_may_land_inside_malloc() {
+fn never_does_a_handler_allocate_wherever_it_lands() {
     const INTERVAL_NS: u64 = 100_000;
     let engine = dwell_signal::init(&Config::default()).unwrap();
     engine.set_extra(hook);

@@ -362,10 +362,12 @@ fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     let before = behind();
     let worker = thread::spawn(move || {
         let record = register_here(engine, 12);
-        burn(20 * INTERVAL_NS);
+        // However seldom the kernel's ticks find the thread at work.
+        burn_until(|| behind() >= before + 3);
         let walked = behind();
         engine.set_behind(false);
-        burn(20 * INTERVAL_NS);
+        let samples = record.samples();
+        burn_until(|| record.samples() >= samples + 3);
         (settle(engine, record), walked)
     });
     let (account, walked) = worker.join().unwrap();

@@ -71,6 +71,7 @@ pub fn check(path: &str, content: &str, violations: &mut Vec<Violation>) {
     check_unsafe(&mut checker, &lines);
     check_words(&mut checker, &lines);
     check_runtimes(&mut checker, &lines);
+    check_measured(&mut checker, content);
     let root = path.ends_with("/src/lib.rs");
     let pure = !UNSAFE_CRATES.iter().any(|head| path.starts_with(head))
         && !UNSAFE_PARTS.iter().any(|(head, _)| path.starts_with(head));
@@ -80,6 +81,26 @@ pub fn check(path: &str, content: &str, violations: &mut Vec<Violation>) {
             "forbid-unsafe",
             "a pure crate has #![forbid(unsafe_code)]".to_owned(),
         );
+    }
+}
+
+/// A measured test says with which chance it raises a false alarm.
+fn check_measured(checker: &mut Checker<'_>, content: &str) {
+    let lines: Vec<&str> = content.lines().map(str::trim_start).collect();
+    for (at, line) in lines.iter().enumerate() {
+        if !line.starts_with("fn measured_") {
+            continue;
+        }
+        let above = lines.iter().take(at).rev();
+        let head = above.take_while(|line| line.starts_with("///") || line.starts_with("#["));
+        // The words may be at the end of one line and the beginning of the next.
+        let words = head.flat_map(|line| line.split_whitespace().rev());
+        let words: Vec<&str> = words.filter(|word| *word != "///").collect();
+        let is_said = words.windows(2).any(|pair| pair == ["alarm:", "False"]);
+        if !is_said {
+            let what = "says above it what it assumes and detects, and its `False alarm`";
+            checker.add(at + 1, "measured", what.to_owned());
+        }
     }
 }
 

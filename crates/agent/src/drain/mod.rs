@@ -46,9 +46,9 @@ pub struct JavaWalks {
     experiment: Option<experiments::Experiment>,
     #[cfg(feature = "experiments")]
     comparison: experiments::Comparison,
-    /// Whether libraries came or went since the last drain.
+    /// Since when walks in handlers know the libraries and structures that walks of copies know.
     #[cfg(feature = "experiments")]
-    moved: bool,
+    published_ns: std::cell::Cell<u64>,
 }
 
 impl Walks<HotSpot> for JavaWalks {
@@ -70,15 +70,11 @@ impl Walks<HotSpot> for JavaWalks {
             #[cfg(feature = "experiments")]
             comparison: experiments::Comparison::default(),
             #[cfg(feature = "experiments")]
-            moved: true,
+            published_ns: std::cell::Cell::new(0),
         }
     }
 
     fn begin(&mut self, moved: bool) -> Changes {
-        #[cfg(feature = "experiments")]
-        {
-            self.moved = moved;
-        }
         let has_new = self.jvm.complete();
         self.methods.begin_batch();
         let is_another_moment = self.moment.is_another(&self.live) || moved || has_new;
@@ -93,6 +89,9 @@ impl Walks<HotSpot> for JavaWalks {
 
     fn publish(&self, modules: &Modules) {
         vantage::publish(self.jvm.vm(), modules);
+        #[cfg(feature = "experiments")]
+        self.published_ns
+            .set(dwell_recorder::sys::process::monotonic_ns());
     }
 
     fn walk<N: NativeCode>(&mut self, slot: &Slot<'_>, native: &N, frames: &mut [Frame]) -> Walk {
@@ -108,7 +107,9 @@ impl Walks<HotSpot> for JavaWalks {
         #[cfg(feature = "experiments")]
         if !slot.frames().is_empty() {
             let from_copy = frames.get(..walk.len).unwrap_or(&[]);
-            self.comparison.add(slot.frames(), from_copy, self.moved);
+            let moved = slot.header().time_ns <= self.published_ns.get();
+            self.comparison
+                .add(slot.header(), &live, slot.frames(), from_copy, moved);
         }
         walk
     }

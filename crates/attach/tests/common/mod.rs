@@ -50,7 +50,7 @@ fn find_jdks() -> Vec<Jdk> {
         let Some(feature) = feature_of(&home) else {
             continue;
         };
-        if found.iter().all(|jdk| jdk.feature != feature) {
+        if is_asked_for(feature) && found.iter().all(|jdk| jdk.feature != feature) {
             found.push(Jdk { feature, home });
         }
     }
@@ -62,7 +62,21 @@ fn find_jdks() -> Vec<Jdk> {
     found
 }
 
+/// Whether tests are to use this feature release: one of `DWELL_TEST_JDKS`, or any.
+fn is_asked_for(feature: u32) -> bool {
+    std::env::var("DWELL_TEST_JDKS").map_or(true, |all| {
+        all.split(',').any(|one| one.trim() == feature.to_string())
+    })
+}
+
 fn feature_of(home: &Path) -> Option<u32> {
+    let release = std::fs::read_to_string(home.join("release")).unwrap_or_default();
+    let line = release
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION=\""));
+    if let Some(version) = line {
+        return dwell_attach::version::feature(version.trim_end_matches('"'));
+    }
     let output = Command::new(home.join("bin/java"))
         .arg("-version")
         .output()
@@ -78,26 +92,38 @@ pub fn modern() -> Jdk {
     modern.expect("a JDK").clone()
 }
 
-/// Directory with the class of the test program, compiled once for every JDK.
+/// Directory with the class of the test program, compiled once for every JDK, and once for all
+/// tests of a run that says where (`DWELL_TEST_SHARED`).
 pub fn classes() -> PathBuf {
-    static DONE: Mutex<bool> = Mutex::new(false);
-    let dir = scratch_dir("classes");
-    let mut done = DONE.lock().unwrap();
-    if !*done {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../attach/tests/java/Waiter.java");
-        let with_javac = jdks()
-            .into_iter()
-            .find(|jdk| (11..=17).contains(&jdk.feature) && jdk.home.join("bin/javac").exists());
-        let home = with_javac.unwrap_or_else(modern).home;
-        let mut command = Command::new(home.join("bin/javac"));
-        command
-            .args(["--release", "8", "-Xlint:-options", "-d"])
-            .arg(&dir)
-            .arg(source);
-        assert!(command.status().expect("javac").success());
-        *done = true;
+    static DONE: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = DONE.lock().unwrap();
+    let shared = std::env::var_os("DWELL_TEST_SHARED").map(PathBuf::from);
+    let dir = shared.unwrap_or_else(|| scratch_dir("classes"));
+    let class = dir.join("Waiter.class");
+    if !class.exists() {
+        std::fs::create_dir_all(&dir).unwrap();
+        let new = scratch_dir("new-classes");
+        compile(&new);
+        // Other tests may do the same at the same time: it is there whole or not at all.
+        let here = dir.join(format!(".Waiter.{}", std::process::id()));
+        std::fs::copy(new.join("Waiter.class"), &here).unwrap();
+        std::fs::rename(here, class).unwrap();
     }
     dir
+}
+
+fn compile(to: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../attach/tests/java/Waiter.java");
+    let with_javac = jdks()
+        .into_iter()
+        .find(|jdk| (11..=17).contains(&jdk.feature) && jdk.home.join("bin/javac").exists());
+    let home = with_javac.unwrap_or_else(modern).home;
+    let mut command = Command::new(home.join("bin/javac"));
+    command
+        .args(["--release", "8", "-Xlint:-options", "-d"])
+        .arg(to)
+        .arg(source);
+    assert!(command.status().expect("javac").success());
 }
 
 /// An empty directory of this test process's, readable by everybody.

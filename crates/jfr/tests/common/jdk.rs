@@ -1,5 +1,5 @@
-//! Finds the JDKs of this machine and runs their tools. A test that needs a JDK prints a note and
-//! passes when there is none at all.
+//! Finds the JDKs of this machine and runs their tools. A test that needs a JDK says that it is
+//! skipped when there is none at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,21 @@ pub fn jdks() -> Vec<Jdk> {
     candidates.extend(children(Path::new("/usr/lib/jvm")));
     let mut found = BTreeMap::new();
     for home in candidates {
-        if let Some(version) = feature_release(&home) {
+        if let Some(version) = feature_release(&home).filter(|version| is_asked_for(*version)) {
             found.entry(version).or_insert(Jdk { home, version });
         }
     }
     if found.is_empty() {
-        println!("note: no JDK with bin/jfr found (JAVA_HOME, DWELL_JDKS, /usr/lib/jvm): skipped");
+        println!("skipped: no JDK with bin/jfr found (JAVA_HOME, DWELL_JDKS, /usr/lib/jvm)");
     }
     found.into_values().collect()
+}
+
+/// Whether tests are to use this feature release: one of `DWELL_TEST_JDKS`, or any.
+fn is_asked_for(feature: u32) -> bool {
+    std::env::var("DWELL_TEST_JDKS").map_or(true, |all| {
+        all.split(',').any(|one| one.trim() == feature.to_string())
+    })
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

@@ -90,8 +90,9 @@ fn vantage<R: Runtime>(setup: &Setup<R>) -> Vantage {
 
 #[cfg(feature = "experiments")]
 fn vantage<R: Runtime>(setup: &Setup<R>) -> Vantage {
-    use crate::experiments::{Experiment, set_faults};
+    use crate::experiments::{Experiment, set_faults, set_noting};
     set_faults(setup.options.experiment == Some(Experiment::Faults));
+    set_noting(setup.options.experiment == Some(Experiment::Compare));
     match setup.options.experiment {
         Some(Experiment::NoCopy) => Vantage::NoCopy,
         Some(Experiment::EmptyHandler) => Vantage::Empty,

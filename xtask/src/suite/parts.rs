@@ -1,0 +1,222 @@
+//! What is run beside the Rust tests: checks of the sources, chaos, the viewer's own tests.
+
+use super::kind::Kind;
+use super::verdict::{Outcome, without_escapes};
+use std::path::Path;
+use std::time::Duration;
+
+/// How the tests of a part are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// The command is one test.
+    One,
+    /// By vitest's closing lines.
+    Vitest,
+    /// By the closing lines of Rust's test harness.
+    Harness,
+}
+
+/// A command that is a test, or has tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// As people call it.
+    pub name: &'static str,
+    /// What its failure means.
+    pub kind: Kind,
+    /// Program and arguments, run in the repository's root.
+    pub command: Vec<String>,
+    /// Variables that it is given.
+    pub variables: Vec<(&'static str, String)>,
+    /// How its tests are counted.
+    pub count: Count,
+}
+
+fn part(name: &'static str, count: Count, command: &str) -> Part {
+    Part {
+        name,
+        kind: Kind::Exact,
+        command: command.split_whitespace().map(str::to_owned).collect(),
+        variables: Vec::new(),
+        count,
+    }
+}
+
+/// Checks of the sources, and builds that the Rust tests want.
+#[must_use]
+pub fn before() -> Vec<Part> {
+    let mut fuzz = part(
+        "fuzz targets compile",
+        Count::One,
+        "cargo check --quiet --manifest-path fuzz/Cargo.toml --bins",
+    );
+    fuzz.variables = vec![("RUSTFLAGS", "--cfg fuzzing".to_owned())];
+    vec![
+        part("formatting", Count::One, "cargo fmt --all -- --check"),
+        part(
+            "lints",
+            Count::One,
+            "cargo clippy --locked --workspace --all-targets -- -D warnings",
+        ),
+        fuzz,
+        // Some tests compare walks, or make loads fail: an agent that is never given away.
+        part("an agent for experiments", Count::One, "xtask/experiments"),
+        part(
+            "examples in the documents",
+            Count::Harness,
+            "cargo test --locked --workspace --doc",
+        ),
+    ]
+}
+
+/// What is run beside the Rust tests that are not measured. `turn` makes each commit's chaos
+/// another one.
+#[must_use]
+pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
+    let mut chaos = if all {
+        part("chaos", Count::One, "bench/chaos --jdk all --minutes 20")
+    } else {
+        part("chaos", Count::One, "bench/chaos --quick")
+    };
+    chaos
+        .command
+        .extend(["--seed".to_owned(), turn.to_string()]);
+    chaos.kind = Kind::Never;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    let graph = |name, library: &str| {
+        let mut graph = part(
+            name,
+            Count::One,
+            "cargo run --quiet --locked -p xtask -- handler-graph",
+        );
+        let library = target.join("release").join(library);
+        graph.command.push(library.display().to_string());
+        graph
+    };
+    let viewer = |name, count, script: &str| {
+        part(
+            name,
+            count,
+            &format!("npm --prefix viewer run --silent {script}"),
+        )
+    };
+    // The longest first, so that nobody waits for them at the end.
+    vec![
+        chaos,
+        viewer("viewer: in the browser", Count::Vitest, "test:browser"),
+        viewer("viewer: units", Count::Vitest, "test"),
+        viewer("viewer: types", Count::One, "check"),
+        part("examples", Count::One, "examples/check"),
+        graph("what signal handlers reach", "libdwell.so"),
+        graph(
+            "what they reach in Mono's module",
+            "libmono_profiler_dwell.so",
+        ),
+    ]
+}
+
+/// What the output of a part says. A command that fails without saying so in numbers has failed
+/// all the same, and one that ran no test has tested nothing.
+#[must_use]
+pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
+    let (passed, failed) = match count {
+        Count::One => (usize::from(succeeded), usize::from(!succeeded)),
+        Count::Vitest => vitest(&without_escapes(output)),
+        Count::Harness => harness(output),
+    };
+    let failure = |failed: usize, why: &str| Outcome::Failed {
+        failed,
+        passed,
+        why: why.to_owned(),
+    };
+    match (succeeded, failed) {
+        (true, 0) if passed == 0 => failure(1, "it ran no test"),
+        (true, 0) => Outcome::Passed(passed),
+        (_, 0) => failure(1, "it ended with an error"),
+        _ => failure(failed, "see its output"),
+    }
+}
+
+/// `Tests  1 failed | 163 passed (164)`.
+fn vitest(output: &str) -> (usize, usize) {
+    let lines = output
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("Tests "));
+    let number = |line: &str, what: &str| {
+        let before = line.split_once(what)?.0.trim_end();
+        before.rsplit([' ', '|']).next()?.parse::<usize>().ok()
+    };
+    lines.fold((0, 0), |(passed, failed), line| {
+        (
+            passed + number(line, " passed").unwrap_or(0),
+            failed + number(line, " failed").unwrap_or(0),
+        )
+    })
+}
+
+/// `test result: ok. 3 passed; 0 failed; ...`.
+fn harness(output: &str) -> (usize, usize) {
+    let lines = output
+        .lines()
+        .filter(|line| line.starts_with("test result: "));
+    let number = |line: &str, what: &str| {
+        let before = line.split_once(what)?.0;
+        before.rsplit(' ').next()?.parse::<usize>().ok()
+    };
+    lines.fold((0, 0), |(passed, failed), line| {
+        (
+            passed + number(line, " passed;").unwrap_or(0),
+            failed + number(line, " failed;").unwrap_or(0),
+        )
+    })
+}
+
+/// How long a part may take: generous, against hanging for ever.
+#[must_use]
+pub fn limit(all: bool) -> Duration {
+    Duration::from_secs(if all { 7200 } else { 1200 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_counted_by_the_closing_lines() {
+        let vitest = "\u{1b}[2m      Tests \u{1b}[22m 1 failed | 163 passed (164)\n";
+        assert_eq!(
+            outcome(Count::Vitest, false, vitest),
+            Outcome::Failed {
+                failed: 1,
+                passed: 163,
+                why: "see its output".to_owned()
+            }
+        );
+        let good = " Test Files  4 passed (4)\n      Tests  53 passed (53)\n";
+        assert_eq!(outcome(Count::Vitest, true, good), Outcome::Passed(53));
+        let harness = "test result: ok. 2 passed; 0 failed; 0 ignored\n\
+                       test result: ok. 1 passed; 0 failed; 0 ignored\n";
+        assert_eq!(outcome(Count::Harness, true, harness), Outcome::Passed(3));
+    }
+
+    #[test]
+    fn a_failure_without_numbers_and_no_test_at_all_are_failures() {
+        for (count, succeeded, output) in [
+            (Count::One, false, ""),
+            (Count::Vitest, true, "no tests found"),
+            (Count::Vitest, false, "Tests  5 passed (5)"),
+            (
+                Count::Harness,
+                false,
+                "test result: ok. 2 passed; 0 failed;",
+            ),
+        ] {
+            let found = outcome(count, succeeded, output);
+            assert!(
+                matches!(found, Outcome::Failed { failed: 1, .. }),
+                "{found:?}"
+            );
+        }
+        assert_eq!(outcome(Count::One, true, ""), Outcome::Passed(1));
+    }
+}

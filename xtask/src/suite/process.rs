@@ -1,0 +1,144 @@
+//! One test or command in a process of its own: with a limit of its time, its output in a file, and
+//! nothing of it left running afterwards.
+//!
+//! It is the leader of a process group, which is killed when it is over: a test that hangs takes
+//! its JVMs with it.
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself; whether it says that all is well.
+    Exit(bool),
+    /// It was killed after so long.
+    TimedOut(Duration),
+}
+
+/// How a process ended, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub end: End,
+    /// How long it ran.
+    pub took: Duration,
+}
+
+/// Runs a command to its end, or kills it and all of its group when `limit` is over. What it prints
+/// is in `log`.
+///
+/// # Errors
+/// A command that cannot be started, a file that cannot be made.
+pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> {
+    let output = File::create(log).with_context(|| log.display().to_string())?;
+    let errors = output.try_clone()?;
+    let began = Instant::now();
+    let mut child = command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .with_context(|| command.get_program().to_string_lossy().into_owned())?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let group = group.context("a process without an id")?;
+    let is_over = wait(group, began, limit)?;
+    let took = began.elapsed();
+    // Whether it is over or not: nothing that it started may go on. Its own process has not been
+    // waited for yet, so the group's number cannot be another's by now.
+    let _ = kill_process_group(group, Signal::KILL);
+    let status = child.wait()?;
+    let end = if is_over {
+        End::Exit(status.success())
+    } else {
+        End::TimedOut(limit)
+    };
+    Ok(Ended { end, took })
+}
+
+/// Whether it ended by itself, within its time. Short processes are noticed at once.
+fn wait(pid: Pid, began: Instant, limit: Duration) -> Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let mut pause = Duration::from_micros(500);
+    loop {
+        if waitid(WaitId::Pid(pid), options)?.is_some() {
+            return Ok(true);
+        }
+        if began.elapsed() >= limit {
+            return Ok(false);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> (Ended, String) {
+        let name = format!("suite-{}-{}", std::process::id(), script.len());
+        let log = std::env::temp_dir().join(name);
+        let mut command = Command::new("sh");
+        let ended = run(command.args(["-c", script]), limit, &log).unwrap();
+        let text = std::fs::read_to_string(&log).unwrap();
+        std::fs::remove_file(log).unwrap();
+        (ended, text)
+    }
+
+    #[test]
+    fn both_outputs_and_the_exit_code_are_kept() {
+        let long = Duration::from_secs(60);
+        let (ended, text) = shell("echo out; echo err >&2", long);
+        assert_eq!((ended.end, text.as_str()), (End::Exit(true), "out\nerr\n"));
+        let (ended, _) = shell("exit 3", long);
+        assert_eq!(ended.end, End::Exit(false));
+        let (ended, _) = shell("kill -SEGV $$", long);
+        assert_eq!(ended.end, End::Exit(false));
+    }
+
+    /// Whether a process is there and is no zombie.
+    fn runs(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| {
+            let state = rest.split_whitespace().next();
+            state.is_some_and(|state| state != "Z")
+        })
+    }
+
+    #[test]
+    fn who_hangs_is_killed_with_its_children() {
+        let limit = Duration::from_millis(300);
+        let (ended, text) = shell("sleep 1000 & echo $!; echo said; wait", limit);
+        assert_eq!(ended.end, End::TimedOut(limit));
+        let pid = text.lines().next().unwrap();
+        assert!(text.contains("said"), "{text}");
+        for _ in 0..3000 {
+            if !runs(pid) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{pid} still runs");
+    }
+
+    #[test]
+    fn what_is_left_running_does_not_outlive_its_test() {
+        let (ended, text) = shell("sleep 1001 & echo $!", Duration::from_secs(60));
+        assert_eq!(ended.end, End::Exit(true));
+        let pid = text.trim();
+        for _ in 0..3000 {
+            if !runs(pid) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{pid} still runs");
+    }
+}

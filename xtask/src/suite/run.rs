@@ -1,0 +1,432 @@
+//! The order of a run: what is exact or must never happen first, several at a time; then what is
+//! measured, alone; then once more what failed of that.
+
+use super::cargo::{self, Case, Program};
+use super::kind::Kind;
+use super::options::Options;
+use super::parts::{self, Part};
+use super::process::{self, End};
+use super::verdict::{Account, Outcome, Ran, kind_of_failure, said};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Crates whose tests start JVMs take longest: first, so that nobody waits for them at the end.
+const FIRST: [&str; 5] = ["e2e/", "cli/", "attach/", "signal/", "jfr/"];
+
+/// What a run needs to know everywhere.
+struct Suite {
+    root: PathBuf,
+    options: Options,
+    /// Outputs, and what tests leave behind; made anew for each run.
+    folder: PathBuf,
+    /// Temporary files of tests: short paths, which other users may pass.
+    scratch: PathBuf,
+    log: Mutex<fs::File>,
+    began: Instant,
+    until: Instant,
+    turn: u64,
+    number: AtomicUsize,
+}
+
+/// What is run beside others of its sort.
+enum Job<'a> {
+    Case(&'a Case),
+    Part(&'a Part),
+}
+
+impl Job<'_> {
+    fn name(&self) -> String {
+        match self {
+            Job::Case(case) => case.name(),
+            Job::Part(part) => part.name.to_owned(),
+        }
+    }
+}
+
+/// Runs everything that is asked for; true if the run is green.
+///
+/// # Errors
+/// What prevents a run: a repository that does not compile, no place for the outputs.
+pub fn run(options: &Options) -> Result<bool> {
+    let suite = Suite::new(crate::repository(), options.clone())?;
+    let outcome = suite.run();
+    let _ = fs::remove_dir_all(&suite.scratch);
+    outcome
+}
+
+impl Suite {
+    fn new(root: PathBuf, options: Options) -> Result<Suite> {
+        let folder = root.join("target/suite");
+        let _ = fs::remove_dir_all(&folder);
+        for kept in ["target/unstable", "target/failed"] {
+            let _ = fs::remove_dir_all(root.join(kept));
+        }
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let scratch = std::env::temp_dir().join(format!("dwell-t{}", std::process::id()));
+        fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
+        let log = root.join("target/test.log");
+        let log = fs::File::create(&log).with_context(|| log.display().to_string())?;
+        // Not for slowness, only against a run that would never end.
+        let minutes = if options.all { 600 } else { 60 };
+        let turn = commits(&root);
+        Ok(Suite {
+            root,
+            options,
+            folder,
+            scratch,
+            log: Mutex::new(log),
+            began: Instant::now(),
+            until: Instant::now() + Duration::from_secs(60 * minutes),
+            turn,
+            number: AtomicUsize::new(0),
+        })
+    }
+
+    fn run(&self) -> Result<bool> {
+        let mut account = Account::default();
+        if !self.options.list {
+            self.run_parts(&parts::before(), &mut account);
+        }
+        let cases = self.find()?;
+        let beside = parts::beside(&self.root, self.options.all, self.turn);
+        if self.options.list {
+            list(&cases, &beside);
+            return Ok(true);
+        }
+        let (measured, others): (Vec<Case>, Vec<Case>) =
+            cases.into_iter().partition(|case| case.kind.is_measured());
+        let asked = beside.iter().filter(|part| self.options.wants(part.name));
+        let mut jobs: Vec<Job> = asked.map(Job::Part).collect();
+        jobs.extend(others.iter().map(Job::Case));
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        self.run_jobs("exact and never", &jobs, workers, &mut account);
+        let jobs: Vec<Job> = measured.iter().map(Job::Case).collect();
+        self.run_jobs("measured, one at a time", &jobs, 1, &mut account);
+        self.repeat(&measured, &mut account);
+        println!("the whole run took {} s", self.took());
+        print!("{}", account.closing());
+        Ok(account.is_green())
+    }
+
+    /// The Rust tests that are asked for, in the order in which they are run.
+    fn find(&self) -> Result<Vec<Case>> {
+        let began = Instant::now();
+        let programs: Vec<Program> = cargo::build(&self.root)?;
+        if !self.options.list {
+            tell("building the tests", began.elapsed(), "");
+        }
+        let mut cases = Vec::new();
+        for program in &programs {
+            cases.extend(cargo::cases(program)?);
+        }
+        cases.retain(|case| self.options.wants(&case.name()));
+        if cases.is_empty() && self.options.only.is_empty() {
+            bail!("there is no Rust test");
+        }
+        let place = |case: &Case| {
+            let is = |start: &&str| case.program.name.starts_with(*start);
+            FIRST.iter().position(is).unwrap_or(FIRST.len())
+        };
+        cases.sort_by_key(place);
+        Ok(cases)
+    }
+
+    fn run_parts(&self, parts: &[Part], account: &mut Account) {
+        for part in parts.iter().filter(|part| self.options.wants(part.name)) {
+            if self.is_over() {
+                account.not_run.push(part.name.to_owned());
+                continue;
+            }
+            let ran = self.part(part);
+            tell(part.name, ran.took, &in_words(&ran.outcome));
+            account.first.push(ran);
+        }
+    }
+
+    fn part(&self, part: &Part) -> Ran {
+        let mut command = Command::new(self.program(&part.command[0]));
+        command.args(&part.command[1..]).current_dir(&self.root);
+        command.envs(part.variables.iter().map(|(name, value)| (name, value)));
+        let limit = parts::limit(self.options.all);
+        self.ran(
+            part.name.to_owned(),
+            part.kind,
+            command,
+            limit,
+            |good, output| parts::outcome(part.count, good, output),
+        )
+    }
+
+    /// A script of the repository by its place in it, all else by its name.
+    fn program(&self, name: &str) -> PathBuf {
+        if name.contains('/') {
+            self.root.join(name)
+        } else {
+            name.into()
+        }
+    }
+
+    /// Runs tests and parts, so many at a time.
+    fn run_jobs(&self, what: &str, jobs: &[Job<'_>], workers: usize, account: &mut Account) {
+        if jobs.is_empty() {
+            return;
+        }
+        let began = Instant::now();
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new((Vec::new(), Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let ran = (!self.is_over()).then(|| self.job(job));
+                        let mut results = results.lock().expect("no panic while it is held");
+                        match ran {
+                            Some(ran) => results.0.push(ran),
+                            None => results.1.push(job.name()),
+                        }
+                    }
+                });
+            }
+        });
+        let (ran, not_run) = results.into_inner().expect("no panic while it is held");
+        let count = |is: fn(&Outcome) -> bool| ran.iter().filter(|r| is(&r.outcome)).count();
+        let failed = count(|outcome| matches!(outcome, Outcome::Failed { .. }));
+        let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+        let words = format!("{} run, {failed} failed, {skipped} skipped", ran.len());
+        tell(what, began.elapsed(), &words);
+        account.first.extend(ran);
+        account.not_run.extend(not_run);
+    }
+
+    fn job(&self, job: &Job<'_>) -> Ran {
+        match job {
+            Job::Case(case) => {
+                let ran = self.case(case);
+                tell_failed(&ran);
+                ran
+            }
+            Job::Part(part) => {
+                let ran = self.part(part);
+                tell(part.name, ran.took, &in_words(&ran.outcome));
+                ran
+            }
+        }
+    }
+
+    fn case(&self, case: &Case) -> Ran {
+        let mut command = Command::new(&case.program.path);
+        command
+            .args(["--exact", &case.test, "--nocapture"])
+            .current_dir(&case.program.folder)
+            .env("CARGO_MANIFEST_DIR", &case.program.folder);
+        let limit = Duration::from_secs(if self.options.all { 3600 } else { 420 });
+        let outcome = |good: bool, output: &str| {
+            let (skipped, _) = said(output);
+            match (good, skipped) {
+                (true, Some(why)) => Outcome::Skipped(why),
+                (true, None) => parts::outcome(parts::Count::Harness, good, output),
+                (false, _) => failure("it failed"),
+            }
+        };
+        self.ran(case.name(), case.kind, command, limit, outcome)
+    }
+
+    /// Repeats what was measured and failed, each alone, with all else over.
+    fn repeat(&self, cases: &[Case], account: &mut Account) {
+        let names: Vec<String> = account.to_repeat().iter().map(|r| r.name.clone()).collect();
+        for case in cases.iter().filter(|case| names.contains(&case.name())) {
+            if self.is_over() {
+                return;
+            }
+            let ran = self.case(case);
+            tell(
+                &format!("again: {}", ran.name),
+                ran.took,
+                &in_words(&ran.outcome),
+            );
+            account.again.push(ran);
+            if let Err(error) = self.keep(&case.name(), account) {
+                println!("    its files could not be kept: {error:#}");
+            }
+        }
+    }
+
+    /// Keeps both outputs of a test that was repeated where the next run does not look.
+    fn keep(&self, name: &str, account: &Account) -> Result<()> {
+        let folder = self.root.join("target/unstable").join(file_name(name));
+        fs::create_dir_all(&folder)?;
+        let of = |runs: &[Ran]| {
+            let run = runs.iter().find(|ran| ran.name == name);
+            run.map_or("", |ran| ran.output.as_str()).to_owned()
+        };
+        fs::write(folder.join("first.log"), of(&account.first))?;
+        fs::write(folder.join("second.log"), of(&account.again))?;
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        fs::write(folder.join("loadavg"), load)?;
+        Ok(())
+    }
+
+    /// Runs a command; its output goes to the log as well, and its temporary files stay only if it
+    /// failed.
+    fn ran(
+        &self,
+        name: String,
+        kind: Kind,
+        mut command: Command,
+        limit: Duration,
+        judge: impl Fn(bool, &str) -> Outcome,
+    ) -> Ran {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let (log, scratch) = (
+            self.folder.join(format!("{number}.log")),
+            self.scratch.join(number.to_string()),
+        );
+        let _ = fs::create_dir_all(&scratch);
+        self.environment(&mut command, &scratch);
+        let began = Instant::now();
+        let ended = process::run(&mut command, limit, &log);
+        let output = fs::read(&log).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output).into_owned();
+        let _ = fs::remove_file(&log);
+        let (outcome, took) = match ended {
+            Ok(ended) => match ended.end {
+                End::Exit(good) => (judge(good, &output), ended.took),
+                End::TimedOut(limit) => {
+                    let why = format!("it was ended after {} s", limit.as_secs());
+                    (failure(&why), ended.took)
+                }
+            },
+            Err(error) => (failure(&format!("{error:#}")), began.elapsed()),
+        };
+        if matches!(outcome, Outcome::Failed { .. }) {
+            let to = self.root.join("target/failed").join(file_name(&name));
+            keep_files(&scratch, &to.join(number.to_string()));
+        }
+        let _ = fs::remove_dir_all(&scratch);
+        self.note(&name, &command, took, &output);
+        let (_, not_tried) = said(&output);
+        let kind = match outcome {
+            Outcome::Failed { .. } => kind_of_failure(kind, &output),
+            _ => kind,
+        };
+        Ran {
+            name,
+            kind,
+            outcome,
+            not_tried,
+            took,
+            output,
+        }
+    }
+
+    /// What tests are told: where their files go, which JDKs are asked for, whose turn it is.
+    fn environment(&self, command: &mut Command, scratch: &Path) {
+        command
+            .env("TMPDIR", scratch)
+            .env("DWELL_TEST_SHARED", self.scratch.join("shared"))
+            .env("DWELL_TEST_TURN", self.turn.to_string());
+        if self.options.all {
+            command.env("DWELL_TEST_ALL", "1");
+        } else {
+            command.env("DWELL_TEST_JDKS", "17,25");
+        }
+    }
+
+    fn note(&self, name: &str, command: &Command, took: Duration, output: &str) {
+        let mut log = self.log.lock().expect("no panic while it is held");
+        let _ = writeln!(
+            log,
+            "\n== {name}: {command:?} ({:.1} s)\n{output}",
+            took.as_secs_f64()
+        );
+    }
+
+    /// Seconds since the run began, the builds of `./test` before it included.
+    fn took(&self) -> u64 {
+        let began = std::env::var("DWELL_TEST_BEGAN").ok();
+        let began = began.and_then(|text| text.parse::<u64>().ok());
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_secs());
+        began.map_or(self.began.elapsed().as_secs(), |began| {
+            now.saturating_sub(began)
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+}
+
+fn failure(why: &str) -> Outcome {
+    Outcome::Failed {
+        failed: 1,
+        passed: 0,
+        why: why.to_owned(),
+    }
+}
+
+/// A name without what a file system, or a shell, minds.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+/// Files of a failed test, where the system's temporary folder does not lose them.
+fn keep_files(from: &Path, to: &Path) {
+    let is_empty = fs::read_dir(from).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty || fs::create_dir_all(to).is_err() {
+        return;
+    }
+    // Sockets and pipes are passed over, with a complaint that nobody needs.
+    let _ = Command::new("cp").arg("-r").arg(from).arg(to).output();
+}
+
+/// The number of commits up to the one that is checked out, by which what cannot all be tried each
+/// time is tried in turn.
+fn commits(root: &Path) -> u64 {
+    let mut git = Command::new("git");
+    let output = git.current_dir(root).args(["rev-list", "--count", "HEAD"]);
+    let output = output.output().map(|output| output.stdout);
+    let text = String::from_utf8(output.unwrap_or_default()).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+fn in_words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Passed(number) => format!("{number} passed"),
+        Outcome::Skipped(why) => format!("skipped: {why}"),
+        Outcome::Failed {
+            failed,
+            passed,
+            why,
+        } => format!("{passed} passed, {failed} FAILED: {why}"),
+    }
+}
+
+fn tell(what: &str, took: Duration, words: &str) {
+    println!("{what:<34} {:6.1} s  {words}", took.as_secs_f64());
+    let _ = std::io::stdout().flush();
+}
+
+/// Failures are told when they happen, and whole at the end.
+fn tell_failed(ran: &Ran) {
+    if let Outcome::Failed { why, .. } = &ran.outcome {
+        println!("failed: {} [{}]: {why}", ran.name, ran.kind);
+        let _ = std::io::stdout().flush();
+    }
+}
+
+fn list(cases: &[Case], beside: &[Part]) {
+    for part in parts::before().iter().chain(beside) {
+        println!("{:<8}  {}", part.kind.to_string(), part.name);
+    }
+    for case in cases {
+        println!("{:<8}  {}", case.kind.to_string(), case.name());
+    }
+}
