@@ -189,7 +189,7 @@ fn an_answer_that_comes_too_late_leaves_nothing() {
     let mut command = Command::new("bash");
     command.args(["-c", "exec \"$0\" \"$@\" 2>\"$LOG\""]);
     command.arg(modern().java()).env("LOG", place.path("log"));
-    let mut busy = Busy::with(command);
+    let mut busy = Busy::elsewhere(command);
     let pid = busy.pid();
     place.dwell(&["start", "-o", "x.jfr", &pid]).exits(0);
     // A connection that says nothing: the listener serves one at a time.
@@ -218,7 +218,7 @@ fn a_jvm_that_cannot_write_says_so() {
     let mut limited = Command::new("bash");
     let script = "ulimit -f 4; exec \"$0\" -XX:-UsePerfData \"$@\"";
     limited.args(["-c", script]).arg(modern().java());
-    let mut busy = Busy::with(limited);
+    let mut busy = Busy::elsewhere(limited);
     let pid = busy.pid();
     let done = place
         .dwell(&["record", "-d", "2", "-o", "full", &pid])
@@ -347,7 +347,7 @@ fn a_jvm_of_another_user_and_in_a_container_is_recorded_to_here() {
                   --regid 4242 --clear-groups \"$@\"";
     command.args([inside, "sh"]).arg(modern().java());
     // The mount of /tmp stays: the test programs' jar may be below it.
-    let busy = Busy::with(command);
+    let busy = Busy::elsewhere(command);
     let inner = only_child(busy.pid);
     let done = place
         .dwell(&["record", "-d", "1", "-o", "boxed", &inner])

@@ -7,7 +7,7 @@ use dwell_e2e::{
 };
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Waits for something to become true; not for longer than any machine needs.
 #[track_caller]
@@ -68,7 +68,7 @@ fn measured_after_kill_9_all_but_the_last_second_is_there() {
     each(&both(), |jdk| {
         let place = Place::new("killed");
         let file = place.path("k.jfr");
-        let (before, stolen_before) = (Instant::now(), stolen_ns());
+        let stolen_before = stolen_ns();
         let mut program = steady(
             jdk,
             &place,
@@ -76,37 +76,37 @@ fn measured_after_kill_9_all_but_the_last_second_is_there() {
             &format!("cpu=5ms,file={}", file.display()),
         );
         let used_before = cpu_time(program.pid).total_ns();
+        let mut marks = Vec::new();
         until("the JVM used 3 s", || {
-            cpu_time(program.pid).total_ns() > used_before + 3_000_000_000
+            let used = cpu_time(program.pid).total_ns() - used_before;
+            marks.push((SystemTime::now(), used));
+            used > 3_000_000_000
         });
-        let used = cpu_time(program.pid).total_ns() - used_before;
         let held_up = waited_ns(program.pid, "dwell-drainer") + stolen_ns() - stolen_before;
         let flushed = std::fs::metadata(&file).unwrap().modified().unwrap();
-        let since = flushed.elapsed().unwrap_or_default().as_nanos() as u64;
+        let since = flushed.elapsed().unwrap_or_default();
         program.child.kill().unwrap();
         program.child.wait().unwrap();
-        let ran = before.elapsed();
         let view = View::read(&file);
         view.check_failures();
         let kept = view.weight_ns();
+        // A flush a second, unless who flushes has no processor.
+        let held_up = Duration::from_nanos(held_up);
+        assert!(
+            since <= Duration::from_millis(1100) + held_up,
+            "{since:?} after a flush, held up {held_up:?}"
+        );
+        // What was used a tenth of a second before that flush has been drained by then, but for an
+        // interval of each of ten threads, two of the kernel's ticks, and what held the drainer up.
+        let sure = flushed - Duration::from_millis(100) - held_up;
+        let then = marks.iter().filter(|(time, _)| *time <= sure);
+        let then = then.map(|(_, used)| *used).max().unwrap_or(0);
         println!(
-            "JDK {}: kept {kept} of {used} ns in {ran:?}, {since} ns after a flush, held up \
-             {held_up} ns",
+            "JDK {}: kept {kept} of {then} ns, {since:?} after a flush, held up {held_up:?}",
             jdk.feature
         );
-        // A flush a second, unless who flushes has no processor.
-        let second = 1_100_000_000 + held_up;
-        assert!(
-            since <= second,
-            "{since} ns after a flush, held up {held_up} ns"
-        );
-        // At most the CPU time since then, of work on one thread and little else; a tenth of a
-        // second for that, for what was not drained yet, and two intervals. Who drains may have
-        // come so much later.
-        assert!(
-            kept + since + held_up + 100_000_000 >= used,
-            "kept {kept} of {used} ns, {since} ns"
-        );
+        assert!(then > 500_000_000, "{then} ns");
+        assert!(kept + 70_000_000 >= then, "kept {kept} of {then} ns");
         check_readable(&file, view.recording.samples.len());
     });
 }

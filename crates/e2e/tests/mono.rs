@@ -30,8 +30,9 @@ fn check_weights(view: &View) {
     assert!(off <= cpu / 50 + ENDING_NS, "{weight} of {cpu}");
 }
 
+/// Detects a phase off by some points (`stats::share_bound`). False alarm: 2e-6.
 #[test]
-fn phases_have_their_shares_and_stacks_their_frames() {
+fn measured_phases_have_their_shares_and_stacks_their_frames() {
     let Some(mono) = Mono::find("mono-phases") else {
         return;
     };
@@ -368,8 +369,9 @@ fn compilers_start_under_a_thousand_signals_a_second() {
     }
 }
 
+/// Detects a cause that is told for another. False alarm: 6e-7, five standard errors of the looks.
 #[test]
-fn who_waits_is_not_signalled_and_is_told_from_who_runs() {
+fn measured_who_waits_is_not_signalled_and_is_told_from_who_runs() {
     let Some(mono) = Mono::find("mono-idle") else {
         return;
     };

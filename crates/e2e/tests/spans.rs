@@ -14,8 +14,10 @@ fn id_of(event: &GenericEvent, field: &str) -> u64 {
     u64::from_str_radix(event.text(field).expect("an id"), 16).expect("a number")
 }
 
+/// Detects times of spans that are not those of the program's clock. Both clocks are read one
+/// after the other. False alarm: not by chance on an idle machine.
 #[test]
-fn spans_inside_of_requests_have_the_times_that_they_had() {
+fn measured_spans_inside_of_requests_have_the_times_that_they_had() {
     each(&both(), |jdk| {
         let place = Place::new("spans");
         let file = place.path("spans.jfr");

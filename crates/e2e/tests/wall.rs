@@ -458,8 +458,10 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
 
 /// A thread that was looked at, or sampled, before it gave itself a name is one thread, with that
 /// name: all of its time is told under it.
+///
+/// Detects a thread that is told twice. False alarm: not by chance.
 #[test]
-fn threads_have_the_names_that_they_gave_themselves_later() {
+fn measured_threads_have_the_names_that_they_gave_themselves_later() {
     each(&both(), |jdk| {
         let place = Place::new("late-names");
         let late = Starter::new(jdk, &place, "LateNames").with("wait_ms=900");

@@ -183,7 +183,11 @@ pub fn programs() -> PathBuf {
 
 /// Words that run a program which burns CPU in `steadyRoot` for so many seconds.
 pub fn busy_words(seconds: u32) -> Vec<String> {
-    let jar = programs().to_str().unwrap().to_owned();
+    busy_words_of(&programs(), seconds)
+}
+
+fn busy_words_of(jar: &Path, seconds: u32) -> Vec<String> {
+    let jar = jar.to_str().unwrap().to_owned();
     let words = [
         "-cp",
         &jar,
@@ -202,13 +206,20 @@ pub struct Busy {
 
 impl Busy {
     pub fn start(jdk: &Jdk) -> Busy {
-        Busy::with(Command::new(jdk.java()))
+        Busy::with(Command::new(jdk.java()), &programs())
     }
 
-    /// Runs it through a given command, to which the JVM's words are added.
-    pub fn with(mut command: Command) -> Busy {
+    /// Runs it as another user, or elsewhere, by a command to which the JVM's words are added. The
+    /// repository may be where only its owner can read.
+    pub fn elsewhere(command: Command) -> Busy {
+        let copy = common::scratch_dir("programs").join("programs.jar");
+        std::fs::copy(programs(), &copy).unwrap();
+        Busy::with(command, &copy)
+    }
+
+    fn with(mut command: Command, jar: &Path) -> Busy {
         command
-            .args(busy_words(120))
+            .args(busy_words_of(jar, 120))
             .env_remove("JAVA_TOOL_OPTIONS")
             .current_dir("/");
         command
