@@ -421,7 +421,6 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
         let longest_ns = view.longest_tick_ns() as f64;
         let profile = Profile::from_recording(view.recording);
         let filter = WallFilter::default();
-        let mut ready_ns = 0.0;
         let mut endpoints: BTreeMap<String, Weight> = BTreeMap::new();
         let mut ready_ns = 0.0;
         for wall in profile.wall(&filter) {
