@@ -3,7 +3,7 @@
 
 use dwell_e2e::{
     Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, record_outside, since,
-    source_line, stats, verify,
+    source_line, stats, turn, verify,
 };
 use dwell_jfr::FrameKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -321,7 +321,7 @@ fn measured_shares_are_true_without_an_agent() {
 /// False alarm: 2e-6 a JDK.
 #[test]
 fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("periodic");
         let file = place.path("p.jfr");
         let arguments = "seconds=3 cpu_ms=2000 order=periodic cycle_us=1000 share=30";
@@ -377,7 +377,7 @@ fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
 /// ms after the begin, of which 5 % of 1.5 s are 75. False alarm: not by chance.
 #[test]
 fn measured_c1_code_and_the_interpreter_are_told_apart() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for (option, kind) in [
             ("-XX:TieredStopAtLevel=1", FrameKind::C1),
             ("-Xint", FrameKind::Interpreted),

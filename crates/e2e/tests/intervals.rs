@@ -293,7 +293,7 @@ const TICK_NS: f64 = 10e6;
 /// account, of which six on two processors last up to 50 ms. False alarm: not by chance.
 #[test]
 fn measured_busy_threads_run_or_wait_for_a_processor() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("thread-time");
         let (view, truths) = record(jdk, &place, "Steady60", "seconds=5 threads=6", &[]);
         let recording = &view.recording;

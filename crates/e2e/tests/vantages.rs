@@ -2,7 +2,9 @@
 //! handler, or while it waits; and whatever a walk reads, the program goes on.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats};
+use dwell_e2e::{
+    Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats, turn,
+};
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -131,7 +133,7 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
 /// for each of four comparisons (`stats::share_bound` of the pooled shares).
 #[test]
 fn measured_every_vantage_gives_the_same_stacks() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         the_same_stacks(jdk, "Steady60", "seconds=600 threads=2", "steady");
     });
 }
@@ -236,36 +238,6 @@ fn never_does_a_fault_anywhere_in_a_walk_harm_anybody() {
     assert!(all_bad >= bad_min, "{all_bad} walks with a bad load");
 }
 
-/// How many intervals of CPU time the samples of such threads stand for; each should have one.
-fn intervals(view: &View, start: &str) -> u64 {
-    view.of_threads(start).map(|s| s.weight_ns()).sum::<u64>() / 1_000_000
-}
-
-/// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
-/// machine may stand still for tens of milliseconds, which the thread's CPU clock counts and no
-/// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
-const TURNS: usize = 5;
-
-/// What part of the intervals has a walk, while the program runs for a while.
-fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
-    let file = place.path("s.jfr");
-    program.tell(&format!(
-        "start,cpu=1ms,walk={vantage},file={}",
-        file.display()
-    ));
-    // As many as two processors give in 0.7 s.
-    program.await_samples(1000);
-    program.tell("stop");
-    let view = View::read(&file);
-    view.check_failures();
-    let copied = view.lost("walker_late_copied_instead");
-    let samples = view.of_threads("steady").count() as u64;
-    let windows = intervals(&view, "steady");
-    println!("{vantage}: {samples} samples of {windows} intervals, {copied} copied instead");
-    assert!(samples > 150, "{vantage}: {samples} samples");
-    (samples - copied) as f64 / windows as f64
-}
-
 /// How many windows of CPU time, of which each should have a sample, the samples of such threads
 /// stand for. Windows in a row are equally long, and a sample that came late stands for several.
 fn windows(view: &View, start: &str) -> u64 {
@@ -296,7 +268,7 @@ fn windows(view: &View, start: &str) -> u64 {
 /// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
 /// machine may stand still for tens of milliseconds, which the thread's CPU clock counts and no
 /// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
-const TURNS: usize = 7;
+const TURNS: usize = 5;
 
 /// What part of the windows has a walk, while the program runs for a while.
 fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
@@ -354,5 +326,5 @@ fn saturated(jdk: &Jdk) {
 /// needs three turns of five with a stall of the machine of 10 ms in the same of two parts.
 #[test]
 fn measured_those_who_wait_give_as_many_samples() {
-    each(&both(), saturated);
+    each(&turn(&both()), saturated);
 }

@@ -107,6 +107,11 @@ fn check_kinds(jdk: &Jdk, part: &Part) {
     }
 }
 
+/// All of the time of the threads of a kind is there, and what they waited for.
+///
+/// Looks come by buckets, each with the same probability in a tick, so the sum is unbiased. Its
+/// standard error counts one and a half looks more of the heaviest than there are: of 100,000
+/// simulated runs with 60 looks none was off by more than five of them and 2 %.
 fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, threads: f64, part: &Part) {
     let truth = threads * part.elapsed;
     let mut all = Weight::default();
@@ -122,8 +127,8 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, threads: f64, part:
 
 /// However many there are, a few are looked at, and their weights add up to all.
 ///
-/// Detects a kind of threads of which a quarter of the time is missing, and causes that are told
-/// for others. False alarm: 1e-5, see [`check_kind`].
+/// Detects a kind of 3000 threads of which 15 % of the time is missing (of 500 threads 30 %), and
+/// causes that are told for others. False alarm: 1e-5, see [`check_kind`].
 #[test]
 fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
     each(&since(21), |jdk| {
@@ -207,8 +212,9 @@ fn check_owners(profile: &Profile, filter: &WallFilter, cause: &str) {
 
 /// Moving collectors, and threads that come and go, make some looks fail, and none of them wrong.
 ///
-/// Detects looks that read what was moved, 2 % of them (with ZGC 7 %, see the limits). False
-/// alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but at a thread's begin.
+/// Detects looks that read what was moved, 2 % of them (with ZGC but for those told as unknown,
+/// see the limits). False alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but
+/// at a thread's begin.
 #[test]
 fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
     each(&since(21), |jdk| {

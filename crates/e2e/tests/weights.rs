@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, Program, Starter, View, both, cpu_time, each, perf_is_permitted, thread_cpu,
+    Jdk, Place, Program, Starter, View, both, cpu_time, each, perf_is_permitted, thread_cpu, turn,
 };
 use std::path::Path;
 
@@ -178,7 +178,7 @@ fn churn(jdk: &Jdk, engine: &str, (cpu, interval_ns): (&str, u64)) {
 /// (the discrepancy is a bound), 6e-7 for each of eight sums above.
 #[test]
 fn measured_threads_shorter_than_an_interval_are_there() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for engine in engines() {
             churn(jdk, engine, ("10ms", 10_000_000));
             churn(jdk, engine, ("1ms", 1_000_000));
@@ -188,7 +188,8 @@ fn measured_threads_shorter_than_an_interval_are_there() {
 
 /// Many threads that use a hundredth of an interval each, and are still there at the end.
 ///
-/// Detects one sample in a hundred threads that is made up. False alarm: 6e-7 for each of four sums.
+/// Detects one sample in a hundred threads that is made up. False alarm: 6e-7 for each of four
+/// sums.
 #[test]
 fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
     const INTERVAL_NS: u64 = 10_000_000;

@@ -288,7 +288,7 @@ impl<const N: usize> Table<N> {
 }
 
 /// Bytes of a `JavaThread` at most: 1448 in JDK 17, 2296 in 25.
-const JAVA_THREAD_BYTES: u64 = 2560;
+const MANAGED_THREAD_BYTES: u64 = 2560;
 /// A stack whose end is not known reaches so far at most.
 const STACK_MAX_BYTES: u64 = 64 << 20;
 /// What code may keep below the stack pointer.
@@ -336,9 +336,9 @@ fn own_ranges(header: &SlotHeader) -> [(u64, u64); 3 + CHUNKS_MAX] {
         true => header.stack_hi,
         false => header.stack_hi.max(sp.saturating_add(STACK_MAX_BYTES)),
     };
-    let thread = match header.java_thread {
+    let thread = match header.managed_thread {
         0 => (0, 0),
-        at => (at, at.saturating_add(JAVA_THREAD_BYTES)),
+        at => (at, at.saturating_add(MANAGED_THREAD_BYTES)),
     };
     let mut own = [(0, 0); 3 + CHUNKS_MAX];
     let chunks = header.copied_chunks().iter();
