@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the Java parts into target/java/: the demo, the test programs, their native libraries and
-# the recording checker. Incremental by timestamps; one line per step. Needs a JDK >= 11 with
-# javac (>= 21 for the classes that use virtual threads) and cc for the native libraries.
+# Builds the Java parts into target/java/: the demo, the test programs, their native libraries, the
+# recording checker and the examples. Incremental by timestamps; one line per step. Needs a JDK >= 11
+# with javac (>= 21 for the classes that use virtual threads) and cc for the native libraries.
 #
 # usage: java/build.sh            build what is out of date
 #        java/build.sh --jdk MAJOR|MIN+   print the home of such a JDK (17, or 21+) and exit
@@ -11,6 +11,7 @@
 #                                 ~/.cache/dwell-jars). Needs a JDK >= 17.
 #        java/build.sh --otel     build target/java/dwell-opentelemetry.jar, and a program for its
 #                                 tests, against OpenTelemetry's jars, downloaded in the same way
+#        java/build.sh --vertx    build target/java/dwell-fileserver.jar, an example, with Vert.x
 # JDKs are looked for in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
 # /usr/lib/jvm/*.
 set -euo pipefail
@@ -79,7 +80,9 @@ build_jar() {
     fi
     tmp=$(mktemp -d "$out/.build.XXXXXX")
     find "${dirs[@]}" -name '*.java' >"$tmp/sources"
-    "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial,-try -Werror -g -encoding UTF-8 \
+    # What warnings say of the class files of libraries is theirs.
+    "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial,-try,-classfile,-processing \
+        -Werror -g -encoding UTF-8 \
         ${classpath:+-cp "$classpath"} -d "$tmp/classes" "@$tmp/sources" ||
         { rm -rf "$tmp"; fail "$1 does not compile"; }
     # A jar that was compiled against others names them, so that it can be run by itself. A line of
@@ -95,17 +98,18 @@ build_jar() {
     echo "$1: built with JDK $(jdk_major "$jdk") for release $release"
 }
 
-# build_library NAME JDK: compiles testprograms/native/NAME.c. Optimised and without frame
-# pointers, as libraries are, but with symbols.
+# build_library NAME JDK [SOURCE FLAG...]: compiles testprograms/native/SOURCE.c (or NAME.c).
+# Optimised and without frame pointers, as libraries are, but with symbols.
 build_library() {
-    local name=$1 jdk=$2 native=$here/testprograms/native target
+    local name=${3:-$1} jdk=$2 flags=("${@:4}") native=$here/testprograms/native target
     target=$out/libdwelltest_$1.so
     if ! outdated "$target" "$native/$name.c" "$native/burn.h"; then
         echo "${target##*/}: up to date"
         return
     fi
     cc -O2 -g -fomit-frame-pointer -shared -fPIC -Wall -Wextra -Wno-unused-parameter -Werror \
-        -I"$jdk/include" -I"$jdk/include/linux" -o "$target.$$" "$native/$name.c" ||
+        ${flags[@]+"${flags[@]}"} -I"$jdk/include" -I"$jdk/include/linux" \
+        -o "$target.$$" "$native/$name.c" ||
         fail "${target##*/} does not compile"
     mv "$target.$$" "$target"
     echo "${target##*/}: built"
@@ -199,6 +203,67 @@ build_otel() {
         "$here/testprograms/src-otel"
 }
 
+# Vert.x with its router, and what that needs, for an example.
+vertx_jars="\
+com/fasterxml/jackson/core/jackson-core/2.16.1/jackson-core-2.16.1.jar \
+f5f8ef90609e64fec82eb908e497dc7d81b2eb983fe509b870292a193cde4dfb
+io/netty/netty-buffer/4.1.118.Final/netty-buffer-4.1.118.Final.jar \
+0eea4e8666a9636a28722661d8ba5fa8564477e75fec6dd2ff3e324e361f8b3c
+io/netty/netty-codec/4.1.118.Final/netty-codec-4.1.118.Final.jar \
+4abd215fd1ed7ce86509d169cc9cbede5042176c265a79b3b70602b017226c3f
+io/netty/netty-codec-dns/4.1.118.Final/netty-codec-dns-4.1.118.Final.jar \
+e115e42ca1e3cc8d85e3a632d8faa102d18c0ebc1fa4511af30bec79f8c147d4
+io/netty/netty-codec-http/4.1.118.Final/netty-codec-http-4.1.118.Final.jar \
+09822d785e9a794838031ddd5346cf419b30c036a981c2e277a062bea884174b
+io/netty/netty-codec-http2/4.1.118.Final/netty-codec-http2-4.1.118.Final.jar \
+68da0b1a34dceb00a6f9f6f788fb2f6b7b9e4adba8c70658ac2bd7eb898b97ae
+io/netty/netty-codec-socks/4.1.118.Final/netty-codec-socks-4.1.118.Final.jar \
+094465e3cfb3aef0fca38ed82b801f53a6c8be7ae1f83ab0c1b2e8ece2586840
+io/netty/netty-common/4.1.118.Final/netty-common-4.1.118.Final.jar \
+65cce901ecf0f9d6591cc7750772614ab401a84415dc9aec9da4d046f0f9a77c
+io/netty/netty-handler/4.1.118.Final/netty-handler-4.1.118.Final.jar \
+26e3f8a5e859fd62cf3c13dc6d75e4e18879f000a5d0ad7f58f8679675d23dae
+io/netty/netty-handler-proxy/4.1.118.Final/netty-handler-proxy-4.1.118.Final.jar \
+fef926126f44c668968dd3e2389c2552981d452e6dfc23b1f9bd03db92c21f96
+io/netty/netty-resolver/4.1.118.Final/netty-resolver-4.1.118.Final.jar \
+3170c225972c18b6850d28add60db15bb28d83c4e3d5b686ca220e0bd7273c8a
+io/netty/netty-resolver-dns/4.1.118.Final/netty-resolver-dns-4.1.118.Final.jar \
+c0e0fdaffaba849e3145b2b96288fc8fc6f3b2a623cf72aaba708288348e4938
+io/netty/netty-transport/4.1.118.Final/netty-transport-4.1.118.Final.jar \
+ab3751e717daef9c8d91e4d74728a48730bd8530b72e2466b222b2ea3fb07db9
+io/netty/netty-transport-native-unix-common/4.1.118.Final/netty-transport-native-unix-common-4.1.118.Final.jar \
+69b16793d7b41ea76a762bd2bd144fc4f7c39c156a7a59ebf69baeb560fb10b7
+io/vertx/vertx-auth-common/4.5.14/vertx-auth-common-4.5.14.jar \
+e956306b7f1096d2134b0cbb4df5a3c6d1df432141dc3c9544af68ab85f7f5a1
+io/vertx/vertx-bridge-common/4.5.14/vertx-bridge-common-4.5.14.jar \
+67adb8b43b9d2a17e9cf63727fcb8ec53784fe7b9e1e5884c8c30d3111ec5f25
+io/vertx/vertx-core/4.5.14/vertx-core-4.5.14.jar \
+13d9b79a426cbf159d8aa7ded2a63e07bef484d910234da50110fd2cfce20180
+io/vertx/vertx-web/4.5.14/vertx-web-4.5.14.jar \
+c8cf0fc7db7885bb0fee2ca0d7a5df8a76d3c32736898cfb7d7fd16f2f2fcb30
+io/vertx/vertx-web-common/4.5.14/vertx-web-common-4.5.14.jar \
+c4463d7bc1ff325456bfaa25ce27c21f2ee321ed604fbe980fadae39fcd66443"
+
+build_vertx() {
+    local jdk path sum classpath=$out/dwell-api.jar examples
+    examples=$(dirname "$here")/examples
+    jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWELL_JDKS"
+    build_jar dwell-api.jar "$jdk" 8 "" "" "$here/api/src"
+    mkdir -p "$out/vertx"
+    while read -r path sum; do
+        fetch vertx "$path" "$sum"
+        classpath=$classpath:$out/vertx/${path##*/}
+    done <<<"$vertx_jars"
+    build_jar dwell-fileserver.jar "$jdk" 8 FileServer "$classpath" "$examples/fileserver"
+}
+
+if [ "${1:-}" = --vertx ]; then
+    mkdir -p "$out"
+    exec 9>"$out/.vertx.lock"
+    ! command -v flock >/dev/null || flock 9
+    build_vertx
+    exit
+fi
 if [ "${1:-}" = --otel ]; then
     mkdir -p "$out"
     exec 9>"$out/.otel.lock"
@@ -229,6 +294,11 @@ build_jar dwell-demo.jar "$jdk" 8 io.dwell.demo.Demo "" "$here/demo/src:$here/ap
 
 build_jar dwell-testprograms.jar "$jdk" 8 "" "$out/dwell-api.jar" "$here/testprograms/src"
 
+# Examples that need nothing but the JDK and our API.
+examples=$(dirname "$here")/examples
+build_jar dwell-examples.jar "$jdk" 8 "" "$out/dwell-api.jar" \
+    "$(printf '%s:' "$examples"/safepoints/*.java)$examples/bias:$examples/latency:$examples/faults"
+
 build_jar dwell-verify.jar "$jdk" 11 io.dwell.verify.Check "" "$here/verify/src"
 if jdk21=$(find_jdk 21+); then
     build_jar dwell-testprograms-21.jar "$jdk21" 21 "" \
@@ -241,7 +311,9 @@ if ! command -v cc >/dev/null; then
 elif [ ! -e "$jdk/include/jni.h" ]; then
     echo "libdwelltest_*.so: skipped, $jdk has no include/jni.h"
 else
-    for library in support alpha beta jni_exported jni_static; do
+    for library in support alpha beta jni_exported jni_static threadctx blocking; do
         build_library "$library" "$jdk"
     done
+    # The other way to reach thread-local variables (TLS descriptors).
+    build_library threadctx_desc "$jdk" threadctx -mtls-dialect=gnu2
 fi

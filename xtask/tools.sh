@@ -42,7 +42,7 @@ install_packages() {
     apt-get update -q >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@" >&2
 }
 
-# provide WHAT PACKAGE ADVICE FIND...: has what FIND finds installed if it is not there.
+# provide WHAT PACKAGES ADVICE FIND...: has what FIND finds installed if it is not there.
 # Fails, with the advice, if it still is not.
 provide() {
     local what=$1 package=$2 advice=$3
@@ -52,7 +52,8 @@ provide() {
     fi
     if can_install; then
         echo "installing $what"
-        install_packages "$package" || true
+        # shellcheck disable=SC2086  # several packages in one word
+        install_packages $package || true
         if "$@" >/dev/null; then
             return 0
         fi
@@ -72,4 +73,15 @@ provide_jdk() {
     provide "JDK $1" "openjdk-$1-jdk-headless" \
         "the tests need JDK 17 and 25; install it, or put it below DWELL_JDKS" \
         find_jdk "$1"
+}
+
+find_mono() {
+    command -v mono && command -v mcs
+}
+
+# Mono, and its compiler, for the tests of the second runtime; without them these are skipped.
+provide_mono() {
+    provide Mono "mono-runtime mono-mcs libmono-profiler" \
+        "the tests of the second runtime are skipped (on Debian: apt-get install mono-runtime mono-mcs)" \
+        find_mono
 }

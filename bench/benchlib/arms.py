@@ -17,12 +17,14 @@ VANTAGES = {
 # A handler that does nothing, at the same rate: only in builds for experiments.
 EMPTY = "dwell-empty"
 DEFAULT = "dwell"
+# No agent: a command that reads the process from outside.
+OUTSIDE = "dwell-outside"
 OURS = {DEFAULT: "", **VANTAGES, EMPTY: "experiment=empty-handler"}
 OTHERS = ("async-cpu", "async-wall", "jfr")
 # The colour of each in plots: the same in all of them.
 COLOURS = {EMPTY: 0, DEFAULT: 1, "dwell-snapshot": 1, "dwell-handler": 2, "dwell-paused": 3,
-           "async-cpu": 5, "async-wall": 4, "jfr": 7}
-ALL = (NONE, *VANTAGES, EMPTY, *OTHERS)
+           OUTSIDE: 6, "async-cpu": 5, "async-wall": 4, "jfr": 7}
+ALL = (NONE, *VANTAGES, OUTSIDE, EMPTY, *OTHERS)
 
 
 def check_experiment(parser, options) -> None:
@@ -46,7 +48,7 @@ def dwell_words(name: str, path, interval: str) -> str:
 
 def options(name: str, jdk, path, interval: str, experiment: str | None = None) -> list:
     """The JVM's options that load a profiler; none for no profiler."""
-    if name == NONE:
+    if name in (NONE, OUTSIDE):
         return []
     if name in OURS:
         return [f"-agentpath:{library(name, experiment)}={dwell_words(name, path, interval)}"]
@@ -54,6 +56,14 @@ def options(name: str, jdk, path, interval: str, experiment: str | None = None) 
         return [tools.async_option(path, interval, "jfr", name.removeprefix("async-"))]
     event = "jdk.CPUTimeSample" if jdk.major >= 25 else "jdk.ExecutionSample"
     return tools.jfr_options(path, interval, event)
+
+
+def beside(name: str, path, interval: str):
+    """What makes the command that reads a process from outside; nothing for agents."""
+    if name != OUTSIDE:
+        return None
+    return lambda pid: [tools.command(), "record", "--no-agent", "-e", "cpu", "-i", interval,
+                        "-o", str(path), str(pid)]
 
 
 def refusal(name: str, jdk, experiment: str | None = None) -> str | None:

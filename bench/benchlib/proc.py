@@ -8,6 +8,8 @@ from pathlib import Path
 from . import tools
 
 TIME_OUT_S = 300
+# When a program is first read from outside, and how often that is tried: a JVM has to come up.
+BESIDE_AFTER_S, BESIDE_TRIES = 0.2, 100
 
 
 class Run:
@@ -18,6 +20,7 @@ class Run:
         self.cpu_s = usage.ru_utime + usage.ru_stime
         self.user_s, self.system_s = usage.ru_utime, usage.ru_stime
         self.rss_max_kb = usage.ru_maxrss
+        self.beside_s = 0.0
 
     def truths(self) -> dict[str, int]:
         """CPU time in ns by name, as the program itself measured it."""
@@ -30,27 +33,69 @@ class Run:
         return [int(w[2]) for w in words if len(w) == 3 and w[:2] == ["info", name]]
 
 
-def run(words: list, folder: Path, success: tuple = (0,)) -> Run:
+class Beside:
+    """A command that reads a running program from outside, from soon after its start on.
+
+    It is asked again until it finds what it wants: until then it ends with an error.
+    """
+
+    def __init__(self, words_of, log: Path):
+        self.words_of, self.log, self.child, self.tries, self.cpu_s = words_of, log, None, 0, 0.0
+
+    def look(self, pid: int) -> None:
+        """Starts it if it does not run, and notes its CPU time."""
+        if self.child is None or self.child.poll() is not None:
+            self.tries += 1
+            if self.tries > BESIDE_TRIES:
+                return
+            with open(self.log, "wb") as out:
+                self.child = subprocess.Popen(self.words_of(pid), stdin=subprocess.DEVNULL,
+                                              stdout=out, stderr=subprocess.STDOUT)
+            return
+        try:
+            fields = Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return
+        self.cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> None:
+        """Waits for its end; ends ours if it failed."""
+        if self.child is None or self.child.wait(timeout=TIME_OUT_S) != 0:
+            said = self.log.read_text(errors="replace") if self.log.exists() else "nothing"
+            raise SystemExit(f"what read the program from outside failed: {said[-2000:]}")
+
+
+def run(words: list, folder: Path, success: tuple = (0,), beside=None) -> Run:
     """Runs a program to its end; ends ours with its output if it fails.
 
-    The CPU time is that of this one process: `wait4` tells it for whom it waits.
+    The CPU time is that of this one process: `wait4` tells it for whom it waits. With `beside`,
+    which makes a command of the process's id, that of this command is added, up to the program's
+    end: what it does afterwards costs the program nothing.
     """
+    other = Beside(beside, folder / "beside.log") if beside else None
     log = folder / "program.log"
     began = time.monotonic()
     with open(log, "wb") as out:
         child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=subprocess.STDOUT, cwd=folder)
-        usage = wait(child, began + TIME_OUT_S)
+        usage = wait(child, began + TIME_OUT_S, other)
     wall_s = time.monotonic() - began
+    if other:
+        other.end()
     output = log.read_text(errors="replace")
     if child.returncode not in success:
         raise SystemExit(f"{' '.join(map(str, words))}\nended with {child.returncode}:\n"
                          + output[-2000:])
-    return Run(wall_s, usage, output)
+    done = Run(wall_s, usage, output)
+    if other:
+        done.beside_s = other.cpu_s
+        done.cpu_s += other.cpu_s
+    return done
 
 
-def wait(child: subprocess.Popen, end: float):
+def wait(child: subprocess.Popen, end: float, other: Beside | None = None):
     """Waits for a child and gives its resource usage; kills it when its time is over."""
+    look_at = time.monotonic() + BESIDE_AFTER_S
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
         if pid:
@@ -59,6 +104,9 @@ def wait(child: subprocess.Popen, end: float):
         if time.monotonic() > end:
             child.kill()
             end = float("inf")
+        if other and time.monotonic() > look_at:
+            other.look(child.pid)
+            look_at = time.monotonic() + 0.05
         time.sleep(0.01)
 
 

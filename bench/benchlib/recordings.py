@@ -30,6 +30,8 @@ class Roots:
     def __init__(self):
         self.weight: dict[str, int] = {}
         self.samples = 0
+        # Sum of the squares of weights; each look of an event is one by itself.
+        self.squares = 0.0
 
     def add(self, name: str, weight: int, samples: int) -> None:
         """Adds samples with this frame."""
@@ -48,6 +50,8 @@ def jfr_roots(path: Path, threads: str, frame: str, event: str) -> Roots:
         words = line.split()
         if words[0] == "total":
             total = (int(words[1]), int(words[2]))
+        elif words[0] == "squares":
+            roots.squares = float(words[1])
         elif words[0] == "under" and words[1] != "(none)":
             weight, samples = int(words[2]), int(words[3])
             seen = (seen[0] + weight, seen[1] + samples)
@@ -55,6 +59,7 @@ def jfr_roots(path: Path, threads: str, frame: str, event: str) -> Roots:
             roots.add(name, weight if weighted else samples, samples)
     rest = (total[0] - seen[0], total[1] - seen[1])
     roots.add("other", rest[0] if weighted else rest[1], rest[1])
+    roots.squares = roots.squares if weighted else float(roots.samples)
     return roots
 
 

@@ -42,6 +42,18 @@ def noise_floor(truth: dict, samples: int) -> float:
     return 50 * sum(mean_deviation(samples, part) for part in shares(truth).values()) / samples
 
 
+def independent(weights: float, squares: float) -> int:
+    """How many samples of equal weight scatter as much as these, of this sum and sum of squares.
+
+    What the program did is given, which looks are made is chance. So two looks at one long wait are
+    as independent as any others: looks of different intervals are drawn apart, each at a random
+    moment of its interval, and those of one are draws of threads without replacement. Both scatter
+    no more than free draws of a moment and a thread would, unless threads do the same at the same
+    time. A profiler whose looks come at fixed times makes no such draws: of it this says nothing.
+    """
+    return round(weights * weights / squares) if squares > 0 else 0
+
+
 def mean_deviation(n: int, p: float) -> float:
     """The mean of |X - np| where X is binomial: 2 m C(n, m) p^m q^(n - m + 1), m = [np] + 1."""
     if not 0 < p < 1:

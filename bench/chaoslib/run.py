@@ -72,7 +72,9 @@ class Runner:
     def run(self, plan, folder: Path, result: Result) -> tuple[str, int]:
         """Runs it; its output and exit code. A hang is a fault of the result."""
         draw = random.Random(plan.seed + "-outside")
-        small_disk = plan.form == "disk" and self.tmpfs and draw.random() < 0.7
+        # A limit of file size would be one of ZGC's heap, too, which is a file in memory.
+        drawn = draw.random() < 0.7 or plan.collector == "Z"
+        small_disk = plan.form == "disk" and self.tmpfs and drawn
         if plan.form == "disk":
             (folder / "disk").mkdir()
         if small_disk:
@@ -97,7 +99,7 @@ class Runner:
         limit = None
         if plan.form == "memory":
             limit = (resource.RLIMIT_AS, plan.room)
-        if plan.form == "disk" and not small_disk:
+        if plan.form == "disk" and not small_disk and plan.collector != "Z":
             limit = (resource.RLIMIT_FSIZE, plan.room)
         words = self.command_line(plan, folder)
         (folder / "command").write_text("\n".join(map(str, words)) + "\n")

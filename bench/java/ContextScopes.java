@@ -5,6 +5,7 @@ import io.dwell.api.Scope;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import java.util.Random;
 
 /**
  * What a scope costs: {@code ROUNDS} times a loop of {@code SCOPES} scopes, opened and closed, for
@@ -18,7 +19,20 @@ public final class ContextScopes {
             (ThreadMXBean) ManagementFactory.getThreadMXBean();
     private static final Label LABEL = Dwell.label("tenant");
 
+    /** Ids as text: others in each scope, so that none is a constant to the compiler. */
+    private static final int IDS = 1024;
+    private static final String[] TRACES = new String[IDS];
+    private static final String[] SPANS = new String[IDS];
+
     static volatile long sink;
+
+    static {
+        Random random = new Random(1);
+        for (int i = 0; i < IDS; i++) {
+            TRACES[i] = String.format("%016x%016x", random.nextLong(), random.nextLong());
+            SPANS[i] = String.format("%016x", random.nextLong());
+        }
+    }
 
     private ContextScopes() {}
 
@@ -90,8 +104,8 @@ public final class ContextScopes {
     }
 
     private static void text(long number) {
-        try (Scope scope = Dwell.scope("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331",
-                "GET /users/{id}")) {
+        int at = (int) number & (IDS - 1);
+        try (Scope scope = Dwell.scope(TRACES[at], SPANS[at], "GET /users/{id}")) {
             sink = number;
         }
     }

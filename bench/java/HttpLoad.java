@@ -7,6 +7,8 @@ import com.twitter.util.Await;
 import com.twitter.util.Duration;
 import com.twitter.util.Future;
 import com.twitter.util.FutureEventListener;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.concurrent.CountDownLatch;
@@ -15,7 +17,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 /**
  * An HTTP server and its client in one process, over loopback, with Finagle: {@code HttpLoad
  * REQUESTS OUTSTANDING} keeps so many requests under way until so many have been answered. All
- * cores are busy, and the work is the same each time.
+ * cores are busy, and the work is the same each time. With {@code turns} for the first word each
+ * line of its input is a number of requests; when these are answered it prints {@code done}.
  */
 public final class HttpLoad {
     private static final int ITEMS = 32;
@@ -33,24 +36,39 @@ public final class HttpLoad {
     }
 
     public static void main(String[] args) throws Exception {
-        int requests = Integer.parseInt(args[0]);
         int outstanding = Integer.parseInt(args[1]);
         InetSocketAddress any = new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0);
         ListeningServer server = Http.serve(any, new Answers());
         int port = ((InetSocketAddress) server.boundAddress()).getPort();
         Service<Request, Response> client = Http.newService("127.0.0.1:" + port);
+        int bad = 0;
+        if (args[0].equals("turns")) {
+            BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+            for (String line = input.readLine(); line != null; line = input.readLine()) {
+                bad += load(client, Integer.parseInt(line), outstanding);
+                System.out.println("done");
+            }
+        } else {
+            long began = System.nanoTime();
+            bad = load(client, Integer.parseInt(args[0]), outstanding);
+            System.out.println("info load_ns " + (System.nanoTime() - began));
+            System.out.println("info bad " + bad);
+        }
+        Await.result(client.close(), Duration.fromSeconds(10));
+        Await.result(server.close(), Duration.fromSeconds(10));
+        // Finagle's own threads need not end.
+        System.exit(bad == 0 ? 0 : 1);
+    }
+
+    /** Returns how many requests were not answered as they should. */
+    private static int load(Service<Request, Response> client, int requests, int outstanding)
+            throws InterruptedException {
         HttpLoad load = new HttpLoad(client, requests, outstanding);
-        long began = System.nanoTime();
         for (int i = 0; i < outstanding; i++) {
             load.next();
         }
         load.open.await();
-        System.out.println("info load_ns " + (System.nanoTime() - began));
-        System.out.println("info bad " + load.bad.get());
-        Await.result(client.close(), Duration.fromSeconds(10));
-        Await.result(server.close(), Duration.fromSeconds(10));
-        // Finagle's own threads need not end.
-        System.exit(load.bad.get() == 0 ? 0 : 1);
+        return load.bad.get();
     }
 
     private void next() {

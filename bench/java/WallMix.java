@@ -5,6 +5,7 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -19,12 +20,15 @@ import java.util.concurrent.locks.ReentrantLock;
  * {@code info NAME NANOSECONDS} for each of them.
  *
  * <p>However many threads there are, they use at most a third of one processor: so no time is spent
- * waiting for one, which would be counted as what is waited for.
+ * waiting for one, which would be counted as what is waited for. How long each thing takes is drawn
+ * anew each time, so that threads do not keep in step with each other: what looks at several threads
+ * at one moment see would be the same then, and say no more than one.
  */
 public final class WallMix {
     /** Each thread that reads from a socket has two of them, and a writer. */
     private static final int SOCKETS_MAX = 16;
     private static final int HOLDERS = 8;
+    private static final long HELD_NS = 40_000_000;
 
     private static final TreeMap<String, LongAdder> TRUTHS = new TreeMap<>();
     private static final Object[] MONITORS = new Object[HOLDERS];
@@ -36,10 +40,12 @@ public final class WallMix {
     private final long cycleNanos;
     private final double runs;
     private final LinkedBlockingQueue<Object> queue = new LinkedBlockingQueue<>();
+    private final SplittableRandom random;
     private InputStream in;
 
     private WallMix(int number, int threads) {
         this.number = number;
+        random = new SplittableRandom(number);
         cycleNanos = TimeUnit.MILLISECONDS.toNanos(Math.max(250, threads));
         runs = Math.min(0.1, 0.3 / threads);
     }
@@ -98,9 +104,10 @@ public final class WallMix {
         Socket client = new Socket(server.getInetAddress(), server.getLocalPort());
         OutputStream out = server.accept().getOutputStream();
         in = client.getInputStream();
+        SplittableRandom writes = random.split();
         start("writer-" + number, () -> {
             while (true) {
-                TimeUnit.NANOSECONDS.sleep(part());
+                TimeUnit.NANOSECONDS.sleep(about(writes, part()));
                 out.write(1);
             }
         });
@@ -108,6 +115,15 @@ public final class WallMix {
 
     private long part() {
         return (long) (cycleNanos * (1 - runs) / 7);
+    }
+
+    private long oneWait() {
+        return about(random, part());
+    }
+
+    /** From none to twice as much. */
+    private static long about(SplittableRandom random, long nanos) {
+        return (long) (2 * nanos * random.nextDouble());
     }
 
     private void live() throws Exception {
@@ -171,7 +187,7 @@ public final class WallMix {
     }
 
     private String kindRun() {
-        long end = System.nanoTime() + (long) (cycleNanos * runs);
+        long end = System.nanoTime() + about(random, (long) (cycleNanos * runs));
         long value = number;
         while (System.nanoTime() < end) {
             for (int i = 0; i < 500; i++) {
@@ -183,17 +199,17 @@ public final class WallMix {
     }
 
     private String kindSleep() throws InterruptedException {
-        TimeUnit.NANOSECONDS.sleep(part());
+        TimeUnit.NANOSECONDS.sleep(oneWait());
         return "kindSleep";
     }
 
     private String kindPark() {
-        LockSupport.parkNanos(part());
+        LockSupport.parkNanos(oneWait());
         return "kindPark";
     }
 
     private String kindQueue() throws InterruptedException {
-        queue.poll(part(), TimeUnit.NANOSECONDS);
+        queue.poll(oneWait(), TimeUnit.NANOSECONDS);
         return "kindQueue";
     }
 
@@ -212,12 +228,16 @@ public final class WallMix {
 
     private String kindWait() throws InterruptedException {
         synchronized (queue) {
-            TimeUnit.NANOSECONDS.timedWait(queue, part());
+            TimeUnit.NANOSECONDS.timedWait(queue, oneWait());
         }
         return "kindWait";
     }
 
     private String kindSocket() throws Exception {
+        // What was written meanwhile would not be waited for.
+        while (in.available() > 0) {
+            in.skip(in.available());
+        }
         if (in.read() < 0) {
             throw new IllegalStateException("the writer has gone");
         }
@@ -226,13 +246,14 @@ public final class WallMix {
 
     /** Has a monitor, then a lock, most of the time, asleep. */
     private static void hold(int index) throws InterruptedException {
+        SplittableRandom random = new SplittableRandom(-1 - index);
         while (true) {
             synchronized (MONITORS[index]) {
-                Thread.sleep(40);
+                TimeUnit.NANOSECONDS.sleep(about(random, HELD_NS));
             }
             LOCKS[index].lock();
             try {
-                Thread.sleep(40);
+                TimeUnit.NANOSECONDS.sleep(about(random, HELD_NS));
             } finally {
                 LOCKS[index].unlock();
             }

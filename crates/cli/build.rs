@@ -1,4 +1,5 @@
-//! Finds the two files that travel inside the command: the agent's library and the demo's jar.
+//! Finds the files that travel inside the command: the agent's library, Mono's module and the
+//! demo's jar.
 //!
 //! It must not build them: the `dwell` and `test` scripts do, in the right order. Each can be
 //! named by an environment variable, else it is taken from where those scripts put it.
@@ -25,6 +26,14 @@ fn main() {
             .map(|target| target.join("release/libdwell.so"))
             .collect::<Vec<_>>(),
         "the agent's library; build it first: cargo build --release -p dwell-agent",
+    );
+    provide(
+        "DWELL_MONO_SO",
+        &targets
+            .iter()
+            .map(|target| target.join("release/libmono_profiler_dwell.so"))
+            .collect::<Vec<_>>(),
+        "Mono's module; build it first: cargo build --release -p dwell-mono",
     );
     provide(
         "DWELL_DEMO_JAR",

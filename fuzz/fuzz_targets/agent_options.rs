@@ -3,7 +3,7 @@
 #![no_main]
 
 // The agent is a library for JVMs only, which nothing can link; this file of it stands by itself.
-#[path = "../../crates/agent/src/options.rs"]
+#[path = "../../crates/recorder/src/options.rs"]
 mod options;
 
 use libfuzzer_sys::fuzz_target;

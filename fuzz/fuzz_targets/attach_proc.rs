@@ -52,6 +52,7 @@ fn check_maps(any: &[u8]) {
     match machine(any) {
         Machine::None => assert_eq!(jvm, None),
         Machine::HotSpot(found) => assert_eq!(jvm, Some(found)),
+        Machine::Mono => assert!(any.windows(4).any(|window| window == b"mono")),
         Machine::OpenJ9 => assert!(any.windows(7).any(|window| window == b"libj9vm")),
     }
     let _ = mapped_in(any, "jdk");

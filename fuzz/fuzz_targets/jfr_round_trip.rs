@@ -3,7 +3,7 @@
 
 use dwell_jfr::FrameKind;
 use dwell_jfr::reader::parse;
-use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Origin, Sample, ThreadInfo};
 use libfuzzer_sys::fuzz_target;
 
 /// Class, method, descriptor, thread name, line, weight; the last says whether a flush follows.
@@ -29,6 +29,10 @@ fuzz_target!(|inputs: Vec<Input>| {
             class,
             name,
             descriptor,
+            origin: Some(Origin {
+                module: name,
+                location: descriptor,
+            }),
             ..MethodInfo::default()
         };
         let method = writer.method(key as u64, &info);

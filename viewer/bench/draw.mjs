@@ -1,39 +1,137 @@
-// Measures the flame graph of a large profile: how long it takes to appear, and the time of a
-// frame of the screen while every frame draws something else (zooming, then scrolling). Nothing
-// is asserted: times depend on the machine.
+// Measures the page of a large profile: how long it takes until the overview is on the screen
+// (findings and endpoints) and until all of it can be used, and how long the flame graph and the
+// timeline take to draw while every frame of the screen shows something else. Nothing is asserted:
+// times depend on the machine.
 //
-//   npm run bench -- PAGE.html [FRAMES]
+//   npm run bench -- PAGE.html [FRAMES] [--json]
 import { pathToFileURL } from 'node:url';
 import { launch } from '../test/browser/launch.mjs';
 
-const [page, frames = '120'] = process.argv.slice(2);
+const words = process.argv.slice(2).filter((word) => word !== '--json');
+const asJson = process.argv.includes('--json');
+const [page, frames = '120'] = words;
 if (!page) {
-  console.error('usage: npm run bench -- PAGE.html [FRAMES]');
+  console.error('usage: npm run bench -- PAGE.html [FRAMES] [--json]');
   process.exit(2);
 }
 
 const browser = await launch();
+const found = await openings();
 const tab = await browser.newPage({ viewport: { width: 1400, height: 900 } });
-const started = Date.now();
-await tab.goto(pathToFileURL(page).href);
+await tab.goto(`${pathToFileURL(page).href}#view=flame`);
 await tab.waitForSelector('main[aria-busy="false"]', { timeout: 120_000 });
-console.log(`shown after ${Date.now() - started} ms`);
-
 for (const what of ['zooming', 'scrolling', 'searching']) {
-  const times = await tab.evaluate(measure, [what, Number(frames)]);
-  const text = Object.entries(times).map(([name, value]) => `${name} ${value}`);
-  console.log(`${what}: ${text.join(', ')}`);
+  report(what, await tab.evaluate(measureFlame, [what, Number(frames)]));
 }
 await tab.keyboard.press('0');
-const reversing = Date.now();
 await tab.keyboard.press('r');
-const stalls = tab.evaluate(longestPause, 4000);
-console.log(`callers: longest pause of the page ${Math.round(await stalls)} ms`);
-console.log(`callers: ${Date.now() - reversing} ms watched`);
+found['callers: longest pause ms'] = await tab.evaluate(longestPause, 4000);
+Object.assign(found, await tab.evaluate(openTimeline));
+report('moving', await tab.evaluate(measureTimeline, Number(frames)));
+await tab.evaluate(unfoldAll);
+report('moving lanes', await tab.evaluate(measureTimeline, Number(frames)));
 await browser.close();
+found['flame p50'] = found['zooming: drawing ms, median'];
+found['flame p95'] = found['zooming: drawing ms, p95'];
+found['timeline p50'] = found['moving: drawing ms, median'];
+found['timeline p95'] = found['moving: drawing ms, p95'];
+found['lanes p50'] = found['moving lanes: drawing ms, median'];
+found['lanes p95'] = found['moving lanes: drawing ms, p95'];
+if (asJson) console.log(JSON.stringify(found));
+else for (const [name, value] of Object.entries(found)) console.log(`${name}: ${round(value)}`);
+
+/** Times in the page since it was asked for. */
+async function openings() {
+  const tab = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+  await tab.addInitScript(watch);
+  await tab.goto(pathToFileURL(page).href);
+  await tab.waitForSelector('main[aria-busy="false"]', { timeout: 120_000 });
+  const { overview, usable } = await tab.evaluate(() => window.dwellSeen);
+  await tab.close();
+  return { overview, usable };
+}
+
+/** In the page, before anything else: notes when things are on the screen. */
+function watch() {
+  const seen = (window.dwellSeen = {});
+  const note = (name) => {
+    if (seen[name] !== undefined) return;
+    seen[name] = performance.now();
+    // What the next frame begins with has been shown in the one before.
+    requestAnimationFrame(() => setTimeout(() => (seen[name] = performance.now())));
+  };
+  new MutationObserver(() => {
+    if (document.querySelector('.overview h2')) note('overview');
+    if (document.querySelector('main[aria-busy="false"]')) note('usable');
+  }).observe(document, { subtree: true, childList: true, attributes: true });
+}
+
+function report(what, { drawing, between, ...rest }) {
+  const at = (list, part) => [...list].sort((a, b) => a - b)[Math.floor((list.length - 1) * part)];
+  for (const [name, list] of [
+    ['drawing', drawing],
+    ['two frames of the screen', between],
+  ]) {
+    found[`${what}: ${name} ms, median`] = at(list, 0.5);
+    found[`${what}: ${name} ms, p95`] = at(list, 0.95);
+    found[`${what}: ${name} ms, longest`] = at(list, 1);
+  }
+  for (const [name, value] of Object.entries(rest)) found[`${what}: ${name}`] = value;
+}
+
+function round(value) {
+  return Math.round(value * 10) / 10;
+}
+
+/** In the page: shows the timeline, and waits until all lanes in sight are drawn. */
+async function openTimeline() {
+  const tick = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const started = performance.now();
+  window.dwellFlame.store.view.value = 'timeline';
+  let [last, longest, first] = [started, 0, 0];
+  do {
+    await tick();
+    const now = performance.now();
+    [last, longest] = [now, Math.max(longest, now - last)];
+    if (!first && window.dwellTimeline?.lastDraw.lanes) first = now - started;
+  } while (!window.dwellTimeline?.lastDraw.lanes || window.dwellTimeline.lastDraw.left > 0);
+  const all = performance.now() - started;
+  return { 'timeline first': first, 'timeline all': all, 'timeline pause': longest };
+}
+
+/** In the page: gives all threads lanes of their own, and waits until those in sight are drawn. */
+async function unfoldAll() {
+  const timeline = window.dwellTimeline;
+  for (const lane of timeline.lanes.value) {
+    if (lane.kind === 'pool' && !lane.open) timeline.toggle(lane.key);
+  }
+  const tick = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  do await tick();
+  while (timeline.lastDraw.left > 0);
+}
+
+/** In the page: looks at another part of the time in every frame of the screen. */
+async function measureTimeline(frames) {
+  const timeline = window.dwellTimeline;
+  const { whole } = timeline;
+  const [drawing, between] = [[], []];
+  let last = performance.now();
+  for (let i = 0; i < frames; i++) {
+    const length = (whole.to - whole.from) / 2 ** (i % 14);
+    const from = ((i * 0.37) % 1) * (whole.to - length);
+    timeline.set({ from, to: from + length });
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    drawing.push(timeline.lastDraw.ms);
+    const now = performance.now();
+    between.push(now - last);
+    last = now;
+  }
+  return { drawing, between };
+}
 
 /** In the page: draws `frames` different pictures, one a frame of the screen. */
-async function measure([what, frames]) {
+async function measureFlame([what, frames]) {
   const controller = window.dwellFlame;
   const { store } = controller;
   const scroller = document.querySelector('.flame-scroll');
@@ -42,8 +140,7 @@ async function measure([what, frames]) {
   store.query.value = what === 'searching' ? 'handle1' : '';
   store.zoom.value = 0;
   await tick();
-  const between = [];
-  const drawing = [];
+  const [drawing, between] = [[], []];
   let rects = 0;
   let last = performance.now();
   for (let i = 0; i < frames; i++) {
@@ -57,16 +154,7 @@ async function measure([what, frames]) {
     between.push(now - last);
     last = now;
   }
-  const at = (list, part) =>
-    [...list].sort((a, b) => a - b)[Math.floor(list.length * part)].toFixed(1);
-  return {
-    'drawing ms, median': at(drawing, 0.5),
-    p95: at(drawing, 0.95),
-    'two screen frames ms, median': at(between, 0.5),
-    'p95 ': at(between, 0.95),
-    'rectangles at most': rects,
-    nodes: tree.size,
-  };
+  return { drawing, between, 'rectangles at most': rects, nodes: tree.size };
 }
 
 /** In the page: the longest time that it could not draw. */

@@ -1,16 +1,19 @@
 // Reads the data in the page and shows it.
-import { effect } from '@preact/signals';
 import { render } from 'preact';
-import { bytesOfPage } from './data/blocks';
+import { beginningOfPage, bytesOfPage } from './data/blocks';
+import { readHeader } from './data/columns';
 import { plain, shortened } from './data/plain';
-import { readProfile } from './data/profile';
+import { type Header, readProfile, VERSION } from './data/profile';
+import { keepAddress } from './state/address';
 import { fromFragment } from './state/fragment';
 import { Store } from './state/store';
 import { App } from './ui/App';
+import { Preview } from './ui/Preview';
 import './state/theme';
 import './ui/style.css';
 
 async function main(root: HTMLElement): Promise<void> {
+  await preview(root);
   const bytes = await bytesOfPage(document);
   if (!bytes) throw new Error('This page holds no profile.');
   const profile = readProfile(bytes);
@@ -18,21 +21,21 @@ async function main(root: HTMLElement): Promise<void> {
   document.title = title ? `${title} - dwell` : 'dwell';
   const store = new Store(profile);
   store.start(location.hash);
-  // What this page wrote into its own address must not come back as a change.
-  let written = location.hash;
-  effect(() => {
-    const { fragment } = store;
-    if (store.busy.value) return;
-    written = fragment === '' ? '' : `#${fragment}`;
-    if (written !== location.hash) {
-      history.replaceState(null, '', written || location.pathname + location.search);
-    }
-  });
-  addEventListener('hashchange', () => {
-    if (location.hash !== written) store.apply(fromFragment(location.hash));
-  });
+  keepAddress(store);
+  render(null, root);
   root.replaceChildren();
   render(<App store={store} />, root);
+}
+
+/** Shows what is known from the beginning of the data, while the rest is still to be read. */
+async function preview(root: HTMLElement): Promise<void> {
+  if (fromFragment(location.hash).view !== 'overview') return;
+  const header = readHeader<Header>(await beginningOfPage(document));
+  if (!header || header.version !== VERSION) return;
+  root.replaceChildren();
+  render(<Preview header={header} />, root);
+  // Until it is on the screen.
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 }
 
 const root = document.getElementById('app')!;

@@ -68,7 +68,8 @@ fn unsafe_code_has_its_places_and_its_arguments() {
     assert_eq!(broken(SIGNAL, declared), []);
     let quoted = "//! x\n// unsafe { } in a comment\nconst A: &str = \"unsafe {\";\n";
     assert_eq!(broken(PURE, quoted), []);
-    assert_eq!(broken("crates/agent/src/sys/mod.rs", declared), []);
+    assert_eq!(broken("crates/recorder/src/sys/mod.rs", declared), []);
+    assert_eq!(broken("crates/agent/src/jvm/mod.rs", declared), []);
     assert_eq!(
         broken("crates/agent/src/drain/mod.rs", declared),
         [("unsafe", 2)]
@@ -76,6 +77,36 @@ fn unsafe_code_has_its_places_and_its_arguments() {
     assert_eq!(
         broken("crates/profile/src/lib.rs", "//! x\n"),
         [("forbid-unsafe", 1)]
+    );
+}
+
+#[test]
+fn code_for_any_runtime_names_none() {
+    let of = |code: &str| {
+        broken(
+            "crates/recorder/src/wall/mod.rs",
+            &format!("//! x\n{code}\n"),
+        )
+    };
+    for code in [
+        "use dwell_walker::hotspot::threads;",
+        "struct HotSpot;",
+        "fn java_thread() {}",
+        "type A = JavaThread;",
+        "let on_mono = true;",
+    ] {
+        assert_eq!(of(code), [("runtime", 2)], "{code}");
+    }
+    for code in [
+        "fn monotonic_ns() {}",
+        "use dwell_wall::cause::Monitor;",
+        "let known = event.jvm_name; // the JVM's, in a JFR file",
+    ] {
+        assert_eq!(of(code), [], "{code}");
+    }
+    assert_eq!(
+        broken("crates/agent/src/hook.rs", "//! x\nstruct HotSpot;\n"),
+        []
     );
 }
 

@@ -1,13 +1,12 @@
 //! How the JVM calls us: agent entry points and JVMTI callbacks. Each catches panics: unwinding
 //! into the JVM would end it.
 
-use crate::agent::Agent;
 use crate::command::{self, Caller};
+use crate::hotspot;
 use crate::jvm::{attaching, mutf8};
-use crate::options::{self, Options};
-use crate::reply;
-use crate::sys::process;
-use dwell_signal::slots::Reason;
+use dwell_recorder::options::{self, Options};
+use dwell_recorder::reply;
+use dwell_recorder::sys::process;
 use jvm_sys::jni::{OK, Object, VERSION_1_8};
 use jvm_sys::jvmti::{Callbacks, Event, VERSION};
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -182,20 +181,14 @@ unsafe extern "C" fn on_vm_death(_: Jvmti, _: Env) {
 
 /// Ends the recording, if one runs.
 fn finish() {
-    let Some(agent) = Agent::get() else { return };
-    let session = agent
-        .session
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    if let Some(mut session) = session {
-        session.stop();
+    if let Some(agent) = hotspot::agent() {
+        agent.finish();
     }
 }
 
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
-        if let Some(agent) = Agent::get() {
+        if let Some(agent) = hotspot::agent() {
             command::register(agent, env, thread, Some(process::own_tid()));
         }
     });
@@ -203,50 +196,40 @@ unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
 
 unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
     guarded((), || {
-        let Some(agent) = Agent::get() else { return };
-        let tid = process::own_tid();
-        let Some(record) = agent.registry.get(tid) else {
-            return;
-        };
-        // From here on the thread is out of reach; what it still uses is reported without a stack.
-        let sampled_to = agent.engine.sample_here(record, Reason::ThreadEnd);
-        let now_ns = process::own_cpu().as_nanos() as u64;
-        agent.registry.end(tid, now_ns, sampled_to);
-        record.set_java_thread(0);
-        record.set_java_id(0);
-        agent.engine.end(record);
+        if let Some(agent) = hotspot::agent() {
+            agent.own_thread_ends();
+        }
     });
 }
 
 /// Classes and code may be gone after the pause: the samples taken in them are walked now.
 unsafe extern "C" fn on_collection_start(_: Jvmti) {
     guarded((), || {
-        let Some(agent) = Agent::get() else { return };
-        agent.pauses.begin(process::monotonic_ns());
-        if let Ok(session) = agent.session.try_lock()
-            && let Some(session) = session.as_ref()
-        {
-            session.hurry();
+        if let Some(agent) = hotspot::agent() {
+            agent.pause_begins();
         }
     });
 }
 
 unsafe extern "C" fn on_collection_finish(_: Jvmti) {
     guarded((), || {
-        if let Some(agent) = Agent::get() {
-            agent.pauses.end(process::monotonic_ns());
+        if let Some(agent) = hotspot::agent() {
+            agent.pause_ends();
         }
     });
 }
 
 unsafe extern "C" fn on_code(_: Jvmti, name: *const c_char, start: *const c_void, len: c_int) {
     guarded((), || {
-        if let Some(agent) = Agent::get()
+        if let Some(agent) = hotspot::agent()
             && !name.is_null()
         {
             // SAFETY: JVMTI passes a C string.
             let name = mutf8::decode(unsafe { CStr::from_ptr(name) }.to_bytes());
-            agent.stubs.add(start as u64, len.max(0) as u64, name);
+            agent
+                .runtime
+                .stubs
+                .add(start as u64, len.max(0) as u64, name);
         }
     });
 }

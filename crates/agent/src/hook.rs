@@ -1,17 +1,14 @@
 //! What the handler adds to a snapshot for a JVM: which virtual thread is mounted, where its
-//! continuation was entered, the frames it has frozen in the heap, and what the thread works for.
+//! continuation was entered, and the frames it has frozen in the heap.
 //!
-//! [`dwell_virtual_thread_hook`] and [`dwell_context_hook`] run in the signal handler: they read
-//! memory through fault-tolerant loads only (but for the records of contexts, which stay mapped),
-//! allocate nothing, lock nothing, call nothing of the JVM. The objects it reads are
+//! [`dwell_virtual_thread_hook`] runs in the signal handler: it reads memory through fault-tolerant
+//! loads only, allocates nothing, locks nothing, calls nothing of the JVM. The objects it reads are
 //! those of the thread it interrupted, which cannot pass a safepoint meanwhile.
 
-use crate::agent::Agent;
-use crate::jvm::flags;
-use dwell_context::Slab;
+use crate::hotspot::HotSpot;
 use dwell_signal::{CHUNKS_MAX, Capture, Live};
-use dwell_walker::hotspot::continuation;
 use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
+use dwell_walker::hotspot::{continuation, flags};
 use dwell_walker::{Fault, Memory};
 use jvm_sys::Env;
 use std::ffi::CStr;
@@ -36,34 +33,10 @@ struct Known {
 }
 
 static KNOWN: AtomicPtr<Known> = AtomicPtr::new(std::ptr::null_mut());
-/// Where the API writes; null until it does.
-static CONTEXTS: AtomicPtr<Slab<'static>> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Lets handlers read these contexts.
-pub fn show_contexts(slab: &'static Slab<'static>) {
-    CONTEXTS.store(std::ptr::from_ref(slab).cast_mut(), Ordering::Release);
-}
-
-/// Notes what the thread works for: the virtual one if one is mounted.
-#[unsafe(no_mangle)]
-pub extern "C" fn dwell_context_hook(capture: &mut Capture<'_>) {
-    // SAFETY: null or a reference for ever.
-    let Some(slab) = (unsafe { CONTEXTS.load(Ordering::Acquire).as_ref() }) else {
-        return;
-    };
-    let id = match capture.header().vthread_id {
-        0 => capture.record().java_id(),
-        mounted => mounted,
-    };
-    if let Some(context) = slab.context_here(id) {
-        capture.set_context(&context);
-    }
-}
 
 /// Makes the handler call the hook, where the JVM has virtual threads.
-pub fn install(agent: &'static Agent, env: Env) {
-    agent.engine.set_context(dwell_context_hook);
-    let vm = agent.vm();
+pub fn install(jvm: &HotSpot, env: Env) {
+    let vm = jvm.vm();
     if !present(vm.layout.thread_vthread) {
         return;
     }
@@ -76,18 +49,18 @@ pub fn install(agent: &'static Agent, env: Env) {
         thread_name: field(c"java/lang/Thread", c"name", c"Ljava/lang/String;"),
         string_value: field(c"java/lang/String", c"value", c"[B"),
         string_coder: field(c"java/lang/String", c"coder", c"B"),
-        array: byte_array(agent.engine.live(), &vm.layout),
+        array: byte_array(jvm.engine.live(), &vm.layout),
         owner: owner(&field),
     });
-    agent.engine.set_extra(dwell_virtual_thread_hook);
+    jvm.engine.set_extra(dwell_virtual_thread_hook);
 }
 
 /// Lets the hook use what is known of the JVM by now.
-pub fn update(agent: &'static Agent) {
+pub fn update(jvm: &HotSpot) {
     // SAFETY: null or a leaked box.
     if let Some(known) = unsafe { KNOWN.load(Ordering::Acquire).as_ref() } {
         publish(Known {
-            layout: &agent.vm().layout,
+            layout: &jvm.vm().layout,
             ..*known
         });
     }
@@ -127,7 +100,7 @@ pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
     let Some(known) = (unsafe { KNOWN.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
-    let thread = capture.header().java_thread;
+    let thread = capture.header().managed_thread;
     let live = capture.live();
     if !present(known.layout.extra.cont_entry) {
         return;
@@ -147,7 +120,7 @@ pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
     let mut id = identity(&live, known, thread, object);
     // While it is mounted and unmounted, and when it has to do with its carrier, the virtual thread
     // passes for the carrier although its frames are there.
-    if id == Ok(capture.record().java_id())
+    if id == Ok(capture.record().managed_id())
         && let Ok(Some((owner, owner_id))) = owner_of(&live, known, entry)
     {
         (object, id) = (owner, Ok(owner_id));

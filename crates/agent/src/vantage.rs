@@ -6,9 +6,9 @@
 //! drainer publishes; it walks nothing itself then, but names the frames.
 
 use crate::jvm::Vm;
-use crate::native::Modules;
-use crate::native::modules::CodeMap;
-use crate::sys::published::Published;
+use dwell_recorder::native::Modules;
+use dwell_recorder::native::modules::{CodeMap, Read};
+use dwell_recorder::sys::published::Published;
 use dwell_signal::{Engine, Live, SlotHeader, ThreadRecord, WalkTarget};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::continuation::Chunk;
@@ -77,9 +77,9 @@ pub extern "C" fn dwell_walking_thread_hook(thread: &WalkingThread) {
 fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
     let live = target.live();
     #[cfg(feature = "experiments")]
-    let live = crate::experiments::Faulty::new(live);
+    let live = dwell_recorder::experiments::Faulty::new(live);
     #[cfg(feature = "experiments")]
-    let live = crate::experiments::Noting::new(live, target.header());
+    let live = dwell_recorder::experiments::Noting::new(live, target.header());
     let regs = registers_of(target.header());
     let mut context = context_of(target.header(), &live);
     if !target.header().stack_end_known {
@@ -149,7 +149,8 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
 
 /// Walks a thread that waits in the kernel, from another thread: its anchor, and `registers` (sp
 /// and pc of its user code) if they are known. The caller has to see to it that the thread has not
-/// run meanwhile, else the result means nothing. `None` while there is nothing to walk by.
+/// run meanwhile, else the result means nothing. Not in a handler, and nobody may be held: tables
+/// are read where they are met. `None` while there is nothing to walk by.
 pub fn walk_waiting(
     live: &Live,
     record: &ThreadRecord,
@@ -159,7 +160,7 @@ pub fn walk_waiting(
 ) -> Option<Walk> {
     VIEW.read(|view| {
         let layout = &view.vm.layout;
-        let thread = record.java_thread();
+        let thread = record.managed_thread();
         let anchor = match thread {
             0 => Anchor::default(),
             _ => vm_threads::anchor(live, layout, thread).unwrap_or_default(),
@@ -192,7 +193,7 @@ pub fn walk_waiting(
             mem: live,
             layout,
             code: &view.vm.code,
-            native: &*view.map,
+            native: &Read(&view.map),
             cache,
         };
         walker.walk(regs, &context, frames)
@@ -213,7 +214,7 @@ pub fn walk_unmounted(
             mem: live,
             layout,
             code: &view.vm.code,
-            native: &*view.map,
+            native: &Read(&view.map),
             cache,
         };
         (layout.extra.return_barrier != 0).then(|| walker.walk_unmounted(chunk, frames))

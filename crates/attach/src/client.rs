@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 /// Largest reply that is read, in bytes.
 const REPLY_BYTES_MAX: usize = 16 << 20;
 /// How long a starting JVM is given to install its signal handler.
-const STARTUP_WAIT: Duration = Duration::from_secs(5);
+const STARTUP_WAIT: Duration = Duration::from_secs(20);
 /// A JVM younger than this may lose the first request: it clears left-over sockets late.
-const YOUNG_MS: u64 = 10_000;
+const YOUNG_MS: u64 = 20_000;
 const POLL_FIRST: Duration = Duration::from_millis(2);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
@@ -256,7 +256,18 @@ impl Client<'_> {
         if stat.st_uid != self.uid && stat.st_uid != 0 {
             return Err(untrusted(&format!("owned by user id {}", stat.st_uid)));
         }
-        let Some(stream) = self.connect_to(&file, deadline)? else {
+        // Root may be in our namespace what the JVM's user is in its own; else it is left over from
+        // a process that had this id before, and the JVM cannot put its own in its place.
+        let is_foreign = stat.st_uid != self.uid;
+        let stream = match self.connect_to(&file, deadline) {
+            Err(Error::Io { reason, .. })
+                if is_foreign && reason.kind() == ErrorKind::PermissionDenied =>
+            {
+                return Err(untrusted("left over from a process of root's"));
+            }
+            other => other?,
+        };
+        let Some(stream) = stream else {
             return Ok(None);
         };
         match peer_pid(stream.as_fd()) {

@@ -29,7 +29,7 @@ pub struct Jvm {
     pub uid: u32,
     /// Name of that user here, or the number.
     pub user: String,
-    /// JDK version such as `25.0.3`.
+    /// JDK version such as `25.0.3`; `Mono` for a Mono program.
     pub version: Option<String>,
     /// Main class, jar or module.
     pub main: Option<String>,
@@ -71,6 +71,7 @@ fn look_at(process: &Process, passwd: &[u8]) -> Option<Jvm> {
     match process.read("maps") {
         Ok(maps) => match procfs::machine(&maps) {
             Machine::HotSpot(libjvm) => Evidence::gather(process, &maps).jvm(Some(&libjvm), passwd),
+            Machine::Mono => Evidence::outside(process).mono(passwd),
             Machine::None | Machine::OpenJ9 => None,
         },
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -153,6 +154,18 @@ impl<'a> Evidence<'a> {
             foreign: is_foreign(self.process),
             readable: self.readable,
         })
+    }
+
+    /// The same of a Mono program.
+    fn mono(self, passwd: &[u8]) -> Option<Jvm> {
+        let words = self.cmdline.get(1..).unwrap_or(&[]);
+        let main = options::main_of_mono(words).map(|main| procfs::printable(&main));
+        let mut found = self.jvm(None, passwd)?;
+        found.version = Some("Mono".to_owned());
+        found.command.clone_from(&main);
+        found.main = main.or(found.main);
+        found.readable = true;
+        Some(found)
     }
 
     fn version(&self, libjvm: &Mapped) -> Option<String> {

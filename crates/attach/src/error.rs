@@ -39,6 +39,16 @@ pub enum Error {
         /// What it runs.
         vm: &'static str,
     },
+    /// Mono, which takes a profiler along when it starts, and never later.
+    #[error(
+        "process {pid} is a Mono program, and Mono loads profilers only when it starts: start it \
+         with `dwell record -- mono app.exe`, or with \
+         MONO_ENV_OPTIONS=--profile=dwell:file=app.jfr after `dwell install-mono`"
+    )]
+    Mono {
+        /// The pid asked for.
+        pid: u32,
+    },
     /// The kernel does not let us look into the process.
     #[error("process {pid} belongs to user {owner}; run dwell as {}", who_may(.owner))]
     NotPermitted {
@@ -48,7 +58,10 @@ pub enum Error {
         owner: String,
     },
     /// The process is ours, but protected (capabilities, a container's policy).
-    #[error("the kernel denies looking into process {pid} ({detail}); run dwell as root")]
+    #[error(
+        "the kernel denies looking into process {pid} ({detail}); {}",
+        who_lacks()
+    )]
     Protected {
         /// The pid asked for.
         pid: u32,
@@ -165,24 +178,41 @@ pub enum Error {
         /// Directories tried, each with the reason.
         tried: String,
     },
+    /// No directory of this machine can take the library.
+    #[error("no directory that the agent can be loaded from is writable (tried {tried})")]
+    NoPlaceHere {
+        /// Directories tried, each with the reason.
+        tried: String,
+    },
     /// A system call failed in a way that has no better name.
-    #[error("{what} failed for process {pid}: {source}")]
+    #[error("{what} failed for process {pid}: {reason}")]
     Io {
         /// The pid asked for.
         pid: u32,
         /// The operation, with the path it concerned.
         what: String,
         /// The system's reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A local path could not be used.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Local {
         /// The path.
         path: PathBuf,
         /// The system's reason.
-        source: io::Error,
+        reason: io::Error,
     },
+}
+
+/// What root lacks to look into a process, or who has it.
+fn who_lacks() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => {
+            "root lacks CAP_SYS_PTRACE here: run dwell on the host, or give the container \
+             --cap-add=SYS_PTRACE"
+        }
+        false => "run dwell as root",
+    }
 }
 
 /// Who may look into a process of this user.
@@ -195,11 +225,11 @@ fn who_may(owner: &str) -> String {
 }
 
 impl Error {
-    pub(crate) fn io(pid: u32, what: impl Into<String>, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(pid: u32, what: impl Into<String>, reason: impl Into<io::Error>) -> Self {
         Error::Io {
             pid,
             what: what.into(),
-            source: source.into(),
+            reason: reason.into(),
         }
     }
 }
@@ -207,6 +237,19 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_told_once() {
+        // What prints errors prints what they come from, too.
+        let reason = io::Error::from(io::ErrorKind::StorageFull);
+        let error = Error::io(7, "opening /x", reason);
+        assert!(std::error::Error::source(&error).is_none());
+        assert!(
+            error
+                .to_string()
+                .ends_with("for process 7: no storage space")
+        );
+    }
 
     #[test]
     fn root_is_named_once() {

@@ -135,6 +135,17 @@ pub fn main_from_cmdline(cmdline: &[String]) -> Option<String> {
         .map(|main| printable(main))
 }
 
+/// Whether a program of this name is Mono itself.
+pub fn is_mono(name: &str) -> bool {
+    matches!(name, "mono" | "mono-sgen" | "mono-boehm")
+}
+
+/// The program that `mono WORDS` runs: the first word that is no option.
+pub fn main_of_mono(words: &[String]) -> Option<String> {
+    let main = words.iter().find(|word| !word.starts_with('-'))?;
+    (!main.is_empty()).then(|| main.clone())
+}
+
 /// Main class or jar out of `sun.rt.javaCommand`, which also holds the program's arguments.
 pub fn main_from_java_command(command: &str) -> Option<String> {
     let command = command.trim();

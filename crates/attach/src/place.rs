@@ -9,6 +9,7 @@ use crate::{Error, credentials::Credentials};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatVfsMountFlags};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -46,16 +47,16 @@ impl Library<'_> {
 
 /// Places a library for JVMs that we start ourselves.
 pub fn place_locally(library: &Library<'_>) -> Result<PathBuf, Error> {
-    let local = |source| Error::Local {
+    let local = |reason| Error::Local {
         path: PathBuf::from("/tmp"),
-        source,
+        reason,
     };
     let root = Root::own().map_err(local)?;
     let home = std::env::var("HOME").ok();
     let places = candidates(None, &root, home.as_deref());
     put(&root, &places, library, Credentials::own().uid)
         .map(PathBuf::from)
-        .map_err(|tried| local(io::Error::other(format!("no place for the agent: {tried}"))))
+        .map_err(|tried| Error::NoPlaceHere { tried })
 }
 
 /// Directories to try, as the target names them: temporary ones, its working directory, its home.
@@ -76,6 +77,8 @@ pub(crate) fn candidates(
     });
     places.extend(working);
     places.extend(home.filter(|path| path.starts_with('/')).map(str::to_owned));
+    let mut seen = HashSet::new();
+    places.retain(|place| seen.insert(place.clone()));
     places
 }
 

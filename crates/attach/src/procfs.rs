@@ -25,26 +25,40 @@ pub enum Machine {
     HotSpot(Mapped),
     /// Eclipse OpenJ9: SIGQUIT makes it write a dump and its attach protocol is another one.
     OpenJ9,
+    /// Mono: no JVM, and nothing can be loaded into one that runs.
+    Mono,
 }
 
-/// Decides from the text of `/proc/PID/maps` which JVM, if any, a process runs.
+/// Decides from the text of `/proc/PID/maps` which virtual machine, if any, a process runs.
 pub fn machine(maps: &[u8]) -> Machine {
     let mut found = Machine::None;
     for line in maps.split(|&b| b == b'\n') {
         let Some(path) = map_path(line) else { continue };
         let (path, deleted) = strip_deleted(path);
         match file_name(path) {
-            b"libjvm.so" if found == Machine::None => {
+            b"libjvm.so" if !matches!(found, Machine::HotSpot(_)) => {
                 found = Machine::HotSpot(Mapped {
                     path: unescape(path),
                     deleted,
                 });
             }
             name if name.starts_with(b"libj9vm") => return Machine::OpenJ9,
+            name if is_mono(name) && found == Machine::None => found = Machine::Mono,
             _ => {}
         }
     }
     found
+}
+
+/// Whether a file is Mono itself, as its makers and Debian call it.
+fn is_mono(name: &[u8]) -> bool {
+    let libraries: [&[u8]; 3] = [
+        b"libmono-2.0.so",
+        b"libmonosgen-2.0.so",
+        b"libmonoboehm-2.0.so",
+    ];
+    matches!(name, b"mono" | b"mono-sgen" | b"mono-boehm")
+        || libraries.iter().any(|library| name.starts_with(library))
 }
 
 /// The first mapping whose file is called `name`.
@@ -272,6 +286,26 @@ mod tests {
         let text = b"7f0-7f1 r--p 0 fe:00 1   /j/lib/default/libjvm.so\n\
                      7f0-7f1 r--p 0 fe:00 1   /j/lib/default/libj9vm29.so\n";
         assert_eq!(machine(text), Machine::OpenJ9);
+    }
+
+    #[test]
+    fn mono_is_told_by_its_program_or_library() {
+        for name in [
+            "/usr/bin/mono-sgen",
+            "/x/mono",
+            "/l/libmonosgen-2.0.so.1.0.0",
+        ] {
+            let text = format!("7f0-7f1 r--p 0 fe:00 1   {name}\n");
+            assert_eq!(machine(text.as_bytes()), Machine::Mono, "{name}");
+        }
+        for name in ["/usr/bin/monodis", "/usr/lib/libmono-native.so", "/mono/x"] {
+            let text = format!("7f0-7f1 r--p 0 fe:00 1   {name}\n");
+            assert_eq!(machine(text.as_bytes()), Machine::None, "{name}");
+        }
+        // One that hosts the other is the JVM, which can be attached to.
+        let both = b"7f0-7f1 r--p 0 fe:00 1   /usr/bin/mono-sgen\n\
+                     7f0-7f1 r--p 0 fe:00 1   /j/lib/server/libjvm.so\n";
+        assert!(matches!(machine(both), Machine::HotSpot(_)));
     }
 
     #[test]

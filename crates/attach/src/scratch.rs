@@ -65,8 +65,8 @@ fn open_own(base: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(base, name, flags, Mode::empty())
 }
 
-/// Removes what [`make`] has made, by the path it gave.
-pub(crate) fn remove(root: &Root, path: &str) -> io::Result<()> {
+/// Removes what [`make`] has made, by the path it gave, and other files there.
+pub(crate) fn remove(root: &Root, path: &str, others: &[&str]) -> io::Result<()> {
     let parts = path.rsplit_once('/').and_then(|(dir, file)| {
         dir.rsplit_once('/')
             .map(|(place, name)| (place, name, file))
@@ -74,15 +74,17 @@ pub(crate) fn remove(root: &Root, path: &str) -> io::Result<()> {
     let Some((place, name, file)) = parts else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    remove_from(&root.open_dir(place)?, name, file)
+    remove_from(&root.open_dir(place)?, name, file, others)
 }
 
-fn remove_from(base: &OwnedFd, name: &str, file: &str) -> io::Result<()> {
+fn remove_from(base: &OwnedFd, name: &str, file: &str, others: &[&str]) -> io::Result<()> {
     let dir = open_own(base, name)?;
     for _ in 0..REMOVALS_MAX {
-        match rustix::fs::unlinkat(&dir, file, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+        for file in [&file].into_iter().chain(others) {
+            match rustix::fs::unlinkat(&dir, *file, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         match rustix::fs::unlinkat(base, name, AtFlags::REMOVEDIR) {
             // The target has written just now.
@@ -112,7 +114,7 @@ pub(crate) fn remove_forgotten(root: &Root, prefix: &str, file: &str, uid: u32) 
             });
             let stat = || rustix::fs::statat(&base, name, AtFlags::SYMLINK_NOFOLLOW);
             if is_ours && stat().is_ok_and(|stat| is_forgotten(&stat, uid)) {
-                let _ = remove_from(&base, name, file);
+                let _ = remove_from(&base, name, file, &[]);
             }
         }
     }
@@ -182,11 +184,14 @@ mod tests {
         assert_eq!(made.path, "/tmp/x-1/answer");
         let seen = world.0.join("tmp/x-1/answer");
         fs::write(&seen, "ok").unwrap();
-        remove(&root, &made.path).unwrap();
+        // What the target has made beside it goes as well, if it is named.
+        fs::write(world.0.join("tmp/x-1/beside"), "x").unwrap();
+        assert!(remove(&root, &made.path, &["none"]).is_err());
+        remove(&root, &made.path, &["none", "beside"]).unwrap();
         assert!(world.files().is_empty());
         assert!(fs::write(&seen, "late").is_err());
-        assert!(remove(&root, &made.path).is_err());
-        assert!(remove(&root, "answer").is_err());
+        assert!(remove(&root, &made.path, &[]).is_err());
+        assert!(remove(&root, "answer", &[]).is_err());
     }
 
     #[test]
@@ -196,7 +201,7 @@ mod tests {
         std::os::unix::fs::symlink("/tmp", world.0.join("tmp/x-2")).unwrap();
         for name in ["x-1", "x-2"] {
             assert!(make(&world.root(), name, "answer").is_err(), "{name}");
-            let _ = remove(&world.root(), &format!("/tmp/{name}/none"));
+            let _ = remove(&world.root(), &format!("/tmp/{name}/none"), &[]);
         }
         assert_eq!(
             world.files(),

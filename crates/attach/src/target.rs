@@ -19,10 +19,12 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long the listener is waited for unless told otherwise.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the listener is waited for unless told otherwise. Who comes to look why a machine is
+/// slow must not fail because it is: the JVM has to start a thread, load a library and look at all
+/// of its classes with what others leave it of the processors.
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a launcher is given to load its libjvm.
-const LAUNCH_WAIT: Duration = Duration::from_secs(3);
+const LAUNCH_WAIT: Duration = Duration::from_secs(10);
 
 /// A HotSpot JVM that we have the rights to attach to.
 #[derive(Debug)]
@@ -178,7 +180,14 @@ impl Target {
 
     /// Removes a file made by [`Target::scratch`]; what the target writes there later gets lost.
     pub fn remove_scratch(&self, path: &str) -> Result<(), Error> {
-        let removed = self.as_target("taking on its user", || scratch::remove(&self.root, path))?;
+        self.remove_scratch_with(path, &[])
+    }
+
+    /// The same with files that the target has made beside it.
+    pub fn remove_scratch_with(&self, path: &str, others: &[&str]) -> Result<(), Error> {
+        let removed = self.as_target("taking on its user", || {
+            scratch::remove(&self.root, path, others)
+        })?;
         removed.map_err(|error| Error::io(self.process.pid(), path, error))
     }
 
@@ -223,6 +232,7 @@ fn find_libjvm(process: &Process) -> Result<(Vec<u8>, Mapped), Error> {
                     vm: "Eclipse OpenJ9",
                 });
             }
+            Machine::Mono => return Err(Error::Mono { pid }),
             Machine::None => {}
         }
         let name = process.program().unwrap_or_default();
@@ -251,7 +261,8 @@ fn denied(process: &Process, what: &str, error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return Error::io(pid, format!("reading {what}"), error);
     }
-    if status.euid == Credentials::own().uid {
+    // Root that is refused lacks a right, not a user.
+    if status.euid == Credentials::own().uid || rustix::process::geteuid().is_root() {
         return Error::Protected {
             pid,
             detail: format!("{what}: {error}"),

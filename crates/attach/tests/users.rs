@@ -6,7 +6,7 @@ mod common;
 
 use common::{Start, is_root, modern};
 use dwell_attach::{Error, Jvm, Library, Target};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -98,6 +98,48 @@ fn root_attaches_as_the_targets_user() {
         running.assert_untouched();
         std::fs::remove_file(path).unwrap();
     }
+}
+
+/// A socket on which nobody listens any more, as of a JVM of root's that was killed.
+fn leave_socket(pid: u32) -> PathBuf {
+    let path = PathBuf::from(format!("/tmp/.java_pid{pid}"));
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    path
+}
+
+/// The user's half of the test below.
+#[test]
+fn left_over_socket_as_seen_by_the_jvms_user() {
+    let Ok(pid) = std::env::var("DWELL_TEST_PID") else {
+        return;
+    };
+    let target = Target::examine(pid.parse().unwrap()).unwrap();
+    let error = target.command("properties", &[]).unwrap_err();
+    assert!(matches!(error, Error::UntrustedSocket { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("left over"), "{text}");
+    println!("refused: {text}");
+}
+
+/// Process ids come again: a JVM of another user may find the socket of one of root's in its place.
+#[test]
+fn a_socket_that_root_left_over_is_told() {
+    if needs_root() {
+        return;
+    }
+    let mut running = Start::new(&modern()).uid(OTHER).run();
+    let path = leave_socket(running.pid);
+    let output = as_other_user("left_over_socket_as_seen_by_the_jvms_user", running.pid);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("refused: "), "{text}");
+    let target = Target::examine(running.pid).unwrap();
+    let error = target.command("properties", &[]).unwrap_err();
+    assert!(matches!(error, Error::UntrustedSocket { .. }), "{error}");
+    running.assert_untouched();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(target.command("properties", &[]).unwrap().code, 0);
 }
 
 fn is_world_readable(path: &std::path::Path) -> bool {

@@ -14,10 +14,14 @@ Examples:
   dwell record -d 30 4711               record JVM 4711 for 30 seconds
   dwell record MyService                the same by name, until Ctrl-C
   dwell record -- java -jar app.jar     start a program and record it to its end
+  dwell record -- mono app.exe          the same for Mono
+  dwell top 4711                        what it does now, live in the terminal
   dwell safepoints 4711                 what stops all its threads, and who is late
-  dwell report app.jfr --text           where did the time go";
+  dwell stacks 4711                     what each thread does now, even if the JVM hangs
+  dwell report app.jfr --text           where did the time go
+  dwell explain app.jfr                 why it is slow, and what to do";
 
-/// Profiles the time of JVMs, on the CPU and waiting: attaches to a running one, or starts one
+/// Profiles the time of JVMs and of Mono programs, on the CPU and waiting
 #[derive(Debug, Parser)]
 #[command(name = "dwell", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
@@ -29,7 +33,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the JVMs of this machine, those in containers included
+    /// List the JVMs and Mono programs of this machine, those in containers included
     Ps,
     /// Record a JVM and make a flame graph of it
     Record(Record),
@@ -43,10 +47,22 @@ pub enum Command {
     Status(OneJvm),
     /// Show a JVM's safepoints as they happen, and which threads are late for them
     Safepoints(Safepoints),
+    /// Watch a JVM live: time by method, thread, endpoint and cause, safepoints
+    Top(Top),
+    /// Print the stacks of a JVM's threads, without touching it: a hanging one, too
+    Stacks(Stacks),
     /// Make an HTML or text report of a recording
     Report(Report),
-    /// Convert a recording to another format, chosen by the output's ending
+    /// Show the page of a recording in a browser, or serve it to one over ssh
+    View(View),
+    /// Say why a recorded program is slow: what, how much, what shows it, what to do
+    Explain(Explain),
+    /// Say in what two recordings differ, and whether that is more than chance
+    Diff(Diff),
+    /// Convert a recording to another format, chosen by an option or the output's ending
     Convert(Convert),
+    /// Put the module where mono finds it, to record without this command
+    InstallMono(InstallMono),
     /// Record a bundled service: shows the whole way in half a minute
     Demo(Demo),
 }
@@ -57,7 +73,9 @@ Ctrl-C ends the recording early and keeps everything; a second Ctrl-C leaves at 
 Examples:
   dwell record -d 30s 4711              JVM 4711 for 30 seconds
   dwell record -i 1ms -o slow MyService finer, to slow.jfr and slow.html
-  dwell record -- java -jar app.jar     from the program's start to its end";
+  dwell record --no-agent 4711          load nothing into the JVM; see docs/stacks.md
+  dwell record -- java -jar app.jar     from the program's start to its end
+  dwell record -- mono --debug app.exe  the same for Mono, with lines; see docs/mono.md";
 
 /// `dwell record`.
 #[derive(Debug, Args)]
@@ -69,6 +87,9 @@ pub struct Record {
     /// Where to write: FILE.jfr and FILE.html [default: NAME-TIME in this directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Load no agent: read the JVM from outside (no context, requests, pauses, safepoints)
+    #[arg(long, conflicts_with = "program")]
+    pub no_agent: bool,
     /// How to sample.
     #[command(flatten)]
     pub sampling: Sampling,
@@ -205,6 +226,17 @@ pub struct Start {
     pub jvm: String,
 }
 
+/// `dwell install-mono`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Mono loads profilers at its start only. With the module in place any program records itself:
+  MONO_ENV_OPTIONS=--profile=dwell:cpu=10ms,wall=20ms,file=app.jfr mono app.exe")]
+pub struct InstallMono {
+    /// Where to put it [default: the lib directory beside the mono on the search path]
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
 /// `dwell stop` and `dwell dump`.
 #[derive(Debug, Args)]
 pub struct Fetch {
@@ -244,6 +276,104 @@ pub struct Safepoints {
     pub jvm: String,
 }
 
+/// `dwell top`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Keys: 1-7 tables, Enter into a row, Esc back, Space pause, s sort, / filter, ? all keys, q quit.
+100 % is one processor, or one thread, all the time. See docs/top.md.
+
+Examples:
+  dwell top 4711                        until q, Ctrl-C or the JVM's end
+  dwell top --window 30s MyService      what was in the last 30 seconds
+  dwell top --batch -n 1 4711           one screen as plain text, after 10 seconds
+  dwell top --no-agent 4711             load nothing into the JVM; see docs/stacks.md")]
+pub struct Top {
+    /// How far back is counted, from 1s to 5m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::window)]
+    pub window: Duration,
+    /// What to show first
+    #[arg(long, value_enum, value_name = "TABLE", default_value_t = Table::Methods)]
+    pub view: Table,
+    /// Print plain text, a screen each window, instead of drawing on the terminal
+    #[arg(short, long)]
+    pub batch: bool,
+    /// With --batch: time between two screens [default: the window]
+    #[arg(long, value_name = "TIME", requires = "batch", value_parser = units::recording_time)]
+    pub every: Option<Duration>,
+    /// With --batch: rows of the table
+    #[arg(long, value_name = "N", requires = "batch", default_value_t = 20)]
+    pub rows: usize,
+    /// End after so many screens
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Load no agent: read the JVM from outside (no endpoints, requests, pauses, safepoints)
+    #[arg(long)]
+    pub no_agent: bool,
+    /// How to sample.
+    #[command(flatten)]
+    pub sampling: Sampling,
+    /// The JVM: its pid, or a part of its main class or jar
+    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    pub jvm: String,
+}
+
+/// A table of `dwell top`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    /// Time by method
+    Methods,
+    /// Time by thread
+    Threads,
+    /// Requests and time by endpoint
+    Endpoints,
+    /// Wall time by cause
+    Causes,
+    /// Safepoints
+    Stops,
+    /// Stacks
+    Stacks,
+}
+
+/// `dwell stacks`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Everything is read from outside: nothing is loaded into the JVM, no thread is stopped or signalled,
+and the JVM need not answer. Threads that run are shown by a sample that the kernel takes.
+
+Examples:
+  dwell stacks 4711                     all Java threads
+  dwell stacks --group 4711             threads with the same stack together
+  dwell stacks --native --virtual 4711  all threads there are
+  dwell stacks --repeat 10 -i 100ms MyService")]
+pub struct Stacks {
+    /// Threads of the JVM itself and of libraries, and native frames, too
+    #[arg(long)]
+    pub native: bool,
+    /// Virtual threads that wait without a carrier, too: at most N of them
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000",
+          require_equals = true)]
+    pub r#virtual: Option<usize>,
+    /// Put threads with the same stack together
+    #[arg(long)]
+    pub group: bool,
+    /// Stop a thread that runs for a moment if it cannot be read otherwise
+    #[arg(long)]
+    pub stop: bool,
+    /// Look so many times
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Time between two looks
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::moment)]
+    pub interval: Duration,
+    /// One JSON object a look, instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// The JVM: its pid, or a part of its main class or jar
+    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    pub jvm: String,
+}
+
 /// `dwell report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -253,7 +383,7 @@ Examples:
   dwell report app.jfr --text --safepoints
                                         what stopped all threads, and who was late")]
 pub struct Report {
-    /// A recording: ours, or one of the JDK's own
+    /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Where to write the page [default: the recording's name with .html]
@@ -268,43 +398,151 @@ pub struct Report {
     pub safepoints: bool,
 }
 
+/// `dwell view`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The browser is $BROWSER, or that of the desktop. The page is the one beside the recording, made anew
+if the recording is newer.
+
+Examples:
+  dwell view app.jfr                    writes app.html and opens it
+  dwell view .                          the newest recording of this folder
+  dwell view --serve app.jfr            writes nothing; serves the page to this machine only
+  dwell view --serve=8080 app.jfr       at this port, for ssh -L 8080:127.0.0.1:8080")]
+pub struct View {
+    /// A recording, a page, or a folder with recordings
+    #[arg(value_name = "FILE|FOLDER")]
+    pub input: PathBuf,
+    /// Serve the page on 127.0.0.1, until Ctrl-C [default port: any that is free]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0",
+          require_equals = true)]
+    pub serve: Option<u16>,
+}
+
+/// `dwell explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each finding has its share of wall or CPU time with a 95 % confidence interval, what shows it, what
+to do, and how sure it is. docs/explain.md tells the rules and when each of them speaks.
+
+Examples:
+  dwell explain app.jfr                 all findings, the gravest first
+  dwell explain app.jfr --endpoint 'GET /users/*'
+  dwell explain app.jfr --json          also which rules found nothing, or lack data")]
+pub struct Explain {
+    /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
+    #[arg(value_name = "FILE.jfr")]
+    pub input: PathBuf,
+    /// Only requests of such endpoints (* for anything)
+    #[arg(long, value_name = "ENDPOINT")]
+    pub endpoint: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dwell diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Rows marked * are more than the chance of sampling, see docs/explain.md.
+
+Examples:
+  dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, for each second;
+                                        and a page with a flame graph: after-against-before.html
+  dwell diff before.jfr after.jfr --per request
+  dwell diff before.jfr after.jfr --collapsed > both.folded
+                                        stacks with two numbers, for other flame graph tools")]
+pub struct Diff {
+    /// The first recording
+    #[arg(value_name = "A.jfr")]
+    pub a: PathBuf,
+    /// The second recording
+    #[arg(value_name = "B.jfr")]
+    pub b: PathBuf,
+    /// What numbers are for: a second, a request that ended, or all samples (shares)
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = PerWhat::Second)]
+    pub per: PerWhat,
+    /// Where the page goes [default: beside B, B-against-A.html]
+    #[arg(short, long, value_name = "FILE",
+          value_parser = OsStringValueParser::new().try_map(values::page))]
+    pub output: Option<PathBuf>,
+    /// Print the text only, write no page
+    #[arg(long, conflicts_with = "output")]
+    pub text: bool,
+    /// Print JSON instead of text, write no page
+    #[arg(long, conflicts_with_all = ["collapsed", "text", "output"])]
+    pub json: bool,
+    /// Print stacks with their numbers in A and B, those of A brought to what B has
+    #[arg(long, conflicts_with_all = ["text", "output"])]
+    pub collapsed: bool,
+    /// Which time --collapsed counts [default: cpu]
+    #[arg(short, long, value_enum)]
+    pub event: Option<Event>,
+}
+
+/// What numbers of a difference are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PerWhat {
+    /// A second of the recording
+    Second,
+    /// A request that ended
+    Request,
+    /// All samples
+    Sample,
+}
+
 /// `dwell convert`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   dwell convert app.jfr -o app.collapsed
   dwell convert app.jfr -o locks.collapsed --cause monitor,lock --thread 'worker-*'
+  dwell convert app.jfr -o late.collapsed --safepoints
+  dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
   dwell convert app.jfr -o app.html")]
 pub struct Convert {
-    /// A recording: ours, or one of the JDK's own
+    /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write: .collapsed, .txt (a summary) or .html
-    #[arg(short, long, value_name = "FILE",
-          value_parser = OsStringValueParser::new().try_map(values::convertible))]
-    pub output: PathBuf,
+    /// Where to write: .collapsed, .txt (a summary) or .html, or any name with one of the next
+    /// three options [default with those: standard output]
+    #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
+    pub output: Option<PathBuf>,
+    /// Collapsed stacks, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub collapsed: bool,
+    /// A summary in text, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub text: bool,
+    /// A page, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub html: bool,
     /// What collapsed stacks count [default: samples]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
     #[arg(long)]
     pub threads: bool,
+    /// Collapsed stacks of threads that were late for safepoints, weighing how long they held all
+    /// others up (in ns)
+    #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
+    pub safepoints: bool,
     /// Which time collapsed stacks count [default: cpu, or wall with one of the next options]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
     #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = values::cause)]
     pub cause: Vec<String>,
-    /// Only wall time of Java threads with such names (* for anything)
+    /// Only time of threads with such names (* for anything)
     #[arg(long, value_name = "NAME")]
     pub thread: Option<String>,
-    /// Only wall time that was for such endpoints (* for anything)
+    /// Only time that was for such endpoints (* for anything)
     #[arg(long, value_name = "ENDPOINT")]
     pub endpoint: Option<String>,
-    /// Only wall time from this time of the recording on
+    /// Only time from this time of the recording on
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub from: Option<Duration>,
-    /// Only wall time before this time of the recording
+    /// Only time before this time of the recording
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub to: Option<Duration>,
 }

@@ -4,7 +4,8 @@ use crate::args::{Convert, Event, Report, Unit};
 use crate::values::{self, Format};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
-use dwell_profile::WallFilter;
+use dwell_profile::{Profile, WallFilter};
+use dwell_report::Stacks;
 use std::io::Write;
 use std::path::Path;
 
@@ -30,41 +31,102 @@ pub fn report(args: &Report) -> Result<()> {
 
 /// `dwell convert`.
 pub fn convert(args: &Convert) -> Result<()> {
-    let Some(format) = values::format_of(&args.output) else {
-        bail!("-o {}: no format is called so", args.output.display());
-    };
+    let format = format(args)?;
     if let Some(option) = of_stacks(args)
         && format != Format::Collapsed
     {
-        let text = format!("{option} is for collapsed stacks only; leave it out, or -o .collapsed");
+        let text = format!("{option} is for collapsed stacks only; leave it out, or --collapsed");
         return Err(Usage(text).into());
     }
-    let wall = wall(args)?;
+    let stacks = stacks(args)?;
     recording::refuse_directory(&args.input)?;
-    refuse_same(&args.input, &args.output)?;
-    let profile = recording::load(&args.input)?;
-    if wall.is_some() && !profile.has_wall() {
-        let input = args.input.display();
-        bail!("{input}: has no wall time; record with -e cpu,wall");
+    if let Some(output) = &args.output {
+        refuse_same(&args.input, output)?;
     }
-    match format {
-        Format::Html => recording::write_html(&profile, &args.input, &args.output),
-        Format::Text => recording::write_file(&args.output, |out| {
-            out.write_all(dwell_report::text(&profile).as_bytes())
+    let profile = recording::load(&args.input)?;
+    check(args, &profile, &stacks)?;
+    match args.output.as_deref().filter(|output| *output != "-") {
+        Some(output) => recording::write_file(output, |out| {
+            write(args, format, &profile, &stacks, out).map_err(std::io::Error::other)
         }),
+        None => {
+            let mut text = Vec::new();
+            write(args, format, &profile, &stacks, &mut text)?;
+            crate::print_bytes(&text)
+        }
+    }
+}
+
+/// What is to be written: what an option says, else what the output's name says.
+fn format(args: &Convert) -> Result<Format> {
+    let said = [
+        (args.collapsed, Format::Collapsed),
+        (args.text, Format::Text),
+        (args.html, Format::Html),
+    ];
+    let said = said.into_iter().find(|(is_said, _)| *is_said);
+    let output = args.output.as_deref().unwrap_or(Path::new(""));
+    match said
+        .map(|(_, format)| format)
+        .or_else(|| values::format_of(output))
+    {
+        Some(format) => Ok(format),
+        None => {
+            let output = dwell_report::plain(&output.to_string_lossy());
+            let text = format!(
+                "--output {output}: name it .collapsed, .txt or .html, \
+                 or say --collapsed, --text or --html"
+            );
+            Err(Usage(text).into())
+        }
+    }
+}
+
+/// Whether the recording has what is wanted.
+fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
+    let input = args.input.display();
+    match stacks {
+        Stacks::Wall(_) if !profile.has_wall() => {
+            let other = match args.event.is_none() && args.cause.is_empty() {
+                true => ", or take its CPU time with -e cpu",
+                false => "",
+            };
+            bail!("{input}: has no wall time; record with -e cpu,wall{other}");
+        }
+        Stacks::Late if profile.late().is_empty() => bail!(
+            "{input}: no thread was seen to be late for a safepoint; \
+             leave --safepoints out, or record for longer"
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn write(
+    args: &Convert,
+    format: Format,
+    profile: &Profile,
+    stacks: &Stacks,
+    out: &mut impl Write,
+) -> Result<()> {
+    match format {
+        Format::Html => recording::put_html(profile, &args.input, out),
+        Format::Text => Ok(out.write_all(dwell_report::text(profile).as_bytes())?),
         Format::Collapsed => {
-            let unit = match args.unit.unwrap_or(Unit::Samples) {
+            // How often somebody was late says little.
+            let usual = match stacks {
+                Stacks::Late => Unit::Ns,
+                _ => Unit::Samples,
+            };
+            let unit = match args.unit.unwrap_or(usual) {
                 Unit::Samples => dwell_profile::Unit::Samples,
                 Unit::Ns => dwell_profile::Unit::Nanoseconds,
             };
             let options = dwell_report::CollapsedOptions {
                 unit,
                 by_thread: args.threads,
-                wall,
+                stacks: stacks.clone(),
             };
-            recording::write_file(&args.output, |out| {
-                dwell_report::collapsed(&profile, &options, out)
-            })
+            Ok(dwell_report::collapsed(profile, &options, out)?)
         }
     }
 }
@@ -74,6 +136,7 @@ fn of_stacks(args: &Convert) -> Option<&'static str> {
     [
         (args.threads, "--threads"),
         (args.unit.is_some(), "--unit"),
+        (args.safepoints, "--safepoints"),
         (args.event.is_some(), "--event"),
         (!args.cause.is_empty(), "--cause"),
         (args.thread.is_some(), "--thread"),
@@ -86,8 +149,11 @@ fn of_stacks(args: &Convert) -> Option<&'static str> {
     .map(|(_, option)| option)
 }
 
-/// Which wall time is wanted; none: CPU time.
-fn wall(args: &Convert) -> Result<Option<WallFilter>> {
+/// Which stacks are wanted.
+fn stacks(args: &Convert) -> Result<Stacks> {
+    if args.safepoints {
+        return Ok(Stacks::Late);
+    }
     let filter = WallFilter {
         causes: args.cause.clone(),
         thread: args.thread.clone(),
@@ -95,16 +161,14 @@ fn wall(args: &Convert) -> Result<Option<WallFilter>> {
         from_ns: args.from.map(|time| time.as_nanos() as u64),
         to_ns: args.to.map(|time| time.as_nanos() as u64),
     };
-    let is_filtered = filter != WallFilter::default();
     match args.event {
-        Some(Event::Cpu) if is_filtered => {
-            let text = "--cause, --thread, --endpoint, --from and --to are for wall time; \
-                        leave out -e cpu";
+        Some(Event::Cpu) if !filter.causes.is_empty() => {
+            let text = "--cause is for wall time; leave out -e cpu";
             Err(Usage(text.to_owned()).into())
         }
-        Some(Event::Cpu) => Ok(None),
-        None if !is_filtered => Ok(None),
-        Some(Event::Wall) | None => Ok(Some(filter)),
+        Some(Event::Cpu) => Ok(Stacks::Cpu(filter)),
+        None if filter == WallFilter::default() => Ok(Stacks::Cpu(filter)),
+        Some(Event::Wall) | None => Ok(Stacks::Wall(filter)),
     }
 }
 

@@ -20,6 +20,15 @@ const JAR: Library<'static> = Library {
     name: "dwell-demo.jar",
     bytes: include_bytes!(env!("DWELL_DEMO_JAR_PATH")),
 };
+/// Seconds have to show many endpoints: more looks than a service under load should pay for.
+const WALL: Duration = Duration::from_millis(10);
+const WALL_BUDGET: f64 = 3.0;
+/// Who calls these rules of the service waits while they are compiled: a wait that else only JVMs
+/// have that were told to compile before they run.
+const COMPILED_BEFORE_USE: [&str; 2] = [
+    "-XX:CompileCommand=quiet",
+    "-XX:CompileCommand=option,io.dwell.demo.plugin.Rules::*,bool,BackgroundCompilation,false",
+];
 /// How long the service may take to warm up.
 const READY_WAIT: Duration = Duration::from_secs(120);
 /// What the service runs longer than the recording, in case we are killed.
@@ -38,7 +47,10 @@ pub fn run(args: &Demo) -> Result<()> {
     result?;
     let profile = recording::load(Path::new("dwell-demo.jfr"))?;
     crate::print(&dwell_report::requests_text(&profile))?;
-    crate::print("\nOpen the .html in a browser; dwell report dwell-demo.jfr --text says more.\n")
+    crate::print(
+        "\nOpen the .html in a browser, or: dwell view dwell-demo.jfr; \
+         dwell report dwell-demo.jfr --text says more.\n",
+    )
 }
 
 fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
@@ -51,9 +63,9 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     let sampling = Sampling {
         interval: args.interval,
         event: vec![Event::Cpu, Event::Wall],
-        wall: Duration::from_millis(20),
+        wall: WALL,
         wall_threads: None,
-        wall_budget: 0.5,
+        wall_budget: WALL_BUDGET,
         filter: None,
         idle: Vec::new(),
         engine: Engine::Auto,
@@ -78,6 +90,7 @@ impl Service {
     fn start(java: &Path, jar: &Path, duration: Duration) -> Result<Service> {
         let seconds = (duration + MARGIN).as_secs().min(24 * 3600).to_string();
         let mut child = Command::new(java)
+            .args(COMPILED_BEFORE_USE)
             .arg("-jar")
             .arg(jar)
             .args(["--quiet", "--seconds", &seconds])

@@ -9,17 +9,23 @@ mod args;
 mod control;
 mod convert;
 mod demo;
+mod diff;
+mod explain;
 mod find;
 mod hint;
 mod java;
+mod mono;
 mod ps;
 mod record;
 mod recording;
 mod reply;
 mod safepoints;
+mod stacks;
 mod sys;
+mod top;
 mod units;
 mod values;
+mod view;
 
 use anyhow::Result;
 use args::{Cli, Command};
@@ -44,6 +50,7 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
 fn main() -> ExitCode {
+    sys::survive_limits_of_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -69,8 +76,14 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Dump(args) => control::dump(args)?,
         Command::Status(args) => control::status(args)?,
         Command::Safepoints(args) => safepoints::run(args)?,
+        Command::Stacks(args) => stacks::run(args)?,
+        Command::Top(args) => top::run(args)?,
         Command::Report(args) => convert::report(args)?,
+        Command::View(args) => view::run(args)?,
+        Command::Diff(args) => diff::run(args)?,
+        Command::Explain(args) => explain::run(args)?,
         Command::Convert(args) => convert::convert(args)?,
+        Command::InstallMono(args) => print(&mono::install(args)?)?,
         Command::Demo(args) => demo::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -124,8 +137,12 @@ fn complaint(error: &str) -> String {
 
 /// Prints to standard output; a reader that has gone away is no error.
 fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(text: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }

@@ -12,7 +12,7 @@ pub fn run() -> Result<String> {
 
 fn table(all: &[Jvm]) -> String {
     if all.is_empty() {
-        return "no JVM is running that this user can see\n".to_owned();
+        return "no JVM or Mono program is running that this user can see\n".to_owned();
     }
     let mut rows = vec![["PID", "USER", "JDK", "UPTIME", "MAIN"].map(str::to_owned)];
     rows.extend(all.iter().map(row));

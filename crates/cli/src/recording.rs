@@ -1,29 +1,87 @@
 //! Reading a recording and writing what is made of it.
 
 use anyhow::{Context, Result, bail};
-use dwell_jfr::reader::{EventFilter, Options, parse_with};
-use dwell_profile::{EVENTS, Profile};
+use dwell_jfr::reader::{EventFilter, Options, parse_from, parse_with};
+use dwell_profile::{EVENTS, Profile, SAMPLES_MAX};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+
+/// What is read of a recording.
+fn options() -> Options<'static> {
+    // One thread puts together what the others read; more than these would wait for it.
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    Options {
+        events: EventFilter::Only(EVENTS),
+        samples_max: Some(SAMPLES_MAX),
+        threads: if processors > 1 { processors.min(4) } else { 0 },
+    }
+}
 
 /// Reads a recording into the model that all reports are made from.
 pub fn load(path: &Path) -> Result<Profile> {
     let shown = path.display();
     refuse_directory(path)?;
-    let bytes = std::fs::read(path).with_context(|| format!("{shown}"))?;
-    if bytes.is_empty() {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(path)),
+        opened => opened.with_context(|| format!("{shown}"))?,
+    };
+    // What cannot be sought, a pipe, is read at once.
+    if file.seek(SeekFrom::End(0)).is_err() {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .with_context(|| format!("{shown}"))?;
+        return load_from(&mut Cursor::new(bytes), path);
+    }
+    load_from(&mut file, path)
+}
+
+fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
+    let shown = path.display();
+    let first = first_bytes(input).with_context(|| format!("{shown}"))?;
+    if first.is_empty() {
         bail!("{shown} is empty: nothing was recorded");
     }
-    parsed(&bytes).with_context(|| format!("{shown} cannot be read as a JFR recording"))
+    if let Some((kind, remedy)) = packed(&first) {
+        bail!("{shown} is packed with {kind}; unpack it first: {remedy} {shown}");
+    }
+    match parse_from(input, &options()) {
+        Ok(recording) => Ok(Profile::from_recording(recording)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(error).with_context(|| format!("{shown} cannot be read as a JFR recording"))
+        }
+        Err(error) => Err(error).with_context(|| format!("{shown}")),
+    }
 }
 
 /// The same from a file's bytes.
 pub fn parsed(bytes: &[u8]) -> Result<Profile> {
-    let options = Options {
-        events: EventFilter::Only(EVENTS),
-    };
-    Ok(Profile::from_recording(parse_with(bytes, &options)?))
+    Ok(Profile::from_recording(parse_with(bytes, &options())?))
+}
+
+fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
+    let mut first = Vec::new();
+    input.seek(SeekFrom::Start(0))?;
+    input.take(4).read_to_end(&mut first)?;
+    Ok(first)
+}
+
+/// How a file is packed, by its first bytes, and what unpacks it.
+fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const KINDS: [(&[u8], &str, &str); 4] = [
+        (&[0x1f, 0x8b], "gzip", "gunzip"),
+        (b"PK\x03\x04", "zip", "unzip"),
+        (&[0x04, 0x22, 0x4d, 0x18], "LZ4", "unlz4"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),
+    ];
+    let found = KINDS.iter().find(|(magic, ..)| bytes.starts_with(magic))?;
+    Some((found.1, found.2))
+}
+
+/// What to do where there is no such file.
+pub fn missing(path: &Path) -> anyhow::Error {
+    let shown = shown(path);
+    anyhow::anyhow!("{shown}: no such file; give a recording, or make one with: dwell record PID")
 }
 
 /// Says what is expected where a directory was given; also asked before names are made of it.
@@ -101,11 +159,21 @@ pub fn write_file(
 
 /// Writes the page of a recording.
 pub fn write_html(profile: &Profile, source: &Path, html: &Path) -> Result<()> {
+    write_file(html, |out| page(profile, source, out))
+}
+
+/// Puts the page of a recording somewhere else.
+pub fn put_html(profile: &Profile, source: &Path, out: &mut impl Write) -> Result<()> {
+    page(profile, source, out).context("making the page")
+}
+
+fn page(profile: &Profile, source: &Path, out: &mut impl Write) -> io::Result<()> {
     let name = source.file_name().unwrap_or(source.as_os_str());
-    let options = dwell_report::Options {
-        title: name.to_string_lossy().into_owned(),
+    let findings = || {
+        let explained = dwell_explain::explain(profile, &dwell_explain::Options::default());
+        dwell_report::page_findings(&explained)
     };
-    write_file(html, |out| dwell_report::html(profile, &options, out))
+    dwell_report::html_with(profile, &name.to_string_lossy(), findings, out)
 }
 
 #[cfg(test)]

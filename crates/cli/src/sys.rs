@@ -1,4 +1,5 @@
-//! Signals of this process: the only place of the command with `unsafe`.
+//! Signals of this process, and whether its terminal is there: the only place of the command with
+//! `unsafe`.
 //!
 //! The handler counts, and at the second interrupt ends the process at once. It calls nothing
 //! but `kill` and `_exit`, which are safe in a handler.
@@ -25,7 +26,8 @@ extern "C" fn on_interrupt(
     // SAFETY: installed with SA_SIGINFO, so the kernel passes a valid siginfo for this call.
     let code = unsafe { (*info).si_code };
     SENT_BY_PROCESS.store(code <= 0, Ordering::Relaxed);
-    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) == 0 {
+    // A terminal that goes away is told twice, by the kernel and by the shell: nobody is impatient.
+    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) == 0 || signal == libc::SIGHUP {
         return;
     }
     let child = CHILD.load(Ordering::Relaxed);
@@ -53,11 +55,38 @@ pub fn count_interrupts() -> io::Result<()> {
     Ok(())
 }
 
+extern "C" fn on_limit_of_a_file(_signal: libc::c_int) {}
+
 /// From now on a file that grows beyond a limit is an error and does not end us. Programs that are
-/// started later inherit this.
+/// started later begin with the default, as a handler is not inherited (execve(2)).
 pub fn survive_limits_of_files() {
-    // SAFETY: ignoring a signal installs no handler; the number is a valid one.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    // SAFETY: all-zero is a valid sigaction (default handler, empty mask).
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_limit_of_a_file as *const () as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: `action` is initialised and lives through the call; the handler does nothing, which
+    // is safe anywhere. It can only fail for a number that is no signal's.
+    unsafe { libc::sigaction(libc::SIGXFSZ, &raw const action, ptr::null_mut()) };
+}
+
+/// Stops this process as Ctrl-Z does; returns when it is continued.
+pub fn suspend() {
+    // SAFETY: plain library call; the signal's action is the default one, which runs no code of
+    // ours.
+    unsafe { libc::raise(libc::SIGTSTP) };
+}
+
+/// Whether the terminal that we read from is there no more.
+pub fn terminal_is_gone() -> bool {
+    let mut input = libc::pollfd {
+        fd: libc::STDIN_FILENO,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one valid structure, as the count says; it lives through the call, which does not
+    // wait.
+    let found = unsafe { libc::poll(&raw mut input, 1, 0) };
+    found > 0 && input.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
 }
 
 /// Whether we have been asked to end.

@@ -15,6 +15,11 @@ const RECORDING_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Shortest age of a recording that can be kept.
 const KEPT_MIN: Duration = Duration::from_secs(1);
 
+/// Shortest time that can be looked back: a recording is written once a second.
+const WINDOW_MIN: Duration = Duration::from_secs(1);
+/// Longest time that can be looked back.
+const WINDOW_MAX: Duration = Duration::from_secs(300);
+
 const UNITS: [(&str, f64); 6] = [
     ("ns", 1e-9),
     ("us", 1e-6),
@@ -66,6 +71,15 @@ pub fn budget(text: &str) -> Result<f64, String> {
 /// A time since a recording's beginning: `1.5s`, `2m`, or plain seconds.
 pub fn moment(text: &str) -> Result<Duration, String> {
     time(text, Some(1.0)).ok_or_else(|| "a time such as 1.5s, 2m or plain seconds".to_owned())
+}
+
+/// How far back is looked: `10s`, `2m`, or plain seconds.
+pub fn window(text: &str) -> Result<Duration, String> {
+    let time = time(text, Some(1.0)).ok_or("a time such as 10s, 2m or plain seconds")?;
+    if !(WINDOW_MIN..=WINDOW_MAX).contains(&time) {
+        return Err("from 1s to 5m".to_owned());
+    }
+    Ok(time)
 }
 
 /// Which age of a recording is kept: `30m`, `2h`. The unit must be given.

@@ -113,6 +113,10 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
     } else {
         println!("not tried: only who may mount has a disk to fill");
     }
+    // The limit concerns the libraries as well, that for JVMs and that for Mono, which a shell may
+    // start: from here on they are in their places.
+    place.dwell(&["record", "--", "true"]).exits(1);
+    assert_eq!(place.files(), ["disk"]);
     for (shell, make_full, reason) in ways {
         for args in [
             with_java(&["-o", "x"], &java, &words),
@@ -128,6 +132,35 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
             assert_eq!(place.files(), ["disk"]);
         }
     }
+}
+
+/// A limit of the file's size may be there before the agent's library was put anywhere.
+#[test]
+fn an_agent_that_can_be_put_nowhere_is_an_error() {
+    const MOUNT: &str =
+        "for dir in /tmp /var/tmp /dev/shm; do mount -t tmpfs none $dir || exit 99; done";
+    let place = Place::new("nowhere");
+    // The command itself may be below one of these.
+    let record = "HOME=/tmp exec /proc/self/fd/9 record -o /tmp/x -- true";
+    let script = format!("exec 9<\"$0\"; {MOUNT}; ulimit -f 4; {record}");
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "bash", "-c", &script]);
+    command.arg(env!("CARGO_BIN_EXE_dwell"));
+    command.current_dir(&place.dir);
+    command.stdout(std::process::Stdio::piped());
+    command.stderr(std::process::Stdio::piped());
+    let done = finish(command.spawn().unwrap());
+    if !done.err.contains("dwell: ") {
+        eprintln!("not tried: only who may mount has places of their own: {done:?}");
+        return;
+    }
+    let error = done.exits(1);
+    let error = error.error();
+    assert!(
+        error.starts_with("dwell: no directory that the agent can be loaded from is writable")
+            && error.matches("/tmp: File too large").count() == 2,
+        "{error}"
+    );
 }
 
 #[test]
@@ -276,6 +309,20 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
         assert!(done.out.contains(part), "{part}: {done:?}");
     }
     assert_eq!(place.files(), ["dwell-demo.html", "dwell-demo.jfr"]);
+    let explained = place
+        .dwell(&["explain", "dwell-demo.jfr", "--json"])
+        .exits(0);
+    assert!(explained.out.contains("\"notApplicable\""), "{explained:?}");
+    let some = ["explain", "dwell-demo.jfr", "--endpoint", "GET /*"];
+    let some = place.dwell(&some).exits(0).out;
+    assert!(some.contains("cannot say: warm-up: "), "{some}");
+    nothing_is_told_of_a_healthy_endpoint(&place);
+    let none = ["explain", "dwell-demo.jfr", "--endpoint", "GET /none"];
+    let none = place.dwell(&none).exits(1);
+    assert!(
+        none.error().contains("no sample of dwell-demo.jfr"),
+        "{none:?}"
+    );
     assert!(!std::path::Path::new(&format!("/proc/{service}")).exists());
 
     // The same when it is cut short, politely or not.
@@ -294,6 +341,41 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
             !std::path::Path::new(&format!("/proc/{service}")).exists()
         });
     }
+}
+
+/// Rules that say what an endpoint waits for, or what it does in vain. Without the one for locks:
+/// that of the HTTP server is waited for where processors are short.
+const FAULTS: [&str; 8] = [
+    "blocked-event-loop",
+    "exceptions",
+    "pinned-virtual-threads",
+    "pool-exhaustion",
+    "repeated-reads",
+    "sleeping",
+    "slow-downstream",
+    "waiting-for-tasks",
+];
+
+/// Of an endpoint of the demo that only computes no fault is told, however busy the machine is.
+/// That one with a fault is told needs more than a recording this short.
+fn nothing_is_told_of_a_healthy_endpoint(place: &Place) {
+    let words = [
+        "explain",
+        "dwell-demo.jfr",
+        "--endpoint",
+        "GET /compress",
+        "--json",
+    ];
+    let done = place.dwell(&words);
+    if done.err.contains("no sample of") {
+        println!("the machine was too busy for a single sample of it");
+        return;
+    }
+    let found: serde_json::Value = serde_json::from_str(&done.exits(0).out).expect("JSON");
+    let findings = found["findings"].as_array().expect("findings");
+    let is_told = |rule: &&str| findings.iter().any(|finding| finding["rule"] == *rule);
+    let told: Vec<&str> = FAULTS.into_iter().filter(is_told).collect();
+    assert_eq!(told, [""; 0], "{found}");
 }
 
 #[test]

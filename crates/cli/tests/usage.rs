@@ -29,6 +29,9 @@ fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
         "usage",
         &[
             (&["record"], "required"),
+            (&["explain"], "required"),
+            (&["diff", "a.jfr"], "required"),
+            (&["diff", "a.jfr", "a.jfr", "-e", "wall"], "--collapsed"),
             (&["record", "-d", "soon", "1"], "30s, 2m or plain seconds"),
             (&["record", "-d", "-5", "1"], "-5"),
             (&["record", "-d", "1h", "--", "true"], "-d: only a program"),
@@ -69,10 +72,45 @@ fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
             (&["status", " "], "dwell ps"),
             (&["dump", "-o"], "--output"),
             (&["safepoints"], "required"),
-            (&["safepoints", "--least", "x", "1"], "--least"),
+            (&["record", "--no-agent", "--", "java"], "--no-agent"),
+            (
+                &["record", "--no-agent", "--filter", "context", "1"],
+                "--filter: needs",
+            ),
+            (
+                &["record", "--no-agent", "--walk", "handler", "1"],
+                "--walk: needs",
+            ),
+            (&["stacks"], "required"),
+            (&["stacks", "--repeat", "0", "1"], "--repeat"),
+            (&["stacks", "--virtual=x", "1"], "--virtual"),
+            (&["stacks", "-i", "soon", "1"], "--interval"),
             (&["report", "--safepoints", "a.jfr"], "--text"),
             (&["demo", "-d", "0"], "from 1ms"),
             (&["demo", "-i", "1"], "--interval"),
+        ],
+    );
+}
+
+#[test]
+fn wrong_command_lines_for_watching_are_one_line_and_exit_code_2() {
+    are_refused(
+        "watching",
+        &[
+            (&["top"], "required"),
+            (&["top", "1"], "not a terminal; add --batch"),
+            (&["top", "--every", "1s", "1"], "--batch"),
+            (&["top", "--window", "0.5s", "1"], "from 1s to 5m"),
+            (&["top", "--view", "heap", "1"], "'heap'"),
+            (&["top", "-b", "-n", "0", "1"], "--count"),
+            (
+                &["top", "-b", "--no-agent", "--filter", "context", "1"],
+                "--filter: needs",
+            ),
+            (&["safepoints", "--least", "x", "1"], "--least"),
+            (&["view"], "required"),
+            (&["view", "--serve=x", "a.jfr"], "--serve"),
+            (&["view", "--serve=70000", "a.jfr"], "--serve"),
         ],
     );
 }
@@ -92,6 +130,18 @@ fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
             (&["report", "a.jfr", "-o", ""], "--output"),
             (&["report", "a.jfr", "--text", "-o", "x.html"], "--text"),
             (&["report", "a.jfr", "b.jfr"], "b.jfr"),
+            (&["diff", "a.jfr", "b", "-o", "x.txt"], "a page is .html"),
+            (&["reprot", "a.jfr"], "'report'"),
+            (&["report", "a.jfr", "--txt"], "see dwell report --help"),
+        ],
+    );
+}
+
+#[test]
+fn wrong_conversions_are_one_line_and_exit_code_2() {
+    are_refused(
+        "usage-conversions",
+        &[
             (&["convert", "a.jfr"], "--output"),
             (&["convert", "a.jfr", "-o", "x.pprof"], "--output"),
             (
@@ -116,6 +166,10 @@ fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
                 "--cause is for collapsed stacks only",
             ),
             (
+                &["convert", "a.jfr", "-o", "x.html", "--safepoints"],
+                "--safepoints is for collapsed stacks only",
+            ),
+            (
                 &["convert", "a.jfr", "-o", "x.collapsed", "--cause", "lunch"],
                 "one of running, runnable",
             ),
@@ -127,17 +181,23 @@ fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
                     "x.collapsed",
                     "-e",
                     "cpu",
-                    "--from",
-                    "1s",
+                    "--cause",
+                    "sleep",
                 ],
                 "leave out -e cpu",
+            ),
+            (
+                &["convert", "a.jfr", "--collapsed", "--html"],
+                "cannot be used with",
+            ),
+            (
+                &["convert", "a.jfr", "--html", "--thread", "x"],
+                "--thread is for collapsed stacks only",
             ),
             (
                 &["convert", "a.jfr", "-o", "x.collapsed", "--to", "noon"],
                 "1.5s, 2m or plain seconds",
             ),
-            (&["reprot", "a.jfr"], "'report'"),
-            (&["report", "a.jfr", "--txt"], "see dwell report --help"),
         ],
     );
 }
@@ -147,13 +207,13 @@ fn what_fails_with_a_right_command_line_is_exit_code_1() {
     let place = Place::new("failure");
     std::fs::create_dir(place.path("dir.jfr")).unwrap();
     for (args, part) in [
-        (&["report", "none.jfr"][..], "none.jfr: No such file"),
+        (&["report", "none.jfr"][..], "none.jfr: no such file"),
         (&["report", "dir.jfr"], "dir.jfr is a directory; give a"),
         (&["report", "."], ". is a directory; give a recording"),
         (&["report", ".", "--text"], ". is a directory; give a"),
         (&["convert", ".", "-o", "x.txt"], ". is a directory; give"),
         (&["record", "/bin/sh"], ": dwell record -- /bin/sh"),
-        (&["convert", "none.jfr", "-o", "x.txt"], "none.jfr: No such"),
+        (&["convert", "none.jfr", "-o", "x.txt"], "none.jfr: no such"),
         (&["record", "0"], "no process 0"),
         (&["stop", "99999999999"], "no process 99999999999"),
         (&["status", "NoSuchMainClass"], "dwell ps"),
@@ -217,6 +277,10 @@ fn files_that_are_no_recordings_are_named() {
             "text.jfr cannot be read as a JFR recording",
         ),
         (&["report", "empty.jfr"], "empty.jfr is empty"),
+        (&["report", "none.jfr"], "none.jfr: no such file; give"),
+        (&["view", "none.jfr"], "make one with: dwell record PID"),
+        (&["view", "none.html"], "make one with: dwell record PID"),
+        (&["view", "--serve", "none.html"], "none.html: no such file"),
         (
             &["convert", "text.jfr", "-o", "x.html"],
             "text.jfr cannot be read",

@@ -7,7 +7,8 @@
 //! who knows them is the agent.
 //!
 //! Read next: [`record`] (what a record looks like, and why a reader never sees half of a change),
-//! [`table`] (how a record is found by its thread's id), [`slab`] (both together).
+//! [`table`] (how a record is found by its thread's id), [`slab`] (both together), [`foreign`]
+//! (contexts that other libraries publish).
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(
@@ -31,6 +32,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod foreign;
 pub mod record;
 pub mod slab;
 pub mod table;

@@ -109,14 +109,17 @@ fn cases(frozen: &Frozen) -> BTreeSet<&'static str> {
         (FrameKind::C1, "c1"),
         (FrameKind::C2, "c2"),
         (FrameKind::Inlined, "inlined"),
-        (FrameKind::JavaNative, "wrapper"),
+        (FrameKind::ManagedNative, "wrapper"),
     ] {
         if frozen.frames.iter().any(|frame| frame.kind == kind) {
             cases.insert(name);
         }
     }
     let leaf = frozen.frames.first().map(|frame| frame.kind);
-    let first_java = frozen.frames.iter().position(|frame| frame.kind.is_java());
+    let first_java = frozen
+        .frames
+        .iter()
+        .position(|frame| frame.kind.is_managed());
     match leaf {
         Some(FrameKind::Stub) => cases.insert("stub"),
         Some(FrameKind::Vm) if first_java.is_some() => cases.insert("vm"),
@@ -124,7 +127,7 @@ fn cases(frozen: &Frozen) -> BTreeSet<&'static str> {
         _ => false,
     };
     // Java, then the VM, then Java again: a call through an entry frame.
-    let java = frozen.frames.iter().map(|frame| frame.kind.is_java());
+    let java = frozen.frames.iter().map(|frame| frame.kind.is_managed());
     let mut changes: Vec<bool> = java.collect();
     changes.dedup();
     if changes.iter().filter(|java| **java).count() > 1 {

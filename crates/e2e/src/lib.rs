@@ -20,18 +20,25 @@ macro_rules! must {
 }
 
 mod jdk;
+mod mono;
 mod oracle;
+mod outside;
 mod place;
 mod proc;
 mod program;
+mod quota;
 mod recording;
+mod silent;
 pub mod stats;
 
 pub use jdk::{Jdk, both, each, is_whole, jdks, since, turn};
+pub use mono::{Mono, Ran, skipped};
 pub use oracle::{Verified, jfr_tool, verify};
+pub use outside::{record_outside, record_outside_with};
 pub use place::{Place, agent, experiment_agent, java_file, source_line};
 pub use proc::{
     CpuTime, cpu_time, fd_targets, perf_is_permitted, stolen_ns, task_names, thread_cpu, waited_ns,
 };
 pub use program::{Program, Starter, Truths};
+pub use quota::Quota;
 pub use recording::{ContextView, FrameView, SampleView, View};

@@ -49,7 +49,7 @@ pub fn verify(jdk: &Jdk, file: &Path, more: &[&str]) -> Verified {
             ["event", name, count] => {
                 found.events.insert(name.to_owned(), number(count));
             }
-            ["weighted", _] | ["depth_min_median_max", ..] => {}
+            ["weighted" | "squares", _] | ["depth_min_median_max", ..] => {}
             [tally, weight, count] => {
                 found
                     .tallies

@@ -1,6 +1,6 @@
 //! Test programs in JVMs: started, talked to through their gate, and ended with their handle.
 
-use crate::{Jdk, Place, agent, cpu_time, experiment_agent, java_file};
+use crate::{Jdk, Place, agent, cpu_time, experiment_agent, java_file, silent};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +27,9 @@ impl Starter {
     #[must_use]
     pub fn new(jdk: &Jdk, place: &Place, name: &str) -> Starter {
         let jar = match name {
-            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" => "dwell-testprograms-21.jar",
+            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" | "Scopes" => {
+                "dwell-testprograms-21.jar"
+            }
             "OtelRequests" => "dwell-testprograms-otel.jar",
             _ => "dwell-testprograms.jar",
         };
@@ -256,7 +258,11 @@ impl Program {
         match (code, text.split_once('\n')) {
             (Ok(0), Some(("ok", rest))) => Ok(rest.to_owned()),
             (_, Some(("error", rest))) => Err(rest.trim_end().to_owned()),
-            (code, _) => panic!("{options}: {code:?}, reply {text:?}; {}", self.errors()),
+            (code, _) => {
+                let threads = silent::what_it_does(&target);
+                let errors = self.errors();
+                panic!("{options}: {code:?}, reply {text:?}; {errors}; {threads}")
+            }
         }
     }
 

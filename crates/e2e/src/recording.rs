@@ -61,7 +61,11 @@ impl FrameView<'_> {
     pub fn is_java(&self) -> bool {
         matches!(
             self.kind,
-            FrameKind::Interpreted | FrameKind::C1 | FrameKind::C2 | FrameKind::Inlined
+            FrameKind::Interpreted
+                | FrameKind::C1
+                | FrameKind::C2
+                | FrameKind::Ahead
+                | FrameKind::Inlined
         ) || self.kind == FrameKind::Native && self.class.starts_with("java.")
     }
 }

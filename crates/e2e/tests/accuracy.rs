@@ -2,11 +2,13 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, since, source_line,
-    stats, turn, verify,
+    Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, record_outside, since,
+    source_line, stats, turn, verify,
 };
 use dwell_jfr::FrameKind;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const EXCLUDE: &str = "-XX:CompileCommand=exclude,io.dwell.test.ComputeKinds::excludedLoop";
 /// Code compiled before the agent came knows places between safepoints only with these.
@@ -19,13 +21,27 @@ fn kind_of<'a>(sample: &SampleView<'a>) -> Option<&'a str> {
         .map(|frame| frame.name)
 }
 
-/// Samples whose stack names no work may be those of `other`; shares are of all else.
+/// Whether a sample lies in a reading of the clock that ends a phase of work or begins one. The
+/// clock is read at a moment within: what comes before it and after it is of different phases.
+fn is_reading(sample: &SampleView<'_>) -> bool {
+    let mut names = sample.frames().map(|frame| (frame.class, frame.name));
+    let reading = ("io.dwell.test.CpuClock", "threadNanos");
+    let measure = ("io.dwell.test.TruthTable", "measure");
+    names.any(|name| name == reading) && names.next() == Some(measure)
+}
+
+/// How far `truth` is from what lies between both.
+fn off(truth: f64, low: f64, high: f64) -> f64 {
+    (low - truth).max(truth - high).max(0.0)
+}
+
+/// Samples whose stack names no work may be those of `other`; shares are of all else. Those that
+/// are in a reading of the clock belong to either.
 ///
-/// Assumes draws that are independent, or spread more evenly than that, as many as `draws` makes of
-/// the samples. Compares all kinds of work with a false alarm of 1e-6 (`stats::share_bound`) and
-/// their distance with another 1e-6.
+/// Assumes draws that are independent, or spread more evenly than that. Compares all kinds of work
+/// with a false alarm of 1e-6 (`stats::share_bound`) and their distance with another 1e-6.
 #[track_caller]
-fn check_shares_of(view: &View, truths: &Truths, thread: &str, draws: impl Fn(f64) -> f64) {
+fn check_shares(view: &View, truths: &Truths, thread: &str) {
     let kinds: Vec<&str> = truths
         .cpu_ns
         .keys()
@@ -41,11 +57,15 @@ fn check_shares_of(view: &View, truths: &Truths, thread: &str, draws: impl Fn(f6
     }
     let samples = stats::effective_samples(view.of_threads(thread).map(|s| s.weight_ns()));
     assert!(samples > 300.0, "only {samples} samples");
-    let samples = draws(samples);
     let truth_sum: u64 = truths.ns("total");
     let found_sum: u64 = found.values().sum();
     let mut shares = Vec::new();
     let mut distance = 0.0;
+    let readings = view.of_threads(thread).filter(is_reading);
+    let read = readings.map(|sample| sample.weight_ns()).sum::<u64>() as f64 / found_sum as f64;
+    // What was lost may have been of one kind.
+    let lost_ns = view.lost_ns() as f64;
+    let lost = lost_ns / (found_sum as f64 + lost_ns);
     let others = view.of_threads(thread).filter(|s| kind_of(s).is_none());
     let mut others: Vec<_> = others.collect();
     others.sort_by_key(|sample| std::cmp::Reverse(sample.weight_ns()));
@@ -53,13 +73,17 @@ fn check_shares_of(view: &View, truths: &Truths, thread: &str, draws: impl Fn(f6
         let truth = truths.ns(kind) as f64 / truth_sum as f64;
         let share = *found.get(kind).unwrap_or(&0) as f64 / found_sum as f64;
         let bound = stats::share_bound(truth, samples, kinds.len() + 1);
-        let off = (share - truth).abs();
+        let off = match kind {
+            "other" => off(truth, share - read, share),
+            _ => off(truth, share, share + read),
+        };
         distance += off / 2.0;
         shares.push(truth);
         assert!(
-            off <= bound,
-            "{kind}: {share:.4}, in truth {truth:.4}, may be off by {bound:.4}; \
-             {} samples are of no kind, the heaviest: {:?}",
+            off <= bound + lost,
+            "{kind}: {share:.4}, in truth {truth:.4}, may be off by {bound:.4}, {lost:.4} for what \
+             was lost and {read:.4} for readings of the clock; {} samples are of no kind, the \
+             heaviest: {:?}",
             others.len(),
             others
                 .iter()
@@ -69,19 +93,16 @@ fn check_shares_of(view: &View, truths: &Truths, thread: &str, draws: impl Fn(f6
         );
     }
     let bound = stats::distance_bound(&shares, samples);
-    println!("{samples:.0} draws, distance {distance:.4}, bound {bound:.4}");
-    assert!(distance <= bound, "{found:?} {truths:?}");
+    println!(
+        "{samples:.0} samples, distance {distance:.4}, bound {bound:.4}, reading {read:.4}, lost \
+         {lost:.4}"
+    );
+    assert!(distance <= bound + lost, "{found:?} {truths:?}");
     let unknown: Vec<_> = found
         .keys()
         .filter(|k| **k != "other" && !kinds.contains(k))
         .collect();
     assert!(unknown.is_empty(), "{unknown:?} never ran");
-}
-
-/// Each sample is a draw.
-#[track_caller]
-fn check_shares(view: &View, truths: &Truths, thread: &str) {
-    check_shares_of(view, truths, thread, |samples| samples);
 }
 
 /// Every Java stack of work ends where threads begin.
@@ -126,15 +147,19 @@ fn check_frame_kinds(view: &View) {
     // Compiled code copies in a stub; code that is still interpreted in a routine of the VM.
     // A libjvm without symbols (8) has names for its exported functions only: those that they call
     // are counted to them.
-    let copies = view.of_threads("accuracy-").any(|sample| {
-        let mut named = sample.frames().filter(|f| !f.name.starts_with("0x"));
-        sample.has("kind_arrayCopy")
-            && named.next().is_some_and(|innermost| {
-                let name = innermost.name.to_lowercase();
-                matches!(innermost.kind, FrameKind::Stub | FrameKind::Vm) && name.contains("copy")
-            })
-    });
-    assert!(copies, "no sample lies in a copying routine");
+    let copying = view.of_threads("accuracy-");
+    let copying = copying.filter(|sample| sample.has("kind_arrayCopy"));
+    let innermost: BTreeSet<_> = copying
+        .filter_map(|sample| {
+            let mut named = sample.frames().filter(|f| !f.name.starts_with("0x"));
+            named.next().map(|frame| (frame.kind.name(), frame.name))
+        })
+        .collect();
+    let outside_java = [FrameKind::Stub.name(), FrameKind::Vm.name()];
+    let copies = innermost
+        .iter()
+        .any(|(kind, name)| outside_java.contains(kind) && name.to_lowercase().contains("copy"));
+    assert!(copies, "no sample lies in a copying routine: {innermost:?}");
     if view.has_kernel_frames() {
         let kernel = seen
             .values()
@@ -230,12 +255,68 @@ fn measured_shares_kinds_roots_and_depth_are_true_on_every_jdk() {
     each(&jdks().iter().collect::<Vec<_>>(), check_all);
 }
 
+/// Work on stacks that a copy of the kernel's holds.
+const SHALLOW: [&str; 14] = [
+    "arrayCopy",
+    "bigMultiply",
+    "countedLoop",
+    "crc32",
+    "deflate",
+    "exceptions",
+    "hashMap",
+    "hotLeaf",
+    "interpretedHuge",
+    "megamorphic",
+    "recursion100",
+    "sha256",
+    "sort",
+    "strings",
+];
+
+/// Detects 4 points or so of a share. False alarm: 2e-6 a JDK.
+#[test]
+fn measured_shares_are_true_without_an_agent() {
+    each(&both(), |jdk| {
+        let place = Place::new("accuracy-outside");
+        let file = place.path("a.jfr");
+        let mut program = Starter::new(jdk, &place, "Accuracy")
+            .jvm(EXCLUDE)
+            .jvm(DEBUG_INFO[0])
+            .jvm(DEBUG_INFO[1])
+            .jvm("-Xbatch")
+            // The kernel copies 48 KiB of a stack: the deepest work does not fit.
+            .with(&format!(
+                "seconds=6 batch_ms=5 cpu_ms=4000 kinds={}",
+                SHALLOW.join(",")
+            ))
+            .start();
+        let (pid, over) = (program.pid, AtomicBool::new(false));
+        let (truths, sum) = std::thread::scope(|scope| {
+            let recording = scope.spawn(|| {
+                let (cpu, step) = (Duration::from_millis(1), Duration::from_millis(10));
+                record_outside(pid, &file, cpu, step, || !over.load(Ordering::Relaxed))
+            });
+            let truths = program.work();
+            over.store(true, Ordering::Relaxed);
+            (truths, recording.join().expect("no panic"))
+        });
+        program.end();
+        let Some(sum) = sum else {
+            println!("skipped: perf events are not permitted here");
+            return;
+        };
+        println!("{sum:?}");
+        let view = View::read(&file);
+        view.check_failures();
+        check_shares(&view, &truths, "accuracy-");
+        check_roots(&view, "accuracy-");
+    });
+}
+
 /// Phases that repeat with the interval: only a dithered sampler sees their true shares.
 ///
-/// Perf events go off by themselves, equally far apart, for 16 ms at a time: within such a block
-/// samples keep step with the program, so a block is one draw (see docs/limits.md). With 4 s there
-/// are 250, and shares may be off by 19 points. A sampler that is in step all the time sees one
-/// phase only, and is off by 30 points at least.
+/// The widths of windows are drawn anew for each block, so that samples within a block scatter as
+/// independent ones do. Detects 6 points or so; a sampler that is in step sees one phase only.
 ///
 /// False alarm: 2e-6 a JDK.
 #[test]
@@ -243,7 +324,7 @@ fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("periodic");
         let file = place.path("p.jfr");
-        let arguments = "seconds=3 cpu_ms=4000 order=periodic cycle_us=1000 share=30";
+        let arguments = "seconds=3 cpu_ms=2000 order=periodic cycle_us=1000 share=30";
         let mut program = Starter::new(jdk, &place, "Accuracy")
             .with(arguments)
             .start();
@@ -253,8 +334,42 @@ fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
         program.end();
         let view = View::read(&file);
         view.check_failures();
-        let blocks = |samples: f64| samples / 16.0;
-        check_shares_of(&view, &truths, "accuracy-", blocks);
+        check_shares(&view, &truths, "accuracy-");
+    });
+}
+
+/// Where calls are inlined late, C2 puts their line on instructions of other methods: the loop of
+/// `hotLeaf` was told to be in `hashMap`, 9 % instead of 30 %.
+///
+/// Detects 3 points or so of a share. False alarm: 2e-6 a JDK.
+#[test]
+fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
+    each(&both(), |jdk| {
+        let place = Place::new("misplaced");
+        let file = place.path("m.jfr");
+        // Short phases, so that their common caller is compiled soon, with both inlined.
+        let arguments = "seconds=4 cpu_ms=3000 order=periodic cycle_us=300 share=30";
+        let mut program = Starter::new(jdk, &place, "Accuracy")
+            .with(arguments)
+            .start();
+        program.tell(&format!("start,cpu=700us,file={}", file.display()));
+        let truths = program.work();
+        program.tell("stop");
+        program.end();
+        let view = View::read(&file);
+        view.check_failures();
+        let inlined = |sample: &SampleView| {
+            let kind = sample.under(|frame| frame.name.starts_with("kind_"));
+            kind.is_some_and(|frame| frame.kind == FrameKind::Inlined)
+        };
+        let samples: Vec<_> = view.of_threads("accuracy-").collect();
+        let compiled = samples.iter().filter(|sample| inlined(sample)).count();
+        assert!(
+            compiled * 5 > samples.len(),
+            "only {compiled} of {} samples are in code to be put right",
+            samples.len()
+        );
+        check_shares(&view, &truths, "accuracy-");
     });
 }
 

@@ -285,3 +285,61 @@ fn measured_requests_are_counted_and_their_latencies_are_right() {
         assert!(others.is_empty(), "requests without an endpoint");
     });
 }
+
+/// What counts in the methods of `ContextLimits`.
+fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
+    let of = |span, endpoint, labels| ContextView {
+        trace: TRACE,
+        span,
+        root: span,
+        endpoint,
+        labels,
+    };
+    Some(match method {
+        "burnInFirst" => of(0xa1, "GET /first", ""),
+        "burnInSecond" => of(0xb1, "GET /second", ""),
+        "burnInThird" => of(0xc1, "GET /third", ""),
+        "burnWithOther" => of(0xe2, "(other)", ""),
+        "burnWithKept" => of(0xe3, "GET /many/17", "label0=kept"),
+        "burnNone" => return None,
+        other => panic!("what is {other}?"),
+    })
+}
+
+/// Two copies of the API write the same context; records of threads that ended with a scope open
+/// are used again; what is too much is told as such, and counted.
+#[test]
+fn two_copies_of_the_api_and_more_of_everything_than_is_kept() {
+    let mut jdks = versions();
+    jdks.retain(|jdk| matches!(jdk.feature, 17 | 25));
+    each(&jdks, |jdk| {
+        let place = Place::new("context-limits");
+        let file = place.text("out.jfr");
+        let mut program = Starter::new(jdk, &place, "ContextLimits")
+            .agent(&format!("start,cpu=1ms,file={file}"))
+            .start();
+        let truths = program.work();
+        program.end();
+        let view = View::read(&place.path("out.jfr"));
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for sample in view.samples() {
+            let is = |name: &str| name.starts_with("burn") && name != "burn";
+            let frame =
+                sample.under(|frame| is(frame.name) && frame.class.ends_with(".ContextLimits"));
+            if let Some(frame) = frame {
+                let found = sample.context();
+                assert_eq!(found, expected_at_limits(frame.name), "{}", sample.line());
+                *seen.entry(frame.name).or_default() += 1;
+            }
+        }
+        println!("{seen:?} {:?}", truths.info);
+        assert_eq!(seen.len(), 6, "{seen:?}");
+        // 10,000 are kept. There are four before the 10,050; the late one is asked for ten times.
+        assert_eq!(truths.number("TEXT_OVERFLOW"), 4 + 50 + 10);
+        assert_eq!(truths.number("TOO_MANY_LABELS"), 1);
+        assert_eq!(truths.number("NO_RECORD"), 0);
+        // 400 threads had one.
+        assert!(truths.number("held_at_most") <= 100, "{:?}", truths.info);
+        assert!(truths.number("held_in_the_end") <= 50, "{:?}", truths.info);
+    });
+}

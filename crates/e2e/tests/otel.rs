@@ -31,6 +31,26 @@ fn expected(method: &str) -> Option<(u128, u64, u64, &'static str)> {
     })
 }
 
+/// Each round ends three local roots: these are the requests, whatever else is in them.
+fn check_requests(profile: &Profile, rounds: u64) {
+    let latencies = profile.latencies();
+    let found: BTreeMap<_, _> = latencies
+        .iter()
+        .map(|(endpoint, latency)| (*endpoint, latency.requests))
+        .collect();
+    println!("{rounds} rounds: {found:?}");
+    assert!(rounds > 3, "{rounds}");
+    let endpoints = ["GET /late/{id}", "POST /early", "orders process"];
+    let expected = endpoints.map(|endpoint| (Some(endpoint), rounds));
+    assert_eq!(found, BTreeMap::from(expected));
+    // One goes through another thread as well, and does seven times as much.
+    let median = |endpoint| latencies[&Some(endpoint)].percentile_ns(50.0);
+    assert!(
+        median("GET /late/{id}") > median("POST /early"),
+        "{found:?}"
+    );
+}
+
 /// Checks a recording as its readers see it: endpoints that were known late are joined.
 fn check(profile: &Profile) {
     let name = |id| profile.names().text(id);
@@ -66,20 +86,22 @@ fn never_does_a_sample_carry_another_span_than_the_current_one() {
             .with("cpu_ms=1500")
             .agent(&format!("start,cpu=1ms,file={file}"))
             .start();
-        let _ = program.work();
+        let rounds = program.work().number("rounds");
         program.end();
-        let view = View::read(&place.path("out.jfr"));
-        check(&Profile::from_recording(view.recording));
+        let profile = Profile::from_recording(View::read(&place.path("out.jfr")).recording);
+        check(&profile);
+        check_requests(&profile, rounds);
         let place = Place::new("otel-attach");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "OtelRequests")
             .with("cpu_ms=1500")
             .start();
         program.tell(&format!("start,cpu=1ms,file={file}"));
-        let _ = program.work();
+        let rounds = program.work().number("rounds");
         program.tell("stop");
         program.end();
-        let view = View::read(&place.path("out.jfr"));
-        check(&Profile::from_recording(view.recording));
+        let profile = Profile::from_recording(View::read(&place.path("out.jfr")).recording);
+        check(&profile);
+        check_requests(&profile, rounds);
     });
 }

@@ -190,8 +190,11 @@ fn after_a_stop_nothing_is_at_work_whatever_the_walk() {
                 program.tell(&format!(
                     "start,cpu=100us,engine={engine},walk={walk},file={file}"
                 ));
-                let mut expected = vec!["dwell-drainer", "dwell-stops"];
-                expected.extend((walk == "paused").then_some("dwell-walker")); // sorted
+                // Sorted.
+                let mut expected = vec!["dwell-drainer"];
+                expected.extend((*engine == "perf").then_some("dwell-late"));
+                expected.push("dwell-stops");
+                expected.extend((walk == "paused").then_some("dwell-walker"));
                 let threads = || task_names(program.pid);
                 await_that("its threads", || ours(&threads()) == expected);
                 let now = look(program.pid);

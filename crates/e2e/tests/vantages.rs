@@ -5,6 +5,7 @@
 use dwell_e2e::{
     Jdk, Place, Program, Starter, View, both, each, is_whole, jdks, must, stats, turn,
 };
+use dwell_profile::Profile;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -43,6 +44,42 @@ fn check_same(what: &str, one: &(BTreeMap<String, u64>, f64), two: &(BTreeMap<St
     }
 }
 
+/// What a recording says that it cost agrees with itself and with the status.
+fn check_account(view: &View, vantage: &str, status: &str) {
+    let last = view.recording.events_named("dwell.Self").last();
+    let last = last.expect("an account");
+    let of = |name: &str| last.int(name).expect(name);
+    let told: Vec<_> = last.fields.iter().skip(1).collect();
+    println!("{vantage}: {told:?}");
+    assert_eq!(of("samples"), view.recording.samples.len() as i64);
+    let bars = view.sum("dwell.HandlerTime", "handlers");
+    assert_eq!(of("handlers"), bars as i64, "bars of the histogram");
+    assert!(of("walks") > 0 && of("walks") <= of("handlers"));
+    let quantiles = ["handlerP50", "handlerP90", "handlerP99", "handlerMax"].map(of);
+    assert!(quantiles[0] > 0 && quantiles.is_sorted(), "{quantiles:?}");
+    for name in ["walkTime", "agentCpu", "handlerCpu", "memory"] {
+        assert!(of(name) > 0, "{vantage}: {name}");
+    }
+    assert_eq!(of("copies") > 0, of("copied") > 0);
+    assert!(vantage != "snapshot" || of("copies") > 0);
+    assert_eq!(vantage == "paused", of("waited") > 0);
+    for key in [
+        "handler_p50_ns",
+        "handler_p99_ns",
+        "handler_max_ns",
+        "agent_cpu_ns",
+        "agent_memory",
+    ] {
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        assert!(
+            line.is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n > 0)),
+            "{key}: {status}"
+        );
+    }
+}
+
 /// One JVM, recorded from each vantage in turn while it does the same work over and over.
 fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
     let place = Place::new("same");
@@ -67,6 +104,9 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
         assert!(status.contains("state=stopped"), "{status}");
         let view = View::read(&file);
         view.check_failures();
+        check_account(&view, vantage, &status);
+        let text = dwell_report::text(&Profile::from_recording(View::read(&file).recording));
+        assert!(text.contains("\ndwell used"), "{text}");
         views.push((vantage, view));
     }
     drop(program);
@@ -198,9 +238,31 @@ fn never_does_a_fault_anywhere_in_a_walk_harm_anybody() {
     assert!(all_bad >= bad_min, "{all_bad} walks with a bad load");
 }
 
-/// How many intervals of CPU time the samples of such threads stand for; each should have one.
-fn intervals(view: &View, start: &str) -> u64 {
-    view.of_threads(start).map(|s| s.weight_ns()).sum::<u64>() / 1_000_000
+/// How many windows of CPU time, of which each should have a sample, the samples of such threads
+/// stand for. Windows in a row are equally long, and a sample that came late stands for several.
+fn windows(view: &View, start: &str) -> u64 {
+    let mut weights: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for sample in view.of_threads(start) {
+        let of_thread = weights.entry(sample.thread()).or_default();
+        of_thread.push(sample.weight_ns());
+    }
+    let mut windows = 0;
+    for of_thread in weights.values() {
+        let mut width_ns = 1_000_000;
+        for (i, &weight_ns) in of_thread.iter().enumerate() {
+            let times = (weight_ns as f64 / width_ns as f64).round().max(1.0) as u64;
+            let is_multiple = weight_ns.abs_diff(times * width_ns) * 100 < weight_ns;
+            // By chance the next windows may be twice as long as the last ones.
+            let is_again = of_thread.get(i + 1) == Some(&weight_ns);
+            if weight_ns > 1_500_000 || (times > 1 && is_multiple && !is_again) {
+                windows += times.max(2);
+            } else {
+                windows += 1;
+                width_ns = weight_ns;
+            }
+        }
+    }
+    windows
 }
 
 /// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
@@ -208,7 +270,7 @@ fn intervals(view: &View, start: &str) -> u64 {
 /// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
 const TURNS: usize = 5;
 
-/// What part of the intervals has a walk, while the program runs for a while.
+/// What part of the windows has a walk, while the program runs for a while.
 fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
     let file = place.path("s.jfr");
     program.tell(&format!(
@@ -222,14 +284,14 @@ fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
     view.check_failures();
     let copied = view.lost("walker_late_copied_instead");
     let samples = view.of_threads("steady").count() as u64;
-    let windows = intervals(&view, "steady");
-    println!("{vantage}: {samples} samples of {windows} intervals, {copied} copied instead");
+    let windows = windows(&view, "steady");
+    println!("{vantage}: {samples} samples of {windows} windows, {copied} copied instead");
     assert!(samples > 150, "{vantage}: {samples} samples");
     (samples - copied) as f64 / windows as f64
 }
 
 /// On a machine that is too small for its threads, those that wait to be walked still give their
-/// samples, as walks: one for each interval of CPU time, as in the handler.
+/// samples, as walks: one for each window of CPU time, as in the handler.
 fn saturated(jdk: &Jdk) {
     let place = Place::new("saturated");
     let threads = 2 * std::thread::available_parallelism().map_or(2, usize::from);

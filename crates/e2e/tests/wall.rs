@@ -2,8 +2,9 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, must, turn};
+use dwell_jfr::reader::Value;
 use dwell_profile::{Profile, WallFilter, Weight};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,22 +35,64 @@ fn by_thread(profile: &Profile, filter: &WallFilter) -> BTreeMap<String, BTreeMa
     threads
 }
 
+/// The file says itself how long threads waited for each cause, and how exact that is.
+fn check_told_sums(view: &View) {
+    let mut of_looks: BTreeMap<&str, (u64, u64, f64)> = BTreeMap::new();
+    let mut heaviest = 0.0_f64;
+    let recording = &view.recording;
+    for sample in &recording.samples {
+        let Some(wall) = sample
+            .wall
+            .and_then(|wall| recording.walls.get(wall as usize))
+        else {
+            continue;
+        };
+        let cause = recording.text(wall.cause).expect("a cause");
+        let sum = of_looks.entry(cause).or_default();
+        let weight_ns = sample.weight_ns.expect("a weight");
+        let (weight, count) = (weight_ns as f64, wall.count.max(1));
+        (sum.0, sum.1) = (sum.0 + weight_ns, sum.1 + count);
+        sum.2 += weight * weight / count as f64;
+        heaviest = heaviest.max(weight / count as f64);
+    }
+    let mut told = BTreeMap::new();
+    for event in recording.events_named("dwell.WallSum") {
+        let number = |field| match event.get(field) {
+            Some(Value::DurationNs(number) | Value::Int(number)) => *number as u64,
+            other => panic!("{field}: {other:?}"),
+        };
+        let cause = event.text("cause").expect("a cause");
+        let sum = ["weight", "looks", "standardError"].map(number);
+        told.insert(cause, sum);
+    }
+    assert!(told.len() > 5, "{told:?}");
+    for (cause, (weight_ns, looks, squares)) in &of_looks {
+        let error = (squares + 1.5 * heaviest * heaviest).sqrt();
+        let [told_ns, told_looks, told_error] = told[*cause];
+        assert_eq!((told_ns, told_looks), (*weight_ns, *looks), "{cause}");
+        assert!(
+            (told_error as f64 - error).abs() <= 1e-6 * error + 1.0,
+            "{cause}"
+        );
+    }
+}
+
 fn sum<'a>(weights: impl IntoIterator<Item = &'a Weight>) -> Weight {
     let mut all = Weight::default();
     weights.into_iter().for_each(|weight| all += weight);
     all
 }
 
-fn record_waits(jdk: &Jdk, place: &Place, arguments: &str, options: &str) -> (Profile, Truths) {
+/// A program's work, recorded from its start to its end.
+fn whole_run(place: &Place, starter: Starter, options: &str) -> (Profile, Truths) {
     let file = place.path("w.jfr");
-    let mut program = Starter::new(jdk, place, "Waits")
-        .with(arguments)
-        .agent(&format!("start,cpu=10ms,{options},file={}", file.display()))
-        .start();
+    let mut program = starter.recorded(options, &file).start();
     let truths = program.work();
     program.tell("stop");
     program.end();
-    (profile(&file), truths)
+    let view = View::read(&file);
+    check_told_sums(&view);
+    (Profile::from_recording(view.recording), truths)
 }
 
 /// What a thread waited for is what it says, within what chance may do: every look is a draw, so
@@ -101,8 +144,9 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
 fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
     each(&both(), |jdk| {
         let place = Place::new("wall");
-        let options = "wall=10ms,wall-threads=1000";
-        let (profile, truths) = record_waits(jdk, &place, "seconds=5", options);
+        let waits = Starter::new(jdk, &place, "Waits").with("seconds=5");
+        let options = "cpu=10ms,wall=10ms,wall-threads=1000";
+        let (profile, truths) = whole_run(&place, waits, options);
         let threads = by_thread(&profile, &WallFilter::default());
         // At their begin threads load classes, from files, and wait for others that do so: the
         // second half of their time, whatever the JVM took to begin.
@@ -184,22 +228,15 @@ fn logged_stalls_ns(log: &str) -> f64 {
 fn measured_threads_that_wait_for_memory_are_told_to() {
     each(&both(), |jdk| {
         let place = Place::new("wall-stall");
-        let (file, log) = (place.path("w.jfr"), place.path("gc.log"));
-        let mut program = Starter::new(jdk, &place, "Gc")
+        let log = place.path("gc.log");
+        let stalling = Starter::new(jdk, &place, "Gc")
             .with("seconds=5 live_mb=32 threads=4")
             .jvm("-XX:+UseZGC")
             .jvm("-Xmx64m")
-            .jvm(&format!("-Xlog:gc*=info:file={}:tags", log.display()))
-            .agent(&format!(
-                "start,cpu=10ms,wall=2ms,wall-threads=1000,file={}",
-                file.display()
-            ))
-            .start();
-        let _ = program.work();
-        program.tell("stop");
-        program.end();
+            .jvm(&format!("-Xlog:gc*=info:file={}:tags", log.display()));
+        let options = "cpu=10ms,wall=2ms,wall-threads=1000";
+        let (profile, _) = whole_run(&place, stalling, options);
         let logged_ns = logged_stalls_ns(&std::fs::read_to_string(&log).expect("the log"));
-        let profile = profile(&file);
         let filter = WallFilter {
             thread: Some("gc-*".to_owned()),
             ..WallFilter::default()
@@ -293,7 +330,7 @@ fn never_does_a_thread_that_waits_get_a_signal() {
 fn idle(jdk: &Jdk, place: &Place, threads: usize, file: &Path, options: &str) -> Program {
     Starter::new(jdk, place, "Waits")
         .with(&format!("seconds=1 idle={threads}"))
-        .agent(&format!("start,cpu=10ms,{options},file={}", file.display()))
+        .recorded(&format!("cpu=10ms,{options}"), file)
         .start()
 }
 
@@ -356,18 +393,9 @@ fn measured_ten_thousand_threads_have_their_time() {
 fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
     each(&both(), |jdk| {
         let place = Place::new("wall-churn");
-        let file = place.path("w.jfr");
-        let mut program = Starter::new(jdk, &place, "ThreadChurn")
-            .with("seconds=3 cpu_ms=1000")
-            .agent(&format!(
-                "start,cpu=10ms,wall=1ms,wall-budget=20%,file={}",
-                file.display()
-            ))
-            .start();
-        let _ = program.work();
-        program.tell("stop");
-        program.end();
-        let profile = profile(&file);
+        let churn = Starter::new(jdk, &place, "ThreadChurn").with("seconds=3 cpu_ms=1000");
+        let options = "cpu=10ms,wall=1ms,wall-budget=20%";
+        let (profile, _) = whole_run(&place, churn, options);
         let causes = profile.wall_by(&WallFilter::default(), |wall| wall.cause.to_owned());
         println!("{causes:?}");
         assert!(causes.iter().map(|(_, weight)| weight.samples).sum::<u64>() > 1000);
@@ -385,10 +413,7 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
         let place = Place::new("wall-filter");
         let file = place.path("w.jfr");
         let mut program = Starter::new(jdk, &place, "Latency")
-            .agent(&format!(
-                "start,wall=5ms,filter=context,file={}",
-                file.display()
-            ))
+            .recorded("wall=5ms,filter=context", &file)
             .start();
         let truths = program.work();
         program.end();
@@ -396,8 +421,8 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
         let longest_ns = view.longest_tick_ns() as f64;
         let profile = Profile::from_recording(view.recording);
         let filter = WallFilter::default();
-        let mut ready_ns = 0.0;
         let mut endpoints: BTreeMap<String, Weight> = BTreeMap::new();
+        let mut ready_ns = 0.0;
         for wall in profile.wall(&filter) {
             let endpoint = wall.context.and_then(|context| profile.endpoint(context));
             let thread = profile.thread_name(wall.thread);
@@ -427,5 +452,41 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
             (slow - elapsed_ns).abs() <= tolerance_ns,
             "{slow} ns of {elapsed_ns} +- {tolerance_ns}, {longest_ns} ns in a tick"
         );
+    });
+}
+
+/// A thread that was looked at, or sampled, before it gave itself a name is one thread, with that
+/// name: all of its time is told under it.
+///
+/// Detects a thread that is told twice. False alarm: not by chance.
+#[test]
+fn measured_threads_have_the_names_that_they_gave_themselves_later() {
+    each(&both(), |jdk| {
+        let place = Place::new("late-names");
+        let late = Starter::new(jdk, &place, "LateNames").with("wait_ms=900");
+        let options = "cpu=10ms,wall=10ms,wall-threads=200";
+        let (profile, _) = whole_run(&place, late, options);
+        let mut slept = by_thread(&profile, &WallFilter::default());
+        slept.retain(|name, causes| causes.contains_key("sleep") && name != "watchdog");
+        let named: Vec<&str> = slept.keys().map(String::as_str).collect();
+        let mut expected = vec!["late-0", "late-1", "late-2", "late-short"];
+        if jdk.feature >= 21 {
+            expected.extend(["late-v0", "late-v1", "late-v2"]);
+        }
+        assert_eq!(named, expected);
+        for name in expected {
+            let threads = profile.threads().iter();
+            let alike = threads
+                .filter(|it| profile.names().text(it.name) == name)
+                .count();
+            assert_eq!(alike, 1, "{name}");
+        }
+        // It waited under its first name, and waits for something else under its second one.
+        assert!(slept["late-0"].contains_key("park"), "{slept:?}");
+        let view = View::read(&place.path("w.jfr"));
+        let burns = view.samples().filter(|it| it.has("burn"));
+        let threads: BTreeSet<&str> = burns.map(|sample| sample.thread()).collect();
+        // Half of its samples were before its naming.
+        assert_eq!(threads.into_iter().collect::<Vec<_>>(), ["late-busy"]);
     });
 }

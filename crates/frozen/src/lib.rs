@@ -114,7 +114,7 @@ impl Frozen {
 }
 
 /// Names and values of what is in no table, in the order of the file.
-fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 15] {
+fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 20] {
     [
         ("interpreter_bcp", extra.interpreter_bcp as u64),
         ("unsigned5_base", u64::from(extra.unsigned5_base)),
@@ -134,6 +134,11 @@ fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 15] {
         ("chunk_stack", extra.chunk.stack),
         ("narrow_oops", u64::from(extra.chunk.narrow_oops)),
         ("colored_oops", u64::from(extra.chunk.colored_oops)),
+        ("z_bad_mask_at", extra.moves.bad_mask_at),
+        ("z_offset_mask_value", extra.moves.offset_mask),
+        ("z_young", extra.moves.young),
+        ("z_old", extra.moves.old),
+        ("z_good_mask_at", extra.moves.good_mask_at),
     ]
 }
 
@@ -154,6 +159,11 @@ fn set_extra(extra: &mut layout::Extra, name: &str, value: u64) -> bool {
         "chunk_stack" => extra.chunk.stack = value,
         "colored_oops" => extra.chunk.colored_oops = value != 0,
         "narrow_oops" => extra.chunk.narrow_oops = value != 0,
+        "z_bad_mask_at" => extra.moves.bad_mask_at = value,
+        "z_offset_mask_value" => extra.moves.offset_mask = value,
+        "z_young" => extra.moves.young = value,
+        "z_old" => extra.moves.old = value,
+        "z_good_mask_at" => extra.moves.good_mask_at = value,
         _ => return false,
     }
     true

@@ -19,12 +19,13 @@ pub struct ParseError {
     pub reason: &'static str,
 }
 
-const KINDS: [(FrameKind, &str); 10] = [
+const KINDS: [(FrameKind, &str); 11] = [
     (FrameKind::Interpreted, "interpreted"),
     (FrameKind::C1, "c1"),
     (FrameKind::C2, "c2"),
+    (FrameKind::Ahead, "ahead"),
     (FrameKind::Inlined, "inlined"),
-    (FrameKind::JavaNative, "java_native"),
+    (FrameKind::ManagedNative, "java_native"),
     (FrameKind::Native, "native"),
     (FrameKind::Vm, "vm"),
     (FrameKind::Kernel, "kernel"),

@@ -170,7 +170,7 @@ fn every_jdk_has_every_kind_of_frame() {
             "C1",
             "C2",
             "Inlined",
-            "JavaNative",
+            "ManagedNative",
             "Native",
             "Vm",
             "Stub",

@@ -17,7 +17,7 @@
 //! let thread = chunk.thread(7, &ThreadInfo { os_name: "main", os_tid: 7, java_tid: 1,
 //!     java_name: Some("main"), group: Some("main"), is_virtual: false });
 //! let method = chunk.method(1, &MethodInfo { class: "com/acme/Work", name: "run",
-//!     descriptor: "()V", modifiers: 1, hidden: false });
+//!     descriptor: "()V", modifiers: 1, hidden: false, origin: None });
 //! let frame = FrameRef { method, line: 12, bci: 3, kind: FrameKind::C2 };
 //! let stack = chunk.stack(&[frame], false);
 //! chunk.execution_sample(&Sample { ticks: 5, thread, stack, weight_ns: 10_000_000,
@@ -61,6 +61,7 @@
     )
 )]
 
+pub mod hash;
 pub mod reader;
 mod schema;
 mod types;

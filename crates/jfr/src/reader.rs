@@ -1,26 +1,37 @@
 //! Reads recordings: this crate's and the JDK's own, by the metadata they carry. Everything is
 //! bounds-checked and bounded by the size of the input; no input makes it panic. It reads a slice,
-//! not a file.
+//! or chunk by chunk from what can be read and sought; it opens no file.
 
+mod absorb;
 mod chunk;
 mod cursor;
 mod error;
 mod header;
 mod intern;
+mod memo;
+mod merge;
 mod metadata;
 mod model;
+mod parallel;
 mod pools;
 mod resolve;
 mod samples;
+mod tables;
+mod threads;
 mod values;
 
 pub use error::Error;
 pub use header::ChunkInfo;
+pub use merge::{BINS_MIN, BINS_NS};
 pub use model::{
     Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread, Value,
+    Wall,
 };
 
-use resolve::Tables;
+use crate::writer::HEADER_BYTES;
+use merge::Merger;
+use std::io::{self, Read, Seek, SeekFrom};
+use tables::Tables;
 
 /// Warnings that are kept; a broken file could have one for every few bytes.
 const WARNINGS_MAX: usize = 100;
@@ -30,6 +41,12 @@ const WARNINGS_MAX: usize = 100;
 pub struct Options<'a> {
     /// Which events besides samples.
     pub events: EventFilter<'a>,
+    /// Of more samples than this, those that say the same within a bin of time become one; `None`:
+    /// none do. See [`Recording::bin_ns`].
+    pub samples_max: Option<usize>,
+    /// Threads that read chunks besides the one that asks, in [`parse_from`]; 0: none. What is read
+    /// does not depend on it.
+    pub threads: usize,
 }
 
 /// Chooses events by name. Samples are always read.
@@ -66,54 +83,176 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, Error> {
 /// # Errors
 /// When the input is not a recording or nothing in it can be read.
 pub fn parse_with(bytes: &[u8], options: &Options<'_>) -> Result<Recording, Error> {
-    let mut out = Recording::default();
-    let mut tables = Tables::default();
-    let mut first_error = None;
-    let mut offset = 0;
-    while offset < bytes.len() || offset == 0 {
-        // Every chunk is longer than its header, so this makes progress.
-        let (end, error) = match ChunkInfo::read(bytes, offset) {
-            Ok(info) => {
-                let (end, read) = chunk::read(bytes, &info, options, &mut tables, &mut out);
-                if read.is_ok() {
-                    out.chunks.push(info);
-                }
-                (end, read.err())
-            }
-            Err(error @ Error::NotJfr { .. }) if offset == 0 => return Err(error),
-            Err(error) => (offset + 1, Some(error)),
+    let mut reading = Reading::new(options);
+    reading.bytes(bytes, 0)?;
+    reading.finish()
+}
+
+/// The same chunk by chunk: what is in memory of the input at once is one chunk, or, where
+/// something is wrong with a chunk, the rest of the input.
+///
+/// # Errors
+/// When the input cannot be read, with [`Error`] inside when it is not a recording or nothing in
+/// it can be read.
+pub fn parse_from(input: &mut (impl Read + Seek), options: &Options<'_>) -> io::Result<Recording> {
+    let length = input.seek(SeekFrom::End(0))?;
+    let mut reading = Reading::new(options);
+    reading.tables.merger.lasts(lasts(input, length)?);
+    let mut bytes = Vec::new();
+    let mut offset = match options.threads {
+        0 => 0,
+        threads => parallel::read(input, length, threads, &mut reading)?,
+    };
+    while offset < length || offset == 0 {
+        let size = whole_chunk(input, offset, length)?.unwrap_or(length - offset);
+        input.seek(SeekFrom::Start(offset))?;
+        bytes.clear();
+        input.take(size).read_to_end(&mut bytes)?;
+        reading.bytes(&bytes, offset as usize).map_err(invalid)?;
+        // A chunk is longer than its header, so this makes progress.
+        offset = offset.saturating_add(size.max(1));
+    }
+    reading.finish().map_err(invalid)
+}
+
+/// From the beginning of the first chunk to the end of the last one that headers lead to.
+fn lasts(input: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
+    let (mut offset, mut start, mut end) = (0, u64::MAX, 0);
+    while offset < length {
+        let mut header = Vec::new();
+        input.seek(SeekFrom::Start(offset))?;
+        (&mut *input)
+            .take(HEADER_BYTES as u64)
+            .read_to_end(&mut header)?;
+        let size = ChunkInfo::promised(&header, length - offset);
+        // A chunk is longer than its header, so this makes progress.
+        let (Ok(info), Some(size)) = (ChunkInfo::read(&header, 0), size) else {
+            break;
         };
-        if let Some(error) = error {
-            warn(
-                &mut out,
-                format!("the chunk at offset {offset} is left out: {error}"),
-            );
-            first_error.get_or_insert(error);
+        start = start.min(info.start_ns);
+        end = end.max(info.start_ns.saturating_add(info.duration_ns));
+        offset = offset.saturating_add(size);
+    }
+    Ok(end.saturating_sub(start))
+}
+
+fn invalid(error: Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// The size of the chunk at `offset`, if it is whole and what follows is the next one or nothing.
+fn whole_chunk(
+    input: &mut (impl Read + Seek),
+    offset: u64,
+    length: u64,
+) -> io::Result<Option<u64>> {
+    let mut header_at = |at: u64| -> io::Result<Vec<u8>> {
+        let mut header = Vec::new();
+        input.seek(SeekFrom::Start(at))?;
+        (&mut *input)
+            .take(HEADER_BYTES as u64)
+            .read_to_end(&mut header)?;
+        Ok(header)
+    };
+    let header = header_at(offset)?;
+    let Some(size) = ChunkInfo::promised(&header, length - offset) else {
+        return Ok(None);
+    };
+    let end = offset.saturating_add(size);
+    let is_whole = end == length || ChunkInfo::read(&header_at(end)?, 0).is_ok();
+    Ok(is_whole.then_some(size))
+}
+
+/// A recording that is being read.
+struct Reading<'o> {
+    options: &'o Options<'o>,
+    tables: Tables,
+    out: Recording,
+    first_error: Option<Error>,
+}
+
+impl<'o> Reading<'o> {
+    fn new(options: &'o Options<'o>) -> Self {
+        let mut tables = Tables::default();
+        if let Some(most) = options.samples_max {
+            tables.merger = Merger::above(most);
         }
-        offset = next_chunk(bytes, end, &mut out);
+        Self {
+            options,
+            tables,
+            out: Recording::default(),
+            first_error: None,
+        }
     }
-    match first_error {
-        Some(error) if out.chunks.is_empty() => return Err(error),
-        _ => {}
+
+    /// Reads a part of a file, of which no samples are put together.
+    fn part(options: &'o Options<'o>, tables: Tables) -> Self {
+        Self {
+            options,
+            tables,
+            out: Recording::default(),
+            first_error: None,
+        }
     }
-    out.threads = tables.threads.into_items();
-    out.methods = tables.methods.into_items();
-    out.stacks = tables.stacks.into_items();
-    out.failures = tables.failures.into_items();
-    out.texts = tables.texts.into_items();
-    out.contexts = tables.contexts.into_items();
-    out.walls = tables.walls;
-    Ok(out)
+
+    /// Reads the chunks in these bytes, which lie at `base` in the input.
+    fn bytes(&mut self, bytes: &[u8], base: usize) -> Result<(), Error> {
+        let mut offset = 0;
+        self.tables.base = base;
+        while offset < bytes.len() || offset == 0 {
+            // Every chunk is longer than its header, so this makes progress.
+            let (end, error) = match ChunkInfo::read(bytes, offset) {
+                Ok(info) => {
+                    let (tables, out) = (&mut self.tables, &mut self.out);
+                    let (end, read) = chunk::read(bytes, &info, self.options, tables, out);
+                    if read.is_ok() {
+                        self.out.chunks.push(info.moved(base));
+                    }
+                    (end, read.err())
+                }
+                Err(error @ Error::NotJfr { .. }) if offset + base == 0 => return Err(error),
+                Err(error) => (offset + 1, Some(error)),
+            };
+            if let Some(error) = error {
+                let error = error.moved(base);
+                let at = offset + base;
+                let text = format!("the chunk at offset {at} is left out: {error}");
+                warn(&mut self.out, text);
+                self.first_error.get_or_insert(error);
+            }
+            offset = next_chunk(bytes, end, base, &mut self.out);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Recording, Error> {
+        let (mut out, tables) = (self.out, self.tables);
+        match self.first_error {
+            Some(error) if out.chunks.is_empty() => return Err(error),
+            _ => {}
+        }
+        out.bin_ns = tables.merger.bin_ns();
+        out.threads = tables.threads.into_items();
+        out.methods = tables.methods.into_items();
+        out.stacks = tables.stacks.into_items();
+        out.failures = tables.failures.into_items();
+        out.texts = tables.texts.into_items();
+        out.contexts = tables.contexts.into_items();
+        out.walls = tables.walls;
+        threads::unify(&mut out);
+        Ok(out)
+    }
 }
 
 /// Where the next chunk begins at or after `end`, or the end of the input.
-fn next_chunk(bytes: &[u8], end: usize, out: &mut Recording) -> usize {
+fn next_chunk(bytes: &[u8], end: usize, base: usize, out: &mut Recording) -> usize {
     let next = header::find_chunk(bytes, end).unwrap_or(bytes.len());
     let skipped = next.saturating_sub(end);
     if skipped > 0 {
+        let from = end + base;
         warn(
             out,
-            format!("{skipped} bytes from offset {end} on belong to no chunk"),
+            format!("{skipped} bytes from offset {from} on belong to no chunk"),
         );
     }
     next

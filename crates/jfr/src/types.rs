@@ -25,11 +25,13 @@ pub enum FrameKind {
     /// Any other name found in a recording.
     #[default]
     Other,
+    /// Compiled before the program ran.
+    Ahead,
 }
 
 impl FrameKind {
     /// Every kind, in the order of the constant pool (the key of a kind is its place plus one).
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Interpreted,
         Self::C1,
         Self::C2,
@@ -40,6 +42,7 @@ impl FrameKind {
         Self::Stub,
         Self::Failed,
         Self::Other,
+        Self::Ahead,
     ];
 
     /// The name in the file. The JDK's own four names are used where they fit.
@@ -55,6 +58,7 @@ impl FrameKind {
             Self::Stub => "Stub",
             Self::Failed => "Failed",
             Self::Other => "Other",
+            Self::Ahead => "AOT compiled",
         }
     }
 
@@ -130,6 +134,18 @@ impl ThreadState {
     /// The state for a name in a file; timed waits count as their untimed kind.
     pub fn from_name(name: &str) -> Self {
         let untimed = name.strip_suffix("_TIMED").unwrap_or(name);
+        // As ddprof calls them.
+        let untimed = match untimed {
+            "RUNNABLE" => "STATE_RUNNABLE",
+            "CONTENDED" | "MONITOR_WAIT" => "STATE_BLOCKED_ON_MONITOR_ENTER",
+            "OBJECT_WAIT" => "STATE_IN_OBJECT_WAIT",
+            "PARKED" | "CONDVAR_WAIT" => "STATE_PARKED",
+            "SLEEPING" => "STATE_SLEEPING",
+            "SYSCALL" | "BREAKPOINTED" => "STATE_OFF_CPU",
+            "NEW" => "STATE_NEW",
+            "TERMINATED" => "STATE_TERMINATED",
+            other => other,
+        };
         Self::ALL
             .into_iter()
             .find(|state| state.name() == untimed)
@@ -159,6 +175,7 @@ mod tests {
             ThreadState::from_name("STATE_PARKED_TIMED"),
             ThreadState::Parked
         );
+        assert_eq!(ThreadState::from_name("CONTENDED"), ThreadState::Blocked);
         assert_eq!(FrameKind::from_name("nonsense"), FrameKind::Other);
     }
 }

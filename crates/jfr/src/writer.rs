@@ -107,6 +107,17 @@ pub struct MethodInfo<'a> {
     pub modifiers: u16,
     /// Whether tools shall leave its frames out.
     pub hidden: bool,
+    /// Where its class comes from, if that is known.
+    pub origin: Option<Origin<'a>>,
+}
+
+/// Where a class comes from, as the file shows it: the module of its package. Empty: not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin<'a> {
+    /// The name of the module; a class of the class path has none.
+    pub module: &'a str,
+    /// Where the module, or the class's jar, is: a URL.
+    pub location: &'a str,
 }
 
 /// A frame of a stack.
@@ -194,6 +205,8 @@ pub struct WallSample<'a> {
 /// Ids it gives out hold until it is dropped. Flushing never invalidates them.
 pub struct ChunkWriter {
     clock: ChunkClock,
+    /// Whether samples have the fields of the JDK's alone.
+    is_plain: bool,
     constants: Constants,
     /// Events since the last flush.
     events: Vec<u8>,
@@ -207,18 +220,25 @@ pub struct ChunkWriter {
 impl ChunkWriter {
     /// Begins a chunk.
     pub fn new(clock: ChunkClock) -> Self {
-        Self::above(clock, 0)
+        Self::above(clock, 0, false)
+    }
+
+    /// Begins a chunk whose `jdk.ExecutionSample` has the fields of the JDK's and no others: for
+    /// readers that do not ask the metadata what fields there are.
+    pub fn plain(clock: ChunkClock) -> Self {
+        Self::above(clock, 0, true)
     }
 
     /// Begins the chunk that follows this one in a file. Its keys go on where this one's end:
     /// readers of the JDK hold on to constants across chunks that have the same metadata.
     pub fn following(&self, clock: ChunkClock) -> Self {
-        Self::above(clock, self.constants.last_key())
+        Self::above(clock, self.constants.last_key(), self.is_plain)
     }
 
-    fn above(clock: ChunkClock, base: u32) -> Self {
+    fn above(clock: ChunkClock, base: u32, is_plain: bool) -> Self {
         Self {
             clock,
+            is_plain,
             constants: Constants::new(base),
             events: Vec::new(),
             scratch: Vec::new(),
@@ -280,11 +300,13 @@ impl ChunkWriter {
         put_varint(&mut self.scratch, u64::from(sample.thread.0));
         put_varint(&mut self.scratch, u64::from(sample.stack.0));
         put_varint(&mut self.scratch, u64::from(sample.state.pool_key()));
-        put_varint(&mut self.scratch, sample.weight_ns);
-        put_pooled_text(&mut self.scratch, failure);
-        let carrier = sample.carrier.unwrap_or_default();
-        put_varint(&mut self.scratch, u64::from(carrier.0));
-        self.put_context(sample.context);
+        if !self.is_plain {
+            put_varint(&mut self.scratch, sample.weight_ns);
+            put_pooled_text(&mut self.scratch, failure);
+            let carrier = sample.carrier.unwrap_or_default();
+            put_varint(&mut self.scratch, u64::from(carrier.0));
+            self.put_context(sample.context);
+        }
         put_framed(&mut self.events, &self.scratch);
         self.last_ticks = self.last_ticks.max(sample.ticks);
     }
@@ -356,7 +378,10 @@ impl ChunkWriter {
         if first {
             out.extend_from_slice(&[0; HEADER_BYTES]);
             self.metadata_offset = HEADER_BYTES as u64;
-            out.extend_from_slice(&metadata::metadata_event(self.clock.start_ticks));
+            out.extend_from_slice(&metadata::metadata_event(
+                self.clock.start_ticks,
+                self.is_plain,
+            ));
         }
         out.append(&mut self.events);
         self.checkpoint(&mut out, now_ticks);

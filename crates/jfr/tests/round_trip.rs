@@ -6,7 +6,7 @@ mod common;
 use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
 use dwell_jfr::writer::{
-    ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, Sample, ThreadInfo,
+    ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, Origin, Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
@@ -115,6 +115,7 @@ fn add(writer: &mut ChunkWriter, place: u64, want: &Wanted) {
                 descriptor: "(I)V",
                 modifiers: 1,
                 hidden: false,
+                origin: origin(class, name),
             };
             let method = writer.method(place << 8 | depth as u64, &info);
             FrameRef {
@@ -197,8 +198,27 @@ fn compare(recording: &Recording, wanted: &[Wanted]) {
             let method = recording.method(frame).unwrap();
             assert_eq!((&*method.class, &**name), (&*shown(class), &*method.name));
             assert_eq!(&*method.descriptor, "(I)V");
+            let origin = origin(class, name).unwrap_or_default();
+            let found = (&*method.module, &*method.location);
+            assert_eq!(found, (origin.module, origin.location));
             assert_eq!((frame.line, frame.bci, frame.kind), (*line, *bci, *kind));
         }
+    }
+}
+
+/// Of some classes it is known where they are from, of some a part of that.
+fn origin<'a>(class: &'a str, name: &'a str) -> Option<Origin<'a>> {
+    let location = class;
+    match (class.len() + name.len()) % 3 {
+        0 => None,
+        1 => Some(Origin {
+            module: name,
+            location,
+        }),
+        _ => Some(Origin {
+            module: "",
+            location,
+        }),
     }
 }
 
@@ -251,6 +271,39 @@ proptest! {
         let place = place.index(file.len());
         file[place] = value;
         let _ = reader::parse(&file);
+    }
+
+    /// However a file is damaged, reading it chunk by chunk, on one thread or on several, says what
+    /// reading all of it says.
+    #[test]
+    fn chunk_by_chunk_is_as_at_once(
+        place in any::<prop::sample::Index>(),
+        value in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+        garbage in 0usize..40,
+        damage in 0u8..4,
+        threads in 0usize..4,
+        samples_max in prop::option::of(1usize..20),
+    ) {
+        let chunk = demo_flushes(2).pop().unwrap();
+        let longer = demo_flushes(5).pop().unwrap();
+        let mut file = [&chunk[..], &[value; 40][..garbage * usize::from(damage == 3)], &longer[..],
+            &chunk[..]].concat();
+        match damage {
+            1 => {
+                let place = place.index(file.len());
+                file[place] = value;
+            }
+            2 => file.truncate(cut.index(file.len())),
+            _ => {}
+        }
+        let options = Options { threads, samples_max, ..Options::default() };
+        let at_once = reader::parse_with(&file, &options);
+        let by_chunk = reader::parse_from(&mut std::io::Cursor::new(&file), &options);
+        match at_once {
+            Ok(recording) => prop_assert_eq!(recording, by_chunk.unwrap()),
+            Err(error) => prop_assert_eq!(error.to_string(), by_chunk.unwrap_err().to_string()),
+        }
     }
 }
 
@@ -371,6 +424,7 @@ fn events_come_back_with_their_units() {
     let only = |names: &[&str]| {
         let options = Options {
             events: EventFilter::Only(names),
+            ..Options::default()
         };
         reader::parse_with(&file, &options).unwrap()
     };

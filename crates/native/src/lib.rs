@@ -1,5 +1,5 @@
 //! Pure readers of what the kernel and the linker say about native code: unwind tables from
-//! `.eh_frame`, ELF files and their symbols, `/proc/PID/maps`.
+//! `.eh_frame`, ELF files and their symbols, `/proc/PID/maps`, `/proc/kallsyms`.
 //!
 //! Everything takes bytes and gives values: no file is opened here, no memory is read by address.
 //! The bytes come from somebody else's process or disk, so nothing here may panic on any input, and
@@ -18,5 +18,6 @@
 )]
 
 pub mod elf;
+pub mod kernel;
 pub mod maps;
 pub mod unwind;

@@ -4,7 +4,7 @@ mod common;
 
 use std::os::unix::fs::FileExt;
 
-use dwell_native::elf::Elf;
+use dwell_native::elf::{Elf, read_parts};
 use dwell_native::maps::{self, Backing, Module};
 use object::elf::{STT_FUNC, STT_GNU_IFUNC};
 use object::read::elf::ElfFile64;
@@ -177,5 +177,51 @@ fn eh_frame_is_found_without_section_headers() {
         assert!(elf.section(b".eh_frame").is_none());
         let without = elf.unwind_table().unwrap();
         assert_eq!(without.rows(), with_sections.rows(), "{}", path.display());
+    }
+}
+
+#[test]
+fn parts_of_a_file_say_what_all_of_it_says() {
+    let all = common::jvm_libraries()
+        .into_iter()
+        .chain(common::mapped_libraries());
+    for path in all {
+        let data = std::fs::read(&path).unwrap();
+        let mut count = 0;
+        let mut read = |at: u64, to: &mut [u8]| {
+            let from = &data[at as usize..at as usize + to.len()];
+            to.copy_from_slice(from);
+            count += to.len();
+            true
+        };
+        let parts = read_parts(data.len(), &mut read).unwrap();
+        assert!(count < data.len(), "{}: {count}", path.display());
+        let (whole, parts) = (Elf::parse(&data).unwrap(), Elf::parse(&parts).unwrap());
+        assert_eq!(whole.build_id(), parts.build_id());
+        assert_eq!(whole.segments(), parts.segments());
+        let names = |elf: &Elf<'_>| -> Vec<_> {
+            let all = elf.symbols();
+            all.iter()
+                .map(|it| (it.offset, it.len, it.name.to_vec()))
+                .collect()
+        };
+        assert_eq!(names(&whole), names(&parts), "{}", path.display());
+        let table = whole.unwind_table().unwrap();
+        assert_eq!(table.rows(), parts.unwind_table().unwrap().rows());
+        // One by one, rules are the same where there are some.
+        let mut found = 0;
+        for row in table.rows().iter().step_by(97) {
+            for offset in [row.offset, row.offset.saturating_add(3)] {
+                if let Some(rule) = parts.rule_at(offset) {
+                    assert_eq!(rule, table.lookup(offset), "{} {offset:#x}", path.display());
+                    found += 1;
+                }
+            }
+        }
+        assert!(
+            found * 97 > table.rows().len(),
+            "{}: {found}",
+            path.display()
+        );
     }
 }

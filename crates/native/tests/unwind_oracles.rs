@@ -184,6 +184,34 @@ fn tables_of_this_process_and_system_libraries_agree_with_the_oracles() {
     }
 }
 
+/// Every row of the whole table, compiled page by page.
+#[test]
+fn parts_have_the_rows_of_the_whole_table() {
+    let all = common::jvm_libraries().into_iter();
+    let all = all.chain(common::mapped_libraries());
+    for path in all.chain(common::system_libraries()) {
+        let data = std::fs::read(&path).unwrap();
+        let elf = Elf::parse(&data).unwrap();
+        assert!(elf.has_whole_search_table(), "{}", path.display());
+        let whole = elf.unwind_table().unwrap();
+        let end = whole.rows().last().unwrap().offset;
+        for page in 0..=(end >> 12) + 1 {
+            let (from, to) = (page << 12, (page + 1) << 12);
+            let part = elf.rows_within(from..to).unwrap();
+            assert!(part.is_sorted_by(|a, b| a.offset < b.offset));
+            assert!(part.iter().all(|row| (from..to).contains(&row.offset)));
+            let rows = whole.rows();
+            let inside = rows.partition_point(|row| row.offset < from)
+                ..rows.partition_point(|row| row.offset < to);
+            let begins = rows[inside].iter().chain(&part).map(|row| row.offset);
+            for at in begins.chain([from, to - 1]) {
+                let found = dwell_walker::native::lookup(&part, at);
+                assert_eq!(found, whole.lookup(at), "{} at {at:#x}", path.display());
+            }
+        }
+    }
+}
+
 /// Runs a DWARF expression over the made-up stack.
 fn evaluate(expression: &[u8], regs: NativeRegs, stack: &MadeUpStack) -> u64 {
     let encoding = gimli::Encoding {

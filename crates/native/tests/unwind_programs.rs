@@ -134,14 +134,24 @@ fn entry(id: u32, body: &[u8], out: &mut Vec<u8>) {
 
 /// An `.eh_frame` with one CIE (version 1, absolute addresses) and the functions' FDEs.
 fn section(augmentation: &[u8], initial: &[Op], functions: &[Function]) -> Vec<u8> {
+    section_of(augmentation, initial, functions, false)
+}
+
+/// The same, or with addresses as linkers write them: as distances from where they are.
+fn section_of(
+    augmentation: &[u8],
+    initial: &[Op],
+    functions: &[Function],
+    is_relative: bool,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let mut cie = vec![1];
     cie.extend(augmentation);
     // End of string; code factor 1, data factor -8, return address in column 16.
     cie.extend([0, 1, 0x78, 16]);
     if augmentation.starts_with(b"z") {
-        // One byte of data: R, absolute pointers.
-        cie.extend([1, 0]);
+        // One byte of data, R: absolute pointers, or signed distances of 4 bytes.
+        cie.extend([1, if is_relative { 0x1b } else { 0 }]);
     }
     encode(initial, &mut cie);
     entry(0, &cie, &mut out);
@@ -149,8 +159,14 @@ fn section(augmentation: &[u8], initial: &[Op], functions: &[Function]) -> Vec<u
     for (gap, len, ops) in functions {
         address += u64::from(*gap);
         let mut fde = Vec::new();
-        fde.extend(address.to_le_bytes());
-        fde.extend(u64::from(*len).to_le_bytes());
+        if is_relative {
+            let here = SECTION_SVMA + out.len() as u64 + 8;
+            fde.extend((address.wrapping_sub(here) as u32).to_le_bytes());
+            fde.extend(len.to_le_bytes());
+        } else {
+            fde.extend(address.to_le_bytes());
+            fde.extend(u64::from(*len).to_le_bytes());
+        }
         fde.push(0);
         encode(ops, &mut fde);
         let cie_distance = out.len() as u32 + 4;
@@ -240,6 +256,25 @@ fn functions() -> impl Strategy<Value = Vec<Function>> {
     vec((0u32..40, 1u32..200, vec(op(), 0..16)), 1..8)
 }
 
+/// What compilers write, and now and then what they do not.
+fn plain_op() -> impl Strategy<Value = Op> {
+    let register = prop_oneof![6 => Just(6u8), 4 => Just(3u8), 1 => Just(7u8), 1 => Just(16u8)];
+    let base = prop_oneof![8 => Just(7u8), 8 => Just(6u8), 1 => Just(3u8)];
+    let plain = prop_oneof![
+        8 => (0u8..20).prop_map(Op::Advance),
+        1 => (0u16..90).prop_map(Op::AdvanceLong),
+        2 => (base.clone(), 0u8..64).prop_map(|(r, n)| Op::DefCfa(r, n / 8 * 8)),
+        2 => base.prop_map(Op::DefCfaRegister),
+        6 => (0u16..2000).prop_map(|n| Op::DefCfaOffset(n * 8)),
+        6 => (register.clone(), 0u8..30).prop_map(|(r, n)| Op::Offset(r, n)),
+        3 => register.prop_map(Op::Restore),
+        1 => (0u8..8).prop_map(Op::ArgsSize),
+        1 => Just(Op::Nop),
+    ];
+    let inner = vec(plain.clone(), 0..6).prop_map(Op::Bracket);
+    prop_oneof![100 => plain, 8 => inner, 1 => simple_op(), 1 => Just(Op::RestoreState)]
+}
+
 fn augmentation() -> impl Strategy<Value = &'static [u8]> {
     prop_oneof![3 => Just(&b"zR"[..]), 1 => Just(&b"zRS"[..])]
 }
@@ -290,6 +325,20 @@ proptest! {
     }
 
     #[test]
+    fn programs_mean_the_same_however_addresses_are_written(
+        augmentation in augmentation(),
+        plain in vec((0u32..40, 1u32..200, vec(plain_op(), 0..16)), 1..8),
+        any in functions(),
+    ) {
+        for functions in [plain, any] {
+            let [absolute, relative] = [false, true].map(|is_relative| {
+                build(&section_of(augmentation, &usual_start(), &functions, is_relative))
+            });
+            prop_assert_eq!(absolute, relative);
+        }
+    }
+
+    #[test]
     fn generated_initial_programs_mean_what_gimli_says(
         initial in vec(simple_op(), 0..6),
         functions in functions(),
@@ -313,10 +362,11 @@ proptest! {
     #[test]
     fn damaged_sections_do_no_harm(
         functions in functions(),
+        is_relative in any::<bool>(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<prop::sample::Index>(),
     ) {
-        let mut data = section(b"zR", &usual_start(), &functions);
+        let mut data = section_of(b"zR", &usual_start(), &functions, is_relative);
         for (at, value) in damage {
             let at = at.index(data.len());
             data[at] = value;

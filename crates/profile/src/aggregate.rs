@@ -20,7 +20,8 @@ pub enum GroupBy {
     Class,
     /// Package, or native library.
     Package,
-    /// `JDK`, the first two parts of the package, or the native library.
+    /// The jar, folder or module of the class, where the recording tells it; else `JDK` or the
+    /// first two parts of the package; or the native library.
     Library,
     /// Kind of code.
     Kind,
@@ -60,7 +61,7 @@ impl Profile {
                     .or_insert_with(|| {
                         let name = match by {
                             GroupBy::Method => self.method_name(frame.method),
-                            GroupBy::Kind => frame.kind.label().to_owned(),
+                            GroupBy::Kind => self.kind_label(frame.kind).to_owned(),
                             _ => self.place_of(frame.method, frame.kind, by),
                         };
                         names.intern(&name)
@@ -85,6 +86,9 @@ impl Profile {
         let in_library = !kind.is_java() && (class.contains(".so") || class.starts_with('['));
         if in_library || by == GroupBy::Class {
             return class.to_owned();
+        }
+        if let (GroupBy::Library, Some(library)) = (by, method.library) {
+            return self.names.text(library).to_owned();
         }
         let package = class
             .rsplit_once('.')
@@ -117,7 +121,11 @@ impl Profile {
         rows
     }
 
-    fn sums(&self, grouped: &Grouped, own_by_node: &[Weight]) -> (Vec<Weight>, Vec<Weight>) {
+    pub(crate) fn sums(
+        &self,
+        grouped: &Grouped,
+        own_by_node: &[Weight],
+    ) -> (Vec<Weight>, Vec<Weight>) {
         let tree = &self.tree;
         let group = |node: NodeId| grouped.of_frame.get(tree.key(node) as usize).copied();
         let groups = grouped.names.len();
@@ -158,8 +166,8 @@ pub fn sort_by_total(rows: &mut [Row]) {
     });
 }
 
-/// The library that a package belongs to, by convention: the JDK's own prefixes, else the first
-/// two parts of the name.
+/// The library that a package belongs to by convention, where a recording does not tell: the JDK's
+/// own prefixes, else the first two parts of the name.
 fn library_of(package: &str) -> String {
     let first = package.split('.').next().unwrap_or("");
     if matches!(first, "java" | "javax" | "jdk" | "sun")
@@ -224,7 +232,7 @@ mod tests {
 
     #[test]
     fn groups_by_package_library_and_kind() {
-        let profile = text_art::profile(
+        let mut profile = text_art::profile(
             "weight: 1 2 4 8
              java.util.HashMap.put      org.spring.web.X.run[inlined]  T.main  [kernel].read[kernel]
              libjvm.so.Arena::grow[vm]      org.spring.core.Y.go           -         -",
@@ -249,6 +257,9 @@ mod tests {
         let kinds = rows(&profile, GroupBy::Kind);
         assert!(kinds.contains(&row("inlined", 0, 2)), "{kinds:?}");
         assert!(kinds.contains(&row("C2", 6, 7)), "{kinds:?}");
+        profile.info.jvm_name = "Mono".to_owned();
+        let kinds = rows(&profile, GroupBy::Kind);
+        assert!(kinds.contains(&row("JIT", 6, 7)), "{kinds:?}");
     }
 
     #[test]
@@ -311,7 +322,8 @@ mod tests {
                 let node = builder.stack(frames);
                 let weight = *weight;
                 let (failure, context) = (None, None);
-                builder.sample(Sample { time_ns: 0, thread, node, weight, failure, context });
+                let (time_ns, count) = (0, 1);
+                builder.sample(Sample { time_ns, thread, node, weight, count, failure, context });
                 if let Some(leaf) = stack.last() {
                     *own.entry(*leaf).or_insert(0) += weight;
                 }

@@ -1,14 +1,19 @@
 //! Building a profile piece by piece, interning everything.
 
-use std::collections::HashMap;
+use dwell_jfr::hash::Seeds;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
+use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
+use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
+use crate::spans::Span;
 use crate::stops::{Late, Safepoint};
+use crate::thread_time::ThreadTime;
 use crate::tree::{NodeId, TreeBuilder};
 
 /// A profile under construction.
@@ -16,19 +21,24 @@ use crate::tree::{NodeId, TreeBuilder};
 pub struct Builder {
     names: Names,
     methods: Vec<Method>,
-    method_ids: HashMap<Method, MethodId>,
+    method_ids: HashMap<Method, MethodId, Seeds>,
     frames: Vec<Frame>,
-    frame_ids: HashMap<Frame, FrameId>,
+    frame_ids: HashMap<Frame, FrameId, Seeds>,
     threads: Vec<Thread>,
     tree: TreeBuilder,
     samples: Vec<Sample>,
     looks: Vec<Look>,
+    carriers: BTreeMap<u32, ThreadId>,
     contexts: Vec<Context>,
     context_ids: HashMap<Context, ContextId>,
+    /// Within how long samples were put together; 0: they were not.
+    pub bin_ns: u64,
     /// What the weights count.
     pub unit: Unit,
     /// Where and how the recording was made.
     pub info: Info,
+    /// What the program ran on and with.
+    pub host: Host,
     /// Samples lost, by cause.
     pub losses: Vec<Loss>,
     /// Times without sampling.
@@ -39,10 +49,22 @@ pub struct Builder {
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
     pub late: Vec<Late>,
+    /// The kernel's account of threads.
+    pub thread_times: Vec<ThreadTime>,
     /// What processors the process could use.
     pub cpu_limit: Option<CpuLimit>,
+    /// When the control group held the process back.
+    pub throttled: Vec<Throttled>,
+    /// What was compiled.
+    pub compilations: Vec<Compilation>,
+    /// What the JVM counted of its compilers.
+    pub compilers: Vec<Compilers>,
+    /// What the machine's processors did.
+    pub machine: Vec<Machine>,
     /// Requests that have ended.
     pub requests: Vec<Request>,
+    /// Spans inside of requests whose times were told.
+    pub spans: Vec<Span>,
     /// What the profiler used.
     pub self_cost: Option<SelfCost>,
     /// CPU time of the process.
@@ -59,10 +81,22 @@ impl Builder {
 
     /// The id of a method; `class` with dots.
     pub fn method(&mut self, class: &str, name: &str, descriptor: &str) -> MethodId {
+        self.method_of(None, class, name, descriptor)
+    }
+
+    /// The id of a method whose class is from a known library.
+    pub fn method_of(
+        &mut self,
+        library: Option<&str>,
+        class: &str,
+        name: &str,
+        descriptor: &str,
+    ) -> MethodId {
         let method = Method {
             class: self.names.intern(class),
             name: self.names.intern(name),
             descriptor: self.names.intern(descriptor),
+            library: library.map(|library| self.names.intern(library)),
         };
         let next = self.methods.len() as MethodId;
         let id = *self.method_ids.entry(method).or_insert(next);
@@ -106,6 +140,17 @@ impl Builder {
         self.tree.stack(outermost_first)
     }
 
+    /// The node of a frame below another node.
+    pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
+        self.tree.child(parent, frame)
+    }
+
+    /// Makes room for so many samples and looks, and no more.
+    pub(crate) fn reserve(&mut self, samples: usize, looks: usize) {
+        self.samples.reserve_exact(samples);
+        self.looks.reserve_exact(looks);
+    }
+
     /// Adds a sample.
     pub fn sample(&mut self, sample: Sample) {
         self.samples.push(sample);
@@ -113,6 +158,13 @@ impl Builder {
 
     /// Adds looks at a thread.
     pub fn look(&mut self, look: Look) {
+        self.looks.push(look);
+    }
+
+    /// Adds looks at a virtual thread that kept its carrier while it waited.
+    pub fn look_on(&mut self, look: Look, carrier: ThreadId) {
+        let place = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
+        self.carriers.insert(place, carrier);
         self.looks.push(look);
     }
 
@@ -160,16 +212,25 @@ impl Builder {
             tree: self.tree.finish(),
             samples: self.samples,
             looks: self.looks,
+            carriers: self.carriers,
+            thread_times: self.thread_times,
             contexts: self.contexts,
+            bin_ns: self.bin_ns,
             unit: self.unit,
             info: self.info,
+            host: self.host,
             losses: self.losses,
             gaps: self.gaps,
             pauses: self.pauses,
             safepoints: self.safepoints,
             late: self.late,
             cpu_limit: self.cpu_limit,
+            throttled: self.throttled,
+            compilations: self.compilations,
+            compilers: self.compilers,
+            machine: self.machine,
             requests: self.requests,
+            spans: self.spans,
             self_cost: self.self_cost,
             cpu_use: self.cpu_use,
             warnings: self.warnings,
@@ -206,6 +267,7 @@ mod tests {
             thread: 40,
             node,
             weight: 3,
+            count: 1,
             failure: None,
             context: None,
         });

@@ -3,6 +3,7 @@
 
 use crate::builder::Builder;
 use crate::sample::{Context, ContextId};
+use dwell_jfr::hash::Seeds;
 use dwell_jfr::reader::{Context as JfrContext, Recording, Sample};
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ pub(crate) struct Contexts<'r> {
     /// Endpoints by local root.
     endpoints: HashMap<u64, &'r str>,
     /// By place in the recording.
-    known: HashMap<u32, ContextId>,
+    known: HashMap<u32, ContextId, Seeds>,
 }
 
 impl<'r> Contexts<'r> {
@@ -34,10 +35,17 @@ impl<'r> Contexts<'r> {
                 endpoints.insert(root, endpoint);
             }
         }
+        for event in recording.events_named("datadog.Endpoint") {
+            let root = event.int("localRootSpanId").map_or(0, i64::cast_unsigned);
+            let told = event.text("endpoint").filter(|told| !told.is_empty());
+            if let (Some(endpoint), true) = (told, root != 0) {
+                endpoints.insert(root, endpoint);
+            }
+        }
         Contexts {
             recording,
             endpoints,
-            known: HashMap::new(),
+            known: HashMap::default(),
         }
     }
 

@@ -12,9 +12,10 @@ pub type FrameId = u32;
 pub enum FrameKind {
     /// Bytecode in the interpreter.
     Interpreted,
-    /// Compiled by the client compiler.
+    /// Compiled by the client compiler. Where there is one compiler only: compiled before the
+    /// program ran.
     C1,
-    /// Compiled by the optimising compiler.
+    /// Compiled by the optimising compiler, or by the only one.
     C2,
     /// Compiled into its caller.
     Inlined,
@@ -47,7 +48,7 @@ impl FrameKind {
         FrameKind::Other,
     ];
 
-    /// A word for people.
+    /// A word for people, where there are HotSpot's compilers.
     pub fn label(self) -> &'static str {
         match self {
             FrameKind::Interpreted => "interpreted",
@@ -86,6 +87,8 @@ pub struct Method {
     pub name: NameId,
     /// The descriptor, e.g. `(I)V`. Outside Java empty, or the address of a nameless function.
     pub descriptor: NameId,
+    /// The jar, folder or module that its class is from, if the recording says so.
+    pub library: Option<NameId>,
 }
 
 /// A place in a method: what two samples share when they share a line of a stack.

@@ -1,14 +1,18 @@
 //! A recording as a profile: which samples count, what their weights mean, and what the recording
 //! says about itself. Knows the reader's types, not the file's bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use dwell_jfr::hash::Seeds;
 use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
 
 use crate::builder::Builder;
 use crate::contexts::Contexts;
+use crate::foreign::{self, Causes, Clock};
 use crate::frame::{FrameId, FrameKind};
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
+use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
 use crate::symbol::readable;
@@ -29,10 +33,12 @@ impl Profile {
     /// A file can hold samples of several events whose weights mean different things; they are not
     /// mixed. Taken are, in this order, the first that there are: samples with a weight (of
     /// `jdk.ExecutionSample`, then of `jdk.CPUTimeSample`), `jdk.ExecutionSample` without weights,
-    /// `jdk.NativeMethodSample`. What is left out is told in [`Info::other_events`]. Without
-    /// weights every sample counts 1, see [`Unit::Samples`].
+    /// `jdk.NativeMethodSample`. The same of ddprof and async-profiler: what used CPU time, else
+    /// what was seen running. What is left out is told in [`Info::other_events`]. Without weights
+    /// every sample counts 1, see [`Unit::Samples`].
     pub fn from_recording(recording: Recording) -> Profile {
-        let taken = Taken::choose(&recording);
+        let clock = Clock::of(&recording);
+        let taken = Taken::choose(&recording, &clock);
         let mut builder = Builder::default();
         builder.unit = if taken.weighted {
             Unit::Nanoseconds
@@ -40,10 +46,15 @@ impl Profile {
             Unit::Samples
         };
         builder.info = info(&recording);
+        builder.bin_ns = recording.bin_ns;
+        builder.host = crate::host::host(&recording);
+        tell_clock(&mut builder.info, &clock, taken.kind);
+        builder.info.held_events = foreign::held(&recording);
         builder.losses = losses(&recording);
         builder.gaps = gaps(&recording);
         builder.pauses = pauses(&recording);
         builder.cpu_limit = cpu_limit(&recording);
+        crate::runtime::add(&mut builder, &recording);
         let is_part = is_part(&recording);
         let duration_ns = builder.info.duration_ns;
         let counted = |name| Counted::find(&recording, name, is_part.then_some(duration_ns));
@@ -61,73 +72,116 @@ impl Profile {
     }
 }
 
+/// What another profiler says of itself.
+fn tell_clock(info: &mut Info, clock: &Clock, kind: SampleKind) {
+    if clock.tool.is_empty() {
+        return;
+    }
+    info.engine.clone_from(&clock.tool);
+    info.interval_ns = clock.cpu_ns.or(clock.wall_ns).unwrap_or(0);
+    let of_wall = matches!(kind, SampleKind::WallClock | SampleKind::DatadogWall);
+    let mode = match (of_wall, clock.wall_ns.is_some()) {
+        (true, _) => "wall",
+        (false, true) => "cpu,wall",
+        (false, false) => "cpu",
+    };
+    info.mode = mode.to_owned();
+}
+
 /// The events that a profile is made of, besides samples. A recording can hold a hundred times as
 /// many of others.
 pub const EVENTS: &[&str] = &[
+    "datadog.DatadogProfilerConfig",
+    "datadog.Endpoint",
+    "dwell.Compilers",
     "dwell.CpuLimit",
     "dwell.CpuLoad",
     "dwell.Endpoint",
     "dwell.GcPause",
     "dwell.Gap",
     "dwell.Lost",
+    "dwell.Machine",
     "dwell.Recording",
     "dwell.Request",
     "dwell.Safepoint",
     "dwell.SafepointLate",
     "dwell.Self",
+    "dwell.Span",
+    "dwell.ThreadTime",
+    "jdk.ActiveSetting",
+    "jdk.CPUInformation",
+    "jdk.Compilation",
+    "jdk.GCPhasePause",
     "jdk.JVMInformation",
+    "jdk.OSInformation",
 ];
 
+/// Of more samples and looks than this, those that say the same within a bin of time are put
+/// together: what they add to a report is less than what they cost.
+pub const SAMPLES_MAX: usize = 1_000_000;
+
 /// Which samples a profile is made of.
-struct Taken {
+struct Taken<'c> {
     kind: SampleKind,
     weighted: bool,
+    clock: &'c Clock,
 }
 
-impl Taken {
-    fn choose(recording: &Recording) -> Taken {
-        let has = |taken: &Taken| recording.samples.iter().any(|sample| taken.takes(sample));
-        let order = [
-            Taken {
-                kind: SampleKind::Execution,
-                weighted: true,
-            },
-            Taken {
-                kind: SampleKind::CpuTime,
-                weighted: true,
-            },
-            Taken {
-                kind: SampleKind::Execution,
-                weighted: false,
-            },
-            Taken {
-                kind: SampleKind::CpuTime,
-                weighted: false,
-            },
-            Taken {
-                kind: SampleKind::Native,
-                weighted: false,
-            },
-        ];
-        let fallback = Taken {
-            kind: SampleKind::Execution,
-            weighted: true,
+/// In the order in which they are looked for.
+const TAKEN: [(SampleKind, bool); 10] = [
+    (SampleKind::Execution, true),
+    (SampleKind::CpuTime, true),
+    (SampleKind::DatadogCpu, true),
+    (SampleKind::Execution, false),
+    (SampleKind::CpuTime, false),
+    (SampleKind::DatadogCpu, false),
+    (SampleKind::WallClock, true),
+    (SampleKind::DatadogWall, true),
+    (SampleKind::WallClock, false),
+    (SampleKind::Native, false),
+];
+
+impl<'c> Taken<'c> {
+    fn choose(recording: &Recording, clock: &'c Clock) -> Taken<'c> {
+        let taken = |(kind, weighted)| Taken {
+            kind,
+            weighted,
+            clock,
         };
-        order.into_iter().find(has).unwrap_or(fallback)
+        let has = |taken: &Taken<'_>| {
+            let mut samples = recording.samples.iter();
+            samples.any(|sample| taken.takes(recording, sample))
+        };
+        let found = TAKEN.into_iter().map(taken).find(has);
+        // Of a recording of waits alone, the weights of nothing are times too.
+        found.unwrap_or_else(|| taken((SampleKind::Execution, true)))
     }
 
-    fn takes(&self, sample: &JfrSample) -> bool {
-        sample.kind == self.kind && sample.weight_ns.is_some() == self.weighted
+    fn takes(&self, recording: &Recording, sample: &JfrSample) -> bool {
+        sample.kind == self.kind
+            && self.weight(recording, sample).is_some() == self.weighted
+            && !foreign::is_wait(sample)
+    }
+
+    /// The time that a sample stands for, if that is known.
+    fn weight(&self, recording: &Recording, sample: &JfrSample) -> Option<u64> {
+        let known = sample.weight_ns;
+        known.or_else(|| self.clock.weight_ns(recording, sample))
+    }
+
+    /// Whether a sample is a look of another profiler at a thread that waited.
+    fn is_look(&self, sample: &JfrSample) -> bool {
+        foreign::is_wait(sample) && self.weighted && self.clock.wall_ns.is_some()
     }
 
     fn others(&self, recording: &Recording) -> Vec<(String, u64)> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        for sample in recording
-            .samples
-            .iter()
-            .filter(|sample| !self.takes(sample) && sample.kind != SampleKind::Wall)
-        {
-            *counts.entry(sample.kind.event_name()).or_insert(0) += 1;
+        for sample in recording.samples.iter().filter(|sample| {
+            !self.takes(recording, sample)
+                && sample.kind != SampleKind::Wall
+                && !self.is_look(sample)
+        }) {
+            *counts.entry(sample.kind.event_name()).or_insert(0) += u64::from(sample.count);
         }
         counts
             .into_iter()
@@ -159,24 +213,67 @@ fn add_methods(builder: &mut Builder, recording: &Recording) -> Vec<u32> {
             *native |= !kind(frame.kind).is_java();
         }
     }
-    let add = |(method, native): (&Method, bool)| match readable(&method.name) {
+    let libraries = libraries(recording);
+    let add = |((method, native), library): ((&Method, bool), Option<Arc<str>>)| match readable(
+        &method.name,
+    ) {
         (name, rest) if native && name != *method.name => {
             builder.method(&method.class, &name, rest)
         }
-        _ => builder.method(&method.class, &method.name, &method.descriptor),
+        _ => {
+            let (name, descriptor) = (&method.name, &method.descriptor);
+            builder.method_of(library.as_deref(), &method.class, name, descriptor)
+        }
     };
-    recording.methods.iter().zip(native).map(add).collect()
+    let methods = recording.methods.iter().zip(native);
+    methods.zip(libraries).map(add).collect()
 }
 
-fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
+/// The library of each method, by place in the recording. Where it could not be told in one chunk
+/// it is that of the others, if these agree.
+fn libraries(recording: &Recording) -> Vec<Option<Arc<str>>> {
+    let mut known: HashMap<(&str, &str), Option<Arc<str>>> = HashMap::new();
+    let mut of_class: HashMap<&str, Option<Arc<str>>> = HashMap::new();
+    let mut own = Vec::with_capacity(recording.methods.len());
+    for method in &recording.methods {
+        let place = known.entry((&*method.module, &*method.location));
+        let library = place.or_insert_with_key(|(module, location)| {
+            library(module, location).map(|library| library.into())
+        });
+        if let Some(library) = &*library {
+            let only = of_class.entry(&*method.class);
+            let only = only.or_insert_with(|| Some(Arc::clone(library)));
+            if only.as_ref().is_some_and(|only| only != library) {
+                *only = None;
+            }
+        }
+        own.push(library.clone());
+    }
+    let methods = recording.methods.iter();
+    let of = |(library, method): (Option<Arc<str>>, &Method)| {
+        library.or_else(|| of_class.get(&*method.class).cloned().flatten())
+    };
+    own.into_iter().zip(methods).map(of).collect()
+}
+
+/// Nodes by stack and failure: the same stack can belong to walks that failed and to others.
+type Nodes = HashMap<(u32, Option<u32>), NodeId, Seeds>;
+
+fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) {
     let methods = add_methods(builder, recording);
+    let all = || recording.samples.iter();
+    let is_wait = |s: &&JfrSample| s.kind == SampleKind::Wall || taken.is_look(s);
+    let is_taken = |s: &&JfrSample| taken.takes(recording, s);
+    builder.reserve(
+        all().filter(is_taken).count(),
+        all().filter(is_wait).count(),
+    );
     let mut contexts = Contexts::new(recording);
-    // Per stack and failure: the same stack can belong to walks that failed and to others.
-    let mut nodes: BTreeMap<(u32, Option<u32>), NodeId> = BTreeMap::new();
+    let mut nodes = Nodes::default();
     for sample in recording
         .samples
         .iter()
-        .filter(|sample| taken.takes(sample))
+        .filter(|sample| taken.takes(recording, sample))
     {
         let node = *nodes
             .entry((sample.stack, sample.failure))
@@ -186,10 +283,9 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
                 builder.stack(frames.into_iter().rev())
             });
         let failure = recording.failure(sample).map(|cause| builder.cause(cause));
-        let weight = if taken.weighted {
-            sample.weight_ns.unwrap_or(0)
-        } else {
-            1
+        let weight = match taken.weighted {
+            true => taken.weight(recording, sample).unwrap_or(0),
+            false => foreign::ticks(recording, sample),
         };
         let (time_ns, thread) = (sample.time_ns, sample.thread);
         let context = contexts.of(sample, builder);
@@ -198,11 +294,20 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
             thread,
             node,
             weight,
+            count: sample.count,
             failure,
             context,
         });
     }
     add_looks(builder, recording, &methods, &mut contexts, &mut nodes);
+    add_foreign_looks(
+        builder,
+        recording,
+        taken,
+        &methods,
+        &mut contexts,
+        &mut nodes,
+    );
     crate::stops::add(builder, recording, |builder, place| {
         let stack = recording.stacks.get(place as usize)?;
         if stack.frames.is_empty() {
@@ -214,6 +319,8 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken) {
         }))
     });
     crate::requests::add(builder, recording, &contexts);
+    crate::spans::add(builder, recording);
+    crate::thread_time::add(builder, recording);
 }
 
 fn add_looks<'r>(
@@ -221,11 +328,10 @@ fn add_looks<'r>(
     recording: &'r Recording,
     methods: &[u32],
     contexts: &mut Contexts<'r>,
-    nodes: &mut BTreeMap<(u32, Option<u32>), NodeId>,
+    nodes: &mut Nodes,
 ) {
     for sample in &recording.samples {
-        let place = sample
-            .wall
+        let place = (sample.wall.filter(|_| sample.kind == SampleKind::Wall))
             .and_then(|place| recording.walls.get(place as usize));
         let Some(wall) = place else { continue };
         let node = *nodes
@@ -255,7 +361,7 @@ fn add_looks<'r>(
                 builder.stack(frames.into_iter().rev())
             }))
         });
-        builder.look(Look {
+        let look = Look {
             time_ns: sample.time_ns,
             duration_ns: wall.duration_ns,
             thread: sample.thread,
@@ -267,6 +373,46 @@ fn add_looks<'r>(
             detail,
             owner: wall.owner,
             owner_node,
+        };
+        match sample.carrier {
+            Some(carrier) => builder.look_on(look, carrier),
+            None => builder.look(look),
+        }
+    }
+}
+
+/// Looks of another profiler at threads that waited.
+fn add_foreign_looks<'r>(
+    builder: &mut Builder,
+    recording: &'r Recording,
+    taken: &Taken<'_>,
+    methods: &[u32],
+    contexts: &mut Contexts<'r>,
+    nodes: &mut Nodes,
+) {
+    let mut causes = Causes::default();
+    for sample in recording.samples.iter().filter(|s| taken.is_look(s)) {
+        let node = *nodes
+            .entry((sample.stack, sample.failure))
+            .or_insert_with(|| {
+                let stack = recording.stack(sample);
+                let frames = frames(builder, methods, stack, recording.failure(sample));
+                builder.stack(frames.into_iter().rev())
+            });
+        let cause = builder.cause(causes.of(recording, sample));
+        let context = contexts.of(sample, builder);
+        builder.look(Look {
+            time_ns: sample.time_ns,
+            duration_ns: 0,
+            thread: sample.thread,
+            node,
+            cause,
+            weight_ns: taken.weight(recording, sample).unwrap_or(0),
+            count: foreign::ticks(recording, sample),
+            context,
+            detail: None,
+            owner: None,
+            owner_node: None,
         });
     }
 }
@@ -306,10 +452,10 @@ fn frames(
     frames
 }
 
-fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {
+pub(crate) fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {
     match kind {
         dwell_jfr::FrameKind::Interpreted => FrameKind::Interpreted,
-        dwell_jfr::FrameKind::C1 => FrameKind::C1,
+        dwell_jfr::FrameKind::C1 | dwell_jfr::FrameKind::Ahead => FrameKind::C1,
         dwell_jfr::FrameKind::C2 => FrameKind::C2,
         dwell_jfr::FrameKind::Inlined => FrameKind::Inlined,
         dwell_jfr::FrameKind::Native => FrameKind::Native,
@@ -363,9 +509,12 @@ fn info(recording: &Recording) -> Info {
         options: options(text(ours, "options")),
         jvm_name: text(jvm, "jvmName"),
         jvm_version: text(jvm, "jvmVersion"),
+        jvm_arguments: text(jvm, "jvmArguments"),
+        jvm_start_ns: int(jvm, "jvmStartTime").unwrap_or(0).unsigned_abs(),
         java_arguments: text(jvm, "javaArguments"),
         sample_event: String::new(),
         other_events: Vec::new(),
+        held_events: Vec::new(),
     }
 }
 
@@ -429,6 +578,7 @@ fn pauses(recording: &Recording) -> Vec<GcPause> {
         duration_ns: count(event, "duration"),
     };
     let all = recording.events_named("dwell.GcPause");
+    let all = all.chain(recording.events_named("jdk.GCPhasePause"));
     all.take(GAPS_MAX).map(pause).collect()
 }
 

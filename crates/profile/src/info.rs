@@ -1,5 +1,7 @@
 //! What a recording says about itself: where it was made, what it lost, what it cost.
 
+use crate::platform::Platform;
+
 /// Where and how a recording was made. Texts are empty and numbers 0 where the file does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info {
@@ -25,12 +27,26 @@ pub struct Info {
     pub jvm_name: String,
     /// The JVM's version.
     pub jvm_version: String,
+    /// The command line that the JVM was started with.
+    pub jvm_arguments: String,
+    /// When the JVM started, nanoseconds since the Unix epoch; 0 where the file does not say.
+    pub jvm_start_ns: u64,
     /// The main class and its arguments.
     pub java_arguments: String,
     /// The events that the samples come from.
     pub sample_event: String,
     /// Sample events of other names that are in the file and not in this profile, with their count.
     pub other_events: Vec<(String, u64)>,
+    /// Other events that tell of time or memory, and that are counted only.
+    pub held_events: Vec<(String, u64)>,
+}
+
+impl Info {
+    /// What the program ran on.
+    #[must_use]
+    pub fn platform(&self) -> Platform {
+        Platform::of(&self.jvm_name)
+    }
 }
 
 /// Samples that were due and are not in the recording.

@@ -1,5 +1,6 @@
 //! Interned strings: every class, method and thread name is kept once.
 
+use dwell_jfr::hash::Seeds;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ pub type NameId = u32;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, NameId>,
+    ids: HashMap<Arc<str>, NameId, Seeds>,
 }
 
 impl Names {

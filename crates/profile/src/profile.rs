@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::frame::{Frame, FrameId, Method, MethodId};
+use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
+use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
 use crate::names::Names;
 use crate::requests::Request;
+use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
+use crate::spans::Span;
 use crate::stops::{Late, Safepoint};
+use crate::thread_time::ThreadTime;
 use crate::tree::{CallTree, NodeId};
 
 /// What the weights count.
@@ -39,16 +43,25 @@ pub struct Profile {
     pub(crate) tree: CallTree,
     pub(crate) samples: Vec<Sample>,
     pub(crate) looks: Vec<Look>,
+    pub(crate) carriers: BTreeMap<u32, ThreadId>,
+    pub(crate) thread_times: Vec<ThreadTime>,
     pub(crate) contexts: Vec<Context>,
+    pub(crate) bin_ns: u64,
     pub(crate) unit: Unit,
     pub(crate) info: Info,
+    pub(crate) host: Host,
     pub(crate) losses: Vec<Loss>,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) requests: Vec<Request>,
+    pub(crate) spans: Vec<Span>,
     pub(crate) pauses: Vec<GcPause>,
     pub(crate) safepoints: Vec<Safepoint>,
     pub(crate) late: Vec<Late>,
     pub(crate) cpu_limit: Option<CpuLimit>,
+    pub(crate) throttled: Vec<Throttled>,
+    pub(crate) compilations: Vec<Compilation>,
+    pub(crate) compilers: Vec<Compilers>,
+    pub(crate) machine: Vec<Machine>,
     pub(crate) self_cost: Option<SelfCost>,
     pub(crate) cpu_use: Option<CpuUse>,
     pub(crate) warnings: Vec<String>,
@@ -90,14 +103,32 @@ impl Profile {
         &self.samples
     }
 
+    /// Samples and looks that say the same within so long are one, because the recording has so
+    /// many; 0: none are.
+    pub fn bin_ns(&self) -> u64 {
+        self.bin_ns
+    }
+
     /// Looks at threads that did not run, in the order of the recording.
     pub fn looks(&self) -> &[Look] {
         &self.looks
     }
 
+    /// The platform thread that a virtual one kept while it waited, for the look at this place of
+    /// [`Profile::looks`]; none where there was none to keep.
+    pub fn carrier_of_look(&self, place: usize) -> Option<ThreadId> {
+        let place = u32::try_from(place).ok()?;
+        self.carriers.get(&place).copied()
+    }
+
     /// Requests that ended while the recording ran, in the order of the file.
     pub fn requests(&self) -> &[Request] {
         &self.requests
+    }
+
+    /// Spans inside of requests whose times were told, in the order of the recording.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Pauses for the garbage collector, in the order of the file.
@@ -113,6 +144,16 @@ impl Profile {
     /// What the weights count.
     pub fn unit(&self) -> Unit {
         self.unit
+    }
+
+    /// A word for a kind of code, as the runtime that was recorded has it: Mono has one compiler,
+    /// which compiles when a method is called, or before the program runs.
+    pub fn kind_label(&self, kind: FrameKind) -> &'static str {
+        match (self.info.jvm_name.as_str(), kind) {
+            ("Mono", FrameKind::C1) => "AOT",
+            ("Mono", FrameKind::C2) => "JIT",
+            _ => kind.label(),
+        }
     }
 
     /// Where and how the recording was made.
@@ -199,7 +240,7 @@ impl Profile {
     pub fn sum_where(&self, keep: impl Fn(&Sample) -> bool) -> Weight {
         let mut sum = Weight::default();
         for sample in self.samples.iter().filter(|sample| keep(sample)) {
-            sum += &Weight::of(sample.weight);
+            sum += &Weight::of_sample(sample);
         }
         sum
     }
@@ -214,7 +255,7 @@ impl Profile {
         let mut weights = vec![Weight::default(); self.tree.len()];
         for sample in self.samples.iter().filter(|sample| keep(sample)) {
             if let Some(weight) = weights.get_mut(sample.node as usize) {
-                *weight += &Weight::of(sample.weight);
+                *weight += &Weight::of_sample(sample);
             }
         }
         weights
@@ -225,7 +266,7 @@ impl Profile {
         let mut weights = vec![Weight::default(); self.threads.len()];
         for sample in &self.samples {
             if let Some(weight) = weights.get_mut(sample.thread as usize) {
-                *weight += &Weight::of(sample.weight);
+                *weight += &Weight::of_sample(sample);
             }
         }
         weights
@@ -236,7 +277,7 @@ impl Profile {
         let mut sums: BTreeMap<CauseId, Weight> = BTreeMap::new();
         for sample in &self.samples {
             if let Some(cause) = sample.failure {
-                *sums.entry(cause).or_default() += &Weight::of(sample.weight);
+                *sums.entry(cause).or_default() += &Weight::of_sample(sample);
             }
         }
         let named = |(cause, weight)| Failure {

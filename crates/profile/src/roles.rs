@@ -232,7 +232,7 @@ impl Profile {
                 .zip(&roles)
                 .filter(|(_, role)| **role == wanted)
             {
-                weight += &Weight::of(sample.weight);
+                weight += &Weight::of_sample(sample);
             }
             RoleShare {
                 role: wanted,

@@ -26,6 +26,12 @@ pub(crate) fn readable(name: &str) -> (Cow<'_, str>, &str) {
     (readable.map_or(Cow::Borrowed(name), Cow::Owned), "")
 }
 
+/// A function's name for people: demangled, without parameters, if it was mangled.
+#[must_use]
+pub fn readable_function(name: &str) -> String {
+    readable(name).0.into_owned()
+}
+
 fn is_address(name: &str) -> bool {
     let digits = name.strip_prefix("0x").unwrap_or("");
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -68,6 +68,7 @@ pub fn builder(art: &str) -> Builder {
             thread,
             node,
             weight,
+            count: 1,
             failure,
             context: None,
         });

@@ -3,6 +3,7 @@
 //! A node is one stack, read from the root to the node. Parents always have smaller numbers than
 //! their children, so a loop over the numbers backwards visits children before their parents.
 
+use dwell_jfr::hash::Seeds;
 use std::collections::HashMap;
 
 /// Index of a node; [`CallTree::ROOT`] is the empty stack.
@@ -120,7 +121,7 @@ impl CallTree {
 pub struct TreeBuilder {
     parent: Vec<NodeId>,
     key: Vec<u32>,
-    known: HashMap<(NodeId, u32), NodeId>,
+    known: HashMap<(NodeId, u32), NodeId, Seeds>,
 }
 
 impl Default for TreeBuilder {
@@ -128,7 +129,7 @@ impl Default for TreeBuilder {
         TreeBuilder {
             parent: vec![CallTree::ROOT],
             key: vec![CallTree::NO_KEY],
-            known: HashMap::new(),
+            known: HashMap::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! samples of CPU time of those that did.
 
 use crate::names::NameId;
+use crate::platform::is_of_platform;
 use crate::profile::{Profile, Unit};
 use crate::sample::{ContextId, Look, Sample, ThreadId, Weight};
 use crate::tree::NodeId;
@@ -13,10 +14,10 @@ pub const RUNNING: &str = "running";
 /// The option of a recording that looks only at threads which work for a request.
 const ONLY_CONTEXT: &str = "filter=context";
 
-/// Which wall time is wanted.
+/// Which wall time, or which CPU time, is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WallFilter {
-    /// Causes; none: all.
+    /// Causes; none: all. CPU time has none.
     pub causes: Vec<String>,
     /// Names of threads, `*` for anything; none: all.
     pub thread: Option<String>,
@@ -49,6 +50,68 @@ pub struct Wall<'p> {
     pub weight: Weight,
 }
 
+/// Finds the weight of the heaviest looks of a sort. Those that stand for less than a hundredth of
+/// all their time do not count: a single tick that came late.
+struct Heaviest {
+    /// By the power of two that the weight of one look is at least: the time that such looks stand
+    /// for, and the most that one weighs.
+    classes: [(u64, f64); 64],
+}
+
+impl Default for Heaviest {
+    fn default() -> Heaviest {
+        Heaviest {
+            classes: [(0, 0.0); 64],
+        }
+    }
+}
+
+impl Heaviest {
+    fn add(&mut self, look: &Look) {
+        let each = look.weight_ns / look.count.max(1);
+        let class = self.classes.get_mut(each.max(1).ilog2() as usize);
+        if let Some((time, most)) = class {
+            *time = time.saturating_add(look.weight_ns);
+            *most = most.max(look.weight_ns as f64 / look.count.max(1) as f64);
+        }
+    }
+
+    fn weight(&self) -> f64 {
+        let all: u128 = self.classes.iter().map(|(time, _)| u128::from(*time)).sum();
+        let mut above = 0u128;
+        for (time, most) in self.classes.iter().rev() {
+            above += u128::from(*time);
+            if above * 100 >= all {
+                return *most;
+            }
+        }
+        0.0
+    }
+}
+
+/// A filter, applied to the threads and the contexts of a profile.
+struct Wanted<'p> {
+    /// Which threads are Java's.
+    java: Vec<bool>,
+    /// Which threads have the right name.
+    named: Vec<bool>,
+    /// Which contexts have the right endpoint.
+    contexts: Vec<bool>,
+    start_ns: u64,
+    filter: &'p WallFilter,
+}
+
+impl Wanted<'_> {
+    fn is(&self, time_ns: u64, thread: ThreadId, context: Option<ContextId>) -> bool {
+        let at_ns = time_ns.saturating_sub(self.start_ns);
+        let is_for = |context| self.contexts.get(context as usize) == Some(&true);
+        self.named.get(thread as usize) == Some(&true)
+            && (self.filter.endpoint.is_none() || context.is_some_and(is_for))
+            && self.filter.from_ns.is_none_or(|from_ns| at_ns >= from_ns)
+            && self.filter.to_ns.is_none_or(|to_ns| at_ns < to_ns)
+    }
+}
+
 impl Profile {
     /// Whether the recording has wall time.
     #[must_use]
@@ -58,37 +121,47 @@ impl Profile {
 
     /// The wall time of Java threads that `filter` wants, first that of threads that ran.
     pub fn wall<'p>(&'p self, filter: &'p WallFilter) -> impl Iterator<Item = Wall<'p>> {
-        let threads: Vec<bool> = (0..self.threads.len() as u32)
-            .map(|thread| self.is_wanted(thread, filter))
-            .collect();
         let ran = self.samples.iter().map(|sample| self.ran(sample));
-        let waited = self.looks.iter().map(|look| self.waited(look));
-        let start_ns = self.info.start_ns;
-        let contexts: Vec<bool> = (0..self.contexts.len() as u32)
-            .map(|context| self.is_wanted_for(context, filter))
-            .collect();
-        let for_any = filter.endpoint.is_none();
+        let heaviest = self.heaviest_looks();
+        let waited = self.looks.iter();
+        let waited = waited.map(move |look| self.waited(look, &heaviest));
+        let wanted = self.wanted(filter);
         // Of a recording of requests, what ran for none is no part of the wall time either.
         let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
         ran.chain(waited).filter(move |wall| {
-            let at_ns = wall.time_ns.saturating_sub(start_ns);
-            let is_for = |context| contexts.get(context as usize) == Some(&true);
-            threads.get(wall.thread as usize) == Some(&true)
+            wanted.java.get(wall.thread as usize) == Some(&true)
                 && (!of_requests || wall.context.is_some())
-                && (for_any || wall.context.is_some_and(is_for))
-                && filter.from_ns.is_none_or(|from_ns| at_ns >= from_ns)
-                && filter.to_ns.is_none_or(|to_ns| at_ns < to_ns)
+                && wanted.is(wall.time_ns, wall.thread, wall.context)
                 && (filter.causes.is_empty() || filter.causes.iter().any(|c| c == wall.cause))
         })
+    }
+
+    /// The samples of CPU time of all threads that `filter` wants, whose causes do not matter.
+    pub fn cpu<'p>(&'p self, filter: &'p WallFilter) -> impl Iterator<Item = &'p Sample> {
+        let wanted = self.wanted(filter);
+        let is_wanted = move |s: &&Sample| wanted.is(s.time_ns, s.thread, s.context);
+        self.samples.iter().filter(is_wanted)
+    }
+
+    /// What `filter` says of each thread and of each context.
+    fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
+        let threads = 0..self.threads.len() as u32;
+        let contexts = 0..self.contexts.len() as u32;
+        Wanted {
+            java: threads.clone().map(|t| self.is_java(t)).collect(),
+            named: threads.map(|t| self.is_named(t, filter)).collect(),
+            contexts: contexts.map(|c| self.is_wanted_for(c, filter)).collect(),
+            start_ns: self.info.start_ns,
+            filter,
+        }
     }
 
     /// For each sample whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
         let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
-        let all = WallFilter::default();
         let threads: Vec<bool> = (0..self.threads.len() as u32)
-            .map(|thread| self.is_wanted(thread, &all))
+            .map(|thread| self.is_java(thread))
             .collect();
         let is_in = |sample: &Sample| {
             threads.get(sample.thread as usize) == Some(&true)
@@ -97,17 +170,15 @@ impl Profile {
         self.samples.iter().map(is_in).collect()
     }
 
-    fn is_wanted(&self, thread: ThreadId, filter: &WallFilter) -> bool {
-        let is_java = self
-            .threads
-            .get(thread as usize)
-            .is_some_and(|thread| thread.java_tid != 0);
+    fn is_java(&self, thread: ThreadId) -> bool {
+        let thread = self.threads.get(thread as usize);
+        thread.is_some_and(|thread| thread.java_tid != 0)
+    }
+
+    fn is_named(&self, thread: ThreadId, filter: &WallFilter) -> bool {
         let name = self.thread_name(thread);
-        is_java
-            && filter
-                .thread
-                .as_deref()
-                .is_none_or(|pattern| matches(pattern, name))
+        let pattern = filter.thread.as_deref();
+        pattern.is_none_or(|pattern| matches(pattern, name))
     }
 
     fn is_wanted_for(&self, context: ContextId, filter: &WallFilter) -> bool {
@@ -132,13 +203,34 @@ impl Profile {
             detail: None,
             context: sample.context,
             owner: None,
-            weight: Weight::of(sample.weight),
+            weight: Weight::of_sample(sample),
         }
     }
 
-    fn waited(&self, look: &Look) -> Wall<'_> {
-        // Each look of a run is a choice of its own; all of them weigh about the same.
-        let count = look.count.max(1);
+    /// The most that one look weighs, of those at platform threads and at virtual ones: these are
+    /// chosen in other ways, and some of them stand for many.
+    fn heaviest_looks(&self) -> [f64; 2] {
+        let mut sorts = [Heaviest::default(), Heaviest::default()];
+        for look in &self.looks {
+            let [of_platform, of_virtual] = &mut sorts;
+            match self.is_virtual(look.thread) {
+                true => of_virtual.add(look),
+                false => of_platform.add(look),
+            }
+        }
+        sorts.map(|sort| sort.weight())
+    }
+
+    fn is_virtual(&self, thread: ThreadId) -> bool {
+        let thread = self.threads.get(thread as usize);
+        thread.is_some_and(|thread| thread.is_virtual)
+    }
+
+    fn waited(&self, look: &Look, [of_platform, of_virtual]: &[f64; 2]) -> Wall<'_> {
+        let heaviest = match self.is_virtual(look.thread) {
+            true => *of_virtual,
+            false => *of_platform,
+        };
         Wall {
             time_ns: look.time_ns,
             thread: look.thread,
@@ -147,11 +239,7 @@ impl Profile {
             detail: look.detail,
             context: look.context,
             owner: look.owner.map(|owner| (owner, look.owner_node)),
-            weight: Weight {
-                sum: look.weight_ns,
-                squares: (look.weight_ns as f64).powi(2) / count as f64,
-                samples: count,
-            },
+            weight: Weight::of_look(look, heaviest),
         }
     }
 
@@ -170,8 +258,8 @@ impl Profile {
         sums
     }
 
-    /// The innermost frame of the program below `node`: the first Java method that is not the
-    /// JDK's, or, if there is none, the first one.
+    /// The innermost frame of the program below `node`: the first managed method that is
+    /// not the runtime's, or, if there is none, the first one.
     #[must_use]
     pub fn place(&self, node: NodeId) -> Option<String> {
         let mut first = None;
@@ -183,7 +271,7 @@ impl Profile {
             else {
                 continue;
             };
-            if !is_of_jdk(self.names.text(method.class)) {
+            if !is_of_platform(self.names.text(method.class)) {
                 return Some(self.method_name(id));
             }
             first = first.or(Some(id));
@@ -204,12 +292,6 @@ pub fn group_of(thread: &str) -> String {
         }
     }
     group
-}
-
-fn is_of_jdk(class: &str) -> bool {
-    ["java.", "jdk.", "sun.", "com.sun.", "javax."]
-        .iter()
-        .any(|package| class.replace('/', ".").starts_with(package))
 }
 
 /// Whether `text` is like `pattern`, in which `*` stands for anything.
@@ -251,16 +333,12 @@ mod tests {
         for (thread, cause, weight_ns, count) in [(0, park, 300, 3), (1, monitor, 100, 1)] {
             builder.look(Look {
                 time_ns: 5_000_000,
-                duration_ns: 0,
                 thread,
                 node,
                 cause,
                 weight_ns,
                 count,
-                context: None,
-                detail: None,
-                owner: None,
-                owner_node: None,
+                ..Look::PLAIN
             });
         }
         builder.finish()
@@ -271,6 +349,30 @@ mod tests {
         rows.into_iter()
             .map(|(cause, weight)| (cause, weight.sum, weight.samples))
             .collect()
+    }
+
+    #[test]
+    fn cpu_time_is_filtered_by_thread_and_time() {
+        let profile = profile();
+        let weights = |filter: &WallFilter| -> Vec<u64> {
+            profile.cpu(filter).map(|sample| sample.weight).collect()
+        };
+        assert_eq!(weights(&WallFilter::default()), [10, 20]);
+        let workers = WallFilter {
+            thread: Some("worker-*".to_owned()),
+            ..WallFilter::default()
+        };
+        assert_eq!(weights(&workers), [20]);
+        let later = WallFilter {
+            from_ns: Some(u64::MAX),
+            ..WallFilter::default()
+        };
+        assert_eq!(weights(&later), [0; 0]);
+        let of_request = WallFilter {
+            endpoint: Some("*".to_owned()),
+            ..WallFilter::default()
+        };
+        assert_eq!(weights(&of_request), [0; 0]);
     }
 
     #[test]
@@ -319,6 +421,52 @@ mod tests {
             .unwrap();
         // Three times 100, each its own choice.
         assert_eq!(park.weight.squares, 30_000.0);
+    }
+
+    #[test]
+    fn looks_weigh_no_more_than_the_heaviest_of_their_sort() {
+        let mut builder = text_art::builder("thread: main\nweight: 10\njava.A.x");
+        let cause = builder.cause("park");
+        let platform = builder.thread("worker-1", 7, 7, false);
+        let light = builder.thread("v-1", 0, 8, true);
+        let heavy = builder.thread("v-2", 0, 9, true);
+        for (thread, weight_ns, count) in [(platform, 60, 3), (light, 5, 1), (heavy, 900, 2)] {
+            builder.look(Look {
+                thread,
+                cause,
+                weight_ns,
+                count,
+                ..Look::PLAIN
+            });
+        }
+        let profile = builder.finish();
+        let rows = profile.wall_by(&WallFilter::default(), |wall| wall.thread);
+        let of = |thread| {
+            rows.iter()
+                .find(|(id, _)| *id == thread)
+                .unwrap()
+                .1
+                .heaviest
+        };
+        assert_eq!((of(platform), of(light), of(heavy)), (20.0, 450.0, 450.0));
+    }
+
+    #[test]
+    fn a_single_tick_that_came_late_is_no_sort_of_looks() {
+        let look = |weight_ns, count| Look {
+            weight_ns,
+            count,
+            ..Look::PLAIN
+        };
+        let mut heaviest = Heaviest::default();
+        assert_eq!(heaviest.weight(), 0.0);
+        heaviest.add(&look(20_000, 1000));
+        heaviest.add(&look(0, 0));
+        assert_eq!(heaviest.weight(), 20.0);
+        heaviest.add(&look(200, 1));
+        assert_eq!(heaviest.weight(), 20.0, "less than a hundredth of the time");
+        heaviest.add(&look(300, 1));
+        assert_eq!(heaviest.weight(), 300.0);
     }
 
     #[test]

@@ -25,6 +25,7 @@ fn read(mut chunk: ChunkWriter) -> Recording {
     // Only what a profile says it is made of: what it needs besides would be missed here.
     let options = reader::Options {
         events: reader::EventFilter::Only(EVENTS),
+        ..reader::Options::default()
     };
     reader::parse_with(&file, &options).unwrap()
 }
@@ -98,6 +99,7 @@ fn method<'a>(class: &'a str, name: &'a str) -> MethodInfo<'a> {
         descriptor: "()V",
         modifiers: 1,
         hidden: false,
+        origin: None,
     }
 }
 

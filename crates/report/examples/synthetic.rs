@@ -1,19 +1,23 @@
 //! Writes a page from an invented profile, without a JVM: for the viewer's tests and for looking.
 //!
-//! `cargo run -p dwell-report --example synthetic -- OUT.html [--frames N] [--depth N] [--hostile]`
+//! `cargo run -p dwell-report --example synthetic -- OUT.html [--frames N] [--depth N]
+//! [--samples N] [--hostile] [--against N]`
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+use dwell_profile::diff::Per;
 use dwell_profile::{
-    Builder, Context, CpuUse, FrameId, FrameKind, Gap, Look, Loss, Profile, Sample, SelfCost,
-    ThreadId,
+    Builder, Compilation, Compilers, Context, CpuLimit, CpuUse, FrameId, FrameKind, Gap, GcPause,
+    Late, Look, Loss, Machine, NodeId, Profile, Safepoint, Sample, SelfCost, ThreadId, Throttled,
 };
-use dwell_report::{Options, html};
+use dwell_report::{Finding, Options, compare_html, html};
 
-const USAGE: &str = "usage: synthetic OUT.html [--frames N] [--depth N] [--hostile]";
+const USAGE: &str = "usage: synthetic OUT.html [--frames N] [--depth N] [--samples N] \
+     [--hostile] [--against N]";
 const THREADS: u64 = 24;
+const START_NS: u64 = 1_790_000_000_000_000_000;
 
 fn main() -> ExitCode {
     let result = Request::parse(std::env::args().skip(1)).and_then(|request| request.write());
@@ -30,7 +34,10 @@ struct Request {
     out: String,
     frames: usize,
     depth: usize,
+    samples: u64,
     hostile: bool,
+    /// Compared with a profile of so many frames; 0: it is not.
+    against: usize,
 }
 
 impl Request {
@@ -39,7 +46,9 @@ impl Request {
             out: String::new(),
             frames: 2_000,
             depth: 0,
+            samples: 0,
             hostile: false,
+            against: 0,
         };
         while let Some(arg) = args.next() {
             let mut number = || -> Result<usize, String> {
@@ -50,6 +59,8 @@ impl Request {
             match arg.as_str() {
                 "--frames" => request.frames = number()?,
                 "--depth" => request.depth = number()?,
+                "--samples" => request.samples = number()? as u64,
+                "--against" => request.against = number()?,
                 "--hostile" => request.hostile = true,
                 _ if arg.starts_with('-') => return Err(format!("unknown option {arg}")),
                 _ => request.out = arg,
@@ -66,9 +77,48 @@ impl Request {
         let mut out = BufWriter::new(File::create(&self.out).map_err(named)?);
         let options = Options {
             title: "synthetic.jfr".to_owned(),
+            findings: vec![self.finding()],
         };
-        html(&self.profile(), &options, &mut out).map_err(named)?;
+        match self.against {
+            0 => html(&self.profile(), &options, &mut out),
+            frames => self.compare(frames, &mut out),
+        }
+        .map_err(named)?;
         out.flush().map_err(named)
+    }
+
+    /// The page of this profile against one of so many frames.
+    fn compare(&self, frames: usize, out: &mut impl Write) -> std::io::Result<()> {
+        let before = Request {
+            out: String::new(),
+            frames,
+            ..*self
+        };
+        let names = match self.hostile {
+            true => [
+                "<img src=x onerror=\"window.hacked=5\">",
+                "b\u{202e}lmth.jfr",
+            ],
+            false => ["before.jfr", "after.jfr"],
+        };
+        compare_html(&before.profile(), &self.profile(), Per::Second, names, out)
+    }
+
+    fn finding(&self) -> Finding {
+        let name = match self.hostile {
+            true => "<img src=x onerror=\"window.hacked=4\">",
+            false => "the lock of com.example.shop.Stock",
+        };
+        Finding {
+            what: format!("Orders wait for {name}"),
+            share: "20 % of wall time".to_owned(),
+            evidence: format!("40 looks at threads that wait for {name}"),
+            remedy: "reserve outside of the lock".to_owned(),
+            sure: "high".to_owned(),
+            measure: "wall".to_owned(),
+            causes: vec!["monitor".to_owned()],
+            endpoint: Some("POST /orders".to_owned()),
+        }
     }
 
     fn profile(&self) -> Profile {
@@ -76,10 +126,15 @@ impl Request {
         maker.describe();
         maker.work(self.frames);
         for endpoint in ["GET /orders/{id}", "POST /orders"] {
-            maker.requests(endpoint);
+            maker.requests(endpoint, "com.example.shop.Stock");
         }
+        maker.stops();
+        maker.runtime();
         if self.depth > 0 {
             maker.deep(self.depth);
+        }
+        if self.samples > 0 {
+            maker.many(self.samples);
         }
         if self.hostile {
             maker.hostile();
@@ -106,6 +161,10 @@ struct Maker {
     threads: Vec<ThreadId>,
     time_ns: u64,
     nodes: usize,
+    /// Ends of stacks so far.
+    ends: Vec<NodeId>,
+    /// Requests so far.
+    roots: u64,
 }
 
 impl Maker {
@@ -127,12 +186,14 @@ impl Maker {
             threads,
             time_ns: 0,
             nodes: 1,
+            ends: Vec::new(),
+            roots: 0,
         }
     }
 
     fn describe(&mut self) {
         let info = &mut self.builder.info;
-        info.start_ns = 1_790_000_000_000_000_000;
+        info.start_ns = START_NS;
         info.duration_ns = 30_000_000_000;
         info.pid = 4711;
         info.profiler_version = "0.1.0".to_owned();
@@ -143,6 +204,21 @@ impl Maker {
         info.jvm_version = "25.0.1+8".to_owned();
         info.java_arguments = "com.example.shop.Main --port 8080".to_owned();
         info.sample_event = "jdk.ExecutionSample".to_owned();
+        self.builder.host.jvm_arguments = "-Xmx2g -XX:+UseG1GC -Dsecret=1".to_owned();
+        self.builder.host.hardware_threads = 8;
+        self.builder.cpu_limit = Some(CpuLimit {
+            processors: 2,
+            periods: 300,
+            ..CpuLimit::default()
+        });
+        self.builder.machine = vec![Machine {
+            duration_ns: 30_000_000_000,
+            processors: 2,
+            busy_ns: 48_000_000_000,
+            own_ns: 33_000_000_000,
+            idle_ns: 12_000_000_000,
+            ..Machine::default()
+        }];
         self.builder.losses = vec![Loss {
             cause: "ring full".to_owned(),
             samples: 12,
@@ -238,55 +314,213 @@ impl Maker {
 
     fn add(&mut self, frames: &[FrameId], thread: usize, failure: Option<&str>) {
         let node = self.builder.stack(frames.iter().copied());
+        self.ends.push(node);
         let failure = failure.map(|cause| self.builder.cause(cause));
         let weight = 9_000_000 + self.random.below(2_000_000);
         self.time_ns += self.random.below(2_000_000);
-        let time_ns = 1_790_000_000_000_000_000 + self.time_ns;
+        let time_ns = START_NS + self.time_ns;
         let thread = self.threads.get(thread).copied().unwrap_or(0);
         self.builder.sample(Sample {
             time_ns,
             thread,
             node,
             weight,
+            count: 1,
             failure,
             context: None,
         });
     }
 
-    /// Requests of an endpoint, and what their threads waited for.
-    fn requests(&mut self, endpoint: &str) {
-        let endpoint = Some(self.builder.name(endpoint));
-        let context = Some(self.builder.context(Context {
-            endpoint,
-            ..Context::default()
-        }));
+    /// Requests of an endpoint, and what their threads waited for; of locks for one of a class.
+    fn requests(&mut self, endpoint: &str, lock: &str) {
+        let name = self.builder.name(endpoint);
         let frame = self.java("com.example.shop.Orders", "find", 40, FrameKind::C2);
         let node = self.builder.stack([frame]);
+        let frame = self.java("com.example.shop.Stock", "reserve", 17, FrameKind::C2);
+        let reserve = self.builder.stack([frame]);
         let causes = ["socket", "monitor", "idle-pool", "runnable", "park"];
         for (number, cause) in causes.iter().cycle().take(200).enumerate() {
+            self.roots += 1;
+            let request = dwell_profile::Request {
+                time_ns: START_NS + self.random.below(29_000_000_000),
+                duration_ns: 1_000_000 + self.random.below(30_000_000),
+                trace_id: u128::from(self.roots) << 64 | 7,
+                local_root_span_id: self.roots,
+                endpoint: Some(name),
+                count: 3,
+            };
+            let context = self.builder.context(Context {
+                trace_id: request.trace_id,
+                local_root_span_id: request.local_root_span_id,
+                endpoint: request.endpoint,
+                ..Context::default()
+            });
+            let is_lock = *cause == "monitor";
+            let detail = self.builder.name(&format!("{lock}@7f{:02x}", number % 3));
+            let [thread, owner] = [(); 2].map(|()| {
+                let pick = 5 + self.random.below(THREADS - 5) as usize;
+                self.threads.get(pick).copied().unwrap_or(0)
+            });
             let cause = self.builder.cause(cause);
-            let pick = 5 + self.random.below(THREADS - 5) as usize;
-            let duration_ns = 1_000_000 + self.random.below(30_000_000);
             self.builder.look(Look {
-                time_ns: 1_790_000_000_000_000_000,
-                duration_ns,
-                thread: self.threads.get(pick).copied().unwrap_or(0),
+                time_ns: request.time_ns,
+                duration_ns: request.duration_ns,
+                thread,
                 node,
                 cause,
-                weight_ns: duration_ns,
+                weight_ns: request.duration_ns,
                 count: 2,
-                context: context.filter(|_| number % 5 != 2),
+                context: Some(context).filter(|_| number % 5 != 2),
+                detail: is_lock.then_some(detail),
+                owner: is_lock.then_some(owner),
+                owner_node: is_lock.then_some(reserve),
+            });
+            if number % 4 == 0 {
+                self.inner_span(&request, node, thread);
+            }
+            self.builder.requests.push(request);
+        }
+    }
+
+    /// A span inside of a request, the last third of it, on a thread of its own.
+    fn inner_span(&mut self, request: &dwell_profile::Request, node: NodeId, thread: ThreadId) {
+        let context = self.builder.context(Context {
+            trace_id: request.trace_id,
+            span_id: request.local_root_span_id + 0xabc0_0000_0000,
+            local_root_span_id: request.local_root_span_id,
+            endpoint: request.endpoint,
+            ..Context::default()
+        });
+        let cause = self.builder.cause("file");
+        let third = request.duration_ns / 3;
+        self.builder.look(Look {
+            time_ns: request.time_ns + 2 * third,
+            duration_ns: third / 2,
+            thread: thread + 1,
+            node,
+            cause,
+            weight_ns: third / 2,
+            count: 2,
+            context: Some(context),
+            detail: None,
+            owner: None,
+            owner_node: None,
+        });
+    }
+
+    /// Methods that were compiled, and times in which the control group held the process back.
+    fn runtime(&mut self) {
+        let method = self.builder.name("com.example.shop.Stock.reserve");
+        for second in 0..8 {
+            self.builder.compilers.push(Compilers {
+                time_ns: START_NS + second * 1_000_000_000,
+                duration_ns: 1_000_000_000,
+                compilations: 400 >> second,
+                compiling_ns: 600_000_000 >> second,
+                wasted: second % 2,
+            });
+        }
+        for number in 0..40 {
+            self.builder.compilations.push(Compilation {
+                time_ns: START_NS + number * 200_000_000,
+                duration_ns: 5_000_000 + self.random.below(90_000_000),
+                method,
+                level: 3 + number % 2,
+            });
+        }
+        for second in 10..14 {
+            self.builder.throttled.push(Throttled {
+                time_ns: START_NS + second * 1_000_000_000,
+                duration_ns: 1_000_000_000,
+                periods: 10,
+                throttled: second - 8,
+                throttled_ns: 80_000_000 * (second - 8),
+            });
+        }
+    }
+
+    /// Collections, their safepoints, and a thread that comes late for every third of them.
+    fn stops(&mut self) {
+        let operation = self.builder.name("G1CollectForAllocation");
+        let state = self.builder.name("running");
+        let frame = self.java("com.example.shop.Report", "copy", 5, FrameKind::C2);
+        let node = self.builder.stack([frame]);
+        let late = self.threads.get(5).copied().unwrap_or(0);
+        for number in 0..60 {
+            let time_ns = START_NS + number * 500_000_000;
+            let is_late = number % 3 == 0;
+            let reaching_ns = if is_late { 3_000_000 } else { 50_000 };
+            self.builder.pauses.push(GcPause {
+                time_ns: time_ns + reaching_ns,
+                duration_ns: 2_000_000,
+            });
+            self.builder.safepoints.push(Safepoint {
+                time_ns,
+                id: number + 1,
+                operation,
+                reaching_ns,
+                operation_ns: 2_000_000,
+                threads: THREADS,
+                running: 3,
+                count: 1,
+                is_known: true,
+            });
+            if is_late {
+                self.builder.late.push(Late {
+                    time_ns,
+                    duration_ns: reaching_ns,
+                    safepoint: number + 1,
+                    operation,
+                    thread: late,
+                    node: Some(node),
+                    state,
+                    held_ns: reaching_ns,
+                    is_last: true,
+                });
+            }
+        }
+    }
+
+    /// Samples and looks, half and half, of the stacks that there are, over an hour; few stacks
+    /// have most of them, as in every program.
+    fn many(&mut self, samples: u64) {
+        let hour_ns = 3_600_000_000_000;
+        self.builder.info.duration_ns = hour_ns;
+        let causes = ["socket", "park", "monitor"].map(|cause| self.builder.cause(cause));
+        for number in 0..samples {
+            let time_ns = START_NS + number * (hour_ns / samples) + self.random.below(300_000);
+            let thread = self.random.below(self.threads.len() as u64) as usize;
+            let thread = self.threads.get(thread).copied().unwrap_or(0);
+            let ends = self.ends.len() as u64;
+            let limit = (0..3).fold(ends, |limit, _| 1 + self.random.below(limit));
+            let place = self.random.below(limit) as usize;
+            let node = self.ends.get(place).copied().unwrap_or(0);
+            if number % 2 == 0 {
+                self.builder.sample(Sample {
+                    time_ns,
+                    thread,
+                    node,
+                    weight: 10_000_000 * (1 + self.random.below(2)),
+                    count: 1,
+                    failure: None,
+                    context: None,
+                });
+                continue;
+            }
+            let count = 1 + self.random.below(5);
+            let cause = self.random.below(3) as usize;
+            self.builder.look(Look {
+                time_ns,
+                duration_ns: (count - 1) * 20_000_000,
+                thread,
+                node,
+                cause: causes.get(cause).copied().unwrap_or(0),
+                weight_ns: count * 20_000_000 + self.random.below(1_000_000),
+                count,
+                context: None,
                 detail: None,
                 owner: None,
                 owner_node: None,
-            });
-            self.builder.requests.push(dwell_profile::Request {
-                time_ns: 1_790_000_000_000_000_000,
-                duration_ns,
-                trace_id: 1,
-                local_root_span_id: number as u64 + 1,
-                endpoint,
-                count: 3,
             });
         }
     }
@@ -332,7 +566,7 @@ impl Maker {
             for _ in 0..20 {
                 self.add(&frames, self.threads.len() - 1, Some(name));
             }
-            self.requests(name);
+            self.requests(name, name);
         }
         self.builder.info.java_arguments = names.join(" ");
         self.builder

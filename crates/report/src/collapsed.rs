@@ -17,8 +17,20 @@ pub struct CollapsedOptions {
     pub unit: Unit,
     /// Whether every stack starts with its thread's name.
     pub by_thread: bool,
-    /// Wall time instead of CPU time, and which. The numbers count looks or nanoseconds then.
-    pub wall: Option<WallFilter>,
+    /// Which stacks.
+    pub stacks: Stacks,
+}
+
+/// Which stacks are written, and what they weigh.
+#[derive(Clone, Debug)]
+pub enum Stacks {
+    /// CPU time. The numbers count samples or nanoseconds.
+    Cpu(WallFilter),
+    /// Wall time. The numbers count looks or nanoseconds.
+    Wall(WallFilter),
+    /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
+    /// numbers count late arrivals or nanoseconds.
+    Late,
 }
 
 impl Default for CollapsedOptions {
@@ -26,7 +38,7 @@ impl Default for CollapsedOptions {
         CollapsedOptions {
             unit: Unit::Samples,
             by_thread: false,
-            wall: None,
+            stacks: Stacks::Cpu(WallFilter::default()),
         }
     }
 }
@@ -58,15 +70,21 @@ pub fn collapsed(
             Unit::Samples => weight.samples,
         };
     };
-    match &options.wall {
-        Some(filter) => {
+    match &options.stacks {
+        Stacks::Wall(filter) => {
             for wall in profile.wall(filter) {
                 add(wall.thread, wall.node, &wall.weight);
             }
         }
-        None => {
-            for sample in profile.samples() {
-                add(sample.thread, sample.node, &Weight::of(sample.weight));
+        Stacks::Late => {
+            for late in profile.late() {
+                let node = late.node.unwrap_or(CallTree::ROOT);
+                add(late.thread, node, &Weight::of(late.held_ns));
+            }
+        }
+        Stacks::Cpu(filter) => {
+            for sample in profile.cpu(filter) {
+                add(sample.thread, sample.node, &Weight::of_sample(sample));
             }
         }
     }
@@ -115,7 +133,7 @@ fn cell(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dwell_profile::{FrameKind, Sample, text_art};
+    use dwell_profile::{FrameKind, Late, Sample, text_art};
 
     fn lines(profile: &Profile, options: &CollapsedOptions) -> Vec<String> {
         let mut out = Vec::new();
@@ -146,7 +164,7 @@ mod tests {
         let options = CollapsedOptions {
             unit: Unit::Nanoseconds,
             by_thread: true,
-            wall: None,
+            ..CollapsedOptions::default()
         };
         assert_eq!(
             lines(&text_art::profile(ART), &options),
@@ -170,6 +188,7 @@ mod tests {
                 thread,
                 node,
                 weight: 1,
+                count: 1,
                 failure: None,
                 context: None,
             });
@@ -199,6 +218,7 @@ mod tests {
             thread,
             node,
             weight: 1,
+            count: 1,
             failure: None,
             context: None,
         });
@@ -206,5 +226,47 @@ mod tests {
             lines(&builder.finish(), &CollapsedOptions::default()),
             ["[no stack] 1"]
         );
+    }
+
+    #[test]
+    fn late_threads_weigh_what_they_held_the_others_up() {
+        let mut builder = text_art::builder(ART);
+        let nodes: Vec<_> = builder
+            .clone()
+            .finish()
+            .samples()
+            .iter()
+            .map(|it| it.node)
+            .collect();
+        let state = builder.name("java");
+        let late = |thread, node, held_ns| Late {
+            time_ns: 0,
+            duration_ns: held_ns,
+            safepoint: 1,
+            operation: state,
+            thread,
+            node,
+            state,
+            held_ns,
+            is_last: true,
+        };
+        builder.late = vec![
+            late(0, Some(nodes[0]), 5),
+            late(1, Some(nodes[1]), 20),
+            late(1, None, 7),
+        ];
+        let profile = builder.finish();
+        let mut options = CollapsedOptions {
+            unit: Unit::Nanoseconds,
+            stacks: Stacks::Late,
+            ..CollapsedOptions::default()
+        };
+        assert_eq!(
+            lines(&profile, &options),
+            ["[no stack] 7", "b.B.x;b.B.y 25"]
+        );
+        (options.unit, options.by_thread) = (Unit::Samples, true);
+        let expected = ["main;b.B.x;b.B.y 1", "worker 1", "worker;b.B.x;b.B.y 1"];
+        assert_eq!(lines(&profile, &options), expected);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use dwell_profile::{GroupBy, Profile, Row, Unit, Weight, sort_by_total};
 
+use crate::explanation::in_short;
 use crate::number::{bytes, count, duration, percent};
 use crate::plain::{plain, shortened};
 
@@ -14,7 +15,7 @@ const NAME_COLUMNS: usize = 86;
 /// Causes of failure that are named.
 const CAUSES: usize = 3;
 
-/// The top frames, who used the time, what failed, and what the profiler cost.
+/// The top frames, who used the time, why it is slow, what failed, and what the profiler cost.
 pub fn findings(profile: &Profile) -> String {
     let total = profile.total();
     let mut text = head(profile, &total);
@@ -45,8 +46,20 @@ pub fn findings(profile: &Profile) -> String {
         |row| share(&row.total),
     );
     text.push('\n');
+    reasons(&mut text, profile);
     tail(&mut text, profile, &total, &share);
     text
+}
+
+/// What the rules find.
+fn reasons(text: &mut String, profile: &Profile) {
+    let explanation = dwell_explain::explain(profile, &dwell_explain::Options::default());
+    let told = in_short(&explanation);
+    if !told.is_empty() {
+        text.push_str("findings (dwell explain FILE.jfr tells more)\n");
+        text.push_str(&told);
+        text.push('\n');
+    }
 }
 
 fn table(text: &mut String, title: &str, rows: &[&Row], share: impl Fn(&Row) -> String) {

@@ -7,15 +7,19 @@
 #![forbid(unsafe_code)]
 
 mod collapsed;
+mod diff;
+mod explanation;
 mod findings;
 mod number;
 mod page;
 mod plain;
 mod text;
 
-pub use collapsed::{CollapsedOptions, collapsed};
+pub use collapsed::{CollapsedOptions, Stacks, collapsed};
+pub use diff::{Compared, compared};
+pub use explanation::{explanation_json, explanation_text, page_findings};
 pub use findings::findings;
 pub use number::stamp;
-pub use page::{Options, html};
-pub use plain::{plain, shortened};
+pub use page::{Finding, Options, compare_html, html, html_with};
+pub use plain::{beginning, columns, padded, plain, shortened};
 pub use text::{requests_text, safepoint_line, safepoints_text, text};

@@ -48,6 +48,27 @@ pub fn shortened(text: &str, columns: usize) -> String {
     format!("{head}{cut}{tail}")
 }
 
+/// `text` made [`plain`] and at most `columns` wide; what is too long loses its end: of sentences
+/// and lists the beginning says the most.
+pub fn beginning(text: &str, columns: usize) -> String {
+    let text = plain(text);
+    if text.width() <= columns {
+        return text;
+    }
+    let cut = &CUT[..CUT.len().min(columns)];
+    let head = take(text.chars(), columns - cut.len());
+    // Characters can be wider together than one by one.
+    match head.as_str().width() + cut.len() <= columns {
+        true => format!("{head}{cut}"),
+        false => cut.to_owned(),
+    }
+}
+
+/// How wide a text is on a terminal.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
 fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
     let mut width = 0;
     chars
@@ -59,7 +80,7 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
 }
 
 /// `text` shortened and filled with blanks to exactly `columns`.
-pub(crate) fn padded(text: &str, columns: usize) -> String {
+pub fn padded(text: &str, columns: usize) -> String {
     let text = shortened(text, columns);
     let blanks = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(blanks))
@@ -89,12 +110,15 @@ mod tests {
         assert_eq!(shortened(&"x".repeat(10_000), 40).len(), 40);
         assert_eq!(shortened("abcdef", 2), "..");
         assert_eq!(shortened("abcdef", 0), "");
+        assert_eq!(beginning("a sentence of words", 10), "a sente...");
+        assert_eq!(beginning("short", 5), "short");
     }
 
     proptest! {
         #[test]
         fn always_fits(text in "\\PC{0,60}", columns in 0usize..50) {
             prop_assert!(shortened(&text, columns).width() <= columns);
+            prop_assert!(beginning(&text, columns).width() <= columns);
             prop_assert_eq!(padded(&text, columns).width(), columns);
         }
     }

@@ -52,6 +52,7 @@ pub(crate) struct Moment<'a> {
     pub begin_ns: u64,
     pub cpu_ns: u64,
     pub points: u32,
+    pub weight_ns: u64,
     pub reason: Reason,
     pub frame: &'a libc::ucontext_t,
 }
@@ -85,6 +86,14 @@ impl Capture<'_> {
     #[inline]
     pub fn header(&mut self) -> &SlotHeader {
         self.slot.header()
+    }
+
+    /// The thread's own thread pointer; 0 if it has none.
+    #[inline]
+    #[must_use]
+    pub fn thread_pointer(&self) -> u64 {
+        // SAFETY: `live` proves that the fault handler is installed.
+        unsafe { arch::thread_pointer() }
     }
 
     /// Notes which virtual thread is mounted.
@@ -377,6 +386,9 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.time_ns = moment.begin_ns;
     header.cpu_ns = moment.cpu_ns;
     header.interval_ns = subject.interval_ns;
+    header.weight_ns = moment
+        .weight_ns
+        .saturating_add(record.carried_ns.load(Ordering::Relaxed));
     header.points = moment.points;
     header.carried = record.carried.load(Ordering::Relaxed);
     header.reason = moment.reason;
@@ -398,7 +410,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.context.active = 0;
     header.vthread_name_len = 0;
     header.walk = WalkNote::NONE;
-    copy_java_state(subject.engine, record, header);
+    copy_runtime_state(subject.engine, record, header);
     copy_kernel_chain(subject.engine, record, header);
 }
 
@@ -497,21 +509,21 @@ fn copy_stack(engine: &Engine, slot: &mut OwnedSlot, stack: &StackRange) {
 
 /// The thread's state and its anchor: they change as soon as the thread goes on.
 #[inline]
-fn copy_java_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHeader) {
-    let java_thread = record.java_thread();
-    header.java_thread = java_thread;
+fn copy_runtime_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHeader) {
+    let managed_thread = record.managed_thread();
+    header.managed_thread = managed_thread;
     header.thread_state = -1;
     header.anchor_valid = false;
     (header.anchor_sp, header.anchor_pc, header.anchor_fp) = (0, 0, 0);
     header.poll_pc = 0;
-    if java_thread == 0 {
+    if managed_thread == 0 {
         return;
     }
     let live = engine.live;
     if let Some(offset) = engine.offsets.thread_state() {
-        header.thread_state = live.i32(java_thread.wrapping_add(offset)).unwrap_or(-1);
+        header.thread_state = live.i32(managed_thread.wrapping_add(offset)).unwrap_or(-1);
     }
-    let field = |offset: Option<u64>| live.word(java_thread.wrapping_add(offset?)).ok();
+    let field = |offset: Option<u64>| live.word(managed_thread.wrapping_add(offset?)).ok();
     header.poll_pc = field(engine.offsets.poll_pc()).unwrap_or(0);
     let [sp, pc, fp] = engine.offsets.anchor();
     if let (Some(sp), Some(pc), Some(fp)) = (field(sp), field(pc), field(fp)) {

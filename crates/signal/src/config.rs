@@ -42,6 +42,13 @@ pub struct Config<'a> {
     pub fd_end: i32,
     /// Size classes of slots, smallest first; at most [`CLASSES_MAX`].
     pub classes: &'a [ClassSpec],
+    /// Whether handlers run on a thread's alternate stack, if it has one. Some runtimes (Go) have
+    /// such small ordinary stacks that a handler must not run there; others take a thread on its
+    /// alternate stack for one that must not be stopped yet.
+    pub on_alternate_stack: bool,
+    /// Signals that wait until our handler has returned, as the kernel's set: those whose handlers
+    /// must not run inside of what ours calls. SIGSEGV and SIGBUS must not be among them.
+    pub blocked: u64,
 }
 
 /// Good for most programs: 98.7 to 100 % of the stacks measured fit into 64 KiB. Only what is
@@ -76,6 +83,8 @@ impl Default for Config<'_> {
             engine: EngineKind::Perf { kernel: true },
             fd_end: i32::MAX,
             classes: &DEFAULT_CLASSES,
+            on_alternate_stack: true,
+            blocked: 0,
         }
     }
 }

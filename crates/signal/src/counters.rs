@@ -95,6 +95,8 @@ pub struct CounterSnapshot {
     pub worked: (u64, u64),
     /// How long threads waited for the walking thread.
     pub waited_ns: u64,
+    /// CPU time that the points lost stood for.
+    pub lost_ns: u64,
 }
 
 impl CounterSnapshot {
@@ -113,6 +115,7 @@ pub struct Counters {
     worked: AtomicU64,
     worked_ns: AtomicU64,
     waited_ns: AtomicU64,
+    lost_ns: AtomicU64,
 }
 
 impl Counters {
@@ -123,6 +126,7 @@ impl Counters {
             worked: AtomicU64::new(0),
             worked_ns: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
+            lost_ns: AtomicU64::new(0),
         }
     }
 
@@ -151,6 +155,12 @@ impl Counters {
         self.waited_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
+    /// Points that no sample will carry, and the CPU time they stood for.
+    pub(crate) fn lost(&self, points: u64, weight_ns: u64) {
+        self.add(Cause::PointsLost, points);
+        self.lost_ns.fetch_add(weight_ns, Ordering::Relaxed);
+    }
+
     /// The counters now; not one instant across all of them.
     pub fn snapshot(&self) -> CounterSnapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -159,6 +169,7 @@ impl Counters {
             handler_ns: self.handler_ns.each_ref().map(load),
             worked: (load(&self.worked), load(&self.worked_ns)),
             waited_ns: load(&self.waited_ns),
+            lost_ns: load(&self.lost_ns),
         }
     }
 }

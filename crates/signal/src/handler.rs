@@ -4,6 +4,7 @@
 //! if any, take a slot, copy, publish; arm the next signal. A signal that is not for us goes to
 //! whoever had the signal before.
 
+use crate::arch;
 use crate::capture;
 use crate::counters::Cause;
 use crate::engine::Engine;
@@ -98,13 +99,34 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
     };
     let meant = cookie.is_none_or(|cookie| cookie.is_generation(record.generation()));
     let live = record.state.load(Ordering::Acquire) == LIVE;
-    if !meant || !live || record.tid() != sys::gettid() {
+    if !meant || !live || !is_here(engine, record) {
         return Found::Stale;
     }
     Found::Record(
         record,
         Reason::from_bits(cookie.map_or(0, |cookie| cookie.reason)),
     )
+}
+
+/// Whether the record is that of the thread that runs. Threads that live have different bases of
+/// their thread-local storage, so the kernel has to be asked once only. (It is a register here: the
+/// thread may block the signals of faults.)
+#[inline]
+fn is_here(engine: &Engine, record: &ThreadRecord) -> bool {
+    let base = if engine.reads_tls_base {
+        // SAFETY: just checked.
+        unsafe { arch::tls_base() }
+    } else {
+        0
+    };
+    if base != 0 && record.tls_base.load(Ordering::Relaxed) == base {
+        return true;
+    }
+    let is_here = record.tid() == sys::gettid();
+    if is_here {
+        record.tls_base.store(base, Ordering::Relaxed);
+    }
+    is_here
 }
 
 /// Who sent a signal.
@@ -153,15 +175,16 @@ fn on_signal(
     if is_spared(&mut guard, cpu_ns, sender) {
         engine.counters.add(Cause::Early, 1);
         let due = Due {
-            points: 0,
             wake_up_ns: guard.inner().spared_until_ns,
-            steady: false,
+            ..Due::default()
         };
         engine.go_on(&mut guard, cpu_ns, &due, sender);
         return 0;
     }
-    let plan = &mut guard.inner().plan;
-    let mut due = plan.due(cpu_ns);
+    let inner = guard.inner();
+    let in_step = sender != Sender::Agent && inner.period_ns == inner.plan.width_ns();
+    let plan = &mut inner.plan;
+    let mut due = plan.due(cpu_ns, in_step);
     record
         .next_due_ns
         .store(plan.next_point_ns(), Ordering::Relaxed);
@@ -174,6 +197,7 @@ fn on_signal(
             begin_ns,
             cpu_ns,
             points: due.points,
+            weight_ns: due.weight_ns,
             reason,
             frame,
         };
@@ -240,15 +264,20 @@ fn sample(engine: &'static Engine, guard: &mut Guard<'_>, moment: &capture::Mome
     let interval_ns = guard.inner().plan.interval_ns();
     let carried = record.carried.load(Ordering::Relaxed);
     let total = carried.wrapping_add(u64::from(moment.points));
+    let carried_ns = record.carried_ns.load(Ordering::Relaxed);
+    let total_ns = carried_ns.saturating_add(moment.weight_ns);
     let published = capture::publish(engine, record, interval_ns, moment);
     if published.ok {
         record.carried.store(0, Ordering::Relaxed);
+        record.carried_ns.store(0, Ordering::Relaxed);
         record.samples.fetch_add(1, Ordering::Relaxed);
         record.points.fetch_add(total, Ordering::Relaxed);
+        record.weight_ns.fetch_add(total_ns, Ordering::Relaxed);
         engine.counters.add(Cause::Sample, 1);
         engine.counters.add(Cause::Points, total);
     } else {
         record.carried.store(total, Ordering::Relaxed);
+        record.carried_ns.store(total_ns, Ordering::Relaxed);
         record.no_slot.fetch_add(1, Ordering::Relaxed);
         engine.counters.add(Cause::NoSlot, 1);
     }

@@ -1,16 +1,26 @@
 //! The sampling plan of one thread: which points of its CPU time are sampled, and when next.
 //!
-//! The thread's CPU-time axis is cut into windows of `interval_ns`; each window holds one point,
-//! uniform in it. Each point stands for `interval_ns` of CPU time. So the sum of weights follows
-//! the CPU time within one interval at every moment, a thread shorter than an interval is seen with
-//! the probability its length deserves, and a program that repeats itself every interval cannot
-//! hide: the point does not keep step with it. If the next one is nearer than a timer can go it is
-//! taken late, together with whatever else is due by then.
+//! The thread's CPU-time axis is cut into *windows*; each window holds one point, uniform in it,
+//! that stands for the window's CPU time. So the sum of weights follows the CPU time within one
+//! window at every moment, and a thread shorter than a window is seen with the probability its
+//! length deserves. If the next point is nearer than a timer can go it is taken late, together with
+//! whatever else is due by then.
 //!
-//! Setting a timer anew for each point is dear: where it is the next to go off, some 6 us in a
-//! virtual machine. So several windows in a row, a *block*, may have their points at the same place
-//! ([`BLOCK_NS`]): the timer then goes off by itself. A program can keep in step with a block only;
-//! what is told of it scatters as if its samples were a block apart.
+//! Where a timer is set for each point, windows are as long as the interval, and each has a place
+//! of its own for its point: a program that repeats itself every interval cannot keep step.
+//!
+//! Setting a timer anew is dear: where it is the next to go off, some 6 us in a virtual machine. A
+//! timer that goes off by itself costs a tenth of that, but always after the same time. So several
+//! windows in a row, a *block*, have the same length and their points at the same place. The length
+//! is drawn anew for each block, from half an interval to one and a half: points wander through
+//! what a program repeats, and what is told of it scatters as if each point had a place of its own.
+//! (With one length for all blocks it would scatter as if there were one point a block.)
+//!
+//! Why that is true in the mean: whatever lengths have been drawn, the windows cover the axis
+//! without gap, and a point that is uniform in its window and weighs as much as the window is long
+//! shows each moment with weight 1. So the place has to be uniform, and nothing else. How the
+//! places of two blocks hang together does not matter: hence the next block's place is, where that
+//! is possible, the one that the timer comes to by itself ([`following`]).
 //!
 //! Pure arithmetic: no clock, no memory but its own.
 
@@ -19,14 +29,25 @@
 /// before the thread has done anything, and so on for ever.
 pub const GAP_MIN_NS: u64 = 50_000;
 
-/// The length of a block of windows whose points have the same place. Intervals longer than half of
-/// it have a block each: there the kernel's tick goes off first most of the time, and setting a
-/// timer that does not is cheap (1 us).
-pub const BLOCK_NS: u64 = 16_000_000;
+/// The length of a block, but for those that the next one limits.
+pub const BLOCK_NS: u64 = 64_000_000;
 
-/// How much earlier than its point a sample of a timer that goes off by itself may be taken, as a
-/// part of the interval: the thread's CPU clock leaves out interrupts, the timer does not.
+/// The most windows of a block. By chance a block's length can be one that keeps step with the
+/// program: then all its points see the same.
+const BLOCK_WINDOWS_MAX: u64 = 64;
+
+/// With fewer windows to a block, setting a timer for each point costs little more.
+const BLOCK_WINDOWS_MIN: u64 = 4;
+
+/// The shortest window of a block: events that leave out the kernel cannot go off more often.
+const WIDTH_MIN_NS: u64 = 100_000;
+
+/// How much earlier than its point a sample may be taken in blocks, as a part of the window: the
+/// timer and the thread's CPU clock may differ by a little.
 pub const EARLY_PART: u64 = 16;
+
+/// Blocks that one wake-up can pass one by one.
+const BLOCKS_PASSED_MAX: u32 = 64;
 
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -36,22 +57,34 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Plan {
     seed: u64,
     interval_ns: u64,
-    /// Windows in a block.
+    /// Windows in a block after the first; 1: each point has a place of its own.
+    per_block: u64,
+    /// The number of the block, and where it begins.
     block: u64,
-    origin_ns: u64,
+    start_ns: u64,
+    /// How long its windows are, and how many there are.
+    width_ns: u64,
+    windows: u64,
+    /// The first of them whose point has not been taken.
     window: u64,
     point_ns: u64,
+    /// The last wake-up.
+    woken_ns: u64,
 }
 
 /// What a plan says at a wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
     /// Points that are due now.
     pub points: u32,
+    /// The CPU time they stand for.
+    pub weight_ns: u64,
     /// The CPU time of the next wake-up.
     pub wake_up_ns: u64,
-    /// Whether the next point is an interval after the last one.
+    /// Whether the next point is in the same block as the one before.
     pub steady: bool,
+    /// Whether a timer that is in step went off when it was to.
+    pub on_time: bool,
 }
 
 /// One well-mixed word per input (the finaliser of splitmix64).
@@ -62,6 +95,50 @@ const fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// A random word as a number below `end`.
+#[inline]
+const fn below(random: u64, end: u64) -> u64 {
+    ((random as u128).wrapping_mul(end as u128) >> 64) as u64
+}
+
+/// The shortest and the longest window that a block may have. Their mean is the interval.
+#[inline]
+const fn widths_ns(interval_ns: u64) -> (u64, u64) {
+    let half_ns = interval_ns / 2;
+    let least_ns = if half_ns >= WIDTH_MIN_NS {
+        half_ns
+    } else if interval_ns <= WIDTH_MIN_NS {
+        interval_ns
+    } else {
+        WIDTH_MIN_NS
+    };
+    let more_ns = interval_ns.wrapping_sub(least_ns);
+    (least_ns, interval_ns.saturating_add(more_ns))
+}
+
+/// The longest that the CPU time of a point can be.
+#[must_use]
+pub const fn longest_ns(interval_ns: u64) -> u64 {
+    widths_ns(interval_ns).1
+}
+
+/// The place in windows of `width_ns` for a block that begins `left_ns` from now, of which nothing
+/// is known but that it is uniform in the `old_ns` of the window before: if possible the place
+/// that makes the first point come `width_ns` from now, as the timer's period will be.
+///
+/// It is uniform. `width_ns - left_ns` is, on the part of the new window that it can reach: the
+/// last `old_ns`. If the new window is the longer one, what is in front of them is taken as often
+/// as it deserves; if it is shorter, what would lie in front of it is drawn again.
+#[inline]
+const fn following(left_ns: u64, old_ns: u64, width_ns: u64, random: u64) -> u64 {
+    let drawn_ns = below(random, width_ns);
+    let out_of_reach = drawn_ns < width_ns.saturating_sub(old_ns);
+    match width_ns.checked_sub(left_ns) {
+        Some(place_ns) if !out_of_reach && left_ns > 0 => place_ns,
+        _ => drawn_ns,
+    }
+}
+
 impl Plan {
     /// A plan whose axis begins where the thread has used `now_cpu_ns_floor` of CPU time, with a
     /// place of its own for each point.
@@ -70,31 +147,47 @@ impl Plan {
         Self::with_block(seed, interval_ns, now_cpu_ns_floor, 1)
     }
 
-    /// The same for a timer that goes off by itself: points are set in blocks of [`BLOCK_NS`].
+    /// The same for a timer that goes off by itself: points are set in blocks.
     #[must_use]
     pub const fn in_blocks(seed: u64, interval_ns: u64, now_cpu_ns_floor: u64) -> Self {
-        let block = match BLOCK_NS.checked_div(interval_ns) {
-            Some(block) => block,
-            None => BLOCK_NS,
+        let windows = match BLOCK_NS.checked_div(interval_ns) {
+            Some(windows) if windows < BLOCK_WINDOWS_MIN => 1,
+            Some(windows) if windows < BLOCK_WINDOWS_MAX => windows,
+            _ => BLOCK_WINDOWS_MAX,
         };
-        Self::with_block(seed, interval_ns, now_cpu_ns_floor, block)
+        Self::with_block(seed, interval_ns, now_cpu_ns_floor, windows)
     }
 
-    const fn with_block(seed: u64, interval_ns: u64, now_cpu_ns_floor: u64, block: u64) -> Self {
+    const fn with_block(seed: u64, interval_ns: u64, start_ns: u64, per_block: u64) -> Self {
         let interval_ns = if interval_ns == 0 { 1 } else { interval_ns };
-        let mut plan = Self {
+        // Seeds of threads are consecutive numbers: multiples of the golden ratio spread their
+        // first points evenly over the first window, which is an interval. Of many short threads
+        // nearly the exact share is seen then, not one that scatters like the square root of their
+        // number.
+        let place_ns = below(seed.wrapping_mul(GOLDEN), interval_ns);
+        Self {
             seed,
             interval_ns,
-            block: if block == 0 { 1 } else { block },
-            origin_ns: now_cpu_ns_floor,
+            per_block,
+            block: 0,
+            start_ns,
+            width_ns: interval_ns,
+            windows: if per_block > 1 { 1 } else { u64::MAX },
             window: 0,
-            point_ns: 0,
-        };
-        plan.point_ns = plan.point_in(0);
-        plan
+            point_ns: start_ns.wrapping_add(place_ns),
+            woken_ns: start_ns,
+        }
     }
 
-    /// The CPU time each point stands for.
+    /// How long the windows are now: after so much CPU time a timer goes off that is in step.
+    #[inline]
+    #[must_use]
+    pub const fn width_ns(&self) -> u64 {
+        self.width_ns
+    }
+
+    /// The CPU time each point stands for, in the mean.
+    #[inline]
     #[must_use]
     pub const fn interval_ns(&self) -> u64 {
         self.interval_ns
@@ -104,69 +197,161 @@ impl Plan {
     #[inline]
     #[must_use]
     pub const fn has_blocks(&self) -> bool {
-        self.block > 1
+        self.per_block > 1
     }
 
-    /// The block of a window.
+    /// How many points of this block are to come.
     #[inline]
-    const fn block_of(&self, window: u64) -> u64 {
-        match window.checked_div(self.block) {
-            Some(block) => block,
-            None => window,
-        }
+    #[must_use]
+    pub const fn left_in_block(&self) -> u64 {
+        self.windows.wrapping_sub(self.window)
     }
 
-    /// The point of a window: a function of seed and window, so windows can be skipped at no cost.
     #[inline]
-    const fn point_in(&self, window: u64) -> u64 {
-        let block = self.block_of(window);
-        let random = if block == 0 {
-            // Seeds of threads are consecutive numbers: multiples of the golden ratio spread their
-            // first points evenly over the window. Of many short threads nearly the exact share is
-            // seen then, not one that scatters like the square root of their number.
-            self.seed.wrapping_mul(GOLDEN) as u128
+    const fn random(&self, number: u64) -> u64 {
+        mix(self
+            .seed
+            .wrapping_add(number.wrapping_add(1).wrapping_mul(GOLDEN)))
+    }
+
+    /// Where a window of this block begins.
+    #[inline]
+    const fn window_start_ns(&self, window: u64) -> u64 {
+        self.start_ns
+            .saturating_add(window.saturating_mul(self.width_ns))
+    }
+
+    /// Goes on to a later window of the block.
+    #[inline]
+    const fn go_to(&mut self, window: u64) {
+        let passed = window.wrapping_sub(self.window);
+        self.window = window;
+        self.point_ns = if self.has_blocks() {
+            self.point_ns
+                .saturating_add(passed.saturating_mul(self.width_ns))
         } else {
-            let step = block.wrapping_add(1).wrapping_mul(GOLDEN);
-            mix(self.seed.wrapping_add(step)) as u128
+            self.start_ns
+                .wrapping_add(window.wrapping_mul(self.width_ns))
+                .wrapping_add(self.own_place_ns(window))
         };
-        let offset = (random.wrapping_mul(self.interval_ns as u128) >> 64) as u64;
-        self.origin_ns
-            .wrapping_add(window.wrapping_mul(self.interval_ns))
-            .wrapping_add(offset)
     }
 
-    /// Takes the points that are due when the thread has used `now_cpu_ns`.
+    /// Where in a window its point lies, if each has a place of its own: a function of seed and
+    /// window, so windows can be skipped at no cost.
     #[inline]
-    pub fn due(&mut self, now_cpu_ns: u64) -> Due {
-        let mut points: u64 = 0;
-        // All windows that have passed entirely hold exactly one point each.
-        let passed = match now_cpu_ns.checked_sub(self.origin_ns) {
-            Some(used_ns) => used_ns.checked_div(self.interval_ns).unwrap_or(0),
-            None => 0,
+    const fn own_place_ns(&self, window: u64) -> u64 {
+        below(self.random(window), self.interval_ns)
+    }
+
+    /// Begins the next block at `start_ns`, which is not past if `now_cpu_ns` is given.
+    #[inline]
+    const fn begin_block(&mut self, start_ns: u64, now_cpu_ns: Option<u64>) {
+        let old_ns = self.width_ns;
+        let (least_ns, most_ns) = widths_ns(self.interval_ns);
+        let range_ns = most_ns.wrapping_sub(least_ns);
+        self.block = self.block.wrapping_add(1);
+        self.start_ns = start_ns;
+        self.windows = self.per_block;
+        self.window = 0;
+        let random = self.random(self.block);
+        self.width_ns = least_ns.saturating_add(below(mix(!random), range_ns.saturating_add(1)));
+        // Where all windows are nearly of one length, only another place breaks the step.
+        let place_ns = match now_cpu_ns {
+            Some(now_cpu_ns) if range_ns >= self.interval_ns / 4 => {
+                let left_ns = start_ns.saturating_sub(now_cpu_ns);
+                following(left_ns, old_ns, self.width_ns, random)
+            }
+            _ => below(random, self.width_ns),
         };
-        let mut steady = self.has_blocks();
-        if passed > self.window {
-            steady &= self.block_of(self.window) == self.block_of(passed);
-            points = passed.wrapping_sub(self.window);
-            self.window = passed;
-            self.point_ns = self.point_in(passed);
+        self.point_ns = start_ns.saturating_add(place_ns);
+    }
+
+    /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was woken
+    /// by a timer that goes off by itself every [`Plan::width_ns`].
+    #[inline]
+    pub fn due(&mut self, now_cpu_ns: u64, in_step: bool) -> Due {
+        self.take(now_cpu_ns, in_step, true)
+    }
+
+    /// The CPU time that passed points stand for at the end, where no signal tells that one is
+    /// near: what a signal may come too early does not count, or every thread that has hardly run
+    /// would be given a point with a chance that its CPU time does not deserve.
+    pub fn owed_ns(&mut self, now_cpu_ns: u64) -> u64 {
+        self.take(now_cpu_ns, false, false).weight_ns
+    }
+
+    #[inline]
+    fn take(&mut self, now_cpu_ns: u64, in_step: bool, signalled: bool) -> Due {
+        let block = self.block;
+        let since_ns = now_cpu_ns.saturating_sub(self.woken_ns);
+        // Signals that had to wait for each other tell nothing.
+        let in_step = in_step && self.has_blocks() && since_ns >= self.width_ns / 2;
+        let mut due = Due::default();
+        // Blocks and windows that have passed entirely hold exactly one point each.
+        self.pass_blocks(now_cpu_ns, &mut due);
+        let begun = now_cpu_ns.checked_sub(self.start_ns);
+        if let Some(used_ns) = begun {
+            let passed = used_ns.checked_div(self.width_ns).unwrap_or(0);
+            if passed > self.window {
+                self.add(&mut due, passed.wrapping_sub(self.window));
+                self.go_to(passed);
+            }
+            // The current window's point may be past as well; the next window's cannot be. A timer
+            // that is in step has been set to some point once; if its time is a little longer or
+            // shorter than that of the thread's clock, it strays from there, and wherever it goes
+            // off in a window is as good.
+            let same = self.block == block;
+            let early_ns = if signalled && self.has_blocks() {
+                self.width_ns / EARLY_PART
+            } else {
+                0
+            };
+            let is_past = self.point_ns <= now_cpu_ns.saturating_add(early_ns);
+            if self.window <= passed && (is_past || in_step && same) {
+                self.add(&mut due, 1);
+                let next = self.window.wrapping_add(1);
+                if next < self.windows {
+                    self.go_to(next);
+                } else {
+                    self.begin_block(self.window_start_ns(next), Some(now_cpu_ns));
+                }
+            }
         }
-        let early_ns = if self.has_blocks() {
-            self.interval_ns.checked_div(EARLY_PART).unwrap_or(0)
-        } else {
-            0
-        };
-        // The current window's point may be past as well; the next window's cannot be.
-        if self.window <= passed && self.point_ns <= now_cpu_ns.saturating_add(early_ns) {
-            steady &= self.block_of(self.window) == self.block_of(self.window.wrapping_add(1));
-            points = points.wrapping_add(1);
-            self.window = self.window.wrapping_add(1);
-            self.point_ns = self.point_in(self.window);
+        self.woken_ns = now_cpu_ns;
+        due.wake_up_ns = self.wake_up_ns(now_cpu_ns);
+        due.steady = self.has_blocks() && self.block == block;
+        due.on_time = in_step && due.points <= 1;
+        due
+    }
+
+    #[inline]
+    fn add(&self, due: &mut Due, windows: u64) {
+        let windows32 = u32::try_from(windows).unwrap_or(u32::MAX);
+        due.points = due.points.saturating_add(windows32);
+        due.weight_ns = due
+            .weight_ns
+            .saturating_add(windows.saturating_mul(self.width_ns));
+    }
+
+    /// Takes what is left of the blocks that are over.
+    #[inline]
+    fn pass_blocks(&mut self, now_cpu_ns: u64, due: &mut Due) {
+        for _ in 0..BLOCKS_PASSED_MAX {
+            let end_ns = self.window_start_ns(self.windows);
+            if now_cpu_ns < end_ns || !self.has_blocks() {
+                return;
+            }
+            self.add(due, self.left_in_block());
+            self.begin_block(end_ns, None);
         }
-        Due {
-            points: u32::try_from(points).unwrap_or(u32::MAX),
-            wake_up_ns: self.wake_up_ns(now_cpu_ns),
-            steady,
+        // After so long a time the axis begins anew: nothing lies between.
+        let passed_ns = now_cpu_ns.saturating_sub(self.window_start_ns(self.window));
+        if now_cpu_ns >= self.window_start_ns(self.windows) {
+            let points = passed_ns.checked_div(self.interval_ns).unwrap_or(0);
+            let points32 = u32::try_from(points).unwrap_or(u32::MAX);
+            due.points = due.points.saturating_add(points32.max(1));
+            due.weight_ns = due.weight_ns.saturating_add(passed_ns);
+            self.begin_block(now_cpu_ns, None);
         }
     }
 

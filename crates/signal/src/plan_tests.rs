@@ -28,13 +28,38 @@ fn weights_follow_cpu_time_at_every_moment() {
         let (mut now, mut points) = (origin, 0);
         for _ in 0..2000 {
             now += random.below(3 * T);
-            points += u64::from(plan.due(now).points);
+            points += u64::from(plan.due(now, false).points);
             let (used, weight) = (now - origin, points * T);
             assert!(
                 weight + T > used && weight <= used + T,
                 "{weight} for {used}"
             );
         }
+    }
+}
+
+#[test]
+fn threads_that_hardly_ran_owe_what_they_used() {
+    // So many threads used a hundredth of an interval each; the recording ends.
+    const THREADS: u64 = 100_000;
+    const USED: u64 = T / 100;
+    for in_blocks in [true, false] {
+        let owed = (0..THREADS).map(|seed| {
+            let mut plan = match in_blocks {
+                true => Plan::in_blocks(seed, T, 0),
+                false => Plan::new(seed, T, 0),
+            };
+            plan.owed_ns(USED)
+        });
+        let points = owed.sum::<u64>() as f64 / T as f64;
+        let (expected, trials) = (THREADS as f64 / 100.0, THREADS as f64);
+        // Windows are half to one and a half intervals long: a point stands for at most that, so
+        // the scatter is at most that of so many points of the greatest weight.
+        let bound = 1.5 * five_sigma(trials, USED as f64 / T as f64);
+        assert!(
+            (points - expected).abs() < bound,
+            "{in_blocks}: {points} of {expected}"
+        );
     }
 }
 
@@ -46,9 +71,9 @@ fn how_often_one_asks_does_not_matter() {
         let (mut now, mut sum) = (7, 0);
         for _ in 0..200 {
             now += random.below(T / 2);
-            sum += often.due(now).points;
+            sum += often.due(now, false).points;
         }
-        let due = once.due(now);
+        let due = once.due(now, false);
         assert_eq!((due.points, due.wake_up_ns), (sum, often.wake_up_ns(now)));
     }
 }
@@ -64,7 +89,7 @@ fn points_are_never_taken_early_and_always_at_the_wake_up() {
             points,
             wake_up_ns: next,
             ..
-        } = plan.due(now);
+        } = plan.due(now, false);
         assert!(points >= 1);
         assert!(next >= now + GAP_MIN_NS, "a timer could not do that");
         assert!(plan.next_point_ns() > now);
@@ -78,7 +103,7 @@ fn short_threads_are_seen_as_often_as_they_deserve() {
     const THREADS: u64 = 100_000;
     for (length, whole) in [(T / 100, 0), (3 * T / 10, 0), (27 * T / 10, 2)] {
         let points: u64 = (0..THREADS)
-            .map(|seed| u64::from(Plan::new(seed, T, 0).due(length).points))
+            .map(|seed| u64::from(Plan::new(seed, T, 0).due(length, false).points))
             .sum();
         // Each thread has `whole` points for certain and one more with probability p.
         let p = length as f64 / T as f64 - whole as f64;
@@ -101,7 +126,7 @@ fn phase_counts(plan: &mut Plan, windows: u64, late_ns: impl Fn(u64) -> u64) -> 
             points,
             wake_up_ns: next,
             ..
-        } = plan.due(now);
+        } = plan.due(now, false);
         let phase = match now % T {
             at if at < 3 * T / 10 => 0,
             at if at < 9 * T / 10 => 1,
@@ -145,11 +170,11 @@ fn a_timer_on_the_tick_loses_no_weight() {
             points,
             wake_up_ns: next,
             ..
-        } = plan.due(now);
+        } = plan.due(now, false);
         weight += u64::from(points) * plan.interval_ns();
         now = next.next_multiple_of(TICK);
     }
-    let points = plan.due(now).points;
+    let points = plan.due(now, false).points;
     weight += u64::from(points) * plan.interval_ns();
     assert!(weight.abs_diff(now) <= plan.interval_ns());
 }
@@ -161,7 +186,7 @@ fn points_are_uniform_in_their_windows() {
     let plan = Plan::new(6, T, 0);
     let mut bins = [0u64; BINS];
     for window in 0..WINDOWS {
-        let offset = plan.point_in(window) - window * T;
+        let offset = plan.own_place_ns(window);
         assert!(offset < T);
         bins[(offset * BINS as u64 / T) as usize] += 1;
     }
@@ -178,7 +203,7 @@ fn points_are_uniform_in_their_windows() {
 fn neighbouring_windows_and_seeds_are_not_related() {
     const PAIRS: u64 = 100_000;
     let plan = Plan::new(8, T, 0);
-    let low = |plan: &Plan, window: u64| plan.point_in(window) - window * T < T / 2;
+    let low = |plan: &Plan, window: u64| plan.own_place_ns(window) < T / 2;
     let windows = (0..PAIRS)
         .filter(|w| low(&plan, *w) == low(&plan, w + 1))
         .count();
@@ -197,18 +222,18 @@ fn neighbouring_windows_and_seeds_are_not_related() {
 #[test]
 fn strange_numbers_neither_hang_nor_overflow() {
     let mut plan = Plan::new(9, T, 1_000_000);
-    assert_eq!(plan.due(0).points, 0, "a clock that ran backwards");
+    assert_eq!(plan.due(0, false).points, 0, "a clock that ran backwards");
     let Due {
         points,
         wake_up_ns: next,
         ..
-    } = plan.due(u64::MAX - 1);
+    } = plan.due(u64::MAX - 1, false);
     assert_eq!(points, u32::MAX);
     assert_eq!(next, u64::MAX);
     let mut dense = Plan::new(9, 0, 0);
     assert_eq!(dense.interval_ns(), 1);
-    assert_eq!(dense.due(1_000_000).points, 1_000_001);
-    assert_eq!(dense.due(1_000_000).points, 0, "already taken");
+    assert_eq!(dense.due(1_000_000, false).points, 1_000_001);
+    assert_eq!(dense.due(1_000_000, false).points, 0, "already taken");
 }
 
 #[test]
@@ -218,7 +243,7 @@ fn many_short_threads_are_seen_in_nearly_their_exact_share() {
     for (first, threads) in [(1u64, 300u64), (12_345, 1_000), (1 << 40, 20_000)] {
         for (life_ns, interval_ns) in [(100_000u64, 10_000_000u64), (250_000, 10_000_000)] {
             let seen: u32 = (first..first + threads)
-                .map(|seed| Plan::new(seed, interval_ns, 0).due(life_ns).points)
+                .map(|seed| Plan::new(seed, interval_ns, 0).due(life_ns, false).points)
                 .sum();
             let expected = threads as f64 * life_ns as f64 / interval_ns as f64;
             let bound = 0.5 * (threads as f64).ln() + 2.0;
@@ -228,4 +253,168 @@ fn many_short_threads_are_seen_in_nearly_their_exact_share() {
             );
         }
     }
+}
+
+/// Asks in blocks as a timer that keeps to them does, for `length_ns`; each sample.
+fn in_blocks(seed: u64, interval_ns: u64, length_ns: u64, mut sample: impl FnMut(u64, &Due)) {
+    let mut plan = Plan::in_blocks(seed, interval_ns, 0);
+    let mut now = plan.wake_up_ns(0);
+    while now < length_ns {
+        let due = plan.due(now, false);
+        sample(now, &due);
+        now = due.wake_up_ns;
+    }
+}
+
+#[test]
+fn weights_of_blocks_follow_cpu_time_at_every_moment() {
+    let mut random = Random(3);
+    for (seed, most_ns) in (0..50).zip([1, 3, 500].into_iter().cycle()) {
+        let interval_ns = 200_000 + random.below(2_000_000);
+        let longest_ns = longest_ns(interval_ns);
+        let origin = random.below(1 << 40);
+        let mut plan = Plan::in_blocks(seed, interval_ns, origin);
+        let (mut now, mut weight) = (origin, 0);
+        for round in 0..2000 {
+            now += random.below(most_ns * interval_ns);
+            weight += plan.due(now, round % 3 == 0).weight_ns;
+            let used = now - origin;
+            assert!(
+                weight + longest_ns > used && weight <= used + longest_ns,
+                "{weight} for {used}"
+            );
+        }
+    }
+}
+
+#[test]
+fn windows_of_a_block_are_an_interval_long_in_the_mean() {
+    for interval_ns in [110_000, 300_000, 1_000_000, 10_000_000] {
+        let (least_ns, most_ns) = widths_ns(interval_ns);
+        assert!(least_ns >= interval_ns.min(WIDTH_MIN_NS) && most_ns <= 3 * interval_ns / 2);
+        let mut plan = Plan::in_blocks(7, interval_ns, 0);
+        let mut sum = 0.0;
+        const BLOCKS: u64 = 10_000;
+        for _ in 0..BLOCKS {
+            plan.begin_block(0, None);
+            assert!((least_ns..=most_ns).contains(&plan.width_ns()));
+            sum += plan.width_ns() as f64;
+        }
+        // Uniform from least to most: a variance of a twelfth of the range's square.
+        let deviation = (most_ns - least_ns) as f64 / (12.0 * BLOCKS as f64).sqrt();
+        let off = (sum / BLOCKS as f64 - interval_ns as f64).abs();
+        assert!(off <= 5.0 * deviation + 1.0, "{off} of {interval_ns}");
+    }
+    assert_eq!(
+        widths_ns(60_000),
+        (60_000, 60_000),
+        "a timer could not do that"
+    );
+}
+
+/// Whatever age threads are looked at, what their samples stand for there is the CPU time there.
+#[test]
+fn each_moment_of_a_life_has_the_weight_it_deserves() {
+    const THREADS: u64 = 40_000;
+    const BIN_NS: u64 = T / 4;
+    let mut bins = [0.0; 40];
+    for seed in 0..THREADS {
+        // Mixed, so that threads are independent of each other.
+        in_blocks(mix(seed), T, 10 * T, |now, due| {
+            bins[(now / BIN_NS) as usize] += due.weight_ns as f64;
+        });
+    }
+    for (place, weight) in bins.into_iter().enumerate() {
+        let expected = THREADS as f64 * BIN_NS as f64;
+        // A thread has one point in so short a bin or none, of at most 1.5 intervals each: a
+        // variance of at most 1.5 T times the bin. Points nearer than a timer can go to the last
+        // one come late, into the next bin.
+        let deviation = (THREADS as f64 * 1.5 * T as f64 * BIN_NS as f64).sqrt();
+        let late = THREADS as f64 * 1.5 * GAP_MIN_NS as f64;
+        let bound = 5.0 * deviation + late;
+        assert!(
+            (weight - expected).abs() <= bound,
+            "{place}: {weight} of {expected} +- {bound}"
+        );
+    }
+}
+
+#[test]
+fn the_place_after_a_block_is_uniform_in_its_window() {
+    const BINS: u64 = 16;
+    const EACH: u64 = 160_000;
+    for (old_ns, width_ns) in [(500, 1500), (1500, 500), (1000, 1000), (900, 1100)] {
+        let mut random = Random(old_ns);
+        let (mut bins, mut reached) = ([0u64; BINS as usize], 0);
+        for _ in 0..EACH {
+            let left_ns = 1 + random.below(old_ns * 1000);
+            let place = following(
+                left_ns,
+                old_ns * 1000,
+                width_ns * 1000,
+                mix(random.below(!0)),
+            );
+            assert!(place < width_ns * 1000);
+            bins[(place * BINS / (width_ns * 1000)) as usize] += 1;
+            reached += u64::from(left_ns + place == width_ns * 1000);
+        }
+        let expected = (EACH / BINS) as f64;
+        let chi2: f64 = bins
+            .iter()
+            .map(|n| (*n as f64 - expected).powi(2) / expected)
+            .sum();
+        // 15 degrees of freedom: 53.0 is exceeded with a probability of 4e-6.
+        assert!(chi2 < 53.0, "{chi2}: {bins:?}");
+        let share = old_ns.min(width_ns) as f64 / old_ns.max(width_ns) as f64;
+        let off = (reached as f64 - EACH as f64 * share).abs();
+        let bound = five_sigma(EACH as f64, share) + 1.0;
+        assert!(off <= bound, "{reached} reached, not {share} of {EACH}");
+    }
+}
+
+/// What is told of programs in step with the interval scatters no more than if each point had a
+/// place of its own, but for a little.
+#[test]
+fn programs_in_step_are_told_as_exactly_as_without_blocks() {
+    const RUNS: u64 = 300;
+    const WINDOWS: u64 = 1500;
+    const MS: u64 = 1_000_000;
+    for cycle_ns in [MS, 2 * MS, 10 * MS, MS / 2] {
+        let (mut mean, mut square) = (0.0, 0.0);
+        for run in 0..RUNS {
+            let (mut first, mut all) = (0.0, 0.0);
+            in_blocks(mix(run), MS, WINDOWS * MS, |now, due| {
+                let weight = due.weight_ns as f64;
+                all += weight;
+                if now % cycle_ns < 3 * cycle_ns / 10 {
+                    first += weight;
+                }
+            });
+            let off = first / all - 0.3;
+            mean += off / RUNS as f64;
+            square += off * off / RUNS as f64;
+        }
+        let alone = 0.3 * 0.7 / WINDOWS as f64;
+        // The mean of the squares of so many independent runs scatters by a few parts in a hundred
+        // if they are normal, by more as blocks that keep step are rare. With one length for all
+        // blocks it would be 64.
+        let factor = square / alone;
+        assert!(factor < 2.0, "{cycle_ns}: {factor}");
+        let bound = 5.0 * (square / RUNS as f64).sqrt();
+        assert!(mean.abs() <= bound, "{cycle_ns}: {mean} +- {bound}");
+    }
+}
+
+#[test]
+fn strange_numbers_do_blocks_no_harm() {
+    let mut plan = Plan::in_blocks(9, 1_000_000, 1_000_000);
+    assert_eq!(plan.due(0, true).points, 0, "a clock that ran backwards");
+    let late_ns = 3_600_000_000_000;
+    let due = plan.due(late_ns, true);
+    assert!(due.weight_ns.abs_diff(late_ns - 1_000_000) <= longest_ns(1_000_000));
+    assert!(due.wake_up_ns - late_ns <= 2 * longest_ns(1_000_000));
+    let due = plan.due(u64::MAX - 1, true);
+    assert_eq!((due.points, due.wake_up_ns), (u32::MAX, u64::MAX));
+    let mut dense = Plan::in_blocks(9, 0, 0);
+    assert_eq!(dense.due(1_000, false).weight_ns, 1_001);
 }

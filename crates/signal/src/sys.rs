@@ -134,6 +134,54 @@ pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 
+/// Sleeps while the word at `addr`, which may be anybody's, is `expected`, and `own` is still
+/// `own_expected`, at most `timeout_ns`. May return for no reason. False if the kernel has no such
+/// call (Linux 5.16 was the first), or it is forbidden.
+pub fn futex_wait_either(
+    (addr, expected): (u64, u32),
+    (own, own_expected): (&AtomicU32, u32),
+    timeout_ns: u64,
+) -> bool {
+    /// `struct futex_waitv`.
+    #[repr(C)]
+    struct Waiter {
+        value: u64,
+        addr: u64,
+        flags: u32,
+        reserved: u32,
+    }
+    const SIZE_U32: u32 = 2;
+    let waiter = |addr: u64, value: u32| Waiter {
+        value: u64::from(value),
+        addr,
+        flags: SIZE_U32 | libc::FUTEX_PRIVATE_FLAG as u32,
+        reserved: 0,
+    };
+    let own_addr = own.as_ptr() as u64;
+    let waiters = [waiter(addr, expected), waiter(own_addr, own_expected)];
+    // A moment, not a time.
+    let until_ns = monotonic_ns().saturating_add(timeout_ns);
+    let until = libc::timespec {
+        tv_sec: (until_ns / 1_000_000_000) as i64,
+        tv_nsec: (until_ns % 1_000_000_000) as i64,
+    };
+    let args = [
+        waiters.as_ptr() as usize,
+        waiters.len(),
+        0,
+        (&raw const until) as usize,
+        libc::CLOCK_MONOTONIC as usize,
+        0,
+    ];
+    // SAFETY: the kernel reads two structures of its layout and a timespec, which outlive the call;
+    // it reads both words, and says EFAULT where none is.
+    let answer = check(unsafe { arch::syscall(libc::SYS_futex_waitv, args) });
+    !matches!(
+        answer,
+        Err(Errno(libc::ENOSYS | libc::EPERM | libc::EINVAL))
+    )
+}
+
 /// Wakes all threads that sleep on the word at `addr`; they must stand waking for no reason.
 pub fn futex_wake_all_at(addr: u64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;

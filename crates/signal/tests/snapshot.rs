@@ -54,17 +54,17 @@ fn sample(
 ) {
     let worker = thread::Builder::new().stack_size(512 << 10);
     let worker = worker.spawn(move || {
-        let java_thread = FakeThread {
+        let managed_thread = FakeThread {
             words: Default::default(),
         };
-        java_thread.set(0x5000);
+        managed_thread.set(0x5000);
         let mut on_stack = [0x1111_1111_1111_1111u64; 512];
         let marks = Marks {
             on_stack: std::hint::black_box(&raw mut on_stack) as u64,
-            thread: &raw const java_thread as u64,
+            thread: &raw const managed_thread as u64,
         };
         registration.tid = sys::gettid();
-        registration.java_thread = marks.thread;
+        registration.managed_thread = marks.thread;
         registration.newborn = true;
         common::leave_signal_stack();
         let record = engine.register(&registration).unwrap();
@@ -72,7 +72,7 @@ fn sample(
         engine.sample_here(record, Reason::ThreadEnd);
         assert!(engine.end(record));
         std::hint::black_box(&mut on_stack).fill(0x2222_2222_2222_2222);
-        java_thread.set(0x6000);
+        managed_thread.set(0x6000);
         let mut weight_ns = 0;
         engine.drain(|slot| {
             weight_ns += slot.weight_ns();
@@ -87,7 +87,7 @@ fn sample(
 
 fn check_java_state(slot: &Slot<'_>, marks: &Marks) {
     let header = slot.header();
-    assert_eq!(header.java_thread, marks.thread);
+    assert_eq!(header.managed_thread, marks.thread);
     assert_eq!(header.thread_state, 0x5001);
     assert!(header.anchor_valid);
     let anchor = (header.anchor_sp, header.anchor_pc, header.anchor_fp);

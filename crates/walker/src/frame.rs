@@ -1,22 +1,26 @@
 //! Frames and named failures: what a walk yields.
 
+use crate::native::NativeRegs;
+
 /// What kind of code a frame runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FrameKind {
-    /// A Java method in the interpreter.
+    /// A managed method in the interpreter.
     Interpreted,
-    /// A Java method compiled by C1.
+    /// A managed method, compiled quickly (HotSpot: by C1).
     C1,
-    /// A Java method compiled by C2 (or another top-tier compiler).
+    /// A managed method, compiled by the best compiler there is (HotSpot: C2 or another top tier).
     C2,
-    /// A Java method inlined into the compiled frame below it.
+    /// A managed method, compiled before the program ran (Mono: `--aot`).
+    Ahead,
+    /// A managed method inlined into the compiled frame below it.
     Inlined,
-    /// A Java method declared `native`, in its compiled wrapper.
-    JavaNative,
+    /// A managed method without code of its own (Java: `native`), in its compiled wrapper.
+    ManagedNative,
     /// Code of a native library.
     Native,
-    /// Code of the JVM's own library.
+    /// Code of the runtime's own library.
     Vm,
     /// Kernel code.
     Kernel,
@@ -27,16 +31,17 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Whether [`Frame::id`] is a `Method*`.
+    /// Whether it is a method of the runtime's, which [`Frame::id`] tells.
     #[must_use]
-    pub const fn is_java(self) -> bool {
+    pub const fn is_managed(self) -> bool {
         matches!(
             self,
             FrameKind::Interpreted
                 | FrameKind::C1
                 | FrameKind::C2
+                | FrameKind::Ahead
                 | FrameKind::Inlined
-                | FrameKind::JavaNative
+                | FrameKind::ManagedNative
         )
     }
 }
@@ -46,10 +51,11 @@ impl FrameKind {
 pub struct Frame {
     /// The kind of code.
     pub kind: FrameKind,
-    /// Java frames: bytecode index, or -1 where none is known. Others: 0.
+    /// Managed frames: index in the bytecode, or -1 where none is known. Others: 0.
     pub bci: i32,
-    /// Java frames: the `Method*`. Native, VM, kernel: the pc for look-ups (return addresses are
-    /// already moved back by one). Stub: the pc. Failed: the [`Failure`] as a number.
+    /// Managed frames: the method, as the runtime knows it (HotSpot: `Method*`). Native, VM,
+    /// kernel: the pc for look-ups (return addresses are already moved back by one). Stub: the pc.
+    /// Failed: the [`Failure`] as a number.
     pub id: u64,
 }
 
@@ -78,6 +84,17 @@ pub trait Frames {
     fn room(&self) -> usize;
     /// Puts a frame at `index`; false if that is outside.
     fn set(&mut self, index: usize, frame: Frame) -> bool;
+    /// Says that a frame on the stack is looked at, and that what it stands for is put from `index`
+    /// on.
+    #[inline]
+    fn begins(&mut self, _index: usize, _at: NativeRegs) {}
+    /// Asks whether all from this frame on to the root is known: it was called on by the one
+    /// before, and what it stands for is put from `index` on. If so, that is put, and its length
+    /// is returned.
+    #[inline]
+    fn rest(&mut self, _index: usize, _at: NativeRegs) -> Option<usize> {
+        None
+    }
 }
 
 impl Frames for [Frame] {

@@ -189,6 +189,31 @@ pub fn lookup(rows: &[Row], offset: u32) -> Rule {
     }
 }
 
+/// Where rows begin, page by page: a search touches one page's rows and not the whole table, which
+/// is a megabyte for libjvm and seldom in the processor's cache. For each page of addresses up to
+/// the last row's, how many rows begin before it. Where it says nothing all rows are searched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pages<'a>(pub &'a [u32]);
+
+impl Pages<'_> {
+    /// Addresses of a page, as a power of two.
+    pub const BITS: u32 = 12;
+
+    /// The rule of the last row at or before `offset`.
+    #[must_use]
+    pub fn lookup(&self, rows: &[Row], offset: u32) -> Rule {
+        let page = (offset >> Self::BITS) as usize;
+        let found = self.0.get(page).and_then(|begin| {
+            let begin = *begin as usize;
+            let end = self.0.get(page + 1).map_or(rows.len(), |end| *end as usize);
+            // The last row before the page covers its beginning.
+            let first = begin.saturating_sub(1);
+            rows.get(first..end)
+        });
+        lookup(found.unwrap_or(rows), offset)
+    }
+}
+
 /// The native code of the process: which module covers a pc and by which rule it unwinds.
 pub trait NativeCode {
     /// The rule for `pc` (exact or already moved back by one for return addresses);

@@ -199,6 +199,15 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         for _ in 0..steps_max {
             let (before, was_frozen) = (cursor.at, cursor.frozen.is_some());
             let (was_exact, was_len) = (cursor.exact.is_some(), sink.len);
+            if !was_frozen {
+                sink.frames.begins(was_len, before);
+                if self.is_plain(&cursor)
+                    && let Some(rest) = sink.frames.rest(was_len, before)
+                {
+                    sink.len += rest;
+                    return finish(sink, Outcome::Complete, gaps);
+                }
+            }
             let failure = match self.step(&mut cursor, &mut sink) {
                 Ok(()) if was_frozen => continue,
                 Ok(()) => match self.check(&mut cursor, before, was_exact) {
@@ -228,6 +237,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         fail(sink, Failure::Cycle, gaps)
     }
 
+    /// Whether the rest of the walk depends on the registers, on the stack above, and on nothing
+    /// else of the thread.
+    fn is_plain(&self, cursor: &Cursor) -> bool {
+        let is_called = cursor.exact.is_none() && !cursor.handling;
+        is_called && cursor.cont_entry == 0 && cursor.thread.anchor.sp <= cursor.at.sp
+    }
+
     /// Each step must go up the stack, stay in it, and not jump over the anchor's frame.
     fn check(
         &self,
@@ -241,7 +257,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let sp = cursor.at.sp;
         // An interrupted adapter may hold the return address in a register, its stack being empty.
         let stays = sp == before.sp && was_exact;
-        if sp <= before.sp && !stays && cursor.exact.is_none() {
+        // Frozen frames that are left out take no room on the stack.
+        let left_out = sp == before.sp && before.pc == self.layout.extra.return_barrier;
+        if sp <= before.sp && !stays && !left_out && cursor.exact.is_none() {
             return Err(Failure::StackRange);
         }
         let high = cursor.thread.stack_high;
@@ -441,7 +459,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
-        let is_caller = |caller| self.is_caller(caller);
+        // Adapters are between compiled code, the interpreter and stubs. What else is found among
+        // the registers that one has saved is older: a handler's that ran there before, say.
+        let is_adapter = blob.kind == BlobKind::Adapter;
+        let is_caller = |caller: NativeRegs| {
+            (!is_adapter || self.code.contains(caller.pc)) && self.is_caller(caller)
+        };
         if self.code.is_call_stub_return(cursor.at.pc) && cursor.exact.is_none() {
             return self.step_entry_frame(cursor);
         }

@@ -90,6 +90,30 @@ impl Budget {
     }
 }
 
+/// What others have spent on what looks have seen: they work once in a while, and are paid little
+/// by little, so that the number of looks stays even.
+#[derive(Clone, Debug, Default)]
+pub struct Debt {
+    owed_ns: f64,
+}
+
+/// In so many ticks a debt gets as small as a third.
+const PAID_TICKS: f64 = 64.0;
+
+impl Debt {
+    /// Others have spent `new_ns` more; what the next look, `ticks` after the last one, has to pay.
+    /// Never more than `most_ns`: some looks there shall be, whatever they cost others.
+    pub fn pay(&mut self, new_ns: u64, ticks: u64, most_ns: u64) -> u64 {
+        // What cannot be paid in time is forgiven.
+        let most = most_ns as f64;
+        self.owed_ns = (self.owed_ns + new_ns as f64).min(PAID_TICKS * most);
+        let part = 1.0 - (-(ticks as f64) / PAID_TICKS).exp();
+        let paid = (self.owed_ns * part).min(most);
+        self.owed_ns -= paid;
+        paid as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +184,34 @@ mod tests {
             budget.spent(before, TICK_NS, 1000);
         }
         assert!(budget.count(1000) <= 20, "{}", budget.count(1000));
+    }
+
+    #[test]
+    fn what_others_spend_at_once_is_paid_evenly_and_in_full() {
+        let mut debt = Debt::default();
+        let (mut paid_ns, mut least, mut most) = (0, u64::MAX, 0);
+        // 1 ms a second, in one piece.
+        for tick in 0..3000 {
+            let new_ns = if tick % 50 == 0 { 1_000_000 } else { 0 };
+            let now_ns = debt.pay(new_ns, 1, 50_000);
+            if tick >= 1000 {
+                (least, most) = (least.min(now_ns), most.max(now_ns));
+                paid_ns += now_ns;
+            }
+        }
+        // 40 seconds; each rounds down, and what is owed at the end is at most what came last.
+        assert!((39_000_000..=40_000_000).contains(&paid_ns), "{paid_ns}");
+        assert!(most < 3 * least, "{least} {most}");
+        // Ticks that were left out are paid for.
+        let mut other = debt.clone();
+        let at_once = debt.pay(0, 10, 1_000_000);
+        let one_by_one: u64 = (0..10).map(|_| other.pay(0, 1, 1_000_000)).sum();
+        assert!(at_once.abs_diff(one_by_one) <= 10, "{at_once} {one_by_one}");
+        // More than the most is not asked for, and not for long.
+        let first = debt.pay(u64::MAX, 1, 50_000);
+        assert!((49_000..=50_000).contains(&first), "{first}");
+        let rest: u64 = (0..1000).map(|_| debt.pay(0, 1, 50_000)).sum();
+        assert!(rest <= 63 * 50_000 + 1000, "{rest}");
     }
 
     #[test]

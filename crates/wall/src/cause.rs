@@ -12,8 +12,10 @@ use crate::pools::Pools;
 pub enum Cause {
     /// On a processor.
     Running,
-    /// Ready, but no processor was free (or the control group's quota was used up).
+    /// Ready, but no processor was free.
     Runnable,
+    /// Ready, but the control group's quota was used up.
+    Throttled,
     /// For a monitor that another thread has (`synchronized`).
     Monitor,
     /// For a lock of `java.util.concurrent` that another thread has.
@@ -30,9 +32,9 @@ pub enum Cause {
     File,
     /// In the kernel for memory that is not there, or elsewhere without a system call.
     PageFault,
-    /// Held by a stop of all threads.
+    /// Held by a stop of all threads, or has asked for one and waits until it is over.
     Safepoint,
-    /// For memory: a collection has to come first.
+    /// For memory, or because it was asked for: a collection has to come first.
     GcStall,
     /// For a class that is being loaded or initialised by another thread.
     ClassInit,
@@ -46,9 +48,10 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order in which reports show them.
-    pub const ALL: [Cause; 16] = [
+    pub const ALL: [Cause; 17] = [
         Cause::Running,
         Cause::Runnable,
+        Cause::Throttled,
         Cause::Monitor,
         Cause::Lock,
         Cause::Park,
@@ -71,6 +74,7 @@ impl Cause {
         match self {
             Cause::Running => "running",
             Cause::Runnable => "runnable",
+            Cause::Throttled => "throttled",
             Cause::Monitor => "monitor",
             Cause::Lock => "lock",
             Cause::Park => "park",
@@ -155,7 +159,7 @@ pub struct Named<'a> {
     /// Method, or function as the library calls it.
     pub name: &'a str,
     /// Whether it is a Java method.
-    pub is_java: bool,
+    pub is_managed: bool,
 }
 
 /// What is known of a thread at a look.
@@ -165,7 +169,7 @@ pub struct Facts<'a> {
     pub os: Os,
     /// From the JVM.
     pub monitor: Monitor,
-    /// Whether what it is parked on is a lock that another thread has.
+    /// Whether what it is parked on is a lock, which another thread has.
     pub is_owned_lock: bool,
     /// The stack, innermost first.
     pub frames: &'a [Named<'a>],
@@ -190,16 +194,31 @@ const VM_WAITS: &[(&str, Cause)] = &[
     ("do_collection_pause", Cause::GcStall),
     ("mem_allocate", Cause::GcStall),
     ("satisfy_failed_allocation", Cause::GcStall),
+    ("satisfy_failed_metadata", Cause::GcStall),
     ("allocate_new_tlab", Cause::GcStall),
     ("12MemAllocator", Cause::GcStall),
     ("collect_as_vm_thread", Cause::GcStall),
+    ("attempt_allocation_slow", Cause::GcStall),
+    // Who asks for a collection waits for it: System.gc() in all collectors.
+    ("7collectEN7GCCause5Cause", Cause::GcStall),
+    ("11ZDriverPort9send_sync", Cause::GcStall),
+    ("JVM_GC", Cause::GcStall),
     ("wait_for_completion", Cause::JitWait),
     ("compile_method_base", Cause::JitWait),
     ("initialize_impl", Cause::ClassInit),
     ("16SystemDictionary", Cause::ClassInit),
     ("SafepointSynchronize5block", Cause::Safepoint),
+    // What threads stand at until it is over, and at nothing else (utilities/waitBarrier.hpp): the
+    // frames above are not always known.
+    ("LinuxWaitBarrier4wait", Cause::Safepoint),
     ("SafepointMechanism", Cause::Safepoint),
     ("HandshakeState", Cause::Safepoint),
+    // Who asks the VM's thread to do something while all stand still, or others to do it.
+    ("8VMThread7execute", Cause::Safepoint),
+    ("8VMThread19wait_until_executed", Cause::Safepoint),
+    ("9Handshake7execute", Cause::Safepoint),
+    // Mono: a thread that comes or goes waits for the collector's lock.
+    ("mono_thread_info_set_flags", Cause::GcStall),
 ];
 
 /// Java methods whose wait says what is waited for.
@@ -212,6 +231,61 @@ const JAVA_WAITS: &[(&str, &[&str], Cause)] = &[
     ("java/lang/Object", &["wait", "wait0"], Cause::ObjectWait),
     ("jdk/internal/misc/Unsafe", &["park"], Cause::Park),
     ("sun/misc/Unsafe", &["park"], Cause::Park),
+    // Also where libjvm has no symbols.
+    ("java/lang/Runtime", &["gc"], Cause::GcStall),
+    // Mono's, with or without a wrapper around them.
+    ("System/Threading/Thread", &["SleepInternal"], Cause::Sleep),
+    // As on a JVM, where it waits in `Object.wait`.
+    (
+        "System/Threading/Thread",
+        &["JoinInternal"],
+        Cause::ObjectWait,
+    ),
+    (
+        "System/Threading/Monitor",
+        &["Monitor_wait", "ObjWait"],
+        Cause::ObjectWait,
+    ),
+    (
+        "System/Threading/Monitor",
+        &[
+            "Enter",
+            "try_enter_with_atomic_var",
+            "enter_with_atomic_var",
+        ],
+        Cause::Monitor,
+    ),
+    (
+        "object",
+        &[
+            "__icall_wrapper_mono_monitor_enter_internal",
+            "__icall_wrapper_mono_monitor_enter_v4_internal",
+        ],
+        Cause::Monitor,
+    ),
+    (
+        "System/Threading/WaitHandle",
+        &["Wait_internal", "SignalAndWait_Internal"],
+        Cause::Park,
+    ),
+    ("System/GC", &["InternalCollect"], Cause::GcStall),
+    // Who asks for memory waits for the lock of who collects, or for the end of that.
+    ("string", &["FastAllocateString"], Cause::GcStall),
+    (
+        "object",
+        &[
+            "__icall_wrapper_mono_gc_alloc_obj",
+            "__icall_wrapper_mono_gc_alloc_vector",
+            "__icall_wrapper_mono_gc_alloc_string",
+        ],
+        Cause::GcStall,
+    ),
+    // Where code asks whether it should stop, and does.
+    (
+        "object",
+        &["__icall_wrapper_mono_threads_state_poll"],
+        Cause::Safepoint,
+    ),
 ];
 
 /// Classes of the JDK whose native methods wait for peers, by the beginnings of their names.
@@ -253,7 +327,7 @@ pub fn cause(facts: &Facts<'_>, pools: &Pools) -> Cause {
     if facts.monitor == Monitor::Entering {
         return Cause::Monitor;
     }
-    if let Some(cause) = vm_wait(facts.frames) {
+    if let Some(cause) = vm_wait(facts.frames).or_else(|| crate::mono::cause(facts)) {
         return cause;
     }
     let in_java = java_wait(facts);
@@ -271,7 +345,7 @@ pub fn cause(facts: &Facts<'_>, pools: &Pools) -> Cause {
 fn vm_wait(frames: &[Named<'_>]) -> Option<Cause> {
     let top = frames.iter().take(VM_FRAMES_MAX);
     let functions: Vec<&str> = top
-        .take_while(|frame| !frame.is_java)
+        .take_while(|frame| !frame.is_managed)
         .map(|frame| frame.name)
         .collect();
     let known = VM_WAITS.iter();
@@ -288,11 +362,12 @@ fn java_wait(facts: &Facts<'_>) -> Option<Cause> {
     {
         return Some(cause);
     }
-    let top = facts.frames.iter().find(|frame| frame.is_java);
+    let top = facts.frames.iter().find(|frame| frame.is_managed);
     let named = top.and_then(|frame| {
         let known = JAVA_WAITS.iter();
+        let name = frame.name.split(" [").next().unwrap_or(frame.name);
         known
-            .filter(|(class, names, _)| frame.class == *class && names.contains(&frame.name))
+            .filter(|(class, names, _)| frame.class == *class && names.contains(&name))
             .map(|(_, _, cause)| *cause)
             .next()
     });
@@ -340,7 +415,7 @@ mod tests {
         Named {
             class,
             name,
-            is_java: true,
+            is_managed: true,
         }
     }
 
@@ -348,7 +423,7 @@ mod tests {
         Named {
             class: "libjvm.so",
             name,
-            is_java: false,
+            is_managed: false,
         }
     }
 
@@ -362,6 +437,47 @@ mod tests {
             frames,
         };
         cause(&facts, &Pools::default()).name()
+    }
+
+    #[test]
+    fn waits_of_mono_are_told_by_its_methods() {
+        for (class, name, cause) in [
+            ("System/Threading/Thread", "SleepInternal", "sleep"),
+            (
+                "System/Threading/Thread",
+                "SleepInternal [managed-to-native]",
+                "sleep",
+            ),
+            ("System/Threading/Monitor", "Monitor_wait", "object-wait"),
+            (
+                "System/Threading/Monitor",
+                "try_enter_with_atomic_var",
+                "monitor",
+            ),
+            ("System/Threading/WaitHandle", "Wait_internal", "park"),
+            (
+                "object",
+                "__icall_wrapper_mono_monitor_enter_v4_internal [managed-to-native]",
+                "monitor",
+            ),
+            ("System/Threading/Thread", "JoinInternal", "object-wait"),
+            ("System/GC", "InternalCollect", "gc-stall"),
+            ("string", "FastAllocateString", "gc-stall"),
+            (
+                "object",
+                "__icall_wrapper_mono_gc_alloc_obj [managed-to-native]",
+                "gc-stall",
+            ),
+            (
+                "object",
+                "__icall_wrapper_mono_threads_state_poll [managed-to-native]",
+                "safepoint",
+            ),
+            ("System/GC", "Other", "unknown"),
+        ] {
+            let frames = [java(class, name), java("App", "Main")];
+            assert_eq!(of(FUTEX, Monitor::None, false, &frames), cause, "{name}");
+        }
     }
 
     #[test]
@@ -432,9 +548,24 @@ mod tests {
                 "jit-wait",
             ),
             ("_ZN20SafepointSynchronize5blockEP10JavaThread", "safepoint"),
+            ("_ZN16LinuxWaitBarrier4waitEi", "safepoint"),
+            ("_ZN8VMThread7executeEP12VM_Operation", "safepoint"),
+            (
+                "_ZN9Handshake7executeEP16HandshakeClosureP10JavaThread",
+                "safepoint",
+            ),
         ] {
             assert_eq!(of(FUTEX, Monitor::None, false, &wait(function)), expected);
         }
+        // Who asks for a collection waits for that, whoever does it.
+        let asked = [
+            vm("_ZN8VMThread7executeEP12VM_Operation"),
+            vm("_ZN20ParallelScavengeHeap7collectEN7GCCause5CauseE"),
+            vm("JVM_GC"),
+            java("java/lang/Runtime", "gc"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &asked), "gc-stall");
+        assert_eq!(of(FUTEX, Monitor::None, false, &asked[3..]), "gc-stall");
         // Not what the VM did further down.
         let below = [
             java("jdk/internal/misc/Unsafe", "park"),

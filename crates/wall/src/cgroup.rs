@@ -68,10 +68,62 @@ pub fn path(text: &str) -> Option<(bool, &str)> {
     found
 }
 
+/// What threads did in a time, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// How long it was.
+    pub span_ns: u64,
+    /// Processors that they may run on.
+    pub processors: u64,
+    /// How long they ran.
+    pub ran_ns: u64,
+    /// How long they were ready and did not run.
+    pub ready_ns: u64,
+}
+
+/// The part of the time that threads were ready in which their group was held back, if it was for
+/// `throttled_ns`, counted on each processor (`throttle_cfs_rq` of kernel/sched/fair.c).
+///
+/// The kernel does not tell of one thread why it does not run. But while a processor is held back
+/// none runs there, and whoever ran or was ready in the mean is ready then: of all that time, which
+/// is `ran_ns + ready_ns`, the part `throttled_ns / (processors * span_ns)`.
+#[must_use]
+pub fn throttled_part(throttled_ns: u64, all: Span) -> f64 {
+    let whole = all.span_ns as f64 * all.processors as f64;
+    if throttled_ns == 0 || all.ready_ns == 0 || whole <= 0.0 {
+        return 0.0;
+    }
+    let held_back = (throttled_ns as f64 / whole).min(1.0);
+    let (ran, ready) = (all.ran_ns as f64, all.ready_ns as f64);
+    (held_back * (ran + ready) / ready).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn who_is_ready_is_held_back_as_long_as_the_group_is() {
+        let of = |throttled_ms: u64, ran_ms: u64, ready_ms: u64| {
+            let all = Span {
+                span_ns: 1_000_000_000,
+                processors: 2,
+                ran_ns: ran_ms * 1_000_000,
+                ready_ns: ready_ms * 1_000_000,
+            };
+            throttled_part(throttled_ms * 1_000_000, all)
+        };
+        // Ten threads, 0.6 of 2 processors: 0.7 of the time all ten stand.
+        assert!((of(1400, 600, 9400) - 7.0 / 9.4).abs() < 1e-9);
+        assert_eq!(of(0, 600, 9400), 0.0);
+        assert_eq!(of(1400, 600, 0), 0.0);
+        // One thread stands for its quota only, and two clocks are never read at once.
+        assert_eq!(of(700, 600, 400), 0.875);
+        assert_eq!(of(2000, 600, 1400), 1.0);
+        assert_eq!(of(9000, 0, 1400), 1.0);
+        assert_eq!(throttled_part(5, Span::default()), 0.0);
+    }
 
     #[test]
     fn both_versions_are_read() {

@@ -1,71 +1,75 @@
-//! The times at which threads are looked at: a grid with a constant interval. A look that comes
-//! late stands for the ticks that were missed as well.
+//! The times at which threads are looked at: one random moment in each interval, so that no program
+//! can keep in step with the looks (stratified sampling). A look stands for its interval, and one
+//! that comes late for those that were missed as well.
 
-/// The grid.
+use crate::random::Random;
+
+/// The intervals, one after the other.
 #[derive(Clone, Debug)]
 pub struct Grid {
     interval_ns: u64,
-    /// The tick that was looked at last.
-    last_ns: u64,
+    /// Looks stand for the time until here.
+    until_ns: u64,
+    /// The moment drawn for the next look, and how many intervals it is to stand for.
+    next: Option<(u64, u64)>,
+    random: Random,
 }
 
 /// One look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Ticks since the last look: 1 unless some were missed.
+    /// Intervals it stands for: 1 unless some were missed or left out.
     pub ticks: u64,
-    /// The time these stand for.
+    /// The time these are.
     pub span_ns: u64,
-    /// When the next look is due.
-    pub next_ns: u64,
 }
 
 impl Grid {
-    /// A grid that begins now.
+    /// Intervals that begin now.
     #[must_use]
-    pub fn new(interval_ns: u64, now_ns: u64) -> Grid {
+    pub fn new(interval_ns: u64, now_ns: u64, random: Random) -> Grid {
         Grid {
             interval_ns: interval_ns.max(1),
-            last_ns: now_ns,
+            until_ns: now_ns,
+            next: None,
+            random,
         }
     }
 
-    /// When the next look is due.
-    #[must_use]
-    pub fn next_ns(&self) -> u64 {
-        self.last_ns.saturating_add(self.interval_ns)
-    }
-
-    /// When a look after so many ticks is due.
-    #[must_use]
-    pub fn due_ns(&self, ticks: u64) -> u64 {
-        let more_ns = self.interval_ns.saturating_mul(ticks.max(1) - 1);
-        self.next_ns().saturating_add(more_ns)
+    /// When the next look is due, which stands for so many intervals. Once drawn a moment stays
+    /// what it is, whatever is asked for later: it must not depend on what was seen since.
+    pub fn due_ns(&mut self, ticks: u64) -> u64 {
+        if let Some((due_ns, _)) = self.next {
+            return due_ns;
+        }
+        let ticks = ticks.max(1);
+        let span_ns = self.interval_ns.saturating_mul(ticks);
+        let due_ns = self.until_ns.saturating_add(self.random.below(span_ns));
+        self.next = Some((due_ns, ticks));
+        due_ns
     }
 
     /// The look that happens now; `None` if none is due.
     pub fn look(&mut self, now_ns: u64) -> Option<Look> {
-        let ticks = now_ns.saturating_sub(self.last_ns) / self.interval_ns;
-        if ticks == 0 {
-            return None;
-        }
-        let span_ns = ticks * self.interval_ns;
-        self.last_ns += span_ns;
-        Some(Look {
-            ticks,
-            span_ns,
-            next_ns: self.next_ns(),
-        })
+        let (_, wanted) = self.next.filter(|(due_ns, _)| now_ns >= *due_ns)?;
+        self.next = None;
+        // What has gone by as a whole is not made up for by another look.
+        let missed = now_ns.saturating_sub(self.until_ns) / self.interval_ns;
+        let ticks = wanted.max(missed);
+        let span_ns = ticks.saturating_mul(self.interval_ns);
+        self.until_ns = self.until_ns.saturating_add(span_ns);
+        Some(Look { ticks, span_ns })
     }
 
-    /// The look at the end of a recording: the part of an interval that is left.
+    /// The look at the end of a recording: it stands for the time that is left, or for none if the
+    /// last look already stands for all, and shows that threads still were where they were.
     pub fn rest(&mut self, now_ns: u64) -> Look {
-        let span_ns = now_ns.saturating_sub(self.last_ns);
-        self.last_ns = now_ns.max(self.last_ns);
+        let span_ns = now_ns.saturating_sub(self.until_ns);
+        self.until_ns = now_ns.max(self.until_ns);
+        self.next = None;
         Look {
             ticks: span_ns.div_ceil(self.interval_ns),
             span_ns,
-            next_ns: self.next_ns(),
         }
     }
 }
@@ -85,39 +89,76 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn missed_ticks_are_made_up_for() {
-        let mut grid = Grid::new(20, 1000);
-        assert_eq!(grid.look(1019), None);
-        let look = |ticks, next_ns| {
-            Some(Look {
-                ticks,
-                span_ns: ticks * 20,
-                next_ns,
-            })
+    fn missed_intervals_are_made_up_for() {
+        let mut grid = Grid::new(20, 1000, Random::new(1));
+        assert_eq!(grid.look(5000), None, "none was drawn");
+        let due_ns = grid.due_ns(1);
+        assert!((1000..1020).contains(&due_ns));
+        assert_eq!(grid.due_ns(3), due_ns, "what is drawn stays");
+        assert_eq!(grid.look(due_ns - 1), None);
+        let look = |ticks| Look {
+            ticks,
+            span_ns: ticks * 20,
         };
-        assert_eq!(grid.look(1020), look(1, 1040));
-        assert_eq!(grid.look(1039), None);
-        // Late, but not by a tick: the grid stays where it is.
-        assert_eq!(grid.look(1055), look(1, 1060));
-        assert_eq!(grid.look(1125), look(4, 1140));
-        assert_eq!(grid.rest(1131).span_ns, 11);
+        assert_eq!(grid.look(due_ns), Some(look(1)));
+        assert_eq!(grid.look(due_ns), None, "one look for an interval");
+        // Three at once, as asked for.
+        let due_ns = grid.due_ns(3);
+        assert!((1020..1080).contains(&due_ns));
+        assert_eq!(grid.look(due_ns), Some(look(3)));
+        // Two and a half intervals late: the half belongs to the next look.
+        let _ = grid.due_ns(1);
+        assert_eq!(grid.look(1130), Some(look(2)));
+        let rest = |ticks, span_ns| Look { ticks, span_ns };
+        assert_eq!(grid.rest(1131), rest(1, 11));
+        assert_eq!(grid.rest(1131), rest(0, 0));
+    }
+
+    /// A program that does something for a quarter of each interval, in step with it, is seen to
+    /// do so for a quarter of the time, wherever in the interval that lies.
+    #[test]
+    fn programs_in_step_are_seen_in_their_true_shares() {
+        const INTERVAL: u64 = 1000;
+        const LOOKS: u64 = 10_000;
+        for (ticks, begins) in [(1, 0), (1, 700), (3, 300)] {
+            let mut grid = Grid::new(INTERVAL, 0, Random::new(begins + ticks));
+            let mut seen = 0;
+            for _ in 0..LOOKS {
+                let now_ns = grid.due_ns(ticks);
+                let look = grid.look(now_ns).unwrap();
+                let is_in = (now_ns + INTERVAL - begins) % INTERVAL < INTERVAL / 4;
+                seen += u64::from(is_in) * look.ticks;
+            }
+            // Binomial: of 10,000 looks 2500 with a deviation of 43; five of them by chance once
+            // in 1.7 million seeds.
+            let share = seen as f64 / (LOOKS * ticks) as f64;
+            assert!((share - 0.25).abs() < 0.0217, "{ticks} {begins}: {share}");
+        }
     }
 
     proptest! {
         #[test]
         fn looks_stand_for_all_of_the_time(
             interval in 1u64..1000,
-            steps in proptest::collection::vec(0u64..3000, 1..100),
+            steps in proptest::collection::vec((1u64..3, 0u64..3000), 1..100),
+            seed: u64,
         ) {
-            let (mut grid, mut now, mut sum) = (Grid::new(interval, 77), 77, 0);
-            for step in steps {
+            let mut grid = Grid::new(interval, 77, Random::new(seed));
+            let (mut now, mut sum) = (77, 0);
+            for (ticks, step) in steps {
+                let due = grid.due_ns(ticks);
+                prop_assert!(due >= 77 + sum && due < 77 + sum + 3 * interval);
                 now += step;
                 if let Some(look) = grid.look(now) {
-                    prop_assert!(look.next_ns > now && look.next_ns <= now + interval);
+                    prop_assert_eq!(look.span_ns, look.ticks * interval);
                     sum += look.span_ns;
+                    // Nothing whole is left behind, and no more is taken in advance than was asked.
+                    prop_assert!(77 + sum + interval > now && 77 + sum < now + 3 * interval);
                 }
             }
-            prop_assert_eq!(sum + grid.rest(now).span_ns, now - 77);
+            let rest = grid.rest(now).span_ns;
+            prop_assert!(sum + rest >= now - 77);
+            prop_assert!(rest == 0 || sum + rest == now - 77);
         }
 
         #[test]
@@ -127,7 +168,7 @@ mod tests {
             share in 1usize..100,
         ) {
             let looked = (eligible * share / 100).max(1);
-            let look = Look { ticks: 1, span_ns, next_ns: 0 };
+            let look = Look { ticks: 1, span_ns };
             let sum = u128::from(weight_ns(&look, eligible, looked)) * looked as u128;
             let truth = u128::from(span_ns) * eligible as u128;
             prop_assert!(sum <= truth && truth - sum < looked as u128);

@@ -13,6 +13,7 @@ const KNOWN: &[&str] = &[
     "java/util/TimerThread.mainLoop",
     "java/lang/ref/ReferenceQueue*.remove*",
     "java/lang/ref/Reference.waitForReferencePendingList",
+    "java/lang/VirtualThread.takeVirtualThreadListToUnblock",
     "jdk/internal/net/http/HttpClientImpl$SelectorManager.run",
     "sun/net/httpserver/ServerImpl$Dispatcher.run",
     "sun/nio/ch/EPollPort$EventHandlerTask.poll",
@@ -91,7 +92,7 @@ impl Pools {
     /// Whether one of the innermost Java frames is a pool's wait for work.
     #[must_use]
     pub fn is_idle(&self, frames: &[Named<'_>]) -> bool {
-        let mut java = frames.iter().filter(|f| f.is_java).take(FRAMES_MAX);
+        let mut java = frames.iter().filter(|f| f.is_managed).take(FRAMES_MAX);
         java.any(|frame| self.patterns.iter().any(|pattern| pattern.matches(frame)))
     }
 }
@@ -143,7 +144,7 @@ mod tests {
         pools.is_idle(&[Named {
             class,
             name,
-            is_java: true,
+            is_managed: true,
         }])
     }
 
@@ -190,20 +191,20 @@ mod tests {
             Named {
                 class: "app/A",
                 name: "recurse",
-                is_java: true,
+                is_managed: true,
             };
             FRAMES_MAX
         ];
         let wait = Named {
             class: "java/util/TimerThread",
             name: "mainLoop",
-            is_java: true,
+            is_managed: true,
         };
         frames.push(wait);
         assert!(!pools.is_idle(&frames));
         assert!(pools.is_idle(&frames[1..]));
         assert!(!pools.is_idle(&[Named {
-            is_java: false,
+            is_managed: false,
             ..wait
         }]));
     }

@@ -137,6 +137,18 @@ pub struct Schedule {
     pub turns: u64,
 }
 
+impl Schedule {
+    /// How long the thread waited for a processor since `before`, and how much of that was when it
+    /// had been woken from the wait in which it was last seen. Each of its turns had a wait before
+    /// it, the first one right after it was woken; they are taken for equally long.
+    #[must_use]
+    pub fn waited_since(&self, before: &Schedule, was_off: bool) -> (u64, u64) {
+        let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
+        let turns = self.turns.saturating_sub(before.turns).max(1);
+        (waited_ns, if was_off { waited_ns / turns } else { 0 })
+    }
+}
+
 /// Parses `schedstat`; `None` if it is not what the kernel writes.
 #[must_use]
 pub fn schedule(text: &[u8]) -> Option<Schedule> {
@@ -233,6 +245,20 @@ mod tests {
         assert_eq!(schedule(b"12 34 5\n"), Some(expected));
         assert_eq!(schedule(b"12 34\n"), None);
         assert_eq!(schedule(b"12 -3 5\n"), None);
+    }
+
+    #[test]
+    fn the_first_wait_for_a_processor_is_that_of_who_was_woken() {
+        let at = |waited_ns, turns| Schedule {
+            on_cpu_ns: 0,
+            waited_ns,
+            turns,
+        };
+        assert_eq!(at(90, 4).waited_since(&at(30, 3), true), (60, 60));
+        assert_eq!(at(90, 6).waited_since(&at(30, 3), true), (60, 20));
+        assert_eq!(at(90, 6).waited_since(&at(30, 3), false), (60, 0));
+        assert_eq!(at(90, 3).waited_since(&at(30, 3), true), (60, 60));
+        assert_eq!(at(10, 2).waited_since(&at(30, 3), true), (0, 0));
     }
 
     proptest! {

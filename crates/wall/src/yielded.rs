@@ -24,7 +24,10 @@ const FRAMES_MAX: usize = 12;
 /// The cause; `None` if the innermost Java frame is not where a continuation yields.
 #[must_use]
 pub fn cause(frames: &[Named<'_>], is_owned_lock: bool) -> Option<Cause> {
-    let mut java = frames.iter().filter(|frame| frame.is_java).take(FRAMES_MAX);
+    let mut java = frames
+        .iter()
+        .filter(|frame| frame.is_managed)
+        .take(FRAMES_MAX);
     let first = java.next()?;
     if first.class != "jdk/internal/vm/Continuation" || !first.name.starts_with("yield") {
         return None;
@@ -61,7 +64,7 @@ mod tests {
         let java = |(class, name): &(&'a str, &'a str)| Named {
             class,
             name,
-            is_java: true,
+            is_managed: true,
         };
         frames.iter().map(java).collect()
     }

@@ -4,6 +4,8 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, percent } from '../data/format';
 import { shortened } from '../data/plain';
+import { rate, signedRate } from '../diff/words';
+import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
 import type { FrameTree } from '../tree/tree';
 import { CHAR_PX, nameRoom, scrollToRow, useScroll, windowOf } from '../ui/rows';
@@ -66,15 +68,17 @@ export function CallTreeView({ store }: { store: Store }) {
     if (tree) open.value = opened(tree, root, new Set());
     current.value = 0;
   }, [tree, root]);
-  useEffect(() => box.current?.focus({ preventScroll: true }), []);
+  useEffect(() => takeFocus(box.current), []);
   const shown = windowOf(rows.value.length, scroll.top, scroll.height);
   const room = nameRoom(scroll, scroll.width < 620 ? OTHERS_PX.narrow : OTHERS_PX.wide);
   return (
     <div class="tree-view">
       <div class="tree-head" aria-hidden="true">
-        <span class="number">Total</span>
-        <span class="number">Self</span>
-        <span class="number">Samples</span>
+        {headsOf(store).map((head) => (
+          <span key={head} class="number">
+            {head}
+          </span>
+        ))}
         <span>Frame</span>
       </div>
       <div
@@ -109,6 +113,30 @@ export function CallTreeView({ store }: { store: Store }) {
   );
 }
 
+function headsOf(store: Store): readonly string[] {
+  const sides = store.sides.value;
+  return sides ? [...sides.names, 'Change'] : ['Total', 'Self', 'Samples'];
+}
+
+/** Of a comparison both sides and the change, marked if that is more than chance. */
+function numbersOf(store: Store, tree: FrameTree, node: number): readonly string[] {
+  const diff = store.diff.value;
+  if (!diff) {
+    const all = tree.total || 1;
+    const shares = [tree.weight(node), tree.own(node)].map((value) => percent(value / all));
+    return [...shares, count(tree.samples(node))];
+  }
+  const { per } = diff.sides.base;
+  const { unit } = store.profile.header;
+  const change = diff.total.at(node);
+  const mark = diff.total.isSignificant(node) ? ' *' : '';
+  return [
+    rate(change.a, per, unit),
+    rate(change.b, per, unit),
+    signedRate(change.b - change.a, per, unit) + mark,
+  ];
+}
+
 function closed(open: ReadonlySet<number>, node: number): Set<number> {
   const out = new Set(open);
   out.delete(node);
@@ -134,7 +162,6 @@ function Row(props: {
 }) {
   const { store, tree, row } = props;
   const { node, level } = row;
-  const all = tree.total || 1;
   const has = tree.hasChildren(node);
   const key = tree.key(node);
   const matched = node !== 0 && store.matched.value?.[key] === 1;
@@ -153,9 +180,11 @@ function Row(props: {
       aria-selected={props.current}
       onClick={props.onClick}
     >
-      <span class="number">{percent(tree.weight(node) / all)}</span>
-      <span class="number">{percent(tree.own(node) / all)}</span>
-      <span class="number">{count(tree.samples(node))}</span>
+      {numbersOf(store, tree, node).map((number, i) => (
+        <span key={i} class="number">
+          {number}
+        </span>
+      ))}
       <span class="name" style={{ paddingLeft: `${indent}px` }}>
         <span class="twist" aria-hidden="true">
           {has ? (props.open ? '▾' : '▸') : ''}

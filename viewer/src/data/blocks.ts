@@ -4,17 +4,29 @@
 const TYPE = 'application/octet-stream;base64';
 /** Characters decoded at once; a multiple of 4. */
 const PIECE = 1 << 18;
+/** Characters that hold the header in all but the oddest pages, and the bytes that it may have. */
+const BEGINNING = 1 << 17;
+const BEGINNING_MAX = 1 << 22;
 
 /** The compressed bytes of all blocks, piece by piece. */
 export function* decodeBase64(texts: Iterable<string>): Generator<Uint8Array<ArrayBuffer>> {
   for (const text of texts) {
     for (let at = 0; at < text.length; at += PIECE) {
-      const binary = atob(text.slice(at, at + PIECE));
-      const bytes = new Uint8Array(binary.length);
-      for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-      yield bytes;
+      yield bytesOf(text.slice(at, at + PIECE));
     }
   }
+}
+
+/** Browsers of 2025 and later decode by themselves, many times as fast. */
+const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> })
+  .fromBase64;
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  if (native) return native.call(Uint8Array, text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
 }
 
 /** Unpacks gzip. */
@@ -31,6 +43,46 @@ export async function gunzip(
   });
   const stream = source.pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The first bytes of what gzip packs, from its first bytes: at most about so many. */
+export async function beginning(
+  packed: Uint8Array<ArrayBuffer>,
+  most: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const gunzip = new DecompressionStream('gzip');
+  const writer = gunzip.writable.getWriter();
+  // It ends where it must not, and says so: what came out before is what is wanted.
+  writer.write(packed).catch(() => {});
+  writer.close().catch(() => {});
+  const reader = gunzip.readable.getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  try {
+    while (length < most) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      length += value.length;
+    }
+  } catch {
+    // See above.
+  }
+  reader.cancel().catch(() => {});
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** The first bytes inside the page. */
+export async function beginningOfPage(page: Document): Promise<Uint8Array<ArrayBuffer>> {
+  const text = page.querySelector(`script[type="${TYPE}"]`)?.textContent ?? '';
+  const [piece] = decodeBase64([text.slice(0, BEGINNING)]);
+  return piece ? beginning(piece, BEGINNING_MAX) : new Uint8Array(0);
 }
 
 /** The bytes inside the page; null if it holds none. The blocks are removed to free their text. */

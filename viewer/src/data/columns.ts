@@ -64,6 +64,14 @@ export class Column {
 
 const MAGIC = 'DWP1';
 
+/** The header alone, from the beginning of the data; null if it is not all there. */
+export function readHeader<H>(data: Uint8Array<ArrayBuffer>): H | null {
+  if (data.length < 8 || String.fromCharCode(...data.subarray(0, 4)) !== MAGIC) return null;
+  const length = new DataView(data.buffer, data.byteOffset).getUint32(4, true);
+  if (8 + length > data.length) return null;
+  return JSON.parse(new TextDecoder().decode(data.subarray(8, 8 + length))) as H;
+}
+
 export function readContainer<H extends { columns: ColumnEntry[] }>(
   data: Uint8Array<ArrayBuffer>,
 ): Container<H> {

@@ -1,9 +1,13 @@
-// What the page measures: CPU time, or wall time by cause; of all endpoints or of one. The choice
-// gives a profile of the same tables with other samples, from which everything else is made.
-import type { Header, Profile, Samples } from './profile';
+// What the page measures: CPU time, or wall time by cause; of all endpoints or of one; of all the
+// time, of a part of it, or of one request. The choice gives a profile of the same tables with
+// other samples, from which everything else is made.
+import type { Header, Profile, Samples, Span } from './profile';
 
-/** CPU time; all wall time; what waited; or what waited for one thing. */
-export type Time = 'cpu' | 'wall' | 'off' | { cause: string };
+/**
+ * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
+ * for, by how long these waited; those who kept all others from a safepoint.
+ */
+export type Time = 'cpu' | 'wall' | 'off' | 'owners' | 'late' | { cause: string };
 
 export interface Measure {
   time: Time;
@@ -13,51 +17,107 @@ export interface Measure {
 
 export const CPU: Measure = { time: 'cpu', endpoint: null };
 
+/** Which part of what is measured is looked at. */
+export interface Part {
+  /** Null: all of the recording. */
+  during: Span | null;
+  /** A request's number; 0: all, and what was done for none. */
+  request: number;
+}
+
+export const WHOLE: Part = { during: null, request: 0 };
+
 /** The choice if the profile has it, else the nearest that it has. */
 export function possible(header: Header, measure: Measure): Measure {
   const { time, endpoint } = measure;
   const hasCause = typeof time !== 'object' || header.waits.includes(time.cause);
+  const has = time === 'late' || (header.wall !== null && hasCause);
   return {
-    time: header.wall && hasCause ? time : 'cpu',
+    time: has ? time : 'cpu',
     endpoint: endpoint !== null && header.endpoints.includes(endpoint) ? endpoint : null,
   };
 }
 
+/** The number of an endpoint; -1: all. */
+export function endpointNumber(header: Header, endpoint: string | null): number {
+  return endpoint === null ? -1 : header.endpoints.indexOf(endpoint) + 1;
+}
+
 /** The profile of what is measured. */
-export function measured(profile: Profile, measure: Measure): Profile {
+export function measured(profile: Profile, measure: Measure, part: Part = WHOLE): Profile {
   const { time, endpoint } = possible(profile.header, measure);
-  if (time === 'cpu' && endpoint === null) return profile;
+  if (time === 'cpu' && endpoint === null && part.during === null && part.request === 0) {
+    return profile;
+  }
+  if (time === 'late') return { ...profile, samples: lateSamples(profile, part) };
   const { wall } = profile;
-  const number = endpoint === null ? -1 : profile.header.endpoints.indexOf(endpoint) + 1;
-  const parts: Part[] = [];
-  if (time === 'cpu') parts.push(part(profile.samples, number, () => true));
+  const number = endpointNumber(profile.header, endpoint);
+  const wanted = (of: Samples) => (i: number) =>
+    (number < 0 || of.endpoint[i] === number) &&
+    (part.request === 0 || of.request[i] === part.request);
+  const pieces: Piece[] = [];
+  const { samples } = profile;
+  const isSample = wanted(samples);
+  const inTime = shareOfSample(samples, part.during);
+  if (time === 'cpu') pieces.push(piece(samples, isSample, inTime));
   if (time === 'wall' && wall) {
-    parts.push(part(profile.samples, number, (i) => wall.running[i] === 1));
+    pieces.push(piece(samples, (i) => wall.running[i] === 1 && isSample(i), inTime));
   }
   if (time !== 'cpu' && wall) {
+    const { looks } = wall;
+    const isLook = wanted(looks);
     const cause = typeof time === 'object' ? profile.header.waits.indexOf(time.cause) + 1 : 0;
-    parts.push(part(wall.looks, number, (i) => cause === 0 || wall.waits[i] === cause));
+    const isWanted =
+      time === 'owners'
+        ? (i: number) => wall.ownerNode[i] !== 0 && isLook(i)
+        : (i: number) => (cause === 0 || wall.looks.wait[i] === cause) && isLook(i);
+    const share = shareOfLook(profile, part.during);
+    pieces.push(piece(looks, isWanted, share));
   }
-  return { ...profile, samples: together(parts) };
+  const all = together(pieces);
+  if (time === 'owners' && wall) toOwners(all, pieces, wall);
+  return { ...profile, samples: all };
 }
 
-/** Some entries of a table. */
-interface Part {
+/** How much of a sample is in a part of the time: all or nothing. */
+export function shareOfSample(of: Samples, during: Span | null): (i: number) => number {
+  if (!during) return () => 1;
+  const { from, to } = during;
+  return (i) => (of.time[i]! >= from && of.time[i]! < to ? 1 : 0);
+}
+
+/** How much of a look is in a part of the time. */
+export function shareOfLook(profile: Profile, during: Span | null): (i: number) => number {
+  const { wall } = profile;
+  if (!during || !wall) return () => 1;
+  const { time } = wall.looks;
+  const { duration } = wall;
+  return (i) => {
+    const [from, length] = [time[i]!, duration[i]!];
+    if (length <= 0) return from >= during.from && from < during.to ? 1 : 0;
+    const inside = Math.min(from + length, during.to) - Math.max(from, during.from);
+    return inside <= 0 ? 0 : inside / length;
+  };
+}
+
+/** Some entries of a table, and how much of each. */
+interface Piece {
   of: Samples;
-  chosen: number[];
+  chosen: Uint32Array;
+  share: (i: number) => number;
 }
 
-function part(of: Samples, endpoint: number, isWanted: (i: number) => boolean): Part {
-  const chosen: number[] = [];
+function piece(of: Samples, isWanted: (i: number) => boolean, share: (i: number) => number): Piece {
+  const chosen = new Uint32Array(of.node.length);
+  let n = 0;
   for (let i = 0; i < of.node.length; i++) {
-    if ((endpoint < 0 || of.endpoint[i] === endpoint) && isWanted(i)) chosen.push(i);
+    if (isWanted(i) && share(i) > 0) chosen[n++] = i;
   }
-  return { of, chosen };
+  return { of, chosen: chosen.subarray(0, n), share };
 }
 
-function together(parts: Part[]): Samples {
-  const size = parts.reduce((sum, { chosen }) => sum + chosen.length, 0);
-  const all: Samples = {
+export function noSamples(size: number): Samples {
+  return {
     time: new Float64Array(size),
     thread: new Uint32Array(size),
     node: new Uint32Array(size),
@@ -66,15 +126,56 @@ function together(parts: Part[]): Samples {
     cause: new Uint32Array(size),
     role: new Uint8Array(size),
     endpoint: new Uint32Array(size),
+    request: new Uint32Array(size),
+    wait: new Uint8Array(size),
   };
+}
+
+function together(pieces: Piece[]): Samples {
+  const size = pieces.reduce((sum, { chosen }) => sum + chosen.length, 0);
+  const all = noSamples(size);
   const columns = Object.keys(all) as (keyof Samples)[];
+  let start = 0;
+  for (const { of, chosen, share } of pieces) {
+    for (const column of columns) {
+      const [to, from] = [all[column], of[column]];
+      for (let at = 0; at < chosen.length; at++) to[start + at] = from[chosen[at]!]!;
+    }
+    for (let at = 0; at < chosen.length; at++) {
+      all.weight[start + at]! *= share(chosen[at]!);
+    }
+    start += chosen.length;
+  }
+  return all;
+}
+
+/** Puts the owners and their stacks in the place of those who waited. */
+function toOwners(all: Samples, pieces: Piece[], wall: NonNullable<Profile['wall']>): void {
   let at = 0;
-  for (const { of, chosen } of parts) {
+  for (const { chosen } of pieces) {
     for (const i of chosen) {
-      for (const column of columns) all[column][at] = of[column][i]!;
+      all.thread[at] = wall.owner[i]! - 1;
+      all.node[at] = wall.ownerNode[i]! - 1;
       at++;
     }
   }
+}
+
+/** Threads that were late for safepoints, weighed by how long they held the others up. */
+function lateSamples({ late }: Profile, { during }: Part): Samples {
+  const chosen: number[] = [];
+  for (let i = 0; i < late.time.length; i++) {
+    const isIn = !during || (late.time[i]! >= during.from && late.time[i]! < during.to);
+    if (isIn && late.node[i] !== 0 && late.held[i]! > 0) chosen.push(i);
+  }
+  const all = noSamples(chosen.length);
+  chosen.forEach((i, at) => {
+    all.time[at] = late.time[i]!;
+    all.thread[at] = late.thread[i]!;
+    all.node[at] = late.node[i]! - 1;
+    all.weight[at] = late.held[i]!;
+    all.count[at] = 1;
+  });
   return all;
 }
 
@@ -83,8 +184,10 @@ export function textOf(time: Time): string {
   return typeof time === 'object' ? `waits:${time.cause}` : time;
 }
 
+const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late'];
+
 /** The choice that a text stands for; CPU time if it stands for none. */
 export function timeOf(text: string): Time {
   if (text.startsWith('waits:')) return { cause: text.slice('waits:'.length) };
-  return text === 'wall' || text === 'off' ? text : 'cpu';
+  return NAMED.find((time) => time === text) ?? 'cpu';
 }

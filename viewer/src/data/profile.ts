@@ -1,5 +1,6 @@
 // The profile as the page holds it: tables of typed arrays, names decoded when they are asked for.
 import { type Column, type ColumnEntry, readContainer } from './columns';
+import type { RawFinding } from './findings';
 import { plain } from './plain';
 
 export interface Header {
@@ -9,25 +10,66 @@ export interface Header {
   kinds: string[];
   roles: string[];
   causes: string[];
+  /** Samples and looks that say the same within so long are put together; 0: none are. */
+  binNs: number;
   info: Info;
+  host: Host;
+  cpuLimit: CpuLimit | null;
+  machine: Machine | null;
   /** Endpoints that samples and looks name by their number, from 1 on. */
   endpoints: string[];
   /** What looks say was waited for, by its number from 1 on. */
   waits: string[];
+  /** How long requests took, the slowest endpoints first: told before the columns are read. */
+  latencies: Latency[];
+  /** All samples, and their weights. */
+  samples: number;
+  cpuNs: number;
+  /** What the rules of `dwell explain` found, if the page was made with them. */
+  findings: RawFinding[];
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
-  wall: { ns: number; causes: Cause[]; endpoints: WallRow[]; groups: WallRow[] } | null;
-  requests: Requests[];
+  wall: { ns: number; causes: Cause[] } | null;
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
+  /** Two recordings in one page: what is known of both; null or missing in a page of one. */
+  compare?: Compare | null;
   columns: ColumnEntry[];
 }
 
-/** Whether there is wall time, or a request. */
-export function hasWall(header: Header): boolean {
-  return header.wall !== null || header.requests.length > 0;
+/** Two recordings that are compared. The threads of the first come before those of the second. */
+export interface Compare {
+  per: 'second' | 'request' | 'sample';
+  /** What both can be brought to. */
+  possible: ('second' | 'request' | 'sample')[];
+  threadsOfA: number;
+  sides: [Side, Side];
+}
+
+/** One of two recordings. */
+export interface Side {
+  name: string;
+  durationNs: number;
+  samples: number;
+  /** Requests that ended, and those of each endpoint, in the order of the header's endpoints. */
+  requests: number;
+  requestsOf: number[];
+  cpuNs: number;
+  jvm: string;
+  arguments: string;
+  mode: string;
+  /** The shares of stacks that failed. */
+  failed: number;
+}
+
+/** How long the requests of an endpoint took. */
+export interface Latency {
+  endpoint: string | null;
+  requests: number;
+  p50Ns: number;
+  p95Ns: number;
 }
 
 /** Wall time of one cause, and the standard error of its share. */
@@ -35,23 +77,6 @@ export interface Cause {
   cause: string;
   ns: number;
   error: number;
-}
-
-/** Wall time of an endpoint or a group of threads. */
-export interface WallRow {
-  name: string;
-  ns: number;
-  causes: Cause[];
-}
-
-/** Requests of one endpoint; null: it is not known. */
-export interface Requests {
-  endpoint: string | null;
-  requests: number;
-  p50Ns: number;
-  p95Ns: number;
-  p99Ns: number;
-  longestNs: number;
 }
 
 export interface Info {
@@ -71,10 +96,52 @@ export interface Info {
   otherEvents: [string, number][];
 }
 
+/** What the program ran on and with; empty or 0 where the recording does not say. */
+export interface Host {
+  jvmArguments: string;
+  jvmFlags: string;
+  jvmStartMs: number;
+  cpu: string;
+  hardwareThreads: number;
+  os: string;
+}
+
+/** What the control group let the process use; a quota of 0 is none. */
+export interface CpuLimit {
+  quotaNs: number;
+  processors: number;
+  periods: number;
+  throttled: number;
+  throttledNs: number;
+}
+
+/** What was used, in the time told, of the processors that the process could run on. */
+export interface Machine {
+  durationNs: number;
+  processors: number;
+  /** By other processes. */
+  othersNs: number;
+  idleNs: number;
+  /** By the hypervisor, for other machines. */
+  stolenNs: number;
+}
+
+/** A part of the recording's time, in nanoseconds since its beginning. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
 export interface Profile {
   header: Header;
   names: Names;
-  methods: { class: Uint32Array; name: Uint32Array; descriptor: Uint32Array };
+  methods: {
+    class: Uint32Array;
+    name: Uint32Array;
+    descriptor: Uint32Array;
+    /** The jar, folder or module of the class, as a name's number plus 1; 0: not known. */
+    library: Uint32Array;
+  };
   frames: { method: Uint32Array; line: Uint32Array; kind: Uint8Array };
   threads: { name: Uint32Array; tid: Float64Array; javaTid: Float64Array; virtual: Uint8Array };
   /** Node 0 is the root; a parent's number is smaller than its children's. */
@@ -85,9 +152,114 @@ export interface Profile {
     /** For every sample 1 if its time is part of the wall time. */
     running: Uint8Array;
     looks: Samples;
-    /** For every look the number of its cause in the header's waits. */
-    waits: Uint8Array;
+    /** From the first to the last look that saw the same. */
+    duration: Float64Array;
+    /** On what it waited, as a name's number plus 1; 0: not known. */
+    detail: Uint32Array;
+    /** Who had what it waited for, as a thread's number plus 1; 0: nobody, or not known. */
+    owner: Uint32Array;
+    /** Where that one was, as a node's number plus 1; 0: not known. */
+    ownerNode: Uint32Array;
   } | null;
+  /** In the order of time; samples and looks name them by their number from 1 on. */
+  requests: RequestTable;
+  spans: SpanTable;
+  pauses: { time: Float64Array; duration: Float64Array };
+  stops: Stops;
+  late: LateThreads;
+  /** Times in which the control group held the process back. */
+  throttled: ThrottledTable;
+  /** What the JVM counted of its compilers, about once a second. */
+  compilers: CompilersTable;
+  /** What was compiled; only the JDK's own recorder tells that. */
+  compiled: CompiledTable;
+}
+
+export interface ThrottledTable {
+  time: Float64Array;
+  duration: Float64Array;
+  periods: Uint32Array;
+  /** Of these, periods in which the quota was used up. */
+  throttled: Uint32Array;
+  /** How long threads were held back, all together. */
+  held: Float64Array;
+}
+
+export interface CompilersTable {
+  time: Float64Array;
+  duration: Float64Array;
+  /** Methods and loops compiled. */
+  count: Uint32Array;
+  /** For how long, of all compilers together. */
+  compiling: Float64Array;
+  wasted: Uint32Array;
+}
+
+export interface CompiledTable {
+  time: Float64Array;
+  duration: Float64Array;
+  /** A name's number. */
+  method: Uint32Array;
+  level: Uint8Array;
+}
+
+/** Requests that ended while the recording ran. */
+export interface RequestTable {
+  time: Float64Array;
+  duration: Float64Array;
+  /** The number of the endpoint, from 1 on; 0: none. */
+  endpoint: Uint32Array;
+  /** How many requests one stands for. */
+  count: Uint32Array;
+  /** The trace's id in four parts. */
+  trace: readonly [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
+}
+
+/** Spans inside of requests. */
+export interface SpanTable {
+  /** Halves of their ids. */
+  high: Uint32Array;
+  low: Uint32Array;
+  /** The numbers of the requests that they are inside of, from 1 on; in this order. */
+  request: Uint32Array;
+  /** When they began and how long they took, where that was told; a duration of 0: it was not. */
+  time: Float64Array;
+  duration: Float64Array;
+  /** The number of each sample's span, from 1 on; 0: its request's own. Empty: there are none. */
+  ofSample: Uint32Array;
+  ofLook: Uint32Array;
+}
+
+/** Safepoints. */
+export interface Stops {
+  time: Float64Array;
+  /** Until all threads had stopped. */
+  reaching: Float64Array;
+  /** From then until they went on. */
+  operating: Float64Array;
+  /** A name's number. */
+  operation: Uint32Array;
+  threads: Uint32Array;
+  running: Uint32Array;
+  count: Uint32Array;
+  /** 1 if it was seen, 0 if it was only counted. */
+  known: Uint8Array;
+}
+
+/** Threads that others waited for at a safepoint. */
+export interface LateThreads {
+  time: Float64Array;
+  duration: Float64Array;
+  /** Its part of the time to the safepoint. */
+  held: Float64Array;
+  /** The safepoint's number, from 1 on; 0: not in the page. */
+  stop: Uint32Array;
+  operation: Uint32Array;
+  state: Uint32Array;
+  thread: Uint32Array;
+  /** A node's number plus 1; 0: not seen. */
+  node: Uint32Array;
+  last: Uint8Array;
 }
 
 /** What a tree or a table is made of. */
@@ -103,6 +275,10 @@ export interface Samples {
   role: Uint8Array;
   /** The number of the endpoint, from 1 on; 0: none. */
   endpoint: Uint32Array;
+  /** The number of the request, from 1 on; 0: none, or not in the page. */
+  request: Uint32Array;
+  /** The number of what it waited for in the header's waits, from 1 on; 0: it ran. */
+  wait: Uint8Array;
 }
 
 /** All names, decoded one by one and made plain. */
@@ -119,6 +295,18 @@ export class Names {
     for (let i = 0; i < lengths.length; i++) this.starts[i + 1] = this.starts[i]! + lengths[i]!;
   }
 
+  /** Whether a name may be one that the JVM or a library generated; looks at its bytes alone. */
+  mayBeGenerated(id: number): boolean {
+    const [from, to] = [this.starts[id]!, this.starts[id + 1]!];
+    const last = this.bytes[to - 1] ?? 0;
+    if (to > from && last >= 0x30 && last <= 0x39) return true;
+    for (let at = from; at < to; at++) {
+      const byte = this.bytes[at]!;
+      if (byte === 0x24 || byte === 0x2b || byte === 0x2f) return true;
+    }
+    return false;
+  }
+
   text(id: number): string {
     const known = this.decoded[id];
     if (known !== undefined) return known;
@@ -130,9 +318,13 @@ export class Names {
   }
 }
 
+/** The version of the data that this viewer reads. */
+export const VERSION = 1;
+
 export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
   const { header, column } = readContainer<Header>(data);
-  if (header.version !== 1) throw new Error(`This page holds data of version ${header.version}.`);
+  if (header.version !== VERSION)
+    throw new Error(`This page holds data of version ${header.version}.`);
   const u32 = (name: string) => column(name).u32();
   const profile: Profile = {
     header,
@@ -141,6 +333,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
       class: u32('method.class'),
       name: u32('method.name'),
       descriptor: u32('method.descriptor'),
+      library: u32('method.library'),
     },
     frames: {
       method: u32('frame.method'),
@@ -159,12 +352,15 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
       thread: u32('sample.thread'),
       node: u32('sample.node'),
       weight: column('sample.weight').f64(),
-      count: u32('sample.node').fill(1),
+      count: u32('sample.count'),
       cause: u32('sample.cause'),
       role: column('sample.role').u8(),
       endpoint: u32('sample.endpoint'),
+      request: u32('sample.request'),
+      wait: new Uint8Array(column('sample.time').rows),
     },
     wall: header.wall && readWall(column),
+    ...readEvents(column),
   };
   return profile;
 }
@@ -182,8 +378,88 @@ function readWall(column: (name: string) => Column): Profile['wall'] {
       cause: new Uint32Array(node.length),
       role: new Uint8Array(node.length),
       endpoint: column('look.endpoint').u32(),
+      request: column('look.request').u32(),
+      wait: column('look.cause').u8(),
     },
-    waits: column('look.cause').u8(),
+    duration: column('look.duration').f64(),
+    detail: column('look.detail').u32(),
+    owner: column('look.owner').u32(),
+    ownerNode: column('look.owner_node').u32(),
+  };
+}
+
+function readEvents(
+  column: (name: string) => Column,
+): Pick<
+  Profile,
+  'requests' | 'spans' | 'pauses' | 'stops' | 'late' | 'throttled' | 'compiled' | 'compilers'
+> {
+  const u32 = (name: string) => column(name).u32();
+  const f64 = (name: string) => column(name).f64();
+  return {
+    requests: {
+      time: f64('request.time'),
+      duration: f64('request.duration'),
+      endpoint: u32('request.endpoint'),
+      count: u32('request.count'),
+      trace: [
+        u32('request.trace_high'),
+        u32('request.trace_mid_high'),
+        u32('request.trace_mid_low'),
+        u32('request.trace_low'),
+      ],
+    },
+    spans: {
+      high: u32('span.high'),
+      low: u32('span.low'),
+      request: u32('span.request'),
+      time: f64('span.time'),
+      duration: f64('span.duration'),
+      ofSample: u32('sample.span'),
+      ofLook: u32('look.span'),
+    },
+    pauses: { time: f64('pause.time'), duration: f64('pause.duration') },
+    stops: {
+      time: f64('stop.time'),
+      reaching: f64('stop.reaching'),
+      operating: f64('stop.operating'),
+      operation: u32('stop.operation'),
+      threads: u32('stop.threads'),
+      running: u32('stop.running'),
+      count: u32('stop.count'),
+      known: column('stop.known').u8(),
+    },
+    throttled: {
+      time: f64('throttled.time'),
+      duration: f64('throttled.duration'),
+      periods: u32('throttled.periods'),
+      throttled: u32('throttled.throttled'),
+      held: f64('throttled.held'),
+    },
+    compilers: {
+      time: f64('compilers.time'),
+      duration: f64('compilers.duration'),
+      count: u32('compilers.count'),
+      compiling: f64('compilers.compiling'),
+      wasted: u32('compilers.wasted'),
+    },
+    compiled: {
+      time: f64('compiled.time'),
+      duration: f64('compiled.duration'),
+      method: u32('compiled.method'),
+      level: column('compiled.level').u8(),
+    },
+    late: {
+      time: f64('late.time'),
+      duration: f64('late.duration'),
+      held: f64('late.held'),
+      stop: u32('late.stop'),
+      operation: u32('late.operation'),
+      state: u32('late.state'),
+      thread: u32('late.thread'),
+      node: u32('late.node'),
+      last: column('late.last').u8(),
+    },
   };
 }
 

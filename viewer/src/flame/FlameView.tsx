@@ -1,12 +1,22 @@
 // The flame graph: a scrolled canvas, its pointer and its keys.
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
+import { openDialog } from '../ui/commands';
 import { Tooltip } from '../ui/Tooltip';
 import { FlameController } from './controller';
 import { spoken } from './describe';
 import { type Move, moved } from './moves';
 
-export function FlameView({ store }: { store: Store }) {
+interface Props {
+  store: Store;
+  /** What a part of the view is called; none: it is all of it. */
+  part?: string;
+  /** What the other button does; none: it shows what can be done with the frame. */
+  choose?: (node: number) => void;
+}
+
+export function FlameView({ store, part, choose }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -16,10 +26,10 @@ export function FlameView({ store }: { store: Store }) {
     const made = new FlameController(store, scroller.current!, spacer.current!, canvas.current!);
     setController(made);
     // For tests and measuring from outside of the page.
-    Object.assign(window, { dwellFlame: made });
-    scroller.current!.focus({ preventScroll: true });
+    Object.assign(window, { [part ? `dwellFlame${part}` : 'dwellFlame']: made });
+    if (!part) takeFocus(scroller.current);
     return () => made.dispose();
-  }, [store]);
+  }, [store, part]);
 
   return (
     <div class="flame">
@@ -28,13 +38,14 @@ export function FlameView({ store }: { store: Store }) {
         class="flame-scroll"
         tabIndex={0}
         role="application"
-        aria-label="Flame graph. Arrow keys move, Enter zooms, Escape zooms out; t shows a table."
+        aria-label={`${part ?? 'Flame graph'}. Arrow keys move, Enter zooms, Escape zooms out; t shows a table.`}
         aria-describedby="said"
         onKeyDown={(event) => controller && onKey(store, controller, event)}
         onBlur={() => controller && (controller.byKey.value = false)}
         onPointerMove={(event) => controller && point(controller, event)}
         onPointerLeave={() => controller && (controller.pointed.value = null)}
         onClick={(event) => controller && click(store, controller, event)}
+        onContextMenu={(event) => controller && menu(store, controller, event, choose)}
         onDblClick={() => store.resetZoom()}
       >
         <div ref={spacer}>
@@ -59,6 +70,22 @@ function click(store: Store, controller: FlameController, event: MouseEvent): vo
   if (node < 0 || event.detail > 1) return;
   controller.pointed.value = null;
   store.zoomTo(node);
+}
+
+/** The other button: what can be done with a frame. */
+function menu(
+  store: Store,
+  controller: FlameController,
+  event: MouseEvent,
+  choose?: (node: number) => void,
+): void {
+  const node = controller.nodeAt(event.clientX, event.clientY);
+  if (node <= 0) return;
+  event.preventDefault();
+  controller.pointed.value = null;
+  if (choose) return choose(node);
+  store.focused.value = node;
+  openDialog.value = 'frame';
 }
 
 const MOVES: Readonly<Record<string, Move>> = {
@@ -90,5 +117,7 @@ function onKey(store: Store, controller: FlameController, event: KeyboardEvent):
 
 function say(store: Store): void {
   const tree = store.tree.value;
-  if (tree) store.said.value = spoken(store.profile, store.keys.value, tree, store.focused.value);
+  if (!tree) return;
+  const { profile, keys, focused, whole, diff } = store;
+  store.said.value = spoken(profile, keys.value, tree, focused.value, whole.value, diff.value);
 }

@@ -62,7 +62,7 @@ function makeColours(theme: Theme): Colours {
   const background = dark ? '#16181c' : '#ffffff';
   const kinds = FILLS.map((fill, kind) => paint((dark && DARK_FILLS[kind]) || fill));
   const neutral = paint(dark ? '#3a3f47' : '#e4e7eb');
-  const dim = (from: Paint) => paint(mix(from.fill, background, 0.72));
+  const dim = (from: Paint) => dimmed(from, background);
   return {
     background,
     kinds,
@@ -74,7 +74,13 @@ function makeColours(theme: Theme): Colours {
   };
 }
 
-function paint(fill: string): Paint {
+/** A colour stepped back. */
+export function dimmed(from: Paint, background: string): Paint {
+  return paint(mix(from.fill, background, 0.72));
+}
+
+/** A colour, and the text that reads better on it. */
+export function paint(fill: string): Paint {
   const text = contrast(fill, DARK_TEXT) >= contrast(fill, LIGHT_TEXT) ? DARK_TEXT : LIGHT_TEXT;
   return { fill, pixel: pixelOf(fill), text };
 }

@@ -1,10 +1,14 @@
 // Keeps the canvas, its size, the scroll position and the pointer together. It draws when something
 // changed: its size at once, all else at most once a frame of the screen.
 import { effect, signal } from '@preact/signals';
-import { theme } from '../state/theme';
+import { diffColours, diffLook, type DiffLook } from '../diff/colours';
+import type { TreeDiff } from '../diff/sums';
+import { contrastful, theme } from '../state/theme';
 import type { Store } from '../state/store';
 import { nodeAt } from '../tree/tree';
-import { coloursOf } from './colours';
+import { causesOf } from '../data/wall';
+import { type CausePaints, causePaints } from './causes';
+import { coloursOf, type Theme } from './colours';
 import { blank, draw, FONT, placeOf, ROW, type Scene } from './draw';
 import { Labels } from './labels';
 import { contentHeight, depthIn, levelAt, type Stack } from './layout';
@@ -28,6 +32,8 @@ export class FlameController {
   private readonly height = signal(0);
   private readonly context: CanvasRenderingContext2D;
   private readonly disposers: (() => void)[] = [];
+  private made: { diff: TreeDiff; shade: Theme; strong: boolean; look: DiffLook } | null = null;
+  private paints: { shade: Theme; paints: CausePaints } | null = null;
   private frame = 0;
   /** Distance of the view from the root's end, in pixels: outlives a change of the height. */
   private fromRoot = 0;
@@ -142,7 +148,8 @@ export class FlameController {
     const { store } = this;
     void [store.growth.value, store.tree.value, store.range.value, store.keys.value];
     void [store.matches.value, store.off.value, store.focused.value, theme.value];
-    void [this.pointed.value, this.byKey.value];
+    void [this.pointed.value, this.byKey.value, this.store.diff.value, contrastful.value];
+    void [store.colour.value === 'package' && store.packages.value];
     this.redraw();
   }
 
@@ -184,11 +191,35 @@ export class FlameController {
       labels: this.labels.labels,
       matched: store.matched.peek(),
       matches: store.matches.peek(),
+      diff: this.look(),
+      packages: store.colour.peek() === 'package' ? store.packages.peek().ofKey : null,
+      causes: store.colour.peek() === 'cause' ? this.causePaints() : null,
       off: store.off.peek(),
       hovered: this.pointed.peek()?.node ?? -1,
       focused: store.focused.peek(),
       showFocus: this.byKey.peek(),
     };
+  }
+
+  private causePaints(): CausePaints {
+    const shade = theme.peek();
+    const made = this.paints;
+    if (made?.shade === shade) return made.paints;
+    const paints = causePaints(causesOf(this.store.profile), shade);
+    this.paints = { shade, paints };
+    return paints;
+  }
+
+  /** How the frames of a comparison look; made anew only if that changes. */
+  private look(): DiffLook | null {
+    const diff = this.store.diff.peek();
+    if (!diff) return null;
+    const [shade, strong] = [theme.peek(), contrastful.peek()];
+    const made = this.made;
+    if (made?.diff === diff && made.shade === shade && made.strong === strong) return made.look;
+    const look = diffLook(diff, diffColours(shade, strong), coloursOf(shade));
+    this.made = { diff, shade, strong, look };
+    return look;
   }
 
   /** The node at a place in the window, or -1. */

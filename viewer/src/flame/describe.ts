@@ -2,6 +2,9 @@
 import { count, percent, plural, weight } from '../data/format';
 import type { Profile } from '../data/profile';
 import { shortened } from '../data/plain';
+import { shareErrorAlike, type Whole } from '../data/whole';
+import { diffFacts } from '../diff/describe';
+import type { TreeDiff } from '../diff/sums';
 import type { Keys } from '../tree/keys';
 import type { FrameTree } from '../tree/tree';
 
@@ -20,24 +23,40 @@ export function describe(
   tree: FrameTree,
   node: number,
   zoom: number,
+  whole: Whole,
+  diff: TreeDiff | null = null,
 ): Description {
   const { unit } = profile.header;
   const value = tree.weight(node);
   const all = tree.total || 1;
-  const facts: [string, string][] = [];
-  facts.push(['Total', `${percent(value / all)}  ${weight(value, unit)}`]);
+  const facts: [string, string][] = diff ? diffFacts(diff, node, unit) : [];
+  const error = plusMinus(value, whole);
+  if (!diff) facts.push(['Total', `${percent(value / all)}${error}  ${weight(value, unit)}`]);
   const own = tree.own(node);
-  facts.push(['Self', `${percent(own / all)}  ${weight(own, unit)}`]);
+  const ownError = plusMinus(own, whole);
+  if (!diff) facts.push(['Self', `${percent(own / all)}${ownError}  ${weight(own, unit)}`]);
   if (zoom !== 0 && tree.weight(zoom) > 0) {
     facts.push(['Of zoomed', percent(value / tree.weight(zoom))]);
   }
-  facts.push(['Samples', count(tree.samples(node))]);
+  if (!diff) facts.push(['Samples', count(tree.samples(node))]);
   if (node === 0) return { name: 'all', kind: 'everything recorded', facts };
   const key = tree.key(node);
   const name = shortened(keys.label(key), NAME_MAX);
-  if (keys.isThread(key)) return { name, kind: 'thread', facts };
+  if (keys.isGroup(key)) return { name, kind: keys.sortOf(key), facts };
+  const library = keys.isGroup(key) ? '' : keys.library(key);
+  if (library !== '' && library !== keys.className(key)) {
+    facts.push(['Library', shortened(library, NAME_MAX)]);
+  }
+  const original = keys.originals(key);
+  if (original !== '') facts.push(['Original', shortened(original, NAME_MAX)]);
   const kinds = kindsOf(profile, tree, node);
   return { name: name || '(unnamed)', kind: kinds, facts };
+}
+
+/** One standard error of a share, if it is none of nothing or of all. */
+function plusMinus(weight: number, whole: Whole): string {
+  const error = shareErrorAlike(weight, whole);
+  return error > 0 ? ` ±\u00a0${(error * 100).toFixed(1)}` : '';
 }
 
 /** `C2`, or `C2 80 %, interpreted 20 %` where the frame ran in several ways. */
@@ -54,8 +73,15 @@ function kindsOf(profile: Profile, tree: FrameTree, node: number): string {
 }
 
 /** One sentence for a screen reader. */
-export function spoken(profile: Profile, keys: Keys, tree: FrameTree, node: number): string {
-  const { name, kind, facts } = describe(profile, keys, tree, node, 0);
+export function spoken(
+  profile: Profile,
+  keys: Keys,
+  tree: FrameTree,
+  node: number,
+  whole: Whole,
+  diff: TreeDiff | null = null,
+): string {
+  const { name, kind, facts } = describe(profile, keys, tree, node, 0, whole, diff);
   const values = facts.map(([label, value]) => `${label} ${value}`).join(', ');
   const children = plural(tree.children(node).length, tree.grow ? 'caller' : 'callee');
   return `${shortened(name, 120)}, ${kind}. ${values}. Level ${tree.depth(node)}, ${children}.`;

@@ -1,6 +1,8 @@
 // Draws the visible part of a tree on a canvas of the viewport's size.
 import type { FrameTree, Level } from '../tree/tree';
+import type { DiffLook } from '../diff/colours';
 import type { Keys } from '../tree/keys';
+import type { CausePaints } from './causes';
 import { type Colours, KIND_FAILED, type Paint } from './colours';
 import type { Labels } from './labels';
 import { layoutLevel, type Range, Rects, type Stack, topOf, visibleLevels } from './layout';
@@ -25,6 +27,12 @@ export interface Scene {
   matched: Uint8Array | null;
   /** The matching nodes by level, for those too narrow to be seen otherwise. */
   matches: readonly Level[] | null;
+  /** Of a comparison: colours and signs by change; null: there is none. */
+  diff: DiffLook | null;
+  /** For each key its place in the palette; null: kinds of code have colours. */
+  packages: Uint8Array | null;
+  /** Colours of causes, in the order of their numbers; null: others tell something. */
+  causes: CausePaints | null;
   /** Kinds that are switched off. */
   off: ReadonlySet<number>;
   hovered: number;
@@ -40,6 +48,9 @@ const raster = new Raster();
 const LINE_FROM_PX = 3;
 /** Frames narrower than this have no text. */
 const TEXT_FROM_PX = 26;
+
+/** Room for a character of a sign before a name. */
+const SIGN_PX = 8;
 
 interface Text {
   text: string;
@@ -99,8 +110,16 @@ function paintOf(scene: Scene, node: number, level: number): Paint {
   if (matched && node !== 0 && matched[key] === 1) return colours.match;
   // What is outside of the zoom is there for the way back only.
   const back = matched !== null || level < scene.zoomLevel;
-  if (node === 0 || keys.isThread(key)) return back ? colours.neutralDimmed : colours.neutral;
+  if (scene.diff) return scene.diff.paint(node, back);
+  if (node === 0 || keys.isGroup(key)) return back ? colours.neutralDimmed : colours.neutral;
+  if (scene.causes && tree.cause) {
+    const { strong, back: weak } = scene.causes;
+    return (back ? weak : strong)[tree.cause(node)] ?? colours.neutral;
+  }
   const kind = tree.kind(node);
+  if (scene.packages) {
+    return (back ? colours.dimmed : colours.kinds)[scene.packages[key]!] ?? colours.neutral;
+  }
   const paints = back || off.has(kind) ? colours.dimmed : colours.kinds;
   return paints[kind] ?? colours.neutral;
 }
@@ -126,10 +145,13 @@ function writeRow(scene: Scene, level: number, texts: Text[], hatched: Hatched[]
     const width = rects.right[i]! - left;
     if (width < LINE_FROM_PX || rects.count[i]! > 1) continue;
     const node = rects.node[i]!;
-    const isCode = node !== 0 && !keys.isThread(tree.key(node));
+    const isCode = !scene.diff && node !== 0 && !keys.isGroup(tree.key(node));
     if (isCode && tree.kind(node) === KIND_FAILED) hatched.push({ left, top, width: width - 1 });
     if (width < TEXT_FROM_PX) continue;
-    const text = node === 0 ? 'all' : labels.fit(tree.key(node), width - 8);
+    const sign = scene.diff?.sign(node) ?? '';
+    const room = width - 8 - sign.length * SIGN_PX;
+    const name = node === 0 ? 'all' : labels.fit(tree.key(node), room);
+    const text = name === '' ? '' : sign + name;
     const colour = paintOf(scene, node, level).text;
     if (text !== '') texts.push({ text, x: left + 3, y: top + ROW / 2, colour });
   }

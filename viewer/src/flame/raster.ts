@@ -3,6 +3,9 @@
 // of the screen; as runs in an array they cost a fraction of what as many calls to the canvas
 // would.
 
+/** Pixels that are coloured one by one. */
+const SHORT = 16;
+
 export class Raster {
   private readonly canvas = document.createElement('canvas');
   private image: ImageData | null = null;
@@ -24,7 +27,25 @@ export class Raster {
     const { width } = this.image!;
     const start = Math.max(0, Math.min(width - 1, from));
     const end = Math.min(width, Math.max(start + 1, to));
-    this.pixels.fill(colour, row * width + start, row * width + end);
+    const [first, last] = [row * width + start, row * width + end];
+    // Most are short, and calling out takes longer than they do.
+    if (last - first > SHORT) this.pixels.fill(colour, first, last);
+    else for (let at = first; at < last; at++) this.pixels[at] = colour;
+  }
+
+  /** Colours all of a row by numbers; what has the number 0 stays as it is. */
+  setRow(row: number, numbers: Uint8Array, colours: Uint32Array): void {
+    const { pixels } = this;
+    const first = row * this.image!.width;
+    for (let x = 0; x < numbers.length; x++) {
+      const number = numbers[x]!;
+      if (number !== 0) pixels[first + x] = colours[number]!;
+    }
+  }
+
+  /** Colours one pixel that is inside. */
+  set(row: number, x: number, colour: number): void {
+    this.pixels[row * this.image!.width + x] = colour;
   }
 
   /** Puts the rows on a canvas whose unit is a device pixel; `top` gives each its place. */
@@ -34,12 +55,27 @@ export class Raster {
     height: number,
     top: (row: number) => number,
   ): void {
+    this.flush(context);
+    for (let row = 0; row < rows; row++) this.putRows(context, row, 1, top(row), height);
+  }
+
+  /** Makes what was filled ready to be put. */
+  flush(context: CanvasRenderingContext2D): void {
     this.canvas.getContext('2d')!.putImageData(this.image!, 0, 0);
-    const { width } = this.image!;
     context.imageSmoothingEnabled = false;
-    for (let row = 0; row < rows; row++) {
-      context.drawImage(this.canvas, 0, row, width, 1, 0, top(row), width, height);
-    }
+  }
+
+  /** Puts some rows that follow each other, stretched to a height. */
+  putRows(
+    context: CanvasRenderingContext2D,
+    row: number,
+    rows: number,
+    top: number,
+    height: number,
+    left = 0,
+  ): void {
+    const { width } = this.image!;
+    context.drawImage(this.canvas, 0, row, width, rows, left, top, width, height);
   }
 }
 

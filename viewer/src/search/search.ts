@@ -30,10 +30,16 @@ export function parseQuery(text: string): Parsed {
   }
 }
 
-/** For every key 1 if its name matches. Threads are chosen, not searched for. */
-export function matchedKeys(keys: Keys, query: Query): Uint8Array {
+/**
+ * For every key 1 if its name matches, or if `text` is all of its library's name: a part of that is
+ * in too many names. Threads are chosen, not searched for.
+ */
+export function matchedKeys(keys: Keys, query: Query, text = ''): Uint8Array {
   const matched = new Uint8Array(keys.count);
-  for (let key = 0; key < keys.methods; key++) if (query.test(keys.label(key))) matched[key] = 1;
+  for (let key = 0; key < keys.methods; key++) {
+    const matches = query.test(keys.label(key)) || (text !== '' && keys.library(key) === text);
+    if (matches) matched[key] = 1;
+  }
   return matched;
 }
 

@@ -2,36 +2,89 @@
 // that is built from it in slices.
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { CPU, type Measure, measured, possible } from '../data/measure';
-import type { Profile } from '../data/profile';
+import type { Profile, Span } from '../data/profile';
+import { endpointRows } from '../data/requests';
+import { cpuStrip, stopStrip, throttledStrip, type WallFilter, wallStrip } from '../data/wall';
+import { wholeOf } from '../data/whole';
+import { buildDiff, onSides, type Width } from '../diff/build';
+import {
+  sideOfRequest,
+  type Sides,
+  sidesOfRecordings,
+  sidesOfRequests,
+  slowAndUsual,
+} from '../diff/sides';
+import type { Per } from '../diff/statistics';
+import type { TreeDiff } from '../diff/sums';
+import { Tracks } from '../timeline/tracks';
 import type { Range } from '../flame/layout';
+import { packagesOf } from '../flame/packages';
 import { revealing } from '../flame/moves';
 import { matchedKeys, matchedWeight, matchLevels, nextMatch, parseQuery } from '../search/search';
 import { buildForward } from '../tree/forward';
-import { makeKeys } from '../tree/keys';
+import { makeKeys, type SplitBy } from '../tree/keys';
 import type { TreeRequest } from '../tree/request';
 import { ReverseTree } from '../tree/reverse';
 import { ALL_THREADS, chosenThreads, type ThreadChoice, threadRows } from '../tree/select';
 import { inSlices } from '../tree/slices';
+import { toText, type Transform, transformed } from '../tree/transform';
 import { type FrameTree, pathTo } from '../tree/tree';
-import { fromFragment, type Shared, toFragment, type View, ZOOM_MAX } from './fragment';
+import {
+  type Colouring,
+  DEFAULTS,
+  fromFragment,
+  ofTwo,
+  type Shared,
+  toFragment,
+  type View,
+  ZOOM_MAX,
+} from './fragment';
 
 /** Zooms remembered for going back. */
 const HISTORY_MAX = 100;
+/** Bins of the strips over time. */
+const BINS = 200;
 
 export class Store {
-  readonly view = signal<View>('flame');
+  readonly view = signal<View>(DEFAULTS.view);
   readonly icicle = signal(false);
   readonly reversed = signal(false);
-  readonly split = signal(false);
+  readonly split = signal<SplitBy>('none');
   readonly byLine = signal(false);
   readonly choice = signal<ThreadChoice>(ALL_THREADS);
   readonly measure = signal<Measure>(CPU);
+  /** The part of the time that everything is made of; null: all. */
+  readonly during = signal<Span | null>(null);
+  /** The part of the time that the timeline shows; null: all. */
+  readonly sight = signal<Span | null>(null);
+  /** The request that is looked at; 0: none. */
+  readonly request = signal(0);
+  /** Whether everything is made of that request alone. */
+  readonly onlyRequest = signal(false);
+  /** Whether the strip of wall time is that of requests alone. */
+  readonly requestsOnly = signal(true);
+  /** Whether the slow requests of the endpoint are compared with its usual ones. */
+  readonly versus = signal(false);
+  /** What two recordings are brought to; null: what the page was made with. */
+  readonly per = signal<Per | null>(null);
+  /** Of a comparison: whose frames are as wide as they weigh. */
+  readonly wide = signal<Width>('both');
+  /** What is done to the stacks, in this order. */
+  readonly transforms = signal<readonly Transform[]>([]);
+  /** Whether generated classes have the names that the recording gives them. */
+  readonly original = signal(false);
+  /** What colours of frames tell. */
+  readonly colour = signal<Colouring>('kind');
+  /** The method whose callers and callees are shown; empty: all stacks are. */
+  readonly around = signal('');
   readonly query = signal('');
   /** Kinds of code that are stepped back. */
   readonly off = signal<ReadonlySet<number>>(new Set());
 
   /** The tree on show; null until the first one is built. */
   readonly tree = signal<FrameTree | null>(null);
+  /** Of a comparison: what the nodes of the tree on show are on both sides. */
+  readonly diff = signal<TreeDiff | null>(null);
   /** Counts up when the tree on show has grown. */
   readonly growth = signal(0);
   readonly busy = signal(true);
@@ -43,14 +96,58 @@ export class Store {
   readonly said = signal('');
 
   /** The profile of what is measured. */
-  readonly shown = computed(() => measured(this.profile, this.measure.value));
+  readonly shown = computed(() => {
+    const all = measured(this.profile, this.measure.value, {
+      during: this.during.value,
+      request: this.onlyRequest.value ? this.request.value : 0,
+    });
+    const slow = this.slow.value;
+    const some = slow ? onSides(all, sideOfRequest(slow)) : all;
+    const transforms = this.transforms.value;
+    return transforms.length === 0 ? some : transformed(some, this.keys.value, transforms);
+  });
+  /** The slow and the usual requests, if they are compared and there are such. */
+  readonly slow = computed(() => {
+    const { endpoint } = this.measure.value;
+    if (!this.versus.value || endpoint === null) return null;
+    return slowAndUsual(this.profile, endpoint, this.during.value);
+  });
+  /** What is compared; null: nothing is. A part of a view has what the whole of it has. */
+  readonly sides = computed((): Sides | null => {
+    if (this.outer) return this.outer.sides.value;
+    const [shown, threads, slow] = [this.shown.value, this.threads.value, this.slow.value];
+    const { compare } = this.profile.header;
+    if (slow) return sidesOfRequests(shown, threads, slow);
+    if (!compare) return null;
+    const { endpoint } = this.measure.value;
+    return sidesOfRecordings(shown, threads, this.per.value ?? compare.per, endpoint);
+  });
   readonly threadRows = computed(() => threadRows(this.shown.value));
-  readonly keys = computed(() => makeKeys(this.profile, this.byLine.value));
+  readonly keys = computed(() => makeKeys(this.profile, this.byLine.value, this.original.value));
   readonly threads = computed(() => chosenThreads(this.profile, this.choice.value));
+  /** What shares are of, and how certain they are. */
+  readonly whole = computed(() => wholeOf(this.shown.value, this.threads.value));
+  /** Which wall time the other views are made of. */
+  readonly filter = computed<WallFilter>(() => ({
+    threads: this.threads.value,
+    endpoint: this.measure.value.endpoint,
+    during: this.during.value,
+    request: this.onlyRequest.value ? this.request.value : 0,
+  }));
+  readonly endpointRows = computed(() => endpointRows(this.profile, this.filter.value));
+  readonly wallStrip = computed(() => wallStrip(this.profile, this.filter.value, BINS));
+  readonly cpuStrip = computed(() => cpuStrip(this.profile, this.threads.value, BINS));
+  readonly throttledStrip = computed(() => throttledStrip(this.profile, BINS));
+  readonly stopStrip = computed(() => stopStrip(this.profile, BINS));
+  /** What each thread did, in the order of time. */
+  readonly tracks = computed(() => new Tracks(this.profile));
+  readonly packages = computed(() =>
+    packagesOf(this.shown.value, this.keys.value, this.threads.value),
+  );
   readonly parsed = computed(() => parseQuery(this.query.value));
   readonly matched = computed(() => {
     const { query } = this.parsed.value;
-    return query ? matchedKeys(this.keys.value, query) : null;
+    return query ? matchedKeys(this.keys.value, query, this.query.value) : null;
   });
   readonly matchedWeight = computed(() => {
     const matched = this.matched.value;
@@ -70,12 +167,19 @@ export class Store {
     return { from: tree.x(zoom), to: tree.x(zoom) + tree.weight(zoom) };
   });
 
+  /** Of a view of several graphs the one whose frame had the focus last; null: there is one. */
+  part: Store | null = null;
+
   private readonly history: number[] = [];
   private readonly disposers: (() => void)[] = [];
   /** A zoom from the address, until there is a tree to apply it to. */
   private wanted: number[] = [];
 
-  constructor(readonly profile: Profile) {}
+  /** `outer` is the state of the view that this one shows a part of. */
+  constructor(
+    readonly profile: Profile,
+    private readonly outer: Store | null = null,
+  ) {}
 
   /** Takes the state from an address, and begins to build. */
   start(fragment: string): void {
@@ -90,15 +194,29 @@ export class Store {
     for (const dispose of this.disposers.splice(0)) dispose();
   }
 
-  apply(shared: Shared): void {
+  apply(wanted: Shared): void {
+    const { compare } = this.profile.header;
+    const shared = compare ? ofTwo(wanted, compare.possible) : wanted;
     const { reversed, split, byLine, choice } = this;
     const measure = possible(this.profile.header, shared.measure);
     const sameMeasure = JSON.stringify(measure) === JSON.stringify(this.measure.value);
     const sameThreads = JSON.stringify(shared.threads) === JSON.stringify(choice.value);
+    const sameTransforms = toText(shared.transforms) === toText(this.transforms.value);
+    const samePart =
+      sameSpan(shared.during, this.during.value) &&
+      shared.onlyRequest === this.onlyRequest.value &&
+      (!shared.onlyRequest || shared.request === this.request.value);
     const sameTree =
+      samePart &&
       shared.reversed === reversed.value &&
       shared.split === split.value &&
       shared.byLine === byLine.value &&
+      shared.versus === this.versus.value &&
+      shared.per === this.per.value &&
+      shared.wide === this.wide.value &&
+      shared.original === this.original.value &&
+      (shared.colour === 'cause') === (this.colour.value === 'cause') &&
+      sameTransforms &&
       sameMeasure &&
       sameThreads;
     batch(() => {
@@ -109,15 +227,28 @@ export class Store {
       byLine.value = shared.byLine;
       if (!sameThreads) choice.value = shared.threads;
       if (!sameMeasure) this.measure.value = measure;
+      if (!sameSpan(shared.during, this.during.value)) this.during.value = shared.during;
+      if (!sameSpan(shared.sight, this.sight.value)) this.sight.value = shared.sight;
+      this.request.value = shared.request;
+      this.onlyRequest.value = shared.onlyRequest;
+      this.versus.value = shared.versus;
+      this.per.value = shared.per;
+      this.wide.value = shared.wide;
+      this.original.value = shared.original;
+      this.colour.value = shared.colour;
+      this.around.value = shared.around;
+      if (!sameTransforms) this.transforms.value = shared.transforms;
       this.query.value = shared.query;
       const tree = this.tree.value;
       if (tree && sameTree) this.zoomTo(nodeOf(tree, shared.zoom), false);
       else this.wanted = shared.zoom;
+      // At once, so that nobody takes the old tree's zoom for the new state.
+      if (tree && !sameTree) this.busy.value = true;
     });
   }
 
-  get fragment(): string {
-    return toFragment({
+  get shared(): Shared {
+    return {
       view: this.view.value,
       icicle: this.icicle.value,
       reversed: this.reversed.value,
@@ -127,7 +258,68 @@ export class Store {
       measure: this.measure.value,
       query: this.query.value,
       zoom: this.zoomPath(),
-    });
+      during: this.during.value,
+      sight: this.sight.value,
+      request: this.request.value,
+      onlyRequest: this.onlyRequest.value,
+      versus: this.versus.value,
+      per: this.per.value,
+      wide: this.wide.value,
+      transforms: this.transforms.value,
+      original: this.original.value,
+      colour: this.colour.value,
+      around: this.around.value,
+    };
+  }
+
+  get fragment(): string {
+    return toFragment(this.shared);
+  }
+
+  /** Shows other colours; frames that have to know their causes are put together anew. */
+  colourBy(colour: Colouring): void {
+    this.apply({ ...this.shared, colour });
+  }
+
+  /** The next colours: kinds of code, packages, what was waited for. */
+  nextColour(): void {
+    const all: Colouring[] = ['kind', 'package', ...(this.profile.wall ? ['cause' as const] : [])];
+    this.colourBy(all[(all.indexOf(this.colour.value) + 1) % all.length]!);
+  }
+
+  /** The method of the frame that has the focus; empty if that is no code. */
+  focusedMethod(): string {
+    if (this.part) return this.part.focusedMethod();
+    const [tree, node, keys] = [this.tree.peek(), this.focused.peek(), this.keys.peek()];
+    if (!tree || node === 0 || node >= tree.size || keys.isGroup(tree.key(node))) return '';
+    return keys.methodLabel(tree.key(node));
+  }
+
+  /** Callers and callees of the method that has the focus, in one view; or all stacks again. */
+  flipAround(): void {
+    if (this.around.value !== '') this.around.value = '';
+    else this.go('flame', { around: this.focusedMethod() });
+  }
+
+  /** Does one more thing to the stacks, or takes one back that has no name. */
+  transform(transform: Transform): void {
+    const { transforms } = this;
+    const { kind, name } = transform;
+    const known = transforms.value.findIndex((it) => it.kind === kind && it.name === name);
+    if (known >= 0) transforms.value = transforms.value.filter((_, at) => at !== known);
+    else transforms.value = [...transforms.value, transform];
+  }
+
+  /** Merges the method of the frame that has the focus, or drops its stacks. */
+  transformFocused(kind: 'merge' | 'drop'): void {
+    const name = this.focusedMethod();
+    if (name === '') this.said.value = 'Choose a frame of code first.';
+    else this.transform({ kind, name });
+  }
+
+  /** Goes to a view with other choices; what is not named stays. */
+  go(view: View, change: Partial<Shared> = {}): void {
+    this.apply({ ...this.shared, zoom: [], ...change, view });
   }
 
   private zoomPath(): number[] {
@@ -147,15 +339,20 @@ export class Store {
       keys: this.keys.value,
       threads: this.threads.value,
       split: this.split.value,
+      causes: this.colour.value === 'cause' ? 1 + this.profile.header.waits.length : 0,
     };
-    const reversed = this.reversed.value;
+    const [reversed, sides, wide] = [this.reversed.value, this.sides.value, this.wide.value];
     this.busy.value = true;
-    const work = reversed ? newReverse(request) : buildForward(request);
-    void inSlices(work, abort.signal).then((tree) => {
-      if (!tree) return;
+    const work = sides
+      ? buildDiff(compared(request), sides, wide, reversed)
+      : alone(reversed ? newReverse(request) : buildForward(request));
+    void inSlices(work, abort.signal).then((built) => {
+      if (!built) return;
+      const { tree, diff } = built;
       batch(() => {
         this.history.length = 0;
         this.tree.value = tree;
+        this.diff.value = diff;
         this.growth.value = untracked(() => this.growth.value) + 1;
         const node = nodeOf(tree, this.wanted);
         this.wanted = [];
@@ -231,6 +428,10 @@ export class Store {
   }
 }
 
+function sameSpan(a: Span | null, b: Span | null): boolean {
+  return a === b || (a !== null && b !== null && a.from === b.from && a.to === b.to);
+}
+
 /** The node that an address asks for; the root if there is none such. */
 function nodeOf(tree: FrameTree, path: readonly number[]): number {
   if (!(tree instanceof ReverseTree)) {
@@ -244,6 +445,17 @@ function nodeOf(tree: FrameTree, path: readonly number[]): number {
     node = child;
   }
   return node;
+}
+
+/** Threads of two recordings are not the same: groups of them are. */
+function compared(request: TreeRequest): TreeRequest {
+  return request.split === 'thread' ? { ...request, split: 'group' } : request;
+}
+
+function* alone(
+  work: Generator<void, FrameTree>,
+): Generator<void, { tree: FrameTree; diff: TreeDiff | null }> {
+  return { tree: yield* work, diff: null };
 }
 
 // The tree of callers is ready at once; it grows later.

@@ -13,10 +13,18 @@ preference.addEventListener('change', (event) => {
 
 const chosen = signal<Theme | null>(stored());
 
+const wantsContrast = window.matchMedia('(prefers-contrast: more)');
+/** Whether lines and text are to stand out as much as they can. */
+export const contrastful = signal(wantsContrast.matches);
+wantsContrast.addEventListener('change', (event) => {
+  contrastful.value = event.matches;
+});
+
 export const theme = computed<Theme>(() => chosen.value ?? preferred.value);
 
 effect(() => {
   document.documentElement.dataset['theme'] = theme.value;
+  document.documentElement.dataset['contrast'] = contrastful.value ? 'more' : 'normal';
 });
 
 export function toggleTheme(): void {

@@ -3,6 +3,7 @@ import { type Signal, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, percent, plural, weight } from '../data/format';
 import { shortened } from '../data/plain';
+import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
 import { nameRoom, ROW_HEIGHT, scrollToRow, useScroll, windowOf } from '../ui/rows';
 import { type GroupBy, type SortBy, sortRows, topTable, type TopRow } from './top';
@@ -11,6 +12,7 @@ const GROUPS: readonly [GroupBy, string][] = [
   ['method', 'Methods'],
   ['class', 'Classes'],
   ['package', 'Packages'],
+  ['library', 'Libraries'],
   ['thread', 'Threads'],
 ];
 const COLUMNS: readonly [SortBy, string][] = [
@@ -48,7 +50,7 @@ export function TableView({ store }: { store: Store }) {
   const { by, sort, current, table, rows } = useTable(store);
   const box = useRef<HTMLDivElement>(null);
   const scroll = useScroll(box);
-  useEffect(() => box.current?.focus({ preventScroll: true }), []);
+  useEffect(() => takeFocus(box.current), []);
   const search = (row: TopRow | undefined) => {
     if (!row || by.value === 'thread') return;
     store.query.value = row.name;

@@ -1,9 +1,13 @@
 // The table of methods, classes or packages with self and total time.
 import type { Profile } from '../data/profile';
+import { shareError, type Whole, wholeOf } from '../data/whole';
 import { Children } from '../tree/children';
 import type { Keys } from '../tree/keys';
 
-export type GroupBy = 'method' | 'class' | 'package' | 'thread';
+/** Groups of code. */
+export type Place = 'method' | 'class' | 'package' | 'library';
+
+export type GroupBy = Place | 'thread';
 
 export interface TopRow {
   name: string;
@@ -53,11 +57,6 @@ export function topTable(profile: Profile, keys: Keys, threads: Uint8Array, by: 
   return { rows, all: all.weight };
 }
 
-interface Whole {
-  weight: number;
-  squares: number;
-}
-
 function rowOf(name: string, own: Sums, total: Sums, group: number, all: Whole): TopRow {
   return {
     name,
@@ -69,32 +68,8 @@ function rowOf(name: string, own: Sums, total: Sums, group: number, all: Whole):
   };
 }
 
-/**
- * The standard error of a share p of the whole S, with the squares A inside and B outside of it:
- * sqrt((1-p)^2 A + p^2 B) / S. For equal weights the binomial sqrt(p(1-p)/n).
- */
-export function shareError(weight: number, squares: number, all: Whole): number {
-  if (all.weight === 0) return 0;
-  const share = weight / all.weight;
-  const outside = Math.max(0, all.squares - squares);
-  return Math.sqrt((1 - share) ** 2 * squares + share ** 2 * outside) / all.weight;
-}
-
-function wholeOf(profile: Profile, threads: Uint8Array): Whole {
-  const { thread, weight, count } = profile.samples;
-  const all = { weight: 0, squares: 0 };
-  for (let i = 0; i < weight.length; i++) {
-    if (!threads[thread[i]!]) continue;
-    all.weight += weight[i]!;
-    all.squares += weight[i]! ** 2 / count[i]!;
-  }
-  return all;
-}
-
-function groupsOf(
-  keys: Keys,
-  by: 'method' | 'class' | 'package',
-): { ofKey: Uint32Array; names: string[] } {
+/** The group of each key, and the groups' names. */
+export function groupsOf(keys: Keys, by: Place): { ofKey: Uint32Array; names: string[] } {
   const ofKey = new Uint32Array(keys.count);
   const ids = new Map<string, number>();
   for (let key = 0; key < keys.methods; key++) {
@@ -107,10 +82,11 @@ function groupsOf(
 }
 
 /** A library's file name is class and package at once. */
-function placeOf(keys: Keys, key: number, by: 'class' | 'package'): string {
+function placeOf(keys: Keys, key: number, by: Exclude<Place, 'method'>): string {
   const className = keys.className(key);
   if (className === '') return keys.label(key);
   if (by === 'class' || className.includes('.so') || className.startsWith('[')) return className;
+  if (by === 'library') return keys.library(key);
   const dot = className.lastIndexOf('.');
   return dot < 0 ? '(no package)' : className.slice(0, dot);
 }
@@ -152,7 +128,7 @@ function subtreeSums(profile: Profile, own: Sums): Sums {
 }
 
 /** Visits all nodes depth first; `enter` gets how often each group is open on the stack above. */
-function walk(
+export function walk(
   profile: Profile,
   enter: (node: number, open: Uint32Array) => number,
   groups: number,

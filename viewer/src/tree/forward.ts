@@ -18,10 +18,13 @@ class Draft {
   own = new Float64Array(1024);
   samples = new Uint32Array(1024);
   kinds = new Float32Array(1024 * KINDS);
+  /** By node and cause what it spent itself, if that is asked for. */
+  byCause: Float32Array;
   private slots = new Uint32Array(4096);
 
-  constructor() {
+  constructor(readonly causes: number) {
     this.key[0] = NONE;
+    this.byCause = new Float32Array(1024 * causes);
   }
 
   /** The child of a node with a key, new or known. */
@@ -55,6 +58,7 @@ class Draft {
     this.own = grown(new Float64Array(size), this.own);
     this.samples = grown(new Uint32Array(size), this.samples);
     this.kinds = grown(new Float32Array(size * KINDS), this.kinds);
+    this.byCause = grown(new Float32Array(size * this.causes), this.byCause);
   }
 
   private rehash(): void {
@@ -72,11 +76,11 @@ class Draft {
 
 /** Builds the tree. Yields now and then. */
 export function* buildForward(request: TreeRequest): Generator<void, FrameTree> {
-  const draft = new Draft();
+  const draft = new Draft(request.causes ?? 0);
   const groups = groupSamples(request);
   const scratch = new Scratch(request.profile.nodes.parent.length);
   for (const group of groups) {
-    const top = group.thread < 0 ? 0 : draft.child(0, request.keys.ofThread(group.thread));
+    const top = group.key < 0 ? 0 : draft.child(0, group.key);
     yield* addGroup(request, draft, scratch, group.samples, top);
   }
   return yield* finish(draft);
@@ -137,6 +141,12 @@ function* addGroup(
     draft.samples[to]! += scratch.samples[node]!;
     if (i % SLICE === SLICE - 1) yield;
   }
+  if (draft.causes === 0) return;
+  for (let i = 0; i < samples.length; i++) {
+    const sample = samples[i]!;
+    const to = scratch.to[profile.samples.node[sample]!]!;
+    draft.byCause[to * draft.causes + profile.samples.wait[sample]!]! += weight[sample]!;
+  }
 }
 
 /** The nodes on the samples' stacks in ascending order, with the root. Clears their entries. */
@@ -176,6 +186,8 @@ interface Nodes {
   kinds: Float32Array;
   /** Children of node i: firstChild[i] up to firstChild[i + 1]. */
   firstChild: Uint32Array;
+  /** The main cause; empty without causes. */
+  cause: Uint8Array;
   /** Each number, for parts of it to be handed out. */
   id: Uint32Array;
   /** Where each level starts, and the end. */
@@ -191,7 +203,13 @@ function* finish(draft: Draft): Generator<void, FrameTree> {
     samples[draft.parent[node]!]! += samples[node]!;
   }
   yield;
+  const { causes, byCause } = draft;
+  for (let node = n - 1; causes > 0 && node > 0; node--) {
+    const to = draft.parent[node]! * causes;
+    for (let i = 0; i < causes; i++) byCause[to + i]! += byCause[node * causes + i]!;
+  }
   const { order, nodes } = yield* arrange(draft, weight);
+  if (causes > 0) nodes.cause = new Uint8Array(n);
   for (let at = 0; at < n; at++) {
     const node = order[at]!;
     nodes.key[at] = draft.key[node]!;
@@ -202,6 +220,7 @@ function* finish(draft: Draft): Generator<void, FrameTree> {
       nodes.kinds[at * KINDS + kind] = draft.kinds[node * KINDS + kind]!;
     }
     nodes.kind[at] = mainKind(nodes.kinds, at * KINDS);
+    if (causes > 0) nodes.cause[at] = mainKind(byCause, node * causes, causes);
     if (at % SLICE === SLICE - 1) yield;
   }
   return new ForwardTree(nodes);
@@ -250,6 +269,7 @@ function emptyNodes(n: number): Nodes {
     kind: new Uint8Array(n),
     kinds: new Float32Array(n * KINDS),
     firstChild: new Uint32Array(n + 1),
+    cause: new Uint8Array(0),
     id: new Uint32Array(n),
     starts: new Uint32Array(0),
   };
@@ -283,6 +303,7 @@ class ForwardTree implements FrameTree {
   own = (node: number) => this.nodes.own[node]!;
   samples = (node: number) => this.nodes.samples[node]!;
   kind = (node: number) => this.nodes.kind[node]!;
+  cause = (node: number) => this.nodes.cause[node] ?? 0;
   kinds = (node: number) => this.nodes.kinds.subarray(node * KINDS, (node + 1) * KINDS);
 
   children(node: number): Uint32Array {

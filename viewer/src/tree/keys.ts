@@ -1,5 +1,18 @@
-// What frames are merged by: a key is a method (or a line of it), and behind those, one a thread.
+// What frames are merged by: a key is a method (or a line of it), and behind those, one for each
+// thread, group of threads, endpoint and cause, for graphs that are split by these.
+import { plain } from '../data/plain';
 import type { Profile } from '../data/profile';
+import { libraryOf } from './library';
+import { readable } from './readable';
+
+/** What gets a root of its own. */
+export type SplitBy = 'none' | 'thread' | 'group' | 'endpoint' | 'cause';
+
+/** Keys of one sort of groups: from `first` on, `count` of them. */
+export interface GroupKeys {
+  first: number;
+  count: number;
+}
 
 export interface Keys {
   /** Keys of methods or lines; the threads' keys follow. */
@@ -9,25 +22,42 @@ export interface Keys {
   readonly ofFrame: Uint32Array;
   className(key: number): string;
   methodName(key: number): string;
+  /** What the class or function belongs to: a jar, folder or module where that is known. */
+  library(key: number): string;
   /** The line, when frames are kept apart by line; else 0. */
   line(key: number): number;
+  /** `class.method`. */
+  methodLabel(key: number): string;
+  /** The class as the recording names it, if it is shown otherwise; else empty. */
+  originals(key: number): string;
   /** `class.method`, with the line if there is one. */
   label(key: number): string;
   ofThread(thread: number): number;
-  isThread(key: number): boolean;
+  /** Whether it stands for a thread or another group, not for code. */
+  isGroup(key: number): boolean;
+  /** The keys of what a graph can be split by. */
+  groups(by: Exclude<SplitBy, 'none'>): GroupKeys;
+  /** What a key stands for: a thread, an endpoint, ... ; empty for code. */
+  sortOf(key: number): string;
+  /** The number of each thread's group of threads. */
+  readonly poolOfThread: Uint32Array;
 }
 
-export function makeKeys(profile: Profile, byLine: boolean): Keys {
+/** Keys of methods or lines, apart where a class is in two libraries; generated classes are one for all their numbers unless `original`. */
+export function makeKeys(profile: Profile, byLine: boolean, original = false): Keys {
   const { methods, frames } = profile;
+  const classes = classNames(profile, original);
+  const nameCount = 2 ** 26;
   const methodKeys = new Map<number, number>();
+  const classOf = classesOfLibraries(nameCount);
   const keys = new Map<number, number>();
   const someMethod: number[] = [];
   const lines: number[] = [];
-  const nameCount = 2 ** 26;
   // Overloads share a key: it is made of the class and the method's name.
   const keyOfMethod = new Uint32Array(methods.class.length);
   for (let method = 0; method < keyOfMethod.length; method++) {
-    const name = methods.class[method]! * nameCount + methods.name[method]!;
+    const of = classOf(classes.id(methods.class[method]!), methods.library[method]!);
+    const name = of * nameCount + methods.name[method]!;
     const known = methodKeys.get(name);
     keyOfMethod[method] = known ?? methodKeys.size;
     if (known === undefined) methodKeys.set(name, methodKeys.size);
@@ -46,7 +76,42 @@ export function makeKeys(profile: Profile, byLine: boolean): Keys {
     }
     ofFrame[frame] = key;
   }
-  return keysOf(profile, ofFrame, someMethod, lines);
+  return keysOf(profile, ofFrame, someMethod, lines, classes.text);
+}
+
+/** A number for a class of a library: the class's own, unless it is in another library as well. */
+function classesOfLibraries(names: number): (of: number, library: number) => number {
+  const first = new Map<number, number>();
+  const others = new Map<number, number>();
+  return (of, library) => {
+    const known = first.get(of);
+    if (known === undefined) first.set(of, library);
+    if (known === undefined || known === library) return of;
+    const both = of * names + library;
+    const other = others.get(both) ?? names / 2 + others.size;
+    others.set(both, other);
+    return other;
+  };
+}
+
+/** Names of classes as they are shown, and a number that is the same for the same name. */
+function classNames({ names }: Profile, original: boolean) {
+  const shown = new Map<number, string>();
+  const ids = new Map<string, number>();
+  const text = (id: number): string => {
+    if (original || !names.mayBeGenerated(id)) return names.text(id);
+    let name = shown.get(id);
+    if (name === undefined) shown.set(id, (name = readable(names.text(id))));
+    return name;
+  };
+  const id = (id: number): number => {
+    if (original || !names.mayBeGenerated(id)) return id;
+    const name = text(id);
+    const first = ids.get(name) ?? id;
+    ids.set(name, first);
+    return first;
+  };
+  return { text, id };
 }
 
 function keysOf(
@@ -54,17 +119,49 @@ function keysOf(
   ofFrame: Uint32Array,
   someMethod: number[],
   lines: number[],
+  classText: (id: number) => string,
 ): Keys {
-  const { names, methods, threads } = profile;
+  const { names, methods, threads, header } = profile;
   const own = someMethod.length;
+  const { pools, poolOfThread } = poolsOf(profile);
+  const labels = [
+    ...pools,
+    '(no endpoint)',
+    ...header.endpoints.map(plain),
+    'running',
+    ...header.waits.map(plain),
+  ];
+  const ofLabels = own + threads.name.length;
+  const afterPools = ofLabels + pools.length;
+  const afterEndpoints = afterPools + 1 + header.endpoints.length;
+  const groups: Record<Exclude<SplitBy, 'none'>, GroupKeys> = {
+    thread: { first: own, count: threads.name.length },
+    group: { first: ofLabels, count: pools.length },
+    endpoint: { first: afterPools, count: 1 + header.endpoints.length },
+    cause: { first: afterEndpoints, count: 1 + header.waits.length },
+  };
+  const groupName = (key: number) =>
+    key < ofLabels ? threadName(profile, key - own) : (labels[key - ofLabels] ?? '');
   const name = (ids: Uint32Array, key: number) =>
     key < own ? names.text(ids[someMethod[key]!]!) : '';
   const keys: Keys = {
     methods: own,
-    count: own + threads.name.length,
+    count: ofLabels + labels.length,
     ofFrame,
-    className: (key) => name(methods.class, key),
-    methodName: (key) => (key < own ? name(methods.name, key) : threadName(profile, key - own)),
+    className: (key) => (key < own ? classText(methods.class[someMethod[key]!]!) : ''),
+    methodLabel(key) {
+      const className = keys.className(key);
+      return className === '' ? keys.methodName(key) : `${className}.${keys.methodName(key)}`;
+    },
+    originals(key) {
+      const written = name(methods.class, key);
+      return written === keys.className(key) ? '' : written;
+    },
+    methodName: (key) => (key < own ? name(methods.name, key) : groupName(key)),
+    library(key) {
+      const library = key < own ? methods.library[someMethod[key]!]! : 0;
+      return library === 0 ? libraryOf(keys.className(key)) : names.text(library - 1);
+    },
     line: (key) => lines[key] ?? 0,
     label(key) {
       const line = lines[key] ? `:${lines[key]}` : '';
@@ -73,9 +170,34 @@ function keysOf(
       return className === '' ? methodName : `${className}.${methodName}`;
     },
     ofThread: (thread) => own + thread,
-    isThread: (key) => key >= own && key < keys.count,
+    isGroup: (key) => key >= own && key < keys.count,
+    groups: (by) => groups[by],
+    sortOf(key) {
+      if (key < own || key >= keys.count) return '';
+      if (key < ofLabels) return 'thread';
+      if (key < afterPools) return 'group of threads';
+      return key < afterEndpoints ? 'endpoint' : 'cause';
+    },
+    poolOfThread,
   };
   return keys;
+}
+
+/** The groups of threads whose names differ only in numbers. */
+function poolsOf({ names, threads }: Profile): { pools: string[]; poolOfThread: Uint32Array } {
+  const numbers = new Map<string, number>();
+  const poolOfThread = Uint32Array.from(threads.name, (name) => {
+    const pool = poolOf(names.text(name));
+    const known = numbers.get(pool) ?? numbers.size;
+    numbers.set(pool, known);
+    return known;
+  });
+  return { pools: [...numbers.keys()], poolOfThread };
+}
+
+/** `http-exec-12` belongs to the pool `http-exec-#`. */
+export function poolOf(name: string): string {
+  return name.replace(/\d+/g, '#');
 }
 
 export function threadName(profile: Profile, thread: number): string {

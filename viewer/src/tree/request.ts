@@ -1,40 +1,49 @@
-// What a tree is to be built from, and its samples sorted by thread.
+// What a tree is to be built from, and its samples sorted by what it is split by.
 import type { Profile } from '../data/profile';
-import type { Keys } from './keys';
+import type { Keys, SplitBy } from './keys';
 
 export interface TreeRequest {
   profile: Profile;
   keys: Keys;
   /** For every thread 1 if its samples count. */
   threads: Uint8Array;
-  /** Whether every thread gets a root of its own. */
-  split: boolean;
+  /** What gets a root of its own. */
+  split: SplitBy;
+  /** How many causes there are, if each frame is to know its main one; 0: it is not. */
+  causes?: number;
 }
 
 export interface Group {
-  /** -1: all threads. */
-  thread: number;
+  /** The key of its root; -1: it has none of its own. */
+  key: number;
   /** Numbers of samples. */
   samples: Uint32Array;
 }
 
-/** The chosen samples, together or by thread. */
-export function groupSamples({ profile, threads, split }: TreeRequest): Group[] {
-  const { thread } = profile.samples;
-  const sizes = new Uint32Array(threads.length);
-  for (let i = 0; i < thread.length; i++) if (threads[thread[i]!]) sizes[thread[i]!]! += 1;
-  const starts = new Uint32Array(threads.length + 1);
-  for (let t = 0; t < threads.length; t++) starts[t + 1] = starts[t]! + sizes[t]!;
-  const order = new Uint32Array(starts[threads.length]!);
+/** The chosen samples, together or by group. */
+export function groupSamples({ profile, keys, threads, split }: TreeRequest): Group[] {
+  const { thread, endpoint, wait } = profile.samples;
+  const { first, count } = split === 'none' ? { first: -1, count: 1 } : keys.groups(split);
+  const groupOf = {
+    none: () => 0,
+    thread: (i: number) => thread[i]!,
+    group: (i: number) => keys.poolOfThread[thread[i]!]!,
+    endpoint: (i: number) => endpoint[i]!,
+    cause: (i: number) => wait[i]!,
+  }[split];
+  const sizes = new Uint32Array(count);
+  for (let i = 0; i < thread.length; i++) if (threads[thread[i]!]) sizes[groupOf(i)]! += 1;
+  const starts = new Uint32Array(count + 1);
+  for (let g = 0; g < count; g++) starts[g + 1] = starts[g]! + sizes[g]!;
+  const order = new Uint32Array(starts[count]!);
   const free = starts.slice();
   for (let i = 0; i < thread.length; i++) {
-    if (threads[thread[i]!]) order[free[thread[i]!]!++] = i;
+    if (threads[thread[i]!]) order[free[groupOf(i)]!++] = i;
   }
-  if (!split) return [{ thread: -1, samples: order }];
   const groups: Group[] = [];
-  for (let t = 0; t < threads.length; t++) {
-    const samples = order.subarray(starts[t], starts[t + 1]);
-    if (samples.length > 0) groups.push({ thread: t, samples });
+  for (let g = 0; g < count; g++) {
+    const samples = order.subarray(starts[g], starts[g + 1]);
+    if (samples.length > 0) groups.push({ key: first < 0 ? -1 : first + g, samples });
   }
-  return groups;
+  return split === 'none' && groups.length === 0 ? [{ key: -1, samples: order }] : groups;
 }

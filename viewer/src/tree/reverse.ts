@@ -5,19 +5,16 @@
 // A node keeps items until it is expanded: "this much weight goes on at that node of the
 // profile's tree". Items that meet on the way out are merged, so the outer levels get cheaper and
 // cheaper.
+import type { Sides } from '../diff/sides';
+import { type NodeSums, noSums } from '../diff/sums';
+import type { Sum } from '../diff/statistics';
+import { addItem, cut, emptyItems, enlarge, type Items } from './items';
 import { groupSamples, type TreeRequest } from './request';
 import { type FrameTree, KINDS, type Level, mainKind } from './tree';
 
 /** Items handled between two looks at the clock, and between two updates of the levels. */
 const SLICE = 1 << 16;
 const REFRESH = 1 << 20;
-
-interface Items {
-  /** Nodes of the profile's tree whose frames are to be grouped next. */
-  node: Uint32Array;
-  weight: Float64Array;
-  samples: Uint32Array;
-}
 
 interface Node {
   parent: number;
@@ -29,9 +26,18 @@ interface Node {
   samples: number;
   kind: number;
   kinds: Float64Array;
+  cause: number;
   children: number[];
   /** What the node becomes when it is expanded; null once it is. */
   items: Items | null;
+  /** Of a comparison the sums of both sides. */
+  both: NodeSums | null;
+}
+
+/** What is compared: the tree is as wide as the request's weights, its sums are of these. */
+export interface Compared {
+  weight: Float64Array;
+  side: Sides['side'];
 }
 
 export class ReverseTree implements FrameTree {
@@ -39,25 +45,32 @@ export class ReverseTree implements FrameTree {
   private readonly nodes: Node[] = [];
   private readonly groupOfKey: Int32Array;
   private readonly placeOfNode: Int32Array;
+  /** Items of one node are told apart by cause; 1: they are not. */
+  private readonly causes: number;
 
-  constructor(private readonly request: TreeRequest) {
+  constructor(
+    private readonly request: TreeRequest,
+    private readonly compared: Compared | null = null,
+  ) {
     const { profile, keys } = request;
     this.groupOfKey = new Int32Array(keys.count).fill(-1);
-    this.placeOfNode = new Int32Array(profile.nodes.parent.length).fill(-1);
+    this.causes = Math.max(1, request.causes ?? 0);
+    this.placeOfNode = new Int32Array(profile.nodes.parent.length * this.causes).fill(-1);
     const root = { ...emptyNode(), key: 0xffffffff };
     this.nodes.push(root);
     const found: Node[] = [];
     for (const group of groupSamples(request)) {
-      const node = group.thread < 0 ? root : { ...emptyNode(), key: keys.ofThread(group.thread) };
+      const node = group.key < 0 ? root : { ...emptyNode(), key: group.key };
       const items = this.itemsOf(group.samples);
       node.weight = sum(items.weight);
       node.samples = sum(items.samples);
       this.setItems(node, items);
       if (node !== root) found.push(node);
     }
-    if (request.split) {
+    if (request.split !== 'none') {
       root.weight = found.reduce((weight, node) => weight + node.weight, 0);
       root.samples = found.reduce((samples, node) => samples + node.samples, 0);
+      if (this.compared) root.both = found.reduce(addTotals, noSums());
       this.adopt(0, found);
     }
     this.refresh();
@@ -65,30 +78,49 @@ export class ReverseTree implements FrameTree {
 
   /** Samples put together by the node they end in. */
   private itemsOf(samples: Uint32Array): Items {
-    const { node, weight, count } = this.request.profile.samples;
-    const place = this.placeOfNode;
-    const out: Items = emptyItems(64);
+    const { node, weight, count, wait } = this.request.profile.samples;
+    const [place, causes] = [this.placeOfNode, this.causes];
+    const out = emptyItems(64, this.compared !== null);
     let n = 0;
     for (let i = 0; i < samples.length; i++) {
       const sample = samples[i]!;
-      const at = node[sample]!;
+      const cause = causes === 1 ? 0 : wait[sample]!;
+      const at = node[sample]! * causes + cause;
       if (place[at]! < 0) {
         place[at] = n;
         if (n === out.node.length) enlarge(out);
-        out.node[n++] = at;
+        out.wait[n] = cause;
+        out.node[n++] = node[sample]!;
       }
       out.weight[place[at]!]! += weight[sample]!;
       out.samples[place[at]!]! += count[sample]!;
+      this.addSample(out, place[at]!, sample);
     }
-    for (let i = 0; i < n; i++) place[out.node[i]!] = -1;
+    for (let i = 0; i < n; i++) place[out.node[i]! * causes + out.wait[i]!] = -1;
     return cut(out, n);
+  }
+
+  /** Adds what a sample is on its side. */
+  private addSample(to: Items, at: number, sample: number): void {
+    if (!this.compared || !to.both) return;
+    const { samples } = this.request.profile;
+    const sums = to.both[this.compared.side(samples, sample) - 1];
+    if (!sums) return;
+    const [weight, count] = [this.compared.weight[sample]!, samples.count[sample]!];
+    sums.weight[at]! += weight;
+    sums.squares[at]! += weight ** 2 / count;
+    sums.samples[at]! += count;
   }
 
   /** Items that have reached the root of the profile's tree are where a stack began. */
   private setItems(node: Node, items: Items): void {
+    const both = items.both && noSums();
     for (let i = 0; i < items.node.length; i++) {
-      if (items.node[i] === 0) node.own += items.weight[i]!;
+      const isEnd = items.node[i] === 0;
+      if (isEnd) node.own += items.weight[i]!;
+      if (both) addItemSums(both, items, i, isEnd);
     }
+    node.both = both;
     node.items = items;
   }
 
@@ -115,6 +147,7 @@ export class ReverseTree implements FrameTree {
     const { frame } = profile.nodes;
     const groups: Node[] = [];
     const sizes: number[] = [];
+    const byCause: Float64Array[] = [];
     const group = this.groupOfKey;
     for (let i = 0; i < items.node.length; i++) {
       const node = items.node[i]!;
@@ -124,18 +157,21 @@ export class ReverseTree implements FrameTree {
         group[key] = groups.length;
         groups.push({ ...emptyNode(), key, kinds: new Float64Array(KINDS) });
         sizes.push(0);
+        byCause.push(new Float64Array(this.causes));
       }
       const to = groups[group[key]!]!;
       to.weight += items.weight[i]!;
       to.samples += items.samples[i]!;
       to.kinds[Math.min(profile.frames.kind[frame[node]!]!, KINDS - 1)]! += items.weight[i]!;
+      byCause[group[key]!]![items.wait[i]!]! += items.weight[i]!;
       sizes[group[key]!]! += 1;
     }
     this.stepOut(items, groups, sizes);
-    for (const node of groups) {
+    groups.forEach((node, i) => {
       group[node.key] = -1;
       node.kind = mainKind(node.kinds, 0);
-    }
+      node.cause = mainKind(byCause[i]!, 0, this.causes);
+    });
     this.adopt(id, groups);
     return items.node.length;
   }
@@ -152,21 +188,23 @@ export class ReverseTree implements FrameTree {
       const node = items.node[i]!;
       if (node !== 0) order[free[this.groupOfKey[ofFrame[frame[node]!]!]!]!++] = i;
     }
-    const place = this.placeOfNode;
+    const [place, causes] = [this.placeOfNode, this.causes];
     for (let g = 0; g < groups.length; g++) {
-      const out = emptyItems(sizes[g]!);
+      const out = emptyItems(sizes[g]!, items.both !== null);
       let n = 0;
-      for (let at = starts[g]!; at < starts[g + 1]!; at++) {
-        const item = order[at]!;
+      for (let i = starts[g]!; i < starts[g + 1]!; i++) {
+        const item = order[i]!;
         const caller = parent[items.node[item]!]!;
-        if (place[caller]! < 0) {
-          place[caller] = n;
+        const wait = items.wait[item]!;
+        const at = caller * causes + wait;
+        if (place[at]! < 0) {
+          place[at] = n;
+          out.wait[n] = wait;
           out.node[n++] = caller;
         }
-        out.weight[place[caller]!]! += items.weight[item]!;
-        out.samples[place[caller]!]! += items.samples[item]!;
+        addItem(out, place[at]!, items, item);
       }
-      for (let i = 0; i < n; i++) place[out.node[i]!] = -1;
+      for (let i = 0; i < n; i++) place[out.node[i]! * causes + out.wait[i]!] = -1;
       this.setItems(groups[g]!, cut(out, n));
     }
   }
@@ -236,7 +274,10 @@ export class ReverseTree implements FrameTree {
   own = (node: number) => this.nodes[node]!.own;
   samples = (node: number) => this.nodes[node]!.samples;
   kind = (node: number) => this.nodes[node]!.kind;
+  cause = (node: number) => this.nodes[node]!.cause;
   kinds = (node: number) => this.nodes[node]!.kinds;
+  /** Of a comparison the sums of both sides: with all that goes on, and of what began here. */
+  both = (node: number) => this.nodes[node]!.both;
 
   children(node: number): number[] {
     if (this.expand(node) > 0) this.refresh();
@@ -260,32 +301,32 @@ function emptyNode(): Node {
     samples: 0,
     kind: 0,
     kinds: new Float64Array(KINDS),
+    cause: 0,
     children: [],
     items: null,
+    both: null,
   };
 }
 
-function emptyItems(size: number): Items {
-  return {
-    node: new Uint32Array(size),
-    weight: new Float64Array(size),
-    samples: new Uint32Array(size),
-  };
+/** Adds a row's sums to what goes on at a node, and to what began there. */
+function addItemSums(to: NodeSums, { both }: Items, i: number, isEnd: boolean): void {
+  for (const side of [0, 1] as const) {
+    const { weight, squares, samples } = both![side];
+    const row = { sum: weight[i]!, squares: squares[i]!, samples: samples[i]! };
+    addSum(to.total[side], row);
+    if (isEnd) addSum(to.own[side], row);
+  }
 }
 
-function enlarge(items: Items): void {
-  const size = items.node.length * 2;
-  const { node, weight, samples } = items;
-  (items.node = new Uint32Array(size)).set(node);
-  (items.weight = new Float64Array(size)).set(weight);
-  (items.samples = new Uint32Array(size)).set(samples);
+function addTotals(to: NodeSums, { both }: Node): NodeSums {
+  for (const side of [0, 1] as const) if (both) addSum(to.total[side], both.total[side]);
+  return to;
 }
 
-/** The first `n` items, without keeping a much larger buffer alive. */
-function cut(items: Items, n: number): Items {
-  const part = <T extends Float64Array | Uint32Array>(array: T) =>
-    (n * 2 < array.length ? array.slice(0, n) : array.subarray(0, n)) as T;
-  return { node: part(items.node), weight: part(items.weight), samples: part(items.samples) };
+function addSum(to: Sum, of: Sum): void {
+  to.sum += of.sum;
+  to.squares += of.squares;
+  to.samples += of.samples;
 }
 
 function sum(values: Float64Array | Uint32Array): number {

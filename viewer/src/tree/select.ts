@@ -1,6 +1,6 @@
 // Which samples a view is made of, and threads grouped into pools for choosing.
 import type { Profile } from '../data/profile';
-import { threadName } from './keys';
+import { poolOf, threadName } from './keys';
 
 /** All threads, one thread, or a pool of threads whose names differ only in numbers. */
 export type ThreadChoice =
@@ -8,10 +8,7 @@ export type ThreadChoice =
 
 export const ALL_THREADS: ThreadChoice = { kind: 'all' };
 
-/** `http-exec-12` belongs to the pool `http-exec-#`. */
-export function poolOf(name: string): string {
-  return name.replace(/\d+/g, '#');
-}
+export { poolOf };
 
 /** For every thread 1 if it is chosen, else 0. */
 export function chosenThreads(profile: Profile, choice: ThreadChoice): Uint8Array {

@@ -27,6 +27,8 @@ export interface FrameTree {
   samples(node: number): number;
   /** The kind of code that most of the node's weight ran as. */
   kind(node: number): number;
+  /** What most of the node's weight was or waited for, in a tree that was made with causes. */
+  cause?(node: number): number;
   /** Weight by kind. */
   kinds(node: number): ArrayLike<number>;
   /** The children from left to right. Grows a lazy tree by one level if it must. */
@@ -87,10 +89,10 @@ export function pathTo(tree: FrameTree, node: number): number[] {
   return path.reverse();
 }
 
-/** The kind with the greatest weight; `start` is where its weights begin. */
-export function mainKind(weights: ArrayLike<number>, start: number): number {
+/** The kind, or cause, with the greatest weight; `start` is where its weights begin. */
+export function mainKind(weights: ArrayLike<number>, start: number, count = KINDS): number {
   let best = 0;
-  for (let kind = 1; kind < KINDS; kind++) {
+  for (let kind = 1; kind < count; kind++) {
     if (weights[start + kind]! > weights[start + best]!) best = kind;
   }
   return best;

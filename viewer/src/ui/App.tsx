@@ -1,18 +1,35 @@
-// The page: head, tools, one of the views, legend.
+// The page: head, tabs, filters, one of the views, legend.
 import { useEffect } from 'preact/hooks';
 import { CallTreeView } from '../calltree/CallTreeView';
-import { hasWall } from '../data/profile';
 import { FlameView } from '../flame/FlameView';
+import type { View } from '../state/fragment';
 import type { Store } from '../state/store';
 import { TableView } from '../table/TableView';
+import { TimelineView } from '../timeline/TimelineView';
+import { DiffBar } from '../diff/DiffBar';
+import { DiffLegend } from '../diff/DiffLegend';
+import { DiffTable } from '../diff/DiffTable';
+import { Compare } from '../views/Compare';
+import { Locks } from '../views/Locks';
+import { Overview } from '../views/Overview';
+import { Requests } from '../views/Requests';
+import { Safepoints } from '../views/Safepoints';
+import { SandwichView } from '../flame/SandwichView';
 import { Breadcrumbs } from './Breadcrumbs';
+import { CauseLegend } from './CauseLegend';
 import { onKey } from './commands';
+import { Filters } from './Filters';
+import { FrameDialog } from './FrameDialog';
+import { Head } from './Head';
 import { HelpDialog } from './HelpDialog';
 import { Legend } from './Legend';
-import { RecordingDialog } from './RecordingDialog';
-import { Head } from './Head';
+import { PackageLegend } from './PackageLegend';
+import { PANEL_ID, tabId, Tabs } from './Tabs';
 import { Toolbar } from './Toolbar';
-import { WallDialog } from './WallDialog';
+import { Transforms } from './Transforms';
+
+/** Views of stacks: they have tools and a legend of their own. */
+const OF_STACKS: readonly View[] = ['flame', 'table', 'tree'];
 
 export function App({ store }: { store: Store }) {
   useEffect(() => {
@@ -21,30 +38,77 @@ export function App({ store }: { store: Store }) {
     return () => document.removeEventListener('keydown', listener);
   }, [store]);
   const view = store.view.value;
-  const empty = store.shown.value.samples.node.length === 0;
+  const isOfStacks = OF_STACKS.includes(view);
+  const isAround = view === 'flame' && store.around.value !== '';
   return (
     <>
       <header>
         <Head store={store} />
-        <Toolbar store={store} />
-        {view !== 'table' && <Breadcrumbs store={store} />}
+        <Tabs store={store} />
+        <div class="tools">
+          <Filters store={store} />
+          {isOfStacks && <Toolbar store={store} />}
+        </div>
+        {isOfStacks && <Transforms store={store} />}
+        {isOfStacks && <DiffBar store={store} />}
+        {isOfStacks && view !== 'table' && !isAround && <Breadcrumbs store={store} />}
       </header>
       <main aria-busy={store.busy.value}>
-        {empty && <p class="empty">This recording has no such samples.</p>}
-        {!empty && view === 'flame' && <FlameView store={store} />}
-        {!empty && view === 'table' && <TableView store={store} />}
-        {!empty && view === 'tree' && <CallTreeView store={store} />}
+        <div id={PANEL_ID} class="panel" role="tabpanel" aria-labelledby={tabId(view)}>
+          {isOfStacks ? <Stacks store={store} /> : <Others store={store} />}
+        </div>
         {store.busy.value && <div class="busy">Working…</div>}
       </main>
-      <footer>
-        <Legend store={store} />
-      </footer>
+      {isOfStacks && (
+        <footer>
+          <Colours store={store} />
+        </footer>
+      )}
       <div id="said" class="unseen" role="status" aria-live="polite">
         {store.said.value}
       </div>
       <HelpDialog />
-      <RecordingDialog store={store} />
-      {hasWall(store.profile.header) && <WallDialog store={store} />}
+      <FrameDialog store={store} />
     </>
   );
+}
+
+function Colours({ store }: { store: Store }) {
+  if (store.sides.value) return <DiffLegend store={store} />;
+  if (store.colour.value === 'cause') return <CauseLegend store={store} />;
+  return store.colour.value === 'package' ? (
+    <PackageLegend store={store} />
+  ) : (
+    <Legend store={store} />
+  );
+}
+
+function Stacks({ store }: { store: Store }) {
+  const view = store.view.value;
+  if (store.shown.value.samples.node.length === 0) {
+    return <p class="empty">Nothing was recorded of what is chosen above.</p>;
+  }
+  const sides = store.sides.value;
+  if (view === 'table') {
+    return sides ? <DiffTable store={store} sides={sides} /> : <TableView store={store} />;
+  }
+  if (view === 'tree') return <CallTreeView store={store} />;
+  return store.around.value !== '' ? <SandwichView store={store} /> : <FlameView store={store} />;
+}
+
+function Others({ store }: { store: Store }) {
+  const { compare } = store.profile.header;
+  if (compare) return <Compare store={store} both={compare} />;
+  switch (store.view.value) {
+    case 'timeline':
+      return <TimelineView store={store} />;
+    case 'requests':
+      return <Requests store={store} />;
+    case 'locks':
+      return <Locks store={store} />;
+    case 'safepoints':
+      return <Safepoints store={store} />;
+    default:
+      return <Overview store={store} />;
+  }
 }

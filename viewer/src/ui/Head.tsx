@@ -1,8 +1,10 @@
 // Title, what the profile is of, and how much of it can be trusted.
+import { sumsOf } from '../data/facts';
 import { duration, percent, plural, weight } from '../data/format';
 import { plain, shortened } from '../data/plain';
-import { type Profile, hasWall } from '../data/profile';
+import type { Profile } from '../data/profile';
 import type { Store } from '../state/store';
+import { contrastful, theme, toggleTheme } from '../state/theme';
 import { toggleDialog } from './commands';
 
 export function Head({ store }: { store: Store }) {
@@ -15,38 +17,37 @@ export function Head({ store }: { store: Store }) {
         <span class="brand">dwell</span> {shortened(plain(name), 80)}
       </h1>
       <p class="summary">{summary(profile).join(' · ')}</p>
-      {hasWall(profile.header) && (
-        <button type="button" class="quiet" onClick={() => toggleDialog('wall')}>
-          Wall time…
+      <div class="group">
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={theme.value === 'dark'}
+          title="Key d"
+          onClick={toggleTheme}
+        >
+          Dark
         </button>
-      )}
-      <button type="button" class="quiet" onClick={() => toggleDialog('recording')}>
-        Recording…
-      </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={contrastful.value}
+          title="Key h"
+          onClick={() => (contrastful.value = !contrastful.value)}
+        >
+          Contrast
+        </button>
+        <button type="button" class="quiet" title="Key ?" onClick={() => toggleDialog('help')}>
+          Help
+        </button>
+      </div>
     </div>
   );
 }
 
 /** The main class, or the jar's name without its folder. */
-function mainClass(javaArguments: string): string {
+export function mainClass(javaArguments: string): string {
   const first = javaArguments.split(/\s/, 1)[0] ?? '';
   return first.endsWith('.jar') ? first.slice(first.lastIndexOf('/') + 1) : first;
-}
-
-export interface Sums {
-  weight: number;
-  samples: number;
-  failed: number;
-}
-
-export function sumsOf(profile: Profile): Sums {
-  const sums = { weight: 0, samples: profile.samples.node.length, failed: 0 };
-  const { weight, cause } = profile.samples;
-  for (let i = 0; i < weight.length; i++) {
-    sums.weight += weight[i]!;
-    if (cause[i] !== 0) sums.failed += weight[i]!;
-  }
-  return sums;
 }
 
 function summary(profile: Profile): string[] {

@@ -1,65 +1,35 @@
-// Views, switches, threads and search.
+// Tools of the flame graph, the table and the tree: what is measured, switches, search.
 import type { ComponentChildren } from 'preact';
 import { percent } from '../data/format';
-import { type Measure, textOf, type Time } from '../data/measure';
+import { textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
-import type { View } from '../state/fragment';
+import type { Colouring } from '../state/fragment';
 import type { Store } from '../state/store';
-import { theme, toggleTheme } from '../state/theme';
+import type { SplitBy } from '../tree/keys';
 import { TIME_ID, toggleDialog } from './commands';
 import { SearchBox } from './SearchBox';
 
-const VIEWS: readonly [View, string, string][] = [
-  ['flame', 'Flame graph', ''],
-  ['table', 'Table', 't'],
-  ['tree', 'Call tree', 'c'],
-];
-/** More threads than this are not offered one by one. */
-const THREADS_MAX = 500;
-
 export function Toolbar({ store }: { store: Store }) {
   return (
-    <div class="toolbar" role="toolbar" aria-label="View">
-      <div class="group">
-        {VIEWS.map(([view, label, key]) => (
-          <Toggle
-            key={view}
-            on={store.view.value === view}
-            hint={key}
-            onClick={() => (store.view.value = view)}
-          >
-            {label}
-          </Toggle>
-        ))}
-      </div>
+    <div class="toolbar" role="toolbar" aria-label="Stacks">
+      <Measures store={store} />
       <div class="group">
         <Switch value={store.reversed} hint="r">
           Callers
         </Switch>
-        <Switch value={store.split} hint="s">
-          By thread
-        </Switch>
+        <Split store={store} />
         <Switch value={store.byLine} hint="l">
           Lines
         </Switch>
+        <Folding store={store} />
         <Switch value={store.icicle} hint="i">
           Icicle
         </Switch>
       </div>
-      <Measures store={store} />
-      <Threads store={store} />
       <SearchBox store={store} />
-      <div class="group">
-        <button type="button" title="Zoom all the way out (0)" onClick={() => store.resetZoom()}>
-          Reset
-        </button>
-        <Toggle on={theme.value === 'dark'} hint="d" onClick={toggleTheme}>
-          Dark
-        </Toggle>
-        <button type="button" title="Keys (?)" onClick={() => toggleDialog('help')}>
-          Help
-        </button>
-      </div>
+      <button type="button" title="Zoom all the way out (0)" onClick={() => store.resetZoom()}>
+        Reset
+      </button>
     </div>
   );
 }
@@ -97,100 +67,143 @@ const TIMES: readonly [Time, string][] = [
   ['off', 'Waiting'],
 ];
 
-/** CPU or wall time, by cause; of all endpoints or one. Not there if there is nothing to choose. */
+/** CPU or wall time, by cause, and who kept others waiting. */
 function Measures({ store }: { store: Store }) {
-  const { wall, waits, endpoints } = store.profile.header;
-  const { time, endpoint } = store.measure.value;
-  const choose = (change: Partial<Measure>) => {
-    store.measure.value = { ...store.measure.value, ...change };
-  };
+  const { profile } = store;
+  const { wall, waits } = profile.header;
+  const hasLate = profile.late.node.some((node) => node !== 0);
+  const hasOwners = profile.wall?.ownerNode.some((node) => node !== 0) ?? false;
+  if (!wall && !hasLate) return null;
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
+  const named: [Time, string][] = wall ? [...TIMES] : [TIMES[0]!];
+  const others: [Time, string][] = [];
+  if (hasOwners) others.push(['owners', 'Owners of locks others wait for']);
+  if (hasLate) others.push(['late', 'Late for safepoints']);
+  const times = [
+    ...named.map(([time]) => time),
+    ...causes.map(({ cause }): Time => ({ cause })),
+    ...others.map(([time]) => time),
+  ];
   // Names of the program are text only: a choice is known by its number.
-  const times = [...TIMES.map(([time]) => time), ...causes.map(({ cause }) => ({ cause }))];
-  const chosen = times.findIndex((known) => textOf(known) === textOf(time));
-  return (
-    <>
-      {wall && (
-        <select
-          id={TIME_ID}
-          aria-label="Time"
-          value={chosen}
-          onChange={(event) => choose({ time: times[Number(event.currentTarget.value)] ?? 'cpu' })}
-        >
-          {TIMES.map(([, label], i) => (
-            <option key={i} value={i}>
-              {label}
-            </option>
-          ))}
-          <optgroup label="Waiting for">
-            {causes.map(({ cause, ns }, i) => (
-              <option key={i} value={TIMES.length + i}>
-                {percent(ns / wall.ns)} {shortened(plain(cause), 40)}
-              </option>
-            ))}
-          </optgroup>
-        </select>
-      )}
-      {endpoints.length > 0 && (
-        <select
-          aria-label="Endpoint"
-          value={endpoint === null ? -1 : endpoints.indexOf(endpoint)}
-          onChange={(event) =>
-            choose({ endpoint: endpoints[Number(event.currentTarget.value)] ?? null })
-          }
-        >
-          <option value={-1}>All endpoints</option>
-          {endpoints.slice(0, THREADS_MAX).map((name, i) => (
-            <option key={i} value={i}>
-              {shortened(plain(name), 60)}
-            </option>
-          ))}
-        </select>
-      )}
-    </>
-  );
-}
-
-function Threads({ store }: { store: Store }) {
-  const { threads, pools } = store.threadRows.value;
-  const all = threads.reduce((sum, row) => sum + row.weight, 0) || 1;
-  const choice = store.choice.value;
-  const value =
-    choice.kind === 'all' ? '' : choice.kind === 'one' ? `t${choice.thread}` : `p${choice.pool}`;
-  const choose = (text: string) => {
-    const rest = text.slice(1);
-    store.choice.value =
-      text === ''
-        ? { kind: 'all' }
-        : text.startsWith('t')
-          ? { kind: 'one', thread: Number(rest) }
-          : { kind: 'pool', pool: rest };
-  };
-  const label = (name: string, weight: number) =>
-    `${percent(weight / all)}  ${shortened(name, 60)}`;
+  const chosen = times.findIndex((known) => textOf(known) === textOf(store.measure.value.time));
+  const choose = (time: Time) => (store.measure.value = { ...store.measure.value, time });
   return (
     <select
-      aria-label="Threads"
-      value={value}
-      onChange={(event) => choose(event.currentTarget.value)}
+      id={TIME_ID}
+      aria-label="Time"
+      value={chosen}
+      onChange={(event) => choose(times[Number(event.currentTarget.value)] ?? 'cpu')}
     >
-      <option value="">All threads ({threads.length})</option>
-      {pools.length > 0 && (
-        <optgroup label="Pools">
-          {pools.map((row) => (
-            <option key={row.pool} value={`p${row.pool}`}>
-              {label(`${row.pool} (${row.threads})`, row.weight)}
+      {named.map(([, label], i) => (
+        <option key={i} value={i}>
+          {label}
+        </option>
+      ))}
+      {causes.length > 0 && (
+        <optgroup label="Waiting for">
+          {causes.map(({ cause, ns }, i) => (
+            <option key={i} value={named.length + i}>
+              {percent(ns / (wall?.ns || 1))} {shortened(plain(cause), 40)}
             </option>
           ))}
         </optgroup>
       )}
-      <optgroup label="Threads">
-        {threads.slice(0, THREADS_MAX).map((row) => (
-          <option key={row.thread} value={`t${row.thread}`}>
-            {label(row.name, row.weight)}
-          </option>
-        ))}
-      </optgroup>
+      {others.length > 0 && (
+        <optgroup label="Keeping others waiting">
+          {others.map(([, label], i) => (
+            <option key={i} value={named.length + causes.length + i}>
+              {label}
+            </option>
+          ))}
+        </optgroup>
+      )}
+    </select>
+  );
+}
+
+const COLOURINGS: readonly [Colouring, string][] = [
+  ['kind', 'Colours of kinds of code (k)'],
+  ['package', 'Colours of packages (k)'],
+  ['cause', 'Colours of what was waited for (k)'],
+];
+
+const SPLITS: readonly [SplitBy, string][] = [
+  ['none', 'Not split'],
+  ['thread', 'By thread'],
+  ['group', 'By group of threads'],
+  ['endpoint', 'By endpoint'],
+  ['cause', 'By cause'],
+];
+
+/** What can be done to all stacks, or by the frame that has the focus. */
+function Folding({ store }: { store: Store }) {
+  const has = (kind: 'recursion' | 'frameworks') =>
+    store.transforms.value.some((transform) => transform.kind === kind);
+  const options: readonly [label: string, run: () => void][] = [
+    ['Callers and callees… (f)', () => toggleDialog('frame')],
+    ['Merge the frame into its callers (M)', () => store.transformFocused('merge')],
+    ['Drop stacks with the frame (D)', () => store.transformFocused('drop')],
+    [
+      has('recursion') ? 'Unfold recursion (u)' : 'Fold recursion (u)',
+      () => store.transform({ kind: 'recursion', name: '' }),
+    ],
+    [
+      has('frameworks') ? 'JDK and frameworks in full (p)' : 'Collapse JDK and frameworks (p)',
+      () => store.transform({ kind: 'frameworks', name: '' }),
+    ],
+    [
+      store.around.value === '' ? 'Callers above, callees below (g)' : 'All stacks (g)',
+      () => store.flipAround(),
+    ],
+    ...COLOURINGS.filter(([to]) => to !== 'cause' || store.profile.wall !== null).map(
+      ([to, label]): [string, () => void] => [
+        `${store.colour.value === to ? '✓ ' : ''}${label}`,
+        () => store.colourBy(to),
+      ],
+    ),
+    [
+      store.original.value ? 'Readable names (o)' : 'Original names of generated classes (o)',
+      () => (store.original.value = !store.original.value),
+    ],
+  ];
+  return (
+    <select
+      aria-label="Stacks"
+      class="folding"
+      value=""
+      onChange={(event) => {
+        const chosen = options[Number(event.currentTarget.value)];
+        event.currentTarget.value = '';
+        chosen?.[1]();
+      }}
+    >
+      <option value="">Stacks…</option>
+      {options.map(([label], i) => (
+        <option key={i} value={i}>
+          {label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** What gets a root of its own. */
+function Split({ store }: { store: Store }) {
+  return (
+    <select
+      aria-label="Split"
+      title="Key s"
+      value={store.split.value}
+      onChange={(event) => {
+        const chosen = event.currentTarget.value;
+        store.split.value = SPLITS.find(([by]) => by === chosen)?.[0] ?? 'none';
+      }}
+    >
+      {SPLITS.map(([by, label]) => (
+        <option key={by} value={by}>
+          {label}
+        </option>
+      ))}
     </select>
   );
 }

@@ -34,6 +34,8 @@ export function Tooltip({ store, controller }: { store: Store; controller: Flame
     tree,
     node,
     store.zoom.value,
+    store.whole.value,
+    store.diff.value,
   );
   return (
     <div ref={box} class="tooltip" aria-hidden="true">

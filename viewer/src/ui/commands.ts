@@ -1,16 +1,21 @@
 // What can be done with a key: one table, from which the keys work and the help is made.
 import { signal } from '@preact/signals';
-import { hasWall } from '../data/profile';
+import { type View, VIEWS } from '../state/fragment';
 import type { Store } from '../state/store';
-import { toggleTheme } from '../state/theme';
+import { contrastful, toggleTheme } from '../state/theme';
+import { TITLES, viewsOf } from './Tabs';
 
 export interface Command {
   key: string;
   label: string;
+  /** Only where stacks are shown: in the graph, the table and the tree. */
+  ofStacks?: true;
   run(store: Store): void;
 }
 
-export type DialogName = 'help' | 'recording' | 'wall';
+const OF_STACKS: readonly View[] = ['flame', 'table', 'tree'];
+
+export type DialogName = 'help' | 'frame';
 
 export const openDialog = signal<DialogName | null>(null);
 
@@ -18,23 +23,121 @@ export const SEARCH_ID = 'search';
 export const TIME_ID = 'time';
 
 export const COMMANDS: readonly Command[] = [
-  { key: '/', label: 'Search', run: () => document.getElementById(SEARCH_ID)?.focus() },
-  { key: 'n', label: 'Next match', run: (store) => store.nextMatch(1) },
-  { key: 'N', label: 'Previous match', run: (store) => store.nextMatch(-1) },
-  { key: 'Escape', label: 'Zoom out, leave the search', run: (store) => void store.zoomOut() },
-  { key: '0', label: 'Zoom all the way out', run: (store) => store.resetZoom() },
+  {
+    key: '/',
+    ofStacks: true,
+    label: 'Search',
+    run: () => document.getElementById(SEARCH_ID)?.focus(),
+  },
+  { key: 'n', ofStacks: true, label: 'Next match', run: (store) => store.nextMatch(1) },
+  { key: 'N', ofStacks: true, label: 'Previous match', run: (store) => store.nextMatch(-1) },
+  {
+    key: 'Escape',
+    ofStacks: true,
+    label: 'Zoom out, leave the search',
+    run: (store) => void store.zoomOut(),
+  },
+  { key: '0', ofStacks: true, label: 'Zoom all the way out', run: (store) => store.resetZoom() },
   {
     key: 'i',
+    ofStacks: true,
     label: 'Root on top (icicle) or at the bottom (flame)',
     run: (store) => flip(store.icicle),
   },
-  { key: 'r', label: 'Callers instead of callees', run: (store) => flip(store.reversed) },
-  { key: 's', label: 'One root for each thread', run: (store) => flip(store.split) },
-  { key: 'l', label: 'Lines of a method apart', run: (store) => flip(store.byLine) },
+  {
+    key: 'r',
+    ofStacks: true,
+    label: 'Callers instead of callees',
+    run: (store) => flip(store.reversed),
+  },
+  {
+    key: 's',
+    ofStacks: true,
+    label: 'One root for each thread',
+    run: (store) => splitByThread(store),
+  },
+  {
+    key: 'l',
+    ofStacks: true,
+    label: 'Lines of a method apart',
+    run: (store) => flip(store.byLine),
+  },
+  {
+    key: 'f',
+    ofStacks: true,
+    label: 'Callers and callees of the frame; cut, fold, merge or drop by it',
+    run: () => toggleDialog('frame'),
+  },
+  {
+    key: 'g',
+    ofStacks: true,
+    label: 'Callers of the frame above it, callees below, in one graph; and back',
+    run: (store) => store.flipAround(),
+  },
+  {
+    key: 'M',
+    ofStacks: true,
+    label: 'Merge the frame’s method into its callers: its time stays with them',
+    run: (store) => store.transformFocused('merge'),
+  },
+  {
+    key: 'D',
+    ofStacks: true,
+    label: 'Drop stacks with the frame’s method: their time goes away',
+    run: (store) => store.transformFocused('drop'),
+  },
+  {
+    key: 'u',
+    ofStacks: true,
+    label: 'Fold recursion',
+    run: (store) => store.transform({ kind: 'recursion', name: '' }),
+  },
+  {
+    key: 'p',
+    ofStacks: true,
+    label: 'Collapse the JDK and frameworks',
+    run: (store) => store.transform({ kind: 'frameworks', name: '' }),
+  },
+  {
+    key: 'k',
+    ofStacks: true,
+    label: 'Colours of kinds of code, of packages, of what was waited for',
+    run: (store) => store.nextColour(),
+  },
+  {
+    key: 'o',
+    ofStacks: true,
+    label: 'Original names of generated classes',
+    run: (store) => flip(store.original),
+  },
+  {
+    key: 'z',
+    ofStacks: true,
+    label: 'Take back what was done to the stacks last',
+    run: (store) => void (store.transforms.value = store.transforms.value.slice(0, -1)),
+  },
+  ...VIEWS.map((view, i) => ({
+    key: String(i + 1),
+    label: TITLES[view],
+    run: (store: Store) => {
+      if (viewsOf(store.profile).includes(view)) store.view.value = view;
+    },
+  })),
+  {
+    key: 'x',
+    label: 'Slow requests of the endpoint against its usual ones, and back',
+    run: (store) => slowAgainstUsual(store),
+  },
   { key: 't', label: 'Table of methods', run: (store) => show(store, 'table') },
   { key: 'c', label: 'Call tree', run: (store) => show(store, 'tree') },
-  { key: 'm', label: 'Choose CPU time, wall time or a cause', run: () => focusTime() },
-  { key: 'w', label: 'Wall time and requests', run: (store) => showWall(store) },
+  {
+    key: 'm',
+    ofStacks: true,
+    label: 'Choose CPU time, wall time or a cause',
+    run: () => focusTime(),
+  },
+  { key: 'w', label: 'Requests', run: (store) => show(store, 'requests') },
+  { key: 'h', label: 'High contrast', run: () => flip(contrastful) },
   { key: 'd', label: 'Dark or light', run: () => toggleTheme() },
   { key: '?', label: 'This help', run: () => toggleDialog('help') },
 ];
@@ -50,16 +153,30 @@ function flip(value: { value: boolean }): void {
   value.value = !value.value;
 }
 
-export function show(store: Store, view: 'table' | 'tree'): void {
+/** To a view, and from it back to the graph. */
+export function show(store: Store, view: View): void {
+  if (!viewsOf(store.profile).includes(view)) return;
   store.view.value = store.view.value === view ? 'flame' : view;
+}
+
+/** Compares the slow requests of the endpoint that is chosen with its usual ones, or stops that. */
+export function slowAgainstUsual(store: Store, endpoint = store.measure.value.endpoint): void {
+  if (store.profile.header.compare) return;
+  if (store.versus.value && endpoint === store.measure.value.endpoint) {
+    store.versus.value = false;
+    return;
+  }
+  if (endpoint === null || store.profile.requests.time.length === 0) return;
+  const time = store.profile.header.wall ? ('wall' as const) : ('cpu' as const);
+  store.go('flame', { versus: true, onlyRequest: false, measure: { time, endpoint } });
+}
+
+function splitByThread({ split }: Store): void {
+  split.value = split.value === 'thread' ? 'none' : 'thread';
 }
 
 function focusTime(): void {
   document.getElementById(TIME_ID)?.focus();
-}
-
-function showWall(store: Store): void {
-  if (hasWall(store.profile.header)) toggleDialog('wall');
 }
 
 export function toggleDialog(dialog: DialogName): void {
@@ -73,7 +190,7 @@ export function onKey(store: Store, event: KeyboardEvent): void {
   const target = event.target;
   if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
   const command = COMMANDS.find((command) => command.key === event.key);
-  if (!command) return;
+  if (!command || (command.ofStacks && !OF_STACKS.includes(store.view.value))) return;
   event.preventDefault();
   command.run(store);
 }

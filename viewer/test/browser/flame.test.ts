@@ -58,13 +58,13 @@ describe('the flame graph', () => {
       };
       await zoomIn();
       expect((await framesOf(page, 2)).map((place) => place.label)).toEqual([frame!.label]);
-      expect(await page.evaluate('location.hash')).toMatch(/^#zoom=\d+$/);
+      expect(await page.evaluate('location.hash')).toMatch(/^#view=flame&zoom=\d+$/);
       await page.keyboard.press('Escape');
       expect(await zoomedTo(page)).toBe('all');
       await zoomIn();
       await page.click('.crumbs button:has-text("all")');
       expect(await zoomedTo(page)).toBe('all');
-      expect(await page.evaluate('location.hash')).toBe('');
+      expect(await page.evaluate('location.hash')).toBe('#view=flame');
       await zoomIn();
       const [wide] = await framesOf(page, 2);
       await page.mouse.dblclick(wide!.x, wide!.y);
@@ -115,7 +115,7 @@ describe('the flame graph', () => {
       const [under] = await framesOf(page, 1);
       expect(under!.y).toBeGreaterThan(above!.y);
       expect(above!.y).toBeLessThan(120);
-      expect(await page.evaluate('location.hash')).toBe('#icicle=1');
+      expect(await page.evaluate('location.hash')).toBe('#view=flame&icicle=1');
     }));
 
   it('shows callers, and a root for each thread', () =>
@@ -140,10 +140,12 @@ describe('the flame graph', () => {
       await page.selectOption('select[aria-label="Threads"]', { index: 1 });
       await ready(page);
       const pool = await total();
-      expect(await page.evaluate('decodeURIComponent(location.hash)')).toBe('#pool=http-exec-#');
+      expect(await page.evaluate('decodeURIComponent(location.hash)')).toBe(
+        '#view=flame&pool=http-exec-#',
+      );
       await page.selectOption('select[aria-label="Threads"]', 't0');
       await ready(page);
-      expect(await page.evaluate('location.hash')).toBe('#thread=0');
+      expect(await page.evaluate('location.hash')).toBe('#view=flame&thread=0');
       const one = await total();
       expect(pool).toBeLessThan(all);
       expect(one).toBeLessThan(pool);
@@ -215,7 +217,7 @@ describe('the flame graph', () => {
       await page.keyboard.press('?');
       await page.waitForSelector('dialog[open] kbd:has-text("Arrow keys")');
       await page.keyboard.press('i');
-      expect(await page.evaluate('location.hash')).toBe('');
+      expect(await page.evaluate('location.hash')).toBe('#view=flame');
       await page.keyboard.press('Escape');
       await page.waitForSelector('dialog[open]', { state: 'detached' });
       await page.keyboard.press('d');
@@ -237,10 +239,10 @@ describe('the flame graph', () => {
       expect(await page.inputValue('#search')).toBe('service1');
       expect(await page.evaluate('dwellFlame.store.icicle.value')).toBe(true);
       await page.evaluate(() => {
-        location.hash = '#split=1';
+        location.hash = '#view=flame&split=thread';
       });
       const split = () => page.evaluate('dwellFlame.store.split.value');
-      await expect.poll(split).toBe(true);
+      await expect.poll(split).toBe('thread');
       await ready(page);
       expect(await zoomedTo(page)).toBe('all');
     });

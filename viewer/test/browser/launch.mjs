@@ -18,5 +18,5 @@ export function browserPath() {
 export function launch() {
   // Without a sandbox, because tests often run as root in a container; the pages are our own.
   const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
-  return chromium.launch({ executablePath: browserPath(), headless: true, args });
+  return chromium.launch({ executablePath: browserPath(), headless: true, args, timeout: 180_000 });
 }

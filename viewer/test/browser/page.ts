@@ -1,9 +1,14 @@
 // A page of the report in a browser that watches: what it asks for, what it says, what goes wrong.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { expect, inject } from 'vitest';
 import type { FlameController } from '../../src/flame/controller';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export interface Report {
   page: Page;
@@ -27,6 +32,8 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
     colorScheme: look.scheme ?? 'light',
     deviceScaleFactor: look.scale ?? 1,
   });
+  // Half a minute by itself, which a page of a million frames may need on a slow machine.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   if (look.first) await page.addInitScript(look.first);
   const url = pathToFileURL(join(inject('pages'), name)).href;
@@ -44,7 +51,7 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
   page.on('console', (message) => {
     if (message.type() === 'error') wrong.push(`console: ${message.text()}`);
   });
-  await page.goto(url + (look.fragment ?? ''));
+  await page.goto(url + (look.fragment ?? '#view=flame'));
   await ready(page);
   return {
     page,
@@ -61,6 +68,10 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
 export async function ready(page: Page): Promise<void> {
   await page.waitForSelector('main[aria-busy="false"]');
   await page.evaluate(twoFrames);
+  // Effects of the timeline run after a paint, which may be late on a busy machine.
+  await page.waitForFunction(
+    () => !document.querySelector('.timeline') || 'dwellTimeline' in window,
+  );
 }
 
 export function twoFrames(): Promise<void> {
@@ -125,4 +136,14 @@ export function colourAt(page: Page, x: number, y: number): Promise<string> {
     },
     [x, y],
   );
+}
+
+/** What axe finds wrong, serious or worse. */
+export async function violations(page: Page): Promise<string[]> {
+  // Not as a script of the page: its policy would refuse it, as it should.
+  await page.evaluate(AXE);
+  const results = (await page.evaluate('axe.run()')) as AxeResults;
+  return results.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
 }

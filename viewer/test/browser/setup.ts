@@ -16,6 +16,7 @@ declare module 'vitest' {
 const PAGES: Record<string, string[]> = {
   'small.html': ['--frames', '3000'],
   'hostile.html': ['--frames', '1000', '--hostile'],
+  'compare.html': ['--frames', '1500', '--against', '2000', '--hostile'],
   'deep.html': ['--frames', '100', '--depth', '8192'],
   'large.html': ['--frames', '1000000'],
 };

@@ -1,15 +1,12 @@
 // The table, the call tree, hostile names and accessibility, in a browser.
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { FlameController } from '../../src/flame/controller';
+import { VIEWS } from '../../src/state/fragment';
+import type { TimelineController } from '../../src/timeline/controller';
 import { launch } from './launch.mjs';
-import { framesOf, open, ready, twoFrames, zoomedTo } from './page';
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+import { framesOf, open, ready, twoFrames, violations, zoomedTo } from './page';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -25,16 +22,6 @@ function total(page: Page): Promise<number> {
     const controller = (window as never as { dwellFlame: FlameController }).dwellFlame;
     return controller.store.tree.value!.total;
   });
-}
-
-/** What axe finds wrong, serious or worse. */
-async function violations(page: Page): Promise<string[]> {
-  // Not as a script of the page: its policy would refuse it, as it should.
-  await page.evaluate(AXE);
-  const results = (await page.evaluate('axe.run()')) as AxeResults;
-  return results.violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
 }
 
 describe('the table', () => {
@@ -132,11 +119,33 @@ describe('the graph of wall time', () => {
   });
 });
 
-describe('wall time', () => {
-  it('is told by cause and endpoint, with the latencies of requests', async () => {
-    const { page, close } = await open(browser, 'small.html');
-    await page.keyboard.press('w');
-    await page.waitForSelector('dialog[open] table.causes');
+/** Keeps what the page shows before it has read its data. */
+function keepPreview(): void {
+  new MutationObserver(() => {
+    const preview = document.querySelector<HTMLElement>('.preview');
+    if (preview) Object.assign(window, { previewed: preview.innerText });
+  }).observe(document, { subtree: true, childList: true });
+}
+
+describe('the overview', () => {
+  it('shows findings and endpoints before the data is read', async () => {
+    const look = { fragment: '', first: keepPreview };
+    for (const name of ['small.html', 'hostile.html']) {
+      const { page, close } = await open(browser, name, look);
+      const text = (await page.evaluate('window.previewed')) as string;
+      expect(text).toContain('reserve outside of the lock');
+      expect(text).toContain('GET /orders/{id}');
+      expect(await page.locator('.preview').count()).toBe(0);
+      await close();
+    }
+    const { page, close } = await open(browser, 'small.html', { ...look, fragment: '#view=flame' });
+    expect(await page.evaluate('window.previewed')).toBe(undefined);
+    await close();
+  });
+
+  it('tells causes, endpoints and what was recorded', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '' });
+    expect(await page.getAttribute('#tab-overview', 'aria-selected')).toBe('true');
     const causes = await page.locator('table.causes tbody th').allInnerTexts();
     for (const cause of ['running', 'socket', 'monitor', 'idle-pool']) {
       expect(causes.map((text) => text.trim())).toContain(cause);
@@ -144,18 +153,151 @@ describe('wall time', () => {
     const shares = await page.locator('table.causes tbody td:nth-child(2)').allInnerTexts();
     const sum = shares.reduce((sum, text) => sum + Number.parseFloat(text), 0);
     expect(Math.abs(sum - 100)).toBeLessThan(0.1 * shares.length);
-    const endpoints = await page.locator('table.requests tbody th').allInnerTexts();
-    expect(endpoints.sort()).toEqual(['GET /orders/{id}', 'POST /orders']);
-    const cells = await page.locator('table.requests tbody tr:first-child td').allInnerTexts();
-    expect(cells.slice(0, 2)).toEqual(['600', '20.0']);
-    const told = await page.locator('.wall-row .split').first().getAttribute('title');
-    const parts = page.locator('.wall-row .split').first().locator('span');
+    const told = await page.locator('.endpoints .split').first().getAttribute('title');
+    const parts = page.locator('.endpoints .split').first().locator('span');
     const widths = await parts.evaluateAll((spans) => spans.map((s) => s.clientWidth));
     expect(widths.length).toBeGreaterThan(2);
     expect(Math.min(...widths)).toBeGreaterThan(0);
     expect(told).toMatch(/socket \d+\.\d/);
-    await page.keyboard.press('Escape');
-    await page.waitForSelector('dialog[open]', { state: 'detached' });
+    const facts = await page.innerText('.facts-columns');
+    for (const fact of [
+      'OpenJDK 64-Bit',
+      '-Xmx2g',
+      'G1 GC',
+      '2 to run on',
+      'used 0.5 of 2',
+      'perf',
+      'ring full',
+    ]) {
+      expect(facts).toContain(fact);
+    }
+    expect(facts).not.toContain('-Dsecret');
+    const found = await page.locator('.fact').allInnerTexts();
+    expect(found.some((text) => text.includes('is the slowest endpoint'))).toBe(true);
+    const finding = page.locator('.fact:has-text("the lock of com.example.shop.Stock")');
+    expect(await finding.innerText()).toContain('Do: reserve outside of the lock');
+    await finding.click();
+    await ready(page);
+    const hash = await page.evaluate('decodeURIComponent(location.hash)');
+    expect(hash).toBe('#view=flame&time=waits:monitor&endpoint=POST /orders');
+    await close();
+  });
+
+  it('makes everything of a range that is dragged out, and back leads out of it', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#time=wall' });
+    const cpu = () =>
+      page.innerText('table.causes tbody tr:has-text("waiting for the network") td:nth-child(3)');
+    const all = await cpu();
+    const strip = page.locator('.strip canvas').first();
+    await strip.scrollIntoViewIfNeeded();
+    const box = (await strip.boundingBox())!;
+    await page.mouse.move(box.x + box.width * 0.1, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 30, { steps: 3 });
+    await page.mouse.up();
+    await ready(page);
+    expect(await page.evaluate('location.hash')).toMatch(/^#time=wall&range=\d+-\d+$/);
+    expect(await cpu()).not.toBe(all);
+    const total = await page.evaluate(() => document.querySelector('.summary')!.textContent);
+    expect(total).toContain('30.0');
+    await page.keyboard.press('2');
+    await ready(page);
+    const weight = () => page.evaluate('dwellFlame.store.tree.value.total') as Promise<number>;
+    const part = await weight();
+    await page.fill('input[aria-label^="From"]', '0');
+    await page.press('input[aria-label^="From"]', 'Enter');
+    await ready(page);
+    expect(await weight()).toBeGreaterThan(part);
+    await page.goBack();
+    await ready(page);
+    await page.goBack();
+    await expect.poll(() => page.evaluate('location.hash')).toMatch(/^#time=wall&range=\d+-\d+$/);
+    await page.goBack();
+    await expect.poll(() => page.evaluate('location.hash')).toBe('#time=wall');
+    await expect.poll(cpu).toBe(all);
+    await close();
+  });
+});
+
+describe('tabs', () => {
+  it('are there for keys, arrows, and the way back', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '' });
+    const selected = () => page.innerText('[role=tab][aria-selected=true]');
+    await page.focus('#tab-overview');
+    await page.keyboard.press('ArrowRight');
+    expect(await selected()).toBe('Flame graph');
+    await page.keyboard.press('End');
+    expect(await selected()).toBe('Safepoints');
+    expect(await page.getAttribute('[role=tabpanel]', 'aria-labelledby')).toBe('tab-safepoints');
+    await page.keyboard.press('5');
+    expect(await selected()).toBe('Timeline');
+    await page.waitForSelector('.lanes-canvas');
+    await page.goBack();
+    await expect.poll(selected).toBe('Safepoints');
+    await page.goBack();
+    await expect.poll(selected).toBe('Flame graph');
+    await page.goForward();
+    await expect.poll(selected).toBe('Safepoints');
+    await close();
+  });
+});
+
+describe('requests', () => {
+  it('lead from endpoints to the slowest ones, and to one over its threads', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=requests' });
+    const endpoints = await page.locator('table.requests tbody th').allInnerTexts();
+    expect(endpoints.sort()).toEqual(['GET /orders/{id}', 'POST /orders']);
+    const cells = await page.locator('table.requests tbody tr:first-child td').allInnerTexts();
+    expect(cells[0]).toBe('600');
+    await page.click('table.requests button:has-text("POST /orders")');
+    await page.waitForSelector('#why');
+    expect(await page.innerText('.why')).toContain('waiting for the network');
+    const took = await page.locator('table.slowest tbody th').allInnerTexts();
+    const ms = took.map((text) => Number.parseFloat(text));
+    expect(ms.length).toBe(20);
+    expect([...ms].sort((a, b) => b - a)).toEqual(ms);
+    await page.click('table.slowest tbody tr:first-child button');
+    await page.waitForSelector('.over-threads .track span');
+    expect(await page.innerText('#one-request')).toContain(took[0]);
+    expect(await page.evaluate('location.hash')).toMatch(/request=\d+/);
+    // One in four has a span inside of it, on another thread.
+    const inner = page.locator('.of-span:has-text("span 0000abc0")');
+    for (let row = 1; row <= 20 && (await inner.count()) === 0; row++) {
+      await page.click(`table.slowest tbody tr:nth-child(${row}) button`);
+    }
+    expect(await inner.locator('.track').getAttribute('aria-label')).toMatch(/ at .* of it$/);
+    expect(await page.locator('.of-span, .of-thread').count()).toBe(4);
+    await page.click('button:has-text("Flame graph of this request")');
+    await ready(page);
+    expect(await total(page)).toBeGreaterThan(0);
+    await page.waitForSelector('button:has-text("Request of")');
+    await close();
+  });
+});
+
+describe('locks and safepoints', () => {
+  it('name who waits for whom, and lead to the stacks of the owners', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=locks' });
+    const row = await page.innerText('table.locks tbody tr:first-child');
+    expect(row).toContain('com.example.shop.Stock');
+    expect(await page.innerText('.beside')).toContain('Stock.reserve');
+    expect(await page.innerText('table.edges')).toContain('http-exec-#');
+    await page.click('button:has-text("Flame graph of the owners")');
+    await ready(page);
+    const frames = (await framesOf(page, 1)).map((place) => place.label);
+    expect(frames).toEqual(['com.example.shop.Stock.reserve']);
+    await close();
+  });
+
+  it('tell what everything stopped for, and who came last', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=safepoints' });
+    expect(await page.innerText('table.operations')).toContain('G1CollectForAllocation');
+    expect(await page.innerText('table.culprits')).toContain('http-exec-2');
+    await page.click('button:has-text("held all others up")');
+    await ready(page);
+    const frames = (await framesOf(page, 1)).map((place) => place.label);
+    expect(frames).toEqual(['com.example.shop.Report.copy']);
+    expect(await total(page)).toBe(20 * 3_000_000);
     await close();
   });
 });
@@ -175,12 +317,20 @@ describe('hostile names', () => {
     await page.fill('#search', '<script>');
     const names = await page.locator('table.top tbody td.name').allInnerTexts();
     expect(names).toContain('x.</script><script>window.hacked=1;alert(1)</script>');
-    await page.click('button:has-text("Recording")');
-    expect(await page.innerText('dialog[open]')).toContain('<img src=x onerror');
-    await page.keyboard.press('Escape');
-    await page.click('button:has-text("Wall time")');
-    expect(await page.innerText('dialog[open]')).toContain('<img src=x onerror');
-    await page.keyboard.press('Escape');
+    for (const view of ['Overview', 'Requests', 'Locks']) {
+      await page.click(`[role=tab]:has-text("${view}")`);
+      expect(await page.innerText('[role=tabpanel]'), view).toContain('<img src=x onerror');
+    }
+    await page.click('[role=tab]:has-text("Timeline")');
+    // It is put on the window by an effect, after the tab is there.
+    await page.waitForFunction(() => 'dwellTimeline' in window);
+    await page.evaluate(() => {
+      const timeline = (window as never as { dwellTimeline: TimelineController }).dwellTimeline;
+      const lanes = timeline.lanes.value;
+      timeline.showLane(lanes.findIndex(({ name }) => name.includes('<img src=x onerror')));
+    });
+    await page.waitForSelector('.lane-name:has-text("<img src=x onerror")');
+    await page.click('[role=tab]:has-text("Safepoints")');
     expect(await page.locator('script').count()).toBe(1);
     expect(await page.locator('img, svg, b').count()).toBe(0);
     const text = await page.evaluate('document.documentElement.outerHTML');
@@ -209,10 +359,10 @@ describe('hostile names', () => {
 
 describe('everybody can read it', () => {
   const looks = [
-    { name: 'wide-light', width: 1300, height: 800, scheme: 'light' },
-    { name: 'wide-dark', width: 1300, height: 800, scheme: 'dark' },
-    { name: 'narrow-light', width: 400, height: 800, scheme: 'light' },
-    { name: 'narrow-dark', width: 400, height: 800, scheme: 'dark' },
+    { name: 'wide-light', width: 1300, height: 800, scheme: 'light', views: VIEWS },
+    { name: 'wide-dark', width: 1300, height: 800, scheme: 'dark', views: ['flame', 'table'] },
+    { name: 'narrow-light', width: 390, height: 800, scheme: 'light', views: ['flame', 'tree'] },
+    { name: 'narrow-dark', width: 390, height: 800, scheme: 'dark', views: VIEWS },
   ] as const;
 
   it.each(looks)('$name', async (look) => {
@@ -223,7 +373,7 @@ describe('everybody can read it', () => {
     await page.fill('#search', 'service12');
     await page.keyboard.press('Enter');
     await ready(page);
-    for (const view of ['flame', 'table', 'tree']) {
+    for (const view of look.views) {
       await page.evaluate((view) => {
         location.hash = `#view=${view}&q=service12`;
       }, view);
@@ -233,12 +383,14 @@ describe('everybody can read it', () => {
       const sideways = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect(sideways, view).toBe(0);
     }
-    for (const dialog of ['Help', 'Wall time', 'Recording']) {
-      await page.click(`button:has-text("${dialog}")`);
-      expect(await violations(page), dialog).toEqual([]);
-      await shot(dialog.toLowerCase().replace(' ', '-'));
-      await page.keyboard.press('Escape');
-    }
+    await page.click('button:has-text("Help")');
+    expect(await violations(page), 'help').toEqual([]);
+    await shot('help');
+    await page.keyboard.press('Escape');
+    await page.click('button:has-text("Contrast")');
+    expect(await page.getAttribute('html', 'data-contrast')).toBe('more');
+    expect(await violations(page), 'contrast').toEqual([]);
+    await shot('contrast');
     await close();
   });
 

@@ -87,6 +87,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       class: column(methods.items, (m) => m[0]),
       name: column(methods.items, (m) => m[1]),
       descriptor: new Uint32Array(methods.items.length),
+      library: new Uint32Array(methods.items.length),
     },
     frames: {
       method: column(frames.items, (f) => f[0]),
@@ -112,8 +113,56 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       cause: column(samples, (s) => s.cause),
       role: new Uint8Array(samples.length),
       endpoint: new Uint32Array(samples.length),
+      request: new Uint32Array(samples.length),
+      wait: new Uint8Array(samples.length),
     },
     wall: null,
+    ...noEvents(),
+  };
+}
+
+/** No requests, no pauses, no safepoints. */
+export function noEvents(): Pick<
+  Profile,
+  'requests' | 'spans' | 'pauses' | 'stops' | 'late' | 'throttled' | 'compiled' | 'compilers'
+> {
+  const [f64, u32, u8] = [new Float64Array(0), new Uint32Array(0), new Uint8Array(0)];
+  return {
+    requests: { time: f64, duration: f64, endpoint: u32, count: u32, trace: [u32, u32, u32, u32] },
+    spans: {
+      high: u32,
+      low: u32,
+      request: u32,
+      time: f64,
+      duration: f64,
+      ofSample: u32,
+      ofLook: u32,
+    },
+    pauses: { time: f64, duration: f64 },
+    throttled: { time: f64, duration: f64, periods: u32, throttled: u32, held: f64 },
+    compilers: { time: f64, duration: f64, count: u32, compiling: f64, wasted: u32 },
+    compiled: { time: f64, duration: f64, method: u32, level: u8 },
+    stops: {
+      time: f64,
+      reaching: f64,
+      operating: f64,
+      operation: u32,
+      threads: u32,
+      running: u32,
+      count: u32,
+      known: u8,
+    },
+    late: {
+      time: f64,
+      duration: f64,
+      held: f64,
+      stop: u32,
+      operation: u32,
+      state: u32,
+      thread: u32,
+      node: u32,
+      last: u8,
+    },
   };
 }
 
@@ -139,6 +188,7 @@ function header(causes: string[]): Header {
     kinds: KIND_LABELS,
     roles: ['program', 'GC', 'JIT', 'VM', 'profiler'],
     causes,
+    binNs: 0,
     info: {
       startMs: 0,
       durationNs: 0,
@@ -155,12 +205,25 @@ function header(causes: string[]): Header {
       sampleEvent: '',
       otherEvents: [],
     },
+    host: {
+      jvmArguments: '',
+      jvmFlags: '',
+      jvmStartMs: 0,
+      cpu: '',
+      hardwareThreads: 0,
+      os: '',
+    },
+    cpuLimit: null,
+    machine: null,
+    latencies: [],
+    samples: 0,
+    cpuNs: 0,
+    findings: [],
     endpoints: [],
     waits: [],
     losses: [],
     gaps: [],
     wall: null,
-    requests: [],
     selfCost: null,
     cpuUse: null,
     warnings: [],

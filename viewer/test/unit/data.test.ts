@@ -1,8 +1,8 @@
 // From bytes to columns, names, labels, threads and numbers.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decodeBase64, gunzip } from '../../src/data/blocks';
-import { Column, readContainer } from '../../src/data/columns';
+import { beginning, decodeBase64, gunzip } from '../../src/data/blocks';
+import { Column, readContainer, readHeader } from '../../src/data/columns';
 import { count, duration, percent, plural } from '../../src/data/format';
 import { plain, shortened } from '../../src/data/plain';
 import { Labels } from '../../src/flame/labels';
@@ -47,6 +47,20 @@ describe('the container', () => {
   it('finds columns behind each other', () => {
     const data = container({ columns: [entry, { ...entry, name: 'b' }] }, [1, 2, 3, 4]);
     expect([...readContainer(data).column('b').u8()]).toEqual([3, 4]);
+  });
+
+  it('gives its header from the first bytes of what is packed', async () => {
+    // Noise, so that the packed bytes end long after the header.
+    const noise = Array.from({ length: 1 << 17 }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 24);
+    const body = noise.map((byte, i) => byte ^ (Math.imul(i ^ 77, 0x85ebca6b) >>> 24));
+    const columns = [{ ...entry, rows: body.length, bytes: body.length }];
+    const packed = new Uint8Array(gzipSync(container({ columns, title: 'x' }, body)));
+    const first = await beginning(packed.slice(0, 1 << 14), 1 << 16);
+    expect(first.length).toBeLessThan(body.length);
+    expect(readHeader<{ title: string }>(first)?.title).toBe('x');
+    expect(readHeader(first.slice(0, 20))).toBeNull();
+    expect(readHeader(new Uint8Array(20))).toBeNull();
+    expect((await beginning(new Uint8Array([1, 2, 3]), 100)).length).toBe(0);
   });
 
   it('says in words what is wrong', () => {

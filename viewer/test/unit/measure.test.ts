@@ -24,18 +24,29 @@ function profile(): Profile {
     cause: cut(samples.cause, from, to),
     role: cut(samples.role, from, to),
     endpoint: cut(samples.endpoint, from, to),
+    request: cut(samples.request, from, to),
+    wait: cut(samples.wait, from, to),
   });
   const first = part(0, 2);
   first.endpoint[1] = 1;
   const looks = part(2, 4);
   looks.count.set([3, 1]);
   looks.endpoint[1] = 1;
-  const wall = { running: Uint8Array.of(1, 0), looks, waits: Uint8Array.of(1, 2) };
+  looks.wait.set([1, 2]);
+  looks.request[1] = 1;
+  const wall = {
+    running: Uint8Array.of(1, 0),
+    looks,
+    duration: Float64Array.of(2e6, 0),
+    detail: new Uint32Array(2),
+    owner: Uint32Array.of(1, 0),
+    ownerNode: Uint32Array.of(2, 0),
+  };
   const header = {
     ...cpu.header,
     endpoints: ['GET /a'],
     waits: ['monitor', 'park'],
-    wall: { ns: 710, causes: [], endpoints: [], groups: [] },
+    wall: { ns: 710, causes: [] },
   };
   return { ...cpu, header, samples: first, wall };
 }
@@ -60,6 +71,44 @@ describe('what is measured', () => {
     expect(weights(measured(all, { time: 'wall', endpoint: 'GET /a' }))).toEqual([400]);
   });
 
+  it('can be that of a part of the time, looks by what of them is in it', () => {
+    const all = profile();
+    // Looks begin at 2 ms and 3 ms; the first one lasts 2 ms.
+    const during = { from: 3e6, to: 5e6 };
+    const part = { during, request: 0 };
+    expect(weights(measured(all, { time: 'off', endpoint: null }, part))).toEqual([150, 400]);
+    expect(weights(measured(all, { time: 'cpu', endpoint: null }, part))).toEqual([]);
+    const first = { during: { from: 0, to: 1e6 }, request: 0 };
+    expect(weights(measured(all, { time: 'cpu', endpoint: null }, first))).toEqual([10]);
+  });
+
+  it('can be that of one request', () => {
+    const all = profile();
+    const part = { during: null, request: 1 };
+    expect(weights(measured(all, { time: 'wall', endpoint: null }, part))).toEqual([400]);
+  });
+
+  it('can be that of owners, by how long others waited for them', () => {
+    const shown = measured(profile(), { time: 'owners', endpoint: null });
+    expect(weights(shown)).toEqual([300]);
+    expect([...shown.samples.node]).toEqual([1]);
+    expect([...shown.samples.thread]).toEqual([0]);
+  });
+
+  it('can be that of threads that were late for safepoints', () => {
+    const all = profile();
+    const late = {
+      ...all.late,
+      time: Float64Array.of(5, 6, 7),
+      held: Float64Array.of(40, 50, 0),
+      node: Uint32Array.of(3, 0, 3),
+      thread: new Uint32Array(3),
+    };
+    const shown = measured({ ...all, late }, { time: 'late', endpoint: null });
+    expect(weights(shown)).toEqual([40]);
+    expect([...shown.samples.node]).toEqual([2]);
+  });
+
   it('is what the profile has', () => {
     const { header } = profile();
     const none = { time: { cause: 'sleep' }, endpoint: 'GET /b' };
@@ -69,7 +118,7 @@ describe('what is measured', () => {
   });
 
   it('has a text', () => {
-    for (const time of ['cpu', 'wall', 'off', { cause: 'monitor' }] as const) {
+    for (const time of ['cpu', 'wall', 'off', 'owners', 'late', { cause: 'monitor' }] as const) {
       expect(timeOf(textOf(time))).toEqual(time);
     }
     expect(timeOf('nonsense')).toBe('cpu');

@@ -1,6 +1,6 @@
 // The state of the page and its form in the address.
 import { describe, expect, it } from 'vitest';
-import { DEFAULTS, fromFragment, type Shared, toFragment } from '../../src/state/fragment';
+import { DEFAULTS, fromFragment, ofTwo, type Shared, toFragment } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
 import { profileOf } from './art';
 
@@ -10,12 +10,26 @@ describe('the address', () => {
       view: 'table',
       icicle: true,
       reversed: true,
-      split: true,
+      split: 'endpoint',
       byLine: true,
       threads: { kind: 'pool', pool: 'http & more #' },
       measure: { time: { cause: 'monitor' }, endpoint: 'GET /a b' },
       query: '/a=b&c#é/',
       zoom: [3, 1, 4],
+      during: { from: 1_000_000, to: 2_500_000_000 },
+      sight: { from: 0, to: 7_000 },
+      request: 12,
+      onlyRequest: true,
+      versus: true,
+      per: 'sample',
+      wide: 'a',
+      transforms: [
+        { kind: 'focus', name: 'a.B$C.m&=#' },
+        { kind: 'recursion', name: '' },
+      ],
+      original: true,
+      colour: 'cause',
+      around: 'a.B.m',
     };
     expect(fromFragment(`#${toFragment(state)}`)).toEqual(state);
     expect(
@@ -24,10 +38,38 @@ describe('the address', () => {
     expect(toFragment(DEFAULTS)).toBe('');
   });
 
+  it('has nothing of times and requests in a page of two recordings', () => {
+    const text = 'view=locks&range=1-2&request=3&only=1&versus=slow&per=request&q=x&wide=b';
+    const shared = ofTwo(fromFragment(text), ['second', 'sample']);
+    expect(toFragment(shared)).toBe('wide=b&q=x');
+    // Callers and callees are there for two as well.
+    const two = ofTwo(fromFragment('view=flame&reverse=1&around=a.B.c'), ['second']);
+    expect(toFragment(two)).toBe('view=flame&reverse=1&around=a.B.c');
+    expect(ofTwo(fromFragment('view=table&per=sample'), ['sample']).per).toBe('sample');
+  });
+
   it('leaves out what makes no sense', () => {
     for (const text of [
       'view=evil',
       'icicle=2',
+      'split=1',
+      'stacks=[["evil","x"]]',
+      'stacks=[["focus"]]',
+      'stacks={"a":1}',
+      'stacks=[',
+      `stacks=${JSON.stringify(Array(99).fill(['recursion', '']))}`,
+      'names=2',
+      'colour=red',
+      'versus=1',
+      'per=hour',
+      'wide=c',
+      'range=5-5',
+      'range=9-3',
+      'range=-1-3',
+      'range=1-2-3',
+      'sight=x',
+      'request=-1',
+      'only=1',
       'thread=-1',
       'thread=1e9',
       'thread=99999999999',
@@ -96,7 +138,7 @@ describe('the state', () => {
   });
 
   it('comes back from its own address', async () => {
-    for (const start of ['', 'reverse=1', 'split=1', 'reverse=1&split=1', 'lines=1']) {
+    for (const start of ['', 'reverse=1', 'split=thread', 'reverse=1&split=thread', 'lines=1']) {
       const store = await storeOf(start);
       const tree = store.tree.value!;
       const first = tree.children(0)[0]!;

@@ -35,7 +35,7 @@ describe('the tree of callees', () => {
   });
 
   it('gives every thread a root when asked to', () => {
-    const { tree, keys } = forward(profileOf(ART), { split: true });
+    const { tree, keys } = forward(profileOf(ART), { split: 'thread' });
     expect(outline(tree, keys)).toEqual([
       'all 36/0',
       '  worker 20/0',
@@ -47,8 +47,8 @@ describe('the tree of callees', () => {
       '        b.B.y 10/10',
       '    b.B.x 1/1',
     ]);
-    expect(keys.isThread(tree.key(1))).toBe(true);
-    expect(keys.isThread(tree.key(3))).toBe(false);
+    expect(keys.isGroup(tree.key(1))).toBe(true);
+    expect(keys.isGroup(tree.key(3))).toBe(false);
   });
 
   it('leaves out threads that are not chosen', () => {
@@ -103,7 +103,7 @@ describe('the tree of callers', () => {
   });
 
   it('has a root for every thread when asked to', () => {
-    const { tree, keys } = reverse(profileOf(ART), { split: true });
+    const { tree, keys } = reverse(profileOf(ART), { split: 'thread' });
     expect(outline(tree, keys).slice(0, 4)).toEqual([
       'all 36/0',
       '  worker 20/0',

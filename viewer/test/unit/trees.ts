@@ -1,14 +1,14 @@
 // Trees as text and as sums by path, for comparing.
 import type { Profile } from '../../src/data/profile';
 import { buildForward } from '../../src/tree/forward';
-import { type Keys, makeKeys } from '../../src/tree/keys';
+import { type Keys, makeKeys, type SplitBy } from '../../src/tree/keys';
 import { ReverseTree } from '../../src/tree/reverse';
 import { ALL_THREADS, chosenThreads } from '../../src/tree/select';
 import { atOnce } from '../../src/tree/slices';
 import type { FrameTree } from '../../src/tree/tree';
 
 export interface Options {
-  split?: boolean;
+  split?: SplitBy;
   byLine?: boolean;
   threads?: Uint8Array;
 }
@@ -18,7 +18,7 @@ export function request(profile: Profile, options: Options = {}) {
     profile,
     keys: makeKeys(profile, options.byLine ?? false),
     threads: options.threads ?? chosenThreads(profile, ALL_THREADS),
-    split: options.split ?? false,
+    split: options.split ?? ('none' as const),
   };
 }
 

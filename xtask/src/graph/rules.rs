@@ -76,6 +76,11 @@ impl Rules {
                 ("dwell_signal::capture::call_extra", 1),
                 ("dwell_signal::capture::call_context", 1),
                 ("dwell_signal::capture::call_walk", 1),
+                // Mono's own handler, called as the kernel calls it, and in it Mono's walk for
+                // signals. Both are in Mono's library, where nothing can be followed; why they
+                // may be called, and under which conditions: `crates/mono/src/sys/walk.rs`.
+                ("mono_profiler_dwell::sys::walk::call_mono", 1),
+                ("dwell_mono_sample_hook", 1),
             ],
             forbidden: vec![
                 "core::panicking",

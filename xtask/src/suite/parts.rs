@@ -83,13 +83,16 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     chaos.kind = Kind::Never;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let library = target.join("release/libdwell.so");
-    let mut graph = part(
-        "what signal handlers reach",
-        Count::One,
-        "cargo run --quiet --locked -p xtask -- handler-graph",
-    );
-    graph.command.push(library.display().to_string());
+    let graph = |name, library: &str| {
+        let mut graph = part(
+            name,
+            Count::One,
+            "cargo run --quiet --locked -p xtask -- handler-graph",
+        );
+        let library = target.join("release").join(library);
+        graph.command.push(library.display().to_string());
+        graph
+    };
     let viewer = |name, count, script: &str| {
         part(
             name,
@@ -103,7 +106,12 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
         viewer("viewer: units", Count::Vitest, "test"),
         viewer("viewer: types", Count::One, "check"),
-        graph,
+        part("examples", Count::One, "examples/check"),
+        graph("what signal handlers reach", "libdwell.so"),
+        graph(
+            "what they reach in Mono's module",
+            "libmono_profiler_dwell.so",
+        ),
     ]
 }
 

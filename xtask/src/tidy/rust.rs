@@ -12,14 +12,38 @@ const SAFETY_LINES_MAX: usize = 12;
 /// Crates that are unsafe by purpose: handlers and assembly, and the JVM's C interface.
 const UNSAFE_CRATES: [&str; 2] = ["crates/signal/", "crates/jvm-sys/"];
 /// Crates with a door to the system; in them only the modules below may be unsafe.
-const UNSAFE_PARTS: [(&str, &[&str]); 4] = [
+const UNSAFE_PARTS: [(&str, &[&str]); 8] = [
     (
         "crates/agent/",
-        &["src/sys/", "src/jvm/", "src/entry.rs", "src/hook.rs"],
+        &["src/jvm/", "src/entry.rs", "src/hook.rs"],
     ),
     ("crates/attach/", &["src/sys/", "src/sys.rs"]),
     ("crates/cli/", &["src/sys/", "src/sys.rs"]),
+    ("crates/host/", &["src/sys.rs"]),
+    ("crates/mono/", &["src/sys/", "src/entry.rs"]),
     ("crates/native/", &["src/sys/", "src/sys.rs"]),
+    ("crates/outside/", &["src/sys/"]),
+    // What the agents of all runtimes ask of the system is here, and in none of them.
+    ("crates/recorder/", &["src/sys/"]),
+];
+
+/// Crates that serve any runtime: their code names none.
+const NEUTRAL_CRATES: [&str; 1] = ["crates/recorder/"];
+/// What it must not name, as parts of words.
+const RUNTIMES: [&str; 8] = [
+    "java", "jvm", "jdk", "jni", "hotspot", "mono", "clr", "dotnet",
+];
+/// But for what is called so by JFR's format.
+const NEUTRAL_NAMES: [&str; 9] = [
+    "JvmInformation",
+    "jvm_name",
+    "jvm_version",
+    "jvm_arguments",
+    "jvm_flags",
+    "jvm_start_epoch_ms",
+    "java_arguments",
+    "java_name",
+    "java_tid",
 ];
 
 struct Checker<'a> {
@@ -46,6 +70,7 @@ pub fn check(path: &str, content: &str, violations: &mut Vec<Violation>) {
     check_functions(&mut checker, &lines);
     check_unsafe(&mut checker, &lines);
     check_words(&mut checker, &lines);
+    check_runtimes(&mut checker, &lines);
     check_measured(&mut checker, content);
     let root = path.ends_with("/src/lib.rs");
     let pure = !UNSAFE_CRATES.iter().any(|head| path.starts_with(head))
@@ -207,6 +232,40 @@ fn is_argued(lines: &Lines, number: usize) -> bool {
         let ends_statement = |line: &String| line.trim_end().ends_with([';', '}']);
         !lines.code[from + offset..number].iter().any(ends_statement)
     })
+}
+
+fn check_runtimes(checker: &mut Checker<'_>, lines: &Lines) {
+    if !NEUTRAL_CRATES
+        .iter()
+        .any(|head| checker.path.starts_with(head))
+    {
+        return;
+    }
+    for (number, _, word) in words(lines) {
+        let named = parts(word).find(|part| RUNTIMES.contains(&part.as_str()));
+        if let Some(named) = named.filter(|_| !NEUTRAL_NAMES.contains(&word)) {
+            let what = format!("`{word}`: this crate serves any runtime, and {named} is one");
+            checker.add(number + 1, "runtime", what);
+        }
+    }
+}
+
+/// The parts of a name, in small letters: `JavaThread` and `java_thread` have the same.
+fn parts(word: &str) -> impl Iterator<Item = String> {
+    let mut parts = vec![String::new()];
+    let mut before = '_';
+    for c in word.chars() {
+        if c == '_' || c.is_uppercase() && before.is_lowercase() {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| c != '_') {
+            part.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    // HotSpot is written as two words in names of types.
+    let pairs: Vec<String> = parts.windows(2).map(|pair| pair.concat()).collect();
+    parts.into_iter().chain(pairs)
 }
 
 fn check_words(checker: &mut Checker<'_>, lines: &Lines) {

@@ -1,7 +1,7 @@
 //! Writes walks to files, on request: failed ones for bug reports, others as test fixtures.
 
-use crate::options::Options;
 use dwell_frozen::{Frozen, Recorder};
+use dwell_recorder::options::Options;
 use dwell_walker::native::NativeCode;
 use dwell_walker::{Frame, Memory, Outcome, Regs, ThreadContext, Walk, Walker};
 use std::collections::HashMap;

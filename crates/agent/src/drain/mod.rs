@@ -1,103 +1,193 @@
-//! The drainer: one plain thread that walks snapshots, names frames and writes the recording.
-//!
-//! It is never attached to the JVM and calls nothing of it, so it works while the JVM is at a
-//! safepoint, hangs or collects garbage. It reads the JVM's memory fault-tolerantly.
+//! What the drainer asks of the JVM: stacks walked from their copies, methods named, counters read.
+//! All of it is read in the JVM's memory, fault-tolerantly; nothing of the JVM is called.
 
-pub mod causes;
-pub mod census;
-pub mod contexts;
-pub mod describe;
+pub mod compilers;
 pub mod freezer;
-pub mod histogram;
-pub mod housekeeping;
-pub mod named;
-pub mod outer;
-pub mod pace;
-pub mod paused;
-pub mod processors;
-pub mod sample;
-pub mod stops;
-pub mod unsampled;
-pub mod wall;
-pub mod writer;
+pub mod moment;
 
-use crate::session::{Orders, Progress, Setup};
-use crate::sys::memory::OwnThread;
-use crate::sys::process;
-use pace::Pace;
-use sample::Sampler;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use writer::Writer;
+use crate::hotspot::{HotSpot, Setup};
+use crate::jvm::methods::Methods;
+use crate::stops::counted::Counted;
+use crate::vantage::{self, context_of, registers_of};
+use compilers::Compilers;
+use dwell_jfr::writer::Event;
+use dwell_recorder::drain::splice::{Splice, Stack};
+#[cfg(feature = "experiments")]
+use dwell_recorder::experiments;
+use dwell_recorder::native::Modules;
+use dwell_recorder::record::names::{Name, NameId, Names};
+use dwell_recorder::runtime::{Changes, Named, Walks};
+use dwell_recorder::stops::Shelf;
+use dwell_signal::{Live, Slot};
+use dwell_walker::cache::{PcCache, Slot as CacheSlot};
+use dwell_walker::hotspot::names as vm_names;
+use dwell_walker::native::NativeCode;
+use dwell_walker::{Frame, Memory, ThreadContext, Walk, Walker};
+use freezer::Freezer;
+use moment::Moment;
 
-/// Time between two flushes: what may be lost when the process is killed.
-const FLUSH: Duration = Duration::from_millis(1000);
-/// The first flush comes early, so that a short recording shows something soon.
-const FIRST_FLUSH: Duration = Duration::from_millis(100);
+/// Return addresses remembered.
+const CACHE_ENTRIES: usize = 4096;
 
-/// Runs until told to stop; then drains and writes the rest.
-pub fn run(setup: &Setup, orders: &Orders, progress: &Arc<Progress>) {
-    process::block_signals();
-    process::unblock_signal(setup.engine.signal());
-    process::ask_for_early_turns();
-    let _own = OwnThread::begin();
-    let mut sampler = Sampler::new(setup);
-    sampler.publish();
-    // Until here snapshots were taken, which need no walk in a hurry.
-    let walking = paused::take_position(setup);
-    let mut census = census::Census::new(setup.agent, false);
-    let mut writer = Writer::new(setup, progress);
-    let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
-    let mut pace = Pace::new(setup.options.cpu_interval);
-    let mut keeper = housekeeping::Keeper::default();
-    let mut flush_at = Instant::now() + FIRST_FLUSH;
-    loop {
-        census.find_if_changed(setup.engine);
-        let now_ns = process::monotonic_ns();
-        let losing = progress.patience.losing(now_ns);
-        setup.engine.set_behind(progress.patience.behind(now_ns));
-        let order = orders.wait(pace.wait(sampler.work.walks, losing));
-        let mut all = sampler.drain(progress);
-        if all {
-            orders.looked();
+/// Walks and names for one recording.
+pub struct JavaWalks {
+    jvm: &'static HotSpot,
+    live: Live,
+    methods: Methods,
+    /// What return addresses stood for.
+    cache: Box<[CacheSlot]>,
+    /// Stacks that were walked since the last safepoint.
+    splice: Splice,
+    moment: Moment,
+    freezer: Freezer,
+    counted_stops: Counted,
+    compilers: Compilers,
+    #[cfg(feature = "experiments")]
+    experiment: Option<experiments::Experiment>,
+    #[cfg(feature = "experiments")]
+    comparison: experiments::Comparison,
+    /// Since when walks in handlers know the libraries and structures that walks of copies know.
+    #[cfg(feature = "experiments")]
+    published_ns: std::cell::Cell<u64>,
+}
+
+impl Walks<HotSpot> for JavaWalks {
+    fn new(setup: &Setup) -> JavaWalks {
+        let jvm = &setup.recorder.runtime;
+        let (live, layout) = (setup.engine.live(), &jvm.vm().layout);
+        JavaWalks {
+            jvm,
+            live,
+            methods: Methods::new(),
+            cache: vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice(),
+            splice: Splice::default(),
+            moment: Moment::new(&live, layout),
+            freezer: Freezer::new(&setup.options),
+            counted_stops: Counted::new(setup),
+            compilers: Compilers::new(&live, layout),
+            #[cfg(feature = "experiments")]
+            experiment: setup.options.experiment,
+            #[cfg(feature = "experiments")]
+            comparison: experiments::Comparison::default(),
+            #[cfg(feature = "experiments")]
+            published_ns: std::cell::Cell::new(0),
         }
-        census.bury(setup.engine);
-        let due = Instant::now() >= flush_at;
-        if due || order.flush || order.stop || !all {
-            if due {
-                flush_at = Instant::now() + FLUSH;
-                keeper.run(setup, &mut census);
-            }
-            if due || order.stop {
-                let weight_ns = unsampled.take(&setup.agent.registry, order.stop);
-                sampler.add_unsampled(weight_ns, progress);
-            }
-            if order.stop {
-                let mut owing = Vec::new();
-                setup.engine.stop_showing(|record, owed_ns| {
-                    owing.push((record.user(), owed_ns));
-                });
-                writer.end_of_sampling(&walking);
-                all = sampler.drain(progress);
-                for (thread, owed_ns) in owing {
-                    sampler.add_owed(thread, owed_ns, progress);
-                }
-                sampler.end_of_wall();
-            }
-            // At most as often as there are slots; in fact a few times.
-            while order.stop && !all {
-                // As the last one: a new file could stay without samples.
-                writer.flush(&mut sampler, true, &mut census, &walking);
-                all = sampler.drain(progress);
-            }
-            writer.flush(&mut sampler, order.stop, &mut census, &walking);
-        }
-        if order.stop {
-            drop(walking);
-            crate::context::set_recording(false);
-            orders.done(&order);
-            return;
-        }
-        orders.done(&order);
     }
+
+    fn begin(&mut self, moved: bool) -> Changes {
+        let has_new = self.jvm.complete();
+        self.methods.begin_batch();
+        let is_another_moment = self.moment.is_another(&self.live) || moved || has_new;
+        if is_another_moment {
+            self.splice.clear();
+        }
+        Changes {
+            has_new,
+            is_another_moment,
+        }
+    }
+
+    fn publish(&self, modules: &Modules) {
+        vantage::publish(self.jvm.vm(), modules);
+        #[cfg(feature = "experiments")]
+        self.published_ns
+            .set(dwell_recorder::sys::process::monotonic_ns());
+    }
+
+    fn walk<N: NativeCode>(&mut self, slot: &Slot<'_>, native: &N, frames: &mut [Frame]) -> Walk {
+        let live = self.live;
+        #[cfg(feature = "experiments")]
+        if self.experiment == Some(experiments::Experiment::NoCopy) {
+            return self.walk_in(&live, slot, native, frames);
+        }
+        let memory = slot.memory(live);
+        #[cfg(feature = "experiments")]
+        let memory = experiments::Faulty::new(memory);
+        let walk = self.walk_in(&memory, slot, native, frames);
+        #[cfg(feature = "experiments")]
+        if !slot.frames().is_empty() {
+            let from_copy = frames.get(..walk.len).unwrap_or(&[]);
+            let moved = slot.header().time_ns <= self.published_ns.get();
+            self.comparison
+                .add(slot.header(), &live, slot.frames(), from_copy, moved);
+        }
+        walk
+    }
+
+    fn name(&mut self, frame: &Frame, names: &mut Names) -> Option<Named> {
+        let (live, layout) = (&self.live, &self.jvm.vm().layout);
+        let name = self.methods.name(live, layout, names, frame.id)?;
+        Some(Named {
+            name,
+            line: self.methods.line(live, layout, frame.id, frame.bci),
+            bci: frame.bci,
+        })
+    }
+
+    fn stub(&mut self, pc: u64, names: &mut Names) -> NameId {
+        if let Some(name) = self.jvm.stubs.name(pc) {
+            return names.add(Name::native("[stub]", &name));
+        }
+        let (live, vm) = (&self.live, self.jvm.vm());
+        let blob = vm.code.find(live, &vm.layout, pc).ok().flatten();
+        let mut buf = [0u8; 128];
+        let name = blob.and_then(|b| vm_names::blob(live, &vm.layout, b.addr, &mut buf).ok());
+        let name = String::from_utf8_lossy(name.unwrap_or(b"stub")).into_owned();
+        names.add(Name::native("[stub]", &name))
+    }
+
+    fn forget_names(&mut self) {
+        self.methods.clear();
+    }
+
+    fn flush(&mut self, shelf: &Shelf, is_last: bool) {
+        self.counted_stops.take(&self.live, shelf, is_last);
+    }
+
+    fn account(&mut self, tell: &mut dyn FnMut(&Event<'_>)) {
+        if let Some(compiled) = self.compilers.told(&self.live) {
+            tell(&compiled);
+        }
+    }
+}
+
+impl JavaWalks {
+    fn walk_in<M: Memory, N: NativeCode>(
+        &mut self,
+        memory: &M,
+        slot: &Slot<'_>,
+        native: &N,
+        frames: &mut [Frame],
+    ) -> Walk {
+        let vm = self.jvm.vm();
+        let walker = Walker {
+            mem: memory,
+            layout: &vm.layout,
+            code: &vm.code,
+            native,
+            cache: Some(PcCache::new(&self.cache)),
+        };
+        let header = slot.header();
+        let registers = registers_of(header);
+        let context = context_of(header, memory);
+        let walk = match stack_of(slot, &context) {
+            Some(stack) => self.splice.walk(stack, frames, |known| {
+                walker.walk(registers, &context, known)
+            }),
+            None => walker.walk(registers, &context, frames),
+        };
+        self.freezer.offer(&walker, registers, &context, &walk);
+        walk
+    }
+}
+
+/// The copy of a stack, if it is whole and the frames are all there.
+fn stack_of<'a>(slot: &Slot<'a>, context: &ThreadContext) -> Option<Stack<'a>> {
+    let (header, bytes) = (slot.header(), slot.stack());
+    let is_whole = !bytes.is_empty() && !context.cut && context.cont_entry == 0;
+    is_whole.then_some(Stack {
+        thread: header.user,
+        low: header.stack_lo,
+        bytes,
+    })
 }

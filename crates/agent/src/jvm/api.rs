@@ -8,11 +8,12 @@
 )]
 
 use super::threads::ThreadFields;
-use crate::context::Contexts;
-use crate::context::requests::Request;
-use crate::context::texts::{Endpoint, Kind, OTHER_ID};
-use crate::sys::process;
 use dwell_context::{Acquired, Handle};
+use dwell_recorder::context::Contexts;
+use dwell_recorder::context::requests::Request;
+use dwell_recorder::context::spans::Span;
+use dwell_recorder::context::texts::{Endpoint, Kind, OTHER_ID};
+use dwell_recorder::sys::process;
 use jvm_sys::jni::{NativeMethod, Object, STRING_MAX};
 use jvm_sys::{Env, Jvmti};
 use std::ffi::{CStr, c_void};
@@ -22,7 +23,7 @@ use std::sync::OnceLock;
 /// The class with the native methods, as JVMTI spells it.
 const CLASS: &CStr = c"Lio/dwell/api/Native;";
 /// What it has to agree on with the agent: layout of records, meaning of the methods.
-const PROTOCOL: i32 = 2;
+const PROTOCOL: i32 = 3;
 
 static FIELDS: OnceLock<Option<ThreadFields>> = OnceLock::new();
 
@@ -153,6 +154,34 @@ pub extern "C" fn Java_io_dwell_api_Native_request(
     });
 }
 
+/// `void span(long traceHi, long traceLo, long localRoot, long span, int endpoint, long nanos)`: a
+/// span inside of a request has just ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn Java_io_dwell_api_Native_span(
+    _: Env,
+    _: Object,
+    trace_hi: i64,
+    trace_lo: i64,
+    local_root: i64,
+    span: i64,
+    endpoint: i32,
+    duration_ns: i64,
+) {
+    guarded((), || {
+        if let Some(contexts) = Contexts::get() {
+            let duration_ns = u64::try_from(duration_ns).unwrap_or(0);
+            contexts.tell_span(Span {
+                start_ns: process::monotonic_ns().saturating_sub(duration_ns),
+                duration_ns,
+                trace: u128::from(trace_hi as u64) << 64 | u128::from(trace_lo as u64),
+                local_root: local_root as u64,
+                span: span as u64,
+                endpoint: endpoint as u32,
+            });
+        }
+    });
+}
+
 fn string(env: Env, text: Object) -> String {
     if text.is_null() {
         return String::new();
@@ -162,7 +191,7 @@ fn string(env: Env, text: Object) -> String {
     String::from_utf16_lossy(units.get(..len).unwrap_or(&[]))
 }
 
-fn natives() -> [NativeMethod; 8] {
+fn natives() -> [NativeMethod; 9] {
     let method = |name: &'static CStr, descriptor: &'static CStr, function| NativeMethod {
         name: name.as_ptr(),
         descriptor: descriptor.as_ptr(),
@@ -208,6 +237,11 @@ fn natives() -> [NativeMethod; 8] {
             c"request",
             c"(JJJIJI)V",
             Java_io_dwell_api_Native_request as *const c_void,
+        ),
+        method(
+            c"span",
+            c"(JJJJIJ)V",
+            Java_io_dwell_api_Native_span as *const c_void,
         ),
     ]
 }

@@ -7,8 +7,9 @@
 //! first, and come at a moment without such threads. A thread that begins to attach between that
 //! look and the JVM's own is not seen; that time is short.
 
-use crate::native::Modules;
-use crate::sys::loader::Library;
+use super::vm::LIBRARY;
+use dwell_recorder::native::Modules;
+use dwell_recorder::sys::loader::Library;
 use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::{continuation, threads};
 use dwell_walker::{Fault, Memory};
@@ -62,8 +63,8 @@ pub fn wait() -> Result<(), String> {
 
 fn look_in() -> Option<(OwnMemory, Layout)> {
     let memory = OwnMemory(File::open("/proc/self/mem").ok()?);
-    let modules = Modules::new_without_tables();
-    let (_, image) = modules.library("libjvm.so")?;
+    let modules = Modules::only_own(|name| name == LIBRARY);
+    let (_, image) = modules.library(LIBRARY)?;
     let library = Library::loaded(&CString::new(image.key.path.clone()).ok()?)?;
     let find = |name: &str| library.symbol(&CString::new(name).ok()?);
     let layout = Layout::load(&memory, &find).ok()?;

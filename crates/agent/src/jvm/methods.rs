@@ -5,7 +5,8 @@
 //! method that cannot be read any more keeps the name it had when it was last seen.
 
 use super::mutf8;
-use crate::record::names::{Name, NameId, Names};
+use super::origins::{KnownOrigins, Told};
+use dwell_recorder::record::names::{Name, NameId, Names};
 use dwell_walker::Memory;
 use dwell_walker::hotspot::names::{self, MethodKey};
 use dwell_walker::hotspot::{Layout, method};
@@ -19,12 +20,15 @@ struct Known {
     key: MethodKey,
     name: NameId,
     checked: u64,
+    /// Whether it may be known later where its class comes from.
+    lacks_origin: bool,
 }
 
 /// Cache of method names and line numbers.
 pub struct Methods {
     known: FxHashMap<u64, Known>,
     lines: FxHashMap<(u64, u64, i32), i32>,
+    origins: KnownOrigins,
     batch: u64,
     buf: Vec<u8>,
 }
@@ -42,6 +46,7 @@ impl Methods {
         Methods {
             known: FxHashMap::default(),
             lines: FxHashMap::default(),
+            origins: KnownOrigins::default(),
             batch: 0,
             buf: vec![0; SYMBOL_MAX],
         }
@@ -56,6 +61,7 @@ impl Methods {
     pub fn clear(&mut self) {
         self.known.clear();
         self.lines.clear();
+        self.origins.clear();
     }
 
     /// The name of `method`, or `None` if it was never seen alive.
@@ -73,10 +79,10 @@ impl Methods {
         let Ok(key) = names::method_key(mem, layout, method) else {
             return known.map(|k| k.name);
         };
-        let name = match known.filter(|k| k.key == key) {
-            Some(known) => known.name,
+        let (name, lacks_origin) = match known.filter(|k| k.key == key && !k.lacks_origin) {
+            Some(known) => (known.name, false),
             None => match self.read(mem, layout, &key) {
-                Some(name) => names.add(name),
+                Some((name, lacks_origin)) => (names.add(name), lacks_origin),
                 None => return known.map(|k| k.name),
             },
         };
@@ -86,6 +92,7 @@ impl Methods {
                 key,
                 name,
                 checked: self.batch,
+                lacks_origin,
             },
         );
         Some(name)
@@ -108,20 +115,33 @@ impl Methods {
         line
     }
 
-    fn read<M: Memory>(&mut self, mem: &M, layout: &Layout, key: &MethodKey) -> Option<Name> {
+    /// The name, and whether its origin is worth another try.
+    fn read<M: Memory>(
+        &mut self,
+        mem: &M,
+        layout: &Layout,
+        key: &MethodKey,
+    ) -> Option<(Name, bool)> {
         let mut text = |symbol| {
             let bytes = names::symbol(mem, layout, symbol, &mut self.buf).ok()?;
             Some(mutf8::decode(bytes))
         };
-        let name = Name {
+        let mut name = Name {
             class: text(key.class_symbol)?,
             name: text(key.name_symbol)?,
             descriptor: text(key.descriptor_symbol)?,
             modifiers: names::access_flags(mem, layout, key.method).unwrap_or(0),
+            origin: None,
         };
         // A descriptor that is none says that the memory is another's by now.
         let sound = name.descriptor.starts_with('(') && !name.name.is_empty();
-        (sound && !name.class.is_empty()).then_some(name)
+        if !sound || name.class.is_empty() {
+            return None;
+        }
+        let told = self.origins.of(mem, layout, key);
+        let lacks_origin = told == Told::NotYet;
+        name.origin = told.known();
+        Some((name, lacks_origin))
     }
 
     /// Methods known.

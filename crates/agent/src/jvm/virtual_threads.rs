@@ -1,6 +1,7 @@
 //! Where the JDK keeps its virtual threads: in a set of those that were started directly, and in
 //! one of each executor that starts a thread per task. A set of weak references knows the executors
-//! (java.base, jdk/internal/vm/ThreadContainers.java, 21 and later).
+//! (java.base, jdk/internal/vm/ThreadContainers.java, 21 and later). Each scope in which a thread
+//! forks others has one as well, which only that thread knows.
 //!
 //! Asking for a class initialises it, and `VirtualThread` reads its properties and makes its
 //! scheduler then. So nothing is asked for until the program itself has begun to use them: its
@@ -8,11 +9,13 @@
 
 use super::vm::Vm;
 use dwell_signal::Live;
+use dwell_walker::Fault;
+use dwell_walker::hotspot::flocks::FlockFields;
 use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
 use dwell_walker::hotspot::objects::{self, ClassWord};
 use dwell_walker::hotspot::sets::SetFields;
+use dwell_walker::hotspot::strings;
 use dwell_walker::hotspot::virtual_threads::{States, VirtualThreadFields};
-use dwell_walker::{Fault, Memory};
 use jvm_sys::Env;
 use jvm_sys::jni::Object;
 use std::ffi::CStr;
@@ -31,6 +34,8 @@ pub struct VirtualThreads {
     pub sets: SetFields,
     /// How threads are.
     pub fields: VirtualThreadFields,
+    /// Where they have their entry in a monitor's list; `ABSENT` if unknown.
+    pub monitor_entry: u64,
     /// Handle of the set of threads that were started directly.
     pub started: u64,
     /// Handle of the set of (weak references to) containers; 0 if unknown.
@@ -41,10 +46,8 @@ pub struct VirtualThreads {
     pub executor_threads: u64,
     /// `SharedThreadContainer.virtualThreads`.
     pub shared_threads: u64,
-    /// `Thread.name`, `String.value`, `String.coder`.
-    pub name: [u64; 3],
-    /// Length and first element of a `byte[]`.
-    pub bytes: (u64, u64),
+    /// How the scopes of a thread are read.
+    pub flocks: FlockFields,
     /// Of objects with frozen frames.
     pub chunk_class: KnownClass,
 }
@@ -94,7 +97,7 @@ impl VirtualThreads {
     /// Finds it all out; `None` if this JDK keeps its threads otherwise. To be called when a
     /// carrier exists, on an attached thread in the live phase.
     #[must_use]
-    pub fn find(vm: &Vm, env: Env) -> Option<VirtualThreads> {
+    pub fn find(vm: &Vm, live: Live, env: Env) -> Option<VirtualThreads> {
         let field = |class: &CStr, name: &CStr, kind: &CStr| {
             vm.fields.offset(env, class, name, kind).unwrap_or(ABSENT)
         };
@@ -105,10 +108,10 @@ impl VirtualThreads {
             states: states(env)?,
         };
         let sets = sets(vm, env, &field)?;
-        let (length, elements) = byte_array(vm)?;
         let known = VirtualThreads {
             sets,
             fields,
+            monitor_entry: vm.monitor_entry(live),
             started: handle_of(env, ROOT, c"VTHREADS")?,
             containers: handle_of(env, CONTAINERS, c"CONTAINER_REGISTRY").unwrap_or(0),
             referent: field(
@@ -126,12 +129,7 @@ impl VirtualThreads {
                 c"virtualThreads",
                 SET,
             ),
-            name: [
-                field(c"java/lang/Thread", c"name", c"Ljava/lang/String;"),
-                field(c"java/lang/String", c"value", c"[B"),
-                field(c"java/lang/String", c"coder", c"B"),
-            ],
-            bytes: (length, elements),
+            flocks: flocks(&field),
             chunk_class: KnownClass::named(b"jdk/internal/vm/StackChunk"),
         };
         (known.fields.is_known() && known.sets.is_known()).then_some(known)
@@ -176,9 +174,27 @@ fn states(env: Env) -> Option<States> {
     Some(states)
 }
 
+fn flocks(field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> FlockFields {
+    let scope = c"jdk/internal/vm/StackableScope";
+    let scope_kind = c"Ljdk/internal/vm/StackableScope;";
+    FlockFields {
+        head: field(c"java/lang/Thread", c"headStackableScopes", scope_kind),
+        previous: field(scope, c"previous", scope_kind),
+        flock: field(
+            c"jdk/internal/misc/ThreadFlock$ThreadContainerImpl",
+            c"flock",
+            c"Ljdk/internal/misc/ThreadFlock;",
+        ),
+        threads: field(c"jdk/internal/misc/ThreadFlock", c"threads", SET),
+    }
+}
+
 fn sets(vm: &Vm, env: Env, field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option<SetFields> {
     let node = c"java/util/concurrent/ConcurrentHashMap$Node";
-    let (length, _) = byte_array(vm)?;
+    let (length, _) = match vm.layout.extra.objects.class_word {
+        ClassWord::Wide => return None,
+        class_word => strings::array(class_word, false),
+    };
     Some(SetFields {
         map: field(
             c"java/util/concurrent/ConcurrentHashMap$CollectionView",
@@ -212,17 +228,6 @@ fn sets(vm: &Vm, env: Env, field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option
     })
 }
 
-/// Where a `byte[]` has its length and its first element (src/hotspot/share/oops/arrayOop.hpp);
-/// arrays of references have their length there, too.
-#[must_use]
-pub fn byte_array(vm: &Vm) -> Option<(u64, u64)> {
-    match vm.layout.extra.objects.class_word {
-        ClassWord::Narrow => Some((12, 16)),
-        ClassWord::Compact => Some((8, 12)),
-        ClassWord::Wide => None,
-    }
-}
-
 /// Where an array of references has its first element.
 fn first_reference(env: Env) -> Option<u64> {
     let name = c"ARRAY_OBJECT_BASE_OFFSET";
@@ -237,29 +242,4 @@ fn first_reference(env: Env) -> Option<u64> {
         offset?
     };
     u64::try_from(offset).ok()
-}
-
-/// The name of a thread, if it is Latin-1; empty if it has none.
-#[must_use]
-pub fn name(live: Live, vm: &Vm, known: &VirtualThreads, thread: u64) -> Option<String> {
-    const NAME_MAX: usize = 128;
-    let [name_at, value_at, coder_at] = known.name;
-    if !known.name.iter().all(|offset| present(*offset)) {
-        return None;
-    }
-    let reference = |object: u64, at: u64| {
-        dwell_walker::hotspot::continuation::reference(&live, &vm.layout, object.wrapping_add(at))
-    };
-    let text = reference(thread, name_at).ok().filter(|text| *text != 0)?;
-    if live.u8(text.wrapping_add(coder_at)).ok()? != 0 {
-        return None;
-    }
-    let value = reference(text, value_at).ok()?;
-    let (length_at, first_at) = known.bytes;
-    let len = live.u32(value.wrapping_add(length_at)).ok()? as usize;
-    let mut buf = [0u8; NAME_MAX];
-    let part = buf.get_mut(..len.min(NAME_MAX))?;
-    live.read(value.wrapping_add(first_at), part).ok()?;
-    // Latin-1: each byte is the code point.
-    Some(part.iter().map(|byte| char::from(*byte)).collect())
 }

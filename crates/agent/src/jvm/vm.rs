@@ -1,18 +1,22 @@
 //! The JVM's layout and code cache, loaded once; kept for the life of the process.
 
-use super::flags;
-use crate::native::Modules;
-use crate::sys::loader::Library;
+use super::thread_names::NameFields;
+use dwell_recorder::native::Modules;
+use dwell_recorder::sys::loader::Library;
 use dwell_signal::Live;
 use dwell_walker::Memory;
 use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
 use dwell_walker::hotspot::objects::{self, Objects};
 use dwell_walker::hotspot::safepoints::Safepoints;
 use dwell_walker::hotspot::vmstructs::TableError;
-use dwell_walker::hotspot::{CodeCache, Layout, continuation, threads};
+use dwell_walker::hotspot::zgc::Moves;
+use dwell_walker::hotspot::{CodeCache, Layout, continuation, flags, threads};
 use jvm_sys::Env;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// File name of the JVM's own library.
+pub const LIBRARY: &str = "libjvm.so";
 
 /// `VMError::_first_error_tid`, and as it was called up to 16.
 const FIRST_ERROR: [&str; 2] = [
@@ -29,10 +33,14 @@ pub struct Vm {
     pub code: CodeCache,
     /// How field ids encode offsets.
     pub fields: FieldIds,
+    /// Where threads have their names.
+    pub names: NameFields,
     /// Where `VMError::_first_error_tid` is; 0 if that is not known.
     pub first_error_at: u64,
     /// Where it notes safepoints, if that is known.
     pub safepoints: Option<Safepoints>,
+    /// Where the JVM has the offset of `VirtualThread.objectWaiter`, its own field; 0: unknown.
+    monitor_entry_at: u64,
     /// Where `ContinuationEntry::_return_pc` is; it is set when the first virtual thread runs.
     return_pc_at: u64,
 }
@@ -86,6 +94,9 @@ impl From<LayoutError> for VmError {
     }
 }
 
+/// `java_lang_VirtualThread::_objectWaiter_offset`.
+const MONITOR_ENTRY: &str = "_ZN23java_lang_VirtualThread20_objectWaiter_offsetE";
+
 /// Symbols of libjvm: exported ones from the loader, others from the file's symbol table.
 struct JvmSymbols<'m> {
     library: Option<Library>,
@@ -114,7 +125,7 @@ impl Vm {
     /// # Errors
     /// [`VmError`] if it is not a HotSpot that can be walked.
     pub fn load(live: Live, modules: &Modules, env: Option<Env>) -> Result<Vm, VmError> {
-        let (base, image) = modules.library("libjvm.so").ok_or(VmError::NoLibrary)?;
+        let (base, image) = modules.library(LIBRARY).ok_or(VmError::NoLibrary)?;
         let path = CString::new(image.key.path.clone()).map_err(|_| VmError::NoLibrary)?;
         let symbols = JvmSymbols {
             library: Library::loaded(&path),
@@ -127,13 +138,22 @@ impl Vm {
         let mut fields = FieldIds {
             shift: FieldIds::USUAL_SHIFT,
         };
+        let mut names = NameFields::EMPTY;
         let mut return_pc_at = 0;
         let narrow = flags::boolean(&live, &layout, "UseCompressedOops");
         layout.extra.chunk.narrow_oops = narrow.ok().flatten().unwrap_or(true);
-        layout.extra.chunk.colored_oops = is_generational_zgc(live, &layout);
+        if flags::has_colored_references(&live, &layout) {
+            layout.extra.chunk.colored_oops = true;
+            let moves = Moves::find(&live, &layout);
+            layout.extra.moves = moves.ok().flatten().unwrap_or_default();
+        } else if flags::has_views(&live, &layout) {
+            let moves = Moves::find_single(&live, &layout);
+            layout.extra.moves = moves.ok().flatten().unwrap_or_default();
+        }
         if let Some(env) = env {
             fields = FieldIds::calibrate(live, &layout, env);
             thread_objects(&mut layout, live, env, fields);
+            names = NameFields::find(&layout, fields, env);
         }
         if present(layout.thread_vthread) {
             if let Some(env) = env {
@@ -153,11 +173,28 @@ impl Vm {
             layout,
             code,
             fields,
+            names,
             safepoints: Safepoints::find(&find),
             first_error_at: FIRST_ERROR.iter().find_map(|name| find(name)).unwrap_or(0),
+            monitor_entry_at: find(MONITOR_ENTRY).unwrap_or(0),
             return_pc_at,
         };
         Ok(vm.completed(live).unwrap_or(vm))
+    }
+
+    /// The offset in objects of virtual threads at which they have their entry in a monitor's list
+    /// (24 and later); [`ABSENT`] if that is not known.
+    #[must_use]
+    pub fn monitor_entry(&self, live: Live) -> u64 {
+        let offset = match self.monitor_entry_at {
+            0 => 0,
+            at => live.u32(at).map_or(0, u64::from),
+        };
+        // Zero is the object's header: the JVM has not filled it in.
+        match offset {
+            1..OFFSET_MAX => offset,
+            _ => ABSENT,
+        }
     }
 
     /// A more complete version, if the JVM has since generated what was missing: the code that
@@ -224,14 +261,6 @@ fn thread_objects(layout: &mut Layout, live: Live, env: Env, fields: FieldIds) {
     if known.any(|thread| objects::calibrate(&live, layout, &mut objects, thread)) {
         layout.extra.objects = objects;
     }
-}
-
-/// Whether references in the heap are coloured: ZGC since 24, and 21 to 23 with `ZGenerational`.
-/// (The older ZGC maps its heap once for each colour, so its references can be followed as they
-/// are.)
-fn is_generational_zgc(live: Live, layout: &Layout) -> bool {
-    let flag = |name| flags::boolean(&live, layout, name).ok().flatten();
-    flag("UseZGC") == Some(true) && flag("ZGenerational") != Some(false)
 }
 
 /// Objects of the classes asked for are smaller than this.

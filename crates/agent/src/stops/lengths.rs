@@ -4,10 +4,8 @@
 pub const LONG_NS: u64 = 1_000_000;
 /// How long one is remembered.
 const REMEMBERED_NS: u64 = 10_000_000_000;
-/// Time between two looks where some of the safepoints are long ...
+/// Time between two looks where some of the safepoints are long.
 const SOME_NS: u64 = 10_000_000;
-/// ... and where none was lately.
-const NONE_NS: u64 = 20_000_000;
 /// How much one safepoint changes what most are.
 const STEP: f64 = 1.0 / 8.0;
 
@@ -45,13 +43,10 @@ impl Lengths {
         self.share >= 0.5 && self.some(now_ns)
     }
 
-    /// How soon to look again where nobody wakes one.
+    /// How soon to look again where nobody wakes one; `None` where none was long lately.
     #[must_use]
-    pub fn pace_ns(&self, now_ns: u64) -> u64 {
-        match self.some(now_ns) {
-            true => SOME_NS,
-            false => NONE_NS,
-        }
+    pub fn pace_ns(&self, now_ns: u64) -> Option<u64> {
+        self.some(now_ns).then_some(SOME_NS)
     }
 }
 
@@ -62,7 +57,7 @@ mod tests {
     #[test]
     fn a_few_long_ones_among_short_ones_are_looked_for_more_often() {
         let mut lengths = Lengths::default();
-        assert_eq!((lengths.are_long(0), lengths.pace_ns(0)), (false, NONE_NS));
+        assert_eq!((lengths.are_long(0), lengths.pace_ns(0)), (false, None));
         for i in 0..200 {
             let took_ns = if i % 20 == 0 {
                 3 * LONG_NS
@@ -72,8 +67,8 @@ mod tests {
             lengths.add(i, 1, took_ns);
             assert!(!lengths.are_long(i), "{i}");
         }
-        assert_eq!(lengths.pace_ns(200), SOME_NS);
-        assert_eq!(lengths.pace_ns(2 * REMEMBERED_NS), NONE_NS);
+        assert_eq!(lengths.pace_ns(200), Some(SOME_NS));
+        assert_eq!(lengths.pace_ns(2 * REMEMBERED_NS), None);
     }
 
     #[test]

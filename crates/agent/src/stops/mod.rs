@@ -1,38 +1,48 @@
-//! The watcher of safepoints: a thread that looks 50 times a second whether there was one, or one
-//! is being reached.
+//! The watcher of safepoints: a thread that looks 10 to 100 times a second whether there was one,
+//! or one is being reached.
 //!
 //! Where most safepoints are long it sleeps on the futex on which the JVM's own threads wait for
 //! the end of a safepoint, so that each end wakes it. Where they are short it does not: waking it
 //! would make them longer, and what it did not see is counted.
 //!
-//! Nobody says when one begins. Where threads were late before it looks as often as it takes to see
-//! most of the time: then it asks those that have not arrived where they are, each by one signal,
-//! and only while all others wait for them.
+//! Nobody says when one begins: who notices one that is late wakes it (`alarm.rs`). Besides, and
+//! where that cannot be, it looks by itself, and where threads were late before as often as it
+//! takes to see most of the time. It asks those that have not arrived where they are, each by one
+//! signal, and only while all others wait for them.
 
+pub mod alarm;
+pub mod alarms;
+pub mod counted;
 pub mod counters;
+pub mod glance;
 pub mod lengths;
 pub mod reach;
-pub mod shelf;
 
-use crate::session::{Progress, Setup};
-use crate::sys::memory::OwnThread;
-use crate::sys::process;
-use crate::sys::task::TaskFiles;
+use crate::hotspot::{HotSpot, Setup};
+use alarm::{Alarm, Waker};
 use counters::{Counters, Sums};
+use dwell_recorder::runtime;
+use dwell_recorder::session::Progress;
+use dwell_recorder::stops::{LateThread, Stop};
+use dwell_recorder::sys::memory::OwnThread;
+use dwell_recorder::sys::process;
+use dwell_recorder::sys::task::TaskFiles;
 use dwell_signal::slots::Reason;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::hotspot::safepoints::{self, Late, NAME_MAX, Noted, Safepoints, State};
 use lengths::Lengths;
-use reach::{Reach, Tardy};
+use reach::{Moment, Reach, Tardy, Times};
 use rustc_hash::FxHashMap;
-use shelf::{LateThread, Stop};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 /// Where nothing is known of late threads, a safepoint is looked for so often.
 const CALM_NS: u64 = 20_000_000;
+/// And so often where an alarm tells of one that is late: of several in that time the last is seen,
+/// the others are counted.
+const ALARMED_NS: u64 = 100_000_000;
 /// At most so often.
 const TENSE_NS: u64 = 1_000_000;
 /// Time to a safepoint below which nobody is looked for.
@@ -53,68 +63,27 @@ const END_WAITS_MAX: u32 = 100;
 /// And is counted a moment after that.
 const COUNT_WAIT_NS: u64 = 500_000;
 
-/// What the counters say, where that is all there is: sums since the last flush.
-pub struct Counted {
-    counters: Option<Counters>,
-    before: Sums,
-}
-
-impl Counted {
-    /// From now on; nothing where each safepoint is seen.
-    #[must_use]
-    pub fn new(setup: &Setup) -> Counted {
-        let live = setup.engine.live();
-        let vm = setup.agent.vm();
-        let counters = match vm.safepoints {
-            Some(found) if found.are_noted() && found.futex(&live).is_some() => None,
-            _ => Counters::find(&live, &vm.layout, &setup.jvm_version),
-        };
-        Counted {
-            counters,
-            before: counters.map_or(Sums::default(), |it| it.read(&live)),
-        }
-    }
-
-    /// Puts on the shelf what came since.
-    pub fn take(&mut self, setup: &Setup) {
-        let Some(counters) = self.counters else {
-            return;
-        };
-        let now = counters.read(&setup.engine.live());
-        let since = now.since(&self.before);
-        if since.count == 0 {
-            return;
-        }
-        self.before = now;
-        let now_ns = process::monotonic_ns();
-        setup.stops.add(Stop {
-            id: now.count,
-            began_ns: now_ns.saturating_sub(since.reaching_ns + since.operation_ns),
-            reaching_ns: since.reaching_ns,
-            operation_ns: since.operation_ns,
-            count: since.count,
-            source: COUNTERS,
-            ..Stop::default()
-        });
-    }
-}
-
 /// The thread.
 pub struct StopWatcher {
     stop: Arc<AtomicBool>,
     futex: u64,
     thread: JoinHandle<()>,
+    alarm: Option<Alarm>,
 }
 
-impl StopWatcher {
+impl runtime::Watch<HotSpot> for StopWatcher {
     /// Begins to watch, if this JVM's safepoints can be seen.
-    #[must_use]
-    pub fn start(setup: &Arc<Setup>, progress: &Arc<Progress>) -> Option<StopWatcher> {
-        let found = setup.agent.vm().safepoints?;
+    fn start(setup: &Arc<Setup>, progress: &Arc<Progress>) -> Option<StopWatcher> {
+        let found = setup.recorder.runtime.vm().safepoints?;
         let live = setup.engine.live();
         let futex = found.futex(&live).filter(|_| found.are_noted())?;
         let stop = Arc::new(AtomicBool::new(false));
         let (own_setup, own_stop) = (Arc::clone(setup), Arc::clone(&stop));
+        let waker = Arc::new(Waker {
+            count: AtomicU32::new(0),
+            is_set: AtomicBool::new(false),
+        });
+        let own_waker = Arc::clone(&waker);
         let trouble = Arc::clone(progress);
         let thread = std::thread::Builder::new()
             .name("dwell-stops".into())
@@ -125,7 +94,7 @@ impl StopWatcher {
                     process::unblock_signal(own_setup.engine.signal());
                     process::ask_for_early_turns();
                     let _own = OwnThread::begin();
-                    Watch::new(&own_setup, found, futex).run(&own_stop);
+                    Watch::new(&own_setup, found, futex, own_waker).run(&own_stop);
                 });
                 if std::panic::catch_unwind(work).is_err() {
                     let text = "internal error: the watcher of safepoints ended";
@@ -136,6 +105,7 @@ impl StopWatcher {
             Ok(thread) => Some(StopWatcher {
                 stop,
                 futex,
+                alarm: Alarm::start(setup, found, thread.thread().clone(), waker),
                 thread,
             }),
             Err(error) => {
@@ -146,8 +116,10 @@ impl StopWatcher {
         }
     }
 
-    /// Ends it; what it has seen is on the shelf then.
-    pub fn end(self) {
+    fn end(self) {
+        if let Some(alarm) = self.alarm {
+            alarm.end();
+        }
         self.stop.store(true, Ordering::SeqCst);
         self.thread.thread().unpark();
         // The JVM's threads that wait there as well look again whether they may go on.
@@ -169,6 +141,9 @@ struct Watch<'s> {
     live: Live,
     found: Safepoints,
     futex: u64,
+    waker: Arc<Waker>,
+    /// Whether it can sleep on the futex and on the waker at once.
+    waits_for_both: bool,
     files: TaskFiles,
     /// The last safepoint that is on the shelf.
     told: u64,
@@ -186,13 +161,13 @@ struct Watch<'s> {
 }
 
 impl<'s> Watch<'s> {
-    fn new(setup: &'s Setup, found: Safepoints, futex: u64) -> Watch<'s> {
+    fn new(setup: &'s Setup, found: Safepoints, futex: u64, waker: Arc<Waker>) -> Watch<'s> {
         let live = setup.engine.live();
         let last = found.noted(&live).ok().flatten().unwrap_or_default();
         // One that lasts is told when it ends. (Its number comes when all have arrived.)
         let lasts = found.state(&live) == Ok(State::Reached);
-        let layout = &setup.agent.vm().layout;
-        let counters = Counters::find(&live, layout, &setup.jvm_version);
+        let layout = &setup.recorder.runtime.vm().layout;
+        let counters = Counters::find(&live, layout, &setup.about.version);
         Watch {
             counters,
             sums_before: counters.map_or(Sums::default(), |it| it.read(&live)),
@@ -201,6 +176,8 @@ impl<'s> Watch<'s> {
             live,
             found,
             futex,
+            waker,
+            waits_for_both: true,
             files: TaskFiles::open(),
             told: last.id.saturating_sub(u64::from(lasts)),
             last_late: None,
@@ -214,6 +191,7 @@ impl<'s> Watch<'s> {
         while !stop.load(Ordering::SeqCst) {
             let cpu_ns = process::own_cpu().as_nanos() as u64;
             self.setup.stops.set_cpu_ns(cpu_ns);
+            let woken = self.waker.count.load(Ordering::SeqCst);
             match self.found.state(&self.live) {
                 Ok(State::Reaching) => {
                     let seen = self.reach(stop);
@@ -226,7 +204,7 @@ impl<'s> Watch<'s> {
                 }
                 Ok(State::Running) => {
                     self.tell(None);
-                    self.rest();
+                    self.rest(woken);
                 }
                 Err(_) => return,
             }
@@ -234,13 +212,20 @@ impl<'s> Watch<'s> {
         self.tell(None);
     }
 
-    /// Sleeps until it is time to look again, or, where safepoints are long, until one ends.
-    fn rest(&self) {
+    /// Sleeps until it is time to look again, or there was an alarm since `woken`, or, where
+    /// safepoints are long, until one ends.
+    fn rest(&mut self, woken: u32) {
         let now_ns = process::monotonic_ns();
         if self.lengths.are_long(now_ns) {
-            self.sleep(0, self.pace_ns());
+            self.sleep_on_both(woken, self.pace_ns());
         } else {
-            let pace_ns = self.lengths.pace_ns(now_ns).min(self.pace_ns());
+            let mut pace_ns = self.lengths.pace_ns(now_ns).unwrap_or(u64::MAX);
+            pace_ns = pace_ns.min(self.pace_ns());
+            let glance = &self.setup.shared;
+            glance.watches(self.told);
+            if pace_ns >= CALM_NS && glance.is_kept(now_ns) {
+                pace_ns = glance::SLEEP_NS;
+            }
             std::thread::park_timeout(std::time::Duration::from_nanos(pace_ns));
         }
     }
@@ -250,6 +235,17 @@ impl<'s> Watch<'s> {
         dwell_signal::sys::futex_wait_at(self.futex, value, timeout_ns);
     }
 
+    /// The same while there is no safepoint, and until an alarm.
+    fn sleep_on_both(&mut self, woken: u32, timeout_ns: u64) {
+        let own = (&self.waker.count, woken);
+        if self.waits_for_both {
+            let both = dwell_signal::sys::futex_wait_either((self.futex, 0), own, timeout_ns);
+            self.waits_for_both = both;
+        } else {
+            self.sleep(0, timeout_ns);
+        }
+    }
+
     /// How soon the beginning of a safepoint is looked for, so that most of the time that threads
     /// are late is seen.
     fn pace_ns(&self) -> u64 {
@@ -257,6 +253,7 @@ impl<'s> Watch<'s> {
             Some((at_ns, late_ns)) if process::monotonic_ns() < at_ns + TENSE_FOR_NS => {
                 (late_ns / 16).clamp(TENSE_NS, CALM_NS)
             }
+            _ if self.waker.is_set.load(Ordering::SeqCst) => ALARMED_NS,
             _ => CALM_NS,
         }
     }
@@ -277,6 +274,7 @@ impl<'s> Watch<'s> {
         const PAUSE_NS: u64 = 200_000;
         const PAUSE_MAX_NS: u64 = 10_000_000;
         let noted = self.found.noted(&self.live).ok()??;
+        self.setup.stops.set_open(Some(noted.began_ns));
         let mut reach = Reach::new(noted.began_ns);
         let mut late: Vec<(u64, Late)> = Vec::new();
         let mut asked = 0;
@@ -285,7 +283,7 @@ impl<'s> Watch<'s> {
             let passed_ns = now_ns.saturating_sub(reach.began_ns);
             if passed_ns >= LATE_NS {
                 late.clear();
-                let layout = &self.setup.agent.vm().layout;
+                let layout = &self.setup.recorder.runtime.vm().layout;
                 let visit = |thread, what| late.push((thread, what));
                 let _ = safepoints::for_each_late(&self.live, layout, visit);
                 let reaching = self.found.state(&self.live) == Ok(State::Reaching);
@@ -323,24 +321,42 @@ impl<'s> Watch<'s> {
             }
             if let Some(record) = self.record(tardy.java_thread) {
                 tardy.asked = self.setup.engine.ask(record, Reason::Safepoint);
-                let cpu_ns = cpu_ns_of(record.tid()).ok();
-                tardy.cpu_ns = cpu_ns.map(|cpu_ns| (cpu_ns, cpu_ns));
+                tardy.who = Some(record.user());
+                tardy.times = self.moment(record.tid()).map(Times::since);
                 (now, *asked) = (now + 1, *asked + 1);
             }
         }
         for tardy in reach.still_late() {
             let last = self.record(tardy.java_thread).filter(|_| tardy.asked);
-            if let (Some(record), Some((_, last_ns))) = (last, &mut tardy.cpu_ns) {
-                *last_ns = cpu_ns_of(record.tid()).unwrap_or(*last_ns);
+            if let (Some(record), Some(times)) = (last, &mut tardy.times)
+                && let Some(now) = self.moment(record.tid())
+            {
+                times.until(now);
             }
         }
+    }
+
+    /// What the kernel says of a thread now: by the end of the safepoint it has long gone on.
+    fn moment(&self, tid: i32) -> Option<Moment> {
+        let mut buf = [0u8; 512];
+        let schedule = self.files.read(tid, "schedstat", &mut buf);
+        let schedule = schedule.and_then(dwell_wall::proc::schedule);
+        let waited_ns = schedule.map_or(0, |it| it.waited_ns);
+        let stat = self.files.read(tid, "stat", &mut buf);
+        let is_ready = stat.and_then(dwell_wall::proc::state) != Some(b'D');
+        Some(Moment {
+            at_ns: process::monotonic_ns(),
+            cpu_ns: cpu_ns_of(tid).ok()?,
+            waited_ns,
+            is_ready,
+        })
     }
 
     fn record(&self, java_thread: u64) -> Option<&'static ThreadRecord> {
         let engine = self.setup.engine;
         engine
             .live_records()
-            .find(|record| record.java_thread() == java_thread)
+            .find(|record| record.managed_thread() == java_thread)
     }
 
     /// Puts the last safepoint on the shelf, if it is over and not there yet.
@@ -349,6 +365,11 @@ impl<'s> Watch<'s> {
             self.seen = seen;
         }
         let Some(noted) = self.ended() else { return };
+        self.told_one(noted);
+        self.setup.stops.set_open(None);
+    }
+
+    fn told_one(&mut self, noted: Noted) {
         let seen = self.seen.take();
         let missed = noted.id.saturating_sub(self.told).saturating_sub(1);
         self.told = noted.id;
@@ -477,10 +498,14 @@ impl<'s> Watch<'s> {
     }
 
     fn name(&self, tardy: &Tardy, until_ns: u64) -> Option<LateThread> {
-        let record = self.record(tardy.java_thread)?;
+        let now = || self.record(tardy.java_thread);
+        let thread = match tardy.who {
+            Some(who) => who,
+            None => now().map(ThreadRecord::user)?,
+        };
         Some(LateThread {
-            thread: record.user(),
-            state: self.doing(tardy, record),
+            thread,
+            state: Self::doing(tardy),
             until_ns,
             held_ns: tardy.held_ns,
             asked: tardy.asked,
@@ -489,24 +514,11 @@ impl<'s> Watch<'s> {
 
     /// What a late thread did: one whose CPU clock hardly went had no processor, or waited for a
     /// page.
-    fn doing(&self, tardy: &Tardy, record: &ThreadRecord) -> &'static str {
-        /// Shorter times tell nothing.
-        const TELLING_NS: u64 = 1_000_000;
-        let seen_ns = tardy.last_ns.saturating_sub(tardy.first_ns);
-        if let Some((first_ns, last_ns)) = tardy.cpu_ns.filter(|_| seen_ns >= TELLING_NS) {
-            let used_ns = last_ns.saturating_sub(first_ns);
-            if used_ns < seen_ns / 2 {
-                let mut buf = [0u8; 512];
-                let stat = self.files.read(record.tid(), "stat", &mut buf);
-                return match stat.and_then(dwell_wall::proc::state) {
-                    Some(b'D') => "page-fault",
-                    _ => "runnable",
-                };
-            }
-        }
-        match tardy.late {
+    fn doing(tardy: &Tardy) -> &'static str {
+        let why_not = tardy.times.and_then(|times| times.why_not());
+        why_not.unwrap_or(match tardy.late {
             Late::InJava => "java",
             Late::InVm => "vm",
-        }
+        })
     }
 }

@@ -19,8 +19,76 @@ pub struct Tardy {
     pub held_ns: u64,
     /// Whether it was asked for its stack.
     pub asked: bool,
-    /// Its CPU time when it was seen first and last, if that was looked up.
-    pub cpu_ns: Option<(u64, u64)>,
+    /// Its key, if it was looked up: it may end as soon as it may go on.
+    pub who: Option<u64>,
+    /// What it did with the time, if that was looked up.
+    pub times: Option<Times>,
+}
+
+/// What the kernel says of a thread at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// When.
+    pub at_ns: u64,
+    /// CPU time it has used.
+    pub cpu_ns: u64,
+    /// Time for which it has been ready without a processor, up to when it last got one.
+    pub waited_ns: u64,
+    /// Whether it runs or is ready to.
+    pub is_ready: bool,
+}
+
+/// What a thread did from one moment to another.
+///
+/// Its state at each look would tell too little: a look at a thread that shares its processor with
+/// the watcher finds it ready whenever it is not asleep for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    first: Moment,
+    last: Moment,
+    /// Since when it has been ready and has not gone on.
+    stuck_ns: u64,
+}
+
+impl Times {
+    /// From this moment on.
+    #[must_use]
+    pub fn since(first: Moment) -> Times {
+        Times {
+            first,
+            last: first,
+            stuck_ns: first.at_ns,
+        }
+    }
+
+    /// Up to this one.
+    pub fn until(&mut self, now: Moment) {
+        let has_moved = (now.cpu_ns, now.waited_ns) != (self.last.cpu_ns, self.last.waited_ns);
+        if has_moved || !now.is_ready {
+            self.stuck_ns = now.at_ns;
+        }
+        self.last = now;
+    }
+
+    /// Why it did not run, if it hardly did.
+    #[must_use]
+    pub fn why_not(&self) -> Option<&'static str> {
+        /// Shorter times tell nothing.
+        const TELLING_NS: u64 = 1_000_000;
+        let (first, last) = (&self.first, &self.last);
+        let seen_ns = last.at_ns.saturating_sub(first.at_ns);
+        let used_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
+        if seen_ns < TELLING_NS || used_ns >= seen_ns / 2 {
+            return None;
+        }
+        let stuck_ns = last.at_ns.saturating_sub(self.stuck_ns);
+        let ready_ns = last.waited_ns.saturating_sub(first.waited_ns) + stuck_ns;
+        let asleep_ns = seen_ns.saturating_sub(used_ns).saturating_sub(ready_ns);
+        Some(match asleep_ns > ready_ns {
+            true => "page-fault",
+            false => "runnable",
+        })
+    }
 }
 
 /// What has been seen of a safepoint so far.
@@ -64,7 +132,8 @@ impl Reach {
                     last_ns: now_ns,
                     held_ns: 0,
                     asked: false,
-                    cpu_ns: None,
+                    who: None,
+                    times: None,
                 });
                 self.tardy.len() - 1
             });
@@ -147,5 +216,37 @@ mod tests {
         let mut reach = Reach::new(10);
         reach.look(20, &[]);
         assert_eq!(reach.finish(30), []);
+    }
+
+    /// A thread that is looked at every 10 ms: CPU time, time it was ready, whether it is now.
+    fn seen(moments: &[(u64, u64, bool)]) -> Option<&'static str> {
+        let moment = |(at, (cpu, waited, is_ready)): (usize, &(u64, u64, bool))| Moment {
+            at_ns: at as u64 * 10_000_000,
+            cpu_ns: cpu * 1_000_000,
+            waited_ns: waited * 1_000_000,
+            is_ready: *is_ready,
+        };
+        let mut all = moments.iter().enumerate().map(moment);
+        let mut times = Times::since(all.next().unwrap());
+        all.for_each(|now| times.until(now));
+        times.why_not()
+    }
+
+    #[test]
+    fn why_a_thread_did_not_run_is_told_by_times_and_not_by_looks() {
+        assert_eq!(seen(&[(5, 1, true)]), None);
+        assert_eq!(seen(&[(0, 0, true), (8, 1, true), (17, 2, true)]), None);
+        // It waits for a processor all the time, and the kernel adds that up in the end only.
+        assert_eq!(seen(&[(5, 1, true); 4]), Some("runnable"));
+        let got_one = [(5, 1, true), (5, 1, true), (6, 20, true)];
+        assert_eq!(seen(&got_one), Some("runnable"));
+        // In the kernel.
+        assert_eq!(seen(&[(5, 1, false); 4]), Some("page-fault"));
+        // It sleeps for short times, and each look keeps it from its processor for a moment.
+        let busy = [(5, 1, true), (6, 2, true), (7, 3, true), (8, 4, true)];
+        assert_eq!(seen(&busy), Some("page-fault"));
+        // First the one, then, longer, the other.
+        let ready = [(5, 1, false), (5, 1, true), (5, 1, true), (5, 1, true)];
+        assert_eq!(seen(&ready), Some("runnable"));
     }
 }

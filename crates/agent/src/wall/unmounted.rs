@@ -4,26 +4,15 @@
 //! It may be mounted, and the collector may move it, while it is read. What was read counts only if
 //! the thread's state and its frames' place are the same afterwards.
 
-use super::look::{Looker, Off};
-use crate::context::context_of;
-use crate::jvm::virtual_threads::{self, VirtualThreads};
+use super::look::{Claim, Looker, Seen};
+use crate::jvm::virtual_threads::VirtualThreads;
 use crate::vantage;
+use dwell_recorder::wall::unmounted::OffLogical;
 use dwell_walker::hotspot::monitors::Owner;
 use dwell_walker::hotspot::objects;
-use dwell_walker::hotspot::virtual_threads::{Unmounted, Wait, unmounted};
+use dwell_walker::hotspot::virtual_threads::{Unmounted, Wait, monitor, unmounted};
 use dwell_walker::{Failure, Fault, Frame, Outcome};
 use dwell_wall::cause::{Call, Monitor, Os};
-
-/// A virtual thread that waits.
-#[derive(Debug)]
-pub struct OffVirtual {
-    /// `Thread.threadId()`.
-    pub id: u64,
-    /// `Thread.getName()`; none if it cannot be told.
-    pub name: Option<Box<str>>,
-    /// What it waits for.
-    pub off: Off,
-}
 
 impl Looker<'_> {
     /// Looks at the virtual thread with this object; `None` if it is mounted or not alive.
@@ -35,7 +24,7 @@ impl Looker<'_> {
         known: &VirtualThreads,
         thread: u64,
         frames: &mut [Frame],
-    ) -> Result<Option<OffVirtual>, Fault> {
+    ) -> Result<Option<OffLogical<Claim>>, Fault> {
         let (live, layout) = (&self.live, &self.vm.layout);
         let objects = &layout.extra.objects;
         let is_chunk = |object| {
@@ -46,20 +35,28 @@ impl Looker<'_> {
             return Ok(None);
         };
         let id = objects::thread_id(live, objects, thread)?;
-        let mut off = self.off_of(&before, frames);
+        let mut seen = self.off_of(&before, frames);
         if before.wait == Wait::Park
             && let Some(blocker) = objects::blocker(live, layout, objects, thread)?
         {
-            self.parked_on(&blocker, 0, &mut off);
+            self.parked_on(&blocker, 0, &mut seen);
             // A lock that its own thread has is not what it waits for.
-            if off.owner == Owner::Id(id) {
-                off.owner = Owner::Nobody;
-                off.is_owned_lock = false;
+            if seen.owner == Owner::Id(id) {
+                seen.owner = Owner::Nobody;
+                seen.off.is_owned_lock = false;
             }
         }
-        let name = virtual_threads::name(self.live, self.vm, known, thread);
+        if matches!(before.wait, Wait::Monitor | Wait::Notification)
+            && let Some(monitor) = monitor(live, layout, known.monitor_entry, thread)?
+        {
+            match before.wait {
+                Wait::Monitor => self.entering(monitor, &mut seen),
+                _ => seen.off.detail = self.monitor_text(monitor),
+            }
+        }
+        let name = self.vm.names.of(live, layout, thread);
         // A walk that fails read what was just moved or run.
-        let is_whole = off.walk.is_none_or(|walk| {
+        let is_whole = seen.off.walk.is_none_or(|walk| {
             let outcome = walk.outcome;
             matches!(
                 outcome,
@@ -70,35 +67,29 @@ impl Looker<'_> {
         if !is_whole || after != Some(before) {
             return Err(Fault { addr: thread });
         }
-        off.context = context_of(id);
-        Ok(Some(OffVirtual {
+        let (off, claim) = seen.split();
+        Ok(Some(OffLogical {
             id,
             name: name.map(String::into_boxed_str),
             off,
+            claim,
         }))
     }
 
-    fn off_of(&self, seen: &Unmounted, frames: &mut [Frame]) -> Off {
-        let chunk = seen.chunk.as_ref();
+    fn off_of(&self, unmounted: &Unmounted, frames: &mut [Frame]) -> Seen {
+        let chunk = unmounted.chunk.as_ref();
         let walk =
             chunk.and_then(|chunk| vantage::walk_unmounted(&self.live, chunk, self.cache, frames));
-        let (os, monitor) = match seen.wait {
+        let (os, monitor) = match unmounted.wait {
             Wait::Carrier => (Os::Runnable, Monitor::None),
             Wait::Park => (Os::Call(Call::Futex), Monitor::None),
             Wait::Monitor => (Os::Call(Call::Futex), Monitor::Entering),
             Wait::Notification => (Os::Call(Call::Futex), Monitor::Waiting),
         };
-        let is_ready = seen.wait == Wait::Carrier;
-        Off {
-            os,
-            monitor,
-            is_owned_lock: false,
-            wanted: None,
-            owner: Owner::Nobody,
-            mounted: None,
-            context: None,
-            detail: is_ready.then(|| "a carrier thread".into()),
-            walk,
-        }
+        let is_ready = unmounted.wait == Wait::Carrier;
+        let mut seen = Seen::at(os, walk);
+        seen.off.monitor = monitor;
+        seen.off.detail = is_ready.then(|| "a carrier thread".into());
+        seen
     }
 }

@@ -1,126 +1,124 @@
 //! Virtual threads that are not mounted: some of them are looked at in each tick, in the heap. They
 //! are neither started, stopped nor asked, and no method of the JDK is changed.
 //!
-//! The sets in which the JDK keeps them are never read as a whole. Of all their buckets some are
-//! chosen, each with the same probability, so each thread is; what is found stands for one part in
-//! that probability (Horvitz and Thompson's estimator). How many there are need not be known, and
-//! looking costs the same for a hundred as for a million.
+//! The sets in which the JDK keeps them are never read as a whole. Of the buckets of all small sets
+//! some are chosen, each with the same probability, and of those of all large sets; what is found
+//! stands for one part in that probability (Horvitz and Thompson's estimator). How many there are
+//! need not be known, and looking costs the same for a hundred as for a million. Threads that a
+//! virtual thread has forked in a scope are found with it: each stands for as many as that one
+//! does, times one part in the probability with which it is chosen among its like.
 
-use super::look::Looker;
-use super::shelf::{Note, Notes, Run, Shelf};
-use super::unmounted::OffVirtual;
-use crate::drain::sample::VIRTUAL_KEY;
+use super::JavaLooks;
+use super::look::{Claim, Looker};
+use super::places::{Place, Places, sets};
 use crate::jvm::virtual_threads::VirtualThreads;
-use dwell_signal::Live;
-use dwell_walker::hotspot::continuation;
-use dwell_walker::hotspot::layout::{Layout, present};
-use dwell_walker::hotspot::monitors::Owner;
-use dwell_walker::hotspot::objects;
-use dwell_walker::hotspot::sets::{Buckets, Sets};
+use dwell_recorder::wall::FRAMES_MAX;
+use dwell_recorder::wall::unmounted::{Found, OffLogical, Unmounted};
 use dwell_walker::{Fault, Frame};
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
 use dwell_wall::spread::Spread;
 
-/// Sets of threads that are looked at in one tick at most; of more, some are chosen.
-const SETS_MAX: u64 = 256;
-/// Buckets of the set of containers that are looked at in one tick at most.
-const CONTAINER_BUCKETS_MAX: u64 = 1024;
+/// Sets with at most so many buckets get half of all looks: their threads are few, but one of them
+/// may have forked most of the others.
+const SMALL: u32 = 64;
+/// Buckets of a scope of a virtual thread that are looked at, if there are as many and more cannot
+/// be afforded.
+const FORKED_MIN: usize = 8;
+/// Threads that are visited in one tick because others have forked them, at most.
+const FORKED_MAX: usize = 4096;
 
-/// The classes whose objects are met.
-#[derive(Clone, Copy, Debug, Default)]
-struct Classes {
-    thread: u64,
-    executor: u64,
-    shared: u64,
-}
-
-/// The buckets of one set, and how many such sets stand behind it.
-struct Place {
-    buckets: Buckets,
-    factor: f64,
-}
-
-/// What a tick has found.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
-    /// How many there are without a carrier, as far as the chosen ones tell.
-    pub estimated: f64,
-    /// How many were looked at.
-    pub looked: usize,
-    /// Of these, how many would not stand still, or could not be read.
-    pub failed: usize,
-}
-
-/// A tick: when, the time it stands for, and what may be chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// On the monotonic clock.
-    pub at_ns: u64,
-    /// The time that the tick stands for.
-    pub span_ns: u64,
-    /// Whether only threads that work for a request count.
-    pub only_context: bool,
+/// What a tick works with.
+#[derive(Clone, Copy)]
+pub struct Looking<'a> {
+    /// Looks at threads, for the recording ...
+    pub looks: &'a JavaLooks,
+    /// ... and by themselves.
+    pub looker: &'a Looker<'a>,
+    /// What is known of virtual threads.
+    pub known: &'a VirtualThreads,
+    /// When, and what may be chosen.
+    pub at: &'a Unmounted<'a>,
 }
 
 /// Looks at virtual threads.
 pub struct Virtuals {
-    budget: Budget,
-    classes: Classes,
-    places: Vec<Place>,
+    places: Places,
     threads: Vec<u64>,
     frames: Vec<Frame>,
     owner_frames: Vec<Frame>,
+    /// Threads to be visited, with what each stands for.
+    waiting: Vec<(u64, f64)>,
+    forked: Forked,
+}
+
+/// What following scopes of virtual threads may still take in this tick.
+#[derive(Clone, Copy, Debug, Default)]
+struct Forked {
+    /// Buckets that can be afforded.
+    room: usize,
+    /// Buckets looked at.
+    buckets: usize,
+    /// Threads visited.
+    visits: usize,
+}
+
+impl Default for Virtuals {
+    fn default() -> Virtuals {
+        Virtuals {
+            places: Places::default(),
+            threads: Vec::new(),
+            frames: vec![Frame::EMPTY; FRAMES_MAX],
+            owner_frames: vec![Frame::EMPTY; FRAMES_MAX],
+            waiting: Vec::new(),
+            forked: Forked::default(),
+        }
+    }
 }
 
 impl Virtuals {
-    /// With so much to spend.
-    #[must_use]
-    pub fn new(budget: Budget) -> Virtuals {
-        Virtuals {
-            budget,
-            classes: Classes::default(),
-            places: Vec::new(),
-            threads: Vec::new(),
-            frames: vec![Frame::EMPTY; super::FRAMES_MAX],
-            owner_frames: vec![Frame::EMPTY; super::FRAMES_MAX],
-        }
-    }
-
-    /// Looking may take this part of a processor from now on, unless a number of threads is given.
-    pub fn may_take(&mut self, share: f64) {
-        self.budget.set_share(share);
-    }
-
-    /// The time that looking has taken since the last tick.
-    pub fn spent(&mut self, looked: usize, span_ns: u64, cpu_ns: u64) {
-        self.budget.spent(looked, span_ns, cpu_ns);
-    }
-
     /// Looks at some. Returns what was found, and how many buckets were looked at for it.
     pub fn look(
         &mut self,
-        looker: &Looker<'_>,
-        known: &VirtualThreads,
-        moment: &Moment,
+        at: &Looking<'_>,
+        budget: &Budget,
         random: &mut Random,
-        find_owner: OwnerFinder<'_>,
-        shelf: &Shelf,
     ) -> (Found, usize) {
         let mut found = Found::default();
-        if self.find_sets(looker, known, random).is_err() {
+        let Ok(all) = self.places.find(at.looker, at.known, at.at, random) else {
             found.failed += 1;
             return (found, 0);
-        }
-        let total: u64 = self.places.iter().map(|p| u64::from(p.buckets.len())).sum();
-        let count = self
-            .budget
-            .count(usize::try_from(total).unwrap_or(usize::MAX));
+        };
+        let (small, large): (Vec<Place>, Vec<Place>) = all
+            .into_iter()
+            .partition(|place| place.buckets.len() <= SMALL);
+        let totals = [buckets_of(&small), buckets_of(&large)];
+        let total = totals[0].saturating_add(totals[1]);
+        let count = budget.count(usize::try_from(total).unwrap_or(usize::MAX));
+        self.forked = Forked {
+            room: budget.count(usize::MAX).saturating_sub(count),
+            ..Forked::default()
+        };
+        let counts = shares(count as u64, totals);
+        self.look_in(at, &small, counts[0], random, &mut found);
+        self.look_in(at, &large, counts[1], random, &mut found);
+        (found, count + self.forked.buckets)
+    }
+
+    /// Looks at so many buckets of these sets.
+    fn look_in(
+        &mut self,
+        at: &Looking<'_>,
+        places: &[Place],
+        count: u64,
+        random: &mut Random,
+        found: &mut Found,
+    ) {
+        let total = buckets_of(places);
         let part = total as f64 / (count.max(1) as f64);
-        let all = std::mem::take(&mut self.places);
-        let mut places = all.iter();
+        let mut places = places.iter();
         let (mut place, mut begins) = (places.next(), 0);
-        for position in Spread::new(total, count as u64, random) {
+        for position in Spread::new(total, count, random) {
             while let Some(it) = place
                 && position - begins >= u64::from(it.buckets.len())
             {
@@ -130,200 +128,130 @@ impl Virtuals {
             let Some(it) = place else { break };
             let index = u32::try_from(position - begins).unwrap_or(u32::MAX);
             let mut threads = std::mem::take(&mut self.threads);
-            let sets = sets(looker, known);
+            let sets = sets(at.looker, at.known);
             let read = sets.elements(&it.buckets, index, &mut |thread| threads.push(thread));
             found.failed += usize::from(read.is_err());
             for thread in threads.drain(..) {
-                let seen = self.look_at(looker, known, thread);
-                let each = part * it.factor;
-                self.keep(seen, each, moment, (find_owner, shelf), &mut found);
+                self.visit(at, (thread, part * it.factor), random, found);
             }
             self.threads = threads;
         }
-        self.places = all;
-        (found, count)
     }
 
-    fn look_at(
+    /// Looks at a thread that stands for so many, and at some of those that it has forked, and so
+    /// on.
+    fn visit(
         &mut self,
-        looker: &Looker<'_>,
-        known: &VirtualThreads,
-        thread: u64,
-    ) -> Result<Option<OffVirtual>, Fault> {
-        if !is_of(&looker.live, &looker.vm.layout, thread, &mut self.classes)? {
-            return Ok(None);
+        at: &Looking<'_>,
+        first: (u64, f64),
+        random: &mut Random,
+        found: &mut Found,
+    ) {
+        let mut next = Some(first);
+        while let Some((thread, each)) = next {
+            match self.places.is_virtual(at.looker, thread) {
+                Ok(true) => {
+                    let looker = at.looker;
+                    let seen = looker.look_unmounted(at.known, thread, &mut self.frames);
+                    self.keep(seen, each, at, found);
+                    self.follow(at, (thread, each), random, found);
+                }
+                // A platform thread: those are asked for their scopes by themselves.
+                Ok(false) => {}
+                Err(fault) => self.keep(Err(fault), each, at, found),
+            }
+            next = self.waiting.pop();
+            self.forked.visits += usize::from(next.is_some());
+            if self.forked.visits > FORKED_MAX {
+                // Never in earnest: what leads here is no tree.
+                found.failed += self.waiting.len() + 1;
+                self.waiting.clear();
+                break;
+            }
         }
-        looker.look_unmounted(known, thread, &mut self.frames)
+    }
+
+    /// Chooses some of the threads that a thread has forked.
+    fn follow(
+        &mut self,
+        at: &Looking<'_>,
+        (thread, each): (u64, f64),
+        random: &mut Random,
+        found: &mut Found,
+    ) {
+        let sets = sets(at.looker, at.known);
+        let (forked, waiting) = (&mut self.forked, &mut self.waiting);
+        let mut failed = 0;
+        let read = self.places.forked_by(at.looker, at.known, thread, |set| {
+            let Ok(buckets) = sets.buckets(set) else {
+                failed += 1;
+                return;
+            };
+            let len = u64::from(buckets.len());
+            // How many depends on what was seen before, never on what is in there.
+            let count = len.min(forked.room.max(FORKED_MIN) as u64);
+            forked.room = forked.room.saturating_sub(count as usize);
+            forked.buckets += count as usize;
+            let each = each * len as f64 / (count.max(1) as f64);
+            for index in Spread::new(len, count, random) {
+                let index = u32::try_from(index).unwrap_or(u32::MAX);
+                let mut add = |thread| waiting.push((thread, each));
+                failed += usize::from(sets.elements(&buckets, index, &mut add).is_err());
+            }
+        });
+        found.failed += failed + usize::from(read.is_err());
     }
 
     /// Keeps what was seen of a thread that stands for `each`.
     fn keep(
         &mut self,
-        seen: Result<Option<OffVirtual>, Fault>,
+        seen: Result<Option<OffLogical<Claim>>, Fault>,
         each: f64,
-        moment: &Moment,
-        (find_owner, shelf): (OwnerFinder<'_>, &Shelf),
+        at: &Looking<'_>,
         found: &mut Found,
     ) {
-        let seen = match seen {
-            Ok(None) => return,
-            Ok(Some(seen)) => seen,
-            Err(_) => {
-                found.looked += 1;
-                found.failed += 1;
-                return;
-            }
-        };
-        found.looked += 1;
-        found.estimated += each;
-        if moment.only_context && seen.off.context.is_none() {
-            return;
-        }
-        let owner = find_owner(seen.off.owner, &mut self.owner_frames);
-        let owner = owner.map(|(key, len)| (key, self.owner_frames.get(..len).unwrap_or(&[])));
-        let weight_ns = (moment.span_ns as f64 * each) as u64;
-        let mut notes = shelf.lock();
-        let told = tell(
-            seen,
-            (&self.frames, owner),
-            moment.at_ns,
-            weight_ns,
-            &mut notes,
-        );
-        found.failed += usize::from(!told);
-    }
-
-    /// Where threads are by now: objects move.
-    fn find_sets(
-        &mut self,
-        looker: &Looker<'_>,
-        known: &VirtualThreads,
-        random: &mut Random,
-    ) -> Result<(), Fault> {
-        self.places.clear();
-        let sets = sets(looker, known);
-        let set = continuation::handle(&looker.live, &looker.vm.layout, known.started)?;
-        let buckets = sets.buckets(set)?;
-        self.places.push(Place {
-            buckets,
-            factor: 1.0,
-        });
-        if known.containers == 0 || !present(known.referent) {
-            return Ok(());
-        }
-        let registry = continuation::handle(&looker.live, &looker.vm.layout, known.containers)?;
-        let registry = sets.buckets(registry)?;
-        let total = u64::from(registry.len());
-        let count = total.min(CONTAINER_BUCKETS_MAX);
-        let part = total as f64 / (count.max(1) as f64);
-        let mut containers = Vec::new();
-        for index in Spread::new(total, count, random) {
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
-            // What cannot be read just now is there in the next tick.
-            let _ = sets.elements(&registry, index, &mut |it| containers.push(it));
-        }
-        let total = containers.len() as u64;
-        let count = total.min(SETS_MAX);
-        let factor = part * (total as f64) / (count.max(1) as f64);
-        for index in Spread::new(total, count, random) {
-            let weak = usize::try_from(index)
-                .ok()
-                .and_then(|at| containers.get(at));
-            let Some(weak) = weak else { continue };
-            if let Ok(Some(set)) = self.set_of(looker, known, *weak)
-                && let Ok(buckets) = sets.buckets(set)
-            {
-                self.places.push(Place { buckets, factor });
-            }
-        }
-        Ok(())
-    }
-
-    /// The set of threads of a container, which a weak reference knows.
-    fn set_of(
-        &mut self,
-        looker: &Looker<'_>,
-        known: &VirtualThreads,
-        weak: u64,
-    ) -> Result<Option<u64>, Fault> {
-        let (live, layout) = (&looker.live, &looker.vm.layout);
-        let reference =
-            |object: u64, at: u64| continuation::reference(live, layout, object.wrapping_add(at));
-        let container = reference(weak, known.referent)?;
-        if container == 0 {
-            return Ok(None);
-        }
-        let class = objects::class_of(live, layout, layout.extra.objects.class_word, container)?;
-        let known_class = |at: &mut u64, name: &[u8]| -> Result<bool, Fault> {
-            if *at == 0 && objects::is_kind_of(live, layout, class, name)? {
-                *at = class;
-            }
-            Ok(*at == class)
-        };
-        let executor = b"java/util/concurrent/ThreadPerTaskExecutor";
-        let shared = b"jdk/internal/vm/SharedThreadContainer";
-        let at = if known_class(&mut self.classes.executor, executor)? {
-            known.executor_threads
-        } else if known_class(&mut self.classes.shared, shared)? {
-            known.shared_threads
-        } else {
-            return Ok(None);
-        };
-        if !present(at) {
-            return Ok(None);
-        }
-        Ok(Some(reference(container, at)?).filter(|set| *set != 0))
+        let buffers = (&*self.frames, &mut *self.owner_frames);
+        at.at.tell(at.looks, seen, each, buffers, found);
     }
 }
 
-fn sets<'a>(looker: &'a Looker<'_>, known: &'a VirtualThreads) -> Sets<'a, Live> {
-    Sets {
-        mem: &looker.live,
-        layout: &looker.vm.layout,
-        fields: &known.sets,
-    }
+fn buckets_of(places: &[Place]) -> u64 {
+    places
+        .iter()
+        .map(|place| u64::from(place.buckets.len()))
+        .sum()
 }
 
-/// Whether it is a virtual thread that has a continuation.
-fn is_of(live: &Live, layout: &Layout, thread: u64, classes: &mut Classes) -> Result<bool, Fault> {
-    let class = objects::class_of(live, layout, layout.extra.objects.class_word, thread)?;
-    if classes.thread == 0 && objects::is_kind_of(live, layout, class, b"java/lang/VirtualThread")?
-    {
-        classes.thread = class;
-    }
-    Ok(class == classes.thread)
+/// How many of `count` looks small and large sets get, of which there are so many buckets.
+fn shares(count: u64, [small, large]: [u64; 2]) -> [u64; 2] {
+    let half = (count / 2).max(1).min(small);
+    // What one cannot use is the other's.
+    let of_small = half.max(count.saturating_sub(large)).min(small);
+    [of_small, count.saturating_sub(of_small).min(large)]
 }
 
-/// What a thread waits for may be another one's: who that is, and how much of the frames tells
-/// where.
-pub type OwnerFinder<'a> = &'a dyn Fn(Owner, &mut [Frame]) -> Option<(u64, usize)>;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Tells the drainer of one look; false if there is no room.
-fn tell(
-    seen: OffVirtual,
-    (frames, owner): (&[Frame], Option<(u64, &[Frame])>),
-    at_ns: u64,
-    weight_ns: u64,
-    notes: &mut Notes,
-) -> bool {
-    let thread = seen.id | VIRTUAL_KEY;
-    let len = seen.off.walk.map_or(0, |walk| walk.len);
-    let stack = frames.get(..len).unwrap_or(&[]);
-    if !notes.add_stack(thread, seen.off, stack, owner) {
-        notes.lost.1 += weight_ns;
-        return false;
+    #[test]
+    fn small_and_large_sets_share_all_looks() {
+        assert_eq!(shares(10, [16, 500]), [5, 5]);
+        assert_eq!(shares(100, [16, 500]), [16, 84]);
+        assert_eq!(shares(100, [500, 16]), [84, 16]);
+        assert_eq!(shares(7, [7, 0]), [7, 0]);
+        assert_eq!(shares(7, [0, 90]), [0, 7]);
+        assert_eq!(shares(2, [16, 500]), [1, 1]);
+        assert_eq!(shares(0, [0, 0]), [0, 0]);
+        for count in 2..40 {
+            for small in 0..30 {
+                for large in 0..30 {
+                    let all = count.min(small + large);
+                    let [a, b] = shares(all, [small, large]);
+                    assert!(a <= small && b <= large && a + b == all);
+                    assert!(all < 2 || (a > 0) == (small > 0) && (b > 0) == (large > 0));
+                }
+            }
+        }
     }
-    if let Some(name) = seen.name {
-        notes.add(Note::Name { thread, name }, 0);
-    }
-    let run = Run {
-        thread,
-        since_ns: at_ns,
-        until_ns: at_ns,
-        count: 1,
-        weight_ns,
-    };
-    notes.add(Note::Run(run), weight_ns);
-    notes.add(Note::Gone { thread }, 0);
-    true
 }

@@ -1,14 +1,14 @@
 //! Recording a program from its start: the agent goes along on its command line.
 //!
-//! A `java` launcher gets `-agentpath` as its first argument; any other program (a script that
-//! starts a JVM somewhere) gets it through `JAVA_TOOL_OPTIONS`, and as that may reach several
-//! JVMs, each writes a file of its own.
+//! A `java` launcher gets `-agentpath` as its first argument; any other program (`mono`, or a
+//! script that starts a JVM or a Mono somewhere) gets it through `JAVA_TOOL_OPTIONS` and
+//! `MONO_ENV_OPTIONS`, and as these may reach several processes, each writes a file of its own.
 
 use super::outputs::{Mark, Outputs};
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
-use crate::{Usage, java, recording, sys};
+use crate::{Usage, java, mono, recording, sys};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::ffi::{OsStr, OsString};
@@ -52,8 +52,10 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     outputs.give_up();
     let (status, written, trouble) = recorded?;
     if written.is_empty() {
-        let why =
-            trouble.unwrap_or_else(|| "the program started no JVM, or the agent failed".to_owned());
+        let why = trouble.unwrap_or_else(|| match mono::is_launcher(Path::new(program)) {
+            true => mono::silence(program),
+            false => "the program started no JVM and no Mono, or the agent failed".to_owned(),
+        });
         eprintln!("dwell: nothing was recorded: {}", dwell_report::plain(&why));
         return Ok(exit_code(status, 1));
     }
@@ -72,6 +74,11 @@ fn name_of(program: &OsStr, words: &[OsString]) -> String {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let path = Path::new(program);
+    if mono::is_launcher(path)
+        && let Some(name) = mono::name_of(words)
+    {
+        return name;
+    }
     let main = match java::is_launcher(path) {
         true => dwell_attach::options::main_from_cmdline(&cmdline),
         false => None,
@@ -117,6 +124,7 @@ fn record(
             TOOL_OPTIONS,
             with_option(std::env::var(TOOL_OPTIONS).ok(), &agentpath),
         );
+        mono::prepare(&mut command, &options)?;
     }
     let child = command
         .args(words)
@@ -271,6 +279,8 @@ mod tests {
         assert_eq!(name("java -m mod/com.example.Main"), "Main");
         assert_eq!(name("/x/bin/java -version"), "java");
         assert_eq!(name("./run.sh --fast"), "run.sh");
+        assert_eq!(name("mono --debug /x/app.exe one"), "app");
+        assert_eq!(name("mono --version"), "mono");
     }
 
     #[test]

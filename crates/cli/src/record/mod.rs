@@ -1,8 +1,10 @@
-//! `dwell record`: of a running JVM ([`attached`]), or of a program started for it ([`launch`]).
+//! `dwell record`: of a running JVM ([`attached`], or [`outside`] without touching it), or of a
+//! program started for it ([`launch`]).
 
 pub mod attached;
 pub mod launch;
 pub mod outputs;
+pub mod outside;
 pub mod progress;
 
 use crate::args::{Event, Filter, Record, Sampling};
@@ -12,12 +14,19 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(args: &Record) -> Result<ExitCode> {
+    if args.no_agent {
+        outside::check(&args.sampling)?;
+    }
     match &args.jvm {
         Some(jvm) => {
             let target = find::target(jvm)?;
             let main = target.jvm().main.as_deref().unwrap_or("jvm");
             let outputs =
                 outputs::Outputs::prepare(args.output.as_deref(), find::simple_name(main))?;
+            if args.no_agent {
+                outside::run(&target, args, &outputs)?;
+                return Ok(ExitCode::SUCCESS);
+            }
             attached::run(
                 target,
                 &start_options(&args.sampling),

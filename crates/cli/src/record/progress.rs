@@ -48,8 +48,13 @@ impl Progress {
 
     /// Says how it goes.
     pub fn show(&mut self, status: &Reply) {
+        self.say(&numbers(status));
+    }
+
+    /// Says how it goes, in numbers that are known already.
+    pub fn say(&mut self, numbers: &str) {
         self.postpone();
-        let line = line(self.elapsed(), self.wanted, status);
+        let line = line(self.elapsed(), self.wanted, numbers);
         let mut out = std::io::stderr().lock();
         // Nobody is worse off if this cannot be written.
         let _ = match self.terminal {
@@ -79,11 +84,15 @@ fn renew(terminal: bool) -> Duration {
     }
 }
 
-fn line(elapsed: Duration, wanted: Option<Duration>, status: &Reply) -> String {
+fn line(elapsed: Duration, wanted: Option<Duration>, numbers: &str) -> String {
     let of = wanted.map_or(String::new(), |wanted| {
         format!(" of {}", units::age(wanted))
     });
-    let mut line = format!("recording {}{of}", units::age(elapsed));
+    format!("recording {}{of}{numbers}", units::age(elapsed))
+}
+
+fn numbers(status: &Reply) -> String {
+    let mut text = String::new();
     for (key, label) in [
         ("samples", "samples"),
         ("failed", "failed"),
@@ -91,11 +100,11 @@ fn line(elapsed: Duration, wanted: Option<Duration>, status: &Reply) -> String {
     ] {
         match status.number(key) {
             Some(0) if key != "samples" => {}
-            Some(number) => line.push_str(&format!(", {number} {label}")),
+            Some(number) => text.push_str(&format!(", {number} {label}")),
             None => {}
         }
     }
-    line
+    text
 }
 
 #[cfg(test)]
@@ -107,12 +116,12 @@ mod tests {
         let status = Reply::parse(b"ok\nsamples=12\nfailed=0\nlost=3\n").unwrap();
         let time = Duration::from_secs;
         assert_eq!(
-            line(time(61), None, &status),
+            line(time(61), None, &numbers(&status)),
             "recording 1m01s, 12 samples, 3 lost"
         );
         let empty = Reply::parse(b"ok\n").unwrap();
         assert_eq!(
-            line(time(1), Some(time(30)), &empty),
+            line(time(1), Some(time(30)), &numbers(&empty)),
             "recording 1.0s of 30.0s"
         );
     }

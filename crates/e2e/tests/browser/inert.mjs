@@ -6,6 +6,7 @@ import { launch } from '../../../../viewer/test/browser/launch.mjs';
 const url = pathToFileURL(process.argv[2]).href;
 const browser = await launch();
 const page = await browser.newPage();
+page.setDefaultTimeout(120_000);
 page.on('request', (request) => {
   const own = request.url().split('#')[0] === url || request.url().startsWith('data:');
   if (!own) console.log(`request for ${request.url()}`);
@@ -35,7 +36,7 @@ async function look() {
   for (const line of await page.evaluate(foreign)) console.log(line);
 }
 
-await page.goto(url);
+await page.goto(`${url}#view=flame`);
 await page.waitForSelector('main[aria-busy="false"]');
 // Tooltips of whatever is under a grid of places.
 for (let y = 100; y < 700; y += 40) for (let x = 20; x < 1260; x += 60) await page.mouse.move(x, y);
@@ -48,6 +49,12 @@ for (const text of ['alert', '<', '\u202e', '(', '\\']) {
 await page.fill('#search', '');
 await page.locator('body').click({ position: { x: 2, y: 2 } });
 await page.keyboard.press('Escape');
+// Every view by its key, and the graph again.
+for (const key of ['1', '3', '4', '5', '6', '7', '8', '2']) {
+  await page.keyboard.press(key);
+  await page.waitForTimeout(200);
+  await look();
+}
 await page.keyboard.press('t');
 await page.waitForSelector('table.top');
 await look();

@@ -8,12 +8,12 @@ use super::header::ChunkInfo;
 use super::metadata::{Class, Types};
 use super::model::Recording;
 use super::pools::Pools;
-use super::resolve::{Resolver, Tables};
+use super::resolve::Resolver;
 use super::samples::SamplePlan;
+use super::tables::Tables;
 use super::values::Values;
 use super::{Options, warn};
 use crate::schema::id;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 const METADATA: u64 = id::METADATA as u64;
@@ -107,22 +107,26 @@ pub(crate) fn read(
     };
     if let Some(error) = survey.stopped {
         let left = info.end() - survey.end;
+        let error = error.moved(tables.base);
         warn(
             out,
             format!("the last {left} bytes of a chunk are left out: {error}"),
         );
     } else if !info.complete {
+        let at = info.offset + tables.base as u64;
         warn(
             out,
-            format!("the chunk at offset {} was never finished", info.offset),
+            format!("the chunk at offset {} was never finished", at),
         );
     }
     let mut pools = Pools::default();
     for checkpoint in survey.checkpoints {
         if let Err(error) = pools.add(&types, checkpoint) {
+            let error = error.moved(tables.base);
             warn(out, format!("some constants are left out: {error}"));
         }
     }
+    pools.finish();
     let mut resolver = Resolver::new(file, info, &types, &pools, tables);
     read_events(file, survey.end, options, &mut resolver, out);
     if resolver.missing > 0 {
@@ -201,14 +205,22 @@ fn read_events<'a>(
         if event.type_id == METADATA || event.type_id == CHECKPOINT {
             continue;
         }
-        let Some(event_type) = event_types.get_mut(&event.type_id) else {
+        let Some(event_type) = event_types.get_mut(event.type_id) else {
             unknown += 1;
             continue;
         };
         event_type.count += 1;
         let read = if let Some(plan) = &event_type.sample {
             let sample = plan.read(resolver, event.body);
-            sample.map(|sample| out.samples.push(sample))
+            sample.map(|sample| {
+                let Tables {
+                    merger,
+                    walls,
+                    contexts,
+                    ..
+                } = &mut *resolver.tables;
+                merger.add(sample, &mut out.samples, walls, contexts);
+            })
         } else if event_type.keep {
             let event = values.event(resolver, event_type.class, event.body);
             event.map(|event| out.events.push(event))
@@ -221,14 +233,15 @@ fn read_events<'a>(
         let what = "events are of types that the file does not describe";
         warn(out, format!("{unknown} {what}"));
     }
-    event_types.retain(|_, event_type| event_type.count > 0);
-    for EventType {
-        class,
-        count,
-        unreadable,
-        ..
-    } in event_types.into_values()
-    {
+    // In the same order whenever the file is read.
+    let read = event_types.list.into_iter();
+    for (_, event_type) in read.filter(|(_, event_type)| event_type.count > 0) {
+        let EventType {
+            class,
+            count,
+            unreadable,
+            ..
+        } = event_type;
         *out.counts.entry(Arc::clone(&class.name)).or_default() += count;
         if unreadable > 0 {
             warn(
@@ -239,7 +252,27 @@ fn read_events<'a>(
     }
 }
 
-fn event_types<'a>(types: &'a Types, options: &Options<'_>) -> HashMap<u64, EventType<'a>> {
+/// Types of events by their ids, in ascending order.
+struct EventTypes<'a> {
+    list: Vec<(u64, EventType<'a>)>,
+    /// Places in it plus one, by id, of ids that are small; 0: there is none.
+    small: Vec<u32>,
+}
+
+/// Ids below this are found without searching; the JDK's and ours are.
+const SMALL_IDS: u64 = 1 << 14;
+
+impl<'a> EventTypes<'a> {
+    fn get_mut(&mut self, id: u64) -> Option<&mut EventType<'a>> {
+        let at = match id < SMALL_IDS {
+            true => self.small.get(id as usize)?.checked_sub(1)? as usize,
+            false => self.list.binary_search_by_key(&id, |(id, _)| *id).ok()?,
+        };
+        self.list.get_mut(at).map(|(_, event_type)| event_type)
+    }
+}
+
+fn event_types<'a>(types: &'a Types, options: &Options<'_>) -> EventTypes<'a> {
     let event_type = |(id, class): (u64, &'a Class)| {
         let sample = SamplePlan::new(types, class);
         let keep = options.events.wants(&class.name);
@@ -254,5 +287,16 @@ fn event_types<'a>(types: &'a Types, options: &Options<'_>) -> HashMap<u64, Even
             },
         )
     };
-    types.events().map(event_type).collect()
+    let mut list: Vec<_> = types.events().map(event_type).collect();
+    list.sort_unstable_by_key(|(id, _)| *id);
+    let mut small = Vec::new();
+    for (at, (id, _)) in list.iter().enumerate() {
+        if *id < SMALL_IDS {
+            small.resize(*id as usize + 1, 0);
+            if let Some(place) = small.last_mut() {
+                *place = at as u32 + 1;
+            }
+        }
+    }
+    EventTypes { list, small }
 }

@@ -3,6 +3,18 @@
 use super::error::Error;
 use std::borrow::Cow;
 
+/// The bits that the last byte of a number does not have, of eight bytes.
+const LAST: u64 = 0x8080_8080_8080_8080;
+
+/// The number of up to eight bytes that hold seven bits each: pairs of bytes, of these, and of
+/// those are put together.
+const fn joined(bytes: u64) -> u64 {
+    let bits = bytes & !LAST;
+    let bits = bits & 0x007f_007f_007f_007f | bits >> 1 & 0x3f80_3f80_3f80_3f80;
+    let bits = bits & 0x0000_3fff_0000_3fff | bits >> 2 & 0x0fff_c000_0fff_c000;
+    bits & 0x0000_0000_0fff_ffff | bits >> 4 & 0x00ff_ffff_f000_0000
+}
+
 /// A place in the file and the end of what may be read from there.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
@@ -82,6 +94,50 @@ impl<'a> Cursor<'a> {
             }
         }
         Ok(value | u64::from(self.byte()?) << 56)
+    }
+
+    /// Four numbers of eight bytes together at most, read at once. `None` if they are longer, or
+    /// less than eight bytes are left: then nothing is passed.
+    pub(crate) fn four_varints(&mut self) -> Option<[u64; 4]> {
+        let ahead = self.bytes.get(self.at..)?;
+        let word = u64::from_le_bytes(*ahead.first_chunk()?);
+        let mut ends = !word & LAST;
+        let mut numbers = [0; 4];
+        let mut from = 0;
+        for number in &mut numbers {
+            if ends == 0 {
+                return None;
+            }
+            // The next byte that ends a number, and the bits up to there.
+            let end = ends.trailing_zeros() + 1;
+            let bits = (word >> from) & (u64::MAX >> (64 - (end - from)));
+            *number = joined(bits);
+            ends &= ends - 1;
+            from = end;
+        }
+        self.at += from as usize / 8;
+        Some(numbers)
+    }
+
+    /// Passes numbers, eight bytes at once where there are so many.
+    pub(crate) fn skip_varints(&mut self, mut count: usize) -> Result<(), Error> {
+        while count >= 8 {
+            let ahead = self.bytes.get(self.at..).unwrap_or_default();
+            let Some(word) = ahead.first_chunk::<8>() else {
+                break;
+            };
+            // A byte without the highest bit is the last one of a number.
+            let ends = !u64::from_le_bytes(*word) & LAST;
+            if ends == 0 {
+                // Eight that go on: the ninth is the last one whatever it is.
+                self.take(9)?;
+                count -= 1;
+            } else {
+                self.at += 8 - ends.leading_zeros() as usize / 8;
+                count -= ends.count_ones() as usize;
+            }
+        }
+        (0..count).try_for_each(|_| self.varint().map(|_| ()))
     }
 
     /// A count of things that take at least `size` bytes each: more than fit cannot be true, and
@@ -182,6 +238,59 @@ mod tests {
             cursor(&[0xa9, 0xdf, 0x86, 0x00]).varint(),
             Ok(0x29 | 0x5f << 7 | 6 << 14)
         );
+    }
+
+    #[test]
+    fn numbers_are_passed_as_they_are_read() {
+        let mut bytes = Vec::new();
+        let mut value = 1_u64;
+        for number in 0..500 {
+            value = value
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .wrapping_add(number);
+            put_varint(&mut bytes, value >> (value % 64));
+        }
+        for count in [0, 1, 7, 8, 9, 64, 499, 500] {
+            let (mut reading, mut passing) = (cursor(&bytes), cursor(&bytes));
+            (0..count).for_each(|_| assert!(reading.varint().is_ok()));
+            assert_eq!(passing.skip_varints(count), Ok(()));
+            assert_eq!(passing.offset(), reading.offset(), "{count}");
+        }
+        assert!(cursor(&bytes).skip_varints(501).is_err());
+        assert!(cursor(&[0x80; 8]).skip_varints(8).is_err());
+    }
+
+    #[test]
+    fn four_numbers_at_once_are_those_read_one_by_one() {
+        let mut value = 7_u64;
+        let (mut at_once, mut not) = (0, 0);
+        for round in 0..2_000_u32 {
+            let mut bytes = Vec::new();
+            for number in 0..4 {
+                value = (value.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(number);
+                // Of all lengths, mostly short.
+                let bits = value % (1 + u64::from(round) % 40);
+                put_varint(&mut bytes, value >> (63 - bits));
+            }
+            let length = bytes.len();
+            bytes.extend([0x81; 8]);
+            let mut reading = cursor(&bytes);
+            let one_by_one: Vec<_> = (0..4).filter_map(|_| reading.varint().ok()).collect();
+            let mut four = cursor(&bytes);
+            match four.four_varints() {
+                Some(numbers) => {
+                    assert_eq!((numbers.to_vec(), four.offset()), (one_by_one, length));
+                    at_once += 1;
+                }
+                None => {
+                    assert!(length > 8 && four.offset() == 0, "{bytes:?}");
+                    not += 1;
+                }
+            }
+        }
+        assert!(at_once > 300 && not > 300, "{at_once} {not}");
+        assert_eq!(cursor(&[1, 2, 3, 4, 5, 6, 7]).four_varints(), None);
+        assert!(cursor(&[1, 2, 3, 4, 5, 6, 7, 8]).four_varints().is_some());
     }
 
     #[test]

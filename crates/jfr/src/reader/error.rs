@@ -32,6 +32,19 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The same `by` bytes further on.
+    pub(crate) fn moved(mut self, by: usize) -> Self {
+        match &mut self {
+            Self::NotJfr { offset }
+            | Self::Truncated { offset }
+            | Self::Malformed { offset, .. }
+            | Self::Unsupported { offset, .. } => *offset = offset.saturating_add(by),
+        }
+        self
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

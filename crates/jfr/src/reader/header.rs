@@ -88,6 +88,25 @@ impl ChunkInfo {
         })
     }
 
+    /// The size that a header promises, if so much is `there` from its beginning on.
+    pub(crate) fn promised(header: &[u8], there: u64) -> Option<u64> {
+        Self::read(header, 0).ok()?;
+        let mut cursor = Cursor::new(header, 8, header.len());
+        let size = u64::from_be_bytes(cursor.array().ok()?);
+        let state = header.get(HEADER_BYTES - 4)?;
+        let is_there = (HEADER_BYTES as u64..=there).contains(&size);
+        (*state == 0 && is_there).then_some(size)
+    }
+
+    /// The same `by` bytes further on.
+    pub(crate) fn moved(self, by: usize) -> Self {
+        Self {
+            offset: self.offset.saturating_add(by as u64),
+            metadata: self.metadata.saturating_add(by),
+            ..self
+        }
+    }
+
     /// Where the events begin.
     pub(crate) fn body(&self) -> usize {
         self.offset as usize + HEADER_BYTES

@@ -1,51 +1,129 @@
 //! A table of distinct values that are referred to by place.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use crate::hash::Seeds;
+use std::hash::{BuildHasher, Hash};
 
 /// Keeps each value once, in the order of first appearance.
 pub(crate) struct Interner<T> {
-    items: Vec<T>,
-    /// Place plus one of the next item with the same hash.
-    next: Vec<u32>,
-    /// Place plus one of the last item with that hash.
-    heads: HashMap<u64, u32>,
-    hasher: RandomState,
+    /// With their hashes.
+    items: Vec<(u64, T)>,
+    /// By hash, with free ones between; a power of two of them.
+    slots: Vec<Slot>,
+    seeds: Seeds,
+}
+
+/// A place plus one, and bits of the hash, so that what lies elsewhere is seldom looked at in vain.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    link: u32,
+    tag: u32,
+}
+
+/// Bits of a hash that do not choose the slot, in tables of the usual size.
+const fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            next: Vec::new(),
-            heads: HashMap::new(),
-            hasher: RandomState::new(),
-        }
+        Self::with(Seeds::default())
     }
 }
 
 impl<T: Hash + Eq> Interner<T> {
     /// The place of the value, which is added if it is new.
     pub(crate) fn place(&mut self, value: T) -> u32 {
-        let hash = self.hasher.hash_one(&value);
-        let head = self.heads.get(&hash).copied().unwrap_or(0);
-        let mut link = head;
-        while let Some(place) = link.checked_sub(1) {
-            if self.items.get(place as usize) == Some(&value) {
-                return place;
-            }
-            link = self.next.get(place as usize).copied().unwrap_or(0);
+        let hash = self.seeds.hash_one(&value);
+        match self.find(hash, |item| *item == value) {
+            Some(place) => place,
+            None => self.add(hash, value),
         }
+    }
+}
+
+impl<T> Interner<T> {
+    /// An empty table whose hashes are those of another one.
+    pub(crate) fn with(seeds: Seeds) -> Self {
+        Self {
+            items: Vec::new(),
+            slots: Vec::new(),
+            seeds,
+        }
+    }
+
+    /// What hashes of numbers are made with, so that nobody can choose numbers whose hashes are the
+    /// same: see [`mixed`](crate::hash::mixed).
+    pub(crate) fn seeds(&self) -> [u64; 2] {
+        self.seeds.0
+    }
+
+    /// The place of the value that has this hash and is the same.
+    pub(crate) fn find(&self, hash: u64, is_same: impl Fn(&T) -> bool) -> Option<u32> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = hash as usize & mask;
+        // Half of the slots are free.
+        loop {
+            let found = self.slots.get(slot)?;
+            let place = found.link.checked_sub(1)?;
+            if found.tag == tag(hash) {
+                let item = self.items.get(place as usize);
+                if item.is_some_and(|(known, item)| *known == hash && is_same(item)) {
+                    return Some(place);
+                }
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// Adds a value that is new; its place.
+    pub(crate) fn add(&mut self, hash: u64, value: T) -> u32 {
         // A file cannot refer to 2^32 values in memory that a process has; the last place is kept.
         let place = u32::try_from(self.items.len()).unwrap_or(u32::MAX - 1);
-        self.items.push(value);
-        self.next.push(head);
-        self.heads.insert(hash, place + 1);
+        self.items.push((hash, value));
+        if self.items.len() * 2 > self.slots.len() {
+            let slots = (self.items.len() * 4).next_power_of_two();
+            self.slots = vec![Slot::default(); slots];
+            for at in 0..self.items.len() {
+                self.link(at);
+            }
+        } else {
+            self.link(place as usize);
+        }
         place
     }
 
+    fn link(&mut self, at: usize) {
+        let mask = self.slots.len().saturating_sub(1);
+        let Some((hash, _)) = self.items.get(at) else {
+            return;
+        };
+        let mut slot = *hash as usize & mask;
+        while self.slots.get(slot).is_some_and(|slot| slot.link != 0) {
+            slot = (slot + 1) & mask;
+        }
+        if let Some(to) = self.slots.get_mut(slot) {
+            to.link = at as u32 + 1;
+            to.tag = tag(*hash);
+        }
+    }
+
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        self.items.get(place as usize).map(|(_, item)| item)
+    }
+
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The values from a place on, and their hashes.
+    pub(crate) fn from(&self, place: usize) -> impl Iterator<Item = (u64, &T)> {
+        let items = self.items.iter().skip(place);
+        items.map(|(hash, item)| (*hash, item))
+    }
+
     pub(crate) fn into_items(self) -> Vec<T> {
-        self.items
+        self.items.into_iter().map(|(_, item)| item).collect()
     }
 }
 
@@ -75,5 +153,15 @@ mod tests {
             .map(|value| table.place(Colliding(value)))
             .into();
         assert_eq!(places, [0, 1, 2, 1, 0]);
+    }
+
+    #[test]
+    fn many_values_keep_their_places() {
+        let mut table = Interner::default();
+        for round in 0..2 {
+            for value in 0..5_000u32 {
+                assert_eq!(table.place(value), value, "round {round}");
+            }
+        }
     }
 }

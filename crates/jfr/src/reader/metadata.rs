@@ -53,6 +53,17 @@ pub(crate) struct Field {
     pub(crate) unit: Unit,
 }
 
+impl Field {
+    /// Whether it is one number of the kind whose length depends on its value.
+    pub(crate) fn is_number(&self) -> bool {
+        let is_number = matches!(
+            self.wire,
+            Wire::Char | Wire::Short | Wire::Int | Wire::Long | Wire::Pooled(_)
+        );
+        is_number && !self.array
+    }
+}
+
 /// Types that the reader knows by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
@@ -71,6 +82,8 @@ pub(crate) struct Class {
     pub(crate) known: Known,
     pub(crate) is_event: bool,
     pub(crate) fields: Vec<Field>,
+    /// How many numbers a value is, if it is nothing else.
+    pub(crate) numbers: Option<usize>,
 }
 
 /// All types of a chunk.
@@ -183,6 +196,8 @@ fn class(element: &Element, names: &Names) -> Class {
         name,
         known,
         is_event,
+        numbers: (!fields.is_empty() && fields.iter().all(Field::is_number))
+            .then_some(fields.len()),
         fields,
     }
 }
@@ -336,6 +351,6 @@ mod tests {
         let stack = types.class(stack).unwrap();
         assert_eq!(stack.known, Known::Stack);
         assert!(stack.fields[1].array);
-        assert_eq!(types.events().count(), 21);
+        assert_eq!(types.events().count(), 25);
     }
 }

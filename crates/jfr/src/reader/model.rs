@@ -19,6 +19,8 @@ pub struct Recording {
     pub stacks: Vec<Stack>,
     /// All samples in the order of the file, which is only nearly that of time.
     pub samples: Vec<Sample>,
+    /// Samples that say the same within so long are one, because there are so many; 0: none are.
+    pub bin_ns: u64,
     /// Why stacks are not complete; see [`Sample::failure`].
     pub failures: Vec<Arc<str>>,
     /// What else wall-clock samples say; see [`Sample::wall`].
@@ -102,6 +104,10 @@ pub struct Method {
     pub descriptor: Arc<str>,
     /// Whether tools shall leave its frames out.
     pub hidden: bool,
+    /// The name of the module of its class. Empty: not known, or it has none.
+    pub module: Arc<str>,
+    /// Where that module, or the class's jar, is: a URL. Empty: not known.
+    pub location: Arc<str>,
 }
 
 /// A frame of a stack.
@@ -137,6 +143,12 @@ pub enum SampleKind {
     CpuTime,
     /// `dwell.WallSample`: looks at a thread that did not run.
     Wall,
+    /// `profiler.WallClockSample` of async-profiler: a thread, running or not, at a time.
+    WallClock,
+    /// `datadog.ExecutionSample` of ddprof: a thread that used CPU time.
+    DatadogCpu,
+    /// `datadog.MethodSample` of ddprof: a thread, running or not, at a time.
+    DatadogWall,
 }
 
 impl SampleKind {
@@ -147,21 +159,40 @@ impl SampleKind {
             Self::Native => "jdk.NativeMethodSample",
             Self::CpuTime => "jdk.CPUTimeSample",
             Self::Wall => "dwell.WallSample",
+            Self::WallClock => "profiler.WallClockSample",
+            Self::DatadogCpu => "datadog.ExecutionSample",
+            Self::DatadogWall => "datadog.MethodSample",
         }
     }
 
     pub(crate) fn from_event_name(name: &str) -> Option<Self> {
-        [Self::Execution, Self::Native, Self::CpuTime, Self::Wall]
-            .into_iter()
-            .find(|kind| kind.event_name() == name)
+        [
+            Self::Execution,
+            Self::Native,
+            Self::CpuTime,
+            Self::Wall,
+            Self::WallClock,
+            Self::DatadogCpu,
+            Self::DatadogWall,
+        ]
+        .into_iter()
+        .find(|kind| kind.event_name() == name)
+    }
+
+    /// Whether the event says how many ticks of its profiler's clock a sample stands for, and not
+    /// what those last: [`Wall::count`] of the sample's [`Sample::wall`] then.
+    pub const fn counts_ticks(self) -> bool {
+        matches!(self, Self::WallClock | Self::DatadogCpu | Self::DatadogWall)
     }
 }
 
 /// A sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When, in nanoseconds since the epoch.
+    /// When, in nanoseconds since the epoch; of several the first.
     pub time_ns: u64,
+    /// How many samples of the file it is: see [`Recording::bin_ns`].
+    pub count: u32,
     /// The time that the sample stands for, if the file says.
     pub weight_ns: Option<u64>,
     /// Place in [`Recording::threads`].
@@ -178,10 +209,29 @@ pub struct Sample {
     pub kind: SampleKind,
     /// Whether the JDK says that the stack was taken at a later safepoint.
     pub biased: bool,
-    /// Place in [`Recording::walls`], if it is a wall-clock sample.
+    /// Place in [`Recording::walls`], if it is a wall-clock sample or counts ticks.
     pub wall: Option<u32>,
     /// Place in [`Recording::contexts`] of what the thread worked for; `None`: nothing is known.
     pub context: Option<u32>,
+}
+
+#[cfg(test)]
+impl Sample {
+    /// One of which nothing special is known, for tests to change.
+    pub(crate) const PLAIN: Sample = Sample {
+        time_ns: 0,
+        count: 1,
+        weight_ns: Some(1),
+        thread: 0,
+        carrier: None,
+        stack: 0,
+        failure: None,
+        state: ThreadState::Runnable,
+        kind: SampleKind::Execution,
+        biased: false,
+        wall: None,
+        context: None,
+    };
 }
 
 /// What a thread worked for. Ids are 0 where there are none.

@@ -4,21 +4,83 @@
 use super::cursor::Cursor;
 use super::error::Error;
 use super::metadata::{Field, Types, Wire};
-use std::collections::HashMap;
 
 /// Structures inside structures; the JDK's nest two levels.
 pub(crate) const NESTING_MAX: usize = 16;
 
-/// Offsets of constants by type place and key.
+/// Constants of one type. Nothing is hashed: keys are mostly numbers without gaps, and else they
+/// are found by halving, whoever chose them.
+#[derive(Default)]
+struct Pool {
+    /// In ascending order once all are there.
+    entries: Vec<(u64, usize)>,
+    /// Whether the keys have no gaps.
+    is_dense: bool,
+}
+
+impl Pool {
+    fn finish(&mut self) {
+        let is_sorted = (self.entries.iter().zip(self.entries.iter().skip(1)))
+            .all(|((before, _), (after, _))| before < after);
+        if !is_sorted {
+            // Of a key that is there twice, the last one counts.
+            self.entries.reverse();
+            self.entries.sort_by_key(|(key, _)| *key);
+            self.entries.dedup_by_key(|(key, _)| *key);
+        }
+        if let (Some((first, _)), Some((last, _))) = (self.entries.first(), self.entries.last()) {
+            self.is_dense = last - first == self.entries.len() as u64 - 1;
+        }
+    }
+
+    fn place(&self, key: u64) -> Option<usize> {
+        if self.is_dense {
+            let (first, _) = self.entries.first()?;
+            let place = usize::try_from(key.checked_sub(*first)?).ok()?;
+            return (place < self.entries.len()).then_some(place);
+        }
+        self.entries
+            .binary_search_by_key(&key, |(key, _)| *key)
+            .ok()
+    }
+}
+
+/// Constants by the places of their types.
 #[derive(Default)]
 pub(crate) struct Pools {
-    offsets: HashMap<usize, HashMap<u64, usize>>,
+    by_class: Vec<Pool>,
 }
 
 impl Pools {
+    /// The constant's place among those of its type.
+    pub(crate) fn place(&self, class: usize, key: u64) -> Option<usize> {
+        self.by_class.get(class)?.place(key)
+    }
+
+    /// The first key, if keys have no gaps: then places follow from it.
+    pub(crate) fn first(&self, class: usize) -> Option<u64> {
+        let pool = self.by_class.get(class).filter(|pool| pool.is_dense)?;
+        pool.entries.first().map(|(key, _)| *key)
+    }
+
     /// Where the constant stands.
     pub(crate) fn offset(&self, class: usize, key: u64) -> Option<usize> {
-        self.offsets.get(&class)?.get(&key).copied()
+        let pool = self.by_class.get(class)?;
+        pool.entries
+            .get(pool.place(key)?)
+            .map(|(_, offset)| *offset)
+    }
+
+    /// How many constants of a type there are.
+    pub(crate) fn len(&self, class: usize) -> usize {
+        self.by_class
+            .get(class)
+            .map_or(0, |pool| pool.entries.len())
+    }
+
+    /// Makes what was added ready to be asked for.
+    pub(crate) fn finish(&mut self) {
+        self.by_class.iter_mut().for_each(Pool::finish);
     }
 
     /// Adds the constants of a checkpoint event, whose type the cursor has passed. A key that was
@@ -34,12 +96,18 @@ impl Pools {
             let class = types
                 .place(id)
                 .ok_or(cursor.malformed("constants of an unknown type before"))?;
-            let pool = self.offsets.entry(class).or_default();
+            if self.by_class.len() <= class {
+                // The metadata bounds it: there are no more places than types.
+                self.by_class.resize_with(class + 1, Pool::default);
+            }
+            let Some(pool) = self.by_class.get_mut(class) else {
+                continue;
+            };
             for _ in 0..count {
                 let key = cursor.varint()?;
                 let offset = cursor.offset();
                 skip_class(types, class, &mut cursor, 0)?;
-                pool.insert(key, offset);
+                pool.entries.push((key, offset));
             }
         }
         Ok(())
@@ -63,6 +131,9 @@ fn skip_class(
     if class.fields.is_empty() || depth > NESTING_MAX {
         return Err(cursor.malformed("a value of a type without fields"));
     }
+    if let Some(numbers) = class.numbers {
+        return cursor.skip_varints(numbers);
+    }
     class
         .fields
         .iter()
@@ -85,6 +156,12 @@ fn skip_field_at(
     depth: usize,
 ) -> Result<(), Error> {
     let count = if field.array { cursor.count(1)? } else { 1 };
+    if let (Wire::Inline(class), true) = (field.wire, depth < NESTING_MAX) {
+        // Frames of stacks: most of all that is passed.
+        if let Some(numbers) = types.class(class).and_then(|class| class.numbers) {
+            return cursor.skip_varints(count.saturating_mul(numbers));
+        }
+    }
     for _ in 0..count {
         match field.wire {
             Wire::Bool | Wire::Byte => {

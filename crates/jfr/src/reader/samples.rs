@@ -53,7 +53,10 @@ impl<'a> SamplePlan<'a> {
         let steps = class
             .fields
             .iter()
-            .map(|field| step(types, field))
+            .map(|field| match kind.counts_ticks() {
+                true => tick_step(types, field),
+                false => step(types, field),
+            })
             .collect();
         Some(Self { kind, steps })
     }
@@ -93,8 +96,8 @@ impl<'a> SamplePlan<'a> {
                 Step::Duration(unit) => {
                     wall.duration_ns = weight(resolver, unit, cursor.varint()?);
                 }
-                Step::Cause => wall.cause = text(resolver, cursor)?,
-                Step::Detail => wall.detail = text(resolver, cursor)?,
+                Step::Cause => wall.cause = resolver.told(cursor)?,
+                Step::Detail => wall.detail = resolver.told(cursor)?,
                 Step::Count => wall.count = cursor.varint()?,
                 Step::Owner(class) => {
                     let key = cursor.varint()?;
@@ -112,9 +115,11 @@ impl<'a> SamplePlan<'a> {
         }
         let context =
             (context != Context::default()).then(|| resolver.tables.contexts.place(context));
-        let wall = (self.kind == SampleKind::Wall).then(|| resolver.tables.wall(wall));
+        let has_wall = self.kind == SampleKind::Wall || self.kind.counts_ticks();
+        let wall = has_wall.then(|| resolver.tables.wall(wall));
         Ok(Sample {
             time_ns: resolver.info.time_ns(ticks),
+            count: 1,
             weight_ns,
             thread: thread.unwrap_or_else(|| resolver.thread(usize::MAX, 0)),
             carrier,
@@ -127,11 +132,6 @@ impl<'a> SamplePlan<'a> {
             context,
         })
     }
-}
-
-fn text<'a>(resolver: &mut Resolver<'a>, cursor: &mut Cursor<'a>) -> Result<Option<u32>, Error> {
-    let text = resolver.read_string(cursor)?;
-    Ok(text.map(|text| resolver.tables.texts.place(text)))
 }
 
 /// Reads a field of a context.
@@ -154,8 +154,8 @@ fn read_context<'a>(
                 Id::LocalRoot => context.local_root_span_id = id as u64,
             }
         }
-        Step::Endpoint => context.endpoint = text(resolver, cursor)?,
-        Step::Labels => context.labels = text(resolver, cursor)?,
+        Step::Endpoint => context.endpoint = resolver.told(cursor)?,
+        Step::Labels => context.labels = resolver.told(cursor)?,
         _ => {}
     }
     Ok(())
@@ -173,6 +173,14 @@ fn hex<'a>(resolver: &mut Resolver<'a>, cursor: &mut Cursor<'a>) -> Result<u128,
             text.map_or(0, |text| number(&text))
         }
     })
+}
+
+/// The same for samples that count ticks: what they call weight is a number of those.
+fn tick_step<'a>(types: &Types, field: &'a Field) -> Step<'a> {
+    match (&*field.name, field.wire) {
+        ("weight" | "samples", Wire::Long | Wire::Int) if !field.array => Step::Count,
+        _ => step(types, field),
+    }
 }
 
 fn step<'a>(types: &Types, field: &'a Field) -> Step<'a> {

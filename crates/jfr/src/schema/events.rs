@@ -206,6 +206,7 @@ macro_rules! events {
                 match *self {
                     Self::Gap { ticks, duration_ticks, .. }
                     | Self::Request { ticks, duration_ticks, .. }
+                    | Self::Span { ticks, duration_ticks, .. }
                     | Self::GcPause { ticks, duration_ticks }
                     | Self::Safepoint { ticks, duration_ticks, .. }
                     | Self::SafepointLate { ticks, duration_ticks, .. } => {
@@ -333,6 +334,17 @@ events! {
         /// Of these, threads that nothing could be said of
         unmounted_failed: u64 = Count "unmountedFailed" "Failed Unmounted Virtual Threads";
     }
+    /// Wall time of a cause since the recording began, by looks at threads that did not run
+    WallSum = 106 "dwell.WallSum" PROFILER, "Wall Time by Cause" {
+        /// What the threads waited for
+        cause: &'a str = Text "cause" "Cause";
+        /// What the looks stand for
+        weight_ns: u64 = Nanos "weight" "Weight";
+        /// How far chance may have put that off: one standard error
+        error_ns: u64 = Nanos "standardError" "Standard Error";
+        /// How many looks there were
+        looks: u64 = Count "looks" "Looks";
+    }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {
         /// How long it lasted
@@ -377,6 +389,17 @@ events! {
         endpoint: &'a str = Text "endpoint" "Endpoint";
         /// Requests that it stands for: of many, some are kept
         count: u64 = Count "count" "Requests";
+    }
+    /// A span inside of a request, which has ended; of many, the longest are kept
+    Span = 105 "dwell.Span" PROFILER, "Span" {
+        /// How long it took
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// Its trace
+        trace_id: &'a str = Text "traceId" "Trace Id";
+        /// The first span of the trace in this process
+        local_root_span_id: &'a str = Text "localRootSpanId" "Local Root Span Id";
+        /// Its own id
+        span_id: &'a str = Text "spanId" "Span Id";
     }
     /// A pause of all threads for the garbage collector
     GcPause = 124 "dwell.GcPause" JVM, "Garbage Collection Pause" {
@@ -438,6 +461,21 @@ events! {
         /// How long threads were held back, all together
         throttled_ns: u64 = Nanos "throttledTime" "Throttled Time";
     }
+    /// What all processes used of the processors that this one may run on
+    Machine = 107 "dwell.Machine" OS, "Machine Load" {
+        /// Of which time
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// How many processors
+        processors: u64 = Count "processors" "Processors";
+        /// How long they worked, all together, for any process
+        busy_ns: u64 = Nanos "busy" "Busy Time";
+        /// Of that, CPU time of this process
+        own_ns: u64 = Nanos "own" "Own CPU Time";
+        /// How long they had nothing to do
+        idle_ns: u64 = Nanos "idle" "Idle Time";
+        /// How long the hypervisor had them
+        stolen_ns: u64 = Nanos "stolen" "Stolen Time";
+    }
     /// What a thread that was sampled used, and waited for, since the last one of it
     ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time" {
         /// Of which time
@@ -450,6 +488,19 @@ events! {
         waited_ns: u64 = Nanos "waited" "Run-Queue Time";
         /// How often it got a processor
         turns: u64 = Count "turns" "Turns";
+    }
+    /// What the JVM's compilers did since the last one, by the JVM's own counters
+    Compilers = 108 "dwell.Compilers" JVM, "Compilers" {
+        /// Of which time
+        duration_ticks: u64 = TickSpan "duration" "Duration";
+        /// How many methods and loops were compiled
+        compilations: u64 = Count "compilations" "Compilations";
+        /// How long that took, of all compilers together
+        compiling_ns: u64 = Nanos "compilationTime" "Compilation Time";
+        /// Compilations that were given up
+        bailouts: u64 = Count "bailouts" "Given Up";
+        /// Compiled code that the JVM could not use
+        invalidated: u64 = Count "invalidated" "Invalidated";
     }
     /// Description of the JVM and the Java application
     JvmInformation = 120 "jdk.JVMInformation" JVM, "JVM Information" {

@@ -4,7 +4,8 @@
 use super::names::{package, printable_class, printable_descriptor};
 use super::pool::Pool;
 use super::wire::{cut, put_framed, put_int, put_text, put_varint};
-use super::{FrameRef, MethodId, MethodInfo, StackId, ThreadId, ThreadInfo};
+use super::{FrameRef, MethodId, MethodInfo, Origin, StackId, ThreadId, ThreadInfo};
+use crate::hash::Seeds;
 use crate::schema::id;
 use crate::{FrameKind, ThreadState};
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ const SYMBOL_BYTES_MAX: usize = 65_535;
 pub(crate) struct Constants {
     symbols: Pool,
     strings: Pool,
+    modules: Pool,
     packages: Pool,
     classes: Pool,
     methods: Pool,
@@ -23,8 +25,8 @@ pub(crate) struct Constants {
     threads: Pool,
     frame_types: Pool,
     thread_states: Pool,
-    method_keys: HashMap<u64, MethodId>,
-    thread_keys: HashMap<u64, ThreadId>,
+    method_keys: HashMap<u64, MethodId, Seeds>,
+    thread_keys: HashMap<u64, ThreadId, Seeds>,
     scratch: Vec<u8>,
 }
 
@@ -34,6 +36,7 @@ impl Constants {
         let mut constants = Self {
             symbols: Pool::above(id::SYMBOL, base),
             strings: Pool::above(id::STRING, base),
+            modules: Pool::above(id::MODULE, base),
             packages: Pool::above(id::PACKAGE, base),
             classes: Pool::above(id::CLASS, base),
             methods: Pool::above(id::METHOD, base),
@@ -42,8 +45,8 @@ impl Constants {
             threads: Pool::above(id::THREAD, base),
             frame_types: Pool::new(id::FRAME_TYPE),
             thread_states: Pool::new(id::THREAD_STATE),
-            method_keys: HashMap::new(),
-            thread_keys: HashMap::new(),
+            method_keys: HashMap::default(),
+            thread_keys: HashMap::default(),
             scratch: Vec::new(),
         };
         for kind in FrameKind::ALL {
@@ -60,6 +63,7 @@ impl Constants {
         let pools = [
             &self.symbols,
             &self.strings,
+            &self.modules,
             &self.packages,
             &self.classes,
             &self.methods,
@@ -103,7 +107,7 @@ impl Constants {
 
     /// Interns the method and lets `key` mean it from now on.
     pub(crate) fn set_method(&mut self, key: u64, info: &MethodInfo<'_>) -> MethodId {
-        let class = self.class(info.class);
+        let class = self.class(info.class, info.origin);
         let name = self.symbol(info.name);
         let descriptor = self.symbol(printable_descriptor(info.descriptor));
         self.scratch.clear();
@@ -142,6 +146,7 @@ impl Constants {
             &mut self.thread_states,
             &mut self.symbols,
             &mut self.strings,
+            &mut self.modules,
             &mut self.packages,
             &mut self.classes,
             &mut self.methods,
@@ -172,6 +177,7 @@ impl Constants {
         let pools = [
             &self.symbols,
             &self.strings,
+            &self.modules,
             &self.packages,
             &self.classes,
             &self.methods,
@@ -186,13 +192,16 @@ impl Constants {
             + self.scratch.capacity()
     }
 
-    fn class(&mut self, name: &str) -> u32 {
+    fn class(&mut self, name: &str, origin: Option<Origin<'_>>) -> u32 {
         let name = &*printable_class(name);
-        let package = package(name).map_or(0, |package| {
+        let module = origin.map_or(0, |origin| self.module(origin));
+        // The module belongs to the package, so a class without one has the unnamed package.
+        let package = package(name).or((module != 0).then_some(""));
+        let package = package.map_or(0, |package| {
             let symbol = self.symbol(package);
             self.scratch.clear();
             put_varint(&mut self.scratch, u64::from(symbol));
-            put_varint(&mut self.scratch, 0); // no module
+            put_varint(&mut self.scratch, u64::from(module));
             self.scratch.push(0); // exported: not known
             self.packages.intern(&self.scratch)
         });
@@ -204,6 +213,21 @@ impl Constants {
         put_varint(&mut self.scratch, 0); // modifiers: not known
         self.scratch.push(0); // hidden: a property of our methods, not classes
         self.classes.intern(&self.scratch)
+    }
+
+    /// A module; that of classes of the class path has no name, but tells here where they are.
+    fn module(&mut self, origin: Origin<'_>) -> u32 {
+        let mut symbol_of = |text: &str| match text {
+            "" => 0,
+            _ => self.symbol(text),
+        };
+        let (name, location) = (symbol_of(origin.module), symbol_of(origin.location));
+        self.scratch.clear();
+        put_varint(&mut self.scratch, u64::from(name));
+        put_varint(&mut self.scratch, 0); // version: not known
+        put_varint(&mut self.scratch, u64::from(location));
+        put_varint(&mut self.scratch, 0); // no class loader
+        self.modules.intern(&self.scratch)
     }
 
     fn symbol(&mut self, text: &str) -> u32 {

@@ -5,6 +5,9 @@ use super::wire::{put_framed, put_text, put_varint};
 use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id};
 use std::collections::HashMap;
 
+/// Fields of the JDK's own `jdk.ExecutionSample`: ours begins with them.
+const PLAIN_FIELDS: usize = 4;
+
 /// An element of the tree, the way the format has it.
 #[derive(Default)]
 struct Element {
@@ -27,9 +30,13 @@ impl Element {
     }
 }
 
-/// The complete metadata event.
-pub(crate) fn metadata_event(ticks: u64) -> Vec<u8> {
+/// The complete metadata event; `is_plain`: samples have the fields of the JDK's alone.
+pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
     let mut metadata = Element::new("metadata");
+    let class = |def: &'static TypeDef| match is_plain && def.id == id::EXECUTION_SAMPLE {
+        true => class(def, def.fields.get(..PLAIN_FIELDS).unwrap_or(def.fields)),
+        false => class(def, def.fields),
+    };
     metadata.children = all_types().map(class).collect();
     let region = Element::new("region")
         .attribute("locale", "en_US")
@@ -58,7 +65,7 @@ pub(crate) fn metadata_event(ticks: u64) -> Vec<u8> {
     event
 }
 
-fn class(def: &'static TypeDef) -> Element {
+fn class(def: &'static TypeDef, fields: &'static [FieldDef]) -> Element {
     let mut class = Element::new("class")
         .attribute("id", def.id)
         .attribute("name", def.name);
@@ -68,7 +75,7 @@ fn class(def: &'static TypeDef) -> Element {
         TypeKind::Simple => class.attribute("simpleType", "true"),
         TypeKind::Primitive | TypeKind::Structure => class,
     };
-    class.children.extend(def.fields.iter().map(field));
+    class.children.extend(fields.iter().map(field));
     match def.kind {
         TypeKind::Event(category) => {
             let mut element = Element::new("annotation").attribute("class", id::CATEGORY);

@@ -2,8 +2,9 @@
 //! what the bytes mean; the key of a value is its place plus one, 0 stays the null reference.
 
 use super::wire::put_varint;
+use crate::hash::Seeds;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// Values are appended to one buffer and found again through a hash table of chains, so that a
 /// value costs its bytes plus about 30 and comparing it is one `memcmp`.
@@ -13,8 +14,8 @@ pub(crate) struct Pool {
     base: u32,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    heads: HashMap<u64, u32>,
-    hasher: RandomState,
+    heads: HashMap<u64, u32, Seeds>,
+    hasher: Seeds,
     /// How many entries are in the file already.
     flushed: usize,
 }
@@ -37,8 +38,8 @@ impl Pool {
             base,
             bytes: Vec::new(),
             entries: Vec::new(),
-            heads: HashMap::new(),
-            hasher: RandomState::new(),
+            heads: HashMap::default(),
+            hasher: Seeds::default(),
             flushed: 0,
         }
     }

@@ -1,7 +1,9 @@
 //! A recording whose names are the worst that tools may meet.
 
 use super::{START_TICKS, clock};
-use dwell_jfr::writer::{ChunkWriter, FrameRef, MethodInfo, Sample, StackId, ThreadId, ThreadInfo};
+use dwell_jfr::writer::{
+    ChunkWriter, FrameRef, MethodInfo, Origin, Sample, StackId, ThreadId, ThreadInfo,
+};
 
 /// Names that tools may choke on: they are taken as classes, methods, descriptors and threads.
 fn hostile_names() -> Vec<String> {
@@ -28,6 +30,10 @@ pub fn hostile_file() -> (u64, Vec<u8>) {
             class,
             name,
             descriptor,
+            origin: Some(Origin {
+                module: name,
+                location: class,
+            }),
             ..MethodInfo::default()
         };
         let method = writer.method(key, &info);

@@ -7,7 +7,7 @@ pub mod jdk;
 
 use dwell_jfr::writer::{
     ChunkClock, ChunkWriter, Context, EXECUTION_SAMPLE_TYPE_ID, Event, FrameRef, MethodInfo,
-    Sample, StackId, ThreadId, ThreadInfo,
+    Origin, Sample, StackId, ThreadId, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 
@@ -240,6 +240,16 @@ fn threads(writer: &mut ChunkWriter) -> [ThreadId; 4] {
     ]
 }
 
+/// Where the classes are from: a module, the class path, or not known.
+pub fn origin(class: &str) -> Option<Origin<'static>> {
+    let (module, location) = match class {
+        "com/acme/Work" | "com.acme.Work" => ("acme.work", "file:///mods/work%201.jar"),
+        "Main" => ("", "file:/app/main.jar"),
+        _ => return None,
+    };
+    Some(Origin { module, location })
+}
+
 fn stacks(writer: &mut ChunkWriter) -> [StackId; 4] {
     let methods = [
         ("com/acme/Work", "inner", "(I[[JLjava/lang/String;)D"),
@@ -260,6 +270,7 @@ fn stacks(writer: &mut ChunkWriter) -> [StackId; 4] {
             descriptor,
             modifiers: 9,
             hidden: false,
+            origin: origin(class),
         };
         writer.method(key, &info)
     });

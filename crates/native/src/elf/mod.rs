@@ -6,6 +6,7 @@
 //!
 //! Read next: [`Symbols`] in `symbols`.
 
+mod parts;
 mod symbols;
 
 use std::fmt;
@@ -15,9 +16,10 @@ use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian as LE, ReadRef};
 
+pub use parts::read_parts;
 pub use symbols::{Definition, Symbol, SymbolIndex, Symbols};
 
-use crate::unwind::{self, Section, UnwindTable};
+use crate::unwind::{self, Row, Section, UnwindTable, part};
 
 /// Most program headers that are accepted; real files have about a dozen.
 pub const SEGMENTS_MAX: usize = 256;
@@ -228,6 +230,44 @@ impl<'data> Elf<'data> {
             debug_frame: self.section(b".debug_frame"),
             text: &text,
         })?)
+    }
+
+    /// The unwind rule at `offset` from [`Elf::base_svma`] by the file's own search table, without
+    /// compiling the rest; `None` where [`Elf::unwind_table`] has to be asked.
+    #[must_use]
+    pub fn rule_at(&self, offset: u32) -> Option<unwind::Rule> {
+        let text = self.text_ranges();
+        unwind::rule_at(&self.searched(&text)?, offset)
+    }
+
+    /// Whether [`Elf::rows_within`] gives all that [`Elf::unwind_table`] has: the search table is
+    /// complete, and there is no other section with rules.
+    #[must_use]
+    pub fn has_whole_search_table(&self) -> bool {
+        let text = self.text_ranges();
+        let other = self.section(b".debug_frame");
+        other.is_none_or(|other| other.data.is_empty())
+            && self.searched(&text).is_some_and(|it| part::is_whole(&it))
+    }
+
+    /// The rows of [`Elf::unwind_table`] for these addresses only, compiled by the file's own
+    /// search table; the first begins no earlier. `None` if they cannot be had so.
+    #[must_use]
+    pub fn rows_within(&self, offsets: Range<u32>) -> Option<Box<[Row]>> {
+        let text = self.text_ranges();
+        part::rows(&self.searched(&text)?, offsets)
+    }
+
+    fn searched<'t>(&self, text: &'t [Range<u64>]) -> Option<unwind::Searched<'t>>
+    where
+        'data: 't,
+    {
+        Some(unwind::Searched {
+            base_svma: self.base_svma(),
+            header: self.section(b".eh_frame_hdr")?,
+            eh_frame: self.section(b".eh_frame")?,
+            text,
+        })
     }
 
     /// Contents of the file from address `svma` to the end of its segment.

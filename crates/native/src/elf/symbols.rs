@@ -101,6 +101,18 @@ impl<'data> Elf<'data> {
             })
     }
 
+    /// Where a thread-local variable that the file exports is in its threads' blocks.
+    #[must_use]
+    pub fn find_thread_local(&self, name: &[u8]) -> Option<u64> {
+        let (symbols, names) = self.symbol_table(elf::SHT_DYNSYM)?;
+        let symbol = symbols.iter().find(|symbol| {
+            symbol.st_type() == elf::STT_TLS
+                && is_defined(symbol)
+                && prefix_at(names, symbol.st_name.get(LE), NAME_LEN_MAX) == name
+        })?;
+        Some(symbol.st_value.get(LE))
+    }
+
     /// The table of [`Elf::symbols`] without the names, to be kept and asked again while the file
     /// may be parsed anew: making it takes some 100 ns a symbol.
     #[must_use]

@@ -360,6 +360,29 @@ fn one_symbol_is_found_by_name() {
 }
 
 #[test]
+fn thread_local_variables_are_found_by_name_where_they_are_exported() {
+    const TLS: u8 = 6;
+    let symbols = [
+        Sym("context", OBJECT | GLOBAL, TEXT, BASE, 8),
+        Sym("context", TLS | GLOBAL, 0, 0, 8),
+        Sym("context_v1", TLS | GLOBAL, 5, 0x20, 8),
+        Sym("context", TLS | GLOBAL, 5, 0x18, 8),
+    ];
+    let bytes = Image::new().symbols(11, &symbols).bytes();
+    let elf = Elf::parse(&bytes).unwrap();
+    assert_eq!(elf.find_thread_local(b"context"), Some(0x18));
+    assert_eq!(elf.find_thread_local(b"context_v1"), Some(0x20));
+    assert_eq!(elf.find_thread_local(b"context_v"), None);
+    let bytes = Image::new().symbols(2, &symbols).bytes();
+    let elf = Elf::parse(&bytes).unwrap();
+    assert_eq!(
+        elf.find_thread_local(b"context"),
+        None,
+        "it is not exported"
+    );
+}
+
+#[test]
 fn names_that_overlap_cannot_fill_the_memory() {
     // 64 symbols whose names are the suffixes of one long string.
     let long = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklm";
@@ -436,6 +459,12 @@ proptest! {
         };
         let _ = (elf.build_id(), elf.text_ranges(), elf.eh_frame(), elf.unwind_table());
         let _ = (elf.bias(TEXT_OFFSET, 0x7f00_0000_1000), elf.find_symbol(b"exported"));
+        let _ = elf.has_whole_search_table();
+        for offset in &offsets {
+            let page = *offset..offset.saturating_add(4096);
+            let rows = elf.rows_within(page.clone()).unwrap_or_default();
+            prop_assert!(rows.iter().all(|row| page.contains(&row.offset)));
+        }
         let symbols = elf.symbols();
         prop_assert!(symbols.iter().map(|symbol| symbol.offset).is_sorted_by(|a, b| a < b));
         let index = elf.symbol_index();

@@ -11,12 +11,15 @@ use gimli::{PartialFrameDescriptionEntry, UnwindOffset, UnwindSection};
 
 use super::merge::{Functions, Source};
 use super::program::{self, Budget, Factors, Function, Reader, State};
-use super::{Error, Input, SECTION_LEN_MAX, Section, Stats};
+use super::{Error, Input, SECTION_LEN_MAX, Section, Stats, plain};
 
 /// CIEs kept parsed; a linked library has one to ten, and neighbours share them.
 const CIES_MAX: usize = 16;
 /// After so many unreadable CIE references the section counts as hostile.
 const BAD_CIES_MAX: u32 = 4096;
+
+/// How linkers write the addresses of functions: as distances of 4 bytes.
+const USUAL_ENCODING: gimli::DwEhPe = gimli::DwEhPe(0x1b);
 
 /// Runs every FDE of the input's sections into `functions`.
 pub(super) fn collect(
@@ -37,17 +40,57 @@ pub(super) fn collect(
     Ok(())
 }
 
+/// Runs the FDEs at these offsets of `.eh_frame` only.
+pub(super) fn some(
+    input: &Input<'_>,
+    offsets: &[usize],
+    functions: &mut Functions,
+    stats: &mut Stats,
+) -> Result<(), Error> {
+    let Some(section) = input.eh_frame else {
+        return Ok(());
+    };
+    let mut frame = EhFrame::new(section.data, LittleEndian);
+    frame.set_address_size(8);
+    let mut walk = Walk::new(input, section, &frame, Source::EhFrame)?;
+    for offset in offsets.iter().filter(|it| **it < section.data.len()) {
+        walk.fde(*offset, functions, stats)?;
+    }
+    Ok(())
+}
+
+/// How many FDEs `.eh_frame` has; `None` if it does not end as it should.
+pub(super) fn count(input: &Input<'_>) -> Option<usize> {
+    let section = input.eh_frame?;
+    let frame = EhFrame::new(section.data, LittleEndian);
+    let walk = Walk::new(input, section, &frame, Source::EhFrame).ok()?;
+    let (mut offset, mut count) = (0, 0);
+    while offset < section.data.len() {
+        let entry = walk.entry_at(offset)?;
+        if entry.next == entry.start + 4 {
+            // What follows the end must be nothing.
+            return (entry.next == section.data.len()).then_some(count);
+        }
+        count += usize::from(!entry.is_cie);
+        offset = entry.next;
+    }
+    Some(count)
+}
+
 /// A parsed CIE, and the state that its initial instructions leave if they make sense.
 #[derive(Clone)]
 struct KnownCie<'a> {
     offset: usize,
     cie: CommonInformationEntry<Reader<'a>>,
     initial: Option<State>,
+    /// Its functions' programs may be plain ones, and their addresses are as linkers write them.
+    is_plain: bool,
 }
 
 struct Walk<'i, 'a, S> {
     input: &'i Input<'a>,
     data: &'a [u8],
+    svma: u64,
     frame: &'i S,
     source: Source,
     bases: BaseAddresses,
@@ -86,6 +129,7 @@ where
         Ok(Walk {
             input,
             data: section.data,
+            svma: section.svma,
             frame,
             source,
             bases: BaseAddresses::default()
@@ -165,6 +209,9 @@ where
         functions: &mut Functions,
         stats: &mut Stats,
     ) -> Result<bool, Error> {
+        if self.plain_fde(offset, functions, stats)?.is_some() {
+            return Ok(true);
+        }
         let bases = self.bases.clone();
         let Ok(partial) = self.frame.partial_fde_from_offset(&bases, offset.into()) else {
             return Ok(false);
@@ -211,6 +258,58 @@ where
         Ok(true)
     }
 
+    /// The same for an FDE as linkers write them, of a CIE that is known, with a plain program;
+    /// `None`, and nothing done, for all others.
+    fn plain_fde(
+        &mut self,
+        offset: usize,
+        functions: &mut Functions,
+        stats: &mut Stats,
+    ) -> Result<Option<()>, Error> {
+        let Some((full, instructions)) = self.plain_parts(offset) else {
+            return Ok(None);
+        };
+        let Some((_, offsets)) = self.executable(&full) else {
+            return Ok(None);
+        };
+        let mut rows = 0;
+        let mut sink = |address, rule| {
+            rows += 1;
+            functions.push_row(address, rule);
+        };
+        let Some(steps) = plain::run(instructions, offsets.clone(), &mut sink) else {
+            functions.drop_open();
+            return Ok(None);
+        };
+        self.budget.spend(steps)?;
+        functions.end_function(offsets.start, offsets.end, self.source);
+        stats.rows_raw += rows;
+        stats.fdes += 1;
+        Ok(Some(()))
+    }
+
+    /// The addresses and instructions of an FDE with the usual encodings: after the length and the
+    /// distance to the CIE the function's distance from here, its length, and augmentation data
+    /// that is skipped.
+    fn plain_parts(&self, offset: usize) -> Option<(Range<u64>, &'a [u8])> {
+        let entry = self.entry_at(offset)?;
+        let is_usual = self.source == Source::EhFrame && self.u32_at(offset)? != u32::MAX;
+        let body = offset + 4;
+        let distance = self.u32_at(body)? as usize;
+        let cie = body.checked_sub(distance).filter(|_| is_usual)?;
+        let known = self.cies.iter().find(|known| known.offset == cie)?;
+        let rest = self.data.get(body + 4..entry.next)?;
+        let (begin, rest) = rest.split_first_chunk().filter(|_| known.is_plain)?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let (augmentation, rest) = rest.split_first()?;
+        let instructions = rest.get(usize::from(*augmentation)..)?;
+        let at = self.svma.checked_add(body as u64 + 4)?;
+        let start = at.checked_add_signed(i32::from_le_bytes(*begin).into())?;
+        let len = u64::try_from(i32::from_le_bytes(*len)).ok()?;
+        let is_short = *augmentation < 0x80;
+        is_short.then_some((start..start.checked_add(len)?, instructions))
+    }
+
     /// Where the executable part of an FDE's range ends, and that part as offsets.
     fn executable(&self, full: &Range<u64>) -> Option<(u64, Range<u32>)> {
         let text = &self.input.text;
@@ -248,10 +347,14 @@ where
         let instructions = cie.instructions(self.frame, &self.bases);
         let factors = factors(&cie);
         let initial = program::initial_state(self.frame, factors, instructions, &mut self.budget)?;
+        let is_plain = initial == Some(State::USUAL)
+            && factors == Factors::USUAL
+            && cie.fde_address_encoding() == Some(USUAL_ENCODING);
         let known = KnownCie {
             offset,
             cie,
             initial,
+            is_plain,
         };
         self.remember(known.clone());
         Ok(Some(known))

@@ -42,6 +42,11 @@ impl Functions {
         }
     }
 
+    /// Drops the rows since the last [`Functions::end_function`].
+    pub(super) fn drop_open(&mut self) {
+        self.rows.truncate(self.open_row());
+    }
+
     fn open_row(&self) -> usize {
         self.functions
             .last()

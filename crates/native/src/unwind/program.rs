@@ -77,6 +77,15 @@ impl State {
         return_address: Saved::Unset,
     };
 
+    /// The state after the initial instructions that compilers write: the CFA is `rsp + 8`, the
+    /// return address right below it.
+    pub(super) const USUAL: State = State {
+        cfa: Cfa::Register(RSP, 8),
+        rbp: Saved::Unset,
+        rsp: Saved::Unset,
+        return_address: Saved::AtCfa(-8),
+    };
+
     fn column(&mut self, register: Register) -> Option<&mut Saved> {
         match register {
             RBP => Some(&mut self.rbp),
@@ -177,11 +186,20 @@ enum Effect {
 }
 
 /// The part of a CIE that its FDEs need.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Factors {
     pub(super) code: u64,
     pub(super) data: i64,
     pub(super) is_signal: bool,
+}
+
+impl Factors {
+    /// Those that compilers write.
+    pub(super) const USUAL: Factors = Factors {
+        code: 1,
+        data: -8,
+        is_signal: false,
+    };
 }
 
 /// The interpreter of one program.

@@ -8,8 +8,12 @@ use std::io::{self, Write};
 
 use dwell_profile::{ContextId, Look, NameId, Profile, Sample};
 
+use super::entries::Entries;
+use super::requests::Requests;
+use super::spans::Spans;
+
 /// Weights and times are cut to 48 bits: 3.2 days in nanoseconds, exact in a double.
-const U48_MAX: u64 = (1 << 48) - 1;
+pub(super) const U48_MAX: u64 = (1 << 48) - 1;
 
 /// One column.
 pub(super) struct Column {
@@ -24,30 +28,30 @@ pub(super) struct Column {
 
 /// How the numbers of a column are written.
 #[derive(Clone, Copy)]
-struct Form {
+pub(super) struct Form {
     width: usize,
     delta: bool,
 }
 
-const U8: Form = Form {
+pub(super) const U8: Form = Form {
     width: 1,
     delta: false,
 };
-const U16: Form = Form {
+pub(super) const U16: Form = Form {
     width: 2,
     delta: false,
 };
-const U32: Form = Form {
+pub(super) const U32: Form = Form {
     width: 4,
     delta: false,
 };
-const U48: Form = Form {
+pub(super) const U48: Form = Form {
     width: 6,
     delta: false,
 };
 
 impl Form {
-    const fn differences(self) -> Form {
+    pub(super) const fn differences(self) -> Form {
         Form {
             delta: true,
             ..self
@@ -56,7 +60,12 @@ impl Form {
 }
 
 impl Column {
-    fn new<T>(name: &'static str, form: Form, items: &[T], value: impl Fn(&T) -> u64) -> Self {
+    pub(super) fn new<T>(
+        name: &'static str,
+        form: Form,
+        items: &[T],
+        value: impl Fn(&T) -> u64,
+    ) -> Self {
         let Form { width, delta } = form;
         let rows = items.len();
         let mut planes = vec![0u8; rows * width];
@@ -82,6 +91,17 @@ impl Column {
         }
     }
 
+    /// The numbers as they are stored.
+    #[cfg(test)]
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let plane = |plane: usize, row: usize| {
+            u64::from(self.planes[plane * self.rows + row]) << (8 * plane)
+        };
+        (0..self.rows)
+            .map(|row| (0..self.width).map(|p| plane(p, row)).sum())
+            .collect()
+    }
+
     /// Bytes in the file.
     pub(super) fn bytes(&self) -> usize {
         self.planes.len()
@@ -100,14 +120,19 @@ pub(super) fn causes(profile: &Profile) -> Vec<u32> {
     causes
 }
 
-/// All columns of a profile.
-pub(super) fn columns(profile: &Profile) -> Vec<Column> {
+/// All columns of a profile, and within which bins of time its samples are put together.
+pub(super) fn columns(profile: &Profile) -> (Vec<Column>, u64) {
+    let requests = Requests::of(profile);
+    let entries = Entries::of(profile, &requests.work(profile));
     let mut columns = tables(profile);
-    columns.extend(samples(profile));
+    columns.extend(samples(profile, &entries));
     if profile.has_wall() {
-        columns.extend(waits(profile));
+        columns.extend(waits(profile, &entries));
     }
-    columns
+    columns.extend(requests.columns(profile, &entries));
+    columns.extend(Spans::of(profile, &requests).columns(&entries));
+    columns.extend(super::events::columns(profile));
+    (columns, entries.bin_ns)
 }
 
 /// Names that numbers stand for, in the order of these (from 1; 0: none), which occur.
@@ -125,20 +150,25 @@ pub(super) fn waited_for(profile: &Profile) -> Vec<NameId> {
 
 /// Endpoints, in the order of the numbers in `sample.endpoint` and `look.endpoint` (from 1).
 pub(super) fn endpoints(profile: &Profile) -> Vec<NameId> {
-    distinct(profile.contexts().iter().filter_map(|it| it.endpoint))
+    let contexts = profile.contexts().iter().filter_map(|it| it.endpoint);
+    distinct(contexts.chain(profile.requests().iter().filter_map(|it| it.endpoint)))
 }
 
-/// The number of a context's endpoint.
-fn endpoint(profile: &Profile, endpoints: &[NameId], context: Option<ContextId>) -> u64 {
-    let context = context.and_then(|context| profile.contexts().get(context as usize));
-    let name = context.and_then(|context| context.endpoint);
+/// The number of an endpoint; 0: none.
+pub(super) fn place_of(endpoints: &[NameId], name: Option<NameId>) -> u64 {
     let place = name.and_then(|name| endpoints.binary_search(&name).ok());
     place.map_or(0, |place| place as u64 + 1)
 }
 
+/// The number of a context's endpoint.
+pub(super) fn endpoint(profile: &Profile, endpoints: &[NameId], context: Option<ContextId>) -> u64 {
+    let context = context.and_then(|context| profile.contexts().get(context as usize));
+    place_of(endpoints, context.and_then(|context| context.endpoint))
+}
+
 /// Looks at threads that did not run, and which of the samples are part of the wall time, too.
-fn waits(profile: &Profile) -> Vec<Column> {
-    let (looks, start) = (profile.looks(), profile.info().start_ns);
+fn waits(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
+    let (looks, start) = (&*entries.looks, profile.info().start_ns);
     let (causes, endpoints) = (waited_for(profile), endpoints(profile));
     let cause = |look: &Look| {
         let place = causes.binary_search(&look.cause).ok();
@@ -146,19 +176,32 @@ fn waits(profile: &Profile) -> Vec<Column> {
     };
     let time = |look: &Look| look.time_ns.saturating_sub(start).min(U48_MAX);
     let of = |context| endpoint(profile, &endpoints, context);
-    let running = profile.samples_in_wall();
     vec![
-        Column::new("sample.running", U8, &running, |&is| is.into()),
+        Column::new("sample.running", U8, &entries.running, |&is| is.into()),
         Column::new("look.time", U48.differences(), looks, time),
         Column::new("look.thread", U32, looks, |look| look.thread.into()),
-        Column::new("look.node", U32, looks, |look| look.node.into()),
+        Column::new("look.node", node_form(entries), looks, |look| {
+            look.node.into()
+        }),
         Column::new("look.weight", U48, looks, |l| l.weight_ns.min(U48_MAX)),
         Column::new("look.count", U32, looks, |look| {
             look.count.min(u64::from(u32::MAX))
         }),
         Column::new("look.cause", U8, looks, cause),
         Column::new("look.endpoint", U16, looks, |look| of(look.context)),
+        Column::new("look.duration", U48, looks, |l| l.duration_ns.min(U48_MAX)),
+        Column::new("look.detail", U32, looks, |look| numbered(look.detail)),
+        Column::new("look.owner", U32, looks, |look| numbered(look.owner)),
+        Column::new("look.owner_node", U32, looks, |l| numbered(l.owner_node)),
     ]
+}
+
+/// What is put together is sorted by stack within a bin: the differences are small.
+fn node_form(entries: &Entries<'_>) -> Form {
+    match entries.bin_ns {
+        0 => U32,
+        _ => U32.differences(),
+    }
 }
 
 fn tables(profile: &Profile) -> Vec<Column> {
@@ -179,6 +222,7 @@ fn tables(profile: &Profile) -> Vec<Column> {
         Column::new("method.class", U32, methods, |m| m.class.into()),
         Column::new("method.name", U32, methods, |m| m.name.into()),
         Column::new("method.descriptor", U32, methods, |m| m.descriptor.into()),
+        Column::new("method.library", U32, methods, |m| numbered(m.library)),
         Column::new("frame.method", U32.differences(), frames, |f| {
             f.method.into()
         }),
@@ -193,8 +237,8 @@ fn tables(profile: &Profile) -> Vec<Column> {
     ]
 }
 
-fn samples(profile: &Profile) -> Vec<Column> {
-    let samples = profile.samples();
+fn samples(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
+    let samples = &*entries.samples;
     let start = profile.info().start_ns;
     let causes = causes(profile);
     let cause = |sample: &Sample| {
@@ -204,18 +248,27 @@ fn samples(profile: &Profile) -> Vec<Column> {
         cause.map_or(0, |place| place as u64 + 1)
     };
     let time = |sample: &Sample| sample.time_ns.saturating_sub(start).min(U48_MAX);
-    let roles = profile.sample_roles();
     let endpoints = endpoints(profile);
     let of = |sample: &Sample| endpoint(profile, &endpoints, sample.context);
     vec![
         Column::new("sample.time", U48.differences(), samples, time),
         Column::new("sample.thread", U32, samples, |s| s.thread.into()),
-        Column::new("sample.node", U32, samples, |s| s.node.into()),
+        Column::new("sample.node", node_form(entries), samples, |s| {
+            s.node.into()
+        }),
         Column::new("sample.weight", U48, samples, |s| s.weight.min(U48_MAX)),
         Column::new("sample.cause", U16, samples, cause),
-        Column::new("sample.role", U8, &roles, |&role| role as u64),
+        Column::new("sample.role", U8, &entries.roles, |&role| role as u64),
+        Column::new("sample.count", U32, &entries.counts, |&count| {
+            count.min(u64::from(u32::MAX))
+        }),
         Column::new("sample.endpoint", U16, samples, of),
     ]
+}
+
+/// A number from 1 on; 0: none.
+pub(super) fn numbered(id: Option<u32>) -> u64 {
+    id.map_or(0, |id| u64::from(id) + 1)
 }
 
 fn clamp(number: i64) -> u64 {
@@ -249,7 +302,7 @@ mod tests {
              a.A.x:1  a.A.x:2
              a.A.y    -",
         );
-        let columns = columns(&profile);
+        let (columns, _) = columns(&profile);
         let rows = |name| {
             columns
                 .iter()

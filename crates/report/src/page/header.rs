@@ -1,14 +1,25 @@
 //! The header of a page's data: small things as JSON, and the list of the columns.
 
-use dwell_profile::{FrameKind, Profile, Role, Unit};
+use dwell_profile::{FrameKind, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
 use super::columns::{Column, causes, endpoints, waited_for};
-use super::{Options, wall};
+use super::{Finding, Options, wall};
+
+/// Endpoints whose latencies are told before the columns.
+const LATENCIES_MAX: usize = 12;
 
 /// The header.
-pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -> Value {
-    let kinds: Vec<&str> = FrameKind::ALL.iter().map(|kind| kind.label()).collect();
+pub(super) fn header(
+    profile: &Profile,
+    options: &Options,
+    columns: &[Column],
+    bin_ns: u64,
+) -> Value {
+    let kinds: Vec<&str> = FrameKind::ALL
+        .iter()
+        .map(|kind| profile.kind_label(*kind))
+        .collect();
     let roles: Vec<&str> = Role::ALL.iter().map(|role| role.label()).collect();
     let causes: Vec<&str> = causes(profile)
         .into_iter()
@@ -25,13 +36,22 @@ pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -
         "kinds": kinds,
         "roles": roles,
         "causes": causes,
+        // Samples that say the same within so long are one; 0: none are.
+        "binNs": bin_ns,
         "info": info(profile),
+        "host": host(profile),
+        "cpuLimit": cpu_limit(profile),
+        "machine": machine(profile),
+        "findings": options.findings.iter().map(finding).collect::<Vec<_>>(),
         "losses": losses(profile),
         "gaps": gaps(profile),
         "endpoints": names(profile, &endpoints(profile)),
         "waits": names(profile, &waited_for(profile)),
+        // So that a page can say which endpoints are slow before it has read its columns.
+        "latencies": latencies(profile),
+        "samples": profile.total().samples,
+        "cpuNs": profile.total().sum,
         "wall": wall::wall(profile),
-        "requests": wall::requests(profile),
         "selfCost": self_cost(profile),
         // The page compares it with all samples: in a part of a recording that would be wrong.
         "cpuUse": profile.cpu_use().filter(|cpu| cpu.since_ns == 0).map(|cpu| json!({
@@ -43,9 +63,41 @@ pub(super) fn header(profile: &Profile, options: &Options, columns: &[Column]) -
     })
 }
 
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "what": finding.what,
+        "share": finding.share,
+        "evidence": finding.evidence,
+        "remedy": finding.remedy,
+        "sure": finding.sure,
+        "measure": finding.measure,
+        "causes": finding.causes,
+        "endpoint": finding.endpoint,
+    })
+}
+
 fn names<'p>(profile: &'p Profile, names: &[u32]) -> Vec<&'p str> {
     let texts = names.iter().map(|name| profile.names().text(*name));
     texts.collect()
+}
+
+/// Endpoints by how long their requests took, the slowest first.
+fn latencies(profile: &Profile) -> Vec<Value> {
+    let latencies = profile.latencies();
+    let mut rows: Vec<_> = latencies
+        .iter()
+        .map(|(endpoint, all)| (all.percentile_ns(95.0), *endpoint, all))
+        .collect();
+    rows.sort_by_key(|(p95_ns, ..)| std::cmp::Reverse(*p95_ns));
+    let row = |(p95_ns, endpoint, all): (u64, Option<&str>, &Latencies)| {
+        json!({
+            "endpoint": endpoint,
+            "requests": all.requests,
+            "p50Ns": all.percentile_ns(50.0),
+            "p95Ns": p95_ns,
+        })
+    };
+    rows.into_iter().take(LATENCIES_MAX).map(row).collect()
 }
 
 fn column(column: &Column) -> Value {
@@ -76,6 +128,42 @@ fn info(profile: &Profile) -> Value {
         "javaArguments": info.java_arguments,
         "sampleEvent": info.sample_event,
         "otherEvents": info.other_events,
+    })
+}
+
+fn host(profile: &Profile) -> Value {
+    let host = profile.host();
+    json!({
+        "jvmArguments": host.jvm_arguments,
+        "jvmFlags": host.jvm_flags,
+        "jvmStartMs": host.jvm_start_ms,
+        "cpu": host.cpu,
+        "hardwareThreads": host.hardware_threads,
+        "os": host.os,
+    })
+}
+
+fn cpu_limit(profile: &Profile) -> Option<Value> {
+    profile.cpu_limit().map(|limit| {
+        json!({
+            "quotaNs": limit.quota_ns,
+            "processors": limit.processors,
+            "periods": limit.periods,
+            "throttled": limit.throttled,
+            "throttledNs": limit.throttled_ns,
+        })
+    })
+}
+
+fn machine(profile: &Profile) -> Option<Value> {
+    profile.machine_sum().map(|sum| {
+        json!({
+            "durationNs": sum.duration_ns,
+            "processors": sum.processors,
+            "othersNs": sum.others_ns(),
+            "idleNs": sum.idle_ns,
+            "stolenNs": sum.stolen_ns,
+        })
     })
 }
 

@@ -7,16 +7,24 @@
 
 mod blocks;
 mod columns;
+mod compare;
+mod entries;
+mod events;
 mod header;
+mod requests;
+mod spans;
 mod wall;
+mod zip;
 
 use std::io::{self, Write};
 
 use dwell_profile::Profile;
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use serde_json::Value;
 
 use self::blocks::Blocks;
+pub use self::compare::compare_html;
+use self::zip::Zip;
 
 /// The viewer, as its own build wrote it.
 const VIEWER: &[u8] = include!(concat!(env!("OUT_DIR"), "/viewer_bundle.rs"));
@@ -30,6 +38,29 @@ const MAGIC: &[u8; 4] = b"DWP1";
 pub struct Options {
     /// The page's title, e.g. the recording's file name.
     pub title: String,
+    /// What is to be said of the profile before all else, the gravest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that costs time, in words, and where the page shows it.
+#[derive(Clone, Debug, Default)]
+pub struct Finding {
+    /// What is wrong, in one sentence.
+    pub what: String,
+    /// How much it costs, e.g. `31 % of wall time`.
+    pub share: String,
+    /// What shows it.
+    pub evidence: String,
+    /// What to do.
+    pub remedy: String,
+    /// How sure that is, in a word.
+    pub sure: String,
+    /// Which time shows it: `cpu`, `wall` or `safepoints`.
+    pub measure: String,
+    /// Of which causes; none: of all.
+    pub causes: Vec<String>,
+    /// Of which endpoint; `None`: of all.
+    pub endpoint: Option<String>,
 }
 
 /// Writes the page.
@@ -39,6 +70,32 @@ pub struct Options {
 /// Those of `out`, and one of kind `InvalidData` if the viewer was built without a place for the
 /// data.
 pub fn html(profile: &Profile, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let findings = || options.findings.clone();
+    write_page(profile, &options.title, findings, None, out)
+}
+
+/// Writes the page; what is to be said of the profile is found beside the rest.
+///
+/// # Errors
+///
+/// Those of [`html`].
+pub fn html_with(
+    profile: &Profile,
+    title: &str,
+    findings: impl FnOnce() -> Vec<Finding> + Send,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write_page(profile, title, findings, None, out)
+}
+
+/// Writes a page; `compare` is what it says of two recordings.
+fn write_page(
+    profile: &Profile,
+    title: &str,
+    findings: impl FnOnce() -> Vec<Finding> + Send,
+    compare: Option<Value>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let Some(at) = find(VIEWER, MARKER) else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
@@ -47,16 +104,38 @@ pub fn html(profile: &Profile, options: &Options, out: &mut impl Write) -> io::R
     };
     let (before, after) = VIEWER.split_at(at);
     out.write_all(before)?;
-    let mut zip = GzEncoder::new(Blocks::new(&mut *out), Compression::default());
-    write_data(profile, options, &mut zip)?;
+    let mut zip = Zip::new(Blocks::new(&mut *out), Compression::default())?;
+    write_data(profile, title, findings, compare, &mut zip)?;
     zip.finish()?.finish()?;
     out.write_all(after.get(MARKER.len()..).unwrap_or_default())
 }
 
 /// Writes the uncompressed data.
-fn write_data(profile: &Profile, options: &Options, out: &mut impl Write) -> io::Result<()> {
-    let columns = columns::columns(profile);
-    let header = header::header(profile, options, &columns).to_string();
+fn write_data(
+    profile: &Profile,
+    title: &str,
+    findings: impl FnOnce() -> Vec<Finding> + Send,
+    compare: Option<Value>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let ((columns, bin_ns), findings) = std::thread::scope(|scope| {
+        let findings = scope.spawn(findings);
+        let columns = columns::columns(profile);
+        // A panic there is one here.
+        let findings = findings
+            .join()
+            .unwrap_or_else(|e| std::panic::resume_unwind(e));
+        (columns, findings)
+    });
+    let options = Options {
+        title: title.to_owned(),
+        findings,
+    };
+    let mut header = header::header(profile, &options, &columns, bin_ns);
+    if let (Some(compare), Some(header)) = (compare, header.as_object_mut()) {
+        header.insert("compare".to_owned(), compare);
+    }
+    let header = header.to_string();
     let length = u32::try_from(header.len()).map_err(io::Error::other)?;
     out.write_all(MAGIC)?;
     out.write_all(&length.to_le_bytes())?;
@@ -92,6 +171,10 @@ mod tests {
             &builder.finish(),
             &Options {
                 title: name.to_owned(),
+                findings: vec![Finding {
+                    what: name.to_owned(),
+                    ..Finding::default()
+                }],
             },
             &mut page,
         )
@@ -107,7 +190,8 @@ mod tests {
     #[test]
     fn data_starts_with_magic_and_header() {
         let mut data = Vec::new();
-        write_data(&text_art::profile("a.A.x"), &Options::default(), &mut data).unwrap();
+        let profile = text_art::profile("a.A.x");
+        write_data(&profile, "", Vec::new, None, &mut data).unwrap();
         assert_eq!(&data[..4], MAGIC);
         let length = u32::from_le_bytes(data[4..8].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&data[8..8 + length]).unwrap();

@@ -1,5 +1,6 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
+mod remedies;
 mod requests;
 mod safepoints;
 mod stops;
@@ -9,7 +10,7 @@ pub use safepoints::safepoint_line;
 
 use std::fmt::Write as _;
 
-use dwell_profile::{GroupBy, Profile, Row, Unit, Weight, sort_by_total};
+use dwell_profile::{GroupBy, Platform, Profile, Row, Unit, Weight, sort_by_total};
 
 use unicode_width::UnicodeWidthStr;
 
@@ -36,9 +37,11 @@ pub fn text(profile: &Profile) -> String {
     };
     report.origin();
     report.sampling();
+    report.held();
     report.quality();
     report.cost();
     report.stops();
+    report.reasons();
     report.waits();
     report.requests();
     if report.total.samples > 0 {
@@ -127,10 +130,29 @@ impl Report<'_> {
             true => info.jvm_version.clone(),
             false => joined(&[&info.jvm_name, &info.jvm_version], " "),
         };
-        self.line("JVM", jvm.split(", built on").next().unwrap_or(""));
+        let label = match info.platform() {
+            Platform::Jvm => "JVM",
+            Platform::Mono => "runtime",
+        };
+        self.line(label, jvm.split(", built on").next().unwrap_or(""));
         if info.start_ns > 0 || info.duration_ns > 0 {
             let when = format!("{}, {}", date(info.start_ns), duration(info.duration_ns));
             self.line("recorded", &when);
+        }
+    }
+
+    /// What the rules find.
+    fn reasons(&mut self) {
+        if self.total.samples == 0 && !self.profile.has_wall() {
+            return;
+        }
+        let options = dwell_explain::Options::default();
+        let explanation = dwell_explain::explain(self.profile, &options);
+        let told = crate::explanation::in_short(&explanation);
+        if !told.is_empty() {
+            self.raw("");
+            self.raw("Findings (dwell explain tells more)");
+            self.text.push_str(&told);
         }
     }
 
@@ -171,6 +193,18 @@ impl Report<'_> {
                 &format!("{} of {name}", plural(*number, "sample")),
             );
         }
+    }
+
+    /// What another recorder's file holds besides.
+    fn held(&mut self) {
+        if !self.profile.info().profiler_version.is_empty() {
+            return;
+        }
+        let held = self.profile.info().held_events.iter();
+        let held: Vec<String> = held
+            .map(|(name, number)| format!("{} {name}", count(*number)))
+            .collect();
+        self.list("counted", &held);
     }
 
     fn quality(&mut self) {
@@ -360,9 +394,22 @@ fn joined(parts: &[&str], separator: &str) -> String {
 pub(crate) mod tests {
     use super::*;
     use dwell_profile::{
-        Builder, CpuLimit, CpuUse, FrameKind, Gap, GcPause, Loss, Sample, SelfCost, text_art,
+        Builder, CpuLimit, CpuUse, FrameKind, Gap, GcPause, Loss, Machine, Sample, SelfCost,
+        text_art,
     };
     use proptest::prelude::*;
+
+    fn machine() -> Machine {
+        Machine {
+            duration_ns: 2_000_000_000,
+            processors: 4,
+            busy_ns: 3_000_000_000,
+            own_ns: 2_600_000_000,
+            idle_ns: 4_800_000_000,
+            stolen_ns: 200_000_000,
+            ..Machine::default()
+        }
+    }
 
     /// A profile that has something of all that can be told.
     pub(crate) fn full() -> Builder {
@@ -417,6 +464,7 @@ pub(crate) mod tests {
             throttled: 31,
             throttled_ns: 1_200_000_000,
         });
+        builder.machine = vec![machine()];
         builder.self_cost = Some(SelfCost {
             span_ns: 30_000_000_000,
             agent_cpu_ns: 300_000_000,
@@ -445,6 +493,7 @@ pub(crate) mod tests {
              longest 9.00 ms",
             "CPU limit  1.50 processors; used up in 31 of 300 periods, threads held back for \
              1.20 s",
+            "machine    of 4 processors, others used 0.2, the hypervisor had 0.1, 2.4 were idle",
             "warning    the last chunk is torn",
             "spent by   program 90.0 %, GC 10.0 %, JIT 0.0 %, VM 0.0 %, profiler 0.0 %",
             "spent in   C1 60.0 %, C2 30.0 %, VM 10.0 %",
@@ -507,7 +556,8 @@ pub(crate) mod tests {
             let failure = Some(builder.cause(&name));
             let weight = u64::MAX / 2;
             let context = None;
-            builder.sample(Sample { time_ns: 0, thread, node, weight, failure, context });
+            let (time_ns, count) = (0, 1);
+            builder.sample(Sample { time_ns, thread, node, weight, count, failure, context });
             builder.info.java_arguments = name.clone();
             builder.info.engine = name.clone();
             builder.warnings.push(name.clone());

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dwell_profile::{NodeId, Wall, WallFilter, Weight, group_of};
+use dwell_profile::{
+    Clusters, ContextId, NodeId, Profile, RequestKey, Wall, WallFilter, Weight, group_of,
+};
 
 use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
@@ -13,8 +15,6 @@ use crate::plain::shortened;
 const ENDPOINT_ROWS: usize = 15;
 /// Endpoints whose time is told by cause.
 const ENDPOINTS_TOLD: usize = 10;
-/// 95 % of a normal distribution lie within so many standard deviations.
-const DEVIATIONS: f64 = 1.96;
 const NONE: &str = "(no endpoint)";
 
 impl Report<'_> {
@@ -54,18 +54,21 @@ impl Report<'_> {
     fn time_of_endpoints(&mut self) {
         let profile = self.profile;
         let filter = WallFilter::default();
-        let mut endpoints: BTreeMap<&str, (Weight, BTreeMap<&str, Split>)> = BTreeMap::new();
+        let mut endpoints: BTreeMap<&str, (Split, BTreeMap<&str, Split>)> = BTreeMap::new();
         if profile.has_wall() {
             for wall in profile.wall(&filter) {
                 let endpoint = wall.context.and_then(|context| profile.endpoint(context));
                 let Some(endpoint) = endpoint else { continue };
                 let (all, causes) = endpoints.entry(endpoint).or_default();
-                *all += &wall.weight;
-                causes.entry(wall.cause).or_default().add(&wall);
+                let request = wall
+                    .context
+                    .and_then(|context| request_of(profile, context));
+                all.add(&wall, request);
+                causes.entry(wall.cause).or_default().add(&wall, request);
             }
         }
         let mut endpoints: Vec<_> = endpoints.into_iter().collect();
-        endpoints.sort_by_key(|(_, (all, _))| std::cmp::Reverse(all.sum));
+        endpoints.sort_by_key(|(_, (all, _))| std::cmp::Reverse(all.weight.sum));
         for (endpoint, (all, causes)) in endpoints.iter().take(ENDPOINTS_TOLD) {
             self.raw("");
             let title = "Where the time goes: ";
@@ -77,7 +80,7 @@ impl Report<'_> {
             let mut causes: Vec<_> = causes.iter().collect();
             causes.sort_by_key(|(_, split)| std::cmp::Reverse(split.weight.sum));
             for (cause, split) in causes {
-                let head = split_head(&split.weight, all);
+                let head = split_head(split, all);
                 let text = format!("{cause}: {}", self.most(split));
                 let text = shortened(&text, COLUMNS.saturating_sub(head.len()));
                 self.raw(&format!("{head}{text}"));
@@ -92,7 +95,7 @@ impl Report<'_> {
         for (node, ns) in &split.places {
             let place = profile
                 .place(*node)
-                .unwrap_or_else(|| "no Java frame".into());
+                .unwrap_or_else(|| format!("no {} frame", profile.info().platform().code()));
             *places.entry(place).or_default() += ns;
         }
         let Some((place, ns)) = largest(&places) else {
@@ -112,13 +115,15 @@ impl Report<'_> {
 #[derive(Default)]
 struct Split {
     weight: Weight,
+    clusters: Clusters,
     places: BTreeMap<NodeId, u64>,
     owners: BTreeMap<u32, u64>,
 }
 
 impl Split {
-    fn add(&mut self, wall: &Wall<'_>) {
+    fn add(&mut self, wall: &Wall<'_>, request: Option<RequestKey>) {
         self.weight += &wall.weight;
+        self.clusters.add(request, &wall.weight);
         *self.places.entry(wall.node).or_default() += wall.weight.sum;
         if let Some((owner, _)) = wall.owner {
             *self.owners.entry(owner).or_default() += wall.weight.sum;
@@ -130,10 +135,17 @@ fn largest<K>(sums: &BTreeMap<K, u64>) -> Option<(&K, &u64)> {
     sums.iter().max_by_key(|(_, ns)| **ns)
 }
 
+/// The request that a context belongs to, if it says.
+fn request_of(profile: &Profile, context: ContextId) -> Option<RequestKey> {
+    let context = profile.contexts().get(context as usize)?;
+    let root = context.local_root_span_id;
+    (root != 0).then_some((context.trace_id, root))
+}
+
 /// Share, the interval in which it lies, and time: 40 columns.
-fn split_head(weight: &Weight, all: &Weight) -> String {
-    let share = weight.share(all);
-    let error = weight.share_error(all) * DEVIATIONS;
+fn split_head(split: &Split, all: &Split) -> String {
+    let (weight, share) = (&split.weight, split.weight.share(&all.weight));
+    let error = split.clusters.share_margin(&all.clusters);
     let percent_of = |share: f64| format!("{:.1}", share.clamp(0.0, 1.0) * 100.0);
     let interval = format!(
         "{} to {} %",
@@ -171,6 +183,7 @@ mod tests {
             thread: other,
             node,
             weight: 250_000_000,
+            count: 1,
             failure: None,
             context: Some(context),
         });

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dwell_profile::{FrameKind, Late, Profile, Safepoint, group_of};
+use dwell_profile::{Profile, Safepoint, WallFilter, Weight, group_of};
 
+use super::remedies::{Loop, Why, advice};
 use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
 use crate::plain::{plain, shortened};
@@ -12,86 +13,14 @@ use crate::plain::{plain, shortened};
 /// Rows of the table of operations, and of the one of late threads.
 const OPERATION_ROWS: usize = 15;
 const LATE_ROWS: usize = 15;
+/// Endpoints, and groups of threads, that paid.
+const PAYER_ROWS: usize = 10;
+/// Loops for which flags are told.
+const LOOPS: usize = 3;
+/// An operation is worth advice if it takes such a part of the time.
+const LONG_PART: f64 = 0.01;
 /// Below this nobody was looked for.
 const LATE_NS: u64 = 1_000_000;
-
-/// Why a thread came late, as far as can be told, and what helps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Why {
-    Loop,
-    Copy,
-    Interpreter,
-    Vm,
-    NoProcessor,
-    Page,
-    Unknown,
-}
-
-impl Why {
-    fn of(profile: &Profile, late: &Late) -> Why {
-        match profile.names().text(late.state) {
-            "runnable" => return Why::NoProcessor,
-            "page-fault" => return Why::Page,
-            "vm" => return Why::Vm,
-            _ => {}
-        }
-        let leaf = late.node.and_then(|node| profile.tree().stack(node).next());
-        let kind = leaf.and_then(|frame| profile.frames().get(frame as usize));
-        match kind.map(|frame| frame.kind) {
-            Some(FrameKind::C1 | FrameKind::C2 | FrameKind::Inlined) => Why::Loop,
-            Some(FrameKind::Stub) => Why::Copy,
-            Some(FrameKind::Interpreted) => Why::Interpreter,
-            Some(FrameKind::Vm | FrameKind::Native) => Why::Vm,
-            _ => Why::Unknown,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Why::Loop => "no poll",
-            Why::Copy => "copying",
-            Why::Interpreter => "interpreted",
-            Why::Vm => "in the VM",
-            Why::NoProcessor => "no CPU",
-            Why::Page => "page fault",
-            Why::Unknown => "unknown",
-        }
-    }
-
-    fn remedy(self) -> &'static str {
-        match self {
-            Why::Loop => {
-                "a compiled loop that never asks whether to stop: counted loops over an int have \
-                 no safepoint poll. Use a long index, call the body from an outer loop over \
-                 parts, or run with -XX:+UseCountedLoopSafepoints \
-                 (-XX:LoopStripMiningIter=1000 keeps it cheap); G1, ZGC and Shenandoah have both \
-                 by default, Serial and Parallel do not."
-            }
-            Why::Copy => {
-                "a copy or a fill of a large array, which cannot be interrupted. Copy in parts of \
-                 some megabytes."
-            }
-            Why::Interpreter => {
-                "interpreted code, which polls at every branch and return: short delays are its \
-                 own, longer ones are those of what it called."
-            }
-            Why::Vm => {
-                "the JVM itself, for this thread: allocation of large arrays (which are cleared), \
-                 linking and initialising classes, exceptions with deep stacks, JNI."
-            }
-            Why::NoProcessor => {
-                "the thread ran when the safepoint was asked for, and had no processor: more \
-                 threads are ready than there are processors, or the control group's limit is \
-                 used up. Use smaller pools or more processors."
-            }
-            Why::Page => {
-                "the thread waited for a page of memory: swapping, files mapped into memory, huge \
-                 pages being made. Avoid swap; -XX:+AlwaysPreTouch touches the heap at the start."
-            }
-            Why::Unknown => "where the thread was is not known.",
-        }
-    }
-}
 
 /// A safepoint in one line: when, how long, how long until it was reached, for what, and for whom
 /// others waited.
@@ -166,6 +95,71 @@ impl Report<'_> {
         }
         self.operations(stops);
         self.late();
+        self.payers();
+        self.paying_threads();
+        self.advice(stops);
+    }
+
+    /// Requests that lost time to safepoints.
+    fn payers(&mut self) {
+        let paid = self.profile.paid_for_safepoints();
+        let mut rows: Vec<_> = paid
+            .into_iter()
+            .filter(|(_, paid)| paid.stopped > 0)
+            .collect();
+        if rows.is_empty() {
+            return;
+        }
+        rows.sort_by_key(|(_, paid)| std::cmp::Reverse(paid.stopped_ns));
+        self.raw("");
+        self.raw("Who paid: requests that were under way (the most that safepoints took)");
+        self.raw("     stopped   of them  of their time      most  endpoint");
+        for (endpoint, paid) in rows.iter().take(PAYER_ROWS) {
+            let share = paid.stopped_ns as f64 / paid.duration_ns.max(1) as f64;
+            let text = format!(
+                "{:>12} {:>9} {:>14} {:>9}  {}",
+                duration(paid.stopped_ns),
+                percent(paid.stopped as f64 / paid.requests.max(1) as f64),
+                percent(share),
+                duration(paid.most_ns),
+                shortened(endpoint.unwrap_or("[no endpoint]"), COLUMNS / 2)
+            );
+            self.raw(&text);
+        }
+    }
+
+    /// Threads that stood at safepoints, or waited for what they asked for there, by their looks.
+    fn paying_threads(&mut self) {
+        let mut groups: BTreeMap<String, (Weight, Weight)> = BTreeMap::new();
+        for wall in self.profile.wall(&WallFilter::default()) {
+            let group = group_of(self.profile.thread_name(wall.thread));
+            let (stopped, all) = groups.entry(group).or_default();
+            *all += &wall.weight;
+            if wall.cause == "safepoint" {
+                *stopped += &wall.weight;
+            }
+        }
+        let mut rows: Vec<_> = groups
+            .into_iter()
+            .filter(|(_, (stopped, _))| stopped.sum > 0)
+            .collect();
+        if rows.is_empty() {
+            return;
+        }
+        rows.sort_by_key(|(_, (stopped, _))| std::cmp::Reverse(stopped.sum));
+        self.raw("");
+        self.raw("Who paid: threads seen at safepoints (digits of names as *)");
+        self.raw("     stopped        +-  of their time  threads");
+        for (group, (stopped, all)) in rows.iter().take(PAYER_ROWS) {
+            let text = format!(
+                "{:>12} {:>9} {:>14}  {}",
+                duration(stopped.sum),
+                duration(stopped.standard_error() as u64),
+                percent(stopped.share(all)),
+                shortened(group, COLUMNS / 2)
+            );
+            self.raw(&text);
+        }
     }
 
     fn operations(&mut self, stops: &[Safepoint]) {
@@ -219,7 +213,7 @@ impl Report<'_> {
     fn late(&mut self) {
         let profile = self.profile;
         let slow = profile.safepoints().iter();
-        let slow = slow.filter(|stop| stop.reaching_ns >= LATE_NS * stop.count);
+        let slow = slow.filter(|stop| stop.reaching_ns >= LATE_NS * stop.count.max(1));
         let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
         let mut rows: BTreeMap<(String, String, Why), (u64, u64, u64)> = BTreeMap::new();
         for late in profile.late() {
@@ -261,8 +255,67 @@ impl Report<'_> {
         whys.sort_unstable();
         whys.dedup();
         self.raw("");
+        self.crowd();
         for why in whys {
             self.paragraph(&format!("{}: {}", why.word(), why.remedy()));
+            if why == Why::Loop {
+                self.loops();
+            }
+        }
+    }
+
+    /// Whether more threads ran than could, when safepoints that took long to reach were asked for.
+    fn crowd(&mut self) {
+        let slow = self.profile.safepoints().iter();
+        let slow = slow.filter(|stop| stop.count == 1 && stop.reaching_ns >= LATE_NS);
+        let running = slow.map(|stop| stop.running).max().unwrap_or(0);
+        let processors = self.profile.cpu_limit().map_or(0, |limit| limit.processors);
+        if processors > 0 && running > processors {
+            self.paragraph(&format!(
+                "Up to {} threads ran when they were asked to stop, and there are {processors} \
+                 processors: all but those had to wait for one before they could come to a poll.",
+                count(running)
+            ));
+        }
+    }
+
+    /// The loops that held the others up longest, with flags for each.
+    fn loops(&mut self) {
+        let profile = self.profile;
+        let mut held: BTreeMap<Loop, u64> = BTreeMap::new();
+        for late in profile.late() {
+            if let Some(found) = Loop::of(profile, late) {
+                *held.entry(found).or_default() += late.held_ns;
+            }
+        }
+        let mut loops: Vec<_> = held.into_iter().collect();
+        loops.sort_by_key(|(_, held_ns)| std::cmp::Reverse(*held_ns));
+        for (found, _) in loops.iter().take(LOOPS) {
+            self.paragraph(&format!("  {}", found.flags()));
+        }
+    }
+
+    /// What is done at safepoints, where that takes much of the time.
+    fn advice(&mut self, stops: &[Safepoint]) {
+        let mut kinds: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for stop in stops {
+            let name = self.profile.names().text(stop.operation);
+            let (sum_ns, threads) = kinds.entry(name).or_default();
+            *sum_ns = sum_ns.saturating_add(stop.operation_ns);
+            *threads = stop.threads.max(*threads);
+        }
+        let least_ns = self.profile.info().duration_ns as f64 * LONG_PART;
+        let mut is_first = true;
+        for (name, (sum_ns, threads)) in kinds {
+            let Some(text) = advice(name).filter(|_| sum_ns as f64 >= least_ns) else {
+                continue;
+            };
+            if std::mem::take(&mut is_first) {
+                self.raw("");
+                self.raw("What takes long at safepoints");
+            }
+            let threads = count(threads);
+            self.paragraph(&format!("{name}, with up to {threads} threads: {text}"));
         }
     }
 
@@ -287,7 +340,7 @@ impl Report<'_> {
 mod tests {
     use super::super::{safepoints_text, tests::full, text};
     use super::safepoint_line;
-    use dwell_profile::{Late, Safepoint};
+    use dwell_profile::{Late, Look, Safepoint};
 
     const MS: u64 = 1_000_000;
 
@@ -338,7 +391,100 @@ mod tests {
         assert!(text.contains("no poll"), "{text}");
         assert!(text.contains("main in a.A.x"), "{text}");
         assert!(text.contains("-XX:+UseCountedLoopSafepoints"), "{text}");
+        assert!(text.contains("CompileCommand=exclude,a.A::"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_crowd_is_told_and_what_takes_long_at_safepoints() {
+        let mut builder = full();
+        let (dump, cleanup) = (builder.name("ThreadDump"), builder.name("Cleanup"));
+        let stop = |operation, running, threads| Safepoint {
+            time_ns: MS,
+            id: 1,
+            operation,
+            reaching_ns: 2 * MS,
+            operation_ns: 400 * MS,
+            threads,
+            running,
+            count: 1,
+            is_known: true,
+        };
+        builder.safepoints = vec![stop(dump, 4, 7), stop(cleanup, 4, 7)];
+        builder.late = vec![Late {
+            time_ns: MS,
+            duration_ns: MS,
+            safepoint: 1,
+            operation: dump,
+            thread: 0,
+            node: None,
+            state: cleanup,
+            held_ns: MS,
+            is_last: true,
+        }];
+        let text = safepoints_text(&builder.clone().finish());
+        let long = "ThreadDump, with up to 7 threads: their stacks are walked";
+        assert!(text.contains(long), "{text}");
+        assert!(!text.contains("Cleanup, with"), "{text}");
+        assert!(!text.contains("threads ran when"), "{text}");
+        builder.safepoints[0].running = 9;
+        builder.safepoints[0].operation_ns = MS;
+        let text = safepoints_text(&builder.finish());
+        assert!(text.contains("Up to 9 threads ran"), "{text}");
+        assert!(text.contains("there are 4"), "{text}");
+        assert!(!text.contains("ThreadDump, with"), "{text}");
+    }
+
+    #[test]
+    fn threads_that_stood_are_told_by_their_group() {
+        let mut builder = full();
+        let operation = builder.name("ThreadDump");
+        builder.safepoints = vec![Safepoint {
+            time_ns: MS,
+            id: 1,
+            operation,
+            reaching_ns: MS,
+            operation_ns: 40 * MS,
+            threads: 3,
+            running: 2,
+            count: 1,
+            is_known: true,
+        }];
+        let told = safepoints_text(&builder.clone().finish());
+        assert!(!told.contains("Who paid: threads"), "{told}");
+        let node = builder.clone().finish().samples()[1].node;
+        let (stood, other) = (
+            builder.thread("w-1", 91, 91, false),
+            builder.thread("x-1", 92, 92, false),
+        );
+        let mut look = |thread, cause: &str, ms: u64| {
+            let cause = builder.cause(cause);
+            builder.look(Look {
+                time_ns: 0,
+                duration_ns: ms * MS,
+                thread,
+                node,
+                cause,
+                weight_ns: ms * MS,
+                count: 4,
+                context: None,
+                detail: None,
+                owner: None,
+                owner_node: None,
+            });
+        };
+        look(stood, "safepoint", 40);
+        look(stood, "park", 120);
+        look(other, "park", 500);
+        let told = safepoints_text(&builder.finish());
+        let line = told.lines().find(|line| line.ends_with("  w-*"));
+        let line = line.unwrap_or_else(|| panic!("{told}"));
+        assert!(line.trim_start().starts_with("40.0 ms"), "{told}");
+        assert!(line.contains(" 25.0 % "), "{told}");
+        let rows = told
+            .lines()
+            .skip_while(|line| !line.starts_with("Who paid: threads"));
+        assert_eq!(rows.skip(2).count(), 1, "{told}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What held the whole process up: pauses of the collector, and the limit of its control group.
+//! What held the whole process up: pauses of the collector, the limit of its control group, and
+//! others on the same processors.
 
 use super::Report;
 use crate::number::{count, duration, percent, plural};
@@ -9,6 +10,7 @@ impl Report<'_> {
         self.safepoint_line();
         self.pauses();
         self.limit();
+        self.machine();
     }
 
     fn pauses(&mut self) {
@@ -43,5 +45,22 @@ impl Report<'_> {
             duration(limit.throttled_ns)
         );
         self.line("CPU limit", &text);
+    }
+    fn machine(&mut self) {
+        let Some(sum) = self.profile.machine_sum() else {
+            return;
+        };
+        let mean = |ns: u64| ns as f64 / sum.duration_ns.max(1) as f64;
+        let stolen = match mean(sum.stolen_ns) {
+            mean if mean >= 0.05 => format!(", the hypervisor had {mean:.1}"),
+            _ => String::new(),
+        };
+        let text = format!(
+            "of {}, others used {:.1}{stolen}, {:.1} were idle",
+            plural(sum.processors, "processor"),
+            mean(sum.others_ns()),
+            mean(sum.idle_ns)
+        );
+        self.line("machine", &text);
     }
 }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use dwell_profile::{NodeId, Wall, WallFilter, Weight, group_of};
+use dwell_explain::short;
+use dwell_profile::{NodeId, Platform, Wall, WallFilter, Weight, group_of};
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
-use crate::plain::shortened;
+use crate::plain::{columns, shortened};
 
 /// Rows of the table of groups, and the width of a name there.
 const GROUP_ROWS: usize = 15;
@@ -21,7 +22,7 @@ const IDLE: &str = "idle-pool";
 const RUNNING: &str = "running";
 
 impl Report<'_> {
-    /// Wall time of Java threads.
+    /// Wall time of threads of the runtime.
     pub(super) fn waits(&mut self) {
         if !self.profile.has_wall() {
             return;
@@ -31,7 +32,11 @@ impl Report<'_> {
         let mut all = Weight::default();
         by_cause.iter().for_each(|(_, weight)| all += weight);
         self.raw("");
-        self.raw("Wall time of Java threads by cause");
+        let threads = match self.profile.info().platform() {
+            Platform::Jvm => "Java threads",
+            Platform::Mono => "Mono's threads",
+        };
+        self.raw(&format!("Wall time of {threads} by cause"));
         self.raw("     share     +-         time      looks  cause");
         for (cause, weight) in &by_cause {
             let head = row_head(weight, &all);
@@ -105,7 +110,7 @@ impl Report<'_> {
             let name = || {
                 profile
                     .place(node)
-                    .unwrap_or_else(|| "[no Java frame]".to_owned())
+                    .unwrap_or_else(|| format!("[no {} frame]", profile.info().platform().code()))
             };
             names.entry(node).or_insert_with(name).clone()
         };
@@ -122,8 +127,11 @@ impl Report<'_> {
             let row = sums.entry(key).or_default();
             row.0 += &wall.weight;
             if let Some((thread, node)) = wall.owner {
-                let at = node.map_or("running".to_owned(), &mut place);
-                let owner = format!("{} in {at}", group_of(profile.thread_name(thread)));
+                let group = group_of(profile.thread_name(thread));
+                let owner = match node.map(&mut place) {
+                    Some(at) => format!("{group} in {at}"),
+                    None => format!("{group}, which ran"),
+                };
                 *row.1.entry(owner).or_default() += wall.weight.sum;
             }
         }
@@ -138,11 +146,7 @@ impl Report<'_> {
         for ((cause, method, detail), (weight, owners)) in rows.iter().take(PLACE_ROWS) {
             let head = row_head(weight, all);
             let room = COLUMNS - head.len();
-            let mut text = format!("{cause}: {method}");
-            if !detail.is_empty() {
-                text = format!("{text}, {detail}");
-            }
-            self.raw(&format!("{head}{}", shortened(&text, room)));
+            self.raw(&format!("{head}{}", waits_for(cause, method, detail, room)));
             if let Some((owner, ns)) = owners.iter().max_by_key(|(_, ns)| **ns) {
                 let share = percent(*ns as f64 / weight.sum.max(1) as f64);
                 let text = format!("held {share} of it by {owner}");
@@ -156,6 +160,22 @@ impl Report<'_> {
 
 /// What was waited for at a place, and how much of it for which owner.
 type Waits = (Weight, BTreeMap<String, u64>);
+
+/// What is waited for in one line; where there is no room, without packages.
+fn waits_for(cause: &str, method: &str, detail: &str, room: usize) -> String {
+    let told = |method: &str, detail: &str| match detail {
+        "" => format!("{cause}: {method}"),
+        detail => format!("{cause}: {method}, {detail}"),
+    };
+    let own = short(method);
+    let class = match detail.starts_with(|c: char| c.is_ascii_lowercase()) {
+        true => detail.rsplit_once('.').map_or(detail, |(_, class)| class),
+        false => detail,
+    };
+    let texts = [told(method, detail), told(own, detail), told(own, class)];
+    let fitting = texts.iter().find(|text| columns(text) <= room);
+    shortened(fitting.unwrap_or(&texts[2]), room)
+}
 
 /// Share, its error, time and looks: 43 columns.
 fn row_head(weight: &Weight, all: &Weight) -> String {
@@ -171,6 +191,27 @@ fn row_head(weight: &Weight, all: &Weight) -> String {
 #[cfg(test)]
 mod tests {
     use dwell_profile::{FrameKind, Look, Sample};
+
+    #[test]
+    fn packages_give_way_before_names_do() {
+        let told = |room| {
+            let method = "org.h2.mvstore.tx.Transaction.waitForThisToEnd";
+            super::waits_for("object-wait", method, "org.h2.mvstore.tx.Transaction", room)
+        };
+        let own = "object-wait: Transaction.waitForThisToEnd";
+        assert!(told(100).ends_with("org.h2.mvstore.tx.Transaction"));
+        assert_eq!(told(75), format!("{own}, org.h2.mvstore.tx.Transaction"));
+        assert_eq!(told(60), format!("{own}, Transaction"));
+        assert_eq!(told(20).len(), 20);
+        // A peer or a file is no class.
+        let peer = super::waits_for(
+            "socket",
+            "app.some.packages.Client.read",
+            "127.0.0.1:80",
+            35,
+        );
+        assert_eq!(peer, "socket: Client.read, 127.0.0.1:80");
+    }
 
     #[test]
     fn tells_causes_groups_places_and_owners() {
@@ -194,6 +235,7 @@ mod tests {
             thread: other,
             node,
             weight: 250_000_000,
+            count: 1,
             failure: None,
             context: Some(context),
         });
@@ -212,13 +254,13 @@ mod tests {
         });
         let text = crate::text(&builder.finish());
         for line in [
-            "    75.0 %   21.7       750 ms          3  monitor",
-            "    25.0 %   21.7       250 ms          1  running",
+            "    75.0 %   32.5       750 ms          3  monitor",
+            "    25.0 %   32.5       250 ms          1  running",
             "   100.0 %    0.0       1.00 s          4  GET /transfer: monitor 75.0 %, \
              running 25.0 %",
             "   100.0 %    0.0       1.00 s          4  worker-*: monitor 75.0 %, running 25.0 %",
-            "    75.0 %   21.7       750 ms          3  monitor: app.Bank.transfer, app.Account",
-            &format!("{:45}held 100.0 % of it by worker-* in running", ""),
+            "    75.0 %   32.5       750 ms          3  monitor: app.Bank.transfer, app.Account",
+            &format!("{:45}held 100.0 % of it by worker-*, which ran", ""),
         ] {
             assert!(
                 text.lines().any(|l| l == line),

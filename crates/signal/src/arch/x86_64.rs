@@ -261,6 +261,26 @@ pub unsafe fn thread_pointer() -> u64 {
     value
 }
 
+/// Whether [`tls_base`] may be called: the kernel says so from Linux 5.9 on, in a bit of
+/// `AT_HWCAP2`.
+pub fn may_read_tls_base() -> bool {
+    const FSGSBASE: libc::c_ulong = 1 << 1;
+    // SAFETY: takes a number; an unknown one gives 0.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & FSGSBASE != 0 }
+}
+
+/// Where the running thread's thread-local storage is, without a load.
+///
+/// # Safety
+/// [`may_read_tls_base`] must have said that this may be called.
+#[inline]
+pub unsafe fn tls_base() -> u64 {
+    let value: u64;
+    // SAFETY: reads a register that the kernel lets programs read, as the caller promises.
+    unsafe { asm!("rdfsbase {}", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
 /// One system call with up to six arguments; negative results are `-errno`. Does not touch `errno`.
 ///
 /// # Safety

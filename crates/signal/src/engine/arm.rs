@@ -6,10 +6,10 @@ use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::engine::perf::{self, RING_BYTES};
-use crate::engine::period::{self, CREDIT, Standing};
+use crate::engine::period::{self, Standing};
 use crate::handler::Sender;
 use crate::plan::{Due, Plan};
-use crate::record::{Guard, NO_ENGINE, PERF, TIMER, ThreadRecord};
+use crate::record::{Guard, Inner, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
@@ -21,30 +21,45 @@ impl Engine {
         let record = guard.record();
         let inner = guard.inner();
         if record.engine.load(Ordering::Relaxed) != PERF || !inner.plan.has_blocks() {
-            self.rearm(record, now_ns, due.wake_up_ns);
+            self.rearm(guard, now_ns, due.wake_up_ns);
             return;
         }
         if sender == Sender::Agent {
             return; // the event is on its way to the next point as before
         }
         let silenced = sender == Sender::SilencedEvent;
-        let fd = record.perf_fd.load(Ordering::Relaxed);
-        let gap_ns = due.wake_up_ns.saturating_sub(now_ns);
+        inner.credit = if silenced {
+            0
+        } else {
+            inner.credit.saturating_sub(1)
+        };
         let standing = Standing {
             period_ns: inner.period_ns,
-            interval_ns: inner.plan.interval_ns(),
-            gap_ns,
-            steady: due.steady && !silenced,
+            width_ns: inner.plan.width_ns(),
+            gap_ns: due.wake_up_ns.saturating_sub(now_ns),
+            steady: due.steady,
+            on_time: due.on_time,
+            silenced,
         };
-        let set = match period::to_set(&standing) {
-            None => Ok(inner.period_ns),
-            Some(period_ns) => perf::set_period(fd, period_ns, self.sees_kernel()),
-        };
-        let credit = if silenced { CREDIT } else { 1 };
-        match set.and_then(|period_ns| perf::refresh(fd, credit).map(|()| period_ns)) {
-            Ok(period_ns) => inner.period_ns = period_ns,
-            Err(_) => self.counters.add(Cause::RearmFailed, 1),
+        let fd = record.perf_fd.load(Ordering::Relaxed);
+        if let Err(_error) = self.advance(inner, fd, &standing) {
+            self.counters.add(Cause::RearmFailed, 1);
         }
+    }
+
+    /// Sets the period and lets the event send more signals, where that is needed.
+    #[inline]
+    fn advance(&self, inner: &mut Inner, fd: i32, standing: &Standing) -> Result<(), Errno> {
+        if let Some(period_ns) = period::to_set(standing) {
+            inner.period_ns = perf::set_period(fd, period_ns, self.sees_kernel())?;
+        }
+        let in_step = inner.period_ns == standing.width_ns;
+        let grant = period::to_grant(inner.credit, inner.plan.left_in_block(), in_step);
+        if grant > 0 {
+            perf::refresh(fd, grant)?;
+            inner.credit = inner.credit.saturating_add(grant);
+        }
+        Ok(())
     }
 
     fn sees_kernel(&self) -> bool {
@@ -52,12 +67,23 @@ impl Engine {
     }
 
     /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
-    pub(crate) fn rearm(&self, record: &ThreadRecord, now_ns: u64, at_ns: u64) {
+    #[inline]
+    pub(crate) fn rearm(&self, guard: &mut Guard<'_>, now_ns: u64, at_ns: u64) {
+        let record = guard.record();
         let result = match record.engine.load(Ordering::Relaxed) {
             PERF => {
                 let fd = record.perf_fd.load(Ordering::Relaxed);
                 let gap_ns = at_ns.saturating_sub(now_ns);
-                perf::set_period(fd, gap_ns, self.sees_kernel()).and_then(|_| perf::refresh(fd, 1))
+                let set = perf::set_period(fd, gap_ns, self.sees_kernel());
+                if let Ok(period_ns) = set {
+                    guard.inner().period_ns = period_ns;
+                }
+                let refreshed = set.and_then(|_| perf::refresh(fd, 1));
+                if refreshed.is_ok() {
+                    let inner = guard.inner();
+                    inner.credit = inner.credit.saturating_add(1);
+                }
+                refreshed
             }
             TIMER => sys::timer_set(record.timer_id.load(Ordering::Relaxed), at_ns.max(1)),
             _ => Ok(()),
@@ -79,19 +105,19 @@ impl Engine {
             if !record.missed.swap(false, Ordering::SeqCst) {
                 return;
             }
-            let Some(_guard) = record.try_lock() else {
+            let Some(mut guard) = record.try_lock() else {
                 return;
             };
             if record.armed.load(Ordering::Relaxed) {
-                self.rearm_after(record, gap_ns);
+                self.rearm_after(&mut guard, gap_ns);
             }
         }
     }
 
     /// Lets the next signal come after `gap_ns` more of the thread's CPU time.
-    pub(crate) fn rearm_after(&self, record: &ThreadRecord, gap_ns: u64) {
-        match sys::cpu_ns_of(record.tid()) {
-            Ok(now_ns) => self.rearm(record, now_ns, now_ns.saturating_add(gap_ns)),
+    pub(crate) fn rearm_after(&self, guard: &mut Guard<'_>, gap_ns: u64) {
+        match sys::cpu_ns_of(guard.record().tid()) {
+            Ok(now_ns) => self.rearm(guard, now_ns, now_ns.saturating_add(gap_ns)),
             Err(_) => self.counters.add(Cause::RearmFailed, 1),
         }
     }
@@ -128,14 +154,16 @@ impl Engine {
         };
         guard.inner().plan = plan;
         guard.inner().period_ns = 0;
+        guard.inner().credit = 0;
         guard.inner().spared_until_ns = 0;
         record.carried.store(0, Ordering::Relaxed);
+        record.carried_ns.store(0, Ordering::Relaxed);
         record.counted_ns.store(origin_ns, Ordering::Relaxed);
         record
             .next_due_ns
             .store(plan.next_point_ns(), Ordering::Relaxed);
         record.armed.store(true, Ordering::Relaxed);
-        self.rearm(record, now_ns, plan.wake_up_ns(now_ns));
+        self.rearm(guard, now_ns, plan.wake_up_ns(now_ns));
         Ok(())
     }
 
@@ -196,12 +224,9 @@ impl Engine {
         let Ok(now_ns) = sys::cpu_ns_of(record.tid()) else {
             return 0;
         };
-        let points = guard.inner().plan.due(now_ns).points;
-        let carried = record.carried.swap(0, Ordering::Relaxed);
-        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
-        u64::from(points)
-            .saturating_add(carried)
-            .saturating_mul(interval_ns)
+        let weight_ns = guard.inner().plan.owed_ns(now_ns);
+        record.carried.store(0, Ordering::Relaxed);
+        weight_ns.saturating_add(record.carried_ns.swap(0, Ordering::Relaxed))
     }
 
     /// Gives back what makes the thread's signals. Signals on their way find nobody.
@@ -246,3 +271,7 @@ impl Engine {
         result
     }
 }
+
+#[cfg(test)]
+#[path = "arm_tests.rs"]
+mod tests;

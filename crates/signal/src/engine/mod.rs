@@ -31,6 +31,8 @@ pub struct Engine {
     pub(crate) kind: EngineKind,
     pub(crate) fd_end: i32,
     pub(crate) live: Live,
+    /// Whether threads can be told apart without asking the kernel.
+    pub(crate) reads_tls_base: bool,
     /// Room that a handler needs on an alternate stack, in bytes.
     pub(crate) room_bytes: u64,
     pub(crate) previous: Previous,
@@ -233,8 +235,10 @@ impl Engine {
             return false;
         }
         self.destroy_locked(&guard);
-        self.counters
-            .add(Cause::PointsLost, record.carried.swap(0, Ordering::Relaxed));
+        self.counters.lost(
+            record.carried.swap(0, Ordering::Relaxed),
+            record.carried_ns.swap(0, Ordering::Relaxed),
+        );
         record
             .ended_epoch
             .store(self.epoch.load(Ordering::SeqCst), Ordering::Relaxed);
@@ -372,9 +376,9 @@ impl Engine {
         }
         if !armed {
             let _ = self.arm(record); // counted there
-        } else if let Some(guard) = record.try_lock() {
+        } else if let Some(mut guard) = record.try_lock() {
             self.counters.add(Cause::Silent, 1);
-            self.rearm_after(record, SOON_NS);
+            self.rearm_after(&mut guard, SOON_NS);
             self.unlock(guard);
         }
     }

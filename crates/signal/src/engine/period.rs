@@ -1,8 +1,10 @@
 //! What to do with a perf event that goes off by itself, so that it goes off at the next point.
 //!
-//! Such an event counts its period again and again; each signal gives it one more to send, and
-//! nothing else as long as it is in step. Setting a period restarts the event's timer, which is
-//! dear. A place further on is reached in two steps: a period that leads there, then the interval.
+//! Such an event counts its period again and again, as long as it may send signals. Setting a
+//! period restarts the event's timer, which is dear, and dearer while the event is enabled: then
+//! the timer that runs is taken out first. So an event gets no more signals to send than the block
+//! has points, and has disabled itself when its period is to change. A place further on is reached
+//! in two steps: a period that leads there, then the windows' length.
 //!
 //! Pure arithmetic.
 
@@ -17,12 +19,16 @@ pub const CREDIT: u32 = 4;
 pub struct Standing {
     /// The period the kernel has.
     pub period_ns: u64,
-    /// The plan's interval.
-    pub interval_ns: u64,
+    /// How long the plan's windows are now.
+    pub width_ns: u64,
     /// From now to the plan's next point.
     pub gap_ns: u64,
-    /// Whether the next point is an interval after the one just taken.
+    /// Whether the next point is in the same block as the last one.
     pub steady: bool,
+    /// Whether the event went off when it was to, so that it may go on from there.
+    pub on_time: bool,
+    /// Whether it has sent all it may, and is disabled: then it needs a period in any case.
+    pub silenced: bool,
 }
 
 /// The period to give the kernel; `None` if it has the right one.
@@ -31,22 +37,40 @@ pub struct Standing {
 pub const fn to_set(standing: &Standing) -> Option<u64> {
     let Standing {
         period_ns,
-        interval_ns,
+        width_ns,
         gap_ns,
         steady,
+        on_time,
+        silenced,
     } = *standing;
-    let Some(early_ns) = interval_ns.checked_div(EARLY_PART) else {
-        return Some(gap_ns);
-    };
-    // Half an interval late is no harm: which place it is does not depend on the program. Early
-    // is, as the point would not be due.
-    let in_step =
-        steady && gap_ns >= interval_ns / 2 && gap_ns <= interval_ns.saturating_add(early_ns);
-    match (in_step, period_ns == interval_ns) {
-        (true, true) => None,
-        (true, false) => Some(interval_ns),
-        (false, _) => Some(gap_ns),
+    // Wherever it has strayed to, see `Plan::due`.
+    if steady && period_ns == width_ns && (on_time || !silenced) {
+        return if silenced { Some(width_ns) } else { None };
     }
+    // Half a window late is no harm: which place it is does not depend on the program. Early is,
+    // as the point would not be due; and a thread that is spared must not be woken early.
+    let early_ns = if steady { width_ns / EARLY_PART } else { 0 };
+    if gap_ns >= width_ns / 2 && gap_ns <= width_ns.saturating_add(early_ns) {
+        return Some(width_ns);
+    }
+    Some(gap_ns)
+}
+
+/// How many more signals to let an event send that may send `credit` more, where the block has
+/// `left` points to come; `in_step`: each of them will have a signal.
+#[inline]
+#[must_use]
+pub const fn to_grant(credit: u32, left: u64, in_step: bool) -> u32 {
+    let wanted = match (in_step, left < CREDIT as u64) {
+        (false, _) => 1, // it goes to its place and stops there
+        (true, true) => left as u32,
+        (true, false) => CREDIT,
+    };
+    // Not each time: that is a system call.
+    if credit > 1 || credit >= wanted {
+        return 0;
+    }
+    wanted.wrapping_sub(credit)
 }
 
 #[cfg(test)]

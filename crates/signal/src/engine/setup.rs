@@ -1,5 +1,6 @@
 //! Makes the engine: memory, signal, handlers.
 
+use crate::arch;
 use crate::config::{Config, EngineKind, Offsets, pick_signal};
 use crate::counters::Counters;
 use crate::engine::{ENGINE, Engine};
@@ -87,6 +88,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         kind: config.engine,
         fd_end: config.fd_end,
         live,
+        reads_tls_base: arch::may_read_tls_base(),
         room_bytes: room::needed(),
         previous: Previous::new(),
         pool,
@@ -115,24 +117,30 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         &*place
     };
     ENGINE.store(place, Ordering::Release);
-    install_handlers(engine, &before)?;
+    install_handlers(engine, &before, config)?;
     Ok(engine)
 }
 
-fn install_handlers(engine: &Engine, before: &KernelAction) -> Result<(), InitError> {
-    // SA_ONSTACK matters only to threads with an alternate stack; some runtimes (Go) have such
-    // small ordinary stacks that a handler must not run there.
-    let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | SA_RESTORER;
+fn install_handlers(
+    engine: &Engine,
+    before: &KernelAction,
+    config: &Config<'_>,
+) -> Result<(), InitError> {
+    let mut flags = (libc::SA_SIGINFO | libc::SA_RESTART) as u64 | SA_RESTORER;
+    if config.on_alternate_stack {
+        flags |= libc::SA_ONSTACK as u64;
+    }
     let restorer = match before.restorer {
         0 => crate::arch::restorer(),
         known => known,
     };
-    // The signal itself is blocked while its handler runs; nothing else is, least of all SIGSEGV.
+    // The signal itself is blocked while its handler runs; of others what was asked for, and never
+    // those of faults.
     let action = KernelAction {
         handler: handler::dwell_sample_handler as *const () as usize,
         flags,
         restorer,
-        mask: 0,
+        mask: config.blocked & !sys::FAULT_SIGNALS,
     };
     sys::sigaction(engine.signal, Some(&action))
         .map_err(|e| InitError::Signal(engine.signal, e))?;

@@ -23,8 +23,8 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 pub struct Registration {
     /// The thread's id.
     pub tid: i32,
-    /// The `JavaThread*`, or 0.
-    pub java_thread: u64,
+    /// The runtime's own structure of the thread (HotSpot: `JavaThread*`), or 0.
+    pub managed_thread: u64,
     /// Lowest address of the stack, or 0 if unknown.
     pub stack_lo: u64,
     /// End of the stack, or 0 if unknown.
@@ -52,6 +52,8 @@ pub(crate) struct Inner {
     pub plan: Plan,
     /// The period that the thread's perf event has.
     pub period_ns: u64,
+    /// Signals that it may send before it is disabled, at most.
+    pub credit: u32,
     /// Until which of its CPU time the thread is not sampled, after a handler that took long.
     pub spared_until_ns: u64,
 }
@@ -64,9 +66,12 @@ pub struct ThreadRecord {
     generation: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) tid: AtomicI32,
-    pub(crate) java_thread: AtomicU64,
-    /// `Thread.getId()` of the platform thread, or 0.
-    java_id: AtomicU64,
+    /// The base of thread-local storage of the thread with this id, once its handler has seen both;
+    /// 0 before.
+    pub(crate) tls_base: AtomicU64,
+    pub(crate) managed_thread: AtomicU64,
+    /// The runtime's id of the platform thread, or 0.
+    managed_id: AtomicU64,
     pub(crate) stack_lo: AtomicU64,
     pub(crate) stack_hi: AtomicU64,
     pub(crate) user: AtomicU64,
@@ -89,8 +94,11 @@ pub struct ThreadRecord {
     pub(crate) ended_epoch: AtomicU64,
     /// Points taken for which there was no slot; written by the holder of `busy` only.
     pub(crate) carried: AtomicU64,
+    /// The CPU time these stand for.
+    pub(crate) carried_ns: AtomicU64,
     pub(crate) samples: AtomicU64,
     pub(crate) points: AtomicU64,
+    pub(crate) weight_ns: AtomicU64,
     pub(crate) no_slot: AtomicU64,
     pub(crate) inner: UnsafeCell<Inner>,
 }
@@ -121,27 +129,29 @@ impl ThreadRecord {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// The `JavaThread*`, or 0.
+    /// The runtime's own structure of the thread (HotSpot: `JavaThread*`), or 0 if it runs no
+    /// managed code.
     #[must_use]
-    pub fn java_thread(&self) -> u64 {
-        self.java_thread.load(Ordering::Relaxed)
+    pub fn managed_thread(&self) -> u64 {
+        self.managed_thread.load(Ordering::Acquire)
     }
 
-    /// Sets the `JavaThread*`; 0 before that memory goes away.
-    pub fn set_java_thread(&self, java_thread: u64) {
-        self.java_thread.store(java_thread, Ordering::Relaxed);
+    /// Sets that structure; 0 before its memory goes away. What was set before is seen by who sees
+    /// this.
+    pub fn set_managed_thread(&self, managed_thread: u64) {
+        self.managed_thread.store(managed_thread, Ordering::Release);
     }
 
-    /// `Thread.getId()` of the Java thread, or 0 if it is none.
+    /// The runtime's id of the managed thread (Java: `Thread.getId()`), or 0 if it is none.
     #[inline]
     #[must_use]
-    pub fn java_id(&self) -> u64 {
-        self.java_id.load(Ordering::Relaxed)
+    pub fn managed_id(&self) -> u64 {
+        self.managed_id.load(Ordering::Relaxed)
     }
 
-    /// Sets it; 0 when the thread is no Java thread any more.
-    pub fn set_java_id(&self, java_id: u64) {
-        self.java_id.store(java_id, Ordering::Relaxed);
+    /// Sets it; 0 when the thread is no managed thread any more.
+    pub fn set_managed_id(&self, managed_id: u64) {
+        self.managed_id.store(managed_id, Ordering::Relaxed);
     }
 
     /// Lowest address of the thread's stack, or 0 if unknown.
@@ -186,6 +196,12 @@ impl ThreadRecord {
         self.points.load(Ordering::Relaxed)
     }
 
+    /// CPU time that the published snapshots of this thread stand for.
+    #[must_use]
+    pub fn weight_ns(&self) -> u64 {
+        self.weight_ns.load(Ordering::Relaxed)
+    }
+
     /// Samples of this thread that found no free slot.
     #[must_use]
     pub fn no_slot(&self) -> u64 {
@@ -221,9 +237,10 @@ impl ThreadRecord {
 
     pub(crate) fn begin(&self, registration: &Registration) {
         self.tid.store(registration.tid, Ordering::Relaxed);
-        self.java_thread
-            .store(registration.java_thread, Ordering::Relaxed);
-        self.java_id.store(0, Ordering::Relaxed);
+        self.managed_thread
+            .store(registration.managed_thread, Ordering::Relaxed);
+        self.managed_id.store(0, Ordering::Relaxed);
+        self.tls_base.store(0, Ordering::Relaxed);
         self.stack_lo
             .store(registration.stack_lo, Ordering::Relaxed);
         self.stack_hi
@@ -243,6 +260,8 @@ impl ThreadRecord {
             &self.signals,
             &self.signals_tended,
             &self.carried,
+            &self.carried_ns,
+            &self.weight_ns,
             &self.samples,
             &self.points,
             &self.no_slot,

@@ -50,13 +50,15 @@ pub struct SlotHeader {
     pub time_ns: u64,
     /// CPU time the thread had used.
     pub cpu_ns: u64,
-    /// The CPU time each point stands for.
+    /// The CPU time each point stands for, in the mean.
     pub interval_ns: u64,
-    /// Intervals of CPU time this snapshot stands for.
+    /// The CPU time this snapshot stands for, that of earlier ones without a slot included.
+    pub weight_ns: u64,
+    /// Points that were due.
     pub points: u32,
     /// Why it was taken.
     pub reason: Reason,
-    /// Intervals of CPU time of earlier samples of the thread that found no free slot.
+    /// Points of earlier samples of the thread that found no free slot.
     pub carried: u64,
     /// The thread's record: index ...
     pub record_index: u32,
@@ -68,8 +70,8 @@ pub struct SlotHeader {
     pub thread_state: i32,
     /// What the agent attached to the record (see `ThreadRecord::user`).
     pub user: u64,
-    /// The `JavaThread*`, or 0.
-    pub java_thread: u64,
+    /// The runtime's own structure of the thread (HotSpot: `JavaThread*`), or 0.
+    pub managed_thread: u64,
     /// The interrupted registers.
     pub regs: Registers,
     /// Whether the three anchor words could be read.
@@ -176,9 +178,7 @@ impl<'a> Slot<'a> {
     /// CPU time this snapshot stands for, earlier lost samples included.
     #[must_use]
     pub fn weight_ns(&self) -> u64 {
-        u64::from(self.header.points)
-            .wrapping_add(self.header.carried)
-            .wrapping_mul(self.header.interval_ns)
+        self.header.weight_ns
     }
 
     /// The frames of the walk in [`SlotHeader::walk`], innermost first.

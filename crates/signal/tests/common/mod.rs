@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
 use dwell_signal::slots::Reason;
-use dwell_signal::{Engine, Registration, ThreadRecord, sys};
+use dwell_signal::{Engine, EngineKind, Registration, ThreadRecord, plan, sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -36,9 +36,12 @@ impl Account {
     }
 }
 
-/// The longest that the CPU time of a point can be: there is one in each interval.
+/// The longest that the CPU time of a point can be.
 pub fn longest_window_ns(interval_ns: u64) -> u64 {
-    interval_ns
+    match Engine::get().expect("an engine").kind() {
+        EngineKind::Perf { .. } => plan::longest_ns(interval_ns),
+        EngineKind::Timer => interval_ns,
+    }
 }
 
 /// Uses up `cpu_ns` of the calling thread's CPU time from now on.

@@ -7,6 +7,7 @@
 
 use super::codecache::CodeCache;
 use super::layout::{ABSENT, ChunkLayout, Layout, present};
+use super::zgc;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -45,7 +46,15 @@ pub fn reference<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<u64, 
     if !layout.extra.chunk.narrow_oops {
         return handle(mem, layout, addr);
     }
-    let narrow = u64::from(mem.u32(addr)?);
+    decompress(mem, layout, mem.u32(addr)?)
+}
+
+/// The reference that a compressed one stands for.
+///
+/// # Errors
+/// [`Fault`] if the JVM's base cannot be read.
+pub fn decompress<M: Memory>(mem: &M, layout: &Layout, narrow: u32) -> Result<u64, Fault> {
+    let narrow = u64::from(narrow);
     if narrow == 0 || !present(layout.narrow_oop_base) {
         return Ok(0);
     }
@@ -55,7 +64,8 @@ pub fn reference<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<u64, 
 }
 
 /// Reads a full reference; generational ZGC's is the address shifted up past its colour, by one
-/// more than the position of the one remap bit (src/hotspot/share/gc/z/zAddress.inline.hpp).
+/// more than the position of the one remap bit (src/hotspot/share/gc/z/zAddress.inline.hpp); where
+/// ZGC has moved the object since, it leads to its new place.
 ///
 /// # Errors
 /// [`Fault`] if it cannot be read.
@@ -63,13 +73,14 @@ pub fn handle<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<u64, Fau
     const REMAP_SHIFT: u32 = 12;
     let value = mem.word(addr)?;
     if !layout.extra.chunk.colored_oops {
-        return Ok(value);
+        return zgc::follow_single(mem, layout, value);
     }
     let remap = (value >> REMAP_SHIFT) & 0xf;
     if remap == 0 {
         return Ok(0);
     }
-    Ok(value >> (REMAP_SHIFT + remap.trailing_zeros() + 1))
+    let address = value >> (REMAP_SHIFT + remap.trailing_zeros() + 1);
+    zgc::follow(mem, layout, value, address)
 }
 
 fn known(chunk: &ChunkLayout) -> bool {

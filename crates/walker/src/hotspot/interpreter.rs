@@ -15,7 +15,7 @@ const LAST_SP: u64 = 16;
 /// An adapter moves the return address at most by this.
 const MOVED_WORDS_MAX: u64 = 256;
 /// Slot of the `Method*`.
-const METHOD: u64 = 24;
+pub(super) const METHOD: u64 = 24;
 /// While the frame is being pushed, rbp is at most this far above rsp.
 const FIXED_PART_BYTES: u64 = 12 * 8;
 
@@ -254,7 +254,7 @@ pub fn sender_sp<M: Memory>(mem: &M, fp: u64) -> Result<u64, Fault> {
 }
 
 /// An address in a slot of a frame: as such, or (since 21) in words from rbp.
-fn slot_address(fp: u64, value: u64) -> u64 {
+pub(super) fn slot_address(fp: u64, value: u64) -> u64 {
     const WORDS_MAX: u64 = 1 << 17;
     if value.wrapping_add(WORDS_MAX) < 2 * WORDS_MAX {
         fp.wrapping_add(value.wrapping_mul(8))

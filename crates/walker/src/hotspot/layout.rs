@@ -5,6 +5,7 @@
 
 use super::objects::Objects;
 use super::vmstructs::{self, Place, Symbols, TableError};
+use super::zgc::Moves;
 use crate::memory::Memory;
 
 /// Marks a field this JDK does not have.
@@ -104,6 +105,8 @@ pub struct Extra {
     pub chunk: ChunkLayout,
     /// What is known of Java objects.
     pub objects: Objects,
+    /// Where ZGC notes what it has moved.
+    pub moves: Moves,
 }
 
 /// Offsets inside `jdk.internal.vm.StackChunk` and `Continuation` objects, in bytes.
@@ -152,6 +155,7 @@ impl Extra {
             colored_oops: false,
         },
         objects: Objects::EMPTY,
+        moves: Moves::EMPTY,
     };
 }
 
@@ -159,10 +163,14 @@ layout! {
     fields {
         /// The counters for monitoring tools.
         perf_start: ["PerfMemory", "_start"];
+        /// The page that compiled code reads where it polls (up to 13); address of the static.
+        polling_page: ["os", "_polling_page"];
         /// `JavaThread -> OSThread*`.
         thread_osthread: ["JavaThread", "_osthread"], ["Thread", "_osthread"];
         /// Kernel thread id.
         osthread_thread_id: ["OSThread", "_thread_id"];
+        /// `pthread_t`.
+        osthread_pthread_id: ["OSThread", "_pthread_id"];
         /// `JavaThreadState`.
         thread_state: ["JavaThread", "_thread_state"];
         /// Highest address of the stack.
@@ -251,6 +259,10 @@ layout! {
         blob_code_offset: ["CodeBlob", "_code_offset"];
         /// Start of the data as an offset.
         blob_data_offset: ["CodeBlob", "_data_offset"];
+        /// Where `java.lang.Class` objects have their `Klass*`; address of the static.
+        mirror_klass: ["java_lang_Class", "_klass_offset"];
+        /// Start of the references that code has as constants (up to 22; then at the data's start).
+        nmethod_oops_offset: ["nmethod", "_oops_offset"];
         /// Mutable data (25+).
         blob_mutable_data: ["CodeBlob", "_mutable_data"];
         /// Bytes of relocations before the metadata (25+).
@@ -331,6 +343,26 @@ layout! {
         klass_name: ["Klass", "_name"];
         /// What a class extends.
         klass_super: ["Klass", "_super"];
+        /// Constants of a class.
+        klass_constants: ["InstanceKlass", "_constants"];
+        /// Fields of a class, as shorts (up to 20).
+        klass_fields: ["InstanceKlass", "_fields"];
+        /// The same as a stream of numbers (21+).
+        klass_field_stream: ["InstanceKlass", "_fieldinfo_stream"];
+        /// Constant pool index of the source file's name (up to 14).
+        klass_source: ["InstanceKlass", "_source_file_name_index"];
+        /// The same (15+).
+        pool_source: ["ConstantPool", "_source_file_name_index"];
+        /// Handle of the `Class` object.
+        klass_mirror: ["Klass", "_java_mirror"];
+        /// Next class of the same loader.
+        klass_next_link: ["Klass", "_next_link"];
+        /// The class loaders; address of the static.
+        loaders_head: ["ClassLoaderDataGraph", "_head"];
+        /// The next older one.
+        loader_next: ["ClassLoaderData", "_next"];
+        /// The first class of one.
+        loader_classes: ["ClassLoaderData", "_klasses"];
         /// Base of compressed class pointers; address of the static.
         narrow_klass_base: ["CompressedKlassPointers", "_narrow_klass._base"],
             ["CompressedKlassPointers", "_base"], ["Universe", "_narrow_klass._base"];
@@ -351,6 +383,62 @@ layout! {
         /// Shift of compressed references; address of the static.
         narrow_oop_shift: ["CompressedOops", "_narrow_oop._shift"], ["CompressedOops", "_shift"],
             ["Universe", "_narrow_oop._shift"];
+        /// A mask of coloured references: only generational ZGC (21+) has it; address of a pointer.
+        z_load_good: ["ZGlobalsForVMStructs", "_ZPointerLoadGoodMask"];
+        /// The heap; address of the static.
+        collected_heap: ["Universe", "_collectedHeap"];
+        /// Where ZGC's globals are; address of the static.
+        z_globals: ["ZGlobalsForVMStructs", "_instance_p"];
+        /// Address of the mask of offsets in the heap.
+        z_offset_mask: ["ZGlobalsForVMStructs", "_ZAddressOffsetMask"];
+        /// Address of the mask of references that have to be looked at.
+        z_bad_mask: ["ZGlobalsForVMStructs", "_ZPointerLoadBadMask"];
+        /// The embedded `ZHeap`.
+        z_heap: ["ZCollectedHeap", "_heap"];
+        /// The embedded `ZPageAllocator`.
+        z_page_allocator: ["ZHeap", "_page_allocator"];
+        /// The embedded `ZPageTable`.
+        z_page_table: ["ZHeap", "_page_table"];
+        /// The array of a map by granules.
+        z_granule_map: ["ZGranuleMapForForwarding", "_map"];
+        /// The range that was evacuated.
+        z_forwarding_range: ["ZForwarding", "_virtual"];
+        /// Where a range begins, as an offset in the heap.
+        z_range_start: ["ZVirtualMemory", "_start"];
+        /// Alignment of the objects there, as a power of two.
+        z_forwarding_shift: ["ZForwarding", "_object_alignment_shift"];
+        /// The embedded head of the entries, which follow the `ZForwarding`.
+        z_forwarding_entries: ["ZForwarding", "_entries"];
+        /// How many entries there are.
+        z_entries_length: ["ZAttachedArrayForForwarding", "_length"];
+        /// Globals of the ZGC before generations, by its name in 21 to 23; address of the static.
+        x_globals: ["XGlobalsForVMStructs", "_instance_p"];
+        /// Address of the mask of offsets in its heap.
+        x_offset_mask: ["XGlobalsForVMStructs", "_XAddressOffsetMask"];
+        /// Address of the bit that references of now have (up to 20: ZGC's).
+        x_good_mask: ["XGlobalsForVMStructs", "_XAddressGoodMask"],
+            ["ZGlobalsForVMStructs", "_ZAddressGoodMask"];
+        /// Address of the mask of bits that they do not have.
+        x_bad_mask: ["XGlobalsForVMStructs", "_XAddressBadMask"],
+            ["ZGlobalsForVMStructs", "_ZAddressBadMask"];
+        /// The embedded heap.
+        x_heap: ["XCollectedHeap", "_heap"];
+        /// Its embedded table of what was moved.
+        x_forwarding_table: ["XHeap", "_forwarding_table"], ["ZHeap", "_forwarding_table"];
+        /// The map in that.
+        x_table_map: ["XForwardingTable", "_map"], ["ZForwardingTable", "_map"];
+        /// The array of a map by granules.
+        x_granule_map: ["XGranuleMapForForwarding", "_map"];
+        /// The range that was evacuated.
+        x_forwarding_range: ["XForwarding", "_virtual"];
+        /// Where a range begins, as an offset in the heap.
+        x_range_start: ["XVirtualMemory", "_start"];
+        /// Alignment of the objects there, as a power of two.
+        x_forwarding_shift: ["XForwarding", "_object_alignment_shift"];
+        /// The embedded head of the entries, which follow the `XForwarding`.
+        x_forwarding_entries: ["XForwarding", "_entries"];
+        /// How many entries there are.
+        x_entries_length: ["XAttachedArrayForForwarding", "_length"];
         /// The JVM's flags; address of the static.
         flags_table: ["JVMFlag", "flags"], ["Flag", "flags"];
         /// Their number; address of the static.
@@ -375,6 +463,12 @@ layout! {
         sizeof_flag: "JVMFlag", "Flag";
         /// `sizeof(CodeBlob)`.
         sizeof_code_blob: "CodeBlob";
+        /// `sizeof(ZHeap)`.
+        sizeof_z_heap: "ZHeap";
+        /// `sizeof(ZForwarding)`.
+        sizeof_z_forwarding: "ZForwarding";
+        /// `sizeof(XForwarding)`.
+        sizeof_x_forwarding: "XForwarding";
     }
     ints {
         /// `JavaThreadState` of a thread that runs Java code (8; 4 in JDK 28).
@@ -385,6 +479,22 @@ layout! {
         state_in_vm: "_thread_in_vm";
         /// Blocked in the VM.
         state_blocked: "_thread_blocked";
+        /// Number of the flag that a field has a constant value (21+).
+        field_initialized: "FieldInfo::FieldFlags::_ff_initialized";
+        /// Number of the flag that it has a generic signature (21+).
+        field_generic: "FieldInfo::FieldFlags::_ff_generic";
+        /// Number of the flag that it is contended (21+).
+        field_contended: "FieldInfo::FieldFlags::_ff_contended";
+        /// Parts of a place that debug information tells: how far the offset is shifted.
+        location_offset_shift: "Location::OFFSET_SHIFT";
+        /// The bits of what lies there.
+        location_type_mask: "Location::TYPE_MASK";
+        /// The bit for a register.
+        location_where_mask: "Location::WHERE_MASK";
+        /// A reference.
+        location_oop: "Location::oop";
+        /// A compressed one.
+        location_narrow_oop: "Location::narrowoop";
         /// Word offset of the call wrapper in an entry frame.
         entry_call_wrapper: "frame::entry_frame_call_wrapper_offset";
     }

@@ -3,26 +3,36 @@
 //! [`vmstructs`] reads the tables libjvm exports for its serviceability agent; [`layout`] holds the
 //! offsets found there, by *field name*, never by version. The rest reads structures with them.
 
+pub mod classes;
 pub mod codecache;
 pub mod continuation;
+pub mod fields;
+pub mod flags;
+pub mod flocks;
 pub mod forwarding;
 pub mod interpreter;
 pub mod layout;
 pub mod leaving;
+pub mod locked;
 pub mod method;
+mod misplaced;
 pub mod monitors;
 pub mod names;
 pub mod nmethod;
 pub mod objects;
+pub mod operations;
+pub mod origin;
 pub mod perfdata;
 pub mod prologue;
 pub mod safepoints;
 pub mod scope;
 pub mod sets;
+pub mod strings;
 pub mod stub;
 pub mod threads;
 pub mod virtual_threads;
 pub mod vmstructs;
+pub mod zgc;
 
 #[cfg(test)]
 pub(crate) mod test_memory;

@@ -3,6 +3,7 @@
 
 use super::codecache::Blob;
 use super::layout::{Layout, present};
+use super::misplaced;
 use super::scope::{self, Scope};
 use crate::memory::{Fault, Memory};
 
@@ -21,9 +22,19 @@ pub struct Nmethod {
     pub is_c1: bool,
     pcs: u64,
     pcs_count: u64,
-    scopes: u64,
+    /// Start of the scope stream.
+    pub(super) scopes: u64,
     metadata: u64,
     code_begin: u64,
+}
+
+/// A `PcDesc`.
+struct Found {
+    index: u64,
+    /// Its scope's offset; 0 for none.
+    scope: u32,
+    /// Whether it is exactly at the pc.
+    is_exact: bool,
 }
 
 impl Nmethod {
@@ -62,7 +73,56 @@ impl Nmethod {
         })
     }
 
-    /// The scope offset of the first `PcDesc` at or after `pc`, and whether it is exactly there.
+    fn desc(&self, layout: &Layout, index: u64) -> u64 {
+        self.pcs
+            .wrapping_add(index.wrapping_mul(layout.sizeof_pcdesc))
+    }
+
+    /// `index` if there is such a `PcDesc`.
+    pub(super) fn place(&self, index: u64) -> Option<u64> {
+        (index < self.pcs_count).then_some(index)
+    }
+
+    /// Where a `PcDesc` is, from the start of the code.
+    pub(super) fn pc_offset<M: Memory>(
+        &self,
+        mem: &M,
+        layout: &Layout,
+        index: u64,
+    ) -> Result<i64, Fault> {
+        let desc = self.desc(layout, index);
+        mem.i32(desc.wrapping_add(layout.pcdesc_pc_offset))
+            .map(i64::from)
+    }
+
+    /// The address of the code at an offset.
+    pub(super) const fn code_at(&self, offset: i64) -> u64 {
+        self.code_begin.wrapping_add_signed(offset)
+    }
+
+    /// The scope offset of a `PcDesc`; 0 for none.
+    pub(super) fn scope_at<M: Memory>(
+        &self,
+        mem: &M,
+        layout: &Layout,
+        index: u64,
+    ) -> Result<u32, Fault> {
+        let desc = self.desc(layout, index);
+        mem.u32(desc.wrapping_add(layout.pcdesc_scope_offset))
+    }
+
+    /// The scope at an offset.
+    pub(super) fn scope<M: Memory>(
+        &self,
+        mem: &M,
+        layout: &Layout,
+        offset: u32,
+    ) -> Result<Scope, Fault> {
+        let base = layout.extra.unsigned5_base;
+        scope::read(mem, base, self.scopes, offset, self.metadata)
+    }
+
+    /// The first `PcDesc` at or after `pc`, its scope offset, and whether it is exactly there.
     ///
     /// A return address has a `PcDesc` of its own. For an interrupted pc the next one describes
     /// the code up to it.
@@ -71,14 +131,12 @@ impl Nmethod {
         mem: &M,
         layout: &Layout,
         pc: u64,
-    ) -> Result<Option<(u32, bool)>, Fault> {
+    ) -> Result<Option<Found>, Fault> {
         let wanted = pc.wrapping_sub(self.code_begin) as i64;
-        let desc = |i: u64| self.pcs.wrapping_add(i.wrapping_mul(layout.sizeof_pcdesc));
         let (mut low, mut high) = (0u64, self.pcs_count.min(1 << 24));
         while low < high {
             let middle = low + (high - low) / 2;
-            let offset = mem.i32(desc(middle).wrapping_add(layout.pcdesc_pc_offset))?;
-            if i64::from(offset) < wanted {
+            if self.pc_offset(mem, layout, middle)? < wanted {
                 low = middle + 1
             } else {
                 high = middle
@@ -87,9 +145,11 @@ impl Nmethod {
         if low >= self.pcs_count {
             return Ok(None);
         }
-        let offset = mem.i32(desc(low).wrapping_add(layout.pcdesc_pc_offset))?;
-        let scope = mem.u32(desc(low).wrapping_add(layout.pcdesc_scope_offset))?;
-        Ok(Some((scope, i64::from(offset) == wanted)))
+        Ok(Some(Found {
+            index: low,
+            scope: self.scope_at(mem, layout, low)?,
+            is_exact: self.pc_offset(mem, layout, low)? == wanted,
+        }))
     }
 
     /// Whether `pc` is a return address of this method: every call has a `PcDesc` at its return.
@@ -104,11 +164,12 @@ impl Nmethod {
     ) -> Result<bool, Fault> {
         Ok(self
             .scope_offset(mem, layout, pc)?
-            .is_some_and(|(_, exact)| exact))
+            .is_some_and(|found| found.is_exact))
     }
 
-    /// Calls `visit` for each scope at `pc`, innermost first. Without debug information, once with
-    /// the compiled method itself and bci -1.
+    /// Calls `visit` for each scope at the return address `pc`, innermost first, with where it
+    /// begins in the scope stream. Without debug information, once with 0, the compiled method
+    /// itself and bci -1.
     ///
     /// # Errors
     /// [`Fault`] if the tables cannot be read.
@@ -117,25 +178,52 @@ impl Nmethod {
         mem: &M,
         layout: &Layout,
         pc: u64,
-        mut visit: impl FnMut(Scope),
+        visit: impl FnMut(u32, Scope),
+    ) -> Result<(), Fault> {
+        let offset = self.scope_offset(mem, layout, pc)?;
+        self.for_each_from(mem, layout, offset.map_or(0, |found| found.scope), visit)
+    }
+
+    /// The scopes of a `pc` at which the thread was interrupted, each with where it begins. What C2
+    /// says of those is not always right, see [`misplaced`].
+    ///
+    /// # Errors
+    /// [`Fault`] if the tables cannot be read.
+    pub fn for_each_scope_around<M: Memory>(
+        &self,
+        mem: &M,
+        layout: &Layout,
+        pc: u64,
+        visit: impl FnMut(u32, Scope),
+    ) -> Result<(), Fault> {
+        let offset = match self.scope_offset(mem, layout, pc)? {
+            Some(Found { index, scope, .. }) if scope != 0 && !self.is_c1 => {
+                misplaced::put_right(self, mem, layout, (index, scope)).unwrap_or(scope)
+            }
+            found => found.map_or(0, |found| found.scope),
+        };
+        self.for_each_from(mem, layout, offset, visit)
+    }
+
+    fn for_each_from<M: Memory>(
+        &self,
+        mem: &M,
+        layout: &Layout,
+        mut offset: u32,
+        mut visit: impl FnMut(u32, Scope),
     ) -> Result<(), Fault> {
         let whole = Scope {
             sender: 0,
             method: self.method,
             bci: -1,
         };
-        let Some((mut offset, _)) = self.scope_offset(mem, layout, pc)? else {
-            visit(whole);
-            return Ok(());
-        };
         if offset == 0 {
-            visit(whole);
+            visit(0, whole);
             return Ok(());
         }
         for _ in 0..SCOPES_MAX {
-            let base = layout.extra.unsigned5_base;
-            let scope = scope::read(mem, base, self.scopes, offset, self.metadata)?;
-            visit(scope);
+            let scope = self.scope(mem, layout, offset)?;
+            visit(offset, scope);
             // A caller's scope is written before its callee's; anything else is garbage.
             if scope.sender == 0 || scope.sender >= offset {
                 break;

@@ -93,6 +93,23 @@ pub fn class_of<M: Memory>(
     Ok(base.wrapping_add(narrow << shift))
 }
 
+/// The `Klass*` that a `java.lang.Class` object stands for; `None` if it is a primitive type's.
+///
+/// # Errors
+/// [`Fault`] if the object cannot be read.
+pub fn class_of_mirror<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    mirror: u64,
+) -> Result<Option<u64>, Fault> {
+    if !present(layout.mirror_klass) {
+        return Ok(None);
+    }
+    let offset = mem.u32(layout.mirror_klass)?;
+    let class = mem.word(mirror.wrapping_add(u64::from(offset)))?;
+    Ok((class != 0).then_some(class))
+}
+
 /// The name of a class, with slashes.
 ///
 /// # Errors

@@ -50,6 +50,8 @@ pub struct Safepoints {
     state: u64,
     tracing: Option<Tracing>,
     barrier: Option<u64>,
+    operation: Option<u64>,
+    names: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,6 @@ struct Tracing {
     ran: u64,
     threads: u64,
     running: u64,
-    names: u64,
 }
 
 impl Safepoints {
@@ -80,13 +81,14 @@ impl Safepoints {
                 ran: find("_ZN16SafepointTracing17_last_app_time_nsE")?,
                 threads: find("_ZN16SafepointTracing12_nof_threadsE")?,
                 running: find("_ZN16SafepointTracing12_nof_runningE")?,
-                names: find("_ZN12VM_Operation6_namesE")?,
             })
         };
         Some(Safepoints {
             state,
             tracing: tracing(),
             barrier: find("_ZN20SafepointSynchronize13_wait_barrierE"),
+            operation: find("_ZN8VMThread17_cur_vm_operationE"),
+            names: find("_ZN12VM_Operation6_namesE"),
         })
     }
 
@@ -119,6 +121,22 @@ impl Safepoints {
         Some(barrier.wrapping_add(OFFSET))
     }
 
+    /// Where the operation under way is; `None` if that is not known, or there is none.
+    #[must_use]
+    pub fn under_way<M: Memory>(&self, mem: &M) -> Option<u64> {
+        mem.word(self.operation?).ok().filter(|at| *at != 0)
+    }
+
+    /// The `Thread*` that asked for the operation under way; `None` if that is not known, or there
+    /// is none. An operation begins with its class's table and then has who asked
+    /// (src/hotspot/share/runtime/vmOperations.hpp).
+    #[must_use]
+    pub fn asked_by<M: Memory>(&self, mem: &M) -> Option<u64> {
+        let operation = self.under_way(mem)?;
+        let thread = mem.word(operation.wrapping_add(8)).ok()?;
+        (thread != 0).then_some(thread)
+    }
+
     /// What is noted of the last safepoint, or the one that is under way: then times that are still
     /// to come are 0, and its number is that of the one before until all threads have arrived.
     /// `None` if the JVM notes nothing.
@@ -149,25 +167,38 @@ impl Safepoints {
         operation: u32,
         buf: &'b mut [u8; NAME_MAX],
     ) -> &'b str {
-        /// More operations than any version has.
-        const OPERATIONS_MAX: u32 = 512;
-        let tracing = self.tracing.filter(|_| operation < OPERATIONS_MAX);
-        let name = tracing.map(|it| it.names.wrapping_add(u64::from(operation) * 8));
-        let Some(Ok(name)) = name.map(|at| mem.word(at)) else {
-            return "";
-        };
-        let mut len = 0;
-        for (place, at) in buf.iter_mut().zip(0u64..) {
-            match mem.u8(name.wrapping_add(at)) {
-                Ok(byte) if byte.is_ascii_graphic() => *place = byte,
-                _ => break,
-            }
-            len += 1;
+        match self.names {
+            Some(names) => operation_name(mem, names, operation, buf),
+            None => "",
         }
-        buf.get(..len)
-            .and_then(|text| core::str::from_utf8(text).ok())
-            .unwrap_or("")
     }
+}
+
+/// An operation's name by the table of all (`VM_Operation::_names`); empty if there is none.
+#[must_use]
+pub fn operation_name<'b, M: Memory>(
+    mem: &M,
+    names: u64,
+    operation: u32,
+    buf: &'b mut [u8; NAME_MAX],
+) -> &'b str {
+    /// More operations than any version has.
+    const OPERATIONS_MAX: u32 = 512;
+    let place = (operation < OPERATIONS_MAX).then(|| names.wrapping_add(u64::from(operation) * 8));
+    let Some(Ok(name)) = place.map(|at| mem.word(at)) else {
+        return "";
+    };
+    let mut len = 0;
+    for (place, at) in buf.iter_mut().zip(0u64..) {
+        match mem.u8(name.wrapping_add(at)) {
+            Ok(byte) if byte.is_ascii_graphic() => *place = byte,
+            _ => break,
+        }
+        len += 1;
+    }
+    buf.get(..len)
+        .and_then(|text| core::str::from_utf8(text).ok())
+        .unwrap_or("")
 }
 
 /// What a thread that has not arrived does.
@@ -218,7 +249,7 @@ mod tests {
     use super::*;
     use crate::hotspot::test_memory::Bytes;
 
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
         "_ZN20SafepointSynchronize6_stateE",
         "_ZN20SafepointSynchronize13_safepoint_idE",
         "_ZN16SafepointTracing13_current_typeE",
@@ -230,6 +261,7 @@ mod tests {
         "_ZN12VM_Operation6_namesE",
         "_ZN20SafepointSynchronize13_wait_barrierE",
         "_ZN16SafepointTracing17_last_app_time_nsE",
+        "_ZN8VMThread17_cur_vm_operationE",
     ];
 
     fn place(name: &str) -> Option<u64> {
@@ -249,6 +281,8 @@ mod tests {
         mem.add(place(NAMES[9]).unwrap(), &0x3000u64.to_le_bytes());
         mem.add(place(NAMES[10]).unwrap(), &55u64.to_le_bytes());
         mem.add(0x2000, b"G1CollectFull\0junk");
+        mem.add(place(NAMES[11]).unwrap(), &0x4000u64.to_le_bytes());
+        mem.add(0x4000, &[1u64, 0x5550].map(u64::to_le_bytes).concat());
         assert_eq!(found.state(&mem), Ok(State::Reached));
         let noted = found.noted(&mem).unwrap().unwrap();
         let expected = Noted {
@@ -266,6 +300,7 @@ mod tests {
         let mut buf = [0; NAME_MAX];
         assert_eq!(found.operation(&mem, 0, &mut buf), "G1CollectFull");
         assert_eq!(found.operation(&mem, 5000, &mut buf), "");
+        assert_eq!(found.asked_by(&mem), Some(0x5550));
     }
 
     #[test]
@@ -275,7 +310,7 @@ mod tests {
         let mem = Bytes::at(0x1000, &[1]);
         assert_eq!(found.state(&mem), Ok(State::Reaching));
         assert_eq!(found.noted(&mem), Ok(None));
-        assert_eq!(found.futex(&mem), None);
+        assert_eq!((found.futex(&mem), found.asked_by(&mem)), (None, None));
         assert_eq!(Safepoints::find(&|_| None), None);
     }
 }

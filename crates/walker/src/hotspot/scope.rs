@@ -85,6 +85,15 @@ pub struct Scope {
     pub bci: i32,
 }
 
+impl Scope {
+    /// The bytecode that tells the line: before the first one it is that one, as for HotSpot
+    /// (src/hotspot/share/oops/method.cpp, `line_number_from_bci`).
+    #[must_use]
+    pub const fn bytecode(&self) -> i32 {
+        if self.bci < 0 { 0 } else { self.bci }
+    }
+}
+
 /// Reads the scope at `offset` of a scope stream; `metadata` is the nmethod's table of pointers.
 ///
 /// # Errors
@@ -153,6 +162,16 @@ mod tests {
             let mem = Bytes::at(0x1000, &encode(code, 1));
             assert_eq!(Stream::new(&mem, 0x1000, 0).with_base(1).signed(), Ok(want));
         }
+    }
+
+    #[test]
+    fn a_method_that_has_done_nothing_yet_is_at_its_first_bytecode() {
+        let at = |bci| Scope {
+            sender: 0,
+            method: 8,
+            bci,
+        };
+        assert_eq!([-1, 0, 7].map(|bci| at(bci).bytecode()), [0, 0, 7]);
     }
 
     #[test]

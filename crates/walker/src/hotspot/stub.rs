@@ -21,16 +21,15 @@ pub fn interrupted_caller<M: Memory>(
     regs: &Regs,
     is_caller: impl Fn(NativeRegs) -> bool,
 ) -> Result<Option<NativeRegs>, Fault> {
-    let sp = regs.sp;
     if matches!(blob.kind, BlobKind::Adapter) {
         return adapter_caller(mem, blob, regs, is_caller);
     }
     let mut code = [0u8; 8];
     mem.read(regs.pc.wrapping_sub(4), &mut code)?;
     let (before, after) = code.split_at(4);
-    if let Some(found) = direct_caller(mem, blob, (sp, regs.fp), &is_caller) {
-        return Ok(Some(found));
-    }
+    // `pop [rsp]`: C2's stubs copy their return address so, by way of a word that is pushed.
+    let copies = matches!(after, [0x8f, 0x04, 0x24, _] | [0x48, 0x8f, 0x04, 0x24]);
+    let sp = regs.sp.wrapping_add(if copies { 8 } else { 0 });
     // push rbp is next, or has just been done and mov rbp, rsp is next; or ret is next.
     let no_frame = matches!(after, [0x55, ..] | [0xc3, ..]);
     let pushed = before.ends_with(&[0x55])
@@ -42,7 +41,8 @@ pub fn interrupted_caller<M: Memory>(
             sp: slot.wrapping_add(8),
             fp,
         };
-        Ok(is_caller(caller).then_some(caller))
+        let direct = direct_at(mem, blob, slot, fp);
+        Ok(direct.or(is_caller(caller).then_some(caller)))
     };
     if no_frame && let Some(found) = at(sp, regs.fp)? {
         return Ok(Some(found));
@@ -50,6 +50,9 @@ pub fn interrupted_caller<M: Memory>(
     if (pushed || pops)
         && let Some(found) = at(sp.wrapping_add(8), mem.word(sp)?)?
     {
+        return Ok(Some(found));
+    }
+    if let Some(found) = direct_caller(mem, blob, (sp, regs.fp), &is_caller) {
         return Ok(Some(found));
     }
     let has_fp = regs.fp >= sp && regs.fp.wrapping_sub(sp) <= STUB_FRAME_MAX;
@@ -80,26 +83,25 @@ fn direct_caller<M: Memory>(
     (sp, fp): (u64, u64),
     is_caller: &impl Fn(NativeRegs) -> bool,
 ) -> Option<NativeRegs> {
-    let at = |slot: u64, fp: u64| {
-        let pc = mem.word(slot).ok()?;
-        let pushed = words_pushed_for(mem, pc, blob.code_begin)?;
-        Some(NativeRegs {
-            pc,
-            sp: slot.wrapping_add(8 * (1 + pushed)),
-            fp,
-        })
-    };
+    let at = |slot: u64, fp: u64| direct_at(mem, blob, slot, fp);
     if fp >= sp && fp.wrapping_sub(sp) <= STUB_FRAME_MAX {
         let linked = || at(return_slot(mem, fp).ok()?, mem.word(fp).ok()?);
         if let Some(found) = linked() {
             return Some(found);
         }
     }
+    // What is above a frame of the stub's own is not its return address: that was called by way of
+    // a register, and the words are those of an earlier call of the same stub.
+    let framed = fp >= sp && matches!(by_frame_pointer(mem, fp, is_caller), Ok(Some(_)));
     // Of an earlier call of the same stub a return address may be left where the stub has not
     // written yet.
     let mut called = None;
     for i in 0..SCAN_WORDS {
-        let found = at(sp.wrapping_add(i * 8), fp);
+        let slot = sp.wrapping_add(i * 8);
+        if framed && slot > fp {
+            break;
+        }
+        let found = at(slot, fp);
         if found.is_some_and(is_caller) {
             return found;
         }
@@ -108,11 +110,23 @@ fn direct_caller<M: Memory>(
     called
 }
 
+/// The caller that returns to what is in `slot`, if that called the stub's own beginning.
+fn direct_at<M: Memory>(mem: &M, blob: &Blob, slot: u64, fp: u64) -> Option<NativeRegs> {
+    let pc = mem.word(slot).ok()?;
+    let pushed = words_pushed_for(mem, pc, blob.code_begin)?;
+    Some(NativeRegs {
+        pc,
+        sp: slot.wrapping_add(8 * (1 + pushed)),
+        fp,
+    })
+}
+
 /// The caller, at its call, of the way from compiled code to an interpreted method, which lies
-/// behind the caller's own code: `mov rbx, METHOD; jmp TARGET` (compiledIC_x86.cpp,
-/// `emit_to_interp_stub`).
+/// behind the caller's own code, in `blob`: `mov rbx, METHOD; jmp TARGET` (compiledIC_x86.cpp,
+/// `emit_to_interp_stub`). When the method is compiled the call is linked to that, while threads
+/// may still be on this way.
 #[must_use]
-pub fn static_call_caller<M: Memory>(mem: &M, regs: &Regs) -> Option<NativeRegs> {
+pub fn static_call_caller<M: Memory>(mem: &M, blob: &Blob, regs: &Regs) -> Option<NativeRegs> {
     const MOVE_BYTES: u64 = 10;
     let is_stub = |at: u64| {
         let mut code = [0u8; MOVE_BYTES as usize + 1];
@@ -121,7 +135,11 @@ pub fn static_call_caller<M: Memory>(mem: &M, regs: &Regs) -> Option<NativeRegs>
     };
     let pc = mem.word(regs.sp).ok()?;
     let begins = [regs.pc, regs.pc.wrapping_sub(MOVE_BYTES)];
-    let called = |at: &u64| is_stub(*at) && words_pushed_for(mem, pc, *at).is_some();
+    let is_called = |stub: u64| {
+        let linked_anew = || (blob.code_begin..stub).contains(&pc) && follows_direct_call(mem, pc);
+        words_pushed_for(mem, pc, stub).is_some() || linked_anew()
+    };
+    let called = |at: &u64| is_stub(*at) && is_called(*at);
     begins.iter().any(called).then_some(NativeRegs {
         pc,
         sp: regs.sp.wrapping_add(8),
@@ -129,15 +147,21 @@ pub fn static_call_caller<M: Memory>(mem: &M, regs: &Regs) -> Option<NativeRegs>
     })
 }
 
+const DIRECT_CALL: u8 = 0xe8;
+const DIRECT_CALL_BYTES: u64 = 5;
+
+fn follows_direct_call<M: Memory>(mem: &M, pc: u64) -> bool {
+    mem.u8(pc.wrapping_sub(DIRECT_CALL_BYTES)) == Ok(DIRECT_CALL)
+}
+
 /// How many words are pushed right before the call that returns to `pc`; `None` if that does not
 /// call `target`.
 fn words_pushed_for<M: Memory>(mem: &M, pc: u64, target: u64) -> Option<u64> {
-    const CALL_BYTES: usize = 5;
     let mut code = [0u8; 16];
     mem.read(pc.wrapping_sub(code.len() as u64), &mut code)
         .ok()?;
-    let (mut before, call) = code.split_at_checked(code.len() - CALL_BYTES)?;
-    let [0xe8, distance @ ..] = call else {
+    let (mut before, call) = code.split_at_checked(code.len() - DIRECT_CALL_BYTES as usize)?;
+    let [DIRECT_CALL, distance @ ..] = call else {
         return None;
     };
     let distance = i32::from_le_bytes(distance.try_into().ok()?);
@@ -466,27 +490,46 @@ mod tests {
         code[42] = 0xe9;
         let mut mem = Bytes::at(CODE, &code);
         mem.add(STACK, &words(&[CODE + 21]));
-        let at = |pc: u64| {
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Nmethod,
+            code_begin: CODE,
+            frame_bytes: 32,
+        };
+        let caller = |mem: &Bytes, blob: &Blob, pc: u64| {
             let regs = Regs {
                 pc: CODE + pc,
                 sp: STACK,
                 ..Regs::default()
             };
-            static_call_caller(&mem, &regs).map(|caller| (caller.pc - CODE, caller.sp - STACK))
+            static_call_caller(mem, blob, &regs).map(|caller| (caller.pc - CODE, caller.sp - STACK))
         };
+        let at = |pc: u64| caller(&mem, &blob, pc);
         assert_eq!(at(32), Some((21, 8)));
         assert_eq!(at(42), Some((21, 8)));
         assert_eq!(at(16), None);
         assert_eq!(at(33), None);
         code[17] += 1;
-        let mut other = Bytes::at(CODE, &code);
-        other.add(STACK, &words(&[CODE + 21]));
-        let regs = Regs {
-            pc: CODE + 32,
-            sp: STACK,
-            ..Regs::default()
+        let returning = |to: u64| {
+            let mut other = Bytes::at(CODE, &code);
+            other.add(STACK, &words(&[CODE + to]));
+            other
         };
-        assert_eq!(static_call_caller(&other, &regs), None, "calls elsewhere");
+        assert_eq!(
+            caller(&returning(21), &blob, 32),
+            Some((21, 8)),
+            "linked anew"
+        );
+        assert_eq!(caller(&returning(22), &blob, 32), None, "no call");
+        let behind = Blob {
+            code_begin: CODE + 22,
+            ..blob
+        };
+        assert_eq!(
+            caller(&returning(21), &behind, 32),
+            None,
+            "another method's call"
+        );
     }
 
     #[test]
@@ -565,6 +608,81 @@ mod tests {
         assert_eq!(sp, STACK + 16, "another stub is called");
         // Its own caller is not where it should be: a register was saved before.
         let found = interrupted_caller(&mem, &blob(CODE), &regs, |_| false);
+        assert_eq!(found, Ok(Some(expected)));
+    }
+
+    #[test]
+    fn what_an_earlier_call_left_in_the_callers_frame_is_not_the_caller() {
+        const EARLIER: u64 = 0x4000;
+        const CALLER: u64 = 0x5000;
+        // call CODE; and a call by way of a register.
+        let mut code = [0x90u8; 16];
+        let distance = (CODE as i32 - (EARLIER as i32 + 16)).to_le_bytes();
+        code[11] = 0xe8;
+        code[12..].copy_from_slice(&distance);
+        let mut mem = Bytes::at(EARLIER, &code);
+        mem.add(CALLER, &[0x41, 0xff, 0xd2, 0x90, 0x90, 0x90, 0x90, 0x90]);
+        // push rbp; mov rbp, rsp; nop; pop rbp; ret
+        let mut stub = [0x90u8; 64];
+        stub[16..20].copy_from_slice(&[0x55, 0x48, 0x8b, 0xec]);
+        stub[30..32].copy_from_slice(&[0x5d, 0xc3]);
+        mem.add(CODE, &stub);
+        let (earlier, caller) = (EARLIER + 16, CALLER + 3);
+        mem.add(STACK, &words(&[0xf9, caller, 1, 2, earlier, 3, 4, 5]));
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Stub,
+            code_begin: CODE,
+            frame_bytes: 0,
+        };
+        let at = |pc: u64, sp: u64, fp: u64| {
+            let regs = Regs {
+                pc: CODE + pc,
+                sp,
+                fp,
+                ..Regs::default()
+            };
+            let is_caller = |found: NativeRegs| [earlier, caller].contains(&found.pc);
+            interrupted_caller(&mem, &blob, &regs, is_caller).unwrap()
+        };
+        let expected = Some(NativeRegs {
+            pc: caller,
+            sp: STACK + 16,
+            fp: 0xf9,
+        });
+        assert_eq!(at(16, STACK + 8, 0xf9), expected, "push rbp is next");
+        assert_eq!(at(17, STACK, 0xf9), expected, "mov rbp, rsp is next");
+        assert_eq!(at(24, STACK, STACK), expected);
+        assert_eq!(at(30, STACK, STACK), expected, "pop rbp is next");
+        assert_eq!(at(31, STACK + 8, 0xf9), expected, "ret is next");
+    }
+
+    #[test]
+    fn a_return_address_that_is_just_copied_is_passed() {
+        // push [rsp + 24]; pop [rsp]
+        let mut code = [0x90u8; 64];
+        code[16..24].copy_from_slice(&[0x48, 0xff, 0x74, 0x24, 0x18, 0x48, 0x8f, 0x04]);
+        code[24] = 0x24;
+        let mut mem = Bytes::at(CODE, &code);
+        let stack = [0xca11, 0, 0, 0xf9, 0xca11, 0, 0, 0];
+        mem.add(STACK, &words(&stack));
+        let blob = Blob {
+            addr: CODE,
+            kind: BlobKind::Stub,
+            code_begin: CODE,
+            frame_bytes: 32,
+        };
+        let regs = Regs {
+            pc: CODE + 21,
+            sp: STACK,
+            ..Regs::default()
+        };
+        let found = interrupted_caller(&mem, &blob, &regs, |caller| caller.pc == 0xca11);
+        let expected = NativeRegs {
+            pc: 0xca11,
+            sp: STACK + 40,
+            fp: 0xf9,
+        };
         assert_eq!(found, Ok(Some(expected)));
     }
 

@@ -26,6 +26,13 @@ impl Bytes {
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         self.ranges.push((addr, bytes));
     }
+
+    /// Changes the first word of a range.
+    pub fn change(&mut self, addr: u64, word: u64) {
+        let range = self.ranges.iter_mut().find(|(start, _)| *start == addr);
+        let (_, bytes) = range.expect("a range");
+        bytes[..8].copy_from_slice(&word.to_le_bytes());
+    }
 }
 
 impl Memory for Bytes {

@@ -47,12 +47,42 @@ pub fn kernel_id<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<i32
     mem.i32(osthread.wrapping_add(layout.osthread_thread_id))
 }
 
+/// The thread pointer of a Java thread: what `pthread_self` gives it. 0 if unknown.
+///
+/// # Errors
+/// [`Fault`] if the thread cannot be read.
+pub fn thread_pointer<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<u64, Fault> {
+    if !present(layout.osthread_pthread_id) {
+        return Ok(0);
+    }
+    let osthread = mem.word(thread.wrapping_add(layout.thread_osthread))?;
+    mem.word(osthread.wrapping_add(layout.osthread_pthread_id))
+}
+
 /// Highest address of a Java thread's stack.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
 pub fn stack_high<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<u64, Fault> {
     mem.word(thread.wrapping_add(layout.thread_stack_base))
+}
+
+/// Whether `address` is in the stack of a Java thread.
+///
+/// # Errors
+/// [`Fault`] if the thread cannot be read.
+pub fn has_on_stack<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    thread: u64,
+    address: u64,
+) -> Result<bool, Fault> {
+    if !present(layout.thread_stack_size) {
+        return Ok(false);
+    }
+    let high = stack_high(mem, layout, thread)?;
+    let size = mem.word(thread.wrapping_add(layout.thread_stack_size))?;
+    Ok(address < high && high - address <= size)
 }
 
 /// The anchor of a Java thread: its last Java frame when it is not running Java code.
@@ -75,4 +105,28 @@ pub fn anchor_at<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<Ancho
         pc = mem.word(sp.wrapping_sub(8))?;
     }
     Ok(Anchor { sp, pc, fp })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    #[test]
+    fn a_stack_ends_where_the_thread_says() {
+        let mut layout = Layout::EMPTY;
+        layout.thread_stack_base = 8;
+        let mut words = [0u8; 24];
+        words[8..16].copy_from_slice(&0x9000u64.to_le_bytes());
+        words[16..].copy_from_slice(&0x2000u64.to_le_bytes());
+        let mem = Bytes::at(0x100, &words);
+        let has = |layout: &Layout, address| has_on_stack(&mem, layout, 0x100, address);
+        assert_eq!(has(&layout, 0x8000), Ok(false), "its size is not known");
+        layout.thread_stack_size = 16;
+        for (address, is_there) in [(0x6ff8, false), (0x7000, true), (0x8ff8, true)] {
+            assert_eq!(has(&layout, address), Ok(is_there), "{address:x}");
+        }
+        assert_eq!(has(&layout, 0x9000), Ok(false));
+        assert!(has_on_stack(&mem, &layout, 0x800, 0x8000).is_err());
+    }
 }

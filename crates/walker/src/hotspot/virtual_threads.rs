@@ -88,7 +88,7 @@ pub struct Unmounted {
 /// a collector may have moved it.
 ///
 /// # Errors
-/// [`Fault`] if an object cannot be read.
+/// [`Fault`] if an object cannot be read, or the frames are not there that its state says it has.
 pub fn unmounted<M: Memory>(
     mem: &M,
     layout: &Layout,
@@ -108,11 +108,51 @@ pub fn unmounted<M: Memory>(
     if tail != 0 && !is_chunk(tail)? {
         return Err(Fault { addr: tail });
     }
-    Ok(Some(Unmounted {
-        wait,
-        chunk: continuation::filled_chunk(mem, layout, tail)?,
-        state,
-    }))
+    let chunk = continuation::filled_chunk(mem, layout, tail)?;
+    if chunk.is_none() && !is_new(&fields.states, state) {
+        return Err(Fault { addr: tail });
+    }
+    Ok(Some(Unmounted { wait, chunk, state }))
+}
+
+/// Whether a thread in `state` has never run: no other one that is unmounted has no frames.
+fn is_new(states: &States, state: i32) -> bool {
+    states.started == Some(state & !states.suspended.unwrap_or(0))
+}
+
+/// Words of an entry in a monitor's list that are looked at (`ObjectWaiter`: the next and the
+/// previous one, the platform thread, a handle of the virtual thread, the monitor).
+const ENTRY_WORDS: u64 = 6;
+
+/// The `ObjectMonitor*` that the virtual thread `thread`, which has no carrier, waits to enter or
+/// to be notified by; `None` if that is not known. Its object has the address of its entry in the
+/// monitor's list at `entry_at` (24 and later), and the monitor stands behind the handle that leads
+/// back to the thread: so nothing else is taken for it.
+///
+/// # Errors
+/// [`Fault`] if the entry cannot be read.
+pub fn monitor<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    entry_at: u64,
+    thread: u64,
+) -> Result<Option<u64>, Fault> {
+    if !present(entry_at) {
+        return Ok(None);
+    }
+    let entry = mem.word(thread.wrapping_add(entry_at))?;
+    if entry == 0 || entry % 8 != 0 {
+        return Ok(None);
+    }
+    let word = |index: u64| mem.word(entry.wrapping_add(8 * index));
+    for index in 0..ENTRY_WORDS {
+        let handle = word(index)?;
+        let is_address = handle != 0 && handle % 8 == 0;
+        if is_address && continuation::handle(mem, layout, handle) == Ok(thread) {
+            return Ok(Some(word(index + 1)?).filter(|monitor| *monitor != 0));
+        }
+    }
+    Ok(None)
 }
 
 fn wait_of(states: &States, state: i32) -> Option<Wait> {
@@ -132,7 +172,40 @@ fn wait_of(states: &States, state: i32) -> Option<Wait> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use crate::hotspot::test_memory::Bytes;
+    use std::vec::Vec;
+
+    #[test]
+    fn an_entry_that_leads_back_to_its_thread_names_the_monitor() {
+        const THREAD: u64 = 0x8000;
+        const ENTRY: u64 = 0x1000;
+        const MONITOR: u64 = 0x7f00;
+        let words = |values: &[u64]| -> Vec<u8> {
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect()
+        };
+        let found = |entry: u64, back: u64, entry_at: u64| {
+            let mut mem = Bytes::at(THREAD, &words(&[0, entry]));
+            // The next one is another thread's, the one before cannot be read.
+            mem.add(
+                ENTRY,
+                &words(&[0x2000, 0xdead_0000, 0, 0x3000, MONITOR, 0, 0]),
+            );
+            mem.add(0x2000, &words(&[0, ENTRY]));
+            mem.add(0x3000, &words(&[back]));
+            monitor(&mem, &Layout::EMPTY, entry_at, THREAD)
+        };
+        assert_eq!(found(ENTRY, THREAD, 8), Ok(Some(MONITOR)));
+        assert_eq!(found(ENTRY, THREAD + 8, 8), Ok(None), "another thread's");
+        assert_eq!(found(0, THREAD, 8), Ok(None), "it waits for none");
+        assert_eq!(found(ENTRY + 1, THREAD, 8), Ok(None));
+        assert_eq!(found(ENTRY, THREAD, ABSENT), Ok(None), "an older JDK");
+        assert!(found(0x9_0000, THREAD, 8).is_err(), "no memory");
+    }
 
     #[test]
     fn states_say_what_is_waited_for() {
@@ -153,6 +226,10 @@ mod tests {
         assert_eq!(of(18), Some(Wait::Notification));
         for mounted_or_dead in [0, 2, 3, 5, 10, 99] {
             assert_eq!(of(mounted_or_dead), None);
+        }
+        assert!(is_new(&states, 1) && is_new(&states, 1 | 256));
+        for has_run in [4, 7 | 256, 9, 11, 13, 14, 16] {
+            assert!(!is_new(&states, has_run), "{has_run}");
         }
         // A version without some of them.
         let early = States {

@@ -7,7 +7,7 @@ use crate::hotspot::codecache::Blob;
 use crate::hotspot::continuation;
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::prologue::{self, FrameState};
-use crate::hotspot::stub;
+use crate::hotspot::{scope, stub};
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 
@@ -90,7 +90,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
-        let called_on = |regs: &_| stub::static_call_caller(self.mem, regs);
+        let called_on = |regs: &_| stub::static_call_caller(self.mem, blob, regs);
         if let Some(caller) = cursor.exact.as_ref().and_then(called_on) {
             return self.move_on(cursor, caller);
         }
@@ -103,38 +103,40 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let nm = Nmethod::load(self.mem, self.layout, blob)?;
         let is_return =
             cursor.exact.is_none() && nm.is_return_address(self.mem, self.layout, pc)?;
-        let is_call = is_return
-            || cursor.exact.is_some()
-            || cursor.handling
-            || prologue::follows_call(self.mem, pc).unwrap_or(true);
-        if !is_call {
+        let stands = cursor.exact.is_some() || cursor.handling;
+        if !is_return && !stands && !prologue::follows_call(self.mem, pc).unwrap_or(true) {
             // Nobody returns here: the code that called is gone, and this has taken its place.
             return Err(Stop::Fail(Failure::StaleMethod));
         }
-        let tier = if nm.is_c1 {
-            FrameKind::C1
-        } else {
-            FrameKind::C2
+        let tier = match nm.is_c1 {
+            true => FrameKind::C1,
+            false => FrameKind::C2,
         };
         let mut scopes = [(0, 0); SCOPES_MAX];
         let mut count = 0usize;
         let mut covered = false;
         let mut full = Ok(());
-        nm.for_each_scope(self.mem, self.layout, pc, |scope| {
+        let visit = |at: u32, scope: scope::Scope| {
+            let bci = if at == 0 { -1 } else { scope.bytecode() };
             let kind = if scope.sender == 0 {
                 tier
             } else {
                 FrameKind::Inlined
             };
             if let Some(slot) = scopes.get_mut(count) {
-                *slot = (scope.method, scope.bci);
+                *slot = (scope.method, bci);
             }
             count += 1;
             covered |= scope.bci >= 0;
             if full.is_ok() {
-                full = sink.push(kind, scope.method, scope.bci);
+                full = sink.push(kind, scope.method, bci);
             }
-        })?;
+        };
+        if cursor.exact.is_some() {
+            nm.for_each_scope_around(self.mem, self.layout, pc, visit)?;
+        } else {
+            nm.for_each_scope(self.mem, self.layout, pc, visit)?;
+        }
         full?;
         if cursor.exact.is_none() && !is_return {
             return self.to_saving_caller(cursor, blob);
@@ -161,7 +163,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let method = self
             .mem
             .word(blob.addr.wrapping_add(self.layout.nmethod_method))?;
-        sink.push(FrameKind::JavaNative, method, -1)?;
+        sink.push(FrameKind::ManagedNative, method, -1)?;
         let in_enter_special = cursor.cont_entry != 0 && cursor.at.sp == cursor.cont_entry;
         self.to_compiled_caller(cursor, blob, PUSHED_WORDS_MAX)?;
         if in_enter_special {

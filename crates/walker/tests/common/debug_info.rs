@@ -5,6 +5,7 @@ use super::{Bytes, unsigned5};
 use dwell_walker::hotspot::nmethod::Nmethod;
 use dwell_walker::hotspot::scope::Scope;
 use dwell_walker::hotspot::{Blob, BlobKind, Layout};
+use std::collections::HashMap;
 
 /// Where the tables are.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +46,12 @@ pub struct Compiled {
 
 /// Its outermost `Method*`, for code without scopes.
 pub const METHOD: u64 = 0x7f00_0000_4242;
+/// Reads at most for an interrupted pc: 513 places around, 16 steps with a look at the code, and
+/// three chains of 32 scopes besides the one that is told.
+const AROUND_READS_MAX: u64 = 600 + 8 * 20 + 4 * 4 * 512;
 const NMETHOD: u64 = 0x10_0000;
-const CODE: u64 = 0x20_0000;
+/// Where the code is.
+pub const CODE: u64 = 0x20_0000;
 /// Where `PcDesc`s and scopes are from 23 on.
 pub const IMMUTABLE: u64 = 0x30_0000;
 const MUTABLE: u64 = 0x40_0000;
@@ -55,11 +60,20 @@ const RELOCATIONS: u32 = 24;
 /// What precedes the tables in the nmethod.
 const HEADER_BYTES: usize = 128;
 
+/// Bytes between two methods.
+const METHOD_BYTES: u64 = 64;
+/// Where the `ConstMethod`s are, each with its bytecodes.
+const CONSTANTS: u64 = 0x7e00_0000_0000;
+/// Bytes of a `ConstMethod` before its bytecodes.
+const CONSTANT_BYTES: u64 = 16;
+/// Bytecodes of each method.
+pub const BYTECODES: u16 = 32;
+
 /// The `Method*` at a place in the metadata.
 fn method_at(index: u8) -> u64 {
     match index {
         0 => 0,
-        n => 0x7f00_0000_0000 + u64::from(n) * 8,
+        n => 0x7f00_0000_0000 + u64::from(n) * METHOD_BYTES,
     }
 }
 
@@ -74,16 +88,21 @@ fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<Expected>) {
     };
     // HotSpot begins and ends the table with places outside of the code.
     desc(-1, 0);
+    // Scopes that say the same are written once (code/debugInfoRec.cpp).
+    let mut written: HashMap<(u32, u8, i32), u32> = HashMap::new();
     let mut pc = 0u32;
     for (distance, inlined) in places {
         pc += u32::from(*distance) + 1;
         let (mut sender, mut scopes) = (0u32, Vec::new());
         for (index, bci) in inlined {
-            let offset = u32::try_from(stream.len()).expect("a short stream");
-            let code = bci.wrapping_add(1).cast_unsigned();
-            for number in [sender, u32::from(*index), code, 0, 0, 0] {
-                unsigned5::encode(number, base, &mut stream);
-            }
+            let offset = *written.entry((sender, *index, *bci)).or_insert_with(|| {
+                let offset = u32::try_from(stream.len()).expect("a short stream");
+                let code = bci.wrapping_add(1).cast_unsigned();
+                for number in [sender, u32::from(*index), code, 0, 0, 0] {
+                    unsigned5::encode(number, base, &mut stream);
+                }
+                offset
+            });
             let method = method_at(*index);
             let bci = *bci;
             scopes.insert(
@@ -211,10 +230,39 @@ pub fn compiled(age: Age, base: u8, places: &[Place]) -> Compiled {
 }
 
 impl Compiled {
+    /// Gives the methods bytecodes: `call` is the bytecode index of a call in all of them.
+    pub fn with_bytecodes(mut self, call: u16) -> Compiled {
+        const INVOKESTATIC: u8 = 0xb8;
+        let layout = &mut self.layout;
+        layout.method_const = 0;
+        layout.const_code_size = 8;
+        layout.sizeof_const_method = CONSTANT_BYTES;
+        for index in 1..=u8::MAX {
+            let at = CONSTANTS + u64::from(index) * 64;
+            self.memory.add(method_at(index), at.to_le_bytes().to_vec());
+            let mut constants = vec![0; CONSTANT_BYTES as usize + usize::from(BYTECODES)];
+            constants[8..10].copy_from_slice(&BYTECODES.to_le_bytes());
+            constants[CONSTANT_BYTES as usize + usize::from(call)] = INVOKESTATIC;
+            self.memory.add(at, constants);
+        }
+        self
+    }
+
+    /// The methods and bytecode indices of an instruction at `pc`, outermost first.
+    pub fn interrupted(&self, pc: u64) -> Vec<Inlined> {
+        let nmethod = Nmethod::load(&self.memory, &self.layout, &self.blob).expect("an nmethod");
+        let mut scopes = Vec::new();
+        let index = |method: u64| ((method - method_at(1)) / METHOD_BYTES + 1) as u8;
+        let visit = |_: u32, scope: Scope| scopes.insert(0, (index(scope.method), scope.bci));
+        (nmethod.for_each_scope_around(&self.memory, &self.layout, pc, visit))
+            .expect("readable tables");
+        scopes
+    }
+
     /// The scopes at `pc`; those before the fault, if there is one.
     pub fn scopes(&self, nmethod: &Nmethod, pc: u64) -> (Vec<Scope>, bool) {
         let mut scopes = Vec::new();
-        let visit = |scope| scopes.push(scope);
+        let visit = |_, scope| scopes.push(scope);
         let result = nmethod.for_each_scope(&self.memory, &self.layout, pc, visit);
         (scopes, result.is_ok())
     }
@@ -261,6 +309,9 @@ impl Compiled {
         let Ok(nmethod) = Nmethod::load(&self.memory, &self.layout, &self.blob) else {
             return;
         };
+        let before = self.memory.reads();
+        let _ = nmethod.for_each_scope_around(&self.memory, &self.layout, pc, |_, _| {});
+        assert!(self.memory.reads() - before <= AROUND_READS_MAX);
         let before = self.memory.reads();
         let (scopes, _) = self.scopes(&nmethod, pc);
         let senders: Vec<u32> = scopes.iter().map(|scope| scope.sender).collect();

@@ -44,7 +44,10 @@ final class Context {
     private int free;
     private String lastEndpoint;
     private int lastEndpointNumber;
+    /** Made when an id comes as text first. */
+    private Hex ids;
     private final RequestTimer timer = new RequestTimer();
+    private final SpanTimer spans = new SpanTimer();
 
     /** A hold on a record; outlives its context, to be let go then. */
     private static final class Hold extends PhantomReference<Context> {
@@ -128,11 +131,22 @@ final class Context {
 
     // Scopes.
 
-    /** Opens a scope which, if it is the outermost and of the local root itself, is a request. */
+    /**
+     * Opens a scope which, if it is the outermost and of the local root itself, is a request; if it
+     * is of another span of the trace, that span lasts as long as the scope.
+     */
     Scope open(long traceHi, long traceLo, long span, long localRoot, int endpoint) {
         boolean outermost = top == null;
         Scope scope = attach(traceHi, traceLo, span, localRoot, endpoint);
-        if (outermost && span == localRoot && span != 0 && scope != Scope.NONE) {
+        if (scope == Scope.NONE || span == 0) {
+            return scope;
+        }
+        if (span != localRoot && localRoot != 0) {
+            if (spans.isNext()) {
+                scope.timed = true;
+                scope.beganNanos = System.nanoTime();
+            }
+        } else if (outermost && span == localRoot) {
             timer.begin();
         }
         return scope;
@@ -165,6 +179,7 @@ final class Context {
         publish(sequence + 1);
         scope.outer = top;
         scope.open = true;
+        scope.timed = false;
         top = scope;
         return scope;
     }
@@ -188,6 +203,11 @@ final class Context {
         if (scope.outer == null && timer.isRunning()) {
             endRequest(copy(sequence - 1));
         }
+        if (scope.timed) {
+            long nowNanos = System.nanoTime();
+            spans.ended(nowNanos);
+            endSpan(copy(sequence - 1), nowNanos - scope.beganNanos);
+        }
         int next = copy(sequence);
         if ((scope.state & Layout.LABELS_USED) != 0) {
             restore(next, scope.labels);
@@ -205,6 +225,14 @@ final class Context {
         Native.request(records.get(now + Layout.TRACE_HI), records.get(now + Layout.TRACE_LO),
                 records.get(now + Layout.LOCAL_ROOT), (int) records.get(now + Layout.STATE),
                 durationNanos, timer.requests());
+    }
+
+    private void endSpan(int now, long durationNanos) {
+        if (durationNanos >= Dwell.SPAN_MIN_NANOS) {
+            Native.span(records.get(now + Layout.TRACE_HI), records.get(now + Layout.TRACE_LO),
+                    records.get(now + Layout.LOCAL_ROOT), records.get(now + Layout.SPAN),
+                    (int) records.get(now + Layout.STATE), durationNanos);
+        }
     }
 
     /** Takes the innermost scope off and lets it rest. */
@@ -246,6 +274,11 @@ final class Context {
     }
 
     // The innermost scope.
+
+    Hex ids() {
+        Hex known = ids;
+        return known != null ? known : (ids = new Hex());
+    }
 
     int number(String endpoint) {
         // Mostly a constant of the program, or one of few.

@@ -20,10 +20,16 @@ import java.util.concurrent.ExecutorService;
  * <p>The outermost scope of a thread is a request if its span is the local root: how long it was
  * open is how long the request took.
  *
+ * <p>A scope of another span than the local root is a span inside of the request: if it was open for
+ * {@link #SPAN_MIN_NANOS} or longer, its beginning and its end are told.
+ *
  * <p>Without an agent nothing happens. If one is attached later, scopes opened from then on are
  * recorded; those that are open already are not.
  */
 public final class Dwell {
+    /** Spans inside of requests that are shorter than this are not told. */
+    public static final long SPAN_MIN_NANOS = 1_000_000;
+
     static final Texts ENDPOINTS = new Texts(0);
     private static final ConcurrentHashMap<String, Label> LABELS = new ConcurrentHashMap<>();
 
@@ -47,11 +53,11 @@ public final class Dwell {
         if (Native.records == null) {
             return Scope.NONE;
         }
-        long traceHi = Hex.traceHi(traceId);
-        long traceLo = Hex.traceLo(traceId);
-        long span = Hex.span(spanId);
         Context context = Context.current();
-        return context.open(traceHi, traceLo, span, context.localRootFor(traceHi, traceLo, span),
+        Hex ids = context.ids();
+        ids.read(traceId, spanId);
+        return context.open(ids.traceHi, ids.traceLo, ids.span,
+                context.localRootFor(ids.traceHi, ids.traceLo, ids.span),
                 context.number(endpoint));
     }
 
@@ -89,6 +95,21 @@ public final class Dwell {
         if (Native.records != null && durationNanos >= 0) {
             int number = endpoint == null ? 0 : ENDPOINTS.number(endpoint);
             Native.request(traceHi, traceLo, localRootSpanId, number, durationNanos, 1);
+        }
+    }
+
+    /**
+     * A span inside of a request has just ended that was not a scope, or not on one thread. One that
+     * is shorter than {@link #SPAN_MIN_NANOS} is not told.
+     *
+     * @param endpoint null if it is not known
+     * @param durationNanos how long it took
+     */
+    public static void span(long traceHi, long traceLo, long localRootSpanId, long spanId,
+            String endpoint, long durationNanos) {
+        if (Native.records != null && durationNanos >= SPAN_MIN_NANOS) {
+            int number = endpoint == null ? 0 : ENDPOINTS.number(endpoint);
+            Native.span(traceHi, traceLo, localRootSpanId, spanId, number, durationNanos);
         }
     }
 

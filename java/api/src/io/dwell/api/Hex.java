@@ -1,13 +1,23 @@
 package io.dwell.api;
 
-/** Ids as text. */
+import java.nio.ByteBuffer;
+
+/** Ids as text, turned into numbers; without allocation. Used by one thread. */
 final class Hex {
     private static final int DIGITS = 16;
     private static final int BAD = 0x80;
     /** By character; {@link #BAD} for those that are no digits. */
     private static final byte[] VALUES = values();
+    /** A one in each of eight bytes. */
+    private static final long ONES = 0x0101_0101_0101_0101L;
 
-    private Hex() {}
+    /** The characters of one trace and one span. */
+    private final byte[] text = new byte[3 * DIGITS];
+    private final ByteBuffer words = ByteBuffer.wrap(text);
+    /** What was read last. */
+    long traceHi;
+    long traceLo;
+    long span;
 
     private static byte[] values() {
         byte[] values = new byte[BAD];
@@ -18,53 +28,79 @@ final class Hex {
         return values;
     }
 
-    /** The number that a text of at most 16 digits tells; 0 for null and for anything else. */
-    static long span(String text) {
-        return text == null ? 0 : number(text, 0, text.length());
-    }
-
-    /** The upper half of up to 32 digits. */
-    static long traceHi(String text) {
-        int above = text == null ? 0 : text.length() - DIGITS;
-        return above <= 0 ? 0 : number(text, 0, above);
-    }
-
-    /** The lower half. */
-    static long traceLo(String text) {
-        if (text == null) {
-            return 0;
+    /** Reads a trace of at most 32 digits and a span of at most 16; 0 for anything else. */
+    void read(String traceId, String spanId) {
+        if (traceId == null || spanId == null || traceId.length() != 2 * DIGITS
+                || spanId.length() != DIGITS || !readWhole(traceId, spanId)) {
+            readAny(traceId, spanId);
         }
-        int length = text.length();
-        return number(text, Math.max(0, length - DIGITS), length);
+    }
+
+    /**
+     * Reads eight digits at a time; false if some of them are none. A string that has a character
+     * above 255 gives its lower byte here: such a text can pass for the digits that these are.
+     */
+    @SuppressWarnings("deprecation") // The one way to copy characters that allocates nothing.
+    private boolean readWhole(String traceId, String spanId) {
+        traceId.getBytes(0, 2 * DIGITS, text, 0);
+        spanId.getBytes(0, DIGITS, text, 2 * DIGITS);
+        ByteBuffer from = words;
+        long a = from.getLong(0);
+        long b = from.getLong(8);
+        long c = from.getLong(16);
+        long d = from.getLong(24);
+        long e = from.getLong(32);
+        long f = from.getLong(40);
+        if ((wrong(a) | wrong(b) | wrong(c) | wrong(d) | wrong(e) | wrong(f)) != 0) {
+            return false;
+        }
+        traceHi = number(a) << 32 | number(b);
+        traceLo = number(c) << 32 | number(d);
+        span = number(e) << 32 | number(f);
+        return true;
+    }
+
+    /** Not 0 if one of eight characters is no digit. */
+    private static long wrong(long characters) {
+        long letters = characters >>> 6 & ONES;
+        long low = characters & 0x0f * ONES;
+        // 0x3n for digits, 0x4n or 0x6n for letters.
+        long high = 0x30 * ONES + (letters << 4) + (characters & letters << 5);
+        long tooHigh = low + 6 * ONES + 3 * letters & 0x10 * ONES;
+        // Of letters also n = 0.
+        long tooLow = letters & ~(low + 0x0f * ONES >>> 4);
+        return characters & 0xf0 * ONES ^ high | tooHigh | tooLow;
+    }
+
+    /** The number that eight digits tell. */
+    private static long number(long characters) {
+        long digits = (characters & 0x0f * ONES) + 9 * (characters >>> 6 & ONES);
+        long pairs = (digits | digits >>> 4) & 0x00ff_00ff_00ff_00ffL;
+        long fours = (pairs | pairs >>> 8) & 0x0000_ffff_0000_ffffL;
+        return (fours | fours >>> 16) & 0xffff_ffffL;
+    }
+
+    private void readAny(String traceId, String spanId) {
+        int length = traceId == null ? 0 : traceId.length();
+        int above = Math.max(0, length - DIGITS);
+        traceHi = above == 0 ? 0 : number(traceId, 0, above);
+        traceLo = length == 0 ? 0 : number(traceId, above, length);
+        span = spanId == null ? 0 : number(spanId, 0, spanId.length());
     }
 
     private static long number(String text, int from, int to) {
         if (to - from > DIGITS) {
             return malformed();
         }
-        byte[] values = VALUES;
         long number = 0;
         int seen = 0;
-        int i = from;
-        // Four at a time depend on each other less.
-        for (; to - i >= 4; i += 4) {
-            int a = value(values, text.charAt(i));
-            int b = value(values, text.charAt(i + 1));
-            int c = value(values, text.charAt(i + 2));
-            int d = value(values, text.charAt(i + 3));
-            seen |= a | b | c | d;
-            number = number << 16 | (a << 12 | b << 8 | c << 4 | d) & 0xffff;
-        }
-        for (; i < to; i++) {
-            int value = value(values, text.charAt(i));
+        for (int i = from; i < to; i++) {
+            char c = text.charAt(i);
+            int value = c < BAD ? VALUES[c] : BAD;
             seen |= value;
             number = number << 4 | value & 0xf;
         }
         return (seen & BAD) == 0 ? number : malformed();
-    }
-
-    private static int value(byte[] values, char c) {
-        return c < BAD ? values[c] : BAD;
     }
 
     private static long malformed() {

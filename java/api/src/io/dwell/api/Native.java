@@ -10,7 +10,7 @@ import java.nio.LongBuffer;
  */
 final class Native {
     /** What this class and the agent have to agree on: {@link Layout} and these methods. */
-    private static final int PROTOCOL = 2;
+    private static final int PROTOCOL = 3;
 
     /** The memory of all records; null while there is no agent. Written once. */
     static volatile LongBuffer records;
@@ -60,4 +60,8 @@ final class Native {
     /** A request has just ended; it stands for so many. Endpoint 0: not known yet. */
     static native void request(long traceHi, long traceLo, long localRoot, int endpoint,
             long durationNanos, int requests);
+
+    /** A span inside of a request has just ended. Endpoint 0: not known yet. */
+    static native void span(long traceHi, long traceLo, long localRoot, long span, int endpoint,
+            long durationNanos);
 }

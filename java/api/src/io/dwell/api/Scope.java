@@ -16,6 +16,9 @@ public final class Scope implements AutoCloseable {
     /** The logical thread's; null for {@link #NONE}. */
     private final Context owner;
     boolean open;
+    /** Whether it is a span inside of a request, which began then. */
+    boolean timed;
+    long beganNanos;
     /** The scope around it, or the next free one. */
     Scope outer;
     /** What it replaced, to be put back. */

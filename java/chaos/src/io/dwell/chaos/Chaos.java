@@ -109,6 +109,10 @@ public final class Chaos {
             }
         }
         int seconds = Integer.parseInt(arguments.getOrDefault("seconds", "5"));
+        // Made, and loaded, as long as there is memory.
+        Step join = this::joinAll;
+        Step conclude = this::conclude;
+        Threads.sleep(0);
         startAll();
         System.out.println("ready " + antagonists.size());
         leaveSometime(random, seconds);
@@ -125,9 +129,9 @@ public final class Chaos {
             }
         }
         over = true;
-        standLackOfMemory(this::joinAll);
+        standLackOfMemory(join);
         // What antagonists held is garbage now.
-        standLackOfMemory(this::conclude);
+        standLackOfMemory(conclude);
     }
 
     private interface Step {

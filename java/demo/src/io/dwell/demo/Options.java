@@ -6,11 +6,11 @@ final class Options {
             "usage: java -jar dwell-demo.jar [--seconds N] [--port N] [--cores X] [--quiet]\n"
             + "  --seconds N  serve for N seconds once warm, then exit (default 60)\n"
             + "  --port N     port on 127.0.0.1 (default 0: any free one)\n"
-            + "  --cores X    cores to keep busy (default 60 % of the machine, 1.2 at most)\n"
+            + "  --cores X    cores to keep busy (default 35 % of the machine, 1 at most)\n"
             + "  --quiet      no status lines on standard error";
 
-    private static final double BUSY_SHARE_OF_MACHINE = 0.6;
-    private static final double BUSY_CORES_DEFAULT_MAX = 1.2;
+    private static final double BUSY_SHARE_OF_MACHINE = 0.35;
+    private static final double BUSY_CORES_DEFAULT_MAX = 1.0;
     private static final int SECONDS_MAX = 24 * 3600;
 
     private int seconds = 60;

@@ -8,7 +8,8 @@ import io.opentelemetry.sdk.trace.ReadableSpan;
 import io.opentelemetry.sdk.trace.SpanProcessor;
 
 /**
- * Learns which span is the local root of which, and tells dwell a request's endpoint when it ends.
+ * Learns which span is the local root of which, and tells dwell a request's endpoint when it ends,
+ * and when spans inside of it began and ended.
  * To be added to the tracer provider, beside {@link DwellContextStorage}:
  *
  * <pre>{@code
@@ -38,14 +39,22 @@ public final class DwellSpanProcessor implements SpanProcessor {
             return;
         }
         LocalRoot root = LocalRoots.remove((Span) span);
-        if (root != null && root.span == span && Dwell.isActive()) {
+        if (root == null || !Dwell.isActive()) {
+            return;
+        }
+        long nanos = span.getLatencyNanos();
+        if (root.span == span) {
             String endpoint = root.lastEndpoint();
             if (endpoint != null) {
                 Dwell.endpoint(root.spanId, endpoint);
             }
             String traceId = span.getSpanContext().getTraceId();
             Dwell.request(Ids.parse(traceId, 0), Ids.parse(traceId, 16), root.spanId, endpoint,
-                    span.getLatencyNanos());
+                    nanos);
+        } else if (nanos >= Dwell.SPAN_MIN_NANOS) {
+            String traceId = span.getSpanContext().getTraceId();
+            Dwell.span(Ids.parse(traceId, 0), Ids.parse(traceId, 16), root.spanId,
+                    Ids.parse(span.getSpanContext().getSpanId(), 0), root.endpoint(), nanos);
         }
     }
 

@@ -46,12 +46,15 @@ public final class OtelRequests {
             ExecutorService pool =
                     Executors.newFixedThreadPool(1, task -> new Thread(task, "pool"));
             harness.ready();
+            int rounds = 0;
             while (harness.timeLeft()) {
                 program.request(pool);
                 program.burnNone();
                 program.remote();
                 program.message();
+                rounds++;
             }
+            harness.info("rounds", rounds);
             pool.shutdown();
             pool.awaitTermination(1, TimeUnit.MINUTES);
         }

@@ -25,6 +25,8 @@ final class Samples {
     /** How many samples have how many frames. */
     private final TreeMap<Integer, Long> samplesByDepth = new TreeMap<>();
     private boolean weighted;
+    /** What sums scatter by: each look of an event is a choice of its own, all weigh the same. */
+    private double squares;
 
     Samples(CheckOptions options) {
         this.options = options;
@@ -35,12 +37,9 @@ final class Samples {
         if (!options.wantsThread(thread)) {
             return;
         }
-        long weight = 0;
-        if (event.hasField("weight")) {
-            weight = event.getLong("weight");
-            weighted = true;
-        }
+        long weight = weightOf(event);
         total.add(weight);
+        squares += (double) weight * weight / Math.max(1, countOf(event));
         threads.add(thread, weight);
         RecordedStackTrace stack = event.getStackTrace();
         if (stack == null || stack.getFrames().isEmpty()) {
@@ -51,6 +50,26 @@ final class Samples {
             truncated.add(weight);
         }
         addFrames(stack.getFrames(), weight);
+    }
+
+    /** What a sample stands for; async-profiler's looks at threads that wait count themselves. */
+    private long weightOf(RecordedEvent event) {
+        for (String field : new String[] {"weight", "samples"}) {
+            if (event.hasField(field)) {
+                weighted = true;
+                return event.getLong(field);
+            }
+        }
+        return 0;
+    }
+
+    private static long countOf(RecordedEvent event) {
+        for (String field : new String[] {"count", "samples"}) {
+            if (event.hasField(field)) {
+                return event.getLong(field);
+            }
+        }
+        return 1;
     }
 
     private void addFrames(List<RecordedFrame> frames, long weight) {
@@ -92,6 +111,7 @@ final class Samples {
 
     void print(PrintStream out) {
         out.println("weighted " + weighted);
+        out.println("squares " + squares);
         total.print(out);
         withoutStack.print(out);
         truncated.print(out);

@@ -11,17 +11,23 @@ import java.util.concurrent.TimeUnit;
 /** The load: a fixed number of client threads and the governor that sets their pace. */
 public final class LoadGenerator {
     private static final int CLIENTS = 6;
-    private static final long WARM_REQUESTS_PER_ENDPOINT = 100;
+    private static final long WARM_REQUESTS_PER_ENDPOINT = 120;
     private static final long WARM_UP_MAX_NS = TimeUnit.SECONDS.toNanos(15);
     private static final long WARM_UP_POLL_MS = 50;
+    /** The governor reaches its target in this time. */
+    private static final long SLOW_DOWN_MS = 1500;
     private static final long JOIN_MAX_MS = 2000;
 
     private final LoadGovernor governor;
     private final Map<RequestMix, EndpointStats> stats;
     private final List<Thread> threads = new ArrayList<>();
 
+    private final double busyCores;
+
     private LoadGenerator(double busyCores) {
-        this.governor = new LoadGovernor(busyCores);
+        this.busyCores = busyCores;
+        // As fast as it goes, until all is compiled.
+        this.governor = new LoadGovernor(Runtime.getRuntime().availableProcessors());
         Map<RequestMix, EndpointStats> byRequest = new EnumMap<>(RequestMix.class);
         for (RequestMix request : RequestMix.values()) {
             byRequest.put(request, new EndpointStats(request.path));
@@ -53,6 +59,8 @@ public final class LoadGenerator {
         while (!isWarm() && System.nanoTime() < deadline) {
             Thread.sleep(WARM_UP_POLL_MS);
         }
+        governor.target(busyCores);
+        Thread.sleep(SLOW_DOWN_MS);
         takeStats();
     }
 

@@ -19,7 +19,7 @@ final class LoadGovernor implements Runnable {
 
     private final OperatingSystemMXBean system =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-    private final double targetCores;
+    private volatile double targetCores;
     private volatile double pauseNanos = 4_000_000;
     private volatile double busyCores;
     private volatile boolean stopped;
@@ -46,6 +46,10 @@ final class LoadGovernor implements Runnable {
         busyCores = busyCores == 0 ? busyNow : 0.8 * busyCores + 0.2 * busyNow;
         double step = Math.min(STEP_MAX, Math.max(STEP_MIN, busyNow / targetCores));
         pauseNanos = Math.min(PAUSE_MAX_NS, Math.max(PAUSE_MIN_NS, pauseNanos * step));
+    }
+
+    void target(double cores) {
+        targetCores = cores;
     }
 
     double busyCores() {

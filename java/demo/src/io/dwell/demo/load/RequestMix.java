@@ -15,7 +15,13 @@ enum RequestMix {
     RETRY("/retry", 6, null),
     STOCK("/stock", 6, null),
     RENDER("/render", 8, null),
-    QUOTE("/quote", 6, null);
+    QUOTE("/quote", 6, null),
+    AUDIT("/audit", 6, new byte[0]),
+    SHIP("/ship", 6, new byte[0]),
+    HEALTH("/health", 5, null),
+    TARIFF("/tariff", 5, null),
+    RULES("/rules", 3, null),
+    ARCHIVE("/archive", 4, null);
 
     private static final int WEIGHTS_TOTAL = weightsTotal();
 

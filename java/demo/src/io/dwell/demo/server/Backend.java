@@ -12,7 +12,7 @@ import java.util.concurrent.locks.LockSupport;
 final class Backend implements Runnable {
     static final int ANSWER_BYTES = 16;
     private static final int BACKLOG = 64;
-    private static final long ANSWER_NANOS = TimeUnit.MILLISECONDS.toNanos(3);
+    private static final long ANSWER_NANOS = TimeUnit.MILLISECONDS.toNanos(40);
 
     private final ServerSocket socket;
 

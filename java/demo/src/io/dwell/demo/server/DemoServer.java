@@ -2,6 +2,7 @@ package io.dwell.demo.server;
 
 import com.sun.net.httpserver.HttpServer;
 import io.dwell.api.Dwell;
+import io.dwell.demo.store.Packer;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -20,13 +21,15 @@ public final class DemoServer {
     private final HttpServer http;
     private final ExecutorService workers;
     private final ExecutorService renderer;
+    private final ExecutorService helper;
     private final Backend backend;
 
     private DemoServer(HttpServer http, ExecutorService workers, ExecutorService renderer,
-            Backend backend) {
+            ExecutorService helper, Backend backend) {
         this.http = http;
         this.workers = workers;
         this.renderer = renderer;
+        this.helper = helper;
         this.backend = backend;
     }
 
@@ -36,19 +39,25 @@ public final class DemoServer {
         HttpServer http = HttpServer.create(new InetSocketAddress(loopback, port), BACKLOG);
         ExecutorService workers = Executors.newFixedThreadPool(WORKERS, threads("http-worker-"));
         ExecutorService renderer = Executors.newFixedThreadPool(1, threads("renderer-"));
+        ExecutorService helper = Executors.newFixedThreadPool(2, threads("helper-"));
         Backend backend = Backend.start(loopback);
         http.setExecutor(workers);
-        for (Endpoint endpoint : endpoints(Dwell.wrap(renderer), backend)) {
+        List<Endpoint> endpoints =
+                endpoints(Dwell.wrap(renderer), Dwell.wrap(helper), backend);
+        for (Endpoint endpoint : endpoints) {
             http.createContext(endpoint.path(), new EndpointHandler(endpoint));
         }
         http.start();
-        return new DemoServer(http, workers, renderer, backend);
+        return new DemoServer(http, workers, renderer, helper, backend);
     }
 
-    private static List<Endpoint> endpoints(ExecutorService renderer, Backend backend) {
+    private static List<Endpoint> endpoints(ExecutorService renderer, ExecutorService helper,
+            Backend backend) throws IOException {
         return Arrays.asList(new JsonEndpoint(), new CompressEndpoint(), new HotEndpoint(),
                 new RecurseEndpoint(), new LockEndpoint(), new AllocEndpoint(), new RetryEndpoint(),
-                new StockEndpoint(), new RenderEndpoint(renderer), new QuoteEndpoint(backend));
+                new StockEndpoint(), new RenderEndpoint(renderer), new QuoteEndpoint(backend),
+                new AuditEndpoint(), new ShipEndpoint(Packer.start()), new HealthEndpoint(),
+                new TariffEndpoint(helper), new RulesEndpoint(), new ArchiveEndpoint());
     }
 
     private static ThreadFactory threads(String name) {
@@ -64,6 +73,7 @@ public final class DemoServer {
         http.stop(0);
         workers.shutdownNow();
         renderer.shutdownNow();
+        helper.shutdownNow();
         backend.stop();
     }
 }

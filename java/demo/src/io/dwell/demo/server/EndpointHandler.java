@@ -2,23 +2,16 @@ package io.dwell.demo.server;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpHandler;
-import io.dwell.api.Dwell;
 import io.dwell.api.Scope;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.atomic.AtomicLong;
 
 /** Connects an {@link Endpoint} to the server: reads the body, writes the answer or the error. */
 final class EndpointHandler implements HttpHandler {
     private static final int BODY_BYTES_MAX = 1 << 20;
-
-    /** Requests are told apart by trace and span, as a tracer would give them out. */
-    private static final long TRACE = ThreadLocalRandom.current().nextLong();
-    private static final AtomicLong SPANS = new AtomicLong();
 
     private final Endpoint endpoint;
 
@@ -28,9 +21,8 @@ final class EndpointHandler implements HttpHandler {
 
     @Override
     public void handle(HttpExchange exchange) throws IOException {
-        long span = SPANS.incrementAndGet();
         String name = exchange.getRequestMethod() + " " + endpoint.path();
-        try (Scope scope = Dwell.scope(TRACE, span, span, span, name)) {
+        try (Scope scope = Tracing.request(name)) {
             byte[] body = readBody(exchange.getRequestBody());
             try {
                 send(exchange, 200, endpoint.respond(body));

@@ -1,5 +1,6 @@
 package io.dwell.demo.server;
 
+import io.dwell.api.Scope;
 import io.dwell.demo.math.Complex;
 import io.dwell.demo.math.Mandelbrot;
 import java.util.concurrent.ExecutionException;
@@ -25,10 +26,18 @@ final class RenderEndpoint implements Endpoint {
 
     @Override
     public byte[] respond(byte[] body) throws InterruptedException {
+        long request = Tracing.current();
         try {
-            return renderer.submit(() -> Mandelbrot.renderTile(CORNER, WIDTH, PIXELS)).get();
+            return renderer.submit(() -> render(request)).get();
         } catch (ExecutionException e) {
             throw new IllegalStateException(e.getCause());
+        }
+    }
+
+    /** A span of its own, on the renderer's thread. */
+    private static byte[] render(long request) {
+        try (Scope span = Tracing.inner(request)) {
+            return Mandelbrot.renderTile(CORNER, WIDTH, PIXELS);
         }
     }
 }

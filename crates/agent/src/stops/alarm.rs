@@ -1,0 +1,144 @@
+//! Wakes the watcher of safepoints where one is late.
+//!
+//! Nobody says when a safepoint begins. But as long as the VM's thread waits for threads it naps,
+//! for some 60 us at a time in the first millisecond (src/hotspot/share/runtime/safepoint.cpp,
+//! `back_off`), so it is switched far more often than at other times; the kernel tells that where
+//! perf events are permitted. A thread of its own waits for it, as the watcher itself may have to
+//! wait for the end of a safepoint, which no descriptor tells.
+
+use super::alarms::Alarms;
+use crate::hotspot::Setup;
+use dwell_recorder::sys::bell::{self, Bell};
+use dwell_recorder::sys::memory::OwnThread;
+use dwell_recorder::sys::process;
+use dwell_recorder::sys::switches::Switches;
+use dwell_signal::{EngineKind, Live};
+use dwell_walker::hotspot::safepoints::{Safepoints, State};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{JoinHandle, Thread};
+
+/// The VM's thread has so many turns in about half a millisecond of waiting for threads.
+const TURNS: u32 = 8;
+/// As the JVM names it.
+const VM_THREAD: &str = "VM Thread";
+/// Once the watcher looks at a safepoint it needs no more alarms for it.
+const SEEN_NS: u64 = 10_000_000;
+/// Nothing hangs on waiting for so long.
+const LONG_NS: u64 = 60_000_000_000;
+
+/// Wakes the watcher, whichever way it sleeps.
+#[derive(Debug)]
+pub struct Waker {
+    /// How often it was woken; it may sleep on this word.
+    pub count: AtomicU32,
+    /// Whether it would be woken now: then it need not look by itself so often.
+    pub is_set: AtomicBool,
+}
+
+impl Waker {
+    fn wake(&self, watcher: &Thread) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        dwell_signal::sys::futex_wake(&self.count);
+        watcher.unpark();
+    }
+}
+
+/// The thread.
+pub struct Alarm {
+    stop: Arc<AtomicBool>,
+    bell: Arc<Bell>,
+    thread: JoinHandle<()>,
+}
+
+impl Alarm {
+    /// Begins to wait; `None` if perf events are not to be used. What it cannot have is done
+    /// without: the watcher looks by itself as well.
+    #[must_use]
+    pub fn start(
+        setup: &Setup,
+        found: Safepoints,
+        watcher: Thread,
+        waker: Arc<Waker>,
+    ) -> Option<Alarm> {
+        if setup.engine.kind() == EngineKind::Timer {
+            return None;
+        }
+        let engine = setup.engine;
+        let bell = Arc::new(Bell::new()?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (own_bell, own_stop) = (Arc::clone(&bell), Arc::clone(&stop));
+        let run = move || {
+            process::block_signals();
+            process::unblock_signal(engine.signal());
+            let _own = OwnThread::begin();
+            let wake = || waker.wake(&watcher);
+            wait(
+                &engine.live(),
+                &found,
+                &own_bell,
+                &own_stop,
+                (&waker.is_set, wake),
+            );
+        };
+        let thread = std::thread::Builder::new()
+            .name("dwell-late".into())
+            .spawn(run)
+            .ok()?;
+        Some(Alarm { stop, bell, thread })
+    }
+
+    /// Ends it.
+    pub fn end(self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.bell.ring();
+        let _ = self.thread.join();
+    }
+}
+
+/// Calls `wake` where a safepoint is late, until it is to stop.
+fn wait(
+    live: &Live,
+    found: &Safepoints,
+    bell: &Bell,
+    stop: &AtomicBool,
+    (is_set, wake): (&AtomicBool, impl Fn()),
+) {
+    let Some(tid) = vm_thread() else { return };
+    let mut alarms = Alarms::default();
+    let mut switches = None;
+    while !stop.load(Ordering::SeqCst) {
+        let pause_ns = alarms.pause_ns(process::monotonic_ns());
+        if pause_ns > 0 {
+            // Each note costs the thread up to some microseconds in a virtual machine.
+            switches = None;
+            let _ = bell::wait([bell.as_raw_fd()], pause_ns);
+            continue;
+        }
+        let Some(open) = switches.take().or_else(|| Switches::open(tid, TURNS).ok()) else {
+            return;
+        };
+        let open = switches.insert(open);
+        open.forget();
+        is_set.store(true, Ordering::SeqCst);
+        let [_, is_switched] = bell::wait([bell.as_raw_fd(), open.as_raw_fd()], LONG_NS);
+        is_set.store(false, Ordering::SeqCst);
+        if !is_switched {
+            continue;
+        }
+        if found.state(live) == Ok(State::Reaching) {
+            wake();
+            let _ = bell::wait([bell.as_raw_fd()], SEEN_NS);
+        } else {
+            alarms.was_false();
+        }
+    }
+}
+
+/// Other threads can have its name, but no older ones.
+fn vm_thread() -> Option<i32> {
+    let mut all = process::thread_ids();
+    all.sort_unstable();
+    (all.into_iter()).find(|tid| process::thread_comm(*tid) == VM_THREAD)
+}

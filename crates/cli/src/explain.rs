@@ -1,0 +1,28 @@
+//! `dwell explain`.
+
+use crate::args::Explain;
+use crate::recording;
+use anyhow::{Result, bail};
+
+/// Says what the rules find in a recording.
+pub fn run(args: &Explain) -> Result<()> {
+    let profile = recording::load(&args.input)?;
+    if let Some(pattern) = &args.endpoint {
+        let mut told = (0..profile.contexts().len() as u32).filter_map(|id| profile.endpoint(id));
+        if !told.any(|endpoint| dwell_profile::matches(pattern, endpoint)) {
+            let input = recording::shown(&args.input);
+            bail!(
+                "--endpoint {pattern}: no sample of {input} has such an endpoint; \
+                 dwell report --text lists them"
+            );
+        }
+    }
+    let options = dwell_explain::Options {
+        endpoint: args.endpoint.clone(),
+    };
+    let explanation = dwell_explain::explain(&profile, &options);
+    crate::print(&match args.json {
+        true => dwell_report::explanation_json(&explanation),
+        false => dwell_report::explanation_text(&explanation),
+    })
+}

@@ -1,0 +1,165 @@
+//! Mono programs, as seen from this side: the module travels inside this program, and Mono is told
+//! of it by its environment when it starts. It loads profilers at no other time.
+
+use crate::Usage;
+use crate::args::InstallMono;
+use anyhow::{Context, Result, bail};
+use dwell_attach::Library;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Words for Mono's command line that it takes from its environment.
+const MONO_OPTIONS: &str = "MONO_ENV_OPTIONS";
+/// Where the loader looks for libraries first.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+const NAME: &str = "libmono-profiler-dwell.so";
+
+/// The module.
+pub const LIBRARY: Library<'static> = Library {
+    name: NAME,
+    bytes: include_bytes!(env!("DWELL_MONO_SO_PATH")),
+};
+
+/// Whether a program is Mono itself, by its name.
+pub fn is_launcher(program: &Path) -> bool {
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.is_some_and(dwell_attach::options::is_mono)
+}
+
+/// What to call a recording of `mono WORDS`: the program that it runs.
+pub fn name_of(words: &[OsString]) -> Option<String> {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let main = dwell_attach::options::main_of_mono(&words)?;
+    let name = main.rsplit('/').next().unwrap_or(&main);
+    let ended = [".exe", ".dll"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
+    Some(ended.unwrap_or(name).to_owned())
+}
+
+/// Lets any Mono that `command` starts record itself with these options.
+pub fn prepare(command: &mut Command, options: &str) -> Result<()> {
+    let module = dwell_attach::place_locally(&LIBRARY)?;
+    let dir = module.parent().unwrap_or(Path::new("/"));
+    let before = std::env::var_os(LIBRARY_PATH).filter(|paths| !paths.is_empty());
+    let mut paths = dir.as_os_str().to_owned();
+    if let Some(before) = before {
+        paths.push(":");
+        paths.push(before);
+    }
+    command.env(LIBRARY_PATH, paths);
+    let before = std::env::var(MONO_OPTIONS).ok();
+    command.env(MONO_OPTIONS, with_option(before, options));
+    Ok(())
+}
+
+/// Adds the module to options that the user has set already. Mono splits at white space, and takes
+/// quotes and backslashes as a shell does.
+fn with_option(before: Option<String>, options: &str) -> String {
+    let mut option = String::from("\"--profile=dwell:");
+    for c in options.chars() {
+        if matches!(c, '"' | '\\') {
+            option.push('\\');
+        }
+        option.push(c);
+    }
+    option.push('"');
+    match before.filter(|text| !text.trim().is_empty()) {
+        Some(before) => format!("{before} {option}"),
+        None => option,
+    }
+}
+
+/// Why a Mono that we have started left no recording.
+pub fn silence(program: &OsStr) -> String {
+    format!(
+        "{} ran no program, or has not loaded {NAME}: a module that it does not find it ignores \
+         silently; does something take {LIBRARY_PATH} or {MONO_OPTIONS} out of its environment? \
+         `dwell install-mono` puts the module beside mono",
+        program.display()
+    )
+}
+
+/// `dwell install-mono`: puts the module where mono finds it by itself.
+pub fn install(args: &InstallMono) -> Result<String> {
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => library_dir()?,
+    };
+    if !dir.is_dir() {
+        return Err(Usage(format!("{}: not a directory", dir.display())).into());
+    }
+    // Written beside and renamed: a Mono that runs has the old one mapped.
+    let (path, new) = (
+        dir.join(NAME),
+        dir.join(format!(".{NAME}.{}", std::process::id())),
+    );
+    let written = std::fs::write(&new, LIBRARY.bytes).and_then(|()| std::fs::rename(&new, &path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written.with_context(|| format!("{} cannot be written", path.display()))?;
+    let path = dwell_report::plain(&path.display().to_string());
+    Ok(format!(
+        "wrote {path}\n\
+         record any Mono program with: \
+         MONO_ENV_OPTIONS=--profile=dwell:cpu=10ms,wall=20ms,file=app.jfr mono app.exe\n"
+    ))
+}
+
+/// `PREFIX/lib` of the mono on the search path: there it looks for modules.
+fn library_dir() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|dir| dir.join("mono"))
+        .find_map(|mono| mono.canonicalize().ok());
+    let Some(mono) = found else {
+        bail!("no mono on the search path; say where to put the module: dwell install-mono DIR")
+    };
+    let prefix = mono.ancestors().nth(2).unwrap_or(Path::new("/usr"));
+    Ok(prefix.join("lib"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_known_by_name() {
+        for mono in ["mono", "/usr/bin/mono", "mono-sgen", "mono-boehm"] {
+            assert!(is_launcher(Path::new(mono)), "{mono}");
+        }
+        for other in ["monodis", "mcs", "java", "/mono/run.sh"] {
+            assert!(!is_launcher(Path::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn recordings_are_called_by_what_runs() {
+        let name = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            name_of(&words)
+        };
+        assert_eq!(name("--debug /x/app.exe one"), Some("app".into()));
+        assert_eq!(name("app.dll"), Some("app".into()));
+        assert_eq!(name("--version"), None);
+    }
+
+    #[test]
+    fn options_are_added_to_and_quoted() {
+        let option = "\"--profile=dwell:start,file=/a b.jfr\"";
+        assert_eq!(with_option(None, "start,file=/a b.jfr"), option);
+        assert_eq!(
+            with_option(Some("--debug".into()), "start,file=/a b.jfr"),
+            format!("--debug {option}")
+        );
+        assert_eq!(
+            with_option(Some(" ".into()), "file=/a\"\\"),
+            "\"--profile=dwell:file=/a\\\"\\\\\""
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Recording a JVM without touching it: no agent is loaded, no signal sent, nobody stopped.
+
+use super::outputs::Outputs;
+use super::progress::Progress;
+use crate::args::{Engine, Event, Record, Sampling, Walk};
+use crate::{Usage, recording, sys};
+use anyhow::{Context, Result, bail};
+use dwell_attach::Target;
+use dwell_outside::record::{Recorder, Sum, Wanted};
+use dwell_outside::{Live, Vm};
+use std::fs::File;
+use std::time::Duration;
+
+/// Time between two looks at the clock, Ctrl-C and the JVM.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Records until the time is over, Ctrl-C, or the JVM's end; writes files and prints findings.
+pub fn run(target: &Target, args: &Record, outputs: &Outputs) -> Result<()> {
+    let result = record(target, args, outputs);
+    if !matches!(&result, Ok(sum) if sum.samples + sum.looks > 0) {
+        outputs.give_up();
+    }
+    let sum = result?;
+    if !outputs.has_recording() {
+        bail!("nothing was recorded");
+    }
+    if sum.lost > 0 {
+        eprintln!(
+            "dwell: {} samples were lost: this machine is too busy for them",
+            sum.lost
+        );
+    }
+    recording::write_page_and_findings(&outputs.jfr, &outputs.html)
+}
+
+/// Refuses what only the agent can do.
+pub fn check(sampling: &Sampling) -> Result<(), Usage> {
+    let refused = [
+        (sampling.filter.is_some(), "--filter"),
+        (sampling.engine != Engine::Auto, "--engine"),
+        (sampling.walk != Walk::Snapshot, "--walk"),
+        (!sampling.idle.is_empty(), "--idle"),
+        (sampling.wall_threads.is_some(), "--wall-threads"),
+    ];
+    match refused.iter().find(|(is_there, _)| *is_there) {
+        Some((_, option)) => Err(Usage(format!(
+            "{option}: needs the agent; leave it out, or leave --no-agent out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What is wanted of the recorder.
+pub fn wanted(sampling: &Sampling) -> Wanted {
+    let has = |event| sampling.event.contains(&event);
+    Wanted {
+        // Where threads that run are, their samples of CPU time say: wall time needs them, too.
+        cpu: match has(Event::Cpu) {
+            true => sampling.interval,
+            false => sampling.wall,
+        },
+        wall: has(Event::Wall).then_some(sampling.wall),
+        wall_budget: sampling.wall_budget,
+        depth: sampling.depth as usize,
+        version: env!("CARGO_PKG_VERSION"),
+        options: "--no-agent".to_owned(),
+    }
+}
+
+fn record(target: &Target, args: &Record, outputs: &Outputs) -> Result<Sum> {
+    sys::count_interrupts().context("installing the handler for Ctrl-C")?;
+    let live: Live = crate::stacks::open(target)?;
+    let mut vm = Vm::read(target, &live)?;
+    let file = File::create(&outputs.jfr)
+        .with_context(|| format!("{} cannot be written", outputs.jfr.display()))?;
+    let mut recorder = Recorder::start(&mut vm, file, wanted(&args.sampling))?;
+    let pid = target.jvm().pid;
+    let until = match args.duration {
+        Some(_) => "",
+        None => " until Ctrl-C",
+    };
+    eprintln!("recording JVM {pid} from outside{until}");
+    let mut progress = Progress::new(args.duration);
+    loop {
+        if !target.is_alive() {
+            progress.clear();
+            eprintln!("JVM {pid} has ended; keeping what was recorded");
+            break;
+        }
+        if sys::interrupted() || progress.is_over() {
+            progress.clear();
+            break;
+        }
+        recorder.step(PAUSE)?;
+        if progress.is_due() {
+            progress.say(&line(&recorder.sum()));
+        }
+    }
+    Ok(recorder.end()?)
+}
+
+fn line(sum: &Sum) -> String {
+    let mut text = format!(", {} samples, {} looks", sum.samples, sum.looks);
+    for (number, label) in [(sum.failed, "failed"), (sum.lost, "lost")] {
+        if number > 0 {
+            text.push_str(&format!(", {number} {label}"));
+        }
+    }
+    text
+}

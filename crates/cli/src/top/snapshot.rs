@@ -1,0 +1,314 @@
+//! What is seen at one moment: the samples and looks of the window, each with the time it stands
+//! for, and the sums of the head. Pure.
+
+use dwell_profile::{
+    CallTree, GroupBy, Grouped, Look, NodeId, Profile, Safepoint, is_of_platform, merged_tree,
+};
+
+/// The cause of waits of pooled threads for work: of no interest to who asks what is slow.
+pub const IDLE: &str = "idle-pool";
+/// The cause of time on a processor.
+pub const RUNNING: &str = dwell_profile::RUNNING;
+
+/// CPU time and wall time, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Time {
+    /// On a processor.
+    pub cpu: u64,
+    /// Of Java threads, whatever they did.
+    pub wall: u64,
+}
+
+impl std::ops::AddAssign<&Time> for Time {
+    fn add_assign(&mut self, other: &Time) {
+        self.cpu = self.cpu.saturating_add(other.cpu);
+        self.wall = self.wall.saturating_add(other.wall);
+    }
+}
+
+/// Whose a method is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The JVM's, a library's, the kernel's.
+    Native,
+    /// The JDK's.
+    Jdk,
+    /// The program's.
+    Program,
+}
+
+/// Some time of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Whose.
+    pub thread: u32,
+    /// Where, in the tree of methods.
+    pub node: NodeId,
+    /// Where, in the profile's own tree.
+    pub place: NodeId,
+    /// What it worked for.
+    pub context: Option<u32>,
+    /// What it did or waited for: a name of the profile; none: it ran.
+    pub cause: Option<u32>,
+    /// How much.
+    pub time: Time,
+}
+
+/// Some stops of all threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stops {
+    /// How many.
+    pub count: u64,
+    /// All together.
+    pub sum_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+}
+
+impl Stops {
+    fn add(&mut self, count: u64, ns: u64) {
+        self.count += count;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        // Of several together the longest is not known.
+        if count == 1 {
+            self.longest_ns = self.longest_ns.max(ns);
+        }
+    }
+}
+
+/// What is seen at one moment.
+pub struct Snapshot {
+    /// The recording's last chunks; more than the window.
+    pub profile: Profile,
+    /// The methods: names, and which of them a frame is of.
+    pub methods: Grouped,
+    /// Whose each of them is.
+    pub kinds: Vec<Kind>,
+    /// Stacks of methods.
+    pub tree: CallTree,
+    /// The time in the window.
+    pub pieces: Vec<Piece>,
+    /// Where the window begins, in nanoseconds since the Unix epoch.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+}
+
+impl Snapshot {
+    /// The last part of a profile.
+    pub fn new(profile: Profile, window_ns: u64) -> Snapshot {
+        let info = profile.info();
+        let to_ns = info.start_ns.saturating_add(info.duration_ns);
+        let from_ns = to_ns.saturating_sub(window_ns).max(info.start_ns);
+        let methods = profile.group(GroupBy::Method);
+        let (tree, to) = merged_tree(profile.tree(), &methods.of_frame);
+        let node_of = |node: NodeId| to.get(node as usize).copied().unwrap_or(CallTree::ROOT);
+        let mut pieces = Vec::new();
+        let in_wall = profile.samples_in_wall();
+        for (sample, in_wall) in profile.samples().iter().zip(in_wall) {
+            if sample.time_ns >= from_ns {
+                pieces.push(Piece {
+                    thread: sample.thread,
+                    node: node_of(sample.node),
+                    place: sample.node,
+                    context: sample.context,
+                    cause: None,
+                    time: Time {
+                        cpu: sample.weight,
+                        wall: if in_wall { sample.weight } else { 0 },
+                    },
+                });
+            }
+        }
+        for look in profile.looks() {
+            let wall = within(look, from_ns);
+            if wall > 0 {
+                pieces.push(Piece {
+                    thread: look.thread,
+                    node: node_of(look.node),
+                    place: look.node,
+                    context: look.context,
+                    cause: Some(look.cause),
+                    time: Time { cpu: 0, wall },
+                });
+            }
+        }
+        Snapshot {
+            kinds: kinds(&profile, &methods),
+            methods,
+            tree,
+            pieces,
+            from_ns,
+            to_ns,
+            profile,
+        }
+    }
+
+    /// How long the window is; never 0.
+    pub fn span_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns).max(1)
+    }
+
+    /// A part of the window, as how many threads or processors that is on average.
+    pub fn rate(&self, ns: u64) -> f64 {
+        ns as f64 / self.span_ns() as f64
+    }
+
+    /// The name of a piece's cause.
+    pub fn cause(&self, piece: &Piece) -> &str {
+        match piece.cause {
+            Some(cause) => self.profile.names().text(cause),
+            None => RUNNING,
+        }
+    }
+
+    /// The endpoint that a piece was for.
+    pub fn endpoint(&self, piece: &Piece) -> Option<&str> {
+        self.profile.endpoint(piece.context?)
+    }
+
+    /// All time in the window.
+    pub fn total(&self) -> Time {
+        let mut sum = Time::default();
+        self.pieces.iter().for_each(|piece| sum += &piece.time);
+        sum
+    }
+
+    /// Whether something that ended then is seen.
+    pub fn sees(&self, end_ns: u64) -> bool {
+        end_ns >= self.from_ns
+    }
+
+    /// The safepoints in the window.
+    pub fn safepoints(&self) -> impl Iterator<Item = &Safepoint> {
+        let all = self.profile.safepoints().iter();
+        all.filter(|stop| self.sees(stop.time_ns.saturating_add(stop.duration_ns())))
+    }
+
+    /// Their sum.
+    pub fn stops(&self) -> Stops {
+        let mut sum = Stops::default();
+        for stop in self.safepoints() {
+            sum.add(stop.count, stop.duration_ns());
+        }
+        sum
+    }
+
+    /// Pauses for the garbage collector in the window.
+    pub fn pauses(&self) -> Stops {
+        let mut sum = Stops::default();
+        for pause in self.profile.gc_pauses() {
+            if self.sees(pause.time_ns.saturating_add(pause.duration_ns)) {
+                sum.add(1, pause.duration_ns);
+            }
+        }
+        sum
+    }
+
+    /// How many requests have ended in the window.
+    pub fn requests(&self) -> u64 {
+        let all = self.profile.requests().iter();
+        all.filter(|request| self.sees(request.time_ns.saturating_add(request.duration_ns)))
+            .map(|request| request.count)
+            .sum()
+    }
+}
+
+fn kinds(profile: &Profile, methods: &Grouped) -> Vec<Kind> {
+    let mut kinds = vec![Kind::Native; methods.names.len()];
+    for (frame, group) in profile.frames().iter().zip(&methods.of_frame) {
+        let method = profile.methods().get(frame.method as usize);
+        let class = method.map_or("", |method| profile.names().text(method.class));
+        if let Some(kind) = kinds.get_mut(*group as usize)
+            && frame.kind.is_java()
+        {
+            *kind = match is_of_platform(class) {
+                true => Kind::Jdk,
+                false => Kind::Program,
+            };
+        }
+    }
+    kinds
+}
+
+/// The part of some looks' time that is not before the window.
+fn within(look: &Look, from_ns: u64) -> u64 {
+    let end_ns = look.time_ns.saturating_add(look.duration_ns);
+    if end_ns < from_ns {
+        return 0;
+    }
+    let before = from_ns.saturating_sub(look.time_ns).min(look.duration_ns);
+    match look.duration_ns {
+        0 => look.weight_ns,
+        all => {
+            let part = (all - before) as f64 / all as f64;
+            (look.weight_ns as f64 * part).round() as u64
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use dwell_profile::{Builder, text_art};
+
+    /// A look at a thread of the art.
+    pub fn look(builder: &mut Builder, thread: u32, cause: &str, art: &[&str], ms: u64) {
+        let frames: Vec<_> = art
+            .iter()
+            .map(|path| {
+                let (class, name) = path.rsplit_once('.').unwrap_or(("", path));
+                let method = builder.method(class, name, "");
+                builder.frame(method, 0, dwell_profile::FrameKind::C2)
+            })
+            .collect();
+        let (node, cause) = (builder.stack(frames), builder.cause(cause));
+        builder.look(Look {
+            time_ns: 0,
+            duration_ns: 0,
+            thread,
+            node,
+            cause,
+            weight_ns: ms * 1_000_000,
+            count: 1,
+            context: None,
+            detail: None,
+            owner: None,
+            owner_node: None,
+        });
+    }
+
+    #[test]
+    fn only_what_is_in_the_window_is_seen() {
+        let mut builder = text_art::builder(
+            "weight: 1     2     4     8
+                     a.A.x a.A.x a.A.y a.A.x",
+        );
+        // Samples are 1 ms apart.
+        builder.info.duration_ns = 4_000_000;
+        let snapshot = Snapshot::new(builder.finish(), 2_000_000);
+        assert_eq!((snapshot.from_ns, snapshot.to_ns), (2_000_000, 4_000_000));
+        assert_eq!(snapshot.total(), Time { cpu: 12, wall: 12 });
+        assert_eq!(snapshot.rate(1_000_000), 0.5);
+    }
+
+    #[test]
+    fn a_look_from_before_the_window_counts_in_part() {
+        let mut builder = text_art::builder("a.A.x");
+        look(&mut builder, 0, "park", &["a.A.x"], 1);
+        let profile = builder.finish();
+        let whole = Look {
+            time_ns: 100,
+            duration_ns: 100,
+            weight_ns: 1000,
+            ..profile.looks()[0]
+        };
+        let parts = [0, 100, 150, 199, 200, 201].map(|from_ns| within(&whole, from_ns));
+        assert_eq!(parts, [1000, 1000, 500, 10, 0, 0]);
+        let point = Look {
+            duration_ns: 0,
+            ..whole
+        };
+        assert_eq!([99, 100, 101].map(|ns| within(&point, ns)), [1000, 1000, 0]);
+    }
+}

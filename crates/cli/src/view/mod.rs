@@ -1,0 +1,141 @@
+//! `dwell view`: the page of a recording, in the user's browser, or served to one.
+
+mod open;
+mod serve;
+
+use crate::args::View;
+use crate::{agent, recording};
+use anyhow::{Context, Result, bail};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Entries of a folder that are looked at.
+const ENTRIES_MAX: usize = 100_000;
+
+/// Makes the page and shows it.
+pub fn run(args: &View) -> Result<()> {
+    let input = match args.input.is_dir() {
+        true => newest_in(&args.input)?,
+        false => args.input.clone(),
+    };
+    if args.input.is_dir() {
+        eprintln!("the newest recording: {}", recording::shown(&input));
+    }
+    if let Some(port) = args.serve {
+        let name = input.file_stem().unwrap_or_default().to_string_lossy();
+        return serve::run(port, &name, page_bytes(&input)?);
+    }
+    let page = match is_page(&input) {
+        true if !input.exists() => return Err(recording::missing(&input)),
+        true => input,
+        false => page_of(&input)?,
+    };
+    let page = std::path::absolute(&page).context("the current directory")?;
+    crate::print(&format!("{}\n", recording::shown(&page)))?;
+    let again = match args.input.to_str() {
+        Some(input) => format!("dwell view --serve {}", dwell_report::plain(input)),
+        None => "dwell view --serve FILE".to_owned(),
+    };
+    match open::page(&page) {
+        Ok(()) => Ok(()),
+        // The page is there all the same: that was asked for first.
+        Err(why) => {
+            eprintln!("{why}; open it in a browser, or let one fetch it: {again}");
+            Ok(())
+        }
+    }
+}
+
+fn is_page(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("html" | "htm"))
+}
+
+/// The recording that was written last.
+fn newest_in(dir: &Path) -> Result<PathBuf> {
+    let shown = recording::shown(dir);
+    let entries = std::fs::read_dir(dir).with_context(|| shown.clone())?;
+    let dated = |path: PathBuf| -> Option<(SystemTime, PathBuf)> {
+        let data = path.metadata().ok()?;
+        let is_recording = path.extension().is_some_and(|ending| ending == "jfr");
+        let is_one = is_recording && data.is_file() && data.len() > 0;
+        is_one.then_some((data.modified().ok()?, path))
+    };
+    let paths = entries
+        .flatten()
+        .take(ENTRIES_MAX)
+        .map(|entry| entry.path());
+    match paths.filter_map(dated).max() {
+        Some((_, path)) => Ok(path),
+        None => bail!("{shown} has no recording (FILE.jfr); make one with: dwell record"),
+    }
+}
+
+/// The page of a recording: the one beside it if that is newer, else a new one there, or in the
+/// folder for temporary files if nothing can be written there.
+fn page_of(jfr: &Path) -> Result<PathBuf> {
+    let beside = jfr.with_extension("html");
+    let time = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let is_newer = time(&beside)
+        .zip(time(jfr))
+        .is_some_and(|(page, jfr)| page >= jfr);
+    if is_newer {
+        return Ok(beside);
+    }
+    let profile = recording::load(jfr)?;
+    if recording::write_html(&profile, jfr, &beside).is_ok() {
+        return Ok(beside);
+    }
+    let dir = std::env::temp_dir().join(format!("dwell-view-{}", agent::random_name()));
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
+    made.with_context(|| recording::shown(&dir))?;
+    let page = dir.join(beside.file_name().unwrap_or_default());
+    recording::write_html(&profile, jfr, &page)?;
+    Ok(page)
+}
+
+/// The same, kept in memory: nothing is written.
+fn page_bytes(input: &Path) -> Result<Vec<u8>> {
+    if is_page(input) {
+        return match std::fs::read(input) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(recording::missing(input)),
+            read => read.with_context(|| recording::shown(input)),
+        };
+    }
+    let profile = recording::load(input)?;
+    let mut page = Vec::new();
+    recording::put_html(&profile, input, &mut page)?;
+    page.flush()?;
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn of_a_folder_the_newest_recording_is_taken() {
+        let dir = std::env::temp_dir().join(format!("dwell-newest-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        assert!(newest_in(&dir).is_err());
+        for (name, text, age) in [
+            ("old.jfr", "x", 9),
+            ("new.jfr", "x", 5),
+            ("empty.jfr", "", 1),
+            ("other.txt", "x", 0),
+        ] {
+            std::fs::write(dir.join(name), text).unwrap();
+            let file = std::fs::File::options()
+                .write(true)
+                .open(dir.join(name))
+                .unwrap();
+            let time = SystemTime::now() - Duration::from_secs(age);
+            file.set_modified(time).unwrap();
+        }
+        assert_eq!(newest_in(&dir).unwrap(), dir.join("new.jfr"));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

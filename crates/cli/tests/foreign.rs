@@ -1,0 +1,82 @@
+//! Recordings of the JDK's own recorder, made here: the commands read them and say what they hold
+//! and what they do not.
+#![allow(missing_docs)]
+
+mod harness;
+
+use harness::Place;
+use harness::common::modern;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
+    let place = Place::new("foreign");
+    let jdk = modern();
+    let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
+    let java = Path::new(&jdk.home).join("bin/java");
+    let done = Command::new(java)
+        .arg("-XX:StartFlightRecording:filename=jdk.jfr,settings=profile")
+        .arg(busy)
+        .arg("2500")
+        .current_dir(&place.dir)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
+    assert!(report.contains("Busy.recurse"), "{report}");
+    assert!(report.contains("counted "), "{report}");
+    place
+        .dwell(&["convert", "jdk.jfr", "-o", "jdk.collapsed"])
+        .exits(0);
+    let stacks = std::fs::read_to_string(place.path("jdk.collapsed")).unwrap();
+    assert!(stacks.contains("Busy.main;Busy.recurse;"), "{stacks}");
+    // The same to standard output, and to a name that says nothing.
+    let convert = |more: &[&str]| {
+        let args = [&["convert", "jdk.jfr", "--collapsed"], more].concat();
+        place.dwell(&args)
+    };
+    assert_eq!(convert(&[]).exits(0).out, stacks);
+    convert(&["-o", "stacks"]).exits(0);
+    assert_eq!(
+        std::fs::read_to_string(place.path("stacks")).unwrap(),
+        stacks
+    );
+    let of_main = ["-e", "cpu", "--thread", "main"];
+    assert!(!convert(&of_main).exits(0).out.is_empty());
+    let of_none = ["-e", "cpu", "--thread", "nobody"];
+    assert_eq!(convert(&of_none).exits(0).out, "");
+    let no_wall = convert(&["--thread", "main"]).exits(1);
+    assert!(no_wall.err.contains("take its CPU time with -e cpu"));
+    let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
+    // How many samples there are is up to the machine; below some a rule says nothing. Which of the
+    // program's two methods has most of them is up to the JDK's sampler, which samples a thread
+    // only where it can walk it, and the one that allocates more often than the one that computes.
+    let hot = ["spent in Busy.recurse", "spent in Busy.main"];
+    assert!(
+        explained.contains("hot-path") || hot.iter().any(|it| explained.contains(it)),
+        "{explained}"
+    );
+    let lacks = "cannot say: cpu-starvation: the recording has no wall time";
+    assert!(explained.contains(lacks), "{explained}");
+    let differences = place
+        .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--json"])
+        .exits(0)
+        .out;
+    assert!(
+        !differences.contains("\"significant\": true"),
+        "{differences}"
+    );
+    // The page goes beside the second one.
+    let told = place.dwell(&["diff", "jdk.jfr", "jdk.jfr"]).exits(0).out;
+    assert!(told.ends_with("\njdk-against-jdk.html\n"), "{told}");
+    let page = std::fs::read_to_string(place.path("jdk-against-jdk.html")).unwrap();
+    assert!(page.contains("Content-Security-Policy"));
+    place
+        .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--text"])
+        .exits(0);
+    // What cannot be read is told in one line with the remedy.
+    std::fs::write(place.path("packed.jfr"), [0x1f, 0x8b, 8, 0]).unwrap();
+    let packed = place.dwell(&["report", "packed.jfr", "--text"]).exits(1);
+    assert!(packed.error().contains("gunzip packed.jfr"), "{packed:?}");
+}

@@ -1,0 +1,370 @@
+//! Profiles for tests of rules: a line a fact. Ten seconds long unless told otherwise.
+
+use crate::facts::Facts;
+use crate::finding::{Finding, Verdict};
+use dwell_profile::{
+    Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late, Look, Machine, NodeId,
+    Profile, Request, Safepoint, Sample, ThreadId, ThreadTime, WallFilter,
+};
+use std::collections::HashMap;
+
+const MS: u64 = 1_000_000;
+const SPAN_NS: u64 = 10_000 * MS;
+
+/// A profile under construction.
+pub(crate) struct Art {
+    pub(crate) builder: Builder,
+    threads: HashMap<String, ThreadId>,
+    /// Where the next samples and looks lie, so that they are spread over the time.
+    steps: u64,
+    looks: Vec<(Look, Option<ThreadId>)>,
+}
+
+impl Default for Art {
+    fn default() -> Art {
+        let mut builder = Builder::default();
+        builder.info.duration_ns = SPAN_NS;
+        builder.info.profiler_version = "test".to_owned();
+        Art {
+            builder,
+            threads: HashMap::new(),
+            steps: 0,
+            looks: Vec::new(),
+        }
+    }
+}
+
+type Check = fn(&Facts<'_>) -> Verdict;
+
+impl Art {
+    fn thread(&mut self, name: &str, java: bool, is_virtual: bool) -> ThreadId {
+        let next = self.threads.len() as i64 + 1;
+        let builder = &mut self.builder;
+        let java_tid = if java { next } else { 0 };
+        *self
+            .threads
+            .entry(name.to_owned())
+            .or_insert_with(|| builder.thread(name, next, java_tid, is_virtual))
+    }
+
+    /// The node of frames given innermost first, divided by `;`, each `class.method:line[kind]`.
+    fn node(&mut self, stack: &str) -> NodeId {
+        let mut frames = Vec::new();
+        for cell in stack.split(';').rev() {
+            let cell = cell.trim();
+            let (path, kind) = match cell.strip_suffix("[native]") {
+                Some(path) => (path, FrameKind::Native),
+                None => (cell, FrameKind::C2),
+            };
+            let digits = |line: &str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+            let (path, line) = match path.rsplit_once(':') {
+                Some((path, line)) if digits(line) => (path, line),
+                _ => (path, "0"),
+            };
+            let (class, name) = path.rsplit_once('.').unwrap_or(("", path));
+            let method = self.builder.method(class, name, "");
+            frames.push(self.builder.frame(method, line.parse().unwrap(), kind));
+        }
+        self.builder.stack(frames)
+    }
+
+    fn context(&mut self, endpoint: &str) -> Option<ContextId> {
+        let endpoint = (!endpoint.is_empty()).then(|| self.builder.name(endpoint))?;
+        Some(self.builder.context(Context {
+            endpoint: Some(endpoint),
+            ..Context::default()
+        }))
+    }
+
+    fn time_ns(&mut self) -> u64 {
+        self.steps += 1;
+        // Coprime to the span: evenly spread, in no order.
+        self.steps * 617 * MS % SPAN_NS
+    }
+
+    /// So many samples of a running Java thread, of so many milliseconds.
+    pub(crate) fn cpu(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        stack: &str,
+        count: u64,
+        ms: u64,
+    ) -> &mut Art {
+        let (thread, node) = (self.thread(thread, true, false), self.node(stack));
+        let context = self.context(endpoint);
+        for i in 0..count {
+            self.builder.sample(Sample {
+                time_ns: i * SPAN_NS / count.max(1),
+                thread,
+                node,
+                weight: ms * MS,
+                count: 1,
+                failure: None,
+                context,
+            });
+        }
+        self
+    }
+
+    /// Samples of a thread that is not a Java thread.
+    pub(crate) fn native(&mut self, thread: &str, count: u64, ms: u64) -> &mut Art {
+        self.thread(thread, false, false);
+        self.cpu(thread, "", "libjvm.so.work[native]", count, ms)
+    }
+
+    /// Samples whose stacks are not whole.
+    pub(crate) fn failed(&mut self, count: u64, ms: u64) -> &mut Art {
+        let (thread, node) = (self.thread("failed", true, false), self.node("app.Cut.off"));
+        let failure = Some(self.builder.cause("no_table"));
+        for i in 0..count {
+            self.builder.sample(Sample {
+                time_ns: i * MS,
+                thread,
+                node,
+                weight: ms * MS,
+                count: 1,
+                failure,
+                context: None,
+            });
+        }
+        self
+    }
+
+    /// A thread that waited: so many looks of so many milliseconds, one event.
+    pub(crate) fn look(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        cause: &str,
+        stack: &str,
+        count: u64,
+        ms: u64,
+    ) -> &mut Art {
+        let (thread, node) = (self.thread(thread, true, false), self.node(stack));
+        let (context, cause) = (self.context(endpoint), self.builder.cause(cause));
+        let time_ns = self.time_ns();
+        let look = Look {
+            time_ns,
+            duration_ns: count * ms * MS,
+            thread,
+            node,
+            cause,
+            weight_ns: count * ms * MS,
+            count,
+            context,
+            detail: None,
+            owner: None,
+            owner_node: None,
+        };
+        self.looks.push((look, None));
+        self
+    }
+
+    /// When the last look began.
+    pub(crate) fn last_look_ms(&self) -> u64 {
+        self.looks.last().unwrap().0.time_ns / MS
+    }
+
+    /// What the last look's thread waited for.
+    pub(crate) fn detail(&mut self, detail: &str) -> &mut Art {
+        let detail = self.builder.name(detail);
+        self.looks.last_mut().unwrap().0.detail = Some(detail);
+        self
+    }
+
+    /// Who had what the last look's thread waited for, and where that waited, if it did.
+    pub(crate) fn owner(&mut self, thread: &str, stack: Option<&str>) -> &mut Art {
+        let owner = self.thread(thread, true, false);
+        let node = stack.map(|stack| self.node(stack));
+        let look = &mut self.looks.last_mut().unwrap().0;
+        (look.owner, look.owner_node) = (Some(owner), node);
+        self
+    }
+
+    /// A virtual thread.
+    pub(crate) fn virtual_thread(&mut self, name: &str) -> &mut Art {
+        self.thread(name, true, true);
+        self
+    }
+
+    /// A virtual thread that waits on its carrier.
+    pub(crate) fn pinned(
+        &mut self,
+        thread: &str,
+        cause: &str,
+        stack: &str,
+        count: u64,
+        ms: u64,
+        carrier: &str,
+    ) -> &mut Art {
+        let carrier = self.thread(carrier, true, false);
+        self.virtual_thread(thread);
+        self.look(thread, "", cause, stack, count, ms);
+        self.looks.last_mut().unwrap().1 = Some(carrier);
+        self
+    }
+
+    /// So many requests of so many milliseconds.
+    pub(crate) fn requests(&mut self, endpoint: &str, count: u64, ms: u64) -> &mut Art {
+        let endpoint = Some(self.builder.name(endpoint));
+        self.builder.requests.push(Request {
+            time_ns: 0,
+            duration_ns: ms * MS,
+            trace_id: 1,
+            local_root_span_id: 1,
+            endpoint,
+            count,
+        });
+        self
+    }
+
+    /// How often a thread got a processor in so many seconds.
+    pub(crate) fn turns(&mut self, thread: &str, turns: u64, seconds: u64) -> &mut Art {
+        let thread = self.thread(thread, true, false);
+        self.builder.thread_times.push(ThreadTime {
+            thread,
+            duration_ns: seconds * 1000 * MS,
+            cpu_ns: MS,
+            waited_ns: 0,
+            turns,
+        });
+        self
+    }
+
+    /// Processors, quota in thousandths of a processor, and how often that was used up.
+    pub(crate) fn processors(
+        &mut self,
+        processors: u64,
+        quota_milli: u64,
+        periods: u64,
+        throttled: u64,
+    ) -> &mut Art {
+        self.builder.cpu_limit = Some(CpuLimit {
+            quota_ns: quota_milli * MS,
+            processors,
+            periods,
+            throttled,
+            throttled_ns: throttled * 50 * MS,
+        });
+        self
+    }
+
+    /// In one second of the recording, how many milliseconds of so many processors the process
+    /// used, and others; the rest was idle.
+    pub(crate) fn machine(
+        &mut self,
+        second: u64,
+        processors: u64,
+        own_ms: u64,
+        others_ms: u64,
+    ) -> &mut Art {
+        self.builder.machine.push(Machine {
+            time_ns: second * 1000 * MS,
+            duration_ns: 1000 * MS,
+            processors,
+            busy_ns: (own_ms + others_ms) * MS,
+            own_ns: own_ms * MS,
+            idle_ns: (processors * 1000 - own_ms - others_ms) * MS,
+            stolen_ns: 0,
+        });
+        self
+    }
+
+    /// CPU time of the process.
+    pub(crate) fn cpu_used(&mut self, seconds: u64) -> &mut Art {
+        self.builder.cpu_use = Some(CpuUse {
+            since_ns: 0,
+            user_ns: seconds * 1000 * MS,
+            system_ns: 0,
+        });
+        self
+    }
+
+    /// A pause for the collector.
+    pub(crate) fn pause(&mut self, at_ms: u64, ms: u64) {
+        self.builder.pauses.push(GcPause {
+            time_ns: at_ms * MS,
+            duration_ns: ms * MS,
+        });
+    }
+
+    /// So many safepoints that took so long to reach.
+    pub(crate) fn safepoint(&mut self, reaching_ms: u64, times: u64) -> &mut Art {
+        self.stops("Op", reaching_ms, 1, times)
+    }
+
+    /// So many safepoints with an operation that took so long.
+    pub(crate) fn operations(&mut self, name: &str, ms: u64, times: u64) -> &mut Art {
+        self.stops(name, 0, ms, times)
+    }
+
+    fn stops(&mut self, name: &str, reaching_ms: u64, ms: u64, times: u64) -> &mut Art {
+        let operation = self.builder.name(name);
+        for id in 0..times {
+            self.builder.safepoints.push(Safepoint {
+                time_ns: id * 100 * MS,
+                id,
+                operation,
+                reaching_ns: reaching_ms * MS,
+                operation_ns: ms * MS,
+                threads: 10,
+                running: 2,
+                count: 1,
+                is_known: true,
+            });
+        }
+        self
+    }
+
+    /// A thread that was late for the first one.
+    pub(crate) fn late(&mut self, thread: &str, stack: &str, state: &str, ms: u64) -> &mut Art {
+        let (thread, node) = (self.thread(thread, true, false), self.node(stack));
+        let (operation, state) = (self.builder.name("Op"), self.builder.name(state));
+        self.builder.late.push(Late {
+            time_ns: 0,
+            duration_ns: ms * MS,
+            safepoint: 0,
+            operation,
+            thread,
+            node: Some(node),
+            state,
+            held_ns: ms * MS,
+            is_last: true,
+        });
+        self
+    }
+
+    /// The profile.
+    pub(crate) fn profile(&mut self) -> Profile {
+        let mut builder = self.builder.clone();
+        for (look, carrier) in &self.looks {
+            match carrier {
+                Some(carrier) => builder.look_on(*look, *carrier),
+                None => builder.look(*look),
+            }
+        }
+        builder.finish()
+    }
+
+    fn verdict(&mut self, check: Check) -> Verdict {
+        let (profile, filter) = (self.profile(), WallFilter::default());
+        check(&Facts::new(&profile, &filter))
+    }
+
+    /// What a rule finds.
+    pub(crate) fn found(&mut self, check: Check) -> Vec<Finding> {
+        match self.verdict(check) {
+            Verdict::Found(found) => found,
+            Verdict::Lacks(why) => panic!("lacks: {why}"),
+        }
+    }
+
+    /// What a rule lacks.
+    pub(crate) fn lacks(&mut self, check: Check) -> String {
+        match self.verdict(check) {
+            Verdict::Found(found) => panic!("found: {found:?}"),
+            Verdict::Lacks(why) => why,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a rule says: plain data, no format.
+
+use crate::share::Share;
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sure {
+    /// A hint: worth a look.
+    Low,
+    /// The data fit, but another reading is possible.
+    Medium,
+    /// The recording shows it.
+    High,
+}
+
+impl Sure {
+    /// A word for people.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Sure::Low => "low",
+            Sure::Medium => "medium",
+            Sure::High => "high",
+        }
+    }
+}
+
+/// What time a view shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// Time on a processor.
+    #[default]
+    Cpu,
+    /// Time that went by.
+    Wall,
+    /// Stops of all threads.
+    Safepoints,
+}
+
+impl Measure {
+    /// The name used in files and reports.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Measure::Cpu => "cpu",
+            Measure::Wall => "wall",
+            Measure::Safepoints => "safepoints",
+        }
+    }
+}
+
+/// Where to look: which time, of whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Which time.
+    pub measure: Measure,
+    /// Of this cause only.
+    pub causes: Vec<String>,
+    /// Of this endpoint only.
+    pub endpoint: Option<String>,
+    /// Of threads with such names only, `*` for anything.
+    pub threads: Option<String>,
+}
+
+/// What shows that a finding is right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// One sentence.
+    pub text: String,
+    /// Where to look.
+    pub view: View,
+    /// The heaviest stack, innermost method first.
+    pub stack: Vec<String>,
+}
+
+/// Something that costs time, and what to do about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The rule that found it.
+    pub rule: &'static str,
+    /// What is wrong, in one sentence.
+    pub what: String,
+    /// How much it costs.
+    pub share: Share,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+    /// What to do.
+    pub remedy: String,
+    /// How sure it is.
+    pub sure: Sure,
+    /// Why it is so sure, or not surer.
+    pub because: String,
+    /// What findings are sorted by: about the part of all time that would be won.
+    pub weight: f64,
+}
+
+impl Finding {
+    pub(crate) fn of_rule(self, rule: &'static str) -> Finding {
+        Finding { rule, ..self }
+    }
+}
+
+/// A rule that could not be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The rule.
+    pub rule: &'static str,
+    /// What the recording lacks.
+    pub why: String,
+}
+
+/// All that the rules say of a profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explanation {
+    /// What was found, the gravest first.
+    pub findings: Vec<Finding>,
+    /// How many more there were.
+    pub left_out: usize,
+    /// Rules that found nothing.
+    pub passed: Vec<&'static str>,
+    /// Rules that lack data.
+    pub not_applicable: Vec<Skipped>,
+}
+
+/// What a rule says.
+pub(crate) enum Verdict {
+    /// These; none: all is well as far as the rule can see.
+    Found(Vec<Finding>),
+    /// Nothing, for want of this.
+    Lacks(String),
+}
+
+impl Verdict {
+    pub(crate) fn lacks(why: &str) -> Verdict {
+        Verdict::Lacks(why.to_owned())
+    }
+}

@@ -1,0 +1,107 @@
+//! Why is it slow? Rules over a profile that give findings: what is wrong, how much it costs, what
+//! shows it, what to do, and how sure that is.
+//!
+//! One small file a rule, in `rules`; what they share is in [`Facts`](facts::Facts). A rule that
+//! lacks data says so and never guesses. Nothing here opens files or knows an output format.
+
+#![forbid(unsafe_code)]
+
+mod facts;
+mod finding;
+mod machine;
+mod names;
+mod operation;
+mod owners;
+mod rules;
+mod share;
+mod stacks;
+mod text;
+mod waits;
+
+#[cfg(test)]
+mod any_profile;
+#[cfg(test)]
+mod art;
+
+pub use finding::{Evidence, Explanation, Finding, Measure, Skipped, Sure, View};
+pub use operation::Operation;
+pub use rules::names as rule_names;
+pub use share::Share;
+pub use text::short;
+
+use dwell_profile::{Profile, WallFilter};
+use finding::Verdict;
+
+/// The most findings of one explanation: more are not read.
+const FINDINGS_MAX: usize = 12;
+
+/// What is to be explained.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only requests of such endpoints, `*` for anything.
+    pub endpoint: Option<String>,
+}
+
+/// The findings of a profile, the gravest first.
+#[must_use]
+pub fn explain(profile: &Profile, options: &Options) -> Explanation {
+    let filter = WallFilter {
+        endpoint: options.endpoint.clone(),
+        ..WallFilter::default()
+    };
+    let facts = facts::Facts::new(profile, &filter);
+    let mut explanation = Explanation::default();
+    for rule in rules::ALL {
+        match (rule.check)(&facts) {
+            Verdict::Found(found) => {
+                if found.is_empty() {
+                    explanation.passed.push(rule.name);
+                }
+                let named = found.into_iter().map(|finding| finding.of_rule(rule.name));
+                explanation.findings.extend(named);
+            }
+            Verdict::Lacks(why) => explanation.not_applicable.push(Skipped {
+                rule: rule.name,
+                why,
+            }),
+        }
+    }
+    let gravest_first = |a: &Finding, b: &Finding| b.weight.total_cmp(&a.weight);
+    explanation.findings.sort_by(gravest_first);
+    explanation.left_out = explanation.findings.len().saturating_sub(FINDINGS_MAX);
+    explanation.findings.truncate(FINDINGS_MAX);
+    explanation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn a_hot_path_with_a_known_reason_is_told_once() {
+        let mut art = Art::default();
+        let read = "java.nio.file.Files.readAllBytes;app.Files.send";
+        art.cpu("w", "", read, 60, 10);
+        art.cpu("w", "", "app.Work.run", 60, 10);
+        let explained = explain(&art.profile(), &Options::default());
+        let told = |rule, place: &str| {
+            let of_rule = explained.findings.iter().filter(|found| found.rule == rule);
+            of_rule.filter(|found| found.what.contains(place)).count()
+        };
+        assert_eq!(told("repeated-reads", "app.Files.send"), 1);
+        assert_eq!(told("hot-path", "app.Files.send"), 0);
+        assert_eq!(told("hot-path", "app.Work.run"), 1);
+        // Where the rule for the reason does not speak, the hot path does.
+        let mut art = Art::default();
+        let little = "java.lang.Throwable.fillInStackTrace;app.Parse.int";
+        (art.cpu("w", "", little, 3, 10)).cpu("w", "", "app.Parse.int", 60, 10);
+        let explained = explain(&art.profile(), &Options::default());
+        assert!(
+            explained
+                .findings
+                .iter()
+                .any(|found| found.rule == "hot-path")
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! Allocation stalls: threads that want memory wait for a collection, because the collector does
+//! not keep up.
+
+use super::NO_WALL;
+use super::gc::heap_advice;
+use crate::facts::Facts;
+use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::names::Set;
+use crate::stacks::Heaviest;
+use crate::text::{percent, some_of};
+use crate::waits::gather;
+use dwell_profile::{NodeId, Weight};
+use std::collections::BTreeMap;
+
+/// A share of the time of threads with work that is worth a change, and the least it must be.
+const SHARE: f64 = 0.03;
+const SURELY: f64 = 0.008;
+const LOOKS: u64 = 5;
+/// Places that are named.
+const PLACES: usize = 3;
+/// One that allocates less than this part of what the first does is not named.
+const LEAST_PLACE: f64 = 0.1;
+
+/// Threads that wait while all stand, for this part of their wait, wait for a pause.
+const IN_PAUSES: f64 = 0.5;
+/// What shows that a collector works beside the program: flags, and names of its threads.
+const CONCURRENT: &[&str] = &["+UseZGC", "+UseShenandoahGC"];
+const CONCURRENT_THREADS: &[&str] = &["ZDriver", "ZWorker", "XDriver", "XWorker", "Shenandoah"];
+
+/// Frames in which the JVM allocates for the program, outside of the fast path.
+const ALLOCATING: &[&str] = &[
+    "libjvm.so.*MemAllocator::*",
+    "libjvm.so.*InstanceKlass::allocate_instance*",
+    "libjvm.so.*TypeArrayKlass::allocate*",
+    "libjvm.so.*ObjArrayKlass::allocate*",
+    "libjvm.so.*OptoRuntime::new_*",
+    "libjvm.so.*Runtime1::new_*",
+    "libjvm.so.*InterpreterRuntime::_new*",
+    "libjvm.so.*InterpreterRuntime::newarray*",
+    "libjvm.so.*InterpreterRuntime::anewarray*",
+    "libjvm.so.*CollectedHeap::*allocate*",
+];
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if !facts.profile.has_wall() {
+        return Verdict::lacks(NO_WALL);
+    }
+    let waits = gather(facts, |entry| (entry.cause == "gc-stall").then_some(()));
+    let Some((_, wait)) = waits.into_iter().next() else {
+        return Verdict::Found(Vec::new());
+    };
+    let Some(whose) = wait.whose(facts) else {
+        return Verdict::Found(Vec::new());
+    };
+    let share = wait.share(facts, &whose);
+    if !share.is_at_least(SHARE, SURELY, LOOKS) || is_a_pause(facts) {
+        return Verdict::Found(Vec::new());
+    }
+    let allocators = allocators(facts);
+    let mut evidence = vec![wait.evidence(facts, &whose, wait.seen())];
+    evidence.extend(allocators.evidence());
+    Verdict::Found(vec![Finding {
+        rule: "",
+        what: format!(
+            "{} waits {} of its time for memory: the collector does not keep up with what is \
+             allocated in {}",
+            whose.name,
+            percent(share.value),
+            allocators
+                .first()
+                .unwrap_or_else(|| facts.stacks.place_name(wait.node()))
+        ),
+        weight: wait.gravity(facts),
+        share,
+        evidence,
+        remedy: format!(
+            "{}; {}; let fewer such tasks run at once{}",
+            heap_advice(facts, true),
+            allocators.advice(),
+            match works_beside(facts) {
+                true =>
+                    "; give the collector processors (-XX:ConcGCThreads), if there are free ones",
+                false => "",
+            }
+        ),
+        sure: Sure::High,
+        because: "threads were seen waiting inside the JVM's allocation".to_owned(),
+    }])
+}
+
+/// Whether these are threads that asked for a collection for which all stop: that is its pause, and
+/// another rule tells whether pauses are much. Collectors that work beside the program let only
+/// those wait that want memory.
+fn is_a_pause(facts: &Facts<'_>) -> bool {
+    if works_beside(facts) {
+        return false;
+    }
+    let stops = stops(facts);
+    let (mut inside_ns, mut all_ns) = (0.0, 0.0);
+    for look in facts.profile.looks() {
+        if facts.profile.names().text(look.cause) == "gc-stall" {
+            let end_ns = look.time_ns.saturating_add(look.duration_ns);
+            inside_ns += overlap_ns(&stops, look.time_ns, end_ns) as f64;
+            all_ns += look.duration_ns as f64;
+        }
+    }
+    inside_ns >= IN_PAUSES * all_ns
+}
+
+/// Whether the collector works while the program does.
+fn works_beside(facts: &Facts<'_>) -> bool {
+    let arguments = &facts.profile.info().jvm_arguments;
+    let threads = 0..facts.profile.threads().len() as u32;
+    let mut names = threads.map(|thread| facts.profile.thread_name(thread));
+    CONCURRENT.iter().any(|flag| arguments.contains(flag))
+        || names.any(|name| {
+            CONCURRENT_THREADS
+                .iter()
+                .any(|start| name.starts_with(start))
+        })
+}
+
+/// The stops of all threads and the pauses, in order, those that overlap as one.
+fn stops(facts: &Facts<'_>) -> Vec<(u64, u64)> {
+    let pauses = facts.profile.gc_pauses().iter();
+    let pauses = pauses.map(|pause| (pause.time_ns, pause.duration_ns));
+    let single = facts
+        .profile
+        .safepoints()
+        .iter()
+        .filter(|stop| stop.count <= 1);
+    let single = single.map(|stop| {
+        let length_ns = stop.reaching_ns.saturating_add(stop.operation_ns);
+        (stop.time_ns, length_ns)
+    });
+    let mut all: Vec<(u64, u64)> = pauses
+        .chain(single)
+        .map(|(from, length_ns)| (from, from.saturating_add(length_ns)))
+        .collect();
+    all.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+    for (from, to) in all {
+        match merged.last_mut().filter(|last| last.1 >= from) {
+            Some(last) => last.1 = last.1.max(to),
+            None => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+fn overlap_ns(stops: &[(u64, u64)], from: u64, to: u64) -> u64 {
+    let first = stops.partition_point(|(_, end)| *end <= from);
+    let inside = stops
+        .iter()
+        .skip(first)
+        .take_while(|(start, _)| *start < to);
+    inside.fold(0, |sum, (start, end)| {
+        sum + (*end).min(to).saturating_sub((*start).max(from))
+    })
+}
+
+/// Where the program allocates, as far as it was seen.
+pub(super) struct Allocators {
+    places: Vec<String>,
+    stack: Vec<String>,
+}
+
+/// The program's methods that were seen in the JVM's allocation, waiting or running.
+pub(super) fn allocators(facts: &Facts<'_>) -> Allocators {
+    let allocating = Set::new(facts.profile, ALLOCATING);
+    let mut places: BTreeMap<String, Heaviest> = BTreeMap::new();
+    let mut add = |node: NodeId, weight: &Weight| {
+        let place = facts.stacks.place_name(node);
+        places.entry(place).or_default().add(node, weight);
+    };
+    for entry in facts
+        .entries
+        .iter()
+        .filter(|entry| entry.cause == "gc-stall")
+    {
+        add(entry.node, &entry.weight);
+    }
+    for (node, weight) in facts.program_cpu.iter().enumerate() {
+        if weight.samples > 0 && facts.stacks.top_has(node as NodeId, &allocating) {
+            add(node as NodeId, weight);
+        }
+    }
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.weight.sum));
+    let most = places.first().map_or(0, |(_, sum)| sum.weight.sum) as f64;
+    places.retain(|(_, sum)| sum.weight.sum as f64 >= LEAST_PLACE * most);
+    let stack = places.first().map(|(_, sum)| facts.stacks.shown(sum.node));
+    let named = |(place, sum): (String, Heaviest)| match facts.stacks.line(sum.node) {
+        0 => place,
+        line => format!("{place} (line {line})"),
+    };
+    Allocators {
+        places: places.into_iter().take(PLACES).map(named).collect(),
+        stack: stack.unwrap_or_default(),
+    }
+}
+
+impl Allocators {
+    pub(super) fn first(&self) -> Option<String> {
+        self.places.first().cloned()
+    }
+
+    pub(super) fn evidence(&self) -> Option<Evidence> {
+        (!self.places.is_empty()).then(|| Evidence {
+            text: format!("seen allocating: {}", some_of(&self.places)),
+            view: View::default(),
+            stack: self.stack.clone(),
+        })
+    }
+
+    pub(super) fn advice(&self) -> String {
+        match self.first() {
+            Some(place) => format!("allocate less in {place}"),
+            None => "which code allocates is not in this recording".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn stalls_name_the_code_that_allocates() {
+        let mut art = Art::default();
+        art.builder.info.jvm_arguments = "java -Xmx1g -XX:+UseZGC".to_owned();
+        art.look("task-1", "GET /n", "gc-stall", "app.Buffers.make", 30, 20);
+        art.cpu("task-1", "GET /n", "app.Random.fill", 60, 10);
+        let found = art.found(check);
+        let what = &found[0].what;
+        assert!(
+            what.contains("for memory") && what.contains("app.Buffers.make"),
+            "{what}"
+        );
+        assert!(found[0].remedy.contains("-Xmx (now 1g)"), "{found:?}");
+        assert!(
+            found[0]
+                .remedy
+                .contains("allocate less in app.Buffers.make")
+        );
+    }
+
+    #[test]
+    fn the_line_is_told_and_who_allocates_little_is_not() {
+        let mut art = Art::default();
+        art.look("task-1", "GET /n", "gc-stall", "app.Buffers.make:7", 30, 20);
+        art.look("task-1", "GET /n", "gc-stall", "app.Other.small", 1, 20);
+        let found = art.found(check);
+        let finding = &found[0];
+        assert!(
+            finding.what.ends_with("app.Buffers.make (line 7)"),
+            "{found:?}"
+        );
+        assert!(
+            !format!("{finding:?}").contains("app.Other.small"),
+            "{found:?}"
+        );
+        // The default collector does not work beside the program while that waits.
+        assert!(!finding.remedy.contains("ConcGCThreads"), "{found:?}");
+    }
+
+    #[test]
+    fn who_waits_for_a_pause_that_stops_all_does_not_stall() {
+        for (is_inside, flag, expected) in [
+            (true, "-XX:+UseG1GC", 0),
+            (false, "-XX:+UseG1GC", 1),
+            (true, "-XX:+UseZGC", 1),
+        ] {
+            let mut art = Art::default();
+            art.builder.info.jvm_arguments = flag.to_owned();
+            art.look("task-1", "GET /n", "gc-stall", "app.Buffers.make", 30, 20);
+            let at_ms = art.last_look_ms();
+            art.pause(if is_inside { at_ms } else { at_ms + 600 }, 550);
+            assert_eq!(art.found(check).len(), expected, "{flag} {is_inside}");
+        }
+    }
+
+    #[test]
+    fn two_looks_are_chance() {
+        let mut art = Art::default();
+        art.look("task-1", "GET /n", "gc-stall", "app.Buffers.make", 2, 20);
+        art.cpu("task-1", "GET /n", "app.Random.fill", 60, 10);
+        assert_eq!(art.found(check), []);
+    }
+}

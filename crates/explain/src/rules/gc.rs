@@ -1,0 +1,204 @@
+//! GC pressure: pauses, back-to-back collections, and collectors that take much of the processors.
+
+use super::allocation_stalls::allocators;
+use crate::facts::Facts;
+use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::share::Share;
+use crate::text::{duration, percent};
+use dwell_profile::{GcPause, Platform, Role};
+
+/// Pauses take this part of the time, or collectors this part of the CPU time.
+const PAUSES: f64 = 0.05;
+const CPU: f64 = 0.15;
+const CPU_SURELY: f64 = 0.08;
+const SAMPLES: u64 = 20;
+/// Collections are back to back where so many follow each other, each before the program had
+/// three times the pause to itself.
+const IN_A_ROW: usize = 10;
+const ROOM: u64 = 3;
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    let pauses = facts.profile.gc_pauses();
+    let sees_collectors = facts.is_ours() && facts.has_cpu_time();
+    if pauses.is_empty() && !sees_collectors {
+        return Verdict::lacks("the recording has neither pauses nor the collector's CPU time");
+    }
+    let paused = pauses
+        .iter()
+        .fold(0u64, |sum, pause| sum.saturating_add(pause.duration_ns));
+    let span_ns = facts.profile.info().duration_ns;
+    let time = Share::counted(paused, span_ns, "the time recorded");
+    let gc = facts.role(Role::Gc);
+    let cpu = Share::sampled(&gc, &facts.cpu_total, "the CPU time");
+    let by_cpu = facts.endpoint.is_none() && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
+    if time.value < PAUSES && !by_cpu {
+        return Verdict::Found(Vec::new());
+    }
+    let row = longest_row(pauses);
+    let pauses_text = format!(
+        "pauses of {} in all take {} of the time",
+        duration(paused as f64),
+        percent(time.value)
+    );
+    let cpu_text = format!("collectors take {} of the CPU time", percent(cpu.value));
+    let in_a_row = match row >= IN_A_ROW {
+        true => format!("; {row} collections followed each other without room between"),
+        false => String::new(),
+    };
+    let (share, what) = match time.value >= PAUSES {
+        true => (
+            time.clone(),
+            format!("garbage collection: {pauses_text}{in_a_row}"),
+        ),
+        false => (
+            cpu.clone(),
+            format!("garbage collection: {cpu_text}{in_a_row}"),
+        ),
+    };
+    let allocators = allocators(facts);
+    let most = allocators.first().map_or(String::new(), |place| {
+        format!("; of what was seen allocating most is {place}")
+    });
+    let what = what + &most;
+    let mut evidence = vec![Evidence {
+        text: format!("{pauses_text}; {cpu_text}"),
+        view: View {
+            measure: Measure::Cpu,
+            ..View::default()
+        },
+        stack: Vec::new(),
+    }];
+    evidence.extend(allocators.evidence());
+    Verdict::Found(vec![Finding {
+        rule: "",
+        what,
+        weight: time.value.max(cpu.value * 0.5),
+        share,
+        evidence,
+        remedy: format!(
+            "{}; {}",
+            heap_advice(facts, row >= IN_A_ROW),
+            allocators.advice()
+        ),
+        sure: Sure::High,
+        because: "pauses and the collector's CPU time are measured".to_owned(),
+    }])
+}
+
+/// The most pauses that followed each other with little room between them.
+fn longest_row(pauses: &[GcPause]) -> usize {
+    let mut sorted: Vec<&GcPause> = pauses.iter().collect();
+    sorted.sort_by_key(|pause| pause.time_ns);
+    let (mut longest, mut row) = (0usize, 0usize);
+    for pair in sorted.windows(2) {
+        let [before, after] = pair else { continue };
+        let end = before.time_ns.saturating_add(before.duration_ns);
+        let room = after.time_ns.saturating_sub(end);
+        let is_close = room < before.duration_ns.saturating_mul(ROOM);
+        row = if is_close { row.max(1) + 1 } else { 0 };
+        longest = longest.max(row);
+    }
+    longest
+}
+
+/// What to do about the heap, with the size that it has now if the command line tells it.
+pub(super) fn heap_advice(facts: &Facts<'_>, is_too_small: bool) -> String {
+    if facts.profile.info().platform() == Platform::Mono {
+        // Most of its pauses collect the nursery, whose size is fixed (mono(1), MONO_GC_PARAMS).
+        return "give new objects more room, so that they are collected less often and more of \
+                them are dead by then: MONO_GC_PARAMS=nursery-size=64m (4m if it was not set; a \
+                power of two)"
+            .to_owned();
+    }
+    let now = heap_flag(&facts.profile.info().jvm_arguments);
+    match (now, is_too_small) {
+        (Some(now), true) => {
+            format!("the heap is too small for what lives at once: double -Xmx (now {now})")
+        }
+        (Some(now), false) => format!("raise -Xmx (now {now}) if there is memory"),
+        (None, true) => {
+            "the heap is too small for what lives at once: set -Xmx to twice what it is now \
+             (jcmd PID VM.flags shows MaxHeapSize)"
+                .to_owned()
+        }
+        (None, false) => "set a larger heap (-Xmx) if there is memory".to_owned(),
+    }
+}
+
+/// The heap's size on a command line; the last one counts.
+fn heap_flag(arguments: &str) -> Option<String> {
+    let flags = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage="];
+    let words = arguments.split_whitespace().rev();
+    let mut found = words.filter_map(|word| {
+        let flag = flags.iter().find(|flag| word.starts_with(**flag))?;
+        let value = word.strip_prefix(flag)?;
+        let is_percent = flag.contains("Percentage");
+        Some(format!(
+            "{value}{}",
+            if is_percent { " % of memory" } else { "" }
+        ))
+    });
+    found.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn pauses_back_to_back_ask_for_a_larger_heap() {
+        let mut art = Art::default();
+        art.builder.info.jvm_arguments = "java -Xmx64m -jar a.jar".to_owned();
+        (0..20).for_each(|i| art.pause(i * 100, 60));
+        art.cpu("main", "", "app.Work.run", 50, 10);
+        let found = art.found(check);
+        let what = &found[0].what;
+        assert!(
+            what.contains("12 % of the time") && what.contains("20 collections"),
+            "{what}"
+        );
+        assert!(
+            found[0].remedy.contains("double -Xmx (now 64m)"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn mono_has_no_flag_of_the_jvms() {
+        let mut art = Art::default();
+        art.builder.info.jvm_name = "Mono 6.8.0.105".to_owned();
+        (0..20).for_each(|i| art.pause(i * 100, 60));
+        art.cpu("main", "", "app.Work.run", 50, 10);
+        let remedy = &art.found(check)[0].remedy;
+        assert!(
+            remedy.contains("MONO_GC_PARAMS=nursery-size=64m"),
+            "{remedy}"
+        );
+        assert!(!remedy.contains("-Xmx"), "{remedy}");
+    }
+
+    #[test]
+    fn the_collectors_cpu_time_counts_too() {
+        let mut art = Art::default();
+        art.native("GC Thread#0", 40, 10);
+        art.cpu("main", "", "app.Work.run", 60, 10);
+        let found = art.found(check);
+        assert!(found[0].what.contains("collectors take 40 %"), "{found:?}");
+    }
+
+    #[test]
+    fn some_collections_are_fine() {
+        let mut art = Art::default();
+        (0..10).for_each(|i| art.pause(i * 1000, 5));
+        art.native("GC Thread#0", 4, 10);
+        art.cpu("main", "", "app.Work.run", 96, 10);
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn flags_are_read() {
+        assert_eq!(heap_flag("java -Xmx1g -Xmx2g x").as_deref(), Some("2g"));
+        assert_eq!(heap_flag("java x"), None);
+    }
+}

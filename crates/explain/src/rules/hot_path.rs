@@ -1,0 +1,324 @@
+//! The hot path: the program's methods that most processor time is spent in, or on behalf of.
+
+use super::{NO_CPU, files, libraries};
+use crate::facts::{Facts, Kind, is_ready};
+use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::names::Set;
+use crate::share::Share;
+use crate::text::{percent, short, some_of};
+use dwell_profile::{MethodId, NodeId, RUNNING, Weight};
+use std::collections::BTreeMap;
+
+/// A part of the CPU time that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.12;
+const SURELY: f64 = 0.07;
+const SAMPLES: u64 = 20;
+/// A program that uses less of a processor than this has nothing to be made faster.
+const LEAST: f64 = 0.03;
+/// A program that waits nearly all the time is not bound by processors.
+const RUNS: f64 = 0.10;
+const MOST: usize = 3;
+/// A hot path with so much of its time for what another finding tells is not told again.
+const TOLD: f64 = 0.8;
+/// Endpoints that are named.
+const ENDPOINT_PART: f64 = 0.1;
+
+/// What the innermost frame, or one between it and the program's, says that could be done.
+const ADVICE: &[(&str, &str)] = &[
+    (
+        "libz.",
+        "a lower compression level, or keep what was packed",
+    ),
+    (
+        "libzstd",
+        "a lower compression level, or keep what was packed",
+    ),
+    (
+        "java.util.zip.",
+        "a lower compression level, or keep what was packed",
+    ),
+    (
+        "java.util.HashMap.",
+        "fewer look-ups, or keys whose hash code is cheap",
+    ),
+    (
+        "java.util.TimSort.",
+        "keep the data sorted, or sort less of it",
+    ),
+    (
+        "java.util.DualPivotQuicksort",
+        "keep the data sorted, or sort less of it",
+    ),
+    ("java.math.", "long arithmetic where the numbers allow it"),
+    (
+        "sun.security.",
+        "keep connections open and sessions resumed, so that keys are made less",
+    ),
+    (
+        "com.sun.crypto.",
+        "keep connections open and sessions resumed, so that keys are made less",
+    ),
+    (
+        "java.lang.StringBuilder.",
+        "a StringBuilder with the right size, or bytes instead of text",
+    ),
+    (
+        "java.util.Arrays.copyOf",
+        "collections and buffers that begin with the right size",
+    ),
+    (
+        "java.nio.ByteBuffer.allocateDirect",
+        "keep direct buffers and use them again, or smaller ones: a large one is mapped and zeroed \
+         each time",
+    ),
+    (
+        "java.nio.ByteBuffer.allocate",
+        "use its buffers again, or smaller ones: each is zeroed, and its memory may be new",
+    ),
+];
+
+/// Frames in which the kernel sends a file without the program's help.
+const SENDS: &str = "sun.nio.ch.FileDispatcherImpl.transferTo";
+
+/// What was spent for one method of the program.
+#[derive(Default)]
+struct Spent {
+    weight: Weight,
+    lines: BTreeMap<u32, u64>,
+    leaves: BTreeMap<MethodId, u64>,
+    nodes: BTreeMap<NodeId, u64>,
+    endpoints: BTreeMap<String, u64>,
+}
+
+impl Spent {
+    /// Whether findings of other rules give the reason of most of it.
+    fn is_told(&self, facts: &Facts<'_>, reasons: &[Set]) -> bool {
+        let has_reason = |node: NodeId| reasons.iter().any(|set| facts.stacks.top_has(node, set));
+        let told = self.nodes.iter().filter(|(node, _)| has_reason(**node));
+        let ns = told.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
+        ns as f64 >= TOLD * self.weight.sum.max(1) as f64
+    }
+}
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if facts.program_total.samples == 0 {
+        return Verdict::lacks(NO_CPU);
+    }
+    let span_ns = facts.profile.info().duration_ns as f64;
+    let is_little = facts.has_cpu_time() && (facts.program_total.sum as f64) < LEAST * span_ns;
+    if is_little || !is_bound(facts) {
+        return Verdict::Found(Vec::new());
+    }
+    let mut reasons = libraries::costly(facts);
+    reasons.extend(files::costly(facts));
+    let mut places: Vec<(MethodId, Spent)> = spent(facts).into_iter().collect();
+    places.retain(|(_, spent)| !spent.is_told(facts, &reasons));
+    places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
+    let found = places.iter().filter_map(|(place, spent)| {
+        let share = Share::sampled(&spent.weight, &facts.cpu_total, "the CPU time");
+        let is_large = share.is_at_least(SHARE, SURELY, SAMPLES);
+        is_large.then(|| finding(facts, *place, spent, share))
+    });
+    Verdict::Found(found.take(MOST).collect())
+}
+
+/// Whether processors are a part of the time worth telling; without wall time it is not known.
+fn is_bound(facts: &Facts<'_>) -> bool {
+    if facts.entries.is_empty() {
+        return true;
+    }
+    let kind = match facts.has_endpoints() {
+        true => Kind::Endpoint,
+        false => Kind::Threads,
+    };
+    let mut runs = Weight::default();
+    for entry in &facts.entries {
+        let is_told = facts
+            .subjects
+            .get(entry.subject)
+            .is_some_and(|s| s.kind == kind);
+        if is_told && (entry.cause == RUNNING || is_ready(entry.cause)) {
+            runs += &entry.weight;
+        }
+    }
+    let span_ns = facts.profile.info().duration_ns.max(1) as f64;
+    // Many idle threads must not hide one that runs all the time.
+    let is_one_thread = runs.sum as f64 >= 0.5 * span_ns;
+    is_one_thread || runs.share(&facts.all_busy()) >= RUNS
+}
+
+fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
+    let mut places: BTreeMap<MethodId, Spent> = BTreeMap::new();
+    let stacks = &facts.stacks;
+    for (node, weight) in facts.program_cpu.iter().enumerate() {
+        let node = node as NodeId;
+        if weight.samples == 0 || !stacks.is_of_program(node) {
+            continue;
+        }
+        let Some(place) = stacks.place(node) else {
+            continue;
+        };
+        let spent = places.entry(place).or_default();
+        spent.weight += weight;
+        *spent.lines.entry(stacks.line(node)).or_default() += weight.sum;
+        *spent.nodes.entry(node).or_default() += weight.sum;
+        if let Some(leaf) = stacks.leaf(node) {
+            *spent.leaves.entry(leaf).or_default() += weight.sum;
+        }
+    }
+    for sample in facts.profile.samples() {
+        let endpoint = sample.context.and_then(|id| facts.profile.endpoint(id));
+        let (Some(endpoint), Some(place)) = (endpoint, stacks.place(sample.node)) else {
+            continue;
+        };
+        if let Some(spent) = places.get_mut(&place) {
+            *spent.endpoints.entry(endpoint.to_owned()).or_default() += sample.weight;
+        }
+    }
+    places
+}
+
+fn largest<K: Copy>(sums: &BTreeMap<K, u64>) -> Option<(K, u64)> {
+    let most = sums.iter().max_by_key(|(_, ns)| **ns)?;
+    Some((*most.0, *most.1))
+}
+
+fn finding(facts: &Facts<'_>, place: MethodId, spent: &Spent, share: Share) -> Finding {
+    let name = facts.stacks.name(place);
+    let all = spent.weight.sum.max(1) as f64;
+    let line = largest(&spent.lines).filter(|(line, _)| *line > 0);
+    let at = line.map_or(String::new(), |(line, ns)| {
+        format!(", {} of it at line {line}", percent(ns as f64 / all))
+    });
+    let leaf = largest(&spent.leaves).filter(|(leaf, _)| *leaf != place);
+    let leaf = leaf.map(|(leaf, ns)| (facts.stacks.name(leaf), ns as f64 / all));
+    let inside = leaf.as_ref().map_or(String::new(), |(leaf, part)| {
+        format!("; {} of it inside {leaf}", percent(*part))
+    });
+    let mut endpoints: Vec<(&String, &u64)> = (spent.endpoints.iter())
+        .filter(|(_, ns)| **ns as f64 / all >= ENDPOINT_PART)
+        .collect();
+    endpoints.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+    let endpoints: Vec<String> = endpoints
+        .into_iter()
+        .map(|(name, _)| name.clone())
+        .collect();
+    let whose = match endpoints.is_empty() {
+        true => String::new(),
+        false => format!(", for {}", some_of(&endpoints)),
+    };
+    let node = largest(&spent.nodes).map_or(0, |(node, _)| node);
+    Finding {
+        rule: "",
+        what: format!(
+            "{} of the CPU time is spent in {name}{at}{whose}",
+            percent(share.value)
+        ),
+        weight: share.value * 0.8,
+        evidence: vec![Evidence {
+            text: format!("the program's innermost method on its stacks{inside}"),
+            view: View {
+                endpoint: endpoints.first().filter(|_| endpoints.len() == 1).cloned(),
+                ..View::default()
+            },
+            stack: facts.stacks.shown(node),
+        }],
+        remedy: remedy(&name, advice(facts, spent, leaf.as_ref())),
+        sure: Sure::High,
+        because: "samples are spread evenly over CPU time".to_owned(),
+        share,
+    }
+}
+
+/// What is known of the innermost frame, or of the frames above the program's in most of the time.
+fn advice(facts: &Facts<'_>, spent: &Spent, leaf: Option<&(String, f64)>) -> Option<&'static str> {
+    let of_leaf =
+        leaf.and_then(|(leaf, _)| ADVICE.iter().find(|(start, _)| leaf.starts_with(start)));
+    let by_frames = || {
+        let most = |start: &str| {
+            let has = |node: &NodeId| {
+                let names = facts.stacks.top_names(*node);
+                names.iter().any(|name| name.starts_with(start))
+            };
+            let nodes = spent.nodes.iter().filter(|(node, _)| has(node));
+            let ns: u64 = nodes.fold(0, |sum, (_, ns)| sum.saturating_add(*ns));
+            ns as f64 >= 0.5 * spent.weight.sum as f64
+        };
+        match most(SENDS) {
+            true => Some(&(SENDS, SENDS)),
+            false => ADVICE.iter().find(|(start, _)| most(start)),
+        }
+    };
+    of_leaf.or_else(by_frames).map(|(_, advice)| *advice)
+}
+
+fn remedy(place: &str, advice: Option<&'static str>) -> String {
+    let place = short(place);
+    match advice {
+        Some(SENDS) => format!(
+            "the kernel sends files itself in {place}, and the program can do no less: send fewer \
+             bytes (packed files, ranges, caches nearer to who reads them)"
+        ),
+        Some(advice) => format!("make {place} cheaper: {advice}; or call it less often"),
+        None => format!("make {place} cheaper or call it less often: keep its results, do less"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn the_programs_method_is_named_with_line_endpoint_and_advice() {
+        let mut art = Art::default();
+        let stack = "libz.so.1.deflate[native];java.util.zip.Deflater.deflate;app.Pack.all:12";
+        art.cpu("w", "GET /p", stack, 60, 10);
+        art.cpu("w", "GET /p", "app.Other.thing", 5, 10);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let what = &found[0].what;
+        assert!(
+            what.contains("app.Pack.all, 100 % of it at line 12, for GET /p"),
+            "{what}"
+        );
+        assert!(found[0].remedy.contains("compression level"), "{found:?}");
+    }
+
+    #[test]
+    fn frames_between_the_innermost_and_the_programs_give_advice_too() {
+        let cases = [
+            (
+                "libc.so.6.sendfile[native];sun.nio.ch.FileDispatcherImpl.transferTo;app.Send.all",
+                "the kernel sends files itself in Send.all",
+            ),
+            (
+                "[stub].unsafe_setmemory[native];java.nio.ByteBuffer.allocateDirect;app.Send.file",
+                "keep direct buffers",
+            ),
+        ];
+        for (stack, expected) in cases {
+            let mut art = Art::default();
+            art.cpu("w", "", stack, 60, 10);
+            let found = art.found(check);
+            assert!(found[0].remedy.contains(expected), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_flat_profile_has_no_hot_path() {
+        let mut art = Art::default();
+        for method in 0..20 {
+            art.cpu("w", "", &format!("app.M{method}.run"), 10, 10);
+        }
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn a_program_that_waits_is_not_bound_by_processors() {
+        let mut art = Art::default();
+        art.cpu("w", "GET /p", "app.Pack.all", 40, 10);
+        art.look("w", "GET /p", "socket", "app.Call.ask", 400, 20);
+        assert_eq!(art.found(check), []);
+    }
+}

@@ -1,0 +1,227 @@
+//! Costly services of libraries: logging, reflection, regular expressions, formatting. One table an
+//! entry; time counts where the service itself works, not where it calls the program back.
+
+use super::NO_CPU;
+use super::exceptions::EXCEPTIONS;
+use crate::facts::Facts;
+use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::names::Set;
+use crate::share::Share;
+use crate::stacks::Heaviest;
+use crate::text::percent;
+use dwell_profile::{MethodId, NodeId, Weight};
+use std::collections::BTreeMap;
+
+const SAMPLES: u64 = 8;
+
+/// A service, and when it costs too much.
+pub(super) struct Hot {
+    /// Its methods.
+    pub(super) patterns: &'static [&'static str],
+    /// A part of the CPU time that is worth a change, and the least it must surely be.
+    pub(super) share: f64,
+    pub(super) surely: f64,
+    pub(super) what: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+const LOGGING: Hot = Hot {
+    patterns: &[
+        "org.apache.logging.log4j.*",
+        "org.apache.log4j.*",
+        "ch.qos.logback.*",
+        "org.slf4j.*",
+        "java.util.logging.*",
+        "sun.util.logging.*",
+        "org.jboss.logmanager.*",
+        "java.io.PrintStream.print*",
+    ],
+    share: 0.10,
+    surely: 0.05,
+    what: "logging",
+    remedy: "log less there: a higher level, no caller data (%C %M %L), parameters instead of \
+             strings that are put together, an asynchronous appender with a bounded queue",
+};
+
+const REFLECTION: Hot = Hot {
+    patterns: &[
+        "java.lang.reflect.*",
+        "jdk.internal.reflect.*",
+        "sun.reflect.*",
+        "java.lang.Class.getMethod*",
+        "java.lang.Class.getDeclared*",
+        "java.lang.Class.getField*",
+        "java.lang.Class.getConstructor*",
+        "java.lang.Class.forName*",
+        "java.lang.Class.privateGet*",
+        "java.lang.Class.searchMethods",
+        "java.lang.Class.reflectionData",
+    ],
+    share: 0.10,
+    surely: 0.05,
+    what: "reflection",
+    remedy: "look methods and fields up once and keep them (a static MethodHandle or VarHandle is \
+             compiled into its caller), or generate the code",
+};
+
+const REGEX: Hot = Hot {
+    patterns: &["java.util.regex.*", "com.google.re2j.*"],
+    share: 0.10,
+    surely: 0.05,
+    what: "regular expressions",
+    remedy: "compile each Pattern once into a static field (String.split, replaceAll and matches \
+             compile it anew), avoid nested repetitions, or search with indexOf",
+};
+
+const FORMAT: Hot = Hot {
+    patterns: &[
+        "java.lang.String.format",
+        "java.lang.String.formatted",
+        "java.util.Formatter*",
+        "java.text.MessageFormat*",
+        "java.text.DecimalFormat*",
+        "java.text.SimpleDateFormat*",
+        "java.time.format.*",
+    ],
+    share: 0.10,
+    surely: 0.05,
+    what: "formatting (String.format and the like)",
+    remedy: "put strings together with + or a StringBuilder, and keep one DateTimeFormatter",
+};
+
+pub(crate) fn logging(facts: &Facts<'_>) -> Verdict {
+    hot(facts, &LOGGING)
+}
+
+pub(crate) fn reflection(facts: &Facts<'_>) -> Verdict {
+    hot(facts, &REFLECTION)
+}
+
+pub(crate) fn regex(facts: &Facts<'_>) -> Verdict {
+    hot(facts, &REGEX)
+}
+
+pub(crate) fn format(facts: &Facts<'_>) -> Verdict {
+    hot(facts, &FORMAT)
+}
+
+/// The methods of each service that costs too much: what is spent there has its finding.
+pub(super) fn costly(facts: &Facts<'_>) -> Vec<Set> {
+    let services = [&LOGGING, &REFLECTION, &REGEX, &FORMAT, &EXCEPTIONS];
+    let speaks = |service: &&&Hot| match hot(facts, service) {
+        Verdict::Found(found) => !found.is_empty(),
+        Verdict::Lacks(_) => false,
+    };
+    let costly = services.iter().filter(speaks);
+    costly
+        .map(|service| Set::new(facts.profile, service.patterns))
+        .collect()
+}
+
+/// The finding of a service that costs too much, with the program's method that uses it most.
+pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
+    if facts.cpu_total.samples == 0 {
+        return Verdict::lacks(NO_CPU);
+    }
+    let set = Set::new(facts.profile, service.patterns);
+    let mut users: BTreeMap<Option<MethodId>, Heaviest> = BTreeMap::new();
+    let mut total = Weight::default();
+    for (node, weight) in facts.program_cpu.iter().enumerate() {
+        let node = node as NodeId;
+        if weight.samples == 0 || !facts.stacks.top_has(node, &set) {
+            continue;
+        }
+        total += weight;
+        let user = facts.stacks.user_of(node, &set);
+        users.entry(user).or_default().add(node, weight);
+    }
+    let share = Share::sampled(&total, &facts.cpu_total, "the CPU time");
+    let most = users.into_iter().max_by_key(|(_, sum)| sum.weight.sum);
+    let Some((user, Heaviest { weight, node, .. })) = most else {
+        return Verdict::Found(Vec::new());
+    };
+    if !share.is_at_least(service.share, service.surely, SAMPLES) {
+        return Verdict::Found(Vec::new());
+    }
+    let place = match user {
+        Some(method) => facts.stacks.name(method),
+        None => "the JDK itself".to_owned(),
+    };
+    Verdict::Found(vec![Finding {
+        rule: "",
+        what: format!(
+            "{} of the CPU time is {}, most of it in {place}",
+            percent(share.value),
+            service.what
+        ),
+        weight: share.value,
+        share,
+        evidence: vec![Evidence {
+            text: format!("{} of it is for {place}", percent(weight.share(&total))),
+            view: View::default(),
+            stack: facts.stacks.shown(node),
+        }],
+        remedy: service.remedy.to_owned(),
+        sure: Sure::High,
+        because: "the samples end inside it".to_owned(),
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn each_service_is_found_with_its_user() {
+        type Check = fn(&Facts<'_>) -> Verdict;
+        let cases: [(Check, &str, &str); 4] = [
+            (logging, "ch.qos.logback.core.Appender.write", "logging"),
+            (
+                reflection,
+                "java.lang.Class.getDeclaredMethods0",
+                "reflection",
+            ),
+            (regex, "java.util.regex.Pattern.compile", "regular"),
+            (
+                format,
+                "java.util.Formatter.parse;java.lang.String.format",
+                "formatting",
+            ),
+        ];
+        for (check, frames, word) in cases {
+            let mut art = Art::default();
+            art.cpu("w", "", &format!("{frames};app.Row.text"), 30, 10);
+            art.cpu("w", "", "app.Row.sum", 70, 10);
+            let found = art.found(check);
+            let what = &found[0].what;
+            assert!(
+                what.contains(word) && what.ends_with("app.Row.text"),
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_program_does_when_called_back_is_its_own() {
+        let mut art = Art::default();
+        let invoked = "app.Controller.get;java.lang.reflect.Method.invoke;app.Framework.call";
+        art.cpu("w", "", invoked, 100, 10);
+        assert_eq!(art.found(reflection), []);
+    }
+
+    #[test]
+    fn a_little_is_fine_and_nothing_lacks() {
+        let mut art = Art::default();
+        art.cpu(
+            "w",
+            "",
+            "java.util.regex.Pattern.compile;app.Row.text",
+            3,
+            10,
+        );
+        art.cpu("w", "", "app.Row.sum", 97, 10);
+        assert_eq!(art.found(regex), []);
+        assert!(Art::default().lacks(regex).contains("no samples"));
+    }
+}

@@ -1,0 +1,307 @@
+//! Lock contention: threads wait for a monitor or a lock that another thread has. Tells who has it
+//! and what that one did meanwhile.
+
+use super::NO_WALL;
+use crate::facts::{Entry, Facts, Kind};
+use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::owners::{Deed, Deeds, Owners};
+use crate::text::{percent, short};
+use crate::waits::{Wait, Whose, gather};
+use dwell_profile::{NodeId, Platform, RUNNING, Weight};
+use std::collections::BTreeMap;
+
+/// A share of the waiters' time that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.05;
+const SURELY: f64 = 0.02;
+/// Looks below which a lock is chance.
+const LOOKS: u64 = 8;
+/// What the owner did less often than this is not told as what it did.
+const DEED: f64 = 0.3;
+/// Findings of this rule.
+const MOST: usize = 4;
+
+/// A lock: by the class of what is locked, and the program's method that wants it.
+type Lock = (&'static str, String, String);
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if !facts.profile.has_wall() {
+        return Verdict::lacks(NO_WALL);
+    }
+    let waits = gather(facts, |entry| lock_of(facts, entry));
+    let large: Vec<(Lock, Wait, Whose)> = waits
+        .into_iter()
+        .filter_map(|(lock, wait)| {
+            let whose = wait.whose(facts)?;
+            let share = wait.share(facts, &whose);
+            let is_large = share.is_at_least(SHARE, SURELY, LOOKS) && whose.matters(facts);
+            is_large.then_some((lock, wait, whose))
+        })
+        .take(MOST)
+        .collect();
+    if large.is_empty() {
+        return Verdict::Found(Vec::new());
+    }
+    let deeds = deeds(facts);
+    let none = Deeds::default();
+    let found = large.iter().map(|(lock, wait, whose)| {
+        finding(facts, lock, wait, whose, deeds.get(lock).unwrap_or(&none))
+    });
+    Verdict::Found(found.collect())
+}
+
+fn cause_of(cause: &str) -> Option<&'static str> {
+    match cause {
+        "monitor" => Some("monitor"),
+        "lock" => Some("lock"),
+        _ => None,
+    }
+}
+
+/// Which one of a class's monitors it was does not matter.
+fn class_of(detail: &str) -> String {
+    detail.split('@').next().unwrap_or("").to_owned()
+}
+
+fn lock_of(facts: &Facts<'_>, entry: &Entry<'_>) -> Option<Lock> {
+    let cause = cause_of(entry.cause)?;
+    let kind = facts.subjects.get(entry.subject)?.kind;
+    // Threads of the JDK that wait for the JDK are nothing that a program could change.
+    if kind == Kind::Threads && !facts.stacks.is_of_program(entry.node) {
+        return None;
+    }
+    let detail = entry.detail.map_or("", |id| facts.profile.names().text(id));
+    Some((cause, class_of(detail), facts.stacks.place_name(entry.node)))
+}
+
+fn deeds(facts: &Facts<'_>) -> BTreeMap<Lock, Deeds> {
+    let owners = Owners::new(facts);
+    let mut deeds: BTreeMap<Lock, Deeds> = BTreeMap::new();
+    for look in facts.profile.looks() {
+        let names = facts.profile.names();
+        let Some(cause) = cause_of(names.text(look.cause)) else {
+            continue;
+        };
+        let class = class_of(look.detail.map_or("", |id| names.text(id)));
+        let lock = (cause, class, facts.stacks.place_name(look.node));
+        owners.add(facts, look, deeds.entry(lock).or_default());
+    }
+    deeds
+}
+
+fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &Deeds) -> Finding {
+    let (cause, class, place) = lock;
+    let kind = match (*cause, facts.profile.info().platform()) {
+        ("monitor", Platform::Jvm) => "a monitor (synchronized)",
+        ("monitor", Platform::Mono) => "a monitor (lock)",
+        _ => "a lock",
+    };
+    let on = match class.is_empty() {
+        true => String::new(),
+        false => format!(" of {class}"),
+    };
+    let share = wait.share(facts, whose);
+    let holder = holder(deeds);
+    let what = format!(
+        "{} waits {} of its time for {kind}{on} in {place}{}",
+        whose.name,
+        percent(share.value),
+        holder.as_ref().map_or("", |(text, _)| text)
+    );
+    let mut evidence = vec![wait.evidence(facts, whose, wait.seen())];
+    if let Some((deed, part)) = deeds.most(DEED) {
+        evidence.push(owners_evidence(facts, deed, part));
+    }
+    let inside = match deeds.most(DEED) {
+        Some(_) => None,
+        None => runs_inside(facts, wait, class),
+    };
+    evidence.extend(inside.as_ref().map(|(_, evidence)| evidence.clone()));
+    let is_known = holder.is_some();
+    Finding {
+        rule: "",
+        what,
+        weight: wait.gravity(facts),
+        share,
+        evidence,
+        remedy: match inside {
+            Some((inner, _)) => shorten(&inner),
+            None => remedy(deeds, place),
+        },
+        sure: match is_known {
+            true => Sure::High,
+            false => Sure::Medium,
+        },
+        because: match is_known {
+            true => "the JVM tells who waits for what, and who has it".to_owned(),
+            false => "the wait is certain; what its owner did just then was not seen".to_owned(),
+        },
+    }
+}
+
+/// What threads were sampled in most below the method that takes the lock, at any time.
+fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, Evidence)> {
+    let taker = facts.stacks.taker(wait.node());
+    let waits_in = facts.stacks.place_name(wait.node());
+    let mut places: BTreeMap<String, (Weight, NodeId)> = BTreeMap::new();
+    let mut all = Weight::default();
+    for (node, weight) in facts.program_cpu.iter().enumerate() {
+        let node = node as NodeId;
+        if weight.samples > 0 && facts.stacks.is_inside(node, taker, class) {
+            let place = facts.stacks.place_name(node);
+            places.entry(place).or_insert((Weight::default(), node)).0 += weight;
+            all += weight;
+        }
+    }
+    let (place, (weight, node)) = places.into_iter().max_by_key(|(_, (sum, _))| sum.sum)?;
+    let text = format!(
+        "of the CPU time in and below the method that takes the lock, {} is here",
+        percent(weight.share(&all))
+    );
+    let evidence = Evidence {
+        text,
+        view: View::default(),
+        stack: facts.stacks.shown(node),
+    };
+    (weight.samples >= LOOKS && place != waits_in).then_some((place, evidence))
+}
+
+/// What the owner did, as the end of a sentence.
+fn holder(deeds: &Deeds) -> Option<(String, f64)> {
+    let (deed, part) = deeds.most(DEED)?;
+    let group = deeds.group().unwrap_or("");
+    let text = match deed.cause.as_str() {
+        RUNNING => format!(", while {group} has it and runs {}", deed.place),
+        "waiting" => format!(", while {group} has it and waits in {}", deed.place),
+        cause => format!(", while {group} has it and is in {} ({cause})", deed.place),
+    };
+    Some((text, part))
+}
+
+fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
+    Evidence {
+        text: format!(
+            "{} of the time that the owner is known for, it was here",
+            percent(part)
+        ),
+        view: View {
+            measure: Measure::Wall,
+            threads: Some(deed.group.clone()),
+            ..View::default()
+        },
+        stack: deed
+            .node
+            .map_or_else(Vec::new, |node| facts.stacks.shown(node)),
+    }
+}
+
+fn remedy(deeds: &Deeds, place: &str) -> String {
+    let place = short(place);
+    match deeds.most(DEED) {
+        Some((deed, _)) if deed.cause == RUNNING => shorten(&deed.place),
+        Some((deed, _)) => format!(
+            "do not wait inside the lock: {} waits while it has it; take the lock in {place} only \
+             for the change of shared data, before or after that wait",
+            short(&deed.place)
+        ),
+        None => format!(
+            "look at what runs inside the lock that {place} takes; make that shorter, or give each \
+             part of the data a lock of its own"
+        ),
+    }
+}
+
+fn shorten(inner: &str) -> String {
+    format!(
+        "shorten what runs inside the lock: move {} out of it, or give each key or part of the \
+         data a lock of its own",
+        short(inner)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn names_the_lock_its_owner_and_what_that_did() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
+        art.detail("app.Ledger@7f00").owner("w-2", None);
+        art.cpu("w-2", "POST /a", "app.Ledger.audit;app.Ledger.book", 40, 10);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let what = &found[0].what;
+        for part in [
+            "POST /a waits",
+            "app.Ledger",
+            "w-* has it and runs app.Ledger.audit",
+        ] {
+            assert!(what.contains(part), "{what}");
+        }
+        assert!(
+            found[0].remedy.contains("move Ledger.audit out of it"),
+            "{found:?}"
+        );
+        assert_eq!(found[0].sure, Sure::High);
+        assert!(
+            found[0].share.low > 0.4 && found[0].share.high < 0.85,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn an_owner_that_waits_is_told_to_wait_elsewhere() {
+        let mut art = Art::default();
+        art.look("w-1", "GET /s", "lock", "app.Stock.take", 30, 20);
+        art.owner("w-2", Some("java.lang.Thread.sleep;app.Stock.ask"));
+        let found = art.found(check);
+        assert!(
+            found[0].what.contains("waits in app.Stock.ask"),
+            "{found:?}"
+        );
+        assert!(
+            found[0].remedy.starts_with("do not wait inside"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn what_the_owner_did_outside_of_the_lock_is_not_blamed() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
+        art.detail("app.Ledger@7f00").owner("w-2", None);
+        art.cpu("w-2", "POST /a", "app.Other.work", 40, 10);
+        let found = art.found(check);
+        assert_eq!(found[0].sure, Sure::Medium);
+        assert!(!found[0].what.contains("app.Other.work"), "{found:?}");
+    }
+
+    #[test]
+    fn what_runs_inside_the_lock_at_other_times_is_told_with_less_certainty() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
+        art.cpu("w-3", "POST /a", "app.Audit.sum;app.Ledger.book", 40, 10);
+        let found = art.found(check);
+        assert!(
+            found[0].remedy.contains("move Audit.sum out of it"),
+            "{found:?}"
+        );
+        assert_eq!(found[0].sure, Sure::Medium);
+    }
+
+    #[test]
+    fn a_lock_that_is_rarely_waited_for_is_none() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 3, 20);
+        art.cpu("w-2", "POST /a", "app.Ledger.audit", 200, 10);
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn without_wall_time_nothing_is_said() {
+        let mut art = Art::default();
+        art.cpu("w-2", "", "app.Ledger.audit", 200, 10);
+        assert!(art.lacks(check).contains("-e cpu,wall"));
+    }
+}

@@ -1,0 +1,92 @@
+//! The rules, one a file: each looks at [`Facts`] and says what it found, or what it lacks.
+
+mod allocation_stalls;
+mod amid_work;
+mod event_loops;
+mod exceptions;
+mod files;
+mod futures;
+mod gc;
+mod hot_path;
+mod libraries;
+mod locks;
+mod operations;
+mod pinned;
+mod pools;
+mod ready;
+mod remote;
+mod safepoints;
+mod sleeping;
+mod starvation;
+mod thin;
+mod throttling;
+mod vm_waits;
+mod warmup;
+
+use crate::facts::Facts;
+use crate::finding::Verdict;
+
+/// A rule.
+pub(crate) struct Rule {
+    /// Its name in files and reports.
+    pub(crate) name: &'static str,
+    /// What it finds.
+    pub(crate) check: fn(&Facts<'_>) -> Verdict,
+}
+
+const fn rule(name: &'static str, check: fn(&Facts<'_>) -> Verdict) -> Rule {
+    Rule { name, check }
+}
+
+/// All rules.
+pub(crate) const ALL: &[Rule] = &[
+    rule("thin-recording", thin::check),
+    rule("hot-path", hot_path::check),
+    rule("cpu-starvation", starvation::check),
+    rule("cpu-throttling", throttling::check),
+    rule("allocation-stalls", allocation_stalls::check),
+    rule("gc-pressure", gc::check),
+    rule("lock-contention", locks::check),
+    rule("pool-exhaustion", pools::check),
+    rule("waiting-for-tasks", futures::check),
+    rule("waiting-amid-work", amid_work::check),
+    rule("blocked-event-loop", event_loops::check),
+    rule("slow-downstream", remote::check),
+    rule("sleeping", sleeping::check),
+    rule("waiting-for-compilation", vm_waits::compiler),
+    rule("page-faults", vm_waits::pages),
+    rule("slow-safepoints", safepoints::check),
+    rule("long-operations", operations::check),
+    rule("warm-up", warmup::check),
+    rule("exceptions", exceptions::check),
+    rule("hot-logging", libraries::logging),
+    rule("hot-reflection", libraries::reflection),
+    rule("hot-regex", libraries::regex),
+    rule("hot-format", libraries::format),
+    rule("repeated-reads", files::check),
+    rule("pinned-virtual-threads", pinned::check),
+];
+
+/// The names of all rules.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|rule| rule.name).collect()
+}
+
+/// What rules on wall time say of a recording without it.
+const NO_WALL: &str = "the recording has no wall time; record with -e cpu,wall";
+/// What rules on CPU time say of a recording without it.
+const NO_CPU: &str = "the recording has no samples of CPU time";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut all = names();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), ALL.len());
+    }
+}

@@ -1,0 +1,207 @@
+//! Operations at safepoints, but for collections: all threads stand while one asks for something
+//! of the JVM.
+
+use crate::facts::{Facts, SAFEPOINT};
+use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::names::Set;
+use crate::operation::Operation;
+use crate::share::Share;
+use crate::text::{duration, percent, plural};
+use dwell_profile::NodeId;
+use std::collections::BTreeMap;
+
+/// A part of the time recorded that is worth a change.
+const SHARE: f64 = 0.02;
+const MOST: usize = 2;
+
+/// What an operation is, and how to have less of it.
+fn told(operation: Operation) -> (&'static str, &'static str) {
+    match operation {
+        Operation::Stacks => (
+            "the stacks of threads are asked for",
+            "ask for the stacks of all threads less often (health checks, monitoring, profilers \
+             by thread dumps), for some threads or fewer frames, and without owned synchronizers \
+             (dumpAllThreads(false, false)), which are looked for in the whole heap",
+        ),
+        Operation::Deadlocks => (
+            "it is looked for deadlocks",
+            "look for deadlocks less often (findDeadlockedThreads in health checks)",
+        ),
+        Operation::Heap => (
+            "all objects of the heap are visited",
+            "take heap dumps and histograms of classes less often, or elsewhere; see which agent \
+             asks for objects",
+        ),
+        Operation::Classes => (
+            "an agent or a debugger changes classes",
+            "let agents change classes when they are loaded, or once at the start: each change \
+             throws away compiled code",
+        ),
+        Operation::Bias => (
+            "locks are taken back from threads that had them to themselves",
+            "run with -XX:-UseBiasedLocking, as it is by default from JDK 15 on",
+        ),
+    }
+}
+
+/// What threads that ask for an operation wait in.
+const ASKING: &[&str] = &[
+    "libjvm.so.*VMThread::execute*",
+    "libjvm.so.*VMThread::wait_until_executed*",
+];
+
+/// Safepoints with operations of one sort.
+#[derive(Default)]
+struct Sum {
+    times: u64,
+    ns: u64,
+    longest_ns: u64,
+}
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    let stops = facts.profile.safepoints();
+    if stops.is_empty() {
+        return Verdict::lacks("the recording has no safepoints");
+    }
+    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+    for stop in stops {
+        let sum = sums
+            .entry(facts.profile.names().text(stop.operation))
+            .or_default();
+        sum.times = sum.times.saturating_add(stop.count);
+        sum.ns = sum.ns.saturating_add(stop.operation_ns);
+        sum.longest_ns = sum.longest_ns.max(stop.operation_ns);
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
+    let known = sums.iter();
+    let known = known.filter_map(|(name, sum)| Some((name, sum, Operation::of(name)?)));
+    // Who asks is seen, but not for which of several.
+    let found = known
+        .enumerate()
+        .filter_map(|(at, (name, sum, operation))| {
+            let asker = asker(facts).filter(|_| at == 0);
+            let span_ns = facts.profile.info().duration_ns;
+            let share = Share::counted(sum.ns, span_ns, "the time recorded");
+            (share.value >= SHARE)
+                .then(|| finding(facts, (name, sum), share, asker, told(operation)))
+        });
+    Verdict::Found(found.take(MOST).collect())
+}
+
+fn finding(
+    facts: &Facts<'_>,
+    (name, sum): (&str, &Sum),
+    share: Share,
+    asker: Option<(String, NodeId)>,
+    (what, remedy): (&str, &str),
+) -> Finding {
+    let by = asker
+        .as_ref()
+        .map_or(String::new(), |(place, _)| format!(", by {place}"));
+    let counted = Evidence {
+        text: format!(
+            "{}, {} in all, {} for the longest",
+            plural(sum.times, &format!("operation {name}")),
+            duration(sum.ns as f64),
+            duration(sum.longest_ns as f64)
+        ),
+        view: View {
+            measure: Measure::Safepoints,
+            ..View::default()
+        },
+        stack: asker.map_or_else(Vec::new, |(_, node)| facts.stacks.shown(node)),
+    };
+    Finding {
+        rule: "",
+        what: format!(
+            "all threads stand {} of the time while {what}{by}: {name}, {}, {} each on average",
+            percent(share.value),
+            plural(sum.times, "time"),
+            duration(sum.ns as f64 / sum.times.max(1) as f64)
+        ),
+        weight: share.value,
+        share,
+        evidence: [Some(counted), payers(facts)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        remedy: remedy.to_owned(),
+        sure: Sure::High,
+        because: "the JVM's own times of its safepoints".to_owned(),
+    }
+}
+
+/// Where the program asked for most of the time of such operations, if it was seen.
+fn asker(facts: &Facts<'_>) -> Option<(String, NodeId)> {
+    let asking = facts.stacks.nodes_with(&Set::new(facts.profile, ASKING));
+    let mut places: BTreeMap<String, (u64, NodeId)> = BTreeMap::new();
+    for entry in &facts.entries {
+        let asks = entry.cause == SAFEPOINT && asking.has(entry.node);
+        if asks && facts.stacks.is_of_program(entry.node) {
+            let place = facts.stacks.place_name(entry.node);
+            let (ns, _) = places.entry(place).or_insert((0, entry.node));
+            *ns = ns.saturating_add(entry.weight.sum);
+        }
+    }
+    let most = places.into_iter().max_by_key(|(_, (ns, _))| *ns)?;
+    Some((most.0, most.1.1))
+}
+
+/// What all safepoints took from requests, where that is known.
+fn payers(facts: &Facts<'_>) -> Option<Evidence> {
+    let paid = facts.profile.paid_for_safepoints();
+    let (endpoint, paid) = paid.iter().max_by_key(|(_, paid)| paid.stopped_ns)?;
+    let endpoint = endpoint.filter(|_| paid.stopped_ns > 0)?;
+    Some(Evidence {
+        text: format!(
+            "of requests {endpoint} pays most: {} of its time at safepoints, {} for one request",
+            percent(paid.stopped_ns as f64 / paid.duration_ns.max(1) as f64),
+            duration(paid.most_ns as f64)
+        ),
+        view: View::default(),
+        stack: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn operations_that_take_long_are_told_with_who_asks_for_them() {
+        let mut art = Art::default();
+        art.operations("ThreadDump", 100, 5);
+        let stack = "libjvm.so.VMThread::execute[native];java.lang.Thread.dump;app.Health.check";
+        art.look("w-1", "GET /health", "safepoint", stack, 5, 20);
+        // One that pays, and one that the collector stops.
+        art.look("w-2", "GET /x", "safepoint", "app.Other.run", 50, 20);
+        art.requests("GET /x", 1, 900);
+        let found = art.found(check);
+        let what = &found[0].what;
+        for part in [
+            "stacks of threads",
+            "by app.Health.check",
+            "5 times, 100 ms each",
+        ] {
+            assert!(what.contains(part), "{what}");
+        }
+        assert!(found[0].remedy.contains("dumpAllThreads"), "{found:?}");
+        assert!(
+            found[0].evidence[0].text.contains("500 ms in all"),
+            "{found:?}"
+        );
+        assert!(found[0].evidence[1].text.contains("GET /x"), "{found:?}");
+    }
+
+    #[test]
+    fn short_ones_and_collections_are_not() {
+        let mut art = Art::default();
+        art.look("w-1", "GET /x", "running", "app.Other.run", 500, 20);
+        art.operations("G1CollectFull", 100, 5)
+            .operations("ThreadDump", 1, 5);
+        assert_eq!(art.found(check), []);
+        assert!(Art::default().lacks(check).contains("no safepoints"));
+    }
+}

@@ -1,0 +1,423 @@
+//! Pool exhaustion: threads wait for a connection or a permit, or all workers of a pool are held up
+//! at once so that new work must queue.
+
+use super::NO_WALL;
+use super::futures::is_held_up;
+use crate::facts::{Entry, Facts, IDLE, Kind};
+use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::names::Set;
+use crate::share::Share;
+use crate::text::{percent, short};
+use crate::waits::gather;
+use dwell_profile::{MethodId, NameId, WallFilter, Weight};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A share of the waiters' time that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.10;
+const SURELY: f64 = 0.04;
+const LOOKS: u64 = 8;
+/// Workers that have no more idle time than this, surely, and wait so much of their time, are all
+/// held up.
+const IDLE_MOST: f64 = 0.03;
+const IDLE_SURELY: f64 = 0.08;
+const HELD_UP: f64 = 0.5;
+const WORKERS: usize = 2;
+const WORKERS_LOOKS: u64 = 60;
+const MOST: usize = 3;
+
+/// Where threads wait for something that there is a limited number of.
+pub(crate) const BORROWING: &[&str] = &[
+    "com.zaxxer.hikari.pool.HikariPool.getConnection",
+    "com.zaxxer.hikari.util.ConcurrentBag.borrow",
+    "org.apache.commons.pool2.impl.*.borrowObject",
+    "org.apache.commons.dbcp.*.borrowObject",
+    "org.apache.tomcat.jdbc.pool.ConnectionPool.borrowConnection",
+    "com.mchange.v2.resourcepool.*checkoutResource*",
+    "io.agroal.pool.ConnectionPool.getConnection",
+    "oracle.ucp.*borrow*",
+    "org.apache.http.pool.AbstractConnPool.*",
+    "org.apache.hc.core5.pool.*",
+    "redis.clients.jedis.util.Pool.getResource",
+    "java.util.concurrent.Semaphore.acquire*",
+    "java.util.concurrent.Semaphore.tryAcquire",
+];
+
+/// Frames under which the tasks of a pool run.
+const WORKS: &[&str] = &[
+    "java.util.concurrent.ThreadPoolExecutor.runWorker",
+    "org.apache.tomcat.util.threads.ThreadPoolExecutor.runWorker",
+    "org.eclipse.jetty.util.thread.QueuedThreadPool*",
+    "org.jboss.threads.EnhancedQueueExecutor*",
+    "org.apache.tomcat.util.threads.TaskThread*",
+];
+
+/// Where somebody waits for a task of a pool.
+const FOR_TASKS: &[&str] = &[
+    "java.util.concurrent.FutureTask.get",
+    "java.util.concurrent.FutureTask.awaitDone",
+    "java.util.concurrent.CompletableFuture.waitingGet",
+    "java.util.concurrent.CompletableFuture.timedGet",
+    "java.util.concurrent.AbstractExecutorService.invokeAll",
+    "java.util.concurrent.ExecutorCompletionService.take",
+];
+/// So many requests for each worker: they come and go, and each has to find a free one.
+const REQUESTS_EACH: u64 = 2;
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if !facts.profile.has_wall() {
+        return Verdict::lacks(NO_WALL);
+    }
+    let mut found = borrowers(facts);
+    if facts.endpoint.is_none() {
+        found.extend(held_up(facts));
+    }
+    found.truncate(MOST);
+    Verdict::Found(found)
+}
+
+fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
+    let borrowing = Set::new(facts.profile, BORROWING);
+    let stacks = &facts.stacks;
+    let borrows = stacks.nodes_with(&borrowing);
+    let waits = gather(facts, |entry: &Entry<'_>| {
+        let is_wait = matches!(entry.cause, "park" | "object-wait" | "lock" | "monitor");
+        if !is_wait || !borrows.has(entry.node) {
+            return None;
+        }
+        // A pool's own frames are the program's too, if it is no part of the JDK.
+        let pool = stacks
+            .nearest(entry.node, &borrowing)
+            .or_else(|| stacks.place(entry.node));
+        Some(pool.map_or_else(String::new, |method| stacks.name(method)))
+    });
+    let mut found = Vec::new();
+    for (pool, wait) in waits {
+        let Some(whose) = wait.whose(facts).filter(|whose| whose.matters(facts)) else {
+            continue;
+        };
+        let share = wait.share(facts, &whose);
+        if !share.is_at_least(SHARE, SURELY, LOOKS) {
+            continue;
+        }
+        let by = stacks.caller_outside(wait.node(), package_of(&pool));
+        let by = by.map_or(String::new(), |method| {
+            format!(", called by {}", stacks.name(method))
+        });
+        found.push(Finding {
+            rule: "",
+            what: format!(
+                "{} waits {} of its time in {pool}{by}: all that the pool has is in use",
+                whose.name,
+                percent(share.value)
+            ),
+            weight: wait.gravity(facts),
+            share,
+            evidence: vec![wait.evidence(facts, &whose, wait.seen())],
+            remedy: format!(
+                "give back sooner what {} hands out (no other waits while it is held), and make \
+                 the pool larger if what is behind it can take more",
+                short(&pool)
+            ),
+            sure: Sure::High,
+            because: "threads were seen waiting for the pool".to_owned(),
+        });
+    }
+    found
+}
+
+/// The first two parts of a name: all of a library has them in common.
+fn package_of(name: &str) -> &str {
+    let end = name.match_indices('.').nth(1).map_or(0, |(at, _)| at);
+    name.get(..end).unwrap_or("")
+}
+
+/// What the workers of one pool did.
+#[derive(Default)]
+struct Pool<'f> {
+    total: Weight,
+    idle: Weight,
+    waits: Weight,
+    threads: BTreeSet<u32>,
+    works: bool,
+    /// What its workers were seen at work for.
+    endpoints: BTreeSet<NameId>,
+    contexts: BTreeMap<u32, BTreeSet<u32>>,
+    /// Time by cause and place, and whether it is for something that only some can have at once.
+    causes: BTreeMap<(&'f str, Option<MethodId>, bool), u64>,
+}
+
+fn held_up(facts: &Facts<'_>) -> Vec<Finding> {
+    let filter = WallFilter::default();
+    let works = facts.stacks.nodes_with(&Set::new(facts.profile, WORKS));
+    let borrows = facts.stacks.nodes_with(&Set::new(facts.profile, BORROWING));
+    let mut pools: BTreeMap<&str, Pool<'_>> = BTreeMap::new();
+    let is_program: BTreeSet<&str> = (facts.subjects.iter())
+        .filter(|subject| subject.kind == Kind::Threads)
+        .map(|subject| subject.name.as_str())
+        .collect();
+    for wall in facts.profile.wall(&filter) {
+        let group = facts.group(wall.thread);
+        let is_marked = wall.context.is_some();
+        if !is_marked && !is_program.contains(group) {
+            continue;
+        }
+        let pool = pools.entry(group).or_default();
+        pool.total += &wall.weight;
+        pool.threads.insert(wall.thread);
+        match wall.cause {
+            IDLE => pool.idle += &wall.weight,
+            cause if is_held_up(cause) => {
+                pool.waits += &wall.weight;
+                let is_limited = matches!(cause, "monitor" | "lock") || borrows.has(wall.node);
+                let key = (cause, facts.stacks.place(wall.node), is_limited);
+                *pool.causes.entry(key).or_default() += wall.weight.sum;
+            }
+            _ => {}
+        }
+        pool.works |= works.has(wall.node);
+        if let Some(id) = wall.context {
+            pool.contexts.entry(wall.thread).or_default().insert(id);
+            let context = facts.profile.contexts().get(id as usize);
+            pool.endpoints.extend(context.and_then(|it| it.endpoint));
+        }
+    }
+    let waiting = waiting_for_tasks(facts);
+    let found = pools
+        .iter()
+        .filter_map(|(group, pool)| pool.finding(facts, group, &waiting));
+    found.collect()
+}
+
+/// The groups of threads that wait for tasks.
+fn waiting_for_tasks(facts: &Facts<'_>) -> BTreeSet<String> {
+    let tasks = facts.stacks.nodes_with(&Set::new(facts.profile, FOR_TASKS));
+    let filter = WallFilter::default();
+    let walls = facts.profile.wall(&filter);
+    let waiting = walls.filter(|wall| wall.cause == "park" && tasks.has(wall.node));
+    // One name for each of its looks would take longer than all else.
+    let groups: BTreeSet<&str> = waiting.map(|wall| facts.group(wall.thread)).collect();
+    groups.into_iter().map(str::to_owned).collect()
+}
+
+impl Pool<'_> {
+    /// What shows that there is new work for the workers; `None`: they may as well run for ever in
+    /// a task of their own each, and nobody queues for them.
+    fn queue(
+        &self,
+        facts: &Facts<'_>,
+        group: &str,
+        waiting: &BTreeSet<String>,
+    ) -> Option<&'static str> {
+        let ended = facts.profile.requests().iter();
+        let ended = ended.filter(|it| it.endpoint.is_some_and(|of| self.endpoints.contains(&of)));
+        let ended = ended.fold(0u64, |sum, request| sum.saturating_add(request.count));
+        let is_served = ended >= REQUESTS_EACH * self.threads.len() as u64
+            || self.contexts.values().any(|of| of.len() > 1);
+        if is_served {
+            return Some("its threads serve one request after the other");
+        }
+        if self.idle.samples > 0 {
+            return Some("its threads are now and then without work, so tasks end");
+        }
+        let is_awaited = waiting.iter().any(|other| other != group);
+        is_awaited.then_some("other threads wait for tasks")
+    }
+
+    fn finding(
+        &self,
+        facts: &Facts<'_>,
+        group: &str,
+        waiting: &BTreeSet<String>,
+    ) -> Option<Finding> {
+        let idle = Share::sampled(&self.idle, &self.total, "");
+        let share = Share::sampled(
+            &self.waits,
+            &self.total,
+            format!("the wall time of {group}"),
+        );
+        let is_full = idle.value <= IDLE_MOST && idle.high <= IDLE_SURELY;
+        let is_pool = self.works && self.threads.len() >= WORKERS;
+        if !is_pool || !is_full || !share.is_at_least(HELD_UP, HELD_UP / 2.0, WORKERS_LOOKS) {
+            return None;
+        }
+        let queue = self.queue(facts, group, waiting)?;
+        let ((cause, place, is_limited), ns) = self.causes.iter().max_by_key(|(_, ns)| **ns)?;
+        let place = &facts.stacks.name_of(*place);
+        let most = *ns as f64 / self.waits.sum.max(1) as f64;
+        let threads = self.threads.len();
+        Some(Finding {
+            rule: "",
+            what: format!(
+                "all {threads} threads of {group} always have work and wait {} of the time, mostly \
+                 in {place} ({cause}): new work has to queue",
+                percent(share.value)
+            ),
+            weight: self.waits.share(&facts.all_busy()).min(1.0) * 0.5,
+            share,
+            evidence: vec![Evidence {
+                text: format!(
+                    "idle {} of the time; {} of the waiting is {cause} in {place}",
+                    percent(idle.value),
+                    percent(most)
+                ),
+                view: View {
+                    measure: Measure::Wall,
+                    threads: Some(group.to_owned()),
+                    ..View::default()
+                },
+                stack: Vec::new(),
+            }],
+            remedy: match is_limited {
+                true => format!(
+                    "shorten the wait in {}: it is for what only some can have at once, so more \
+                     threads than {threads} would only wait as well",
+                    short(place)
+                ),
+                false => format!(
+                    "shorten the wait in {}; until then more threads than {threads} help, because \
+                     these do not use the processors",
+                    short(place)
+                ),
+            },
+            sure: Sure::Medium,
+            because: format!(
+                "{queue}; the queue itself is not seen, only that no worker was ever free"
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    const GET: &str = "jdk.internal.misc.Unsafe.park;java.util.concurrent.FutureTask.get;app.M.m";
+    const WORK: &str = "java.util.concurrent.ThreadPoolExecutor.runWorker;java.lang.Thread.run";
+
+    #[test]
+    fn waits_for_a_connection_are_told() {
+        let mut art = Art::default();
+        let stack = "jdk.internal.misc.Unsafe.park;com.zaxxer.hikari.util.ConcurrentBag.borrow;\
+                     com.zaxxer.hikari.pool.HikariPool.getConnection;app.Dao.find";
+        art.look("w-1", "GET /u", "park", stack, 20, 20);
+        art.cpu("w-1", "GET /u", "app.Dao.find", 30, 10);
+        let found = art.found(check);
+        let what = &found[0].what;
+        assert!(
+            what.contains("ConcurrentBag.borrow, called by app.Dao.find"),
+            "{what}"
+        );
+        assert_eq!(found[0].sure, Sure::High);
+    }
+
+    #[test]
+    fn workers_that_all_wait_are_told_and_workers_that_run_are_not() {
+        let mut art = Art::default();
+        for thread in ["w-1", "w-2"] {
+            art.look(
+                thread,
+                "",
+                "socket",
+                &format!("app.Call.ask;{WORK}"),
+                60,
+                20,
+            );
+            art.cpu(thread, "", &format!("app.Call.ask;{WORK}"), 10, 10);
+        }
+        assert_eq!(art.found(check), [], "nothing shows that tasks end");
+        art.look("main", "", "park", GET, 20, 20);
+        let found = art.found(check);
+        assert!(
+            found[0].what.starts_with("all 2 threads of w-*"),
+            "{found:?}"
+        );
+        assert!(found[0].because.starts_with("other threads wait for tasks"));
+        let mut art = Art::default();
+        for thread in ["w-1", "w-2"] {
+            art.cpu(thread, "", &format!("app.Work.run;{WORK}"), 200, 10);
+            art.look(
+                thread,
+                "",
+                "socket",
+                &format!("app.Call.ask;{WORK}"),
+                10,
+                20,
+            );
+        }
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn more_threads_are_advised_only_where_they_would_not_wait_as_well() {
+        let permit = "java.util.concurrent.Semaphore.acquire;app.Call.ask";
+        let cases = [
+            ("socket", "app.Call.ask", Some("more threads than 2 help")),
+            ("park", permit, Some("would only wait as well")),
+            ("monitor", "app.Call.ask", Some("would only wait as well")),
+            ("gc-stall", "app.Call.ask", None),
+        ];
+        for (cause, stack, expected) in cases {
+            let mut art = Art::default();
+            for thread in ["w-1", "w-2"] {
+                art.look(thread, "", cause, &format!("{stack};{WORK}"), 60, 20);
+                art.cpu(thread, "", &format!("app.Call.ask;{WORK}"), 10, 10);
+            }
+            art.look("main", "", "park", GET, 20, 20);
+            let found = art.found(check);
+            let held_up = found.iter().find(|found| found.what.starts_with("all 2"));
+            let remedy = held_up.map(|found| found.remedy.clone());
+            assert_eq!(remedy.is_some(), expected.is_some(), "{cause}: {found:?}");
+            let is_as = remedy.is_none_or(|text| text.contains(expected.unwrap_or("")));
+            assert!(is_as, "{cause}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn workers_that_sleep_in_loops_of_their_own_keep_nobody_waiting() {
+        let mut art = Art::default();
+        for thread in ["w-1", "w-2"] {
+            let stack = format!("java.lang.Thread.sleep;app.Poller.run;{WORK}");
+            art.look(thread, "", "sleep", &stack, 60, 20);
+            art.cpu(thread, "", &format!("app.Poller.run;{WORK}"), 5, 10);
+        }
+        assert_eq!(art.found(check), []);
+        // A waiter of the same pool is a worker, too.
+        art.look("w-1", "", "park", GET, 3, 20);
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn workers_that_serve_many_requests_have_a_queue() {
+        let mut art = Art::default();
+        for thread in ["w-1", "w-2"] {
+            let stack = format!("app.Call.ask;{WORK}");
+            art.look(thread, "GET /a", "socket", &stack, 60, 20);
+            art.cpu(thread, "GET /a", &stack, 10, 10);
+        }
+        assert_eq!(art.found(check), [], "one endless request each");
+        art.requests("GET /a", 4, 50);
+        let found = art.found(check);
+        assert!(
+            found[0].because.contains("one request after the other"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn workers_with_idle_time_are_fine() {
+        let mut art = Art::default();
+        for thread in ["w-1", "w-2"] {
+            art.look(
+                thread,
+                "",
+                "socket",
+                &format!("app.Call.ask;{WORK}"),
+                60,
+                20,
+            );
+            art.look(thread, "", "idle-pool", WORK, 60, 20);
+        }
+        assert_eq!(art.found(check), []);
+    }
+}

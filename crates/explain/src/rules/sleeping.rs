@@ -1,0 +1,217 @@
+//! Sleeping and polling: requests that sleep, and threads that wake up many times a second only to
+//! look whether there is something to do.
+
+use super::NO_WALL;
+use crate::facts::{Entry, Facts, Kind};
+use crate::finding::{Finding, Sure, Verdict};
+use crate::names::Set;
+use crate::text::{duration, percent, short};
+use crate::waits::{Wait, Whose, gather};
+use dwell_profile::Platform;
+
+/// A share of a request's time that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.20;
+const SURELY: f64 = 0.08;
+const LOOKS: u64 = 6;
+/// A thread that sleeps most of its time and wakes up so often a second polls.
+const POLLS_SHARE: f64 = 0.5;
+const POLLS_A_SECOND: f64 = 20.0;
+const MOST: usize = 3;
+
+/// Parking for a time and for nothing else is sleeping.
+pub(crate) const TIMED: &[&str] = &[
+    "java.util.concurrent.locks.LockSupport.parkNanos",
+    "java.util.concurrent.locks.LockSupport.parkUntil",
+];
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if !facts.profile.has_wall() {
+        return Verdict::lacks(NO_WALL);
+    }
+    let timed = Set::new(facts.profile, TIMED);
+    let mut found = Vec::new();
+    for (place, wait) in gather(facts, |entry| place_of(facts, &timed, entry)) {
+        let Some(whose) = wait.whose(facts) else {
+            continue;
+        };
+        let told = match whose.kind {
+            Kind::Endpoint => of_requests(facts, &place, &wait, &whose),
+            Kind::Threads => of_threads(facts, &place, &wait, &whose),
+        };
+        found.extend(told);
+        if found.len() == MOST {
+            break;
+        }
+    }
+    Verdict::Found(found)
+}
+
+/// Where the program sleeps. A subject of one kind only: a place may serve both.
+fn place_of(facts: &Facts<'_>, timed: &Set, entry: &Entry<'_>) -> Option<(Kind, String)> {
+    let sleeps = match entry.cause {
+        "sleep" => facts.stacks.is_of_program(entry.node),
+        "park" => facts.stacks.program_calls(entry.node, timed),
+        _ => false,
+    };
+    let kind = facts.subjects.get(entry.subject)?.kind;
+    sleeps.then(|| (kind, facts.stacks.place_name(entry.node)))
+}
+
+fn of_requests(
+    facts: &Facts<'_>,
+    place: &(Kind, String),
+    wait: &Wait,
+    whose: &Whose,
+) -> Option<Finding> {
+    let share = wait.share(facts, whose);
+    if !share.is_at_least(SHARE, SURELY, LOOKS) || !whose.matters(facts) {
+        return None;
+    }
+    let place = &place.1;
+    let each = whose
+        .per_request(facts, share.ns)
+        .map_or(String::new(), |ns| {
+            format!(", {} a request on average", duration(ns))
+        });
+    Some(Finding {
+        rule: "",
+        what: format!(
+            "{} sleeps {} of its time in {place}{each}",
+            whose.name,
+            percent(share.value)
+        ),
+        weight: wait.gravity(facts),
+        share,
+        evidence: vec![wait.evidence(facts, whose, wait.seen())],
+        remedy: format!(
+            "do not wait a fixed time in {}: wait for the event itself (a queue, a condition, a \
+             future), or retry at once first and with a growing pause later",
+            short(place)
+        ),
+        sure: Sure::High,
+        because: "its threads were seen asleep while they had the request".to_owned(),
+    })
+}
+
+fn of_threads(
+    facts: &Facts<'_>,
+    place: &(Kind, String),
+    wait: &Wait,
+    whose: &Whose,
+) -> Option<Finding> {
+    let share = wait.share(facts, whose);
+    let subject = facts.subjects.get(whose.only?)?;
+    if facts.endpoint.is_some() || !share.is_at_least(POLLS_SHARE, POLLS_SHARE / 2.0, LOOKS) {
+        return None;
+    }
+    let times = facts.profile.thread_times().iter();
+    let of_group = times.filter(|time| subject.threads.contains(&time.thread));
+    let (turns, ns) = of_group.fold((0u64, 0u64), |sum, time| {
+        (
+            sum.0.saturating_add(time.turns),
+            sum.1.saturating_add(time.duration_ns),
+        )
+    });
+    let a_second = turns as f64 / (ns as f64 / 1e9).max(1e-3);
+    if ns == 0 || a_second < POLLS_A_SECOND {
+        return None;
+    }
+    let place = &place.1;
+    Some(Finding {
+        rule: "",
+        what: format!(
+            "{} polls: it sleeps {} of its time in {place} and wakes up {a_second:.0} times a \
+             second",
+            whose.name,
+            percent(share.value)
+        ),
+        // It costs little but for what waits until the next turn.
+        weight: 0.02,
+        share,
+        evidence: vec![wait.evidence(facts, whose, wait.seen())],
+        remedy: format!(
+            "let {} wait until it is told ({}), or sleep longer",
+            short(place),
+            match facts.profile.info().platform() {
+                Platform::Jvm => "BlockingQueue.take, Condition.await",
+                Platform::Mono => "BlockingCollection.Take, Monitor.Wait",
+            }
+        ),
+        sure: Sure::Low,
+        because: "a short pause may be meant; the wake-ups are the kernel's count".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn a_request_that_sleeps_is_told_with_its_pause() {
+        let mut art = Art::default();
+        art.look(
+            "w-1",
+            "GET /r",
+            "sleep",
+            "java.lang.Thread.sleep;app.Retry.get",
+            20,
+            20,
+        );
+        art.cpu("w-1", "GET /r", "app.Retry.get", 5, 10);
+        art.requests("GET /r", 100, 5);
+        let found = art.found(check);
+        let what = &found[0].what;
+        assert!(
+            what.contains("GET /r sleeps") && what.contains("app.Retry.get"),
+            "{what}"
+        );
+        assert!(what.contains("4.0 ms a request"), "{what}");
+    }
+
+    #[test]
+    fn parking_for_a_time_is_sleeping_but_waiting_in_a_queue_is_not() {
+        let mut art = Art::default();
+        let park = "jdk.internal.misc.Unsafe.park;\
+                    java.util.concurrent.locks.LockSupport.parkNanos";
+        art.look(
+            "w-1",
+            "GET /s",
+            "park",
+            &format!("{park};app.Stock.ask"),
+            20,
+            20,
+        );
+        let queue = format!("{park};java.util.concurrent.LinkedBlockingQueue.poll;app.Q.next");
+        art.look("w-1", "GET /q", "park", &queue, 20, 20);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].what.contains("app.Stock.ask"));
+    }
+
+    #[test]
+    fn a_thread_that_wakes_up_often_polls_and_one_that_rarely_does_sleeps_well() {
+        for (turns, expected) in [(500, 1), (10, 0)] {
+            let mut art = Art::default();
+            let stack = "java.lang.Thread.sleep;app.Poller.run";
+            art.look("poller", "", "sleep", stack, 90, 100)
+                .turns("poller", turns, 10);
+            assert_eq!(art.found(check).len(), expected, "{turns}");
+        }
+    }
+
+    #[test]
+    fn what_to_call_instead_is_the_platforms() {
+        for (name, word) in [
+            ("OpenJDK VM", "Condition.await"),
+            ("Mono 6.8", "Monitor.Wait"),
+        ] {
+            let mut art = Art::default();
+            art.builder.info.jvm_name = name.to_owned();
+            art.look("poller", "", "sleep", "App.Poller.Run", 90, 100)
+                .turns("poller", 500, 10);
+            let remedy = &art.found(check)[0].remedy;
+            assert!(remedy.contains(word), "{remedy}");
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! CPU starvation: threads are ready to run and get no processor. Tells whether the process itself
+//! has more to run than processors, or others take them.
+
+use super::ready::Ready;
+use super::{NO_WALL, throttling};
+use crate::facts::{Facts, RUNNABLE, is_ready};
+use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::machine::{self, Use};
+use crate::share::Share;
+use crate::text::{duration, percent, plural};
+use dwell_profile::{RUNNING, ThreadId, WallFilter, Weight};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A share of the time with work that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.20;
+const SURELY: f64 = 0.10;
+const LOOKS: u64 = 20;
+/// It must be a part of the time recorded that somebody could notice.
+const LEAST: f64 = 0.03;
+/// A process that uses so much of its processors starves itself.
+const ALL_OF_THEM: f64 = 0.8;
+/// One with so many threads for a processor that want to run would lack processors by itself.
+const TOO_MANY: f64 = 1.5;
+/// Where so many processors are idle in the seconds in which threads wait for one, nobody has taken
+/// them away for long.
+const IDLE_PART: f64 = 0.3;
+/// Others that use so many are told beside it.
+const TAKEN_PART: f64 = 0.2;
+
+/// What helps against a hypervisor.
+const UNSHARED: &str = "run it where processors are not shared (steal time in top, vmstat)";
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if !facts.profile.has_wall() {
+        return Verdict::lacks(NO_WALL);
+    }
+    if !facts.is_ours() {
+        return Verdict::lacks("the recorder does not tell when threads were ready");
+    }
+    let sums = Ready::of(facts);
+    let (ready, ran) = (&sums.runnable, &sums.ran);
+    // Threads that stand for a quota all come back at once, and wait for each other then.
+    let follows = sums.throttled.sum >= ready.sum && throttling::speaks(facts);
+    let share = Share::sampled(ready, &sums.busy, sums.of);
+    let noticed = LEAST * facts.profile.info().duration_ns as f64;
+    let is_much = share.is_at_least(SHARE, SURELY, LOOKS) && ready.sum as f64 >= noticed;
+    if follows || !is_much {
+        return Verdict::Found(Vec::new());
+    }
+    Verdict::Found(vec![finding(facts, share, ready, ran)])
+}
+
+/// Whether this rule finds something; others do not tell then what follows from it.
+pub(super) fn speaks(facts: &Facts<'_>) -> bool {
+    matches!(check(facts), Verdict::Found(found) if !found.is_empty())
+}
+
+fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Finding {
+    let times = ready.sum as f64 / ran.sum.max(1) as f64;
+    let used = cores_used(facts);
+    let limit = cores(facts);
+    let wanted = wanted(facts);
+    let machine = machine::while_ready(facts);
+    let (why, remedy) = reason(facts, used, limit, wanted, machine.as_ref());
+    let mut evidence = vec![Evidence {
+        text: format!(
+            "ready without a processor {}, running {}",
+            duration(ready.sum as f64),
+            duration(ran.sum as f64)
+        ),
+        view: View {
+            measure: Measure::Wall,
+            causes: vec![RUNNABLE.to_owned()],
+            ..View::default()
+        },
+        stack: Vec::new(),
+    }];
+    evidence.extend(kernels_account(facts));
+    evidence.extend(machine.as_ref().map(machines_account));
+    Finding {
+        rule: "",
+        what: format!(
+            "threads that are ready wait {times:.1} times as long for a processor as they run ({} \
+             of {}){why}",
+            percent(share.value),
+            share.of
+        ),
+        weight: share.value,
+        share,
+        evidence,
+        remedy,
+        sure: Sure::High,
+        because: "the kernel counts the time that threads are ready and do not run".to_owned(),
+    }
+}
+
+/// Processors that the process used, on average.
+fn cores_used(facts: &Facts<'_>) -> Option<f64> {
+    let used = facts.profile.cpu_use().filter(|used| used.since_ns == 0)?;
+    let span_ns = facts.profile.info().duration_ns;
+    (span_ns > 0).then(|| used.sum_ns() as f64 / span_ns as f64)
+}
+
+/// Processors that it may run on. What a quota leaves of them is not why a thread has to wait for
+/// one: then it is held back, which is told by itself.
+fn cores(facts: &Facts<'_>) -> Option<f64> {
+    let processors = facts.profile.cpu_limit()?.processors as f64;
+    (processors > 0.0).then_some(processors)
+}
+
+/// How many threads ran or were ready to, on average.
+fn wanted(facts: &Facts<'_>) -> f64 {
+    let entries = facts.entries.iter();
+    let want = entries.filter(|entry| is_ready(entry.cause) || entry.cause == RUNNING);
+    let ns = want.fold(0u64, |sum, entry| sum.saturating_add(entry.weight.sum));
+    ns as f64 / facts.profile.info().duration_ns.max(1) as f64
+}
+
+/// The group of threads that was ready most without running, and how many threads it has.
+fn readiest(facts: &Facts<'_>) -> Option<(String, usize)> {
+    let filter = WallFilter {
+        endpoint: facts.endpoint.map(str::to_owned),
+        ..WallFilter::default()
+    };
+    let mut groups: BTreeMap<&str, (u64, BTreeSet<ThreadId>)> = BTreeMap::new();
+    for wall in facts.profile.wall(&filter) {
+        if wall.cause == RUNNABLE {
+            let group = facts.group(wall.thread);
+            let (ns, threads) = groups.entry(group).or_default();
+            *ns = ns.saturating_add(wall.weight.sum);
+            threads.insert(wall.thread);
+        }
+    }
+    let (group, (_, threads)) = groups.into_iter().max_by_key(|(_, (ns, _))| *ns)?;
+    Some((group.to_owned(), threads.len()))
+}
+
+/// Fewer threads or more processors, with numbers.
+fn own_remedy(facts: &Facts<'_>, limit: f64, wanted: f64) -> String {
+    let enough = (limit.ceil() as u64).max(1);
+    let whose = readiest(facts).map_or(String::new(), |(group, threads)| {
+        let threads = plural(threads as u64, "thread");
+        format!(" ({threads} of {group} waited for one)")
+    });
+    let wanted = (wanted.ceil() as u64).max(enough + 1);
+    format!(
+        "give the process more processors (up to {wanted} would be used), or make the hot path \
+         shorter; more than about {} at once make nothing faster here{whose}",
+        plural(enough, "thread")
+    )
+}
+
+/// Why, as the end of a sentence, and what to do.
+fn reason(
+    facts: &Facts<'_>,
+    used: Option<f64>,
+    limit: Option<f64>,
+    wanted: f64,
+    machine: Option<&Use>,
+) -> (String, String) {
+    let (Some(used), Some(limit)) = (used, limit) else {
+        return (
+            String::new(),
+            "find out whether this process or others use the processors (top, cpu.stat of the \
+             control group): then fewer threads at once, or more processors"
+                .to_owned(),
+        );
+    };
+    if used >= ALL_OF_THEM * limit {
+        return (
+            format!(
+                ": {wanted:.1} threads want to run at a time on average, and it uses {used:.1} of \
+                 its {limit:.1} processors"
+            ),
+            own_remedy(facts, limit, wanted),
+        );
+    }
+    match machine {
+        Some(machine) => by_machine(facts, used, limit, wanted, machine),
+        None => by_numbers(facts, used, limit, wanted),
+    }
+}
+
+/// Why, where it is known what the processors did meanwhile, and what to do.
+fn by_machine(
+    facts: &Facts<'_>,
+    used: f64,
+    limit: f64,
+    wanted: f64,
+    machine: &Use,
+) -> (String, String) {
+    let all = machine.processors;
+    let told = format!(": it uses only {used:.1} of {limit:.1} processors on average, but");
+    if machine.own >= ALL_OF_THEM * all {
+        return (
+            format!("{told} nearly all while its threads wait for one: it comes in waves"),
+            own_remedy(facts, limit, wanted),
+        );
+    }
+    if machine.idle >= IDLE_PART * all {
+        return in_bursts(&told, machine);
+    }
+    let own = match wanted >= TOO_MANY * limit {
+        true => format!("; or {}", own_remedy(facts, limit, wanted)),
+        false => String::new(),
+    };
+    if machine.stolen > machine.others {
+        return (
+            format!(
+                "{told} the hypervisor gives {:.1} of {all:.1} to others meanwhile",
+                machine.stolen
+            ),
+            format!("{UNSHARED}{own}"),
+        );
+    }
+    (
+        format!(
+            "{told} other processes use {:.1} of {all:.1} meanwhile",
+            machine.others
+        ),
+        format!(
+            "move away what else runs on this machine (top), or give this process processors or a \
+             larger share of its own (cpu.weight, cpusets, a CPU request){own}"
+        ),
+    )
+}
+
+/// The same, where processors were idle in the same seconds.
+fn in_bursts(told: &str, machine: &Use) -> (String, String) {
+    let all = machine.processors;
+    let part = TAKEN_PART * all;
+    if machine.stolen > machine.others && machine.stolen >= part {
+        return (
+            format!(
+                "{told} in the same seconds the hypervisor gives {:.1} of {all:.1} to others, and \
+                 {:.1} are idle: a thread waits where its processor was taken",
+                machine.stolen, machine.idle
+            ),
+            format!("{UNSHARED}, or let fewer threads run at once"),
+        );
+    }
+    let (whose, also) = match machine.others + machine.stolen >= part {
+        true => (
+            "its threads and other processes want",
+            "; see also what else runs on this machine (top)",
+        ),
+        false => ("its threads want", ""),
+    };
+    (
+        format!(
+            "{told} in the same seconds {:.1} of {all:.1} are idle: {whose} to run at the same \
+             moments",
+            machine.idle
+        ),
+        format!(
+            "let fewer threads run at once, or spread what they begin together (timers, batches, \
+             whole pools that are woken up){also}"
+        ),
+    )
+}
+
+/// Why, where only averages are known, and what to do.
+fn by_numbers(facts: &Facts<'_>, used: f64, limit: f64, wanted: f64) -> (String, String) {
+    if wanted >= TOO_MANY * limit {
+        return (
+            format!(
+                ": {wanted:.1} threads want to run at a time on average, and it gets only \
+                 {used:.1} of {limit:.1} processors, others use the rest"
+            ),
+            format!(
+                "{}; see also what else runs on this machine (top)",
+                own_remedy(facts, limit, wanted)
+            ),
+        );
+    }
+    (
+        // Which of the two it is, nothing that is recorded tells.
+        format!(
+            ": it uses only {used:.1} of {limit:.1} processors on average; others have the rest, \
+             or its threads want to run at the same moments"
+        ),
+        "see what else runs on this machine (top): if much does, move it away, or give this \
+         process processors or a larger share of its own (cpu.weight, cpusets, a CPU request); if \
+         little does, let fewer threads run at once, or spread what they begin together"
+            .to_owned(),
+    )
+}
+
+/// What the processors did while threads were ready.
+fn machines_account(machine: &Use) -> Evidence {
+    let stolen = match machine.stolen >= 0.05 {
+        true => format!(", the hypervisor had {:.1}", machine.stolen),
+        false => String::new(),
+    };
+    Evidence {
+        text: format!(
+            "while threads were ready, by the second: of {:.1} processors this process used \
+             {:.1}, others {:.1}{stolen}, and {:.1} were idle",
+            machine.processors, machine.own, machine.others, machine.idle
+        ),
+        view: View::default(),
+        stack: Vec::new(),
+    }
+}
+
+/// The kernel's own sums over the threads that were sampled.
+fn kernels_account(facts: &Facts<'_>) -> Option<Evidence> {
+    let times = facts.profile.thread_times();
+    let sum = |of: fn(&dwell_profile::ThreadTime) -> u64| {
+        times
+            .iter()
+            .fold(0u64, |sum, time| sum.saturating_add(of(time)))
+    };
+    let (cpu, waited) = (sum(|time| time.cpu_ns), sum(|time| time.waited_ns));
+    (!times.is_empty() && facts.endpoint.is_none()).then(|| Evidence {
+        text: format!(
+            "by the kernel's account {} ran {} and waited {} for a processor",
+            plural(times.len() as u64, "thread"),
+            duration(cpu as f64),
+            duration(waited as f64)
+        ),
+        view: View::default(),
+        stack: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    fn starved(cpu_used_s: u64) -> Art {
+        let mut art = Art::default();
+        art.look("w-1", "GET /h", "runnable", "app.Hot.loop", 60, 20);
+        art.cpu("w-1", "GET /h", "app.Hot.loop", 60, 10);
+        art.processors(2, 0, 0, 0).cpu_used(cpu_used_s);
+        art
+    }
+
+    #[test]
+    fn a_process_that_uses_all_its_processors_starves_itself() {
+        let found = starved(19).found(check);
+        assert!(found[0].what.contains("2.0 times as long"), "{found:?}");
+        assert!(
+            found[0].what.contains("1.9 of its 2.0 processors"),
+            "{found:?}"
+        );
+        let remedy = &found[0].remedy;
+        for part in ["2 threads at once", "(1 thread of w-* waited"] {
+            assert!(remedy.contains(part), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn one_that_wants_far_more_than_it_has_is_not_told_to_blame_others_alone() {
+        let mut art = starved(6);
+        for thread in 2..8 {
+            let name = format!("w-{thread}");
+            art.look(&name, "GET /h", "runnable", "app.Hot.loop", 450, 20);
+        }
+        let found = art.found(check);
+        assert!(found[0].what.contains("gets only 0.6 of 2.0"), "{found:?}");
+        for part in ["up to 6 would be used", "what else runs"] {
+            assert!(found[0].remedy.contains(part), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_is_starved_by_others() {
+        let found = starved(6).found(check);
+        assert!(found[0].what.contains("others have the rest"), "{found:?}");
+        assert!(found[0].remedy.contains("what else runs"), "{found:?}");
+    }
+
+    /// So much for processes, in each second in which threads are looked at.
+    fn with_machine(mut art: Art, own_ms: u64, others_ms: u64) -> Vec<Finding> {
+        for second in 0..10 {
+            art.machine(second, 2, own_ms, others_ms);
+        }
+        art.found(check)
+    }
+
+    #[test]
+    fn others_that_use_the_processors_are_told_by_how_many() {
+        let found = with_machine(starved(6), 600, 1_300);
+        let what = &found[0].what;
+        assert!(what.contains("other processes use 1.3 of 2.0"), "{what}");
+        assert!(found[0].remedy.starts_with("move away"), "{found:?}");
+        let shown: Vec<_> = found[0].evidence.iter().map(|e| e.text.clone()).collect();
+        let told = "of 2.0 processors this process used 0.6, others 1.3, and 0.1 were idle";
+        assert!(shown.iter().any(|text| text.contains(told)), "{shown:?}");
+    }
+
+    #[test]
+    fn threads_that_come_together_are_told_from_others_that_use_the_processors() {
+        let found = with_machine(starved(6), 600, 100);
+        let what = &found[0].what;
+        let part = "1.3 of 2.0 are idle: its threads want to run at the same moments";
+        assert!(what.contains(part), "{what}");
+        assert!(!found[0].remedy.contains("top"), "{found:?}");
+        let found = with_machine(starved(6), 600, 500);
+        assert!(found[0].what.contains("and other processes"), "{found:?}");
+        assert!(found[0].remedy.contains("top"), "{found:?}");
+    }
+
+    #[test]
+    fn one_that_uses_all_while_its_threads_wait_starves_itself() {
+        let found = with_machine(starved(6), 1_900, 50);
+        assert!(found[0].what.contains("it comes in waves"), "{found:?}");
+        assert!(found[0].remedy.contains("2 threads at once"), "{found:?}");
+    }
+
+    #[test]
+    fn a_hypervisor_that_has_the_processors_is_told() {
+        let mut art = starved(6);
+        for second in 0..10 {
+            art.machine(second, 2, 600, 0);
+        }
+        for second in &mut art.builder.machine {
+            (second.idle_ns, second.stolen_ns) = (100_000_000, 1_300_000_000);
+        }
+        let found = art.found(check);
+        assert!(
+            found[0].what.contains("hypervisor gives 1.3 of 2.0"),
+            "{found:?}"
+        );
+        for second in &mut art.builder.machine {
+            (second.idle_ns, second.stolen_ns) = (800_000_000, 600_000_000);
+        }
+        let found = art.found(check);
+        let part = "gives 0.6 of 2.0 to others, and 0.8 are idle";
+        assert!(found[0].what.contains(part), "{found:?}");
+        assert!(!found[0].what.contains("processes"), "{found:?}");
+    }
+
+    /// Looks at each cause, with a quota that was used up in `throttled` of 100 periods.
+    fn held_back(runnable: u64, held: u64, throttled: u64) -> Vec<Finding> {
+        let mut art = Art::default();
+        art.look("w-1", "GET /h", "runnable", "app.Hot.loop", runnable, 20);
+        art.look("w-1", "GET /h", "throttled", "app.Hot.loop", held, 20);
+        art.cpu("w-1", "GET /h", "app.Hot.loop", 60, 10);
+        art.processors(2, 600, 100, throttled).cpu_used(6);
+        art.found(check)
+    }
+
+    #[test]
+    fn waits_that_follow_from_a_quota_are_not_told_again() {
+        assert_eq!(held_back(60, 90, 40), []);
+        // More than can follow from it.
+        let found = held_back(90, 60, 40);
+        assert!(found[0].what.contains("others have the rest"), "{found:?}");
+        // The other rule says nothing of so little.
+        assert_eq!(held_back(60, 90, 2).len(), 1);
+    }
+
+    #[test]
+    fn without_limits_it_does_not_guess() {
+        let mut art = Art::default();
+        art.look("w-1", "", "runnable", "app.Hot.loop", 60, 20);
+        art.cpu("w-1", "", "app.Hot.loop", 60, 10);
+        assert!(art.found(check)[0].remedy.starts_with("find out"));
+    }
+
+    #[test]
+    fn a_program_that_does_next_to_nothing_is_fine() {
+        let mut art = Art::default();
+        art.look("w-1", "", "runnable", "app.Hot.loop", 20, 1);
+        art.cpu("w-1", "", "app.Hot.loop", 5, 10);
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn a_processor_that_is_free_at_once_is_fine() {
+        let mut art = Art::default();
+        art.look("w-1", "", "runnable", "app.Hot.loop", 3, 20);
+        art.cpu("w-1", "", "app.Hot.loop", 200, 10);
+        art.look(
+            "main",
+            "",
+            "object-wait",
+            "java.lang.Object.wait;app.Main.main",
+            300,
+            20,
+        );
+        assert_eq!(art.found(check), []);
+    }
+}

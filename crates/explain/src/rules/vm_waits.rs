@@ -1,0 +1,156 @@
+//! Threads that wait for what the JVM or the kernel does on their behalf: until a method is
+//! compiled, or until a page of memory is there.
+
+use super::NO_WALL;
+use crate::facts::Facts;
+use crate::finding::{Finding, Sure, Verdict};
+use crate::share::Share;
+use crate::text::{duration, percent, short};
+use crate::waits::{Whose, gather};
+use dwell_profile::Platform;
+
+/// A share of the waiters' time that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.10;
+const SURELY: f64 = 0.04;
+const LOOKS: u64 = 6;
+const MOST: usize = 2;
+
+/// One of them, in words.
+struct Kind {
+    cause: &'static str,
+    /// What the time is spent on.
+    on: &'static str,
+    remedy: fn(&str, Platform) -> String,
+    sure: Sure,
+    because: &'static str,
+}
+
+const COMPILER: Kind = Kind {
+    cause: "jit-wait",
+    on: "waiting until the JVM has compiled what it calls",
+    remedy: |_, _| {
+        "let the JVM compile beside the program, as it does by itself: without -Xbatch, -Xcomp, \
+         -XX:-BackgroundCompilation and the like in -XX:CompileCommand; and do not load the same \
+         classes again and again"
+            .to_owned()
+    },
+    sure: Sure::High,
+    because: "its threads stood in the JVM's wait for a compilation",
+};
+
+const PAGES: Kind = Kind {
+    cause: "page-fault",
+    on: "waiting for pages of memory that were not there",
+    remedy: |place, platform| {
+        let (load, lower) = match platform {
+            Platform::Jvm => (
+                " load it before (MappedByteBuffer.load), or",
+                "lower -Xmx or ",
+            ),
+            Platform::Mono => ("", ""),
+        };
+        format!(
+            "if {} reads a mapped file:{load} read larger pieces of it; else the machine is short \
+             of memory: see whether it swaps, and {lower}give it more",
+            short(place)
+        )
+    },
+    sure: Sure::Medium,
+    because: "the kernel had stopped the threads outside of system calls; which memory it was is \
+              not seen",
+};
+
+pub(crate) fn compiler(facts: &Facts<'_>) -> Verdict {
+    check(facts, &COMPILER)
+}
+
+pub(crate) fn pages(facts: &Facts<'_>) -> Verdict {
+    check(facts, &PAGES)
+}
+
+fn check(facts: &Facts<'_>, kind: &Kind) -> Verdict {
+    if !facts.profile.has_wall() {
+        return Verdict::lacks(NO_WALL);
+    }
+    let mut found = Vec::new();
+    // Code that is compiled, or memory that is read, is met in many methods: one finding for all.
+    let waits = gather(facts, |entry| {
+        (entry.cause == kind.cause).then_some(entry.subject)
+    });
+    for (_, wait) in waits {
+        let Some(whose) = wait.whose(facts).filter(|whose| whose.matters(facts)) else {
+            continue;
+        };
+        let share = wait.share(facts, &whose);
+        if !share.is_at_least(SHARE, SURELY, LOOKS) {
+            continue;
+        }
+        let place = facts.stacks.place_name(wait.node());
+        found.push(Finding {
+            rule: "",
+            what: what(facts, kind, &whose, &share, &place),
+            weight: wait.gravity(facts),
+            share,
+            evidence: vec![wait.evidence(facts, &whose, wait.seen())],
+            remedy: (kind.remedy)(&place, facts.profile.info().platform()),
+            sure: kind.sure,
+            because: kind.because.to_owned(),
+        });
+        if found.len() == MOST {
+            break;
+        }
+    }
+    Verdict::Found(found)
+}
+
+fn what(facts: &Facts<'_>, kind: &Kind, whose: &Whose, share: &Share, place: &str) -> String {
+    let each = whose.per_request(facts, share.ns);
+    let each = each.map_or(String::new(), |ns| {
+        format!(", {} a request on average", duration(ns))
+    });
+    let (name, of) = (&whose.name, percent(share.value));
+    format!(
+        "{name} spends {of} of its time {}, most of it in {place}{each}",
+        kind.on
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn a_request_that_waits_for_the_compiler_is_told() {
+        let mut art = Art::default();
+        for (part, looks) in [("app.Rules.weight;app.Rules.sum", 5), ("app.Rules.sum", 8)] {
+            art.look("w-1", "GET /r", "jit-wait", part, looks, 20);
+        }
+        art.cpu("w-1", "GET /r", "app.Rules.sum", 5, 10);
+        art.requests("GET /r", 100, 5);
+        let found = art.found(compiler);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let what = &found[0].what;
+        assert!(what.contains("most of it in app.Rules.sum"), "{what}");
+        assert!(what.contains("GET /r spends"), "{what}");
+        assert!(what.contains("compiled what it calls"), "{what}");
+        assert!(what.contains("a request on average"), "{what}");
+        assert_eq!(art.found(pages), []);
+    }
+
+    #[test]
+    fn page_faults_are_told_where_they_are_and_rare_ones_are_not() {
+        for (looks, expected) in [(12, 1), (2, 0)] {
+            let mut art = Art::default();
+            art.look("w-1", "", "page-fault", "app.Archive.sum", looks, 20);
+            art.cpu("w-1", "", "app.Archive.sum", 40, 10);
+            let found = art.found(pages);
+            assert_eq!(found.len(), expected, "{found:?}");
+            assert!(
+                found
+                    .iter()
+                    .all(|it| it.remedy.contains("if Archive.sum reads"))
+            );
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What stacks say: the program's own method on them, and what runs above it.
+//!
+//! *Above* is nearer to what runs. The *top* of a stack is what lies above the program's innermost
+//! method, that method included: the JDK, native code and the JVM working on its behalf.
+
+use crate::names::Set;
+use dwell_profile::{MethodId, NodeId, Profile, Weight, is_of_platform};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Frames of a stack that are looked at: what matters lies near its top.
+const TOP_MAX: usize = 128;
+/// Classes of frames in which threads wait for locks.
+const MACHINERY: &[&str] = &[
+    "java.util.concurrent.locks.",
+    "jdk.internal.misc.Unsafe",
+    "jdk.internal.vm.",
+    "sun.misc.Unsafe",
+    "java.lang.VirtualThread",
+    "java.lang.System$",
+];
+/// Methods of a stack that are shown.
+const SHOWN: usize = 8;
+
+/// A weight, and the node that most of it belongs to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heaviest {
+    pub(crate) weight: Weight,
+    pub(crate) node: NodeId,
+    most_ns: u64,
+}
+
+impl Heaviest {
+    pub(crate) fn add(&mut self, node: NodeId, weight: &Weight) {
+        self.weight += weight;
+        if weight.sum > self.most_ns {
+            (self.node, self.most_ns) = (node, weight.sum);
+        }
+    }
+}
+
+/// A set of nodes.
+pub(crate) struct Nodes(Vec<bool>);
+
+impl Nodes {
+    pub(crate) fn has(&self, node: NodeId) -> bool {
+        self.0.get(node as usize) == Some(&true)
+    }
+}
+
+/// The stacks of a profile, with memory for what was asked before.
+pub(crate) struct Stacks<'p> {
+    profile: &'p Profile,
+    is_app: Vec<bool>,
+    places: RefCell<HashMap<NodeId, Option<MethodId>>>,
+}
+
+impl<'p> Stacks<'p> {
+    pub(crate) fn new(profile: &'p Profile) -> Stacks<'p> {
+        let names = profile.names();
+        let is_app = profile.methods().iter().map(|method| {
+            let class = names.text(method.class);
+            !class.is_empty() && !is_of_platform(class)
+        });
+        Stacks {
+            profile,
+            is_app: is_app.collect(),
+            places: RefCell::default(),
+        }
+    }
+
+    /// The methods from the innermost outwards, and whether each is Java.
+    fn methods(&self, node: NodeId) -> impl Iterator<Item = (MethodId, bool)> {
+        let stack = self.profile.tree().stack(node);
+        stack.filter_map(|frame| {
+            let frame = self.profile.frames().get(frame as usize)?;
+            Some((frame.method, frame.kind.is_java()))
+        })
+    }
+
+    /// Whether a method is the program's, not the JDK's.
+    pub(crate) fn is_app(&self, method: MethodId) -> bool {
+        self.is_app.get(method as usize) == Some(&true)
+    }
+
+    /// The program's innermost method; the JDK's if there is none of the program.
+    pub(crate) fn place(&self, node: NodeId) -> Option<MethodId> {
+        if let Some(known) = self.places.borrow().get(&node) {
+            return *known;
+        }
+        let java = || self.methods(node).filter(|(_, is_java)| *is_java);
+        let app = java().find(|(method, _)| self.is_app(*method));
+        let place = app.or_else(|| java().next()).map(|(method, _)| method);
+        self.places.borrow_mut().insert(node, place);
+        place
+    }
+
+    /// The place in words.
+    pub(crate) fn place_name(&self, node: NodeId) -> String {
+        self.name_of(self.place(node))
+    }
+
+    /// A place that is known, in words.
+    pub(crate) fn name_of(&self, place: Option<MethodId>) -> String {
+        match place {
+            Some(method) => self.name(method),
+            None => format!("code that is not {}", self.profile.info().platform().code()),
+        }
+    }
+
+    /// A method in words.
+    pub(crate) fn name(&self, method: MethodId) -> String {
+        self.profile.method_name(method)
+    }
+
+    /// Whether the place is one of the program, not of the JDK.
+    pub(crate) fn is_of_program(&self, node: NodeId) -> bool {
+        self.place(node).is_some_and(|method| self.is_app(method))
+    }
+
+    /// The top of the stack, innermost first, with the program's method at its end.
+    fn top(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
+        let mut is_over = false;
+        self.methods(node)
+            .take(TOP_MAX)
+            .take_while(move |(method, is_java)| {
+                let goes_on = !is_over;
+                is_over = *is_java && self.is_app(*method);
+                goes_on
+            })
+            .map(|(method, _)| method)
+    }
+
+    /// The names of the top of the stack, innermost first.
+    pub(crate) fn top_names(&self, node: NodeId) -> Vec<String> {
+        self.top(node).map(|method| self.name(method)).collect()
+    }
+
+    /// Whether the top of the stack has one of these methods.
+    pub(crate) fn top_has(&self, node: NodeId, set: &Set) -> bool {
+        !set.is_empty() && self.top(node).any(|method| set.has(method))
+    }
+
+    /// Whether one of these methods is at work itself, or only the libraries' methods of these
+    /// packages, which it calls: what is computed for it (decompressing, say) is not its work.
+    pub(crate) fn works_in(&self, node: NodeId, set: &Set, packages: &[&str]) -> bool {
+        let names = self.profile.names();
+        let java = self
+            .methods(node)
+            .take(TOP_MAX)
+            .filter(|(_, is_java)| *is_java);
+        for (method, _) in java {
+            if set.has(method) {
+                return true;
+            }
+            let class = self.profile.methods().get(method as usize);
+            let class = class.map_or("", |method| names.text(method.class));
+            if !packages.iter().any(|package| class.starts_with(package)) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// For each node whether its stack has one of these methods anywhere; asked once, because there
+    /// may be many more samples than stacks.
+    pub(crate) fn nodes_with(&self, set: &Set) -> Nodes {
+        let tree = self.profile.tree();
+        if set.is_empty() {
+            return Nodes(Vec::new());
+        }
+        let mut with = vec![false; tree.len()];
+        // Parents come before their children.
+        for node in 1..tree.len() {
+            let parent = tree.parent(node as NodeId) as usize;
+            let frame = self.profile.frames().get(tree.key(node as NodeId) as usize);
+            let is_one = frame.is_some_and(|frame| set.has(frame.method));
+            let of_parent = with.get(parent) == Some(&true);
+            if let Some(with) = with.get_mut(node) {
+                *with = is_one || of_parent;
+            }
+        }
+        Nodes(with)
+    }
+
+    /// The first method above the program's that is one of these, seen from the program.
+    pub(crate) fn nearest(&self, node: NodeId, set: &Set) -> Option<MethodId> {
+        self.top(node).filter(|method| set.has(*method)).last()
+    }
+
+    /// The method that wants a lock: below the frames of locks and of parking.
+    pub(crate) fn taker(&self, node: NodeId) -> Option<MethodId> {
+        let names = self.profile.names();
+        let is_machinery = |method: &MethodId| {
+            let method = self.profile.methods().get(*method as usize);
+            let class = method.map_or("", |method| names.text(method.class));
+            MACHINERY.iter().any(|start| class.starts_with(start))
+        };
+        let mut java = self.methods(node).filter(|(_, is_java)| *is_java);
+        let taker = java.find(|(method, _)| !is_machinery(method));
+        taker.map(|(method, _)| method)
+    }
+
+    /// Whether a stack has the method that takes a lock, or one of the class that is locked.
+    pub(crate) fn is_inside(&self, node: NodeId, taker: Option<MethodId>, class: &str) -> bool {
+        let names = self.profile.names();
+        let class_of = |method: MethodId| {
+            let method = self.profile.methods().get(method as usize);
+            method.map_or("", |method| names.text(method.class))
+        };
+        self.methods(node).any(|(method, is_java)| {
+            let is_of_class = !is_of_platform(class) && class_of(method) == class;
+            is_java && (Some(method) == taker || (!class.is_empty() && is_of_class))
+        })
+    }
+
+    /// The program's innermost method that is none of these itself.
+    pub(crate) fn user_of(&self, node: NodeId, set: &Set) -> Option<MethodId> {
+        let java = self.methods(node).filter(|(_, is_java)| *is_java);
+        java.map(|(method, _)| method)
+            .find(|method| self.is_app(*method) && !set.has(*method))
+    }
+
+    /// The program's innermost method that is not of a library, by the start of its names.
+    pub(crate) fn caller_outside(&self, node: NodeId, library: &str) -> Option<MethodId> {
+        let java = self.methods(node).filter(|(_, is_java)| *is_java);
+        let mut own = java
+            .map(|(method, _)| method)
+            .filter(|method| self.is_app(*method));
+        own.find(|method| library.is_empty() || !self.name(*method).starts_with(library))
+    }
+
+    /// Whether the program calls one of these methods itself: its frame is next to the program's.
+    pub(crate) fn program_calls(&self, node: NodeId, set: &Set) -> bool {
+        let mut called = None;
+        for (method, _) in self.methods(node).filter(|(_, is_java)| *is_java) {
+            if self.is_app(method) {
+                return called.is_some_and(|called| set.has(called));
+            }
+            called = Some(method);
+        }
+        false
+    }
+
+    /// Its Java methods, outermost first.
+    pub(crate) fn path(&self, node: NodeId) -> Vec<MethodId> {
+        let java = self.methods(node).filter(|(_, is_java)| *is_java);
+        let mut path: Vec<MethodId> = java.map(|(method, _)| method).collect();
+        path.reverse();
+        path
+    }
+
+    /// The innermost method of a stack.
+    pub(crate) fn leaf(&self, node: NodeId) -> Option<MethodId> {
+        self.methods(node).next().map(|(method, _)| method)
+    }
+
+    /// The line of the program's innermost method; 0 if it is not known.
+    pub(crate) fn line(&self, node: NodeId) -> u32 {
+        let place = self.place(node);
+        let mut frames = (self.profile.tree().stack(node))
+            .filter_map(|frame| self.profile.frames().get(frame as usize));
+        frames
+            .find(|frame| Some(frame.method) == place)
+            .map_or(0, |frame| frame.line)
+    }
+
+    /// The stack in words, innermost first: its Java methods, or all if there are none.
+    pub(crate) fn shown(&self, node: NodeId) -> Vec<String> {
+        let any_java = self.methods(node).any(|(_, is_java)| is_java);
+        let shown = self
+            .methods(node)
+            .filter(|(_, is_java)| *is_java || !any_java);
+        let names = shown.map(|(method, _)| self.name(method));
+        names.take(SHOWN).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::text_art;
+
+    #[test]
+    fn the_top_ends_with_the_programs_method() {
+        let profile = text_art::profile(
+            "java.lang.Thread.run
+             app.Main.serve
+             app.Report.line:7
+             java.lang.String.format
+             java.util.Formatter.format
+             libc.so.6.memcpy[native]",
+        );
+        let stacks = Stacks::new(&profile);
+        let node = profile.samples()[0].node;
+        let set = |patterns: &[&str]| Set::new(&profile, patterns);
+        assert_eq!(stacks.place_name(node), "app.Report.line");
+        assert_eq!(stacks.line(node), 7);
+        assert!(stacks.top_has(node, &set(&["java.util.Formatter.*"])));
+        assert!(!stacks.top_has(node, &set(&["app.Main.*", "java.lang.Thread.*"])));
+        assert!(stacks.nodes_with(&set(&["app.Main.*"])).has(node));
+        assert!(!stacks.nodes_with(&set(&["app.None.*"])).has(node));
+        assert!(stacks.program_calls(node, &set(&["java.lang.String.format"])));
+        assert!(!stacks.program_calls(node, &set(&["java.util.Formatter.*"])));
+        assert_eq!(stacks.shown(node).len(), 5);
+    }
+}

@@ -1,0 +1,67 @@
+//! Words of findings: numbers as people read them.
+
+/// A part in per cent.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 9.95 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// A time with about three digits.
+pub(crate) fn duration(ns: f64) -> String {
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
+    let unit = units.into_iter().find(|(size, _)| ns >= *size);
+    let (size, name) = unit.unwrap_or((1.0, "ns"));
+    let number = ns / size;
+    let digits = if number >= 100.0 { 0 } else { 1 };
+    format!("{number:.digits$} {name}")
+}
+
+/// A number of things.
+pub(crate) fn plural(number: u64, one: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {one}{s}")
+}
+
+/// At most three names, and how many more there are.
+pub(crate) fn some_of(names: &[String]) -> String {
+    const NAMED: usize = 3;
+    let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
+    match names.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// The class and method without the package.
+#[must_use]
+pub fn short(method: &str) -> &str {
+    let Some((class, _)) = method.rsplit_once('.') else {
+        return method;
+    };
+    let start = class.rfind('.').map_or(0, |at| at + 1);
+    method.get(start..).unwrap_or(method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(percent(0.5), "50 %");
+        assert_eq!(percent(0.0312), "3.1 %");
+        assert_eq!(duration(2_880_000_000.0), "2.9 s");
+        assert_eq!(duration(5_800_000.0), "5.8 ms");
+        assert_eq!(duration(12.0), "12.0 ns");
+        assert_eq!(plural(1, "look"), "1 look");
+        assert_eq!(plural(0, "look"), "0 looks");
+        assert_eq!(short("a.b.Class.method"), "Class.method");
+        assert_eq!(short("method"), "method");
+        let names = ["a", "b", "c", "d"].map(str::to_owned);
+        assert_eq!(some_of(&names), "a, b, c and 1 more");
+    }
+}

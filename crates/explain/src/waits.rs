@@ -1,0 +1,185 @@
+//! Waits of one kind, put together: by what is waited for and where, and whose time that is.
+
+use crate::facts::{Entry, Facts, Kind};
+use crate::finding::{Evidence, Measure, View};
+use crate::share::Share;
+use crate::text::{plural, some_of};
+use dwell_profile::{NodeId, Weight};
+use std::collections::BTreeMap;
+
+/// A wait that is mostly one subject's is told as that one's.
+const MOSTLY: f64 = 0.7;
+/// Endpoints that take less than this part of all requests' time are not told: findings are few.
+const LEAST_OF_ALL: f64 = 0.01;
+
+/// Wall time spent waiting in one way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wait {
+    pub(crate) weight: Weight,
+    /// Stretches of time in it.
+    pub(crate) events: u64,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    causes: BTreeMap<String, u64>,
+    by_subject: BTreeMap<usize, Weight>,
+    by_node: BTreeMap<NodeId, u64>,
+}
+
+/// Whose time a wait is.
+pub(crate) struct Whose {
+    /// In words.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// The endpoint or the group of threads, if it is one.
+    pub(crate) only: Option<usize>,
+    /// All their time in which they had something to do.
+    pub(crate) busy: Weight,
+}
+
+/// Sums of the wall time that `key` names, the largest first.
+pub(crate) fn gather<'p, K: Ord>(
+    facts: &Facts<'p>,
+    key: impl Fn(&Entry<'p>) -> Option<K>,
+) -> Vec<(K, Wait)> {
+    let mut waits: BTreeMap<K, Wait> = BTreeMap::new();
+    for entry in &facts.entries {
+        if let Some(key) = key(entry) {
+            waits.entry(key).or_default().add(entry);
+        }
+    }
+    let mut waits: Vec<_> = waits.into_iter().collect();
+    waits.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.weight.sum));
+    waits
+}
+
+impl Wait {
+    fn add(&mut self, entry: &Entry<'_>) {
+        let is_first = self.events == 0;
+        self.first_ns = match is_first {
+            true => entry.first_ns,
+            false => self.first_ns.min(entry.first_ns),
+        };
+        self.last_ns = self.last_ns.max(entry.last_ns);
+        self.weight += &entry.weight;
+        self.events += entry.events;
+        *self.causes.entry(entry.cause.to_owned()).or_default() += entry.weight.sum;
+        *self.by_subject.entry(entry.subject).or_default() += &entry.weight;
+        *self.by_node.entry(entry.node).or_default() += entry.weight.sum;
+    }
+
+    /// The stack that most of it was spent in.
+    pub(crate) fn node(&self) -> NodeId {
+        let largest = self.by_node.iter().max_by_key(|(_, ns)| **ns);
+        largest.map_or(0, |(node, _)| *node)
+    }
+
+    /// Whose time it mostly is; of endpoints if any endpoint waits so.
+    pub(crate) fn whose(&self, facts: &Facts<'_>) -> Option<Whose> {
+        let subject = |place: &usize| facts.subjects.get(*place);
+        let is_endpoint = |place: &&usize| subject(place).is_some_and(|s| s.kind == Kind::Endpoint);
+        let of_endpoints: Vec<&usize> = self.by_subject.keys().filter(is_endpoint).collect();
+        let of_requests = of_endpoints.iter().fold(0u64, |sum, place| {
+            sum.saturating_add(self.by_subject.get(place).map_or(0, |weight| weight.sum))
+        });
+        let kind = match of_requests as f64 >= 0.5 * self.weight.sum as f64 && of_requests > 0 {
+            true => Kind::Endpoint,
+            false => Kind::Threads,
+        };
+        let mut parts: Vec<(usize, &Weight)> = (self.by_subject.iter())
+            .filter(|(place, _)| subject(place).is_some_and(|s| s.kind == kind))
+            .map(|(place, weight)| (*place, weight))
+            .collect();
+        parts.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.sum));
+        let (first, most) = *parts.first()?;
+        let sum = parts
+            .iter()
+            .fold(0u64, |sum, (_, w)| sum.saturating_add(w.sum));
+        if most.sum as f64 >= MOSTLY * sum as f64 {
+            let subject = facts.subjects.get(first)?;
+            return Some(Whose {
+                name: subject.shown(),
+                kind,
+                only: Some(first),
+                busy: subject.busy,
+            });
+        }
+        let mut busy = Weight::default();
+        let mut names = Vec::new();
+        for (place, _) in &parts {
+            let subject = facts.subjects.get(*place)?;
+            busy += &subject.busy;
+            names.push(subject.name.clone());
+        }
+        let names = match kind {
+            Kind::Endpoint => some_of(&names),
+            Kind::Threads => format!("thread groups {}", some_of(&names)),
+        };
+        Some(Whose {
+            name: names,
+            kind,
+            only: None,
+            busy,
+        })
+    }
+
+    /// The part of this wait that is `whose` time.
+    pub(crate) fn part_of(&self, facts: &Facts<'_>, whose: &Whose) -> Weight {
+        let mut sum = Weight::default();
+        for (place, weight) in &self.by_subject {
+            let is_kind = (facts.subjects.get(*place)).is_some_and(|s| s.kind == whose.kind);
+            if is_kind && whose.only.is_none_or(|only| only == *place) {
+                sum += weight;
+            }
+        }
+        sum
+    }
+
+    /// Its share of the time of those who wait.
+    pub(crate) fn share(&self, facts: &Facts<'_>, whose: &Whose) -> Share {
+        let part = self.part_of(facts, whose);
+        let of = format!("the wall time of {}", whose.name);
+        Share::sampled(&part, &whose.busy, of)
+    }
+
+    /// What findings are sorted by.
+    pub(crate) fn gravity(&self, facts: &Facts<'_>) -> f64 {
+        self.weight.share(&facts.all_busy()).min(1.0)
+    }
+
+    /// The stack with its view.
+    pub(crate) fn evidence(&self, facts: &Facts<'_>, whose: &Whose, text: String) -> Evidence {
+        let only = whose.only.and_then(|place| facts.subjects.get(place));
+        let name_if = |kind| only.filter(|s| s.kind == kind).map(|s| s.name.clone());
+        Evidence {
+            text,
+            view: View {
+                measure: Measure::Wall,
+                causes: self.causes.keys().cloned().collect(),
+                endpoint: name_if(Kind::Endpoint),
+                threads: name_if(Kind::Threads),
+            },
+            stack: facts.stacks.shown(self.node()),
+        }
+    }
+
+    /// How often it was seen.
+    pub(crate) fn seen(&self) -> String {
+        let looks = plural(self.weight.samples, "look");
+        format!("seen in {looks}, {}", plural(self.events, "wait"))
+    }
+}
+
+impl Whose {
+    /// Whether they take enough of all time to be told.
+    pub(crate) fn matters(&self, facts: &Facts<'_>) -> bool {
+        self.busy.share(&facts.all_busy()) >= LEAST_OF_ALL
+    }
+
+    /// How much of a time that is for each request, if requests were counted.
+    pub(crate) fn per_request(&self, facts: &Facts<'_>, ns: u64) -> Option<f64> {
+        let subject = self.only.and_then(|place| facts.subjects.get(place))?;
+        let latencies = facts.profile.latencies();
+        let requests = latencies.get(&Some(subject.name.as_str()))?.requests;
+        (subject.kind == Kind::Endpoint && requests > 0).then(|| ns as f64 / requests as f64)
+    }
+}

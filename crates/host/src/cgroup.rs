@@ -1,0 +1,61 @@
+//! The files of a process's control group: what processors it may use, and how often it was held
+//! back.
+
+use crate::Whose;
+use dwell_wall::cgroup::{self, Throttling};
+use std::path::PathBuf;
+
+/// Where they are.
+#[derive(Debug)]
+pub struct Group {
+    is_v2: bool,
+    folder: PathBuf,
+}
+
+impl Group {
+    /// The group of a process, if its files are there. Inside a container the path that the
+    /// kernel tells may be of outside; then the files lie at the mount's root: those of our own
+    /// group, which is another process's only if it is told the same path.
+    #[must_use]
+    pub fn of(whose: Whose) -> Option<Group> {
+        let text = std::fs::read_to_string(whose.file("cgroup")).ok()?;
+        let (is_v2, path) = cgroup::path(&text)?;
+        let root = PathBuf::from(if is_v2 {
+            "/sys/fs/cgroup"
+        } else {
+            "/sys/fs/cgroup/cpu"
+        });
+        let folders = [root.join(path.trim_start_matches('/')), root];
+        let folder = folders
+            .into_iter()
+            .find(|it| it.join("cpu.stat").exists())?;
+        Some(Group { is_v2, folder })
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.join(name)).ok()
+    }
+
+    /// Nanoseconds of processors' time in a second; 0: no limit.
+    #[must_use]
+    pub fn quota_ns(&self) -> u64 {
+        let quota = if self.is_v2 {
+            self.read("cpu.max")
+                .and_then(|text| cgroup::quota_ns(&text))
+        } else {
+            let both = self
+                .read("cpu.cfs_quota_us")
+                .zip(self.read("cpu.cfs_period_us"));
+            both.and_then(|(quota, period)| cgroup::quota_v1_ns(&quota, &period))
+        };
+        quota.unwrap_or(0)
+    }
+
+    /// How often it was held back until now.
+    #[must_use]
+    pub fn throttling(&self) -> Throttling {
+        let text = self.read("cpu.stat");
+        text.and_then(|text| cgroup::throttling(&text))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,84 @@
+//! What a process may use of the processors, and how often its control group held it back since
+//! that was told last.
+
+use crate::cgroup::Group;
+use crate::{Whose, processors};
+use dwell_wall::cgroup::Throttling;
+
+/// What is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Nanoseconds of processors' time in a second; 0: no limit.
+    pub quota_ns: u64,
+    /// Processors that it may run on.
+    pub processors: u64,
+    /// What was counted since.
+    pub since: Throttling,
+}
+
+/// Tells.
+#[derive(Debug)]
+pub struct Limits {
+    whose: Whose,
+    group: Option<Group>,
+    throttling: Throttling,
+    quota_ns: Option<u64>,
+}
+
+impl Limits {
+    /// From now on.
+    #[must_use]
+    pub fn begin(whose: Whose) -> Limits {
+        let group = Group::of(whose);
+        Limits {
+            whose,
+            throttling: group.as_ref().map(Group::throttling).unwrap_or_default(),
+            group,
+            quota_ns: None,
+        }
+    }
+
+    /// The next answer tells all, new or not.
+    pub fn begin_chunk(&mut self) {
+        self.quota_ns = None;
+    }
+
+    /// The limit, if there is something new about it.
+    pub fn told(&mut self) -> Option<Limit> {
+        let quota_ns = self.group.as_ref().map_or(0, Group::quota_ns);
+        let group = self.group.as_ref().filter(|_| quota_ns > 0);
+        let now = group.map(Group::throttling).unwrap_or_default();
+        let before = std::mem::replace(&mut self.throttling, now);
+        if self.quota_ns == Some(quota_ns) && now == before {
+            return None;
+        }
+        self.quota_ns = Some(quota_ns);
+        Some(Limit {
+            quota_ns,
+            processors: u64::from(processors::allowed_count(self.whose)),
+            since: Throttling {
+                periods: now.periods.saturating_sub(before.periods),
+                throttled: now.throttled.saturating_sub(before.throttled),
+                throttled_ns: now.throttled_ns.saturating_sub(before.throttled_ns),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_told_once_and_again_in_each_chunk() {
+        let mut limits = Limits::begin(Whose::Own);
+        let first = limits.told().expect("the first time");
+        assert!(first.processors > 0);
+        limits.begin_chunk();
+        let again = limits.told().expect("a new chunk");
+        assert_eq!(again.processors, first.processors);
+        assert_eq!(again.quota_ns, first.quota_ns);
+        // Where there is a quota, something may have been counted meanwhile.
+        assert!(first.quota_ns > 0 || limits.told().is_none());
+    }
+}

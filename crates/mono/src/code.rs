@@ -1,0 +1,385 @@
+//! The methods that have code: told when the code appears, for an unloaded domain tells nobody.
+//!
+//! A handler finds a method by where its code begins, in a table of atomic words; everything else
+//! happens on ordinary threads, under a lock that is never held while Mono is called. A frame has
+//! the method's number, which is never used again, so code that lies where other code was is not
+//! mistaken for it, however late its samples are named.
+
+use crate::names::{self, Kind};
+use dwell_recorder::record::names::{Name, Origin};
+use dwell_recorder::sys::published::Published;
+use dwell_walker::FrameKind;
+use dwell_walker::native::Rule;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where a place in the code came from: offset from its start, and line.
+pub type Line = (u32, u32);
+
+/// A method with code.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// Where its code begins, and how long it is.
+    pub start: u64,
+    /// In bytes.
+    pub len: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it was compiled before the program ran.
+    pub is_ahead: bool,
+    /// What it is called.
+    pub name: Arc<Name>,
+    /// Its lines, by offset; empty where none are known.
+    pub lines: Arc<[Line]>,
+    /// How its frame is left where it has called another method.
+    pub rule: Rule,
+}
+
+impl Method {
+    /// What a handler finds of it.
+    fn found(&self, number: u32) -> Found {
+        Found {
+            number,
+            kind: self.kind,
+            is_ahead: self.is_ahead,
+        }
+    }
+
+    /// The line of the code at `offset`; -1 if it is not known.
+    #[must_use]
+    pub fn line(&self, offset: u32) -> i32 {
+        let after = self.lines.partition_point(|(begin, _)| *begin <= offset);
+        // What comes before the first statement's code makes the frame for it.
+        let line = self.lines.get(after.saturating_sub(1));
+        line.and_then(|(_, row)| i32::try_from(*row).ok())
+            .unwrap_or(-1)
+    }
+
+    fn is_same(&self, other: &Method) -> bool {
+        let is_named = self.name == other.name && self.lines == other.lines;
+        is_named && self.len == other.len && self.rule == other.rule
+    }
+}
+
+/// What a handler finds: a method's number and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub number: u32,
+    /// Its kind.
+    pub kind: Kind,
+    /// Whether it was compiled before the program ran.
+    pub is_ahead: bool,
+}
+
+impl Found {
+    const BITS: u32 = 3;
+    const AHEAD: u32 = 4;
+
+    const fn to_bits(self) -> u32 {
+        let ahead = if self.is_ahead { Self::AHEAD } else { 0 };
+        self.number << Self::BITS | ahead | self.kind as u32
+    }
+
+    const fn from_bits(bits: u32) -> Found {
+        Found {
+            number: bits >> Self::BITS,
+            kind: Kind::from_bits(bits & 3),
+            is_ahead: bits & Self::AHEAD != 0,
+        }
+    }
+
+    /// What a frame in it is.
+    #[inline]
+    #[must_use]
+    pub const fn frame_kind(self) -> FrameKind {
+        match (self.kind, self.is_ahead) {
+            (Kind::ToNative, _) => FrameKind::ManagedNative,
+            (Kind::Plain | Kind::FromNative, true) => FrameKind::Ahead,
+            (Kind::Plain | Kind::FromNative, false) => FrameKind::C2,
+        }
+    }
+}
+
+/// Code that has appeared.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Where it begins.
+    pub start: u64,
+    /// Its length, in bytes.
+    pub len: u32,
+    /// Whether it was compiled before the program ran.
+    pub is_ahead: bool,
+}
+
+/// What a method is called, and where it is from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Called {
+    /// Its full name, as Mono has it.
+    pub full: String,
+    /// The image that it is from.
+    pub origin: Option<Origin>,
+}
+
+impl Called {
+    fn name(&self) -> Name {
+        Name {
+            origin: self.origin.clone().map(Arc::new),
+            ..names::name(&self.full)
+        }
+    }
+}
+
+/// Methods by where their code begins: open addressing, written by one thread at a time.
+struct Table {
+    slots: Box<[(AtomicU64, AtomicU32)]>,
+}
+
+impl Table {
+    fn new(slots: usize) -> Table {
+        let empty = || (AtomicU64::new(0), AtomicU32::new(0));
+        Table {
+            slots: (0..slots.next_power_of_two()).map(|_| empty()).collect(),
+        }
+    }
+
+    /// The slot of `start`, or the empty one where it would be.
+    #[inline]
+    fn slot(&self, start: u64) -> Option<&(AtomicU64, AtomicU32)> {
+        // Fibonacci hashing: the upper half of the product depends on all bits.
+        let first = (start.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        let mask = self.slots.len().wrapping_sub(1);
+        for step in 0..self.slots.len() {
+            let slot = self.slots.get(first.wrapping_add(step) & mask)?;
+            let there = slot.0.load(Ordering::Acquire);
+            if there == start || there == 0 {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// False if there is no room.
+    fn put(&self, start: u64, found: Found) -> bool {
+        let Some((key, value)) = self.slot(start) else {
+            return false;
+        };
+        // The value first: who sees the key sees a value of it.
+        value.store(found.to_bits(), Ordering::Release);
+        key.store(start, Ordering::Release);
+        true
+    }
+
+    #[inline]
+    fn get(&self, start: u64) -> Option<Found> {
+        let (key, value) = self.slot(start)?;
+        let is_there = key.load(Ordering::Acquire) == start && start != 0;
+        is_there.then(|| Found::from_bits(value.load(Ordering::Acquire)))
+    }
+}
+
+static TABLE: Published<Table> = Published::new();
+
+#[derive(Default)]
+struct Inner {
+    /// By number.
+    methods: Vec<Method>,
+    /// Numbers of what is there now, by where it begins.
+    by_start: BTreeMap<u64, u32>,
+    /// Other code, by where it begins: length and name.
+    stubs: BTreeMap<u64, (u64, Arc<str>)>,
+    names: HashMap<Called, (Arc<Name>, Kind)>,
+    /// Room of the table, and how much of it is used.
+    room: usize,
+    used: usize,
+}
+
+static INNER: Mutex<Option<Inner>> = Mutex::new(None);
+
+fn inner() -> MutexGuard<'static, Option<Inner>> {
+    INNER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The method whose code begins there. Safe in a handler.
+#[inline]
+#[must_use]
+pub fn find(start: u64) -> Option<Found> {
+    TABLE.read(|table| table.get(start))?
+}
+
+/// A method called so has code there.
+pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
+    const ROOM_MIN: usize = 4096;
+    let start = place.start;
+    let mut guard = inner();
+    let inner = guard.get_or_insert_default();
+    let (name, kind) = inner
+        .names
+        .entry(called)
+        .or_insert_with_key(|called| (Arc::new(called.name()), names::kind(&called.full)))
+        .clone();
+    let method = Method {
+        start,
+        len: place.len,
+        kind,
+        is_ahead: place.is_ahead,
+        name,
+        lines: lines.into(),
+        rule,
+    };
+    let number = match inner.by_start.get(&start) {
+        // The same again: a method that is made and freed over and over.
+        Some(old) if is_same(inner, *old, &method) => return,
+        _ => inner.methods.len() as u32,
+    };
+    let found = method.found(number);
+    inner.methods.push(method);
+    if inner.by_start.insert(start, number).is_none() {
+        inner.used += 1;
+    }
+    if inner.used * 2 <= inner.room {
+        TABLE.read(|table| table.put(start, found));
+        return;
+    }
+    inner.room = (inner.used * 4).max(ROOM_MIN);
+    let table = Table::new(inner.room);
+    for (start, number) in &inner.by_start {
+        if let Some(method) = inner.methods.get(*number as usize) {
+            table.put(*start, method.found(*number));
+        }
+    }
+    TABLE.replace(table);
+}
+
+fn is_same(inner: &Inner, number: u32, method: &Method) -> bool {
+    let old = inner.methods.get(number as usize);
+    old.is_some_and(|old| old.is_same(method))
+}
+
+/// There is code that is no method's.
+pub fn add_stub(start: u64, len: u64, name: &str) {
+    let mut guard = inner();
+    let inner = guard.get_or_insert_default();
+    inner.stubs.insert(start, (len, name.into()));
+}
+
+/// The method with this number.
+#[must_use]
+pub fn method(number: u32) -> Option<Method> {
+    inner().as_ref()?.methods.get(number as usize).cloned()
+}
+
+/// The method whose code begins there now.
+#[must_use]
+pub fn method_at(start: u64) -> Option<Method> {
+    let guard = inner();
+    let inner = guard.as_ref()?;
+    let number = inner.by_start.get(&start)?;
+    inner.methods.get(*number as usize).cloned()
+}
+
+/// The method that has code at `pc` now, and what a handler would find.
+#[must_use]
+pub fn method_around(pc: u64) -> Option<(Found, Method)> {
+    let guard = inner();
+    let inner = guard.as_ref()?;
+    let (_, number) = inner.by_start.range(..=pc).next_back()?;
+    let method = inner.methods.get(*number as usize)?;
+    let is_there = pc - method.start < u64::from(method.len);
+    is_there.then(|| (method.found(*number), method.clone()))
+}
+
+/// What the other code at `pc` is called.
+#[must_use]
+pub fn stub(pc: u64) -> Option<Arc<str>> {
+    let guard = inner();
+    let (start, (len, name)) = guard.as_ref()?.stubs.range(..=pc).next_back()?;
+    (pc - start < *len).then(|| Arc::clone(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(number: u32) -> Found {
+        Found {
+            number,
+            kind: Kind::from_bits(number % 3),
+            is_ahead: number.is_multiple_of(2),
+        }
+    }
+
+    fn place(start: u64, len: u32) -> Place {
+        let is_ahead = false;
+        Place {
+            start,
+            len,
+            is_ahead,
+        }
+    }
+
+    fn called(full: &str) -> Called {
+        Called {
+            full: full.to_owned(),
+            origin: None,
+        }
+    }
+
+    #[test]
+    fn a_table_gives_what_was_put() {
+        let table = Table::new(64);
+        for number in 0..32 {
+            assert!(table.put(u64::from(number) * 16 + 16, found(number)));
+        }
+        for number in 0..32 {
+            let there = table.get(u64::from(number) * 16 + 16);
+            assert_eq!(there, Some(found(number)));
+        }
+        assert_eq!(table.get(8), None);
+        assert_eq!(table.get(0), None);
+    }
+
+    #[test]
+    fn a_full_table_says_so() {
+        let table = Table::new(2);
+        let one = found(1);
+        assert!(table.put(1, one) && table.put(2, one));
+        assert!(!table.put(3, one));
+        assert_eq!(table.get(3), None);
+    }
+
+    #[test]
+    fn code_that_takes_the_place_of_other_code_has_a_number_of_its_own() {
+        let base = 0x7000_0000_0000;
+        let first_is_there = || {
+            let lines = vec![(4, 10), (50, 12)];
+            add(place(base, 100), called("A:First ()"), lines, Rule::Gap);
+        };
+        first_is_there();
+        let first = find(base).unwrap();
+        first_is_there();
+        assert_eq!(find(base), Some(first), "the same again");
+        add(place(base, 80), called("A:Second ()"), vec![], Rule::Gap);
+        let second = find(base).unwrap();
+        assert_ne!(first.number, second.number);
+        let old = method(first.number).unwrap();
+        assert_eq!(old.name.name, "First");
+        assert_eq!([0, 49, 50, 99].map(|at| old.line(at)), [10, 10, 12, 12]);
+        assert_eq!(method(second.number).unwrap().line(3), -1);
+        assert_eq!(method_at(base).unwrap().name.name, "Second");
+        assert_eq!(method_around(base + 79).unwrap().0, second);
+        assert!(method_around(base + 80).is_none());
+        for n in 1..9000u64 {
+            let at = place(base + n * 128, 64);
+            add(at, called(&format!("A:M{n} ()")), vec![], Rule::Gap);
+        }
+        for n in 1..9000u64 {
+            let found = find(base + n * 128).unwrap();
+            assert_eq!(method(found.number).unwrap().name.name, format!("M{n}"));
+        }
+        add_stub(base - 64, 32, "throw");
+        assert_eq!(stub(base - 40).as_deref(), Some("throw"));
+        assert!(stub(base - 32).is_none());
+    }
+}

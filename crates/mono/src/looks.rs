@@ -1,0 +1,140 @@
+//! What the wall-clock sampler asks of Mono: where a thread waits. Mono walks only the thread that
+//! asks, and who waits is not woken to ask; so the walk is ours, by what is known of the code.
+
+use crate::code;
+use crate::mono::{Mono, Setup};
+use crate::sys::walk::NUMBERED;
+use crate::view::{Place, VIEW, View};
+use dwell_context::Context;
+use dwell_recorder::runtime::Looks;
+use dwell_recorder::wall::look::{Off, Waiting};
+use dwell_recorder::wall::threads::{Holder, Threads};
+use dwell_signal::{Live, ThreadRecord};
+use dwell_walker::native::{NativeRegs, NativeStep, Rule, step};
+use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
+
+/// Looks at threads for one recording.
+pub struct MonoLooks {
+    live: Live,
+}
+
+impl Looks<Mono> for MonoLooks {
+    /// Mono does not tell who has what.
+    type Claim = ();
+
+    fn new(setup: &Setup) -> MonoLooks {
+        MonoLooks {
+            live: setup.engine.live(),
+        }
+    }
+
+    fn look(&self, _: &ThreadRecord, at: Waiting, frames: &mut [Frame]) -> (Off, Option<()>) {
+        let walk = at
+            .registers
+            .and_then(|registers| self.walk_waiting(registers, frames));
+        (Off::at(at.os, walk), None)
+    }
+
+    fn walk(&self, _: &ThreadRecord, at: (u64, u64), frames: &mut [Frame]) -> Option<Walk> {
+        self.walk_waiting(at, frames)
+    }
+
+    fn is_still(&self, _: &ThreadRecord, (): &()) -> bool {
+        true
+    }
+
+    fn holder(&self, (): &(), _: &Threads) -> Option<Holder> {
+        None
+    }
+
+    fn mounted(&self, _: u64) -> Option<u64> {
+        None
+    }
+
+    fn name_of_mounted(&self, _: u64) -> Option<Box<str>> {
+        None
+    }
+
+    fn published(&self, _: u64) -> Option<Context> {
+        None
+    }
+}
+
+impl MonoLooks {
+    fn walk_waiting(&self, (sp, pc): (u64, u64), frames: &mut [Frame]) -> Option<Walk> {
+        let at = NativeRegs { pc, sp, fp: 0 };
+        VIEW.read(|view| walk(&self.live, view, at, frames))
+    }
+}
+
+/// A frame, and the rule by which it is left; `None` if nobody knows the code.
+fn frame_at(view: &View, at: NativeRegs, is_exact: bool) -> Option<(Frame, Rule)> {
+    let id = at.pc.wrapping_sub(u64::from(!is_exact));
+    let frame = |kind| Frame { kind, bci: 0, id };
+    match view.at(id) {
+        Place::Native(rule) => Some((frame(FrameKind::Native), rule)),
+        Place::Mono(rule) => Some((frame(FrameKind::Vm), rule)),
+        Place::Managed => {
+            let (found, method) = code::method_around(id)?;
+            let frame = Frame {
+                kind: found.frame_kind(),
+                bci: i32::try_from(id - method.start).unwrap_or(-1),
+                id: NUMBERED | u64::from(found.number),
+            };
+            Some((frame, method.rule))
+        }
+    }
+}
+
+/// Walks a thread that waits in the kernel: native frames by their tables, managed ones by what
+/// their first instructions say. Of rbp nothing is known until a frame has saved it; a method that
+/// needs it before ends the walk.
+fn walk(live: &Live, view: &View, mut at: NativeRegs, frames: &mut [Frame]) -> Walk {
+    let mut len = 0;
+    let mut managed_len = 0;
+    // It waits in the kernel: the instruction after the system call is the next one.
+    let mut is_exact = true;
+    let mut failure = Some(Failure::Truncated);
+    // One entry is kept for a failure.
+    while len + 1 < frames.len() {
+        let Some((frame, rule)) = frame_at(view, at, is_exact) else {
+            failure = Some(Failure::UnknownPc);
+            break;
+        };
+        if let Some(place) = frames.get_mut(len) {
+            *place = frame;
+            len += 1;
+        }
+        if frame.kind.is_managed() {
+            managed_len = len;
+        }
+        match step(live, rule, at) {
+            Ok(NativeStep::Caller(caller)) if caller.sp > at.sp => {
+                (at, is_exact) = (caller, false);
+            }
+            Ok(NativeStep::Interrupted(interrupted)) => (at, is_exact) = (interrupted, true),
+            Ok(NativeStep::End) => {
+                failure = None;
+                break;
+            }
+            Ok(NativeStep::Caller(_) | NativeStep::NoRule) | Err(_) => {
+                failure = Some(Failure::NoNativeRule);
+                break;
+            }
+        }
+    }
+    // Samples of running threads end at the outermost method, too: Mono walks no further.
+    if failure.is_none() && managed_len > 0 {
+        len = managed_len;
+    }
+    if let (Some(failure), Some(place)) = (failure, frames.get_mut(len)) {
+        *place = Frame::failed(failure);
+        len += 1;
+    }
+    Walk {
+        len,
+        outcome: failure.map_or(Outcome::Complete, Outcome::Failed),
+        gaps: 0,
+        flaw: None,
+    }
+}

@@ -1,0 +1,81 @@
+//! Mono as a runtime: what a recording asks of it, and where that is. Made once per process and
+//! never freed: callbacks may arrive as long as Mono lives.
+
+use crate::looks::MonoLooks;
+use crate::view;
+use crate::walks::MonoWalks;
+use dwell_recorder::recorder::Recorder;
+use dwell_recorder::runtime::{About, Nothing, Runtime};
+use dwell_signal::{ThreadRecord, Vantage};
+use std::sync::OnceLock;
+
+/// The Mono in this process.
+#[derive(Debug)]
+pub struct Mono {
+    /// Its version, in words.
+    pub version: String,
+}
+
+/// The agent: a recorder of a Mono.
+pub type Agent = Recorder<Mono>;
+/// What a recording of a Mono works with.
+pub type Setup = dwell_recorder::session::Setup<Mono>;
+
+static AGENT: OnceLock<Agent> = OnceLock::new();
+
+/// The agent, once made.
+#[must_use]
+pub fn agent() -> Option<&'static Agent> {
+    AGENT.get()
+}
+
+/// Makes the agent known; the first one stays.
+pub fn publish(agent: Agent) -> &'static Agent {
+    AGENT.get_or_init(|| agent)
+}
+
+impl Runtime for Mono {
+    const PROCESS: &'static str = "Mono process";
+    const WALKS_COPIES: bool = false;
+
+    type Walks = MonoWalks;
+    type Looks = MonoLooks;
+    type Watch = Nothing;
+    type Shared = ();
+
+    fn about(&self) -> About {
+        About {
+            name: "Mono".into(),
+            version: self.version.clone(),
+        }
+    }
+
+    /// Mono's own programs and libraries, as Debian and its makers call them.
+    fn is_own_library(name: &str) -> bool {
+        let is_program = matches!(name, "mono" | "mono-sgen" | "mono-boehm");
+        let library = ["libmono-2.0", "libmonosgen-", "libmonoboehm-"];
+        is_program || library.iter().any(|begin| name.starts_with(begin))
+    }
+
+    fn is_ahead_of_time(name: &str) -> bool {
+        view::is_ahead_of_time(name)
+    }
+
+    /// Only Mono itself walks managed frames, and only those of the thread that asks.
+    fn vantage(&self, _: Vantage) -> Vantage {
+        Vantage::Handler
+    }
+
+    fn can_walk(&self) -> bool {
+        view::is_known()
+    }
+
+    fn server(&self) -> impl FnOnce() + Send + 'static {
+        || {}
+    }
+
+    /// Names are told when they change.
+    fn renamed(&self, _: &ThreadRecord, _: &mut u64) -> Option<String> {
+        None
+    }
+}

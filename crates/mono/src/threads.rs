@@ -1,0 +1,106 @@
+//! Mono's threads: reported by themselves when they begin and end, named by anybody.
+
+use crate::mono::{Agent, agent};
+use dwell_recorder::recorder::Seen;
+use dwell_recorder::sys::process;
+use dwell_recorder::threads::ThreadName;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A thread by Mono's id of it (the C library's `pthread_t`).
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The kernel's id; 0 if it has a name and has not begun.
+    tid: i32,
+    name: Option<String>,
+}
+
+#[derive(Default)]
+struct Threads {
+    known: HashMap<usize, Known>,
+    /// Whether they are reported when they begin; before, they wait here.
+    is_reporting: bool,
+}
+
+static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
+
+fn threads() -> MutexGuard<'static, Option<Threads>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The calling thread begins.
+pub fn begins(id: usize) {
+    let tid = process::own_tid();
+    let name = {
+        let mut guard = threads();
+        let all = guard.get_or_insert_default();
+        let known = all.known.entry(id).or_default();
+        known.tid = tid;
+        let name = known.name.clone();
+        if !all.is_reporting {
+            return;
+        }
+        name
+    };
+    if let Some(agent) = agent() {
+        agent.saw(&seen(id, tid, name, true));
+    }
+}
+
+/// The calling thread ends.
+pub fn ends(id: usize) {
+    if let Some(all) = threads().as_mut() {
+        all.known.remove(&id);
+    }
+    if let Some(agent) = agent() {
+        agent.own_thread_ends();
+    }
+}
+
+/// A thread is called so.
+pub fn is_called(id: usize, name: String) {
+    let tid = {
+        let mut guard = threads();
+        let known = guard.get_or_insert_default().known.entry(id).or_default();
+        known.name = Some(name.clone());
+        known.tid
+    };
+    if let Some(agent) = agent()
+        && let Some(record) = agent.registry.get(tid)
+    {
+        agent.threads.rename(record.user(), &name);
+    }
+}
+
+/// Reports the threads that there are; from now on they report themselves.
+pub fn report_all(agent: &Agent) {
+    let all: Vec<(usize, Known)> = {
+        let mut guard = threads();
+        let threads = guard.get_or_insert_default();
+        threads.is_reporting = true;
+        let known = threads.known.iter().filter(|(_, known)| known.tid != 0);
+        known.map(|(id, known)| (*id, known.clone())).collect()
+    };
+    for (id, known) in all {
+        agent.saw(&seen(id, known.tid, known.name, false));
+    }
+}
+
+fn seen(id: usize, tid: i32, name: Option<String>, starts: bool) -> Seen {
+    let comm = process::thread_comm(tid);
+    // The program's first thread has no name of Mono's.
+    let is_main = tid.unsigned_abs() == std::process::id();
+    let name = name.or_else(|| is_main.then(|| "Main".to_owned()));
+    Seen {
+        name: ThreadName {
+            tid,
+            name: name.or_else(|| Some(comm.clone())),
+            comm,
+            id: i64::from(tid),
+            group: None,
+        },
+        managed: id as u64,
+        stack_high: 0,
+        starts,
+    }
+}

@@ -1,0 +1,88 @@
+//! What the drainer asks of Mono: names, lines. Nothing of Mono is called, and no stack is walked
+//! here: that happened in the handler.
+
+use crate::code::{self, Method};
+use crate::mono::{Mono, Setup};
+use crate::sys::walk::NUMBERED;
+use crate::view;
+use dwell_recorder::native::Modules;
+use dwell_recorder::record::names::{Name, NameId, Names};
+use dwell_recorder::runtime::{Changes, Named, Walks};
+use dwell_signal::Slot;
+use dwell_walker::native::NativeCode;
+use dwell_walker::{Failure, Frame, Outcome, Walk};
+use std::collections::HashMap;
+
+/// Names for one recording.
+#[derive(Default)]
+pub struct MonoWalks {
+    /// Methods met in this chunk, by number.
+    known: HashMap<u32, (NameId, Method)>,
+}
+
+impl Walks<Mono> for MonoWalks {
+    fn new(_: &Setup) -> MonoWalks {
+        MonoWalks::default()
+    }
+
+    fn begin(&mut self, _: bool) -> Changes {
+        // Numbers of methods are never used again.
+        Changes::default()
+    }
+
+    fn publish(&self, modules: &Modules) {
+        view::publish(modules);
+    }
+
+    fn walk<N: NativeCode>(&mut self, _: &Slot<'_>, _: &N, frames: &mut [Frame]) -> Walk {
+        // Mono walks only the thread that asks, and where this is asked, it has not.
+        let failure = Failure::UnknownPc;
+        let mut len = 0;
+        if let Some(first) = frames.first_mut() {
+            *first = Frame::failed(failure);
+            len = 1;
+        }
+        Walk {
+            len,
+            outcome: Outcome::Failed(failure),
+            gaps: 0,
+            flaw: None,
+        }
+    }
+
+    fn name(&mut self, frame: &Frame, names: &mut Names) -> Option<Named> {
+        let offset = frame.bci.max(0) as u32;
+        let (name, line) = if frame.id & NUMBERED == 0 {
+            let method = code::method_at(frame.id)?;
+            (names.add(Name::clone(&method.name)), method.line(offset))
+        } else {
+            let number = frame.id as u32;
+            let (name, method) = match self.known.get(&number) {
+                Some(known) => known,
+                None => {
+                    let method = code::method(number)?;
+                    let name = names.add(Name::clone(&method.name));
+                    self.known.entry(number).or_insert((name, method))
+                }
+            };
+            (*name, method.line(offset))
+        };
+        Some(Named {
+            name,
+            line,
+            bci: -1,
+        })
+    }
+
+    fn stub(&mut self, pc: u64, names: &mut Names) -> NameId {
+        let name = code::stub(pc);
+        names.add(Name::native(
+            "[stub]",
+            name.as_deref().unwrap_or("trampoline"),
+        ))
+    }
+
+    fn forget_names(&mut self) {
+        self.known.clear();
+    }
+}

@@ -1,0 +1,547 @@
+//! One look at one thread: what it does, and where. It never notices.
+//!
+//! A thread that waits is read in place; the scheduler's counters before and after tell whether it
+//! has run meanwhile, and then what was read is thrown away. Of one that runs, only what lies below
+//! its last Java frame stands still.
+
+use crate::memory::{Common, PAGE, Pages};
+use crate::task::Tasks;
+use crate::vm::Vm;
+use dwell_walker::hotspot::layout::present;
+use dwell_walker::hotspot::monitors::{self, Contended, Owner};
+use dwell_walker::hotspot::objects::{self, Blocker};
+use dwell_walker::hotspot::threads as vm_threads;
+use dwell_walker::native::NativeRegs;
+use dwell_walker::{
+    Anchor, Failure, Frame, Frames, Memory, Outcome, Regs, ThreadContext, Walk, Walker,
+};
+use dwell_wall::cause::{Call, Monitor, Os};
+use dwell_wall::proc::{Schedule, Whereabouts};
+use std::rc::Rc;
+
+/// Frames of one thread at most.
+pub const FRAMES_MAX: usize = 4096;
+/// Bytes of a stack that are copied at once; what is deeper is read as it is needed.
+const STACK_BYTES_MAX: u64 = 256 << 10;
+/// The compiler may keep data below the stack pointer (System V AMD64 ABI).
+const RED_ZONE: u64 = 128;
+/// Times a thread that will not stand still is looked at.
+pub(crate) const TRIES: usize = 4;
+
+/// A thread to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whom {
+    /// Its kernel id, in our namespace.
+    pub tid: i32,
+    /// Its `JavaThread*`; 0 for a thread of the VM or of a library.
+    pub java_thread: u64,
+}
+
+/// What the JVM has a thread down for (`JavaThreadState`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmState {
+    /// It runs Java code.
+    Java,
+    /// In the VM.
+    Vm,
+    /// In native code.
+    Native,
+    /// Blocked in the VM.
+    Blocked,
+    /// Starting, or on its way from one to another.
+    Other,
+}
+
+impl VmState {
+    /// The state as text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            VmState::Java => "in Java",
+            VmState::Vm => "in the VM",
+            VmState::Native => "in native code",
+            VmState::Blocked => "blocked in the VM",
+            VmState::Other => "between states",
+        }
+    }
+}
+
+/// What a thread waits for that another one may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The object's address at that moment.
+    pub object: u64,
+    /// Its class, with dots.
+    pub class: Option<String>,
+    /// Whether another thread has it, who that is.
+    pub owner: Option<Owner>,
+}
+
+/// What a walk has found.
+#[derive(Debug, Default)]
+pub struct Trail {
+    /// Frames, innermost first.
+    pub frames: Vec<Frame>,
+    /// From which of them on they are those of the frame that lies there.
+    pub(crate) places: Vec<(usize, NativeRegs)>,
+}
+
+impl Frames for Trail {
+    fn room(&self) -> usize {
+        FRAMES_MAX
+    }
+
+    fn set(&mut self, index: usize, frame: Frame) -> bool {
+        // A step that is taken back is written over.
+        self.frames.truncate(index);
+        let is_next = self.frames.len() == index && index < FRAMES_MAX;
+        if is_next {
+            self.frames.push(frame);
+        }
+        is_next
+    }
+
+    fn begins(&mut self, index: usize, at: NativeRegs) {
+        self.places.push((index, at));
+    }
+}
+
+/// What a look shows.
+#[derive(Debug)]
+pub struct Seen {
+    /// Whether it was on a processor, or ready for one.
+    pub is_ready: bool,
+    /// What the JVM has it down for; of Java threads only.
+    pub vm_state: Option<VmState>,
+    /// In which call it waits.
+    pub os: Os,
+    /// What that is on.
+    pub on: Option<String>,
+    /// What the JVM says of monitors.
+    pub monitor: Monitor,
+    /// What it waits for, if that is an object.
+    pub wanted: Option<Wanted>,
+    /// Whether it is parked on a lock that another thread has.
+    pub is_owned_lock: bool,
+    /// The object of the virtual thread that is mounted; 0 for none.
+    pub mounted: u64,
+    /// Frames, innermost first, and where they lie.
+    pub trail: Trail,
+    /// Why frames are missing, if some are.
+    pub failure: Option<Failure>,
+    /// It would not stand still: what is told of it may not be of one moment.
+    pub is_blurred: bool,
+    /// When it ran, up to the look.
+    pub ran: Option<Schedule>,
+}
+
+impl Seen {
+    pub(crate) fn of_nothing(is_ready: bool) -> Seen {
+        Seen {
+            is_ready,
+            vm_state: None,
+            os: if is_ready { Os::Running } else { Os::Waiting },
+            on: None,
+            monitor: Monitor::None,
+            wanted: None,
+            is_owned_lock: false,
+            mounted: 0,
+            trail: Trail::default(),
+            failure: None,
+            is_blurred: false,
+            ran: None,
+        }
+    }
+}
+
+/// Looks at threads.
+pub struct Looker<'l, 't> {
+    /// The JVM.
+    pub vm: &'l Vm<'t>,
+    /// What the kernel tells.
+    pub tasks: Tasks,
+    /// What looks may share, if they follow each other at once.
+    pub common: Option<Rc<Common>>,
+}
+
+impl<'t> Looker<'_, 't> {
+    /// Looks at a thread; `None` if it is gone. The copy of memory in which the frames are to be
+    /// named comes with it.
+    #[must_use]
+    pub fn look(&self, whom: Whom) -> Option<(Seen, Pages<'t>)> {
+        for attempt in 1..=TRIES {
+            let before = self.tasks.schedule(whom.tid)?;
+            // Code may have been replaced since it was copied for others.
+            let common = self.common.clone().filter(|_| attempt == 1);
+            let is_sharing = common.is_some();
+            let pages = Pages::with_common(self.vm.live, common);
+            let seen = match self.tasks.whereabouts(whom.tid) {
+                Some(Whereabouts::Ready) if self.is_entering(whom) => {
+                    Some(self.off(whom, &pages, (Os::Waiting, None), None))
+                }
+                Some(Whereabouts::Ready) => self.ready(whom, &pages),
+                Some(Whereabouts::Off { call, sp, pc }) => {
+                    let (os, on) = self.tasks.call(call, |fds| self.vm.live.i32(fds).ok());
+                    Some(self.off(whom, &pages, (os, on), Some((sp, pc))))
+                }
+                // The kernel does not tell, but that it waits.
+                None if self.tasks.state(whom.tid)? == 'R' && !self.is_entering(whom) => {
+                    self.ready(whom, &pages)
+                }
+                None => Some(self.off(whom, &pages, (Os::Waiting, None), None)),
+            };
+            let after = self.tasks.schedule(whom.tid)?;
+            let is_last = attempt == TRIES;
+            let seen = seen.map(|seen| Seen {
+                ran: Some(after),
+                ..seen
+            });
+            match seen {
+                // What was read of a thread that runs has been checked already.
+                Some(seen) if is_sharing && seen.failure.is_some() => {}
+                Some(seen) if seen.is_ready => return Some((seen, pages)),
+                Some(seen) if before == after => return Some((seen, pages)),
+                Some(seen) if is_last => {
+                    let blurred = Seen {
+                        is_blurred: true,
+                        ..seen
+                    };
+                    return Some((blurred, pages));
+                }
+                Some(_) | None => {}
+            }
+        }
+        Some((Seen::of_nothing(true), Pages::new(self.vm.live)))
+    }
+
+    /// Whether a thread waits for a monitor, whatever it is at: up to JDK 22 one of those that wait
+    /// wakes now and then to try again (share/runtime/objectMonitor.cpp, `_Responsible`), and one
+    /// that is to get it is woken before it has it. Its Java frames do not change by that.
+    fn is_entering(&self, whom: Whom) -> bool {
+        let (live, layout) = (self.vm.live, &self.vm.layout);
+        let thread = whom.java_thread;
+        let state = || live.u32(thread.wrapping_add(layout.thread_state));
+        thread != 0
+            && matches!(
+                monitors::contended(live, layout, thread),
+                Ok(Some(Contended::Entering(_)))
+            )
+            && state().is_ok_and(|value| self.state_of(value) == VmState::Blocked)
+    }
+
+    /// A thread that runs: its frames below the last Java frame, if it has left Java. `None` if it
+    /// went on meanwhile.
+    fn ready(&self, whom: Whom, pages: &Pages<'_>) -> Option<Seen> {
+        let mut seen = Seen::of_nothing(true);
+        if whom.java_thread == 0 {
+            return Some(seen);
+        }
+        let (live, layout) = (self.vm.live, &self.vm.layout);
+        let state = live.u32(whom.java_thread.wrapping_add(layout.thread_state));
+        seen.vm_state = state.ok().map(|value| self.state_of(value));
+        seen.mounted = self.mounted(live, whom.java_thread);
+        let anchor = vm_threads::anchor(live, layout, whom.java_thread).ok()?;
+        if anchor.sp != 0 {
+            let walk = self.walk(whom, pages, None, &mut seen.trail);
+            seen.failure = failure_of(&walk);
+            let now = vm_threads::anchor(live, layout, whom.java_thread).ok()?;
+            if now != anchor {
+                return None;
+            }
+        }
+        Some(seen)
+    }
+
+    fn off(
+        &self,
+        whom: Whom,
+        pages: &Pages<'_>,
+        (os, on): (Os, Option<String>),
+        registers: Option<(u64, u64)>,
+    ) -> Seen {
+        let mut seen = Seen {
+            os,
+            on,
+            ..Seen::of_nothing(false)
+        };
+        let walk = self.walk(whom, pages, registers, &mut seen.trail);
+        seen.failure = failure_of(&walk);
+        let thread = whom.java_thread;
+        if thread == 0 {
+            return seen;
+        }
+        // What lies together is read at once.
+        let (now, layout) = (&Pages::new(self.vm.live), &self.vm.layout);
+        let state = now.u32(thread.wrapping_add(layout.thread_state));
+        seen.vm_state = state.ok().map(|value| self.state_of(value));
+        seen.mounted = self.mounted(now, thread);
+        let contended = monitors::contended(now, layout, thread).unwrap_or(None);
+        match (contended, os) {
+            (Some(Contended::Entering(monitor)), _) => {
+                seen.monitor = Monitor::Entering;
+                seen.wanted = self.monitor(now, monitor, true);
+            }
+            (Some(Contended::Waiting(monitor)), _) => {
+                seen.monitor = Monitor::Waiting;
+                seen.wanted = self.monitor(now, monitor, false);
+            }
+            (None, Os::Call(Call::Futex) | Os::Waiting) => self.parked(now, thread, &mut seen),
+            (None, _) => {}
+        }
+        seen
+    }
+
+    fn state_of(&self, value: u32) -> VmState {
+        let layout = &self.vm.layout;
+        let is = |of: u64| present(of) && u64::from(value) == of;
+        if is(layout.state_in_java) {
+            VmState::Java
+        } else if is(layout.state_in_native) {
+            VmState::Native
+        } else if is(layout.state_in_vm) {
+            VmState::Vm
+        } else if is(layout.state_blocked) {
+            VmState::Blocked
+        } else {
+            VmState::Other
+        }
+    }
+
+    fn mounted(&self, now: &impl Memory, thread: u64) -> u64 {
+        let layout = &self.vm.layout;
+        if !present(layout.thread_vthread) {
+            return 0;
+        }
+        let objects = &layout.extra.objects;
+        let own = objects::of_thread(now, layout, objects, thread).unwrap_or(0);
+        let logical = objects::of_logical_thread(now, layout, objects, thread).unwrap_or(0);
+        if logical == own { 0 } else { logical }
+    }
+
+    /// The monitor that a thread waits to enter, or else to be notified by.
+    pub(crate) fn monitor(
+        &self,
+        now: &impl Memory,
+        monitor: u64,
+        is_entered: bool,
+    ) -> Option<Wanted> {
+        let layout = &self.vm.layout;
+        let object = monitors::object(now, layout, monitor).ok()?;
+        let owner = monitors::owner(now, layout, monitor).unwrap_or(Owner::Nobody);
+        let is_owned = is_entered && owner != Owner::Nobody;
+        Some(Wanted {
+            object,
+            class: self.class_of(now, object),
+            owner: is_owned.then_some(owner),
+        })
+    }
+
+    /// What a parked thread is parked on.
+    fn parked(&self, now: &impl Memory, thread: u64, seen: &mut Seen) {
+        let layout = &self.vm.layout;
+        let objects = &layout.extra.objects;
+        let object = objects::of_logical_thread(now, layout, objects, thread).unwrap_or(0);
+        self.parked_object(now, object, thread, seen);
+    }
+
+    /// The same of the thread with this object; `thread` is 0 if it is a virtual one.
+    pub(crate) fn parked_object(
+        &self,
+        now: &impl Memory,
+        object: u64,
+        thread: u64,
+        seen: &mut Seen,
+    ) {
+        let layout = &self.vm.layout;
+        let objects = &layout.extra.objects;
+        let Ok(Some(blocker)) = objects::blocker(now, layout, objects, object) else {
+            return;
+        };
+        let at = object.wrapping_add(objects.park_blocker);
+        let itself = dwell_walker::hotspot::continuation::reference(now, layout, at);
+        let owner = self.owner_of(now, &blocker);
+        // A lock that its own thread has is not what it waits for.
+        let is_own = owner == Owner::Thread(thread) && thread != 0 || blocker.owner == object;
+        let owner = Some(owner).filter(|owner| *owner != Owner::Nobody && !is_own);
+        seen.is_owned_lock = owner.is_some();
+        seen.wanted = Some(Wanted {
+            object: itself.unwrap_or(0),
+            class: self.class_name(now, blocker.class),
+            owner,
+        });
+    }
+
+    fn owner_of(&self, now: &impl Memory, blocker: &Blocker) -> Owner {
+        let objects = &self.vm.layout.extra.objects;
+        if blocker.owner == 0 {
+            return Owner::Nobody;
+        }
+        match objects::java_thread(now, objects, blocker.owner) {
+            Ok(0) => {
+                objects::thread_id(now, objects, blocker.owner).map_or(Owner::Nobody, Owner::Id)
+            }
+            Ok(thread) => Owner::Thread(thread),
+            Err(_) => Owner::Nobody,
+        }
+    }
+
+    pub(crate) fn class_of(&self, now: &impl Memory, object: u64) -> Option<String> {
+        let layout = &self.vm.layout;
+        let word = layout.extra.objects.class_word;
+        let class = objects::class_of(now, layout, word, object).ok()?;
+        let name = self.class_name(now, class)?;
+        // Locks of classes are those of static methods: which class it is says more.
+        let of = match name.as_str() {
+            "java.lang.Class" => objects::class_of_mirror(now, layout, object).ok(),
+            _ => None,
+        };
+        let of = of.flatten().and_then(|class| self.class_name(now, class));
+        Some(of.map_or(name, |of| format!("java.lang.Class for {of}")))
+    }
+
+    fn class_name(&self, now: &impl Memory, class: u64) -> Option<String> {
+        let mut buf = [0u8; 512];
+        let name = objects::class_name(now, &self.vm.layout, class, &mut buf).ok()?;
+        // Garbage is not shown: a class name has no control characters and some letters.
+        let text = std::str::from_utf8(name).ok()?;
+        let is_name = !text.is_empty() && !text.chars().any(char::is_control);
+        is_name.then(|| text.replace('/', "."))
+    }
+
+    /// Walks a thread from `registers` (sp and pc of its user code), or from its last Java frame.
+    fn walk(
+        &self,
+        whom: Whom,
+        pages: &Pages<'_>,
+        registers: Option<(u64, u64)>,
+        trail: &mut Trail,
+    ) -> Walk {
+        let layout = &self.vm.layout;
+        let anchor = match whom.java_thread {
+            0 => Anchor::default(),
+            thread => vm_threads::anchor(self.vm.live, layout, thread).unwrap_or_default(),
+        };
+        let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
+        let regs = Regs {
+            pc,
+            sp,
+            fp: if registers.is_some() { 0 } else { anchor.fp },
+            ..Regs::default()
+        };
+        self.walk_from(whom, pages, regs, anchor, trail)
+    }
+
+    /// Walks a thread from its registers, after its stack has been copied.
+    pub(crate) fn walk_from(
+        &self,
+        whom: Whom,
+        pages: &Pages<'_>,
+        regs: Regs,
+        anchor: Anchor,
+        trail: &mut Trail,
+    ) -> Walk {
+        let (live, layout) = (self.vm.live, &self.vm.layout);
+        let high = match whom.java_thread {
+            0 => 0,
+            thread => vm_threads::stack_high(live, layout, thread).unwrap_or(0),
+        };
+        self.copy_stack(pages, regs.sp, high);
+        // Frames of virtual threads lie in the heap, where they change.
+        if high != 0 && self.continuation(whom.java_thread) == 0 {
+            pages.shares_all_but(regs.sp.saturating_sub(RED_ZONE), high);
+        }
+        self.walk_copied(whom, pages, regs, anchor, trail)
+    }
+
+    /// Walks a thread from its registers; its stack has been copied.
+    pub(crate) fn walk_copied<M: Memory>(
+        &self,
+        whom: Whom,
+        mem: &M,
+        regs: Regs,
+        anchor: Anchor,
+        trail: &mut Trail,
+    ) -> Walk {
+        let entry = self.continuation(whom.java_thread);
+        self.walk_within(whom, mem, regs, (anchor, entry, 0), trail)
+    }
+
+    /// The same with its last Java frame, the continuation that it runs, and where the frozen
+    /// frames of that are (0: as it says), which may not be those of now.
+    pub(crate) fn walk_within<M: Memory>(
+        &self,
+        whom: Whom,
+        mem: &M,
+        regs: Regs,
+        (anchor, entry, chunk): (Anchor, u64, u64),
+        trail: &mut Trail,
+    ) -> Walk {
+        let (live, layout) = (self.vm.live, &self.vm.layout);
+        let high = match whom.java_thread {
+            0 => 0,
+            thread => vm_threads::stack_high(live, layout, thread).unwrap_or(0),
+        };
+        let on_stack = entry >= regs.sp && (high == 0 || entry < high);
+        let context = ThreadContext {
+            anchor,
+            stack_high: high,
+            cut: false,
+            cont_entry: if on_stack { entry } else { 0 },
+            chunk,
+            poll_pc: 0,
+        };
+        *trail = Trail::default();
+        self.walker(mem).walk(regs, &context, trail)
+    }
+
+    /// The continuation that a thread runs; 0 for none.
+    pub(crate) fn continuation(&self, thread: u64) -> u64 {
+        match self.vm.layout.extra.cont_entry {
+            offset if present(offset) && thread != 0 => {
+                self.vm.live.word(thread.wrapping_add(offset)).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn walker<'w, M: Memory>(
+        &'w self,
+        mem: &'w M,
+    ) -> Walker<'w, M, crate::modules::Modules<'t>> {
+        Walker {
+            mem,
+            layout: &self.vm.layout,
+            code: &self.vm.code,
+            native: &self.vm.modules,
+            cache: None,
+        }
+    }
+
+    /// Copies the youngest part of a stack at once, so that it is of one moment as far as it can.
+    fn copy_stack(&self, pages: &Pages<'_>, sp: u64, high: u64) {
+        // Whole pages: what is missing of one would be read by itself.
+        let low = sp.saturating_sub(RED_ZONE) & !(PAGE - 1);
+        let end = match high {
+            0 => low.saturating_add(STACK_BYTES_MAX / 8),
+            high => high.min(low.saturating_add(STACK_BYTES_MAX)),
+        };
+        let Some(len) = end
+            .checked_sub(low)
+            .and_then(|len| usize::try_from(len).ok())
+        else {
+            return;
+        };
+        let mut bytes = vec![0; len];
+        if self.vm.live.read(low, &mut bytes).is_ok() {
+            pages.keep(low, &bytes);
+        }
+    }
+}
+
+/// What is missing of a walk.
+pub(crate) fn failure_of(walk: &Walk) -> Option<Failure> {
+    match walk.outcome {
+        Outcome::Complete => walk.flaw,
+        Outcome::Failed(failure) => Some(failure),
+    }
+}

@@ -1,0 +1,252 @@
+//! The native libraries of another process: unwind rules and function names, read from their files
+//! when the first frame in them is met.
+
+use crate::memory::Live;
+use dwell_attach::Target;
+use dwell_native::elf::{Elf, SymbolIndex, read_parts};
+use dwell_native::maps::{self, Backing, Module};
+use dwell_walker::Memory;
+use dwell_walker::native::{NativeCode, Row, Rule, lookup};
+use rustc_hash::FxHashMap;
+use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+/// A library larger than this is not read.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// Rules of one library that are looked up one by one; then all are compiled.
+const RULES_MAX: usize = 1 << 14;
+/// The vdso is two pages.
+const VDSO_BYTES_MAX: u64 = 1 << 20;
+
+/// A library file.
+pub struct Image {
+    /// File name without directories.
+    pub name: String,
+    bytes: Vec<u8>,
+    rows: OnceCell<Box<[Row]>>,
+    /// Rules that were asked for one by one.
+    rules: RefCell<FxHashMap<u32, Rule>>,
+    index: OnceCell<SymbolIndex>,
+}
+
+impl Image {
+    fn new(path: &[u8], bytes: Vec<u8>) -> Image {
+        let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        Image {
+            name: String::from_utf8_lossy(file).into_owned(),
+            bytes,
+            rows: OnceCell::new(),
+            rules: RefCell::default(),
+            index: OnceCell::new(),
+        }
+    }
+
+    /// The parsed file; `None` if it could not be read.
+    #[must_use]
+    pub fn elf(&self) -> Option<Elf<'_>> {
+        Elf::parse(&self.bytes).ok()
+    }
+
+    /// The rule at `offset`. Few are asked for if threads are looked at once: compiling the rules
+    /// of a whole library takes longer than all the rest then.
+    fn rule(&self, offset: u32) -> Rule {
+        if let Some(rows) = self.rows.get() {
+            return lookup(rows, offset);
+        }
+        if let Some(rule) = self.rules.borrow().get(&offset) {
+            return *rule;
+        }
+        let mut rules = self.rules.borrow_mut();
+        let found = match rules.len() < RULES_MAX {
+            true => self.elf().and_then(|elf| elf.rule_at(offset)),
+            false => None,
+        };
+        match found {
+            Some(rule) => *rules.entry(offset).or_insert(rule),
+            None => lookup(self.rows(), offset),
+        }
+    }
+
+    fn rows(&self) -> &[Row] {
+        self.rows.get_or_init(|| {
+            let table = self.elf().and_then(|elf| elf.unwind_table().ok());
+            table.map_or_else(Box::default, |table| table.into_rows())
+        })
+    }
+
+    /// The raw name of the function at `offset`.
+    #[must_use]
+    pub fn function(&self, offset: u32) -> Option<String> {
+        let elf = self.elf()?;
+        let index = self.index.get_or_init(|| elf.symbol_index());
+        let symbol = elf.symbol_at(index, offset)?;
+        Some(String::from_utf8_lossy(symbol.name).into_owned())
+    }
+}
+
+/// One executable range.
+struct Span {
+    range: Range<u64>,
+    base: u64,
+    image: Rc<Loaded>,
+    is_vm: bool,
+}
+
+/// An image that is read when it is needed.
+struct Loaded {
+    module: Module,
+    image: OnceCell<Image>,
+}
+
+/// All libraries, as they were mapped at one moment.
+pub struct Modules<'t> {
+    target: &'t Target,
+    live: &'t Live,
+    spans: Vec<Span>,
+}
+
+impl<'t> Modules<'t> {
+    /// Reads what is mapped. The files are not read yet, apart from libjvm's.
+    #[must_use]
+    pub fn read(target: &'t Target, live: &'t Live) -> Modules<'t> {
+        let mut modules = Modules {
+            target,
+            live,
+            spans: Vec::new(),
+        };
+        modules.refresh();
+        modules
+    }
+
+    /// Reads again what is mapped. What is known of a library that is still there is kept.
+    pub fn refresh(&mut self) {
+        let path = format!("/proc/{}/maps", self.target.jvm().pid);
+        let text = std::fs::read(path).unwrap_or_default();
+        let known = std::mem::take(&mut self.spans);
+        for module in maps::modules(maps::parse(&text).filter_map(Result::ok)) {
+            let same = known.iter().find(|span| span.image.module == module);
+            self.add(match same {
+                Some(span) => Rc::clone(&span.image),
+                None => Rc::new(Loaded {
+                    module,
+                    image: OnceCell::new(),
+                }),
+            });
+        }
+        self.spans.sort_by_key(|span| span.range.start);
+    }
+
+    fn add(&mut self, loaded: Rc<Loaded>) {
+        let is_vm = loaded.module.path.ends_with(b"/libjvm.so");
+        // Where a file's addresses begin is in its headers; they are mapped, too.
+        let header = loaded.module.header.as_ref();
+        let head = header.and_then(|range| self.copy(range.start..range.start + PAGE));
+        let elf = head.as_deref().and_then(|bytes| Elf::parse(bytes).ok());
+        let placements = elf.map(|elf| loaded.module.placements(&elf));
+        for placement in placements.unwrap_or_default() {
+            for range in placement.executable {
+                self.spans.push(Span {
+                    range,
+                    base: placement.base,
+                    image: Rc::clone(&loaded),
+                    is_vm,
+                });
+            }
+        }
+    }
+
+    fn copy(&self, range: Range<u64>) -> Option<Vec<u8>> {
+        let len = range.end.checked_sub(range.start)?;
+        let mut bytes = vec![0; usize::try_from(len.min(VDSO_BYTES_MAX)).ok()?];
+        self.live.read(range.start, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn find(&self, pc: u64) -> Option<(&Span, u32)> {
+        let after = self.spans.partition_point(|span| span.range.start <= pc);
+        let span = self.spans.get(after.checked_sub(1)?)?;
+        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
+        span.range.contains(&pc).then_some((span, offset))
+    }
+
+    fn image<'s>(&self, span: &'s Span) -> &'s Image {
+        span.image.image.get_or_init(|| {
+            let module = &span.image.module;
+            let bytes = match module.backing {
+                Backing::Vdso => module.executable.first().and_then(|range| {
+                    let range = &range.addresses;
+                    self.copy(range.clone())
+                }),
+                _ => self.file(module),
+            };
+            Image::new(&module.path, bytes.unwrap_or_default())
+        })
+    }
+
+    /// The file: through its mapping if we may (it is the right one even if another has its name by
+    /// now), else by its name.
+    fn file(&self, module: &Module) -> Option<Vec<u8>> {
+        let mapped = module.executable.first().and_then(|range| {
+            let Range { start, end } = range.addresses;
+            let pid = self.target.jvm().pid;
+            std::fs::File::open(format!("/proc/{pid}/map_files/{start:x}-{end:x}")).ok()
+        });
+        let file = match mapped {
+            Some(file) => file,
+            None if module.is_deleted => return None,
+            None => {
+                let path = std::str::from_utf8(&module.path).ok()?;
+                self.target.open_file(path).ok()?
+            }
+        };
+        let len = file.metadata().ok()?.len().min(FILE_BYTES_MAX);
+        let mut read = |at, part: &mut [u8]| file.read_exact_at(part, at).is_ok();
+        read_parts(usize::try_from(len).ok()?, &mut read)
+    }
+
+    /// Load address and image of libjvm.
+    #[must_use]
+    pub fn libjvm(&self) -> Option<(u64, &Image)> {
+        let span = self.spans.iter().find(|span| span.is_vm)?;
+        Some((span.base, self.image(span)))
+    }
+
+    /// Reads all libraries now: the unwind table and the names of a large one take a good part of a
+    /// second, in which samples would wait and the code that they were in be replaced.
+    pub fn prepare(&self) {
+        for span in &self.spans {
+            let image = self.image(span);
+            let _ = (image.rows(), image.function(0));
+        }
+    }
+
+    /// Whether `pc` is in one of them.
+    #[must_use]
+    pub fn has(&self, pc: u64) -> bool {
+        self.find(pc).is_some()
+    }
+
+    /// Library and function at `pc`.
+    #[must_use]
+    pub fn function(&self, pc: u64) -> Option<(&str, Option<String>)> {
+        let (span, offset) = self.find(pc)?;
+        let image = self.image(span);
+        Some((&image.name, image.function(offset)))
+    }
+}
+
+/// Headers are within the first page in every real file.
+const PAGE: u64 = 4096;
+
+impl NativeCode for Modules<'_> {
+    fn rule(&self, pc: u64) -> Option<Rule> {
+        let (span, offset) = self.find(pc)?;
+        Some(self.image(span).rule(offset))
+    }
+
+    fn is_vm(&self, pc: u64) -> bool {
+        self.find(pc).is_some_and(|(span, _)| span.is_vm)
+    }
+}

@@ -1,0 +1,480 @@
+//! A recording without an agent: samples of CPU time that the kernel takes with registers and
+//! stack, and looks at threads that wait, all walked and named from outside. The file is the one
+//! that the agent writes, without what only the agent can know (context, requests, pauses).
+//!
+//! The caller calls [`Recorder::step`] again and again; it never waits for long.
+
+mod chunk;
+mod cpu;
+mod kernel;
+mod mounted;
+mod owners;
+mod threads;
+mod unmounted;
+mod wall;
+
+use crate::dump::now_ns;
+use crate::look::{Looker, Trail};
+use crate::memory::{Overlay, Pages};
+use crate::names::{Named, Namer};
+use crate::running::Copied;
+use crate::task::Tasks;
+use crate::virtuals::Virtuals;
+use crate::vm::{Error as VmError, Vm};
+use chunk::Chunk;
+use cpu::{Cpu, Refused};
+use dwell_host::Whose;
+use dwell_host::account::Account;
+use dwell_host::limit::Limits;
+use dwell_walker::{Anchor, Failure, Frame, FrameKind};
+use kernel::KernelNames;
+use mounted::{Mounted, UNKNOWN_FRAMES};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+use threads::Threads;
+use wall::Wall;
+
+/// Time between two flushes.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Time between two looks at which threads there are.
+const CENSUS: Duration = Duration::from_millis(100);
+/// Libraries are looked at again after this time at the earliest, when code is met that is in none.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Time between two looks at classes that were not there: all of the boot loader's are looked at.
+const CLASSES: Duration = Duration::from_secs(10);
+/// So long after a virtual thread was met that ran, more are expected.
+const CARRIED: Duration = Duration::from_secs(1);
+/// A chunk whose constants take more memory is ended.
+const CHUNK_MEMORY_MAX: usize = 48 << 20;
+
+/// What is wanted of a recording.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// CPU time between two samples of a thread; none: no samples of CPU time are wanted, but they
+    /// are taken at this interval all the same, since they tell where threads ran.
+    pub cpu: Duration,
+    /// Time between two looks at threads; none: no wall time.
+    pub wall: Option<Duration>,
+    /// Part of one processor's time that looking at threads may take.
+    pub wall_budget: f64,
+    /// Most frames of a stack.
+    pub depth: usize,
+    /// The version of the command.
+    pub version: &'static str,
+    /// The options as they were given.
+    pub options: String,
+}
+
+/// Why a recording cannot be made, or goes no further.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel does not let us sample it.
+    #[error(
+        "the kernel does not allow samples of process {pid} ({why}); run dwell as root, or lower \
+         kernel.perf_event_paranoid to 2 as its user"
+    )]
+    NotPermitted {
+        /// The process.
+        pid: u32,
+        /// What the kernel said.
+        why: io::Error,
+    },
+    /// Each thread takes a descriptor on each processor.
+    #[error(
+        "process {pid} has {threads} threads on {processors} processors: sampling them takes \
+         {needed} descriptors, {limit} are allowed; raise `ulimit -n`, or record with the agent"
+    )]
+    TooMany {
+        /// The process.
+        pid: u32,
+        /// Its threads.
+        threads: usize,
+        /// The machine's processors.
+        processors: usize,
+        /// Descriptors that are needed.
+        needed: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The file cannot be written.
+    #[error("the recording cannot be written: {0}")]
+    File(io::Error),
+    /// The JVM cannot be read.
+    #[error(transparent)]
+    Vm(#[from] VmError),
+}
+
+/// What was recorded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Samples of CPU time.
+    pub samples: u64,
+    /// Of these, samples whose walk did not reach the root.
+    pub failed: u64,
+    /// Samples that the kernel had no room for.
+    pub lost: u64,
+    /// Looks at threads that waited.
+    pub looks: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// A recording that goes on.
+pub struct Recorder<'r, 't> {
+    wanted: Wanted,
+    vm: &'r mut Vm<'t>,
+    tasks: Tasks,
+    file: File,
+    file_len: u64,
+    chunk_start: u64,
+    chunk: Chunk,
+    cpu: Cpu,
+    wall: Option<Wall>,
+    threads: Threads,
+    namer: Namer,
+    kernel: KernelNames,
+    mounted: Option<Mounted>,
+    sum: Sum,
+    lost_told: u64,
+    cpu_at_start: (u64, u64),
+    machine: Account,
+    limits: Limits,
+    next_flush: Instant,
+    next_census: Instant,
+    next_classes: Instant,
+    /// When the libraries were looked at.
+    looked_at: Instant,
+    /// When a virtual thread was last met that ran.
+    carried: Option<Instant>,
+}
+
+impl<'r, 't> Recorder<'r, 't> {
+    /// Begins.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn start(vm: &'r mut Vm<'t>, file: File, wanted: Wanted) -> Result<Self, Error> {
+        let jvm = vm.target.jvm();
+        let tasks = Tasks::new(jvm.pid, jvm.ns_pid);
+        vm.modules.prepare();
+        let tids: Vec<i32> = tasks.all().into_iter().map(|(tid, _)| tid).collect();
+        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|refused| match refused {
+            Refused::Kernel(why) => Error::NotPermitted { pid: jvm.pid, why },
+            Refused::TooMany {
+                processors,
+                needed,
+                limit,
+            } => Error::TooMany {
+                pid: jvm.pid,
+                threads: tids.len(),
+                processors,
+                needed,
+                limit,
+            },
+        })?;
+        let mut threads = Threads::default();
+        threads.look(vm, &tasks);
+        let mut wall = wanted
+            .wall
+            .map(|interval| Wall::new(interval, wanted.wall_budget, &tasks));
+        if let Some(wall) = &mut wall {
+            wall.know(Virtuals::find(vm));
+        }
+        let now = Instant::now();
+        let cpu_at_start = tasks.cpu_time();
+        let (chunk, mounted) = (Chunk::new(vm, &wanted), Mounted::find(vm));
+        Ok(Recorder {
+            vm,
+            tasks,
+            file,
+            file_len: 0,
+            chunk_start: 0,
+            chunk,
+            cpu,
+            wall,
+            threads,
+            namer: Namer::with_origins(),
+            kernel: KernelNames::read(),
+            mounted,
+            sum: Sum::default(),
+            lost_told: 0,
+            machine: Account::begin(
+                Whose::Of(tasks.pid),
+                now_ns(),
+                Some(cpu_at_start.0.saturating_add(cpu_at_start.1)),
+            ),
+            limits: Limits::begin(Whose::Of(tasks.pid)),
+            cpu_at_start,
+            next_flush: now + FLUSH,
+            next_census: now + CENSUS,
+            next_classes: now + CLASSES,
+            looked_at: now,
+            carried: None,
+            wanted,
+        })
+    }
+
+    /// What was recorded so far.
+    #[must_use]
+    pub fn sum(&self) -> Sum {
+        Sum {
+            bytes: self.file_len,
+            ..self.sum
+        }
+    }
+
+    /// Takes what has come, and waits up to `time` for more.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn step(&mut self, time: Duration) -> Result<(), Error> {
+        let until = Instant::now() + time;
+        loop {
+            self.take();
+            let now = Instant::now();
+            if now >= self.next_flush {
+                self.next_flush = now + FLUSH;
+                self.flush(false)?;
+            }
+            let due = self.wall.as_ref().map_or(until, Wall::next);
+            let wait = due.min(until).min(self.next_flush);
+            let wait = wait.saturating_duration_since(Instant::now());
+            if Instant::now() >= until {
+                return Ok(());
+            }
+            // Frames of virtual threads are read in the heap, where they do not stay.
+            let at_once = self.carried.is_some_and(|it| it.elapsed() < CARRIED);
+            self.cpu.wait(wait.min(cpu::DRAIN), at_once);
+        }
+    }
+
+    fn take(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_census {
+            self.next_census = now + CENSUS;
+            self.vm.continuation_returns();
+            self.threads.look(self.vm, &self.tasks);
+        }
+        let mut copies = Vec::new();
+        self.sum.lost += self.cpu.drain(|copied| copies.push(copied));
+        if copies.iter().any(|copied| !self.threads.knows(copied.tid)) {
+            self.threads.look(self.vm, &self.tasks);
+        }
+        // What is not on the stacks, code and metadata, is read once for all of them.
+        let pages = Pages::new(self.vm.live);
+        for copied in copies {
+            self.sample(&copied, &pages);
+        }
+        if let Some(wall) = &mut self.wall {
+            let looker = Looker {
+                vm: &*self.vm,
+                tasks: self.tasks,
+                common: None,
+            };
+            let context = wall::Context {
+                looker: &looker,
+                namer: &mut self.namer,
+                threads: &self.threads,
+                chunk: &mut self.chunk,
+            };
+            self.sum.looks += wall.tick(context);
+        }
+    }
+
+    fn sample(&mut self, copied: &Copied, pages: &Pages<'t>) {
+        let pages = Overlay::new(pages, copied.low(), &copied.stack);
+        let mut trail = Trail::default();
+        let (mut failure, mut entry) = self.walk(copied, &pages, &mut trail);
+        if self.is_in_unknown_code(&trail, failure) && self.look_again() {
+            trail = Trail::default();
+            (failure, entry) = self.walk(copied, &pages, &mut trail);
+        }
+        if entry != 0 {
+            self.carried = Some(Instant::now());
+        }
+        let vm = &*self.vm;
+        let whom = self.threads.whom(copied.tid);
+        let mut named: Vec<_> = trail
+            .frames
+            .iter()
+            .map(|frame| (self.namer.name(&pages, vm, frame), frame))
+            .collect();
+        let mounted = self.mounted.filter(|_| whom.java_thread != 0);
+        let walked = (&trail, failure);
+        let mounted = mounted.and_then(|it| it.of_sample(vm, &pages, walked, entry, &named));
+        let kernel: Vec<Frame> = copied.kernel.iter().map(kernel_frame).collect();
+        let names = &mut self.kernel;
+        let above = kernel
+            .iter()
+            .map(|frame| (kernel_name(names, frame.id), frame));
+        named.splice(0..0, above);
+        named.truncate(self.wanted.depth);
+        self.sum.samples += 1;
+        self.sum.failed += u64::from(failure.is_some());
+        self.chunk.sample(
+            copied,
+            (self.threads.facts(copied.tid), mounted),
+            &named,
+            failure,
+        );
+    }
+
+    /// Walks a copy; why it is not whole, and where a continuation was entered.
+    fn walk(
+        &self,
+        copied: &Copied,
+        pages: &Overlay<'_, Pages<'t>>,
+        trail: &mut Trail,
+    ) -> (Option<Failure>, u64) {
+        let vm = &*self.vm;
+        let looker = Looker {
+            vm,
+            tasks: self.tasks,
+            common: None,
+        };
+        let whom = self.threads.whom(copied.tid);
+        // The thread's last Java frame would be one of now, not of the sample.
+        let anchor = Anchor::default();
+        let now = looker.continuation(whom.java_thread);
+        let entry = match self.mounted {
+            Some(_) if whom.java_thread != 0 => Mounted::entry(vm, pages, copied, now),
+            _ => 0,
+        };
+        let thread = whom.java_thread;
+        let stands = || entry == 0 || Mounted::stands(&looker, thread, copied, entry);
+        let mut walk = |chunk| {
+            let within = (anchor, entry, chunk);
+            looker.walk_within(whom, pages, copied.regs, within, trail)
+        };
+        let whole = stands().then(|| walk(0)).filter(|_| stands());
+        let walk = whole.unwrap_or_else(|| walk(UNKNOWN_FRAMES));
+        (crate::look::failure_of(&walk), entry)
+    }
+
+    /// Whether a walk met code that was perhaps loaded after the last look at the libraries.
+    fn is_in_unknown_code(&self, trail: &Trail, failure: Option<Failure>) -> bool {
+        let is_lost = matches!(failure, Some(Failure::UnknownPc | Failure::NoNativeRule));
+        let is_unknown =
+            |frame: &Frame| frame.kind == FrameKind::Native && !self.vm.modules.has(frame.id);
+        is_lost || trail.frames.iter().any(is_unknown)
+    }
+
+    /// Looks again at the libraries, unless that was done a moment ago.
+    fn look_again(&mut self) -> bool {
+        let is_due = self.looked_at.elapsed() >= LOOK_AGAIN;
+        if is_due {
+            self.vm.modules.refresh();
+            self.looked_at = Instant::now();
+        }
+        is_due
+    }
+
+    /// Writes what there is, and makes the file readable up to here.
+    fn flush(&mut self, is_over: bool) -> Result<(), Error> {
+        // A class may have been unloaded, and another one have its address by now.
+        self.namer.forget();
+        self.look_again();
+        if Instant::now() >= self.next_classes {
+            self.next_classes = Instant::now() + CLASSES;
+            self.vm.refresh();
+            self.mounted = self.mounted.or_else(|| Mounted::find(self.vm));
+            if let Some(wall) = &mut self.wall {
+                wall.know(Virtuals::find(self.vm));
+            }
+        }
+        if let Some(wall) = &mut self.wall {
+            wall.flush(&self.threads, &self.tasks, &mut self.chunk);
+        }
+        self.chunk.wall_sums(is_over);
+        let (user, system) = self.tasks.cpu_time();
+        let own_ns = user.saturating_add(system);
+        if let Some(used) = self.machine.told(now_ns(), || Some(own_ns)) {
+            self.chunk.machine(&used);
+        }
+        if let Some(limit) = self.limits.told() {
+            self.chunk.limit(&limit);
+        }
+        let since = (
+            user.saturating_sub(self.cpu_at_start.0),
+            system.saturating_sub(self.cpu_at_start.1),
+        );
+        let lost = self.sum.lost - std::mem::replace(&mut self.lost_told, self.sum.lost);
+        let interval_ns = self.wanted.cpu.as_nanos() as u64;
+        self.chunk.account(since, lost, lost * interval_ns);
+        let bytes = self.chunk.flush();
+        let written = self
+            .file
+            .write_all_at(&bytes, self.file_len)
+            .and_then(|()| {
+                self.file
+                    .write_all_at(&self.chunk.header(), self.chunk_start)
+            });
+        if let Err(error) = written {
+            // What is whole stays readable.
+            let _ = self.file.set_len(self.file_len);
+            return Err(Error::File(error));
+        }
+        self.file_len += bytes.len() as u64;
+        if self.chunk.memory_bytes() > CHUNK_MEMORY_MAX {
+            self.next_chunk();
+        }
+        Ok(())
+    }
+
+    fn next_chunk(&mut self) {
+        self.chunk.follow(self.vm, &self.wanted);
+        self.limits.begin_chunk();
+        self.chunk_start = self.file_len;
+        if let Some(wall) = &mut self.wall {
+            wall.forget_stacks();
+        }
+    }
+
+    /// Ends the file that is being written, and goes on in an empty one.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn next_file(&mut self, file: File) -> Result<(), Error> {
+        self.take();
+        self.flush(false)?;
+        self.file = file;
+        self.file_len = 0;
+        self.next_chunk();
+        Ok(())
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn end(mut self) -> Result<Sum, Error> {
+        self.take();
+        self.flush(true)?;
+        Ok(self.sum())
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn kernel_name(names: &mut KernelNames, address: u64) -> Named {
+    Named::Native {
+        library: "[kernel]".to_owned(),
+        function: Some(names.name(address).to_owned()),
+        is_vm: false,
+    }
+}
+
+fn kernel_frame(address: &u64) -> Frame {
+    Frame {
+        kind: FrameKind::Kernel,
+        bci: -1,
+        id: *address,
+    }
+}

@@ -1,0 +1,58 @@
+//! Stacks of threads that are stopped for a moment, one at a time and only if the user asked for
+//! that: where perf events are not permitted, or the thread does not get a processor.
+
+use crate::look::{Looker, Trail, Whom, failure_of};
+use crate::memory::Pages;
+use crate::sys::ptrace;
+use dwell_walker::hotspot::threads as vm_threads;
+use dwell_walker::{Failure, Regs};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// What a stop gave.
+pub struct Stopped<'t> {
+    /// Frames, innermost first, and where they lie.
+    pub trail: Trail,
+    /// Why some are missing.
+    pub failure: Option<Failure>,
+    /// The memory they are to be named in.
+    pub pages: Pages<'t>,
+    /// How long the thread stood.
+    pub stood: Duration,
+}
+
+/// Stops `whom`, copies its stack, and lets it go on.
+///
+/// # Errors
+/// The kernel's, see ptrace(2).
+pub fn look<'t>(looker: &Looker<'_, 't>, whom: Whom) -> io::Result<Stopped<'t>> {
+    let pages = Pages::new(looker.vm.live);
+    let began = Instant::now();
+    let (trail, failure) = ptrace::with_stopped(whom.tid, |registers| {
+        let anchor = match whom.java_thread {
+            0 => dwell_walker::Anchor::default(),
+            thread => {
+                vm_threads::anchor(looker.vm.live, &looker.vm.layout, thread).unwrap_or_default()
+            }
+        };
+        let regs = Regs {
+            pc: registers.rip,
+            sp: registers.rsp,
+            fp: registers.rbp,
+            rax: registers.rax,
+            rbx: registers.rbx,
+            rcx: registers.rcx,
+            rdx: registers.rdx,
+            r13: registers.r13,
+        };
+        let mut trail = Trail::default();
+        let walk = looker.walk_from(whom, &pages, regs, anchor, &mut trail);
+        (trail, failure_of(&walk))
+    })?;
+    Ok(Stopped {
+        trail,
+        failure,
+        pages,
+        stood: began.elapsed(),
+    })
+}

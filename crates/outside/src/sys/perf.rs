@@ -1,0 +1,242 @@
+//! A perf event on another process's thread whose samples hold the kernel's own copy of registers
+//! and stack (perf_event_open(2), `PERF_SAMPLE_REGS_USER` and `PERF_SAMPLE_STACK_USER`), and its
+//! own frames (`PERF_SAMPLE_CALLCHAIN`). The thread is not stopped and gets no signal.
+
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_SW_CPU_CLOCK, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER,
+    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
+    perf_event_mmap_page,
+};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const PAGE: usize = 4096;
+
+/// Registers in a sample, in the order of their numbers (asm/perf_regs.h).
+pub const REGISTERS: [u32; 8] = [
+    0,  // ax
+    1,  // bx
+    2,  // cx
+    3,  // dx
+    6,  // bp
+    7,  // sp
+    8,  // ip
+    21, // r13
+];
+
+/// What is asked of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// Time on a processor between two samples.
+    pub period_ns: u64,
+    /// Bytes of stack in each sample; a multiple of 8.
+    pub stack_bytes: u32,
+    /// Pages of samples that are kept, a power of two.
+    pub pages: usize,
+    /// Whether threads that the thread starts are sampled as well.
+    pub inherit: bool,
+}
+
+/// An event with its ring of samples.
+#[derive(Debug)]
+pub struct Event {
+    fd: OwnedFd,
+    ring: Option<Ring>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    base: NonNull<u8>,
+    data_bytes: usize,
+}
+
+impl Event {
+    /// Opens an event on thread `tid`, on processor `cpu` (-1: on any), that is on at once.
+    ///
+    /// # Errors
+    /// The kernel's: no such thread, or not permitted.
+    pub fn open(tid: i32, cpu: i32, wish: &Wish) -> io::Result<Event> {
+        // Where the kernel is not to be seen, samples of time in it are left out.
+        let fd = open(tid, cpu, wish, false).or_else(|error| match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => open(tid, cpu, wish, true),
+            _ => Err(error),
+        })?;
+        Ok(Event { fd, ring: None })
+    }
+
+    /// Gives it a ring of its own.
+    ///
+    /// # Errors
+    /// The kernel's: too much locked memory.
+    pub fn map(&mut self, wish: &Wish) -> io::Result<()> {
+        let len = (wish.pages + 1) * PAGE;
+        // SAFETY: a new mapping at a place that the kernel chooses; the descriptor is an event's.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                self.fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast::<u8>());
+        self.ring = base.map(|base| Ring {
+            base,
+            data_bytes: wish.pages * PAGE,
+        });
+        Ok(())
+    }
+
+    /// Writes its samples to the ring of `other`, which must be on the same processor.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write_to(&self, other: &Event) -> io::Result<()> {
+        let request = perf_event_open_sys::bindings::SET_OUTPUT;
+        // SAFETY: both are descriptors of events; the call changes nothing in our memory.
+        let answer = unsafe {
+            libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::c_ulong::from(request),
+                other.fd.as_raw_fd(),
+            )
+        };
+        if answer < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Shows the records that have come since the last time, one after the other.
+    pub fn drain(&self, mut visit: impl FnMut(&[u8])) {
+        let Some(ring) = &self.ring else { return };
+        let page = ring.base.cast::<perf_event_mmap_page>().as_ptr();
+        // SAFETY: the mapping begins with this page and lives as long as `ring`; the kernel writes
+        // `data_head` and nobody but us `data_tail`, both aligned words that are only reached as
+        // atomics here.
+        let (head_at, tail_at) = unsafe {
+            (
+                AtomicU64::from_ptr(&raw mut (*page).data_head),
+                AtomicU64::from_ptr(&raw mut (*page).data_tail),
+            )
+        };
+        let head = head_at.load(Ordering::Acquire);
+        let mut tail = tail_at.load(Ordering::Relaxed);
+        let mut record = Vec::new();
+        while head.wrapping_sub(tail) >= HEADER as u64 {
+            let mut header = [0; HEADER];
+            ring.copy(tail, &mut header);
+            let len = usize::from(u16::from_ne_bytes([header[6], header[7]]));
+            if len < HEADER || (len as u64) > head.wrapping_sub(tail) {
+                break;
+            }
+            record.resize(len, 0);
+            ring.copy(tail, &mut record);
+            visit(&record);
+            tail = tail.wrapping_add(len as u64);
+        }
+        // What is left is no record, and is given up.
+        tail_at.store(head, Ordering::Release);
+    }
+}
+
+/// Bytes of `struct perf_event_header`.
+pub const HEADER: usize = 8;
+
+impl Ring {
+    /// Copies bytes out of the ring, from a position that the kernel has written up to.
+    fn copy(&self, position: u64, to: &mut [u8]) {
+        // A power of two, so positions wrap by themselves.
+        let mask = self.data_bytes as u64 - 1;
+        let mut done = 0;
+        while let Some(rest) = to.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let offset = ((position + done as u64) & mask) as usize;
+            let len = rest.len().min(self.data_bytes - offset);
+            // SAFETY: the mapping has one page and then `data_bytes` of data, and the piece ends
+            // within them; `rest` has at least `len` bytes, and is no part of the mapping. The
+            // kernel does not write between our tail and its head, which the caller stays between.
+            unsafe {
+                let from = self.base.as_ptr().add(PAGE + offset);
+                std::ptr::copy_nonoverlapping(from, rest.as_mut_ptr(), len);
+            }
+            done += len;
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length, and reached through `self` only.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.data_bytes + PAGE) };
+    }
+}
+
+fn open(tid: i32, cpu: i32, wish: &Wish, user_only: bool) -> io::Result<OwnedFd> {
+    let mut attr = perf_event_attr {
+        size: size_of::<perf_event_attr>() as u32,
+        type_: PERF_TYPE_SOFTWARE,
+        config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
+        sample_type: u64::from(
+            PERF_SAMPLE_TID
+                | PERF_SAMPLE_TIME
+                | PERF_SAMPLE_PERIOD
+                | PERF_SAMPLE_CALLCHAIN
+                | PERF_SAMPLE_REGS_USER
+                | PERF_SAMPLE_STACK_USER,
+        ),
+        sample_regs_user: REGISTERS.iter().map(|register| 1 << register).sum(),
+        sample_stack_user: wish.stack_bytes,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Default::default()
+    };
+    attr.__bindgen_anon_1.sample_period = wish.period_ns;
+    attr.__bindgen_anon_2.wakeup_events = 1;
+    attr.set_use_clockid(1);
+    attr.set_exclude_hv(1);
+    attr.set_exclude_kernel(u64::from(user_only));
+    // The kernel's own frames only: it cannot walk those of the JVM.
+    attr.set_exclude_callchain_user(1);
+    attr.set_exclude_callchain_kernel(u64::from(user_only));
+    attr.set_inherit(u64::from(wish.inherit));
+    const CLOEXEC: u64 = 8;
+    // SAFETY: `attr` is valid and of the size it states; the call keeps no pointer to it.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw mut attr,
+            tid,
+            cpu,
+            -1,
+            CLOEXEC,
+        )
+    };
+    match i32::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor for us alone.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Waits until one of the events has a sample, or the time is over.
+pub fn wait(events: &[&Event], time: Duration) {
+    let mut polled: Vec<libc::pollfd> = events
+        .iter()
+        .map(|event| libc::pollfd {
+            fd: event.fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    let millis = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the array is valid for its length. An error means that nothing was waited for, which
+    // the callers, who look at their clock, can stand.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, millis) };
+}

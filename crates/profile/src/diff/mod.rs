@@ -1,0 +1,242 @@
+//! The difference of two profiles: what takes more or less time, and whether that is more than the
+//! chance of sampling.
+//!
+//! Both are brought to the same base first: a second, a request, or all that was sampled. A row's
+//! change is tested against no change: were the rate r the same in both, the sums would vary by
+//! chance with a known variance, because the weights of all samples are known (see
+//! [`Base::variance`]). As there are many rows, the rate of false discoveries is limited, not that
+//! of each row's error ([`statistics`]).
+
+mod both;
+mod names;
+pub mod statistics;
+
+pub use both::{Both, both};
+pub use names::stable;
+
+use crate::aggregate::{GroupBy, Grouped};
+use crate::names::Names;
+use crate::profile::{Profile, Unit};
+use crate::sample::Weight;
+use crate::wall::WallFilter;
+use std::collections::BTreeMap;
+
+/// Rows of fewer samples in both together are not tested: they could not show anything.
+pub const TESTED_FROM: u64 = 10;
+
+/// What both profiles are brought to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// A second of the recording.
+    Second,
+    /// A request that ended.
+    Request,
+    /// All that was sampled: rows are shares.
+    Sample,
+}
+
+/// The base of two profiles' sums.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Base {
+    /// What that is.
+    pub per: Per,
+    /// How many of it there are: seconds, requests, or the sum of all weights.
+    pub a: f64,
+    /// The same of the second profile.
+    pub b: f64,
+    /// Mean weight of a nanosecond's sample: the sum of squares by the sum.
+    grain_a: f64,
+    grain_b: f64,
+}
+
+/// One line of a table of differences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// A method, or a cause.
+    pub name: String,
+    /// Its sum in the first profile.
+    pub a: Weight,
+    /// Its sum in the second profile.
+    pub b: Weight,
+    /// Sums by the base.
+    pub rate_a: f64,
+    /// The same of the second profile.
+    pub rate_b: f64,
+    /// The standard error of the difference, if there is none but by chance.
+    pub error: f64,
+    /// The difference in standard errors; 0 where it was not tested.
+    pub z: f64,
+    /// Whether it is more than chance.
+    pub is_significant: bool,
+}
+
+impl Change {
+    /// How much more it is per unit of the base.
+    #[must_use]
+    pub fn difference(&self) -> f64 {
+        self.rate_b - self.rate_a
+    }
+
+    /// Whether the first profile has none of it.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.a.samples == 0
+    }
+
+    /// Whether the second profile has none of it.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.b.samples == 0
+    }
+}
+
+impl Base {
+    /// The base of two profiles, of which the wholes are given; `None` if one has none of it.
+    #[must_use]
+    pub fn new(per: Per, a: (&Profile, &Weight), b: (&Profile, &Weight)) -> Option<Base> {
+        let of = |(profile, whole): (&Profile, &Weight)| match per {
+            Per::Second => profile.info().duration_ns as f64 / 1e9,
+            Per::Request => {
+                let requests = profile.requests().iter();
+                requests.fold(0u64, |sum, r| sum.saturating_add(r.count)) as f64
+            }
+            Per::Sample => whole.sum as f64,
+        };
+        let grain = |whole: &Weight| match whole.sum {
+            0 => 1.0,
+            sum => whole.squares / sum as f64,
+        };
+        let base = Base {
+            per,
+            a: of(a),
+            b: of(b),
+            grain_a: grain(a.1),
+            grain_b: grain(b.1),
+        };
+        (base.a > 0.0 && base.b > 0.0).then_some(base)
+    }
+
+    /// The variance of the difference of two rates that are the same but for chance.
+    ///
+    /// A sum of weights w of samples that come by chance has the variance `sum of w^2`, that is,
+    /// its mean times the mean of w^2 by that of w, the *grain*. With the rate r of both together
+    /// and the bases n and m: `r (grain_a / n + grain_b / m)`. Shares of a whole vary less:
+    /// `(1 - r)` times that.
+    #[must_use]
+    pub fn variance(&self, a: &Weight, b: &Weight) -> f64 {
+        let rate = (a.sum as f64 + b.sum as f64) / (self.a + self.b);
+        let grain = |of: &Weight, all: f64| match of.sum {
+            0 => all,
+            sum => of.squares / sum as f64,
+        };
+        let noise = grain(a, self.grain_a) / self.a + grain(b, self.grain_b) / self.b;
+        let left = match self.per {
+            Per::Sample => (1.0 - rate).max(0.0),
+            Per::Second | Per::Request => 1.0,
+        };
+        rate * noise * left
+    }
+
+    fn change(&self, name: String, a: Weight, b: Weight) -> Change {
+        let (rate_a, rate_b) = (a.sum as f64 / self.a, b.sum as f64 / self.b);
+        let error = self.variance(&a, &b).sqrt();
+        let is_tested = a.samples.saturating_add(b.samples) >= TESTED_FROM && error > 0.0;
+        Change {
+            name,
+            a,
+            b,
+            rate_a,
+            rate_b,
+            error,
+            z: match is_tested {
+                true => (rate_b - rate_a) / error,
+                false => 0.0,
+            },
+            is_significant: false,
+        }
+    }
+
+    /// The differences of sums by name, the largest first.
+    #[must_use]
+    pub fn changes(&self, a: Sums, b: Sums) -> Vec<Change> {
+        let mut both: BTreeMap<String, (Weight, Weight)> = BTreeMap::new();
+        for (name, weight) in a {
+            both.entry(name).or_default().0 += &weight;
+        }
+        for (name, weight) in b {
+            both.entry(name).or_default().1 += &weight;
+        }
+        let changes = both
+            .into_iter()
+            .map(|(name, (a, b))| self.change(name, a, b));
+        let mut changes: Vec<Change> = changes.collect();
+        statistics::significant(&mut changes);
+        let size = |change: &Change| change.difference().abs();
+        changes.sort_by(|x, y| {
+            size(y)
+                .total_cmp(&size(x))
+                .then_with(|| x.name.cmp(&y.name))
+        });
+        changes
+    }
+}
+
+/// Sums by name.
+pub type Sums = BTreeMap<String, Weight>;
+
+impl Profile {
+    /// CPU time by method: that of the method itself, and that with all it calls. Names are made
+    /// such that they are the same in each run ([`stable`]).
+    #[must_use]
+    pub fn sums_by_method(&self) -> (Sums, Sums) {
+        let mut names = Names::default();
+        let grouped = self.group(GroupBy::Method);
+        let stables = grouped.names.iter().map(|name| names.intern(&stable(name)));
+        let stables: Vec<u32> = stables.collect();
+        let of_frame = (grouped.of_frame.iter())
+            .map(|group| stables.get(*group as usize).copied().unwrap_or(0))
+            .collect();
+        let grouped = Grouped {
+            of_frame,
+            names: names.iter().map(str::to_owned).collect(),
+        };
+        let (own, total) = self.sums(&grouped, &self.node_weights(|_| true));
+        let named = |sums: Vec<Weight>| {
+            let named = grouped.names.iter().cloned().zip(sums);
+            named.filter(|(_, weight)| weight.samples > 0).collect()
+        };
+        (named(own), named(total))
+    }
+
+    /// Wall time by cause, and by cause and the program's method that waits.
+    #[must_use]
+    pub fn sums_by_cause(&self) -> (Sums, Sums) {
+        let (mut causes, mut places) = (Sums::new(), Sums::new());
+        let filter = WallFilter::default();
+        let mut known: BTreeMap<u32, String> = BTreeMap::new();
+        for wall in self.wall(&filter) {
+            *causes.entry(wall.cause.to_owned()).or_default() += &wall.weight;
+            let place = known.entry(wall.node).or_insert_with(|| {
+                let place = self.place(wall.node);
+                stable(&place.unwrap_or_else(|| "[no Java frame]".to_owned()))
+            });
+            let name = format!("{}: {place}", wall.cause);
+            *places.entry(name).or_default() += &wall.weight;
+        }
+        (causes, places)
+    }
+
+    /// All wall time, 0 if there is none.
+    #[must_use]
+    pub fn wall_total(&self) -> Weight {
+        let mut sum = Weight::default();
+        if self.unit() == Unit::Nanoseconds {
+            let filter = WallFilter::default();
+            self.wall(&filter).for_each(|wall| sum += &wall.weight);
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Tests of differences, of their statistics above all: seeds are fixed, bounds derived.
+
+use super::*;
+use crate::builder::Builder;
+use crate::frame::FrameKind;
+use crate::sample::Sample;
+use proptest::prelude::*;
+
+/// A small generator, so that runs are the same everywhere (Knuth's constants, high bits).
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A profile of `n` samples, each in a method by chance: `parts` are the methods' probabilities.
+fn drawn(random: &mut Random, n: u64, weight: u64, parts: &[f64]) -> Profile {
+    let mut builder = Builder::default();
+    builder.info.duration_ns = 10_000_000_000;
+    let thread = builder.thread("t", 1, 1, false);
+    for _ in 0..n {
+        let mut left = random.unit();
+        let method = parts.iter().position(|part| {
+            left -= part;
+            left < 0.0
+        });
+        let name = format!("m{}", method.unwrap_or(parts.len()));
+        let method = builder.method("c", &name, "");
+        let frame = builder.frame(method, 0, FrameKind::C2);
+        let node = builder.stack([frame]);
+        let (failure, context) = (None, None);
+        builder.sample(Sample {
+            time_ns: 0,
+            thread,
+            node,
+            weight,
+            count: 1,
+            failure,
+            context,
+        });
+    }
+    builder.finish()
+}
+
+fn own_changes(per: Per, a: &Profile, b: &Profile) -> Vec<Change> {
+    let base = Base::new(per, (a, &a.total()), (b, &b.total())).unwrap();
+    base.changes(a.sums_by_method().0, b.sums_by_method().0)
+}
+
+const TEN: [f64; 10] = [0.3, 0.2, 0.15, 0.1, 0.08, 0.06, 0.05, 0.03, 0.02, 0.01];
+
+#[test]
+fn equal_programs_differ_by_chance_only() {
+    const PAIRS: u32 = 300;
+    let mut random = Random(7);
+    let (mut alarms, mut squares, mut tests) = (0u32, 0.0, 0u32);
+    for _ in 0..PAIRS {
+        // Another interval in the second one: a third of the samples, each three times as heavy.
+        let a = drawn(&mut random, 900, 1_000_000, &TEN);
+        let b = drawn(&mut random, 300, 3_000_000, &TEN);
+        let changes = own_changes(Per::Sample, &a, &b);
+        alarms += u32::from(changes.iter().any(|change| change.is_significant));
+        for change in changes.iter().filter(|change| change.z != 0.0) {
+            squares += change.z * change.z;
+            tests += 1;
+        }
+    }
+    // With nothing to be found, any discovery is false: at most 5 % of the pairs have one, 15 of
+    // 300. Binomial: deviation sqrt(300 0.05 0.95) = 3.8; five of them: 34.
+    assert!(alarms <= 34, "{alarms} of {PAIRS} pairs");
+    // Errors are of the right size: z has the variance 1. The mean of 3000 squares of normal
+    // variables has the deviation sqrt(2 / 3000) = 0.026, of the ten in a pair at most sqrt(10)
+    // times that if all were one: five of 0.082.
+    let variance = squares / f64::from(tests);
+    assert!((0.59..1.41).contains(&variance), "{variance}");
+}
+
+#[test]
+fn a_change_is_found_and_the_rest_is_left_alone() {
+    let mut random = Random(11);
+    let mut slower = TEN;
+    (slower[3], slower[0]) = (0.2, 0.2);
+    let a = drawn(&mut random, 2000, 1_000_000, &TEN);
+    let b = drawn(&mut random, 2000, 1_000_000, &slower);
+    let changes = own_changes(Per::Sample, &a, &b);
+    let mut found: Vec<&str> = (changes.iter().filter(|c| c.is_significant))
+        .map(|change| change.name.as_str())
+        .collect();
+    found.sort_unstable();
+    // 10 points of 2000 samples each: z is about 0.1 / sqrt(0.15 0.85 2 / 2000) = 8.9.
+    assert_eq!(found, ["c.m0", "c.m3"]);
+}
+
+#[test]
+fn what_is_new_or_gone_is_told() {
+    let mut random = Random(3);
+    let a = drawn(&mut random, 500, 1_000_000, &[0.5, 0.5]);
+    let b = drawn(&mut random, 500, 1_000_000, &[0.5, 0.0, 0.5]);
+    let changes = own_changes(Per::Second, &a, &b);
+    let by_name = |name: &str| changes.iter().find(|change| change.name == name).unwrap();
+    assert!(by_name("c.m1").is_gone() && by_name("c.m1").is_significant);
+    assert!(by_name("c.m2").is_new() && by_name("c.m2").is_significant);
+    assert!(!by_name("c.m0").is_significant);
+}
+
+#[test]
+fn rates_are_per_second_request_or_share() {
+    let mut random = Random(5);
+    let a = drawn(&mut random, 100, 10_000_000, &[1.0]);
+    let mut longer = drawn(&mut random, 400, 10_000_000, &[1.0]);
+    longer.info.duration_ns = 40_000_000_000;
+    let change = &own_changes(Per::Second, &a, &longer)[0];
+    // 1 s of CPU time in 10 s, 4 s in 40 s.
+    assert_eq!((change.rate_a, change.rate_b), (1e8, 1e8));
+    assert!(!change.is_significant);
+    let change = &own_changes(Per::Sample, &a, &longer)[0];
+    assert_eq!((change.rate_a, change.z), (1.0, 0.0));
+    let total = a.total();
+    assert_eq!(
+        Base::new(Per::Request, (&a, &total), (&longer, &total)),
+        None
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_file_and_itself_do_not_differ(
+        seed in any::<u64>(), n in 1u64..400, weight in 1u64..1_000_000_000,
+    ) {
+        let profile = drawn(&mut Random(seed), n, weight, &TEN);
+        for per in [Per::Second, Per::Sample] {
+            for change in own_changes(per, &profile, &profile) {
+                prop_assert!(!change.is_significant && change.z == 0.0, "{change:?}");
+                prop_assert_eq!(change.difference(), 0.0);
+            }
+        }
+    }
+
+    /// Exchanging the files turns every sign and changes nothing else.
+    #[test]
+    fn the_difference_is_antisymmetric(seed in any::<u64>(), n in 1u64..200, m in 1u64..200) {
+        let mut random = Random(seed);
+        let a = drawn(&mut random, n, 1000, &TEN);
+        let b = drawn(&mut random, m, 3000, &[0.1; 10]);
+        let (there, back) = (own_changes(Per::Second, &a, &b), own_changes(Per::Second, &b, &a));
+        prop_assert_eq!(there.len(), back.len());
+        for (x, y) in there.iter().zip(&back) {
+            prop_assert_eq!(&x.name, &y.name);
+            prop_assert_eq!(x.is_significant, y.is_significant);
+            prop_assert!((x.z + y.z).abs() <= 1e-9 * (1.0 + x.z.abs()));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The runtime whose programs a recording is of, and how that is spoken of. Pure.
+
+/// A managed runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Platform {
+    /// A JVM, and whatever else wrote a recording.
+    #[default]
+    Jvm,
+    /// Mono.
+    Mono,
+}
+
+impl Platform {
+    /// By the name that a recording has for it.
+    #[must_use]
+    pub fn of(name: &str) -> Platform {
+        match name.split_whitespace().next() {
+            Some("Mono") => Platform::Mono,
+            _ => Platform::Jvm,
+        }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Platform::Jvm => "JVM",
+            Platform::Mono => "Mono",
+        }
+    }
+
+    /// The code that it runs.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Platform::Jvm => "Java",
+            Platform::Mono => "managed",
+        }
+    }
+}
+
+/// Beginnings of packages and namespaces that come with a runtime.
+const OWN: [&str; 8] = [
+    "java.",
+    "jdk.",
+    "sun.",
+    "com.sun.",
+    "javax.",
+    "System.",
+    "Mono.",
+    "Microsoft.",
+];
+/// Classes of .NET's that Mono calls as its language does. Code that Mono makes itself (allocators,
+/// wrappers) is `object`'s.
+const BUILT_IN: [&str; 16] = [
+    "bool", "byte", "char", "double", "int", "int16", "intptr", "long", "object", "sbyte",
+    "single", "string", "uint", "uint16", "uintptr", "ulong",
+];
+
+/// Whether a class comes with the runtime and is none of the program's, by its name: one of the
+/// JDK's, or of the class library of .NET. (A name can be told from the other's: packages of Java
+/// begin with a small letter.)
+#[must_use]
+pub fn is_of_platform(class: &str) -> bool {
+    let class = class.replace('/', ".");
+    BUILT_IN.contains(&class.as_str()) || OWN.iter().any(|package| class.starts_with(package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_platform_is_known_by_its_name() {
+        let mono = "Mono 6.8.0.105 (Debian 6.8.0.105+dfsg-3.3)";
+        for name in [mono, "Mono"] {
+            assert_eq!(Platform::of(name), Platform::Mono);
+        }
+        for name in ["OpenJDK 64-Bit Server VM", "", "Monolith VM"] {
+            assert_eq!(Platform::of(name), Platform::Jvm, "{name}");
+        }
+        assert_eq!(Platform::Mono.code(), "managed");
+    }
+
+    #[test]
+    fn the_class_libraries_are_not_the_programs() {
+        for class in [
+            "java.util.HashMap",
+            "java/util/HashMap",
+            "System.Threading.Thread",
+            "System/String",
+            "object",
+            "string",
+        ] {
+            assert!(is_of_platform(class), "{class}");
+        }
+        for class in [
+            "app.Main",
+            "Work",
+            "Systems.Main",
+            "system.Main",
+            "objects",
+            "",
+        ] {
+            assert!(!is_of_platform(class), "{class}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Recordings of other profilers as profiles: which samples count, what they stand for, and why
+//! threads waited. Their samples are made of our own writer's, with what those profilers add.
+
+use dwell_jfr::reader::{self, GenericEvent, Recording, SampleKind, Value, Wall};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::{FrameKind, ThreadState};
+use dwell_profile::{Profile, Unit, WallFilter};
+
+/// The stacks of the samples: running, asleep, in a lock, in a monitor.
+const STACKS: [&[(&str, &str, FrameKind)]; 4] = [
+    &[("app/Main", "run", FrameKind::C2)],
+    &[
+        ("java/lang/Thread", "sleep0", FrameKind::Native),
+        ("app/Main", "rest", FrameKind::C2),
+    ],
+    &[
+        ("jdk/internal/misc/Unsafe", "park", FrameKind::Native),
+        (
+            "java/util/concurrent/locks/ReentrantLock",
+            "lock",
+            FrameKind::C2,
+        ),
+        ("app/Main", "take", FrameKind::C2),
+    ],
+    &[
+        ("libjvm.so", "ObjectMonitor::enter", FrameKind::Native),
+        ("app/Main", "enter", FrameKind::C2),
+    ],
+];
+
+/// Eight samples, two of each stack, without weights.
+fn recording() -> Recording {
+    let mut chunk = ChunkWriter::new(ChunkClock {
+        epoch_ns: 1_700_000_000_000_000_000,
+        start_ticks: 0,
+        ticks_per_second: 1_000_000_000,
+    });
+    let thread = chunk.thread(
+        1,
+        &ThreadInfo {
+            os_name: "worker",
+            os_tid: 7,
+            java_name: Some("worker"),
+            java_tid: 7,
+            group: None,
+            is_virtual: false,
+        },
+    );
+    let mut key = 0;
+    for time in 0..2 {
+        for stack in STACKS {
+            let mut frames = Vec::new();
+            for (class, name, kind) in stack {
+                key += 1;
+                let info = MethodInfo {
+                    class,
+                    name,
+                    descriptor: "()V",
+                    modifiers: 0,
+                    hidden: false,
+                    origin: None,
+                };
+                let method = chunk.method(key, &info);
+                frames.push(FrameRef {
+                    method,
+                    line: 1,
+                    bci: 0,
+                    kind: *kind,
+                });
+            }
+            let stack = chunk.stack(&frames, false);
+            chunk.execution_sample(&Sample {
+                ticks: time,
+                thread,
+                stack,
+                state: ThreadState::Runnable,
+                weight_ns: 1,
+                failure: None,
+                carrier: None,
+                context: None,
+            });
+        }
+    }
+    let mut file = chunk.flush(1_000_000_000);
+    let header = chunk.header();
+    file[..header.len()].copy_from_slice(&header);
+    let mut recording = reader::parse(&file).unwrap();
+    recording.events.clear();
+    recording
+        .samples
+        .iter_mut()
+        .for_each(|sample| sample.weight_ns = None);
+    recording
+}
+
+fn event(name: &str, fields: &[(&str, Value)]) -> GenericEvent {
+    let fields = fields
+        .iter()
+        .map(|(name, value)| ((*name).into(), value.clone()));
+    GenericEvent {
+        name: name.into(),
+        time_ns: 0,
+        fields: fields.collect(),
+    }
+}
+
+fn setting(name: &str, value: &str) -> GenericEvent {
+    let text = |text: &str| Value::Text(text.into());
+    event(
+        "jdk.ActiveSetting",
+        &[("name", text(name)), ("value", text(value))],
+    )
+}
+
+/// Makes the samples looks of a wall clock: so many ticks each, the first of four running.
+fn on_the_wall(recording: &mut Recording, kind: SampleKind, ticks: u64) {
+    for (place, sample) in recording.samples.iter_mut().enumerate() {
+        sample.kind = kind;
+        sample.wall = Some(recording.walls.len() as u32);
+        sample.state = match place % 4 {
+            0 => ThreadState::Runnable,
+            _ => ThreadState::Sleeping,
+        };
+        recording.walls.push(Wall {
+            count: ticks,
+            ..Wall::default()
+        });
+    }
+}
+
+fn async_profiler(recording: &mut Recording, settings: &[(&str, &str)]) {
+    let always = [
+        ("cstack", "vm"),
+        ("jstackdepth", "2048"),
+        ("version", "4.6"),
+    ];
+    let all = always.iter().chain(settings);
+    recording
+        .events
+        .extend(all.map(|(name, value)| setting(name, value)));
+}
+
+fn causes(profile: &Profile) -> Vec<(String, u64)> {
+    let filter = WallFilter::default();
+    let mut causes = profile.wall_by(&filter, |wall| wall.cause.to_owned());
+    causes.sort_by(|a, b| a.0.cmp(&b.0));
+    causes
+        .into_iter()
+        .map(|(cause, weight)| (cause, weight.sum))
+        .collect()
+}
+
+#[test]
+fn cpu_samples_of_async_profiler_stand_for_its_interval() {
+    for (interval, expected) in [("0", 80_000_000), ("1000000", 8_000_000)] {
+        let mut recording = recording();
+        async_profiler(&mut recording, &[("event", "cpu"), ("interval", interval)]);
+        let profile = Profile::from_recording(recording);
+        assert_eq!(profile.unit(), Unit::Nanoseconds);
+        assert_eq!(profile.total().sum, expected);
+        assert_eq!(profile.info().engine, "async-profiler 4.6");
+    }
+    // Samples of allocations or of counters stand for no time.
+    let mut recording = recording();
+    async_profiler(
+        &mut recording,
+        &[("event", "cache-misses"), ("interval", "1000")],
+    );
+    assert_eq!(Profile::from_recording(recording).unit(), Unit::Samples);
+}
+
+#[test]
+fn wall_samples_have_causes_by_state_and_frames() {
+    let mut recording = recording();
+    on_the_wall(&mut recording, SampleKind::WallClock, 3);
+    async_profiler(&mut recording, &[("event", "wall"), ("wall", "10000000")]);
+    let profile = Profile::from_recording(recording);
+    let each = 2 * 3 * 10_000_000;
+    let expected = ["lock", "monitor", "running", "sleep"].map(|cause| (cause.to_owned(), each));
+    assert_eq!(causes(&profile), expected);
+    assert_eq!(
+        (profile.samples().len(), profile.info().mode.as_str()),
+        (2, "wall")
+    );
+    assert_eq!(profile.info().other_events, []);
+}
+
+#[test]
+fn ddprof_says_its_intervals_itself() {
+    let mut recording = recording();
+    on_the_wall(&mut recording, SampleKind::DatadogWall, 1);
+    for sample in recording.samples.iter_mut().step_by(4) {
+        sample.kind = SampleKind::DatadogCpu;
+    }
+    recording.events.push(event(
+        "datadog.DatadogProfilerConfig",
+        &[
+            ("cpuInterval", Value::DurationNs(9_000_000)),
+            ("wallInterval", Value::DurationNs(50_000_000)),
+            ("version", Value::Text("1.22.0".into())),
+        ],
+    ));
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.total().sum, 18_000_000);
+    let waits = causes(&profile)
+        .iter()
+        .filter(|(cause, _)| cause != "running")
+        .count();
+    assert_eq!((waits, profile.looks().len()), (3, 6));
+    assert_eq!(profile.info().mode, "cpu,wall");
+}
+
+#[test]
+fn without_an_interval_looks_are_told_and_not_weighed() {
+    let mut recording = recording();
+    on_the_wall(&mut recording, SampleKind::WallClock, 3);
+    let profile = Profile::from_recording(recording);
+    assert_eq!((profile.unit(), profile.total().sum), (Unit::Samples, 6));
+    assert!(!profile.has_wall());
+    assert_eq!(
+        profile.info().other_events,
+        [("profiler.WallClockSample".to_owned(), 6)]
+    );
+}

@@ -1,0 +1,123 @@
+//! Contexts that other libraries publish (OTEP 4947): which libraries do, and what they say of a
+//! thread. They count where nobody has told us of a scope.
+//!
+//! [`here`] runs in the signal handler: it reads memory through fault-tolerant loads only. A record
+//! belongs to the platform thread: a logical thread leaves it behind there, so nobody asks
+//! for one while another one than the platform's own runs.
+
+use crate::native::modules::Modules;
+use crate::sys::loader;
+use dwell_context::Context;
+use dwell_context::foreign::{self, Variable};
+use dwell_signal::Live;
+use dwell_walker::{Fault, Memory};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Libraries that are asked at most.
+const VARIABLES_MAX: usize = 4;
+/// Where glibc has the thread pointer once more (`tcbhead_t.self`).
+const SELF_AT: u64 = 16;
+
+/// The variables, as bits; 0: none. Those there are come first.
+static VARIABLES: [AtomicU64; VARIABLES_MAX] = [const { AtomicU64::new(0) }; VARIABLES_MAX];
+
+/// Looks which of the libraries publish contexts. To be called when some came or went.
+pub fn find(modules: &Modules) {
+    let exports = modules.thread_contexts();
+    let blocks = match exports.is_empty() {
+        true => Vec::new(),
+        false => loader::thread_local_blocks(),
+    };
+    let mut found = exports.iter().filter_map(|(base, offset)| {
+        let block = blocks.iter().find(|block| block.base == *base)?;
+        place(block, *offset)?.to_bits()
+    });
+    for variable in &VARIABLES {
+        variable.store(found.next().unwrap_or(0), Ordering::Release);
+    }
+}
+
+/// Where threads have the variable that is `offset` bytes from the beginning of such blocks.
+fn place(block: &loader::Block, offset: u64) -> Option<Variable> {
+    Some(match block.below {
+        Some(below) => Variable::Fixed {
+            below: u32::try_from(below.checked_sub(offset)?).ok()?,
+        },
+        None => Variable::Own {
+            module: u32::try_from(block.module).ok()?,
+            offset: u32::try_from(offset).ok()?,
+        },
+    })
+}
+
+/// Whether there are libraries to be asked.
+#[must_use]
+pub fn is_known() -> bool {
+    VARIABLES[0].load(Ordering::Acquire) != 0
+}
+
+/// What is published on the thread with this thread pointer, which must stand still.
+#[inline]
+pub fn here(live: &Live, pointer: u64) -> Option<Context> {
+    for variable in &VARIABLES {
+        let variable = Variable::from_bits(variable.load(Ordering::Acquire))?;
+        if let Some(context) = read(live, variable, pointer) {
+            return Some(context);
+        }
+    }
+    None
+}
+
+// Not part of the loop: there the way of reading would be called through a register, which the
+// check of handlers cannot follow.
+#[inline(never)]
+fn read(live: &Live, variable: Variable, pointer: u64) -> Option<Context> {
+    let word = |addr: u64| live.word(addr).ok();
+    let record = variable
+        .address(pointer, word)
+        .and_then(word)
+        .filter(|record| *record != 0)?;
+    let valid = live.u8(record.wrapping_add(24)).ok()?;
+    let words = [
+        word(record)?,
+        word(record.wrapping_add(8))?,
+        word(record.wrapping_add(16))?,
+    ];
+    foreign::context(words, valid)
+}
+
+/// What is published on a thread that waits, by its thread pointer; the caller makes sure that it
+/// has not run meanwhile.
+///
+/// # Errors
+/// [`Fault`] if that cannot be read.
+pub fn of_waiting(live: &Live, pointer: u64) -> Result<Option<Context>, Fault> {
+    // What is no thread pointer is not followed.
+    if pointer == 0 || live.word(pointer.wrapping_add(SELF_AT))? != pointer {
+        return Ok(None);
+    }
+    Ok(here(live, pointer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_outside_its_block_has_no_place() {
+        let block = |below| loader::Block {
+            base: 0x1000,
+            module: 3,
+            below,
+        };
+        let fixed = Variable::Fixed { below: 8 };
+        assert_eq!(place(&block(Some(24)), 16), Some(fixed));
+        assert_eq!(place(&block(Some(24)), 25), None);
+        let own = Variable::Own {
+            module: 3,
+            offset: 16,
+        };
+        assert_eq!(place(&block(None), 16), Some(own));
+        assert_eq!(place(&block(None), u64::MAX), None);
+    }
+}

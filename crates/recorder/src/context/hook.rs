@@ -1,0 +1,37 @@
+//! What the handler adds to a snapshot of what the thread works for.
+//!
+//! [`dwell_context_hook`] runs in the signal handler: it reads memory through fault-tolerant loads
+//! only (but for the records of contexts, which stay mapped), allocates nothing, locks nothing.
+
+use super::foreign;
+use crate::sys::shown::Shown;
+use dwell_context::Slab;
+use dwell_signal::Capture;
+
+/// Where the program writes its contexts; nothing until it does.
+static CONTEXTS: Shown<Slab<'static>> = Shown::new();
+
+/// Lets handlers read these contexts.
+pub fn show_contexts(slab: &'static Slab<'static>) {
+    CONTEXTS.show(slab);
+}
+
+/// Notes what the thread works for: the logical one if one is mounted. Scopes that we were told of
+/// count before what others publish.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_context_hook(capture: &mut Capture<'_>) {
+    let mounted = capture.header().vthread_id;
+    let is_logical = mounted != 0 || capture.header().cont_entry != 0;
+    let id = match mounted {
+        0 => capture.record().managed_id(),
+        mounted => mounted,
+    };
+    let slab = CONTEXTS.get();
+    let mut context = slab.and_then(|slab| slab.context_here(id));
+    if context.is_none() && !is_logical {
+        context = foreign::here(&capture.live(), capture.thread_pointer());
+    }
+    if let Some(context) = context {
+        capture.set_context(&context);
+    }
+}

@@ -1,0 +1,174 @@
+//! What logical threads work for: the records that an API for programs writes, and the texts it
+//! speaks of. The API itself is the runtime's.
+//!
+//! All of it is made when the API first asks for it, and stays: an application that does not use
+//! the API pays nothing. Whoever looks at a blocked thread asks [`context_of`] with the id that
+//! the runtime gives that thread, the logical one if one is mounted.
+
+pub mod foreign;
+pub mod hook;
+pub mod requests;
+pub mod spans;
+pub mod texts;
+
+use crate::sys::lasting::Lasting;
+use crate::sys::process;
+use dwell_context::table::BUCKET;
+use dwell_context::{Context, RECORD_BYTES, Slab};
+use requests::{Request, Requests};
+use spans::{Span, Spans};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use texts::{Endpoint, Endpoints, Texts};
+
+/// Records, at most; where so much cannot be reserved, a sixteenth of them.
+const RECORDS: usize = 1 << 20;
+/// Buckets of the table: with all records in use eight of sixteen entries are.
+const RECORDS_PER_BUCKET: usize = 8;
+
+/// The contexts of this process.
+pub struct Contexts {
+    slab: Slab<'static>,
+    memory: Lasting,
+    texts: Texts,
+    endpoints: Mutex<Endpoints>,
+    requests: Mutex<Requests>,
+    spans: Mutex<Spans>,
+}
+
+static CONTEXTS: OnceLock<Option<Contexts>> = OnceLock::new();
+/// Whether somebody takes what is told.
+static RECORDING: AtomicBool = AtomicBool::new(false);
+
+/// A recording begins or ends: endpoints, requests and spans are only kept for one.
+pub fn set_recording(on: bool) {
+    RECORDING.store(on, Ordering::Relaxed);
+    if let Some(contexts) = Contexts::get() {
+        let _ = contexts.take_endpoints();
+        let _ = contexts.take_requests();
+        let _ = contexts.take_spans();
+    }
+}
+
+impl Contexts {
+    /// The contexts, if the API has asked for them.
+    #[must_use]
+    pub fn get() -> Option<&'static Contexts> {
+        CONTEXTS.get()?.as_ref()
+    }
+
+    /// The contexts, made now if need be; `None` if there is no memory for them.
+    #[must_use]
+    pub fn get_or_make() -> Option<&'static Contexts> {
+        let made =
+            CONTEXTS.get_or_init(|| Contexts::of(RECORDS).or_else(|| Contexts::of(RECORDS / 16)));
+        let contexts = made.as_ref()?;
+        hook::show_contexts(&contexts.slab);
+        Some(contexts)
+    }
+
+    fn of(records: usize) -> Option<Contexts> {
+        let entries = (records / RECORDS_PER_BUCKET).checked_mul(BUCKET * size_of::<u32>())?;
+        let memory = Lasting::reserve(records.checked_mul(RECORD_BYTES)?)?;
+        let entries = Lasting::reserve(entries)?;
+        Some(Contexts {
+            slab: Slab::new(memory.words(), entries.half_words())?,
+            memory,
+            texts: Texts::default(),
+            endpoints: Mutex::default(),
+            requests: Mutex::new(Requests::new(process::epoch_ns())),
+            spans: Mutex::default(),
+        })
+    }
+
+    /// The records.
+    #[must_use]
+    pub fn slab(&self) -> &Slab<'static> {
+        &self.slab
+    }
+
+    /// Where the records are.
+    #[must_use]
+    pub fn memory(&self) -> Lasting {
+        self.memory
+    }
+
+    /// What the numbers in a context stand for.
+    #[must_use]
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// The endpoint of a local root is known now: told to the recording, so that samples taken
+    /// before can be given it.
+    pub fn tell_endpoint(&self, told: Endpoint) {
+        if !RECORDING.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut endpoints = self
+            .endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        endpoints.add(told);
+    }
+
+    /// A request has ended: told to the recording.
+    pub fn tell_request(&self, told: Request) {
+        if RECORDING.load(Ordering::Relaxed) {
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            requests.add(told);
+        }
+    }
+
+    /// Takes the requests that have ended since the last time.
+    #[must_use]
+    pub fn take_requests(&self) -> Vec<Request> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.take()
+    }
+
+    /// A span inside of a request has ended: told to the recording.
+    pub fn tell_span(&self, told: Span) {
+        if RECORDING.load(Ordering::Relaxed) {
+            let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+            spans.add(told);
+        }
+    }
+
+    /// Takes the longest spans that have ended since the last time.
+    #[must_use]
+    pub fn take_spans(&self) -> Vec<Span> {
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.take()
+    }
+
+    /// Takes what was told since the last time, and how much of it could not be kept.
+    #[must_use]
+    pub fn take_endpoints(&self) -> (Vec<Endpoint>, u64) {
+        let mut endpoints = self
+            .endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        endpoints.take()
+    }
+}
+
+/// What the logical thread with this id works for just now; may be asked from any thread.
+#[must_use]
+pub fn context_of(thread_id: u64) -> Option<Context> {
+    Contexts::get()?.slab.context_of(thread_id)
+}
+
+/// Threads that have a record: at least as many as have a context just now. 0: there is no need to
+/// ask.
+#[must_use]
+pub fn active_count() -> u32 {
+    Contexts::get().map_or(0, |contexts| contexts.slab.held())
+}
+
+/// Shows the ids of all logical threads that have a context just now, mounted or not.
+pub fn for_each_working(visit: impl FnMut(u64)) {
+    if let Some(contexts) = Contexts::get() {
+        contexts.slab.for_each_working(visit);
+    }
+}

@@ -1,0 +1,62 @@
+//! Why threads did not run, from what was seen of them and the names of their frames, which are
+//! only known at the flush.
+
+use crate::record::batch::{PendingFrame, PendingWall};
+use crate::record::names::{NameId, Names};
+use crate::record::resolve::Resolver;
+use dwell_wall::cause::{self, Cause, Facts, Monitor, Named, Os};
+use dwell_wall::pools::Pools;
+use rustc_hash::FxHashMap;
+
+/// What a thread waits for is told by the innermost frames.
+const FRAMES_MAX: usize = 64;
+
+/// Causes of one flush: threads that wait at the same place for the same reason are many.
+#[derive(Default)]
+pub struct Causes(FxHashMap<(Option<u32>, Os, Monitor, bool), Cause>);
+
+impl Causes {
+    /// The cause of what was seen at `frames`.
+    pub fn of(
+        &mut self,
+        wall: &PendingWall,
+        frames: &[PendingFrame],
+        resolver: &mut Resolver,
+        pools: &Pools,
+        names: &mut Names,
+    ) -> Cause {
+        let key = (wall.stack, wall.os, wall.monitor, wall.is_owned_lock);
+        *self
+            .0
+            .entry(key)
+            .or_insert_with(|| find(wall, frames, resolver, pools, names))
+    }
+}
+
+fn find(
+    wall: &PendingWall,
+    frames: &[PendingFrame],
+    resolver: &mut Resolver,
+    pools: &Pools,
+    names: &mut Names,
+) -> Cause {
+    let top = frames.iter().take(FRAMES_MAX);
+    let ids: Vec<NameId> = top.map(|frame| resolver.name(frame.code, names)).collect();
+    let named = |id: &NameId| {
+        let name = names.get(*id)?;
+        Some(Named {
+            class: &name.class,
+            name: &name.name,
+            // Only methods have descriptors.
+            is_managed: !name.descriptor.is_empty(),
+        })
+    };
+    let frames: Vec<Named<'_>> = ids.iter().filter_map(named).collect();
+    let facts = Facts {
+        os: wall.os,
+        monitor: wall.monitor,
+        is_owned_lock: wall.is_owned_lock,
+        frames: &frames,
+    };
+    cause::cause(&facts, pools)
+}

@@ -1,0 +1,124 @@
+//! Which threads there are: those of the runtime are reported, all others are looked for as soon as
+//! the number of threads has changed, and once in a while: one may have come as another one went.
+
+use crate::recorder::Recorder;
+use crate::runtime::Runtime;
+use crate::sys::process;
+use crate::sys::task::TaskFiles;
+use crate::threads::ThreadName;
+use dwell_signal::{Engine, Registration};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Looking for threads may take this part of the time.
+const SHARE_MAX: u32 = 200;
+/// How often it happens where the number has not changed, and what part of the time it may take
+/// then.
+const REGULARLY: Duration = Duration::from_millis(900);
+const REGULAR_SHARE_MAX: u32 = 2000;
+/// And happens at most so often.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+
+/// Finds threads that come and go.
+pub struct Census<R: Runtime> {
+    recorder: &'static Recorder<R>,
+    files: TaskFiles,
+    seen: HashSet<i32>,
+    /// Number of threads at the last look.
+    count: u64,
+    /// Not to look again before.
+    not_before: Instant,
+    /// When it was looked last.
+    looked: Instant,
+    /// How long that took.
+    took: Duration,
+    /// Whether threads not known are born since the recording began.
+    born: bool,
+    /// Keys of threads whose last sample has been drained.
+    pub gone: Vec<u64>,
+}
+
+impl<R: Runtime> Census<R> {
+    /// Nobody found yet. Whoever is found and not known was there `before` the recording, or is
+    /// born since.
+    #[must_use]
+    pub fn new(recorder: &'static Recorder<R>, before: bool) -> Census<R> {
+        Census {
+            recorder,
+            files: TaskFiles::open(),
+            seen: HashSet::new(),
+            count: 0,
+            not_before: Instant::now(),
+            looked: Instant::now(),
+            took: Duration::ZERO,
+            born: !before,
+            gone: Vec::new(),
+        }
+    }
+
+    /// Looks for new threads if there may be some, and not too often: the directory of a thousand
+    /// threads takes a millisecond to read.
+    pub fn find_if_changed(&mut self, engine: &'static Engine) {
+        if self.files.count() != self.count && Instant::now() >= self.not_before {
+            self.find(engine);
+        }
+    }
+
+    /// Looks for threads if that was not done for a while, or as [`Census::find_if_changed`] does.
+    pub fn find_in_time(&mut self, engine: &'static Engine) {
+        let regularly = REGULARLY.max(self.took * REGULAR_SHARE_MAX);
+        if self.looked.elapsed() >= regularly {
+            self.find(engine);
+        } else {
+            self.find_if_changed(engine);
+        }
+    }
+
+    /// Registers the threads nobody reported: the runtime's helpers, native ones.
+    pub fn find(&mut self, engine: &'static Engine) {
+        let began = Instant::now();
+        self.looked = began;
+        self.count = self.files.count();
+        let tids = process::thread_ids();
+        for &tid in &tids {
+            if !self.seen.contains(&tid) {
+                self.recorder
+                    .registry
+                    .add_if_new(tid, self.born, |newborn| {
+                        let comm = process::thread_comm(tid);
+                        let name = ThreadName {
+                            tid,
+                            comm,
+                            ..ThreadName::default()
+                        };
+                        let user = self.recorder.threads.add(name);
+                        let seed = self.recorder.threads.seed(user);
+                        engine
+                            .register(&Registration {
+                                tid,
+                                seed,
+                                user,
+                                newborn,
+                                ..Registration::default()
+                            })
+                            .ok()
+                    });
+            }
+        }
+        self.seen = tids.into_iter().collect();
+        self.recorder
+            .registry
+            .forget_left(|tid| self.seen.contains(&tid));
+        self.took = began.elapsed();
+        let pause = PAUSE_MIN.max(self.took * SHARE_MAX);
+        self.not_before = Instant::now() + pause;
+    }
+
+    /// Recycles the records of threads that have ended and whose samples are all drained.
+    pub fn bury(&mut self, engine: &'static Engine) {
+        engine.reap(|record| {
+            self.recorder.registry.forget(record.tid(), record);
+            self.gone.push(record.user());
+        });
+    }
+}

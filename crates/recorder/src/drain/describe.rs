@@ -1,0 +1,80 @@
+//! What every chunk says of the recording, the runtime and the machine.
+
+use crate::runtime::Runtime;
+use crate::session::Setup;
+use crate::sys::process;
+use dwell_jfr::writer::{ChunkWriter, Event};
+
+/// Text of a `/proc` file, NULs as blanks.
+fn proc_text(path: &str) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&bytes)
+        .replace('\0', " ")
+        .trim()
+        .to_owned()
+}
+
+fn cpu_model() -> String {
+    let info = proc_text("/proc/cpuinfo");
+    let line = info.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|l| l.split_once(':'))
+        .map_or_else(String::new, |(_, v)| v.trim().to_owned())
+}
+
+/// Adds the descriptive events to a chunk.
+pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
+    let ticks = process::monotonic_ns();
+    let options = &setup.options;
+    let pid = u64::from(std::process::id());
+    let interval_ns = options.cpu_interval.as_nanos() as u64;
+    chunk.event(&Event::Recording {
+        ticks,
+        version: env!("CARGO_PKG_VERSION"),
+        pid,
+        mode: if options.wall_interval.is_zero() {
+            "cpu"
+        } else {
+            "cpu,wall"
+        },
+        engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
+        engine_reason: &setup.recorder.engine_reason,
+        cpu_interval_ns: interval_ns,
+        wall_interval_ns: options.wall_interval.as_nanos() as u64,
+        options: &setup.option_text,
+    });
+    let command = proc_text("/proc/self/cmdline");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    chunk.event(&Event::JvmInformation {
+        ticks,
+        jvm_name: &setup.about.name,
+        jvm_version: &setup.about.version,
+        jvm_arguments: &command,
+        jvm_flags: "",
+        java_arguments: "",
+        jvm_start_epoch_ms: setup.start_epoch_ms,
+        pid,
+    });
+    let os = proc_text("/proc/version");
+    chunk.event(&Event::OsInformation {
+        ticks,
+        os_version: &os,
+    });
+    let model = cpu_model();
+    chunk.event(&Event::CpuInformation {
+        ticks,
+        cpu: &model,
+        description: &model,
+        sockets: 1,
+        cores,
+        hardware_threads: cores,
+    });
+    let interval = format!("{interval_ns} ns");
+    for (name, value) in [("enabled", "true"), ("period", interval.as_str())] {
+        chunk.event(&Event::ActiveSetting {
+            ticks,
+            event_id: dwell_jfr::writer::EXECUTION_SAMPLE_TYPE_ID,
+            name,
+            value,
+        });
+    }
+}

@@ -1,0 +1,52 @@
+//! What else runs on the machine, by the second: what all processes used of the processors that
+//! this one may run on, and what it used itself in the same time.
+
+use super::process_cpu::ProcessCpu;
+use crate::sys::process;
+use dwell_host::Whose;
+use dwell_host::account::Account;
+use dwell_jfr::writer::Event;
+
+/// The account.
+#[derive(Debug)]
+pub struct Machine {
+    own: ProcessCpu,
+    account: Account,
+}
+
+impl Default for Machine {
+    /// From now on.
+    fn default() -> Machine {
+        let mut own = ProcessCpu::default();
+        let used_ns = used_ns(&mut own);
+        Machine {
+            account: Account::begin(Whose::Own, process::monotonic_ns(), used_ns),
+            own,
+        }
+    }
+}
+
+impl Machine {
+    /// What was used since that was told last, if it can be told: with very many threads not every
+    /// time.
+    pub fn told(&mut self) -> Option<Event<'static>> {
+        let own = &mut self.own;
+        let told = self
+            .account
+            .told(process::monotonic_ns(), || used_ns(own))?;
+        Some(Event::Machine {
+            ticks: told.began_ns,
+            duration_ticks: told.duration_ns,
+            processors: told.sums.processors,
+            busy_ns: told.sums.busy,
+            own_ns: told.own_ns,
+            idle_ns: told.sums.idle,
+            stolen_ns: told.sums.stolen,
+        })
+    }
+}
+
+fn used_ns(own: &mut ProcessCpu) -> Option<u64> {
+    let (user, system) = own.ask()?;
+    u64::try_from((user + system).as_nanos()).ok()
+}

@@ -1,0 +1,122 @@
+//! The drainer: one plain thread that walks snapshots, names frames and writes the recording.
+//!
+//! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
+//! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
+
+pub mod bill;
+pub mod causes;
+pub mod census;
+pub mod contexts;
+pub mod describe;
+pub mod histogram;
+pub mod housekeeping;
+pub mod machine;
+pub mod named;
+pub mod outer;
+pub mod pace;
+pub mod paused;
+pub mod process_cpu;
+pub mod processors;
+pub mod sample;
+pub mod splice;
+pub mod stops;
+pub mod threads;
+pub mod unsampled;
+pub mod virtual_names;
+pub mod wall;
+pub mod writer;
+
+use crate::runtime::Runtime;
+use crate::session::{Orders, Progress, Setup};
+use crate::sys::memory::OwnThread;
+use crate::sys::process;
+use bill::{Bill, Spent};
+use pace::Pace;
+use sample::Sampler;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use writer::Writer;
+
+/// Time between two flushes: what may be lost when the process is killed.
+const FLUSH: Duration = Duration::from_millis(1000);
+/// The first flush comes early, so that a short recording shows something soon.
+const FIRST_FLUSH: Duration = Duration::from_millis(100);
+
+/// Runs until told to stop; then drains and writes the rest.
+pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progress>) {
+    process::block_signals();
+    process::unblock_signal(setup.engine.signal());
+    process::ask_for_early_turns();
+    let _own = OwnThread::begin();
+    let mut sampler = Sampler::new(setup);
+    sampler.publish();
+    // Until here snapshots were taken, which need no walk in a hurry.
+    let walking = paused::take_position(setup);
+    let mut census = census::Census::new(setup.recorder, false);
+    let mut writer = Writer::new(setup, progress);
+    let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
+    let mut pace = Pace::new(setup.options.cpu_interval);
+    let mut keeper = housekeeping::Keeper::default();
+    let mut flush_at = Instant::now() + FIRST_FLUSH;
+    let mut bill = Bill::new(spent(&sampler, &writer));
+    loop {
+        census.find_if_changed(setup.engine);
+        let now_ns = process::monotonic_ns();
+        let losing = progress.patience.losing(now_ns);
+        setup.engine.set_behind(progress.patience.behind(now_ns));
+        let order = orders.wait(pace.wait(sampler.work.walks, losing));
+        let mut all = sampler.drain(progress);
+        if all {
+            orders.looked();
+        }
+        census.bury(setup.engine);
+        let due = Instant::now() >= flush_at;
+        let flushes = due || order.flush || order.stop || !all;
+        if flushes {
+            if due {
+                flush_at = Instant::now() + FLUSH;
+                keeper.run(setup, &mut census);
+            }
+            if due || order.stop {
+                let weight_ns = unsampled.take(&setup.recorder.registry, order.stop);
+                sampler.add_unsampled(weight_ns, progress);
+            }
+            if order.stop {
+                let mut owing = Vec::new();
+                setup.engine.stop_showing(|record, owed_ns| {
+                    owing.push((record.user(), owed_ns));
+                });
+                writer.end_of_sampling(&walking);
+                all = sampler.drain(progress);
+                for (thread, owed_ns) in owing {
+                    sampler.add_owed(thread, owed_ns, progress);
+                }
+                sampler.end_of_wall();
+            }
+            // At most as often as there are slots; in fact a few times.
+            while order.stop && !all {
+                // As the last one: a new file could stay without samples.
+                writer.flush(&mut sampler, true, &mut census, &walking);
+                all = sampler.drain(progress);
+            }
+            writer.flush(&mut sampler, order.stop, &mut census, &walking);
+        }
+        if order.stop {
+            drop(walking);
+            crate::context::set_recording(false);
+            orders.done(&order);
+            return;
+        }
+        let for_looks_ns = bill.for_looks(spent(&sampler, &writer), flushes);
+        setup.shelf.add_drain_cpu_ns(for_looks_ns);
+        orders.done(&order);
+    }
+}
+
+fn spent<R: Runtime>(sampler: &Sampler<'_, R>, writer: &Writer<'_, R>) -> Spent {
+    Spent {
+        all_ns: process::own_cpu().as_nanos() as u64,
+        looks_ns: sampler.work.looks_cpu_ns + writer.looks_cpu_ns,
+        samples: sampler.work.walks,
+    }
+}

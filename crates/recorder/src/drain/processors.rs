@@ -1,0 +1,154 @@
+//! Who had processors and who had none, by the second: the control group's limit and how often it
+//! held the process back, and the kernel's account of the threads that were sampled.
+
+use crate::runtime::Runtime;
+use crate::session::Setup;
+use crate::sys::process;
+use crate::sys::task::TaskFiles;
+use dwell_host::Whose;
+use dwell_host::limit::Limits;
+use dwell_jfr::writer::Event;
+use dwell_signal::ThreadRecord;
+use dwell_wall::proc::{self, Schedule};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::time::{Duration, Instant};
+
+/// Time between two accounts.
+const EVERY: Duration = Duration::from_millis(950);
+/// Threads that are accounted for at once at most.
+const THREADS_MAX: usize = 1024;
+
+/// What a thread used of a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTime {
+    /// Its key.
+    pub thread: u64,
+    /// From when, on the monotonic clock.
+    pub since_ns: u64,
+    /// Until when.
+    pub until_ns: u64,
+    /// Time on a processor.
+    pub cpu_ns: u64,
+    /// Time it was ready and had none.
+    pub waited_ns: u64,
+    /// How often it got one.
+    pub turns: u64,
+}
+
+/// What was told of a thread last.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    samples: u64,
+    /// Tells the thread's names apart.
+    name_mark: u64,
+    at_ns: u64,
+    schedule: Schedule,
+}
+
+/// The accounts.
+pub struct Processors {
+    files: TaskFiles,
+    limits: Limits,
+    threads: FxHashMap<u64, Told>,
+    due: Instant,
+}
+
+impl Default for Processors {
+    /// From now on.
+    fn default() -> Processors {
+        Processors {
+            files: TaskFiles::open(),
+            limits: Limits::begin(Whose::Own),
+            threads: FxHashMap::default(),
+            due: Instant::now() + EVERY,
+        }
+    }
+}
+
+impl Processors {
+    /// A new chunk: what is told only when it changes has to be in it as well.
+    pub fn begin_chunk(&mut self) {
+        self.limits.begin_chunk();
+    }
+
+    /// Whether another account is due; `last` is the end.
+    pub fn is_due(&mut self, last: bool) -> bool {
+        let now = Instant::now();
+        let is_due = now >= self.due || last;
+        if is_due {
+            self.due = now + EVERY;
+        }
+        is_due
+    }
+
+    /// The threads that were sampled since the last account.
+    pub fn threads<R: Runtime>(&mut self, setup: &Setup<R>) -> Vec<ThreadTime> {
+        let mut all = Vec::new();
+        for record in setup.engine.live_records() {
+            if all.len() == THREADS_MAX {
+                break;
+            }
+            all.extend(self.account(setup, record));
+        }
+        if self.threads.len() > 2 * THREADS_MAX {
+            let live = setup.engine.live_records().map(ThreadRecord::user);
+            let live: FxHashSet<u64> = live.collect();
+            self.threads.retain(|key, _| live.contains(key));
+        }
+        all
+    }
+
+    /// What a thread used, if it was sampled since that was told last.
+    fn account<R: Runtime>(
+        &mut self,
+        setup: &Setup<R>,
+        record: &ThreadRecord,
+    ) -> Option<ThreadTime> {
+        let (key, samples) = (record.user(), record.samples());
+        let before = self.threads.get(&key).copied();
+        if samples == before.map_or(0, |before| before.samples) {
+            return None;
+        }
+        let mut buf = [0u8; 128];
+        let text = self.files.read(record.tid(), "schedstat", &mut buf)?;
+        let mut name_mark = before.map_or(0, |before| before.name_mark);
+        mind_name(setup, record, &mut name_mark);
+        let told = Told {
+            samples,
+            name_mark,
+            at_ns: process::monotonic_ns(),
+            schedule: proc::schedule(text)?,
+        };
+        // What it used before it was seen first is not known to belong to the recording.
+        let before = self.threads.insert(key, told)?;
+        let (now, was) = (told.schedule, before.schedule);
+        Some(ThreadTime {
+            thread: key,
+            since_ns: before.at_ns,
+            until_ns: told.at_ns,
+            cpu_ns: now.on_cpu_ns.saturating_sub(was.on_cpu_ns),
+            waited_ns: now.waited_ns.saturating_sub(was.waited_ns),
+            turns: now.turns.saturating_sub(was.turns),
+        })
+    }
+
+    /// The limit, if there is something new about it.
+    pub fn limit(&mut self) -> Option<Event<'static>> {
+        let told = self.limits.told()?;
+        Some(Event::CpuLimit {
+            ticks: process::monotonic_ns(),
+            quota_ns: told.quota_ns,
+            processors: told.processors,
+            periods: told.since.periods,
+            throttled: told.since.throttled,
+            throttled_ns: told.since.throttled_ns,
+        })
+    }
+}
+
+/// A thread that has run may have been renamed.
+fn mind_name<R: Runtime>(setup: &Setup<R>, record: &ThreadRecord, name_mark: &mut u64) {
+    if let Some(name) = setup.recorder.runtime.renamed(record, name_mark) {
+        setup.recorder.threads.rename(record.user(), &name);
+    }
+}

@@ -1,0 +1,425 @@
+//! One snapshot: have it walked, name its frames, keep it for the flush.
+
+use super::named::NamedFrames;
+use super::outer::Outer;
+use super::stops::StopDrain;
+use super::virtual_names::VirtualNames;
+use super::wall::WallDrain;
+use crate::native::Modules;
+use crate::native::remembered::Rules;
+use crate::record::batch::{Batch, Code, ContextId, PendingFrame, PendingSample};
+use crate::record::names::{Name, NameId, Names};
+use crate::record::resolve::Images;
+use crate::runtime::{Runtime, Walks};
+use crate::session::{Progress, Setup};
+use crate::sys::process;
+use dwell_jfr::{FrameKind as FileKind, ThreadState};
+use dwell_signal::Slot;
+use dwell_signal::slots::Reason;
+use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+/// Failed walks by cause: samples and the CPU time they stand for.
+pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
+
+/// A batch this large is flushed before more is taken: memory is bounded, however deep the stacks.
+pub const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// The key of a virtual thread is its id with this bit, which no counter reaches.
+pub const VIRTUAL_KEY: u64 = 1 << 63;
+
+/// The key of threads that have ended or were never seen.
+pub const NOBODY_KEY: u64 = 0;
+
+/// What the recording has cost so far, as far as the drainer sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Stacks walked, by whomever.
+    pub walks: u64,
+    /// How long that took.
+    pub walk_ns: u64,
+    /// Stacks copied.
+    pub copies: u64,
+    /// Bytes of them.
+    pub copied_bytes: u64,
+    /// CPU time that was spent on looks at threads.
+    pub looks_cpu_ns: u64,
+}
+
+/// Walks snapshots, or takes what was walked already, into a [`Batch`].
+pub struct Sampler<'s, R: Runtime> {
+    setup: &'s Setup<R>,
+    /// The runtime's part.
+    pub walks: R::Walks,
+    /// The modules of the process.
+    pub modules: Modules,
+    /// Names of this chunk.
+    pub names: Names,
+    /// Libraries met.
+    pub images: Images,
+    /// Samples since the last flush.
+    pub batch: Batch,
+    /// Failures since the recording began.
+    pub failures: FailureCounts,
+    /// Cost since the recording began.
+    pub work: Work,
+    /// Names of virtual threads met in this chunk, by key.
+    pub virtual_names: VirtualNames,
+    wall: WallDrain,
+    stops: StopDrain,
+    /// What addresses in native code stood for.
+    rules: Rules,
+    /// Frames of this drain that are named already.
+    named: NamedFrames,
+    frames: Vec<Frame>,
+    /// Kernel frames of the sample at hand.
+    kernel: Vec<PendingFrame>,
+    outer: Outer,
+}
+
+impl<'s, R: Runtime> Sampler<'s, R> {
+    /// A sampler for a recording.
+    #[must_use]
+    pub fn new(setup: &'s Setup<R>) -> Sampler<'s, R> {
+        Sampler {
+            setup,
+            walks: R::Walks::new(setup),
+            modules: Modules::new(R::is_own_library, super::paused::tables(setup)),
+            names: Names::default(),
+            images: Images::default(),
+            batch: Batch::default(),
+            failures: FailureCounts::new(),
+            work: Work::default(),
+            virtual_names: VirtualNames::default(),
+            wall: WallDrain::default(),
+            stops: StopDrain::default(),
+            rules: Rules::default(),
+            named: NamedFrames::default(),
+            frames: vec![Frame::EMPTY; setup.options.depth + 1],
+            kernel: Vec::new(),
+            outer: Outer::default(),
+        }
+    }
+
+    /// Takes the published samples, until the batch is full. Returns whether that was all.
+    pub fn drain(&mut self, progress: &Progress) -> bool {
+        let moved = self.modules.refresh();
+        if moved {
+            self.rules.clear();
+        }
+        let changes = self.walks.begin(moved);
+        if moved || changes.has_new {
+            self.publish();
+        }
+        self.named.clear();
+        if moved || changes.is_another_moment {
+            self.outer.clear();
+        }
+        self.drain_looks(progress);
+        let engine = self.setup.engine;
+        engine.drain_while(|slot| {
+            self.take(slot, progress);
+            if slot.weight_ns() == 0 {
+                return true; // it said where a thread was, and stands for nothing
+            }
+            let failed = self.failures.values().map(|(count, _)| count).sum();
+            progress.failed.store(failed, Ordering::Relaxed);
+            progress.samples.fetch_add(1, Ordering::Relaxed);
+            progress
+                .weight_ns
+                .fetch_add(slot.weight_ns(), Ordering::Relaxed);
+            progress.saw_first_sample(slot.header().time_ns);
+            self.batch.bytes() < BATCH_BYTES_MAX
+        })
+    }
+
+    fn drain_looks(&mut self, progress: &Progress) {
+        if self.setup.options.wall_interval.is_zero() {
+            return;
+        }
+        let before = process::own_cpu();
+        let mut wall = std::mem::take(&mut self.wall);
+        wall.drain(self.setup, self, progress);
+        self.wall = wall;
+        let took = process::own_cpu().saturating_sub(before);
+        self.work.looks_cpu_ns += took.as_nanos() as u64;
+    }
+
+    /// Lets walks of threads that stand still use what is known by now.
+    pub fn publish(&self) {
+        self.walks.publish(&self.modules);
+        crate::context::foreign::find(&self.modules);
+    }
+
+    /// Forgets names; the next flush begins a new chunk.
+    pub fn clear_names(&mut self) {
+        self.virtual_names.clear();
+        self.named.clear();
+        self.outer.clear();
+        let old = std::mem::take(&mut self.names);
+        self.wall.rename(&old, &mut self.names);
+        self.stops.rename(&old, &mut self.names);
+        self.walks.forget_names();
+    }
+
+    /// Names all frames of a stack.
+    pub fn name_all(&mut self, frames: &[Frame]) -> Vec<PendingFrame> {
+        frames.iter().map(|frame| self.named(frame).0).collect()
+    }
+
+    /// Puts safepoints that are over into the batch; all of them at the end.
+    pub fn settle_stops(&mut self, is_over: bool) {
+        let now_ns = process::monotonic_ns();
+        let shelf = &self.setup.stops;
+        self.stops.settle(shelf, &mut self.batch, now_ns, is_over);
+    }
+
+    /// The wall-clock sampler has ended: what it said is told.
+    pub fn end_of_wall(&mut self) {
+        self.wall.end(&mut self.batch);
+    }
+
+    /// Lets go of what nobody waits at any more.
+    pub fn tidy(&mut self) {
+        self.wall.tidy();
+    }
+
+    fn take(&mut self, slot: &Slot<'_>, progress: &Progress) {
+        let header = slot.header();
+        let mut frames = std::mem::take(&mut self.frames);
+        let walk = match header.walk.walk() {
+            Some(walk) if header.stack_len == 0 => {
+                self.work.walk_ns += header.walk.walk_ns();
+                copy_frames(slot.frames(), &mut frames);
+                walk
+            }
+            _ => self.walk(slot, &mut frames),
+        };
+        self.work.walks += 1;
+        self.kernel_frames(slot);
+        let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
+        let walked = frames
+            .get(..walk.len.saturating_sub(usize::from(truncated)))
+            .unwrap_or(&[]);
+        let mut failure = match walk.outcome {
+            Outcome::Failed(failure) if !truncated => Some(failure),
+            Outcome::Failed(_) | Outcome::Complete => walk.flaw,
+        };
+        let mut outer = std::mem::take(&mut self.outer);
+        let named = outer.name(header.user, walked, |frame| {
+            let (pending, lasting) = self.named(frame);
+            if !lasting {
+                failure = failure.or(Some(Failure::StaleMethod));
+            }
+            (pending, lasting)
+        });
+        if header.reason == Reason::Safepoint {
+            let all = self.kernel.iter().chain(named.pending()).copied();
+            self.stops
+                .add_place(header.user, header.time_ns, all, truncated);
+            if slot.weight_ns() == 0 {
+                self.outer = outer;
+                self.frames = frames;
+                return;
+            }
+        }
+        let stack = self.batch.stack(&self.kernel, named, truncated);
+        self.outer = outer;
+        self.frames = frames;
+        if let Some(failure) = failure {
+            if matches!(failure, Failure::StaleMethod | Failure::NoBlob) {
+                let now_ns = process::monotonic_ns();
+                progress.patience.lost(header.time_ns, now_ns);
+            }
+            let entry = self.failures.entry(failure.name()).or_default();
+            entry.0 += 1;
+            entry.1 += slot.weight_ns();
+        }
+        let (thread, carrier) = self.thread_of(slot);
+        let sample = PendingSample {
+            time_ns: header.time_ns,
+            thread,
+            carrier,
+            stack,
+            state: ThreadState::Runnable,
+            weight_ns: slot.weight_ns(),
+            failure: failure.map(Failure::name),
+            context: self.batch.context(&header.context),
+        };
+        self.batch.add(sample);
+        self.wall.sampled(header.user, &sample, &mut self.batch);
+    }
+
+    /// Walks the copy of a stack.
+    fn walk(&mut self, slot: &Slot<'_>, frames: &mut [Frame]) -> Walk {
+        let header = slot.header();
+        let began_ns = process::monotonic_ns();
+        let map = self.modules.map();
+        let walk = self.walks.walk(slot, &self.rules.of(&map), frames);
+        if is_copied(&self.setup.options) {
+            self.work.copies += 1;
+            self.work.copied_bytes += u64::from(header.stack_len);
+            self.work.walk_ns += process::monotonic_ns().saturating_sub(began_ns);
+        }
+        walk
+    }
+
+    /// Adds CPU time that no thread can be asked about.
+    pub fn add_unsampled(&mut self, weight_ns: Option<u64>, progress: &Progress) {
+        let Some(weight_ns) = weight_ns else { return };
+        let state = ThreadState::Terminated;
+        self.add_without_stack(NOBODY_KEY, state, Failure::ShortThread, weight_ns, progress);
+    }
+
+    /// Adds CPU time of a thread whose next signal the recording did not wait for.
+    pub fn add_owed(&mut self, thread: u64, weight_ns: u64, progress: &Progress) {
+        let state = ThreadState::Runnable;
+        self.add_without_stack(thread, state, Failure::RecordingEnded, weight_ns, progress);
+    }
+
+    fn add_without_stack(
+        &mut self,
+        thread: u64,
+        state: ThreadState,
+        failure: Failure,
+        weight_ns: u64,
+        progress: &Progress,
+    ) {
+        let code = self.failed(failure);
+        let frame = PendingFrame {
+            code,
+            kind: FileKind::Failed,
+            line: -1,
+            bci: -1,
+        };
+        let stack = self.batch.few(&[frame]);
+        let entry = self.failures.entry(failure.name()).or_default();
+        entry.0 += 1;
+        entry.1 += weight_ns;
+        self.batch.add(PendingSample {
+            time_ns: crate::sys::process::monotonic_ns(),
+            thread,
+            carrier: None,
+            stack,
+            state,
+            weight_ns,
+            failure: Some(failure.name()),
+            context: ContextId::NONE,
+        });
+        progress.samples.fetch_add(1, Ordering::Relaxed);
+        progress.weight_ns.fetch_add(weight_ns, Ordering::Relaxed);
+    }
+
+    fn thread_of(&mut self, slot: &Slot<'_>) -> (u64, Option<u64>) {
+        let header = slot.header();
+        if header.vthread_id == 0 {
+            return (header.user, None);
+        }
+        let key = header.vthread_id | VIRTUAL_KEY;
+        self.virtual_names.tell_latin1(key, slot.vthread_name());
+        (key, Some(header.user))
+    }
+
+    fn kernel_frames(&mut self, slot: &Slot<'_>) {
+        self.kernel.clear();
+        for &pc in slot.kernel_frames() {
+            let code = Code::Kernel(pc);
+            self.kernel.push(PendingFrame {
+                code,
+                kind: FileKind::Kernel,
+                line: -1,
+                bci: -1,
+            });
+        }
+    }
+
+    /// Names one frame, and says whether its method could be named.
+    fn named(&mut self, frame: &Frame) -> (PendingFrame, bool) {
+        if let Some(pending) = self.named.get(frame) {
+            return (pending, true);
+        }
+        let mut pending = PendingFrame {
+            code: Code::Named(NameId(0)),
+            kind: file_kind(frame.kind),
+            line: -1,
+            bci: -1,
+        };
+        let mut found = true;
+        pending.code = match frame.kind {
+            kind if kind.is_managed() => match self.walks.name(frame, &mut self.names) {
+                Some(named) => {
+                    (pending.line, pending.bci) = (named.line, named.bci);
+                    Code::Named(named.name)
+                }
+                None => {
+                    found = false;
+                    pending.kind = FileKind::Failed;
+                    self.failed(Failure::StaleMethod)
+                }
+            },
+            FrameKind::Stub => Code::Named(self.walks.stub(frame.id, &mut self.names)),
+            FrameKind::Kernel => Code::Kernel(frame.id),
+            FrameKind::Failed => {
+                self.failed(Failure::from_id(frame.id).unwrap_or(Failure::UnknownPc))
+            }
+            _ => self.native(frame.id),
+        };
+        if found {
+            self.named.put(*frame, pending);
+        }
+        (pending, found)
+    }
+
+    fn failed(&mut self, failure: Failure) -> Code {
+        Code::Named(self.names.add(Name::native("[failed]", failure.name())))
+    }
+
+    fn native(&mut self, pc: u64) -> Code {
+        if let Some(place) = self.modules.place(pc) {
+            let image = self.images.index(&place.image);
+            return Code::Native {
+                image,
+                offset: place.offset,
+            };
+        }
+        let what = if self.modules.is_ambiguous(pc) {
+            "library_changed"
+        } else {
+            "unknown_code"
+        };
+        Code::Named(self.names.add(Name::native("[unknown]", what)))
+    }
+}
+
+/// Whether stacks are copied before they are walked.
+#[cfg(not(feature = "experiments"))]
+fn is_copied(_: &crate::options::Options) -> bool {
+    true
+}
+
+#[cfg(feature = "experiments")]
+fn is_copied(options: &crate::options::Options) -> bool {
+    options.experiment != Some(crate::experiments::Experiment::NoCopy)
+}
+
+fn copy_frames(from: &[Frame], to: &mut [Frame]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
+const fn file_kind(kind: FrameKind) -> FileKind {
+    match kind {
+        FrameKind::Interpreted => FileKind::Interpreted,
+        FrameKind::C1 => FileKind::C1,
+        FrameKind::C2 => FileKind::C2,
+        FrameKind::Ahead => FileKind::Ahead,
+        FrameKind::Inlined => FileKind::Inlined,
+        FrameKind::ManagedNative | FrameKind::Native => FileKind::Native,
+        FrameKind::Vm => FileKind::Vm,
+        FrameKind::Kernel => FileKind::Kernel,
+        FrameKind::Stub => FileKind::Stub,
+        FrameKind::Failed => FileKind::Failed,
+    }
+}

@@ -1,0 +1,315 @@
+//! The drainer's part of the wall-clock sampler: names stacks, and keeps them for the looks that
+//! see the same.
+
+use super::sample::{Sampler, VIRTUAL_KEY};
+use crate::record::batch::{Batch, ContextId, PendingFrame, PendingSample, PendingWall};
+use crate::record::names::Names;
+use crate::runtime::Runtime;
+use crate::session::{Progress, Setup};
+use crate::wall::look::Off;
+use crate::wall::shelf::{Note, Notes, Run};
+use dwell_context::Context;
+use dwell_walker::{Failure, Frame, Outcome};
+use dwell_wall::cause::{Monitor, Os};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A stack that is kept over flushes.
+#[derive(Clone)]
+struct Kept {
+    frames: Arc<[PendingFrame]>,
+    hash: u64,
+}
+
+impl Kept {
+    fn place(&self, batch: &mut Batch, truncated: bool) -> u32 {
+        batch.kept(&self.frames, self.hash, truncated)
+    }
+}
+
+/// Where a thread waits.
+struct Current {
+    stack: Kept,
+    /// Who has what is waited for, and where that one is.
+    owner: Option<(u64, Kept)>,
+    truncated: bool,
+    os: Os,
+    monitor: Monitor,
+    is_owned_lock: bool,
+    mounted: Option<u64>,
+    context: Option<Context>,
+    detail: Option<Arc<str>>,
+    failure: Option<&'static str>,
+}
+
+impl Current {
+    /// The logical thread on this platform thread, and that one if they are not the same.
+    fn who(&self, platform: u64) -> (u64, Option<u64>) {
+        match self.mounted {
+            Some(id) => (id | VIRTUAL_KEY, Some(platform)),
+            None => (platform, None),
+        }
+    }
+}
+
+/// What is known of threads that wait.
+#[derive(Default)]
+pub struct WallDrain {
+    notes: Notes,
+    current: FxHashMap<u64, Current>,
+    /// Equal stacks are kept once.
+    stacks: FxHashMap<u64, Arc<[PendingFrame]>>,
+    /// Time in which threads were ready and had no processor, until it is known where they were.
+    ready: FxHashMap<u64, Ready>,
+}
+
+#[derive(Clone, Copy)]
+struct Ready {
+    at_ns: u64,
+    weight_ns: u64,
+    count: u32,
+}
+
+impl WallDrain {
+    /// Takes all notes.
+    pub fn drain<R: Runtime>(
+        &mut self,
+        setup: &Setup<R>,
+        sampler: &mut Sampler<'_, R>,
+        progress: &Progress,
+    ) {
+        let mut notes = std::mem::take(&mut self.notes);
+        setup.shelf.take(&mut notes);
+        for note in notes.notes.drain(..) {
+            match note {
+                Note::Stack {
+                    thread,
+                    off,
+                    frames,
+                    owner,
+                } => {
+                    let frames = notes.frames.get(frames).unwrap_or(&[]);
+                    let owner = owner.map(|owner| {
+                        let frames = notes.frames.get(owner.frames).unwrap_or(&[]);
+                        (owner.thread, self.kept(frames, sampler))
+                    });
+                    self.set(thread, &off, frames, owner, sampler);
+                }
+                Note::Run(run) => self.run(&run, &mut sampler.batch),
+                Note::Ready {
+                    thread,
+                    at_ns,
+                    weight_ns,
+                    woken_ns,
+                } => {
+                    let woken_ns = self.woken(thread, at_ns, woken_ns, &mut sampler.batch);
+                    if woken_ns == weight_ns {
+                        continue;
+                    }
+                    let ready = self.ready.entry(thread).or_insert(Ready {
+                        at_ns,
+                        weight_ns: 0,
+                        count: 0,
+                    });
+                    ready.weight_ns += weight_ns.saturating_sub(woken_ns);
+                    ready.count += 1;
+                }
+                Note::Gone { thread } => {
+                    self.current.remove(&thread);
+                    if let Some(ready) = self.ready.remove(&thread) {
+                        sampler.batch.add_wall(runnable(thread, None, None, &ready));
+                    }
+                }
+                Note::Name { thread, name } if thread & VIRTUAL_KEY == 0 => {
+                    setup.recorder.threads.rename(thread, &name);
+                }
+                Note::Name { thread, name } => sampler.virtual_names.tell(thread, &name),
+                Note::Tick(tick) => {
+                    progress.add_tick(&tick);
+                    sampler.batch.add_tick(tick);
+                }
+            }
+        }
+        progress.add_wall_lost(notes.lost);
+        self.notes = notes;
+    }
+
+    fn kept<R: Runtime>(&mut self, frames: &[Frame], sampler: &mut Sampler<'_, R>) -> Kept {
+        let named = sampler.name_all(frames);
+        self.shared(&named)
+    }
+
+    fn set<R: Runtime>(
+        &mut self,
+        thread: u64,
+        off: &Off,
+        frames: &[Frame],
+        owner: Option<(u64, Kept)>,
+        sampler: &mut Sampler<'_, R>,
+    ) {
+        let outcome = off.walk.map(|walk| walk.outcome);
+        let truncated = outcome == Some(Outcome::Failed(Failure::Truncated));
+        let failure = match outcome {
+            Some(Outcome::Failed(failure)) if !truncated => Some(failure.name()),
+            _ => None,
+        };
+        let whole = frames.len() - usize::from(truncated && !frames.is_empty());
+        let stack = self.kept(frames.get(..whole).unwrap_or(&[]), sampler);
+        let current = Current {
+            stack,
+            owner,
+            truncated,
+            os: off.os,
+            monitor: off.monitor,
+            is_owned_lock: off.is_owned_lock,
+            mounted: off.mounted,
+            context: off.context,
+            detail: off.detail.as_deref().map(Arc::from),
+            failure,
+        };
+        self.current.insert(thread, current);
+    }
+
+    fn shared(&mut self, frames: &[PendingFrame]) -> Kept {
+        let hash = hash_of(frames);
+        let frames = match self.stacks.get(&hash) {
+            Some(known) if **known == *frames => Arc::clone(known),
+            _ => {
+                let new: Arc<[PendingFrame]> = frames.into();
+                self.stacks.insert(hash, Arc::clone(&new));
+                new
+            }
+        };
+        Kept { frames, hash }
+    }
+
+    /// Time in which a thread that was woken waited for a processor, where it was seen last: tells
+    /// how much of it could be told there.
+    fn woken(&self, thread: u64, at_ns: u64, woken_ns: u64, batch: &mut Batch) -> u64 {
+        let Some(current) = self.current.get(&thread).filter(|_| woken_ns > 0) else {
+            return 0;
+        };
+        let stack = current.stack.place(batch, current.truncated);
+        let context = current.context.as_ref();
+        let context = context.map_or(ContextId::NONE, |context| batch.context(context));
+        let (thread, carrier) = current.who(thread);
+        let ready = Ready {
+            at_ns,
+            weight_ns: woken_ns,
+            count: 1,
+        };
+        batch.add_wall(PendingWall {
+            context,
+            failure: current.failure,
+            ..runnable(thread, carrier, Some(stack), &ready)
+        });
+        woken_ns
+    }
+
+    fn run(&self, run: &Run, batch: &mut Batch) {
+        let Some(current) = self.current.get(&run.thread) else {
+            return;
+        };
+        let stack = current.stack.place(batch, current.truncated);
+        let owner = current.owner.as_ref();
+        // A stack without frames: the owner ran.
+        let owner_stack = owner
+            .filter(|(_, stack)| !stack.frames.is_empty())
+            .map(|(_, stack)| stack.place(batch, false));
+        let context = current.context.as_ref();
+        let context = context.map_or(ContextId::NONE, |context| batch.context(context));
+        let (thread, carrier) = current.who(run.thread);
+        batch.add_wall(PendingWall {
+            time_ns: run.since_ns,
+            duration_ns: run.until_ns.saturating_sub(run.since_ns),
+            thread,
+            carrier,
+            stack: Some(stack),
+            os: current.os,
+            monitor: current.monitor,
+            owner: owner.map(|(thread, _)| *thread),
+            owner_stack,
+            is_owned_lock: current.is_owned_lock,
+            detail: current.detail.clone(),
+            weight_ns: run.weight_ns,
+            count: run.count,
+            failure: current.failure,
+            context,
+        });
+    }
+
+    /// A sample of CPU time: the thread was there when it was ready, too.
+    pub fn sampled(&mut self, platform: u64, sample: &PendingSample, batch: &mut Batch) {
+        if self.ready.is_empty() {
+            return;
+        }
+        if let Some(ready) = self.ready.remove(&platform) {
+            let stack = Some(sample.stack);
+            batch.add_wall(PendingWall {
+                context: sample.context,
+                ..runnable(sample.thread, sample.carrier, stack, &ready)
+            });
+        }
+    }
+
+    /// What is not known to have a place, at the end.
+    pub fn end(&mut self, batch: &mut Batch) {
+        for (thread, ready) in self.ready.drain() {
+            batch.add_wall(runnable(thread, None, None, &ready));
+        }
+    }
+
+    /// Frees what nobody has any more; names of the chunk before are told by `old` and get a place
+    /// in `new`.
+    pub fn rename(&mut self, old: &Names, new: &mut Names) {
+        self.stacks.clear();
+        let mut renamed: FxHashMap<*const PendingFrame, Arc<[PendingFrame]>> = FxHashMap::default();
+        for current in self.current.values_mut() {
+            let owner = current.owner.as_mut().map(|(_, stack)| stack);
+            for kept in std::iter::once(&mut current.stack).chain(owner) {
+                let frames = renamed.entry(kept.frames.as_ptr()).or_insert_with(|| {
+                    let frames = kept.frames.iter();
+                    frames.map(|frame| frame.renamed(old, new)).collect()
+                });
+                kept.hash = hash_of(frames);
+                kept.frames = Arc::clone(frames);
+            }
+        }
+        for frames in renamed.into_values() {
+            self.stacks.insert(hash_of(&frames), frames);
+        }
+    }
+
+    /// Lets go of stacks at which no thread waits any more.
+    pub fn tidy(&mut self) {
+        self.stacks
+            .retain(|_, frames| Arc::strong_count(frames) > 1);
+    }
+}
+
+fn hash_of(frames: &[PendingFrame]) -> u64 {
+    let mut hasher = FxHasher::default();
+    frames.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn runnable(thread: u64, carrier: Option<u64>, stack: Option<u32>, ready: &Ready) -> PendingWall {
+    PendingWall {
+        time_ns: ready.at_ns,
+        duration_ns: 0,
+        thread,
+        carrier,
+        stack,
+        os: Os::Runnable,
+        monitor: Monitor::None,
+        owner: None,
+        owner_stack: None,
+        is_owned_lock: false,
+        detail: None,
+        weight_ns: ready.weight_ns,
+        count: ready.count,
+        failure: None,
+        context: ContextId::NONE,
+    }
+}

@@ -1,0 +1,691 @@
+//! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
+
+use super::causes::Causes;
+use super::census::Census;
+use super::contexts::{ContextTexts, EndpointDrain};
+use super::histogram;
+use super::machine::Machine;
+use super::paused::Walking;
+use super::process_cpu::ProcessCpu;
+use super::processors::Processors;
+use super::sample::{BATCH_BYTES_MAX, FailureCounts, Sampler};
+use super::threads;
+use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
+use crate::record::file::{RecordingFile, Written};
+use crate::record::names::NameId;
+use crate::record::resolve::Resolver;
+use crate::runtime::{Runtime, Walks};
+use crate::session::{DROPS, Progress, Setup};
+use crate::sys::process;
+use dwell_host::Whose;
+use dwell_host::throttled::Throttled;
+use dwell_jfr::writer::{
+    ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Origin, Sample, StackId,
+    ThreadId, WallSample,
+};
+use dwell_signal::{Cause, CounterSnapshot, bucket_end_ns};
+use dwell_wall::cause::{Cause as WallCause, Os};
+use dwell_wall::pools::Pools;
+use dwell_wall::sums::ByCause;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A chunk whose constants take more memory than this is ended.
+const CHUNK_MEMORY_MAX: usize = 12 << 20;
+
+/// A time in which the disk took nothing.
+struct Gap {
+    since_ns: u64,
+    cause: &'static str,
+    samples: u64,
+    weight_ns: u64,
+}
+
+/// The known pools, and those that the user told.
+fn pools(told: &[String]) -> Pools {
+    let mut pools = Pools::default();
+    for method in told {
+        // They were checked when the options were read.
+        let _ = pools.add(method);
+    }
+    pools
+}
+
+/// The chunk and the file of a recording.
+pub struct Writer<'s, R: Runtime> {
+    setup: &'s Setup<R>,
+    progress: Arc<Progress>,
+    file: Option<RecordingFile>,
+    chunk: ChunkWriter,
+    resolver: Resolver,
+    pools: Pools,
+    endpoints: EndpointDrain,
+    processors: Processors,
+    machine: Machine,
+    wall_sums: ByCause,
+    throttled: Throttled,
+    chunk_began: Instant,
+    file_began: Instant,
+    described: bool,
+    gap: Option<Gap>,
+    /// Part of the chunk was given up: no more of it may go into the file.
+    broken: bool,
+    unwritten: (u64, u64),
+    told: FailureCounts,
+    counters: CounterSnapshot,
+    bytes_before: u64,
+    cpu_at_end: Option<(Duration, Duration)>,
+    process_cpu: ProcessCpu,
+    /// CPU time that writing looks has taken.
+    pub looks_cpu_ns: u64,
+    walking_cpu: Duration,
+}
+
+impl<'s, R: Runtime> Writer<'s, R> {
+    /// A writer for the file that was opened at the start.
+    #[must_use]
+    pub fn new(setup: &'s Setup<R>, progress: &Arc<Progress>) -> Writer<'s, R> {
+        setup.recorder.pauses.forget();
+        let file = setup.file.lock().ok().and_then(|mut file| file.take());
+        Writer {
+            setup,
+            progress: Arc::clone(progress),
+            file,
+            chunk: ChunkWriter::new(clock()),
+            resolver: Resolver::default(),
+            pools: pools(&setup.options.idle),
+            endpoints: EndpointDrain::default(),
+            processors: Processors::default(),
+            machine: Machine::default(),
+            wall_sums: ByCause::default(),
+            throttled: Throttled::begin(Whose::Own, process::monotonic_ns(), ran_ns),
+            chunk_began: Instant::now(),
+            file_began: Instant::now(),
+            described: false,
+            gap: None,
+            broken: false,
+            unwritten: (0, 0),
+            told: FailureCounts::new(),
+            counters: setup.counters_at_start,
+            bytes_before: 0,
+            cpu_at_end: None,
+            process_cpu: ProcessCpu::default(),
+            looks_cpu_ns: 0,
+            walking_cpu: Duration::ZERO,
+        }
+    }
+
+    /// Sampling is over: what the process uses from now on is not in the samples.
+    pub fn end_of_sampling(&mut self, walking: &Walking) {
+        self.walking_cpu = walking.cpu();
+        self.cpu_at_end = Some(process::cpu_split());
+    }
+
+    /// Writes what was sampled; `last` ends the recording.
+    pub fn flush(
+        &mut self,
+        sampler: &mut Sampler<'_, R>,
+        last: bool,
+        census: &mut Census<R>,
+        walking: &Walking,
+    ) {
+        self.walking_cpu = walking.cpu().max(self.walking_cpu);
+        if !self.described {
+            super::describe::describe(self.setup, &mut self.chunk);
+            self.described = true;
+        }
+        sampler.walks.flush(&self.setup.stops, last);
+        sampler.settle_stops(last);
+        // Slots go on filling while names are looked up.
+        self.write(sampler, true);
+        if (last || self.is_over()) && !sampler.batch.is_empty() {
+            // What came meanwhile is named by this chunk's names.
+            self.write(sampler, false);
+        }
+        self.wall_sums(last);
+        self.setup
+            .recorder
+            .threads
+            .forget(&std::mem::take(&mut census.gone));
+        if !last {
+            self.rotate(sampler);
+        }
+    }
+
+    /// Writes what was sampled so far, and takes new snapshots meanwhile if told so.
+    fn write(&mut self, sampler: &mut Sampler<'_, R>, drain: bool) {
+        let mut batch = std::mem::take(&mut sampler.batch);
+        let images = sampler.images.snapshot();
+        let progress = Arc::clone(&self.progress);
+        // Looking up names can take long, and slots fill meanwhile. But if draining takes long,
+        // too, the batch shall be written rather than the next one begun.
+        let mut next = Instant::now();
+        let between: &mut dyn FnMut() = &mut || {
+            let began = Instant::now();
+            if drain && began >= next && sampler.batch.bytes() < BATCH_BYTES_MAX {
+                sampler.drain(&progress);
+                next = Instant::now() + began.elapsed() + super::pace::TICK_MIN;
+            }
+        };
+        self.resolver.prepare(batch.all_frames(), &images, between);
+        threads::rename(&mut self.chunk, self.setup, sampler);
+        let stacks = self.stacks(&batch, sampler);
+        let contexts = ContextTexts::of(batch.contexts());
+        for sample in batch.samples() {
+            self.sample(sample, &stacks, &contexts, sampler);
+        }
+        if !batch.walls().is_empty() {
+            let before = process::own_cpu();
+            self.walls(&batch, &stacks, &contexts, sampler);
+            let took = process::own_cpu().saturating_sub(before);
+            self.looks_cpu_ns += took.as_nanos() as u64;
+        }
+        self.ticks(&batch);
+        self.stops(&batch, &stacks, sampler);
+        self.endpoints.write(batch.contexts(), &mut self.chunk);
+        self.account(sampler);
+        self.intervals(sampler, !drain);
+        let weight: u64 = batch.samples().iter().map(|s| s.weight_ns).sum();
+        self.put(batch.samples().len() as u64, weight);
+        batch.clear();
+        if sampler.batch.is_empty() {
+            sampler.batch = batch;
+        }
+    }
+
+    fn stacks(&mut self, batch: &Batch, sampler: &mut Sampler<'_, R>) -> Vec<StackId> {
+        let mut frames: Vec<FrameRef> = Vec::new();
+        let mut ids = Vec::new();
+        for index in 0..batch.stacks_len() {
+            frames.clear();
+            let (pending, truncated) = batch.frames(index);
+            for frame in pending {
+                let name = self.resolver.name(frame.code, &mut sampler.names);
+                let method = method(&mut self.chunk, sampler, name);
+                let (line, bci) = (frame.line, frame.bci);
+                frames.push(FrameRef {
+                    method,
+                    line,
+                    bci,
+                    kind: frame.kind,
+                });
+            }
+            ids.push(self.chunk.stack(&frames, truncated));
+        }
+        ids
+    }
+
+    fn sample(
+        &mut self,
+        sample: &PendingSample,
+        stacks: &[StackId],
+        contexts: &ContextTexts,
+        sampler: &Sampler<'_, R>,
+    ) {
+        let Some(stack) = stacks.get(sample.stack as usize).copied() else {
+            return;
+        };
+        let thread = self.thread(sample.thread, sampler);
+        let carrier = sample.carrier.map(|key| self.thread(key, sampler));
+        self.chunk.execution_sample(&Sample {
+            ticks: sample.time_ns,
+            thread,
+            carrier,
+            stack,
+            state: sample.state,
+            weight_ns: sample.weight_ns,
+            failure: sample.failure,
+            context: contexts.get(sample.context).as_ref(),
+        });
+    }
+
+    /// Looks at threads, with what they waited for.
+    fn walls(
+        &mut self,
+        batch: &Batch,
+        stacks: &[StackId],
+        contexts: &ContextTexts,
+        sampler: &mut Sampler<'_, R>,
+    ) {
+        let mut causes = Causes::default();
+        let ready = batch.walls().iter().filter(|wall| is_ready(wall));
+        let ready_ns = ready.map(|wall| wall.weight_ns).sum();
+        self.throttled
+            .look(ready_ns, process::monotonic_ns(), ran_ns);
+        for wall in batch.walls() {
+            let frames = wall.stack.map_or(&[][..], |stack| batch.frames(stack).0);
+            let (resolver, pools) = (&mut self.resolver, &self.pools);
+            let mut cause = causes.of(wall, frames, resolver, pools, &mut sampler.names);
+            if is_ready(wall) && self.throttled.is_next() {
+                cause = WallCause::Throttled;
+            }
+            self.wall_sums
+                .add(cause.name(), wall.weight_ns, u64::from(wall.count));
+            let thread = self.thread(wall.thread, sampler);
+            let carrier = wall.carrier.map(|key| self.thread(key, sampler));
+            let stack = wall
+                .stack
+                .and_then(|index| stacks.get(index as usize).copied());
+            let owner = wall.owner.map(|key| self.thread(key, sampler));
+            self.chunk.wall_sample(&WallSample {
+                ticks: wall.time_ns,
+                duration_ticks: wall.duration_ns,
+                thread,
+                carrier,
+                stack: stack.unwrap_or_default(),
+                cause: cause.name(),
+                weight_ns: wall.weight_ns,
+                count: u64::from(wall.count),
+                owner,
+                owner_stack: wall
+                    .owner_stack
+                    .and_then(|index| stacks.get(index as usize).copied())
+                    .unwrap_or_default(),
+                detail: wall.detail.as_deref(),
+                failure: wall.failure,
+                context: contexts.get(wall.context).as_ref(),
+            });
+        }
+    }
+
+    /// Wall time of each cause so far, and how exact it is: for readers that do not add up looks.
+    fn wall_sums(&mut self, is_over: bool) {
+        let ticks = process::monotonic_ns();
+        let told = self.wall_sums.told(ticks, is_over);
+        for (cause, sum, error_ns) in &told {
+            self.chunk.event(&Event::WallSum {
+                ticks,
+                cause,
+                weight_ns: sum.weight_ns,
+                error_ns: *error_ns,
+                looks: sum.looks,
+            });
+        }
+        if !told.is_empty() {
+            self.put(0, 0);
+        }
+    }
+
+    fn ticks(&mut self, batch: &Batch) {
+        for tick in batch.ticks() {
+            self.chunk.event(&Event::WallTick {
+                ticks: tick.at_ns,
+                span_ns: tick.span_ns,
+                ticks_passed: tick.ticks,
+                live: tick.live as u64,
+                eligible: tick.eligible as u64,
+                sampled: tick.looked as u64,
+                failed: tick.failed as u64,
+                cpu_ns: tick.cpu_ns,
+                unmounted: tick.unmounted,
+                unmounted_sampled: tick.unmounted_looked as u64,
+                unmounted_failed: tick.unmounted_failed as u64,
+            });
+        }
+    }
+
+    /// Safepoints, and who was late.
+    fn stops(&mut self, batch: &Batch, stacks: &[StackId], sampler: &Sampler<'_, R>) {
+        for pending in batch.stops() {
+            let stop = &pending.stop;
+            self.chunk.event(&Event::Safepoint {
+                ticks: stop.began_ns,
+                duration_ticks: stop.duration_ns(),
+                safepoint_id: stop.id,
+                operation: &stop.operation,
+                reaching_ns: stop.reaching_ns,
+                operation_ns: stop.operation_ns,
+                threads: stop.threads,
+                running: stop.running,
+                late: stop.late,
+                count: stop.count,
+                source: stop.source,
+            });
+            let last = pending.late.iter().map(|it| it.late.until_ns).max();
+            for PendingLate { late, stack } in &pending.late {
+                let thread = self.thread(late.thread, sampler);
+                let stack = stack.and_then(|index| stacks.get(index as usize).copied());
+                self.chunk.event(&Event::SafepointLate {
+                    ticks: stop.began_ns,
+                    duration_ticks: late.until_ns.saturating_sub(stop.began_ns),
+                    safepoint_id: stop.id,
+                    operation: &stop.operation,
+                    thread,
+                    stack: stack.unwrap_or_default(),
+                    state: late.state,
+                    held_ns: late.held_ns,
+                    is_last: u64::from(Some(late.until_ns) == last),
+                });
+            }
+        }
+    }
+
+    fn thread(&mut self, key: u64, sampler: &Sampler<'_, R>) -> ThreadId {
+        let known = self.chunk.thread_id(key);
+        known.unwrap_or_else(|| threads::write(&mut self.chunk, self.setup, key, sampler))
+    }
+
+    /// Pauses since the last flush, and who had processors since the last second.
+    fn intervals(&mut self, sampler: &mut Sampler<'_, R>, is_over: bool) {
+        for pause in self.setup.recorder.pauses.take() {
+            self.chunk.event(&Event::GcPause {
+                ticks: pause.began_ns,
+                duration_ticks: pause.ended_ns - pause.began_ns,
+            });
+        }
+        if !self.processors.is_due(is_over) {
+            return;
+        }
+        if let Some(limit) = self.processors.limit() {
+            self.chunk.event(&limit);
+        }
+        let chunk = &mut self.chunk;
+        sampler.walks.account(&mut |event| chunk.event(event));
+        if let Some(used) = self.machine.told() {
+            self.chunk.event(&used);
+        }
+        let times = self.processors.threads(self.setup);
+        threads::rename(&mut self.chunk, self.setup, sampler);
+        for time in times {
+            let thread = self.thread(time.thread, sampler);
+            self.chunk.event(&Event::ThreadTime {
+                ticks: time.since_ns,
+                duration_ticks: time.until_ns.saturating_sub(time.since_ns),
+                thread,
+                cpu_ns: time.cpu_ns,
+                waited_ns: time.waited_ns,
+                turns: time.turns,
+            });
+        }
+    }
+
+    /// Losses, failures and the profiler's own cost since the last flush.
+    fn account(&mut self, sampler: &Sampler<'_, R>) {
+        let ticks = process::monotonic_ns();
+        for (cause, (samples, weight_ns)) in &sampler.failures {
+            let told = self.told.entry(cause).or_default();
+            let new = (samples - told.0, weight_ns - told.1);
+            *told = (*samples, *weight_ns);
+            if new.0 > 0 {
+                let (samples, weight_ns) = new;
+                self.chunk.event(&Event::Failures {
+                    ticks,
+                    cause,
+                    samples,
+                    weight_ns,
+                });
+            }
+        }
+        let now = self.setup.engine.counters();
+        let since = |cause| now.get(cause).saturating_sub(self.counters.get(cause));
+        let lost_ns = now.lost_ns.saturating_sub(self.counters.lost_ns);
+        for (name, cause) in DROPS {
+            let samples = since(cause);
+            // What has moved on to other samples is not missing in the sum.
+            let weight_ns = if cause == Cause::PointsLost {
+                lost_ns
+            } else {
+                0
+            };
+            if samples > 0 {
+                self.chunk.event(&Event::Lost {
+                    ticks,
+                    cause: name,
+                    samples,
+                    weight_ns,
+                });
+            }
+        }
+        self.progress
+            .lost
+            .fetch_add(since(Cause::PointsLost), Ordering::Relaxed);
+        let before = std::mem::replace(&mut self.counters, now);
+        self.handler_times(ticks, &before, &now);
+        self.chunk.event(&self.own_cost(ticks, sampler, &now));
+        let process_cpu = self.cpu_at_end.or_else(|| self.process_cpu.ask());
+        let Some((user, system)) = process_cpu else {
+            return;
+        };
+        let (user0, system0) = self.setup.cpu_at_start;
+        self.chunk.event(&Event::CpuLoad {
+            ticks,
+            process_user_ns: user.saturating_sub(user0).as_nanos() as u64,
+            process_system_ns: system.saturating_sub(system0).as_nanos() as u64,
+        });
+    }
+
+    fn own_cost(
+        &self,
+        ticks: u64,
+        sampler: &Sampler<'_, R>,
+        now: &CounterSnapshot,
+    ) -> Event<'static> {
+        let before = &self.setup.counters_at_start;
+        let handler = histogram::since(&now.handler_ns, &before.handler_ns);
+        let handlers = handler.iter().sum();
+        let worked = (
+            now.worked.0.saturating_sub(before.worked.0),
+            now.worked.1.saturating_sub(before.worked.1),
+        );
+        let handler_cpu_ns = histogram::cpu_ns(handlers, worked);
+        let own = process::own_cpu() + self.walking_cpu;
+        let memory = sampler.modules.table_bytes() + self.chunk.memory_bytes();
+        let work = &sampler.work;
+        let others_ns = self.setup.stops.cpu_ns() + self.setup.shelf.own_cpu_ns();
+        let others_ns = handler_cpu_ns.saturating_add(others_ns);
+        let agent_cpu_ns = (own.as_nanos() as u64).saturating_add(others_ns);
+        let told = [
+            (&self.progress.agent_cpu_ns, agent_cpu_ns),
+            (&self.progress.agent_memory, memory as u64),
+            (&self.progress.walk_ns, work.walk_ns),
+            (&self.progress.copied_bytes, work.copied_bytes),
+        ];
+        for (place, value) in told {
+            place.store(value, Ordering::Relaxed);
+        }
+        Event::SelfCost {
+            ticks,
+            walks: work.walks,
+            samples: self.progress.samples.load(Ordering::Relaxed),
+            dropped: self.progress.lost.load(Ordering::Relaxed),
+            bytes: self.bytes_before + self.file.as_ref().map_or(0, RecordingFile::len),
+            agent_cpu_ns,
+            handlers,
+            handler_cpu_ns,
+            handler_p50_ns: histogram::quantile(&handler, 0.5),
+            handler_p90_ns: histogram::quantile(&handler, 0.9),
+            handler_p99_ns: histogram::quantile(&handler, 0.99),
+            handler_max_ns: histogram::quantile(&handler, 1.0),
+            waited_ns: now.waited_ns.saturating_sub(before.waited_ns),
+            collections_waited_ns: self.progress.patience.waited_ns(),
+            walk_ns: work.walk_ns,
+            copies: work.copies,
+            copied_bytes: work.copied_bytes,
+            memory_bytes: memory as u64,
+        }
+    }
+
+    /// The histogram of handler times, since the last flush.
+    fn handler_times(&mut self, ticks: u64, before: &CounterSnapshot, now: &CounterSnapshot) {
+        let new = histogram::since(&now.handler_ns, &before.handler_ns);
+        for (bucket, handlers) in new.into_iter().enumerate().filter(|(_, n)| *n > 0) {
+            let up_to_ns = bucket_end_ns(bucket);
+            self.chunk.event(&Event::HandlerTime {
+                ticks,
+                up_to_ns,
+                handlers,
+            });
+        }
+    }
+
+    fn put(&mut self, samples: u64, weight_ns: u64) {
+        let now = process::monotonic_ns();
+        if let Some(gap) = self
+            .gap
+            .take_if(|gap| gap.samples > 0 && self.unwritten.0 == 0)
+        {
+            // Told in every chunk until one of them is in the file.
+            self.chunk.event(&gap_event(&gap, now));
+            self.gap = Some(gap);
+        }
+        let bytes = self.chunk.flush(now);
+        if let (true, Some(gap)) = (self.broken, &mut self.gap) {
+            gap.samples += samples;
+            gap.weight_ns += weight_ns;
+            return;
+        }
+        let Some(file) = &mut self.file else { return };
+        match file.append(&bytes, &self.chunk.header()) {
+            Written::All => {
+                if self.gap.take().is_some() {
+                    self.progress.set_trouble(None);
+                }
+                self.unwritten = (0, 0);
+            }
+            Written::Waiting(kind) => {
+                self.unwritten.0 += samples;
+                self.unwritten.1 += weight_ns;
+                self.trouble(now, &kind.to_string());
+            }
+            Written::GivenUp => {
+                self.trouble(now, "no room on the disk");
+                if let Some(gap) = &mut self.gap {
+                    gap.samples += self.unwritten.0 + samples;
+                    gap.weight_ns += self.unwritten.1 + weight_ns;
+                }
+                self.unwritten = (0, 0);
+                self.broken = true;
+            }
+        }
+        self.progress.bytes.store(
+            self.file.as_ref().map_or(0, RecordingFile::len),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Reports the first failure to write, once.
+    fn trouble(&mut self, now: u64, reason: &str) {
+        if self.gap.is_none() {
+            let path = self.file.as_ref().map(|f| f.path().display().to_string());
+            let path = path.unwrap_or_default();
+            eprintln!("dwell: cannot write {path}: {reason}; recording goes on when it can");
+            self.progress
+                .set_trouble(Some(format!("cannot write {path}: {reason}")));
+            let cause = "disk_full";
+            self.gap = Some(Gap {
+                since_ns: now,
+                cause,
+                samples: 0,
+                weight_ns: 0,
+            });
+        }
+    }
+
+    /// Whether the file has had its share of a bounded recording.
+    fn file_is_over(&self) -> bool {
+        let options = &self.setup.options;
+        let file_len = self.file.as_ref().map_or(0, RecordingFile::len);
+        let full = options.max_bytes > 0 && file_len >= options.max_bytes / 2;
+        full || !options.max_age.is_zero() && self.file_began.elapsed() >= options.max_age / 2
+    }
+
+    /// Whether a new chunk shall begin.
+    fn is_over(&self) -> bool {
+        let options = &self.setup.options;
+        self.broken
+            || self.chunk_began.elapsed() >= options.chunk_age
+            || self.chunk.len() >= options.chunk_bytes
+            || self.chunk.memory_bytes() >= CHUNK_MEMORY_MAX
+            || self.file_is_over()
+    }
+
+    fn rotate(&mut self, sampler: &mut Sampler<'_, R>) {
+        // What waits for room belongs before the next chunk.
+        if !self.is_over() || self.file.as_ref().is_some_and(RecordingFile::is_waiting) {
+            return;
+        }
+        let next_file = self.file_is_over();
+        if !sampler.batch.samples().is_empty() {
+            return; // their names belong to this chunk; the next flush comes soon
+        }
+        sampler.clear_names();
+        self.resolver.clear_names();
+        self.chunk = self.chunk.following(clock());
+        self.processors.begin_chunk();
+        self.chunk_began = Instant::now();
+        self.broken = false;
+        self.described = false;
+        let Some(file) = &mut self.file else { return };
+        file.next_chunk();
+        if next_file {
+            let file_len = file.len();
+            self.file_began = Instant::now();
+            let path = file.path().to_owned();
+            let kept = previous_path(&path);
+            if std::fs::rename(&path, kept).is_ok() {
+                self.bytes_before += file_len;
+                // If the new file cannot be made, the renamed one is written on.
+                let _ = file.switch(&path);
+            }
+        }
+    }
+}
+
+/// Whether the kernel counted that it was ready. A virtual thread that waits for a carrier, which
+/// its look tells, is not the kernel's.
+fn is_ready(wall: &PendingWall) -> bool {
+    wall.os == Os::Runnable && wall.detail.is_none()
+}
+
+/// Where the previous half of a bounded recording is kept: `app.jfr` -> `app.1.jfr`.
+fn previous_path(path: &std::path::Path) -> PathBuf {
+    path.with_extension("1.jfr")
+}
+
+fn clock() -> ChunkClock {
+    ChunkClock {
+        epoch_ns: process::epoch_ns(),
+        start_ticks: process::monotonic_ns(),
+        ticks_per_second: 1_000_000_000,
+    }
+}
+
+fn method<R: Runtime>(chunk: &mut ChunkWriter, sampler: &Sampler<'_, R>, id: NameId) -> MethodId {
+    let key = u64::from(id.0);
+    if let Some(method) = chunk.method_id(key) {
+        return method;
+    }
+    let empty = crate::record::names::Name::default();
+    let name = sampler.names.get(id).unwrap_or(&empty);
+    chunk.method(
+        key,
+        &MethodInfo {
+            class: &name.class,
+            name: &name.name,
+            descriptor: &name.descriptor,
+            modifiers: name.modifiers,
+            hidden: false,
+            origin: name.origin.as_deref().map(|origin| Origin {
+                module: &origin.module,
+                location: &origin.location,
+            }),
+        },
+    )
+}
+
+/// CPU time of the process.
+fn ran_ns() -> u64 {
+    process::process_cpu().as_nanos() as u64
+}
+
+fn gap_event(gap: &Gap, now: u64) -> Event<'static> {
+    Event::Gap {
+        ticks: gap.since_ns,
+        duration_ticks: now.saturating_sub(gap.since_ns),
+        cause: gap.cause,
+        lost_samples: gap.samples,
+        lost_weight_ns: gap.weight_ns,
+    }
+}

@@ -1,0 +1,42 @@
+//! A recording in its process, whatever the runtime: sessions, the drainer, the wall-clock sampler,
+//! native code, the file. An agent is a library for one runtime that links this crate.
+//!
+//! What a runtime has to give, and what it may report, is in [`runtime`]: read that first, then
+//! [`recorder`] (what there is once per process), [`session`] (one recording), [`drain`] (the
+//! thread that does the work). Nothing here names a runtime, calls one, or knows its structures.
+//! Signal handlers live in crate `dwell-signal`, but for the hook in [`context`].
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+pub mod context;
+pub mod drain;
+#[cfg(feature = "experiments")]
+pub mod experiments;
+pub mod native;
+pub mod options;
+pub mod patience;
+pub mod pauses;
+pub mod record;
+pub mod recorder;
+pub mod registry;
+pub mod reply;
+pub mod runtime;
+pub mod session;
+pub mod source;
+pub mod stops;
+pub mod sys;
+pub mod threads;
+pub mod wall;

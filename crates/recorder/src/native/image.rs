@@ -1,0 +1,180 @@
+//! One library file: its unwind table, kept for the life of the process, and its function names,
+//! looked up on demand. Keyed by what the file *is*, so that a library that is closed and opened
+//! again is read once.
+
+use super::table::{Table, Tables};
+use crate::sys::mapped::MappedFile;
+use dwell_context::foreign;
+use dwell_native::elf::Elf;
+use dwell_walker::native::Rule;
+
+/// What a mapping is of: device, inode, and path for the few file systems without inodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    /// Device number.
+    pub device: (u32, u32),
+    /// Inode number.
+    pub inode: u64,
+    /// Path as the kernel tells it.
+    pub path: Vec<u8>,
+}
+
+/// A parsed library.
+pub struct Image {
+    /// What it is of.
+    pub key: FileKey,
+    /// File name without directories, for display.
+    pub name: String,
+    /// Build id in hexadecimal; empty if the file has none.
+    pub build_id: String,
+    /// Where its block of thread-local variables has the one that thread contexts are published
+    /// by, if it has one.
+    pub thread_context: Option<u64>,
+    table: Table,
+    file: Option<MappedFile>,
+}
+
+impl Image {
+    /// Reads a library from its file. A file that cannot be read gives an image without rows and
+    /// names: its frames are then unwound by frame pointer and shown as offsets.
+    #[must_use]
+    pub fn load(key: FileKey, tables: Tables) -> Image {
+        let name = display_name(&key.path);
+        let mut image = Image {
+            key,
+            name,
+            build_id: String::new(),
+            thread_context: None,
+            table: Table::default(),
+            file: None,
+        };
+        let Ok(file) = MappedFile::open(&image.key.path) else {
+            return image;
+        };
+        if let Ok(elf) = Elf::parse(file.bytes()) {
+            image.read(&elf, tables);
+        }
+        image.file = Some(file);
+        image
+    }
+
+    /// Opens a library for its symbols only.
+    #[must_use]
+    pub fn load_without_table(key: FileKey) -> Image {
+        let name = display_name(&key.path);
+        let file = MappedFile::open(&key.path).ok();
+        Image {
+            key,
+            name,
+            build_id: String::new(),
+            thread_context: None,
+            table: Table::default(),
+            file,
+        }
+    }
+
+    /// The kernel's vdso, copied out of memory: it has no file.
+    #[must_use]
+    pub fn from_memory(key: FileKey, bytes: Vec<u8>) -> Image {
+        let name = display_name(&key.path);
+        let mut image = Image {
+            key,
+            name,
+            build_id: String::new(),
+            thread_context: None,
+            table: Table::default(),
+            file: None,
+        };
+        if let Ok(elf) = Elf::parse(&bytes) {
+            image.read(&elf, Tables::Whole);
+        }
+        image.file = Some(MappedFile::owned(bytes));
+        image
+    }
+
+    fn read(&mut self, elf: &Elf<'_>, tables: Tables) {
+        self.table = Table::of(elf, tables);
+        self.thread_context = elf.find_thread_local(foreign::SYMBOL.as_bytes());
+        let id = elf.build_id().unwrap_or(&[]);
+        self.build_id = id.iter().take(32).map(|b| format!("{b:02x}")).collect();
+    }
+
+    /// The rule at `offset` from the image's lowest address, if the table is [`Tables::Whole`].
+    /// Safe in a handler.
+    #[must_use]
+    pub fn rule(&self, offset: u32) -> Rule {
+        self.table.rule(offset)
+    }
+
+    /// The same whatever the table, for which it may have to be read. Not in a handler.
+    #[must_use]
+    pub fn rule_read(&self, offset: u32) -> Rule {
+        self.table.rule_read(offset, || self.elf())
+    }
+
+    /// The parsed file, for placing it and for its symbols.
+    #[must_use]
+    pub fn elf(&self) -> Option<Elf<'_>> {
+        Elf::parse(self.file.as_ref()?.bytes()).ok()
+    }
+
+    /// Bytes of memory the unwind table takes.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+}
+
+/// The file's name without directories.
+pub(super) fn display_name(path: &[u8]) -> String {
+    let file = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
+    String::from_utf8_lossy(file).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: &str) -> FileKey {
+        FileKey {
+            device: (0, 0),
+            inode: 1,
+            path: path.as_bytes().to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_an_image_without_rows() {
+        for tables in [Tables::Whole, Tables::AsMet] {
+            let image = Image::load(key("/nonexistent/libx.so"), tables);
+            assert_eq!(image.name, "libx.so");
+            assert_eq!(image.rule(0), Rule::Gap);
+            assert_eq!(image.rule_read(0), Rule::Gap);
+            assert!(image.elf().is_none());
+        }
+    }
+
+    #[test]
+    fn the_test_program_itself_has_rows_however_they_are_read() {
+        let exe = std::env::current_exe().unwrap();
+        let load = |tables| Image::load(key(exe.to_str().unwrap()), tables);
+        let (whole, met) = (load(Tables::Whole), load(Tables::AsMet));
+        assert!(whole.table_bytes() > 0);
+        assert_eq!(met.table_bytes(), 0);
+        let own = whole.elf().unwrap();
+        let rows = own.unwind_table().unwrap().into_rows();
+        let end = rows.last().unwrap().offset;
+        let begins = rows.iter().step_by(97).map(|row| row.offset);
+        for at in begins.chain([0, end, end + 5000, u32::MAX]) {
+            for offset in [at.saturating_sub(1), at, at.saturating_add(1)] {
+                let rule = dwell_walker::native::lookup(&rows, offset);
+                assert_eq!(whole.rule(offset), rule, "{offset:#x}");
+                assert_eq!(whole.rule_read(offset), rule, "{offset:#x}");
+                assert_eq!(met.rule_read(offset), rule, "{offset:#x}");
+            }
+        }
+        // What a handler may see of it: nothing.
+        assert_eq!(met.rule(rows[0].offset), Rule::Gap);
+        assert!((1..2 * whole.table_bytes()).contains(&met.table_bytes()));
+    }
+}

@@ -1,0 +1,11 @@
+//! Native code of the process: modules with their unwind tables, function names, kernel functions.
+
+pub mod image;
+pub mod memory;
+pub mod modules;
+pub mod remembered;
+pub mod table;
+
+pub use dwell_native::kernel::Kernel;
+pub use modules::Modules;
+pub use table::Tables;

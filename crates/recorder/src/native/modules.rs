@@ -1,0 +1,358 @@
+//! Which library covers an address now, and whether that changed since the last look.
+//!
+//! Samples are walked some milliseconds after they were taken. When libraries were loaded or
+//! unloaded in between, an address may have belonged to another library: [`Modules::refresh`] keeps
+//! what the previous look said for the samples of that moment, and an address on which the two
+//! disagree is never attributed to either.
+
+use super::image::{FileKey, Image, display_name};
+use super::table::Tables;
+use crate::sys::loader::{self, Generation};
+use dwell_native::maps::{self, Backing};
+use dwell_walker::native::{NativeCode, Rule};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One executable range of a module.
+#[derive(Clone)]
+struct Span {
+    range: Range<u64>,
+    base: u64,
+    image: Arc<Image>,
+}
+
+/// Where a native address is.
+#[derive(Clone)]
+pub struct Place {
+    /// The library.
+    pub image: Arc<Image>,
+    /// Offset from the library's lowest address.
+    pub offset: u32,
+}
+
+/// What is where at one moment: all that a walk needs, and safe to look at in a handler.
+#[derive(Default)]
+pub struct CodeMap {
+    spans: Vec<Span>,
+    vm: Vec<Range<u64>>,
+}
+
+/// Whether the library with this file name is the runtime's own.
+pub type IsOwn = fn(&str) -> bool;
+
+/// How the tables of libraries are made, and of which file names only [`Tables::AsMet`] all the
+/// same, because handlers do not ask for them.
+pub type TablesOf = (Tables, fn(&str) -> bool);
+
+/// The modules of the process.
+pub struct Modules {
+    is_own: IsOwn,
+    tables: TablesOf,
+    map: Arc<CodeMap>,
+    previous: Option<Arc<CodeMap>>,
+    images: HashMap<FileKey, Arc<Image>>,
+    generation: Generation,
+}
+
+impl Modules {
+    /// The modules as they are now.
+    #[must_use]
+    pub fn new(is_own: IsOwn, tables: TablesOf) -> Modules {
+        let mut modules = Modules {
+            is_own,
+            tables,
+            map: Arc::default(),
+            previous: None,
+            images: HashMap::new(),
+            generation: loader::generation(),
+        };
+        modules.read(|_| true, |key| load_with(key, tables));
+        modules
+    }
+
+    /// Only the runtime's own, without unwind tables: enough to find its structures.
+    #[must_use]
+    pub fn only_own(is_own: IsOwn) -> Modules {
+        let mut modules = Modules {
+            is_own,
+            tables: (Tables::AsMet, |_| true),
+            map: Arc::default(),
+            previous: None,
+            images: HashMap::new(),
+            generation: loader::generation(),
+        };
+        modules.read(
+            |key| is_own(&display_name(&key.path)),
+            Image::load_without_table,
+        );
+        modules
+    }
+
+    /// Looks again if libraries came or went. Call before a batch of samples is walked; the samples
+    /// of this batch are then checked against the previous look, too. True if there is a new map.
+    pub fn refresh(&mut self) -> bool {
+        let generation = loader::generation();
+        if generation == self.generation {
+            self.previous = None;
+            return false;
+        }
+        // Loading alone cannot change what an address meant: it had no meaning before.
+        let unloaded = generation.subs != self.generation.subs;
+        let before = std::mem::take(&mut self.map);
+        self.generation = generation;
+        let tables = self.tables;
+        self.read(|_| true, |key| load_with(key, tables));
+        self.previous = unloaded.then_some(before);
+        true
+    }
+
+    /// What is where now.
+    #[must_use]
+    pub fn map(&self) -> Arc<CodeMap> {
+        Arc::clone(&self.map)
+    }
+
+    fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, from_file: impl Fn(FileKey) -> Image) {
+        let Ok(text) = std::fs::read("/proc/self/maps") else {
+            return;
+        };
+        let mappings = maps::parse(&text).filter_map(Result::ok);
+        let mut map = CodeMap::default();
+        for module in maps::modules(mappings) {
+            let key = FileKey {
+                device: (module.device.major, module.device.minor),
+                inode: module.inode,
+                path: module.path.clone(),
+            };
+            if !wanted(&key) {
+                continue;
+            }
+            let image = match self.images.get(&key) {
+                Some(image) => Arc::clone(image),
+                None => {
+                    let image = Arc::new(load(&module, key.clone(), &from_file));
+                    self.images.insert(key, Arc::clone(&image));
+                    image
+                }
+            };
+            map.add(&module, &image);
+        }
+        map.spans.sort_by_key(|span| span.range.start);
+        let is_vm = |s: &&Span| (self.is_own)(&s.image.name);
+        map.vm = map
+            .spans
+            .iter()
+            .filter(is_vm)
+            .map(|s| s.range.clone())
+            .collect();
+        self.map = Arc::new(map);
+    }
+
+    /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
+    #[must_use]
+    pub fn place(&self, pc: u64) -> Option<Place> {
+        let span = self.map.find(pc)?;
+        if let Some(previous) = &self.previous {
+            let same = previous
+                .find(pc)
+                .is_some_and(|p| p.image.key == span.image.key && p.base == span.base);
+            if !same {
+                return None;
+            }
+        }
+        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
+        Some(Place {
+            image: Arc::clone(&span.image),
+            offset,
+        })
+    }
+
+    /// Whether `pc` was in a library at the sample or is in another now.
+    #[must_use]
+    pub fn is_ambiguous(&self, pc: u64) -> bool {
+        self.previous.is_some() && self.place(pc).is_none()
+    }
+
+    /// Bytes of all unwind tables.
+    #[must_use]
+    pub fn table_bytes(&self) -> usize {
+        self.images.values().map(|image| image.table_bytes()).sum()
+    }
+
+    /// Libraries that export the variable of thread contexts: their lowest addresses, and where
+    /// their thread-local blocks have it.
+    #[must_use]
+    pub fn thread_contexts(&self) -> Vec<(u64, u64)> {
+        let exports = self.map.spans.iter();
+        let mut all: Vec<_> = exports
+            .filter_map(|span| Some((span.base, span.image.thread_context?)))
+            .collect();
+        all.dedup();
+        all
+    }
+
+    /// Executable ranges of the libraries whose file names are `wanted`.
+    #[must_use]
+    pub fn ranges_of(&self, wanted: impl Fn(&str) -> bool) -> Vec<Range<u64>> {
+        let spans = self.map.spans.iter().filter(|s| wanted(&s.image.name));
+        spans.map(|s| s.range.clone()).collect()
+    }
+
+    /// Load address and path of the library with this file name.
+    #[must_use]
+    pub fn library(&self, name: &str) -> Option<(u64, Arc<Image>)> {
+        let span = self.map.spans.iter().find(|s| s.image.name == name)?;
+        Some((span.base, Arc::clone(&span.image)))
+    }
+}
+
+impl CodeMap {
+    fn add(&mut self, module: &maps::Module, image: &Arc<Image>) {
+        let placements = image
+            .elf()
+            .map(|elf| module.placements(&elf))
+            .unwrap_or_default();
+        for placement in &placements {
+            for range in &placement.executable {
+                let image = Arc::clone(image);
+                self.spans.push(Span {
+                    range: range.clone(),
+                    base: placement.base,
+                    image,
+                });
+            }
+        }
+        if placements.is_empty() {
+            // No readable file: still a module with a name, unwound by frame pointer.
+            for range in &module.executable {
+                let base = module
+                    .header
+                    .as_ref()
+                    .map_or(range.addresses.start, |h| h.start);
+                let image = Arc::clone(image);
+                self.spans.push(Span {
+                    range: range.addresses.clone(),
+                    base,
+                    image,
+                });
+            }
+        }
+    }
+
+    /// The rule for `pc`, whatever the libraries' tables: reads what is needed of them. Not in a
+    /// handler.
+    #[must_use]
+    pub fn rule_read(&self, pc: u64) -> Option<Rule> {
+        let (image, offset) = self.at(pc)?;
+        Some(image.rule_read(offset))
+    }
+
+    fn at(&self, pc: u64) -> Option<(&Image, u32)> {
+        let span = self.find(pc)?;
+        let offset = u32::try_from(pc.checked_sub(span.base)?).ok()?;
+        Some((&span.image, offset))
+    }
+
+    fn find(&self, pc: u64) -> Option<&Span> {
+        let after = self.spans.partition_point(|span| span.range.start <= pc);
+        let span = self.spans.get(after.checked_sub(1)?)?;
+        span.range.contains(&pc).then_some(span)
+    }
+}
+
+fn load(module: &maps::Module, key: FileKey, from_file: &impl Fn(FileKey) -> Image) -> Image {
+    match (&module.backing, module.executable.first()) {
+        (Backing::Vdso, Some(range)) => {
+            let bytes = super::memory::copy(range.addresses.clone());
+            Image::from_memory(key, bytes)
+        }
+        (Backing::File, _) => from_file(key),
+        _ => Image::from_memory(key, Vec::new()),
+    }
+}
+
+fn load_with(key: FileKey, (tables, is_met): TablesOf) -> Image {
+    match is_met(&display_name(&key.path)) {
+        true => Image::load(key, Tables::AsMet),
+        false => Image::load(key, tables),
+    }
+}
+
+/// A map of which what is asked for is read if need be. Not for handlers.
+pub struct Read<'a>(pub &'a CodeMap);
+
+impl NativeCode for Read<'_> {
+    fn rule(&self, pc: u64) -> Option<Rule> {
+        self.0.rule_read(pc)
+    }
+
+    fn is_vm(&self, pc: u64) -> bool {
+        self.0.is_vm(pc)
+    }
+}
+
+/// What a handler may ask: see [`CodeMap::rule_read`] for who need not take care.
+impl NativeCode for CodeMap {
+    fn rule(&self, pc: u64) -> Option<Rule> {
+        let (image, offset) = self.at(pc)?;
+        Some(image.rule(offset))
+    }
+
+    fn is_vm(&self, pc: u64) -> bool {
+        self.vm.iter().any(|range| range.contains(&pc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_code_has_a_module_and_a_rule() {
+        for tables in [Tables::Whole, Tables::AsMet] {
+            has_a_module_and_a_rule((tables, |_| false));
+        }
+    }
+
+    fn has_a_module_and_a_rule(tables: TablesOf) {
+        let modules = Modules::new(|_| false, tables);
+        let pc = the_own_code_has_a_module_and_a_rule as fn() as usize as u64;
+        let place = modules.place(pc).unwrap();
+        assert!(!place.image.name.is_empty());
+        assert!(matches!(
+            modules.map().rule_read(pc),
+            Some(Rule::Sp { .. } | Rule::Fp { .. })
+        ));
+        // Walks that begin in a handler of ours go on in what was interrupted. As a return address
+        // the restorer is looked up where it begins or one byte before.
+        let restorer = dwell_signal::restorer() as u64;
+        for pc in [restorer, restorer - 1] {
+            assert_eq!(modules.map().rule_read(pc), Some(Rule::SignalFrame));
+        }
+        assert!(modules.place(0x10).is_none());
+        assert!(!modules.map().is_vm(pc));
+    }
+    #[test]
+    fn tables_that_handlers_do_not_ask_for_are_not_made() {
+        let pc = tables_that_handlers_do_not_ask_for_are_not_made as fn() as usize as u64;
+        let own = std::env::current_exe().unwrap();
+        static OWN: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+        OWN.get_or_init(|| display_name(own.as_os_str().as_encoded_bytes()));
+        let modules = Modules::new(
+            |_| false,
+            (Tables::Whole, |name| {
+                OWN.get().is_some_and(|own| own == name)
+            }),
+        );
+        let map = modules.map();
+        assert_eq!(map.rule(pc), Some(Rule::Gap));
+        let read = map.rule_read(pc);
+        assert!(matches!(read, Some(Rule::Sp { .. } | Rule::Fp { .. })));
+        // All others are whole.
+        let restorer = dwell_signal::restorer() as u64;
+        let is_own = modules.place(restorer).unwrap().image.name == *OWN.get().unwrap();
+        let expected = if is_own { Rule::Gap } else { Rule::SignalFrame };
+        assert_eq!(map.rule(restorer), Some(expected));
+    }
+}

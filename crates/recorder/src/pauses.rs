@@ -1,0 +1,135 @@
+//! Pauses of the garbage collector, as the runtime reports them: while all threads stand still, on
+//! one of its own. The drainer takes what has ended.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Pauses kept between two flushes at most; more than one a millisecond are not to be had.
+const PAUSES_MAX: usize = 2048;
+
+/// From when to when, on the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// When it began.
+    pub began_ns: u64,
+    /// When it was over.
+    pub ended_ns: u64,
+}
+
+/// Pauses since the last flush: a ring that the runtime writes and the drainer reads, neither of
+/// which ever waits for the other.
+#[derive(Debug)]
+pub struct Pauses {
+    /// When the one that lasts began; 0: none does.
+    open_ns: AtomicU64,
+    ring: Box<[[AtomicU64; 2]]>,
+    /// How many were written, and read, ever.
+    written: AtomicUsize,
+    read: AtomicUsize,
+}
+
+impl Default for Pauses {
+    fn default() -> Pauses {
+        let empty = || [AtomicU64::new(0), AtomicU64::new(0)];
+        Pauses {
+            open_ns: AtomicU64::new(0),
+            ring: (0..PAUSES_MAX).map(|_| empty()).collect(),
+            written: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Pauses {
+    /// Forgets all of before a recording: also one that lasts, whose end may never be told. For the
+    /// drainer only.
+    pub fn forget(&self) {
+        self.open_ns.store(0, Ordering::Relaxed);
+        let written = self.written.load(Ordering::Acquire);
+        self.read.store(written, Ordering::Release);
+    }
+
+    /// One begins.
+    pub fn begin(&self, now_ns: u64) {
+        self.open_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// It is over. One whose begin was not seen is not told, nor what finds no room.
+    pub fn end(&self, now_ns: u64) {
+        let began_ns = self.open_ns.swap(0, Ordering::Relaxed);
+        let written = self.written.load(Ordering::Relaxed);
+        let unread = written.wrapping_sub(self.read.load(Ordering::Acquire));
+        let place = self.ring.get(written % PAUSES_MAX);
+        if let (Some([began, ended]), true) = (place, began_ns != 0 && unread < PAUSES_MAX) {
+            began.store(began_ns, Ordering::Relaxed);
+            ended.store(now_ns.max(began_ns), Ordering::Relaxed);
+            self.written
+                .store(written.wrapping_add(1), Ordering::Release);
+        }
+    }
+
+    /// Those that have ended, in their order. For the drainer only.
+    #[must_use]
+    pub fn take(&self) -> Vec<Pause> {
+        let (read, written) = (
+            self.read.load(Ordering::Relaxed),
+            self.written.load(Ordering::Acquire),
+        );
+        let unread = (0..written.wrapping_sub(read)).map(|i| read.wrapping_add(i));
+        let all = unread.filter_map(|index| {
+            let [began, ended] = self.ring.get(index % PAUSES_MAX)?;
+            Some(Pause {
+                began_ns: began.load(Ordering::Relaxed),
+                ended_ns: ended.load(Ordering::Relaxed),
+            })
+        });
+        let all = all.collect();
+        self.read.store(written, Ordering::Release);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_have_a_begin_and_an_end() {
+        let pauses = Pauses::default();
+        pauses.end(5);
+        assert_eq!(pauses.take(), [], "it began before we came");
+        pauses.begin(10);
+        assert_eq!(pauses.take(), [], "it lasts");
+        pauses.end(30);
+        pauses.begin(40);
+        pauses.end(41);
+        let pause = |began_ns, ended_ns| Pause { began_ns, ended_ns };
+        assert_eq!(pauses.take(), [pause(10, 30), pause(40, 41)]);
+        assert_eq!(pauses.take(), []);
+    }
+
+    #[test]
+    fn a_recording_knows_nothing_of_what_was_before() {
+        let pauses = Pauses::default();
+        pauses.begin(1);
+        pauses.end(2);
+        pauses.begin(3);
+        pauses.forget();
+        pauses.end(400);
+        assert_eq!(pauses.take(), [], "its begin was before the recording");
+    }
+
+    #[test]
+    fn what_finds_no_room_is_left_out() {
+        let pauses = Pauses::default();
+        for i in 1..=PAUSES_MAX as u64 + 5 {
+            pauses.begin(i);
+            pauses.end(i);
+        }
+        let taken = pauses.take();
+        assert_eq!(taken.len(), PAUSES_MAX);
+        assert_eq!(taken.first().map(|pause| pause.began_ns), Some(1));
+        pauses.begin(9);
+        pauses.end(10);
+        assert_eq!(pauses.take().len(), 1);
+    }
+}

@@ -1,0 +1,374 @@
+//! Samples between two flushes: walked, managed names resolved, native names still addresses.
+//!
+//! Names of native functions are looked up for many addresses at once, so they wait for the flush.
+//! Equal stacks are kept once.
+
+use super::names::{NameId, Names};
+use crate::drain::outer::NamedStack;
+use crate::stops::{LateThread, Stop};
+use crate::wall::shelf::Tick;
+use dwell_context::Context;
+use dwell_jfr::{FrameKind, ThreadState};
+use dwell_wall::cause::{Monitor, Os};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What a frame runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// A name that is known.
+    Named(NameId),
+    /// An offset in a library, by its index in the resolver.
+    Native {
+        /// Index of the image.
+        image: u32,
+        /// Offset from its lowest address.
+        offset: u32,
+    },
+    /// A kernel address.
+    Kernel(u64),
+}
+
+/// A frame that waits for the flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PendingFrame {
+    /// What it runs.
+    pub code: Code,
+    /// Kind of code.
+    pub kind: FrameKind,
+    /// Source line, -1 if unknown.
+    pub line: i32,
+    /// Bytecode index, -1 if unknown.
+    pub bci: i32,
+}
+
+impl PendingFrame {
+    /// The same frame, its name being in another table.
+    #[must_use]
+    pub fn renamed(&self, old: &Names, new: &mut Names) -> PendingFrame {
+        let code = match self.code {
+            Code::Named(id) => Code::Named(new.add_known(old.get(id))),
+            code @ (Code::Native { .. } | Code::Kernel(_)) => code,
+        };
+        PendingFrame { code, ..*self }
+    }
+}
+
+/// A sample that waits for the flush.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingSample {
+    /// When, on the monotonic clock.
+    pub time_ns: u64,
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack.
+    pub stack: u32,
+    /// State of the thread.
+    pub state: ThreadState,
+    /// CPU time the sample stands for.
+    pub weight_ns: u64,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
+}
+
+/// What a thread worked for, in its batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ContextId(u32);
+
+impl ContextId {
+    /// Nothing is known.
+    pub const NONE: ContextId = ContextId(0);
+
+    /// Its place among [`Batch::contexts`], if there is one.
+    #[must_use]
+    pub fn place(self) -> Option<usize> {
+        (self.0 as usize).checked_sub(1)
+    }
+}
+
+/// Looks at a thread that did not run, that wait for the flush.
+#[derive(Clone, Debug)]
+pub struct PendingWall {
+    /// The first look, on the monotonic clock.
+    pub time_ns: u64,
+    /// From there to the last one.
+    pub duration_ns: u64,
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack; none if there is none.
+    pub stack: Option<u32>,
+    /// What the operating system said.
+    pub os: Os,
+    /// What the runtime said of monitors.
+    pub monitor: Monitor,
+    /// Key of the thread that has what is waited for.
+    pub owner: Option<u64>,
+    /// Index of that one's stack.
+    pub owner_stack: Option<u32>,
+    /// Whether another thread has the lock that it is parked on.
+    pub is_owned_lock: bool,
+    /// What it waits for, in words.
+    pub detail: Option<Arc<str>>,
+    /// Wall-clock time the looks stand for.
+    pub weight_ns: u64,
+    /// How many there were.
+    pub count: u32,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
+}
+
+/// A safepoint that waits for the flush.
+#[derive(Clone, Debug)]
+pub struct PendingStop {
+    /// What is known of it.
+    pub stop: Stop,
+    /// Those that others waited for.
+    pub late: Vec<PendingLate>,
+}
+
+/// A thread that others waited for.
+#[derive(Clone, Debug)]
+pub struct PendingLate {
+    /// What is known of it.
+    pub late: LateThread,
+    /// Index of its stack; none if that was not seen.
+    pub stack: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u32,
+    len: u32,
+    truncated: bool,
+}
+
+/// The samples since the last flush.
+#[derive(Default)]
+pub struct Batch {
+    frames: Vec<PendingFrame>,
+    stacks: Vec<Span>,
+    by_hash: FxHashMap<u64, u32>,
+    samples: Vec<PendingSample>,
+    walls: Vec<PendingWall>,
+    ticks: Vec<Tick>,
+    stops: Vec<PendingStop>,
+    contexts: Vec<Context>,
+    by_context: FxHashMap<Context, ContextId>,
+}
+
+impl Batch {
+    /// The index of a stack, new or not: kernel frames, and below them others.
+    pub fn stack(&mut self, kernel: &[PendingFrame], named: &NamedStack, truncated: bool) -> u32 {
+        self.add_stack(kernel, named.pending(), named.hash(), truncated)
+    }
+
+    /// The same for a stack that is kept elsewhere, with a hash of its frames.
+    pub fn kept(&mut self, frames: &[PendingFrame], hash: u64, truncated: bool) -> u32 {
+        self.add_stack(&[], frames, hash, truncated)
+    }
+
+    /// The same for a stack of few frames.
+    pub fn few(&mut self, frames: &[PendingFrame]) -> u32 {
+        self.add_stack(frames, &[], 0, false)
+    }
+
+    fn add_stack(
+        &mut self,
+        inner: &[PendingFrame],
+        outer: &[PendingFrame],
+        outer_hash: u64,
+        truncated: bool,
+    ) -> u32 {
+        let mut hasher = FxHasher::default();
+        outer_hash.hash(&mut hasher);
+        inner.hash(&mut hasher);
+        truncated.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(&index) = self.by_hash.get(&hash) {
+            let (known, was_truncated) = self.frames(index);
+            let parts = known.split_at_checked(inner.len());
+            if parts == Some((inner, outer)) && was_truncated == truncated {
+                return index;
+            }
+        }
+        let index = self.stacks.len() as u32;
+        let start = self.frames.len() as u32;
+        let len = (inner.len() + outer.len()) as u32;
+        self.frames.extend_from_slice(inner);
+        self.frames.extend_from_slice(outer);
+        self.stacks.push(Span {
+            start,
+            len,
+            truncated,
+        });
+        self.by_hash.insert(hash, index);
+        index
+    }
+
+    /// The id of what a thread worked for.
+    pub fn context(&mut self, context: &Context) -> ContextId {
+        if !context.is_active() {
+            return ContextId::NONE;
+        }
+        let contexts = &mut self.contexts;
+        *self.by_context.entry(*context).or_insert_with(|| {
+            contexts.push(*context);
+            ContextId(u32::try_from(contexts.len()).unwrap_or(0))
+        })
+    }
+
+    /// What threads worked for, in the order of their ids.
+    #[must_use]
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+
+    /// Adds a sample.
+    pub fn add(&mut self, sample: PendingSample) {
+        self.samples.push(sample);
+    }
+
+    /// Adds looks at a thread.
+    pub fn add_wall(&mut self, wall: PendingWall) {
+        self.walls.push(wall);
+    }
+
+    /// Adds a tick of the wall-clock sampler.
+    pub fn add_tick(&mut self, tick: Tick) {
+        self.ticks.push(tick);
+    }
+
+    /// Adds a safepoint.
+    pub fn add_stop(&mut self, stop: PendingStop) {
+        self.stops.push(stop);
+    }
+
+    /// The safepoints, in the order of adding.
+    #[must_use]
+    pub fn stops(&self) -> &[PendingStop] {
+        &self.stops
+    }
+
+    /// The looks at threads, in the order of adding.
+    #[must_use]
+    pub fn walls(&self) -> &[PendingWall] {
+        &self.walls
+    }
+
+    /// The ticks, in the order of adding.
+    #[must_use]
+    pub fn ticks(&self) -> &[Tick] {
+        &self.ticks
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+            && self.walls.is_empty()
+            && self.ticks.is_empty()
+            && self.stops.is_empty()
+    }
+
+    /// The frames of a stack, and whether its root is missing.
+    #[must_use]
+    pub fn frames(&self, stack: u32) -> (&[PendingFrame], bool) {
+        let Some(span) = self.stacks.get(stack as usize) else {
+            return (&[], false);
+        };
+        let range = span.start as usize..(span.start + span.len) as usize;
+        (self.frames.get(range).unwrap_or(&[]), span.truncated)
+    }
+
+    /// All frames of all stacks.
+    #[must_use]
+    pub fn all_frames(&self) -> &[PendingFrame] {
+        &self.frames
+    }
+
+    /// Number of stacks.
+    #[must_use]
+    pub fn stacks_len(&self) -> u32 {
+        self.stacks.len() as u32
+    }
+
+    /// The samples, in the order of adding.
+    #[must_use]
+    pub fn samples(&self) -> &[PendingSample] {
+        &self.samples
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.frames)
+            + size_of_val(&*self.samples)
+            + size_of_val(&*self.walls)
+            + 2 * size_of_val(&*self.contexts)
+            + self.stacks.len() * 32
+    }
+
+    /// Forgets all, and gives memory of an exceptional batch back.
+    pub fn clear(&mut self) {
+        const KEPT: usize = 64 << 10;
+        self.frames.clear();
+        self.frames.shrink_to(KEPT);
+        self.stacks.clear();
+        self.stacks.shrink_to(KEPT);
+        self.by_hash.clear();
+        self.samples.clear();
+        self.samples.shrink_to(KEPT);
+        self.walls.clear();
+        self.walls.shrink_to(KEPT);
+        self.ticks.clear();
+        self.stops.clear();
+        self.contexts.clear();
+        self.by_context.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(id: u32, line: i32) -> PendingFrame {
+        let code = Code::Named(NameId(id));
+        PendingFrame {
+            code,
+            kind: FrameKind::C2,
+            line,
+            bci: 0,
+        }
+    }
+
+    #[test]
+    fn equal_stacks_are_one() {
+        let mut batch = Batch::default();
+        let a = batch.few(&[frame(1, 1), frame(2, 2)]);
+        assert_eq!(batch.few(&[frame(1, 1), frame(2, 2)]), a);
+        let mut stack = |frames: &[PendingFrame], truncated| {
+            let (inner, outer) = frames.split_at(1);
+            batch.add_stack(inner, outer, 7, truncated)
+        };
+        let b = stack(&[frame(1, 1), frame(2, 3)], false);
+        assert_ne!(a, b);
+        assert_eq!(stack(&[frame(1, 1), frame(2, 3)], false), b);
+        assert_ne!(stack(&[frame(1, 1), frame(2, 3)], true), b);
+        // The same hash does not make them the same.
+        assert_ne!(stack(&[frame(1, 1), frame(2, 9)], false), b);
+        assert_eq!(batch.frames(b).0.len(), 2);
+        assert_eq!(batch.stacks_len(), 4);
+        batch.clear();
+        assert_eq!(batch.stacks_len(), 0);
+        assert_eq!(batch.bytes(), 0);
+    }
+}

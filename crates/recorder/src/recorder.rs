@@ -1,0 +1,285 @@
+//! What there is once per process, and never freed: callbacks may come as long as it lives. Begins
+//! and ends recordings, and takes what the runtime reports.
+
+use crate::context::hook::dwell_context_hook;
+use crate::drain::census::Census;
+use crate::options::{EngineChoice, Options};
+use crate::pauses::Pauses;
+use crate::record::file::RecordingFile;
+use crate::registry::Registry;
+use crate::runtime::Runtime;
+use crate::session::{Session, Setup, target_path};
+use crate::source::Source;
+use crate::stops;
+use crate::sys::process;
+use crate::threads::{ThreadName, ThreadTable};
+use crate::wall::shelf::Shelf;
+use dwell_signal::slots::Reason;
+use dwell_signal::{Engine, EngineKind, Registration};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Who records.
+pub struct Recorder<R: Runtime> {
+    /// The runtime of this process.
+    pub runtime: R,
+    /// The sampling engine.
+    pub engine: &'static Engine,
+    /// Why this engine, for `status` and the file.
+    pub engine_reason: String,
+    /// Who threads are.
+    pub threads: ThreadTable,
+    /// Which threads are registered.
+    pub registry: Registry,
+    /// Pauses of the collector that are not written yet.
+    pub pauses: Pauses,
+    /// The recording that runs, if one does.
+    session: Mutex<Option<Session<R>>>,
+    /// What `status` says of the last recording.
+    last: Mutex<Option<String>>,
+}
+
+/// A thread that the runtime knows.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Who it is.
+    pub name: ThreadName,
+    /// The runtime's own structure of it, not 0.
+    pub managed: u64,
+    /// Where its stack ends, 0 if that is not known.
+    pub stack_high: u64,
+    /// Whether it starts just now; it is the calling thread then.
+    pub starts: bool,
+}
+
+/// Nothing is being recorded in a process that is called so.
+#[must_use]
+pub fn not_recording(process: &str) -> String {
+    format!("nothing is being recorded in this {process}; use 'dwell start' or 'dwell record'")
+}
+
+impl<R: Runtime> Recorder<R> {
+    /// One that records nothing yet.
+    #[must_use]
+    pub fn new(runtime: R, source: Source) -> Recorder<R> {
+        source.engine.set_context(dwell_context_hook);
+        Recorder {
+            runtime,
+            engine: source.engine,
+            engine_reason: source.reason,
+            threads: ThreadTable::new(),
+            registry: Registry::default(),
+            pauses: Pauses::default(),
+            session: Mutex::new(None),
+            last: Mutex::new(None),
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<Session<R>>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a recording, asked for by `text`. `begin` makes the runtime report its threads, shows
+    /// those that there are ([`Recorder::saw`]), and looks for all others
+    /// ([`Recorder::find_threads`]).
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn start(
+        &'static self,
+        options: &Options,
+        text: &str,
+        begin: impl FnOnce(),
+    ) -> Result<String, String> {
+        let mut slot = self.session();
+        if let Some(session) = &*slot {
+            let path = session.path().display();
+            return Err(format!(
+                "already recording to {path}; use 'dwell stop' first"
+            ));
+        }
+        self.check_engine(options.engine)?;
+        let path = target_path(options);
+        let file = RecordingFile::create(&path)
+            .map_err(|e| format!("file={}: cannot create it: {e}", path.display()))?;
+        let path = file.path().to_owned();
+        let setup = self.setup(options, text, file);
+        begin();
+        let session = Session::start(setup, path)?;
+        let status = session.status("running");
+        *slot = Some(session);
+        Ok(status)
+    }
+
+    fn setup(&'static self, options: &Options, text: &str, file: RecordingFile) -> Setup<R> {
+        let engine = self.engine;
+        let mut options = options.clone();
+        options.walk = self.runtime.vantage(options.walk);
+        Setup {
+            recorder: self,
+            engine,
+            options,
+            option_text: text.to_owned(),
+            file: Mutex::new(Some(file)),
+            kernel_frames: matches!(engine.kind(), EngineKind::Perf { kernel: true }),
+            counters_at_start: engine.counters(),
+            cpu_at_start: process::cpu_split(),
+            process_cpu_at_start: process::process_cpu(),
+            about: self.runtime.about(),
+            start_epoch_ms: process::start_epoch_ms(),
+            shelf: Shelf::default(),
+            stops: stops::Shelf::default(),
+            shared: R::Shared::default(),
+        }
+    }
+
+    /// The engine is made once per process; another one than it was made with cannot be had later.
+    fn check_engine(&self, choice: EngineChoice) -> Result<(), String> {
+        let is_timer = self.engine.kind() == EngineKind::Timer;
+        let process = R::PROCESS;
+        match choice {
+            EngineChoice::Timer if !is_timer => Err(format!(
+                "engine=timer: this {process} was recorded with perf events before; restart it"
+            )),
+            EngineChoice::Perf if is_timer => Err(format!(
+                "engine=perf: this {process} was recorded with timers before; restart it"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the recording. `end` makes the runtime report its threads no longer.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn stop(&self, end: impl FnOnce()) -> Result<String, String> {
+        let mut slot = self.session();
+        let mut session = slot.take().ok_or_else(|| not_recording(R::PROCESS))?;
+        let in_time = session.stop();
+        let status = session.status("stopped");
+        end();
+        self.forget_threads();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(status.clone());
+        if in_time {
+            Ok(status)
+        } else {
+            Err("the rest was not written within 10 s".into())
+        }
+    }
+
+    /// Makes what was recorded so far readable.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn dump(&self) -> Result<String, String> {
+        match &*self.session() {
+            Some(session) if session.dump() => Ok(session.status("running")),
+            Some(_) => Err("the recording was not written within 10 s".into()),
+            None => Err(not_recording(R::PROCESS)),
+        }
+    }
+
+    /// What is going on, or what was recorded last.
+    #[must_use]
+    pub fn status(&self) -> String {
+        match &*self.session() {
+            Some(session) => session.status("running"),
+            None => {
+                let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                last.clone().unwrap_or_else(|| "state=stopped\n".into())
+            }
+        }
+    }
+
+    /// The process ends: what was recorded is written.
+    pub fn finish(&self) {
+        let session = self.session().take();
+        if let Some(mut session) = session {
+            session.stop();
+        }
+    }
+
+    /// Finds the threads that nobody reports.
+    pub fn find_threads(&'static self) {
+        Census::new(self, true).find(self.engine);
+    }
+
+    /// Nothing of ours runs until the next start.
+    fn forget_threads(&self) {
+        self.registry.clear(|record| {
+            record.set_managed_thread(0);
+            self.engine.end(record);
+        });
+        self.engine.drain(|_| ());
+        let mut gone = Vec::new();
+        self.engine.reap(|record| gone.push(record.user()));
+        self.threads.forget(&gone);
+    }
+
+    /// Registers a thread of the runtime's.
+    pub fn saw(&self, seen: &Seen) {
+        let Seen { name, managed, .. } = seen;
+        let (tid, id) = (name.tid, name.id as u64);
+        self.registry.add_or_update(
+            tid,
+            seen.starts,
+            |newborn| {
+                let user = self.threads.add(name.clone());
+                let record = self
+                    .engine
+                    .register(&Registration {
+                        tid,
+                        managed_thread: *managed,
+                        stack_lo: 0,
+                        stack_hi: seen.stack_high,
+                        seed: self.threads.seed(user),
+                        newborn,
+                        user,
+                    })
+                    .ok()?;
+                record.set_managed_id(id);
+                Some(record)
+            },
+            |record| {
+                // Found before as a thread of no language. Last what makes it a managed thread: who
+                // looks just now must not take it for one without a name and an id.
+                self.threads.set(record.user(), name.clone());
+                record.set_managed_id(id);
+                record.set_managed_thread(*managed);
+            },
+        );
+    }
+
+    /// The calling thread ends as one of the runtime's.
+    pub fn own_thread_ends(&self) {
+        let tid = process::own_tid();
+        let Some(record) = self.registry.get(tid) else {
+            return;
+        };
+        if let Some(name) = self.runtime.renamed(record, &mut 0) {
+            self.threads.rename(record.user(), &name);
+        }
+        // From here on the thread is out of reach; what it still uses is reported without a stack.
+        let sampled_to = self.engine.sample_here(record, Reason::ThreadEnd);
+        let now_ns = process::own_cpu().as_nanos() as u64;
+        self.registry.end(tid, now_ns, sampled_to);
+        record.set_managed_thread(0);
+        record.set_managed_id(0);
+        self.engine.end(record);
+    }
+
+    /// A pause of the collector begins. Code and methods may be gone after it: the samples taken in
+    /// them are walked now.
+    pub fn pause_begins(&self) {
+        self.pauses.begin(process::monotonic_ns());
+        if let Ok(session) = self.session.try_lock()
+            && let Some(session) = session.as_ref()
+        {
+            session.hurry();
+        }
+    }
+
+    /// It is over.
+    pub fn pause_ends(&self) {
+        self.pauses.end(process::monotonic_ns());
+    }
+}

@@ -1,0 +1,231 @@
+//! The live threads by kernel id, so that a thread is registered once whoever sees it first; and
+//! how much CPU time was used where it could be sampled.
+
+use dwell_signal::ThreadRecord;
+use dwell_signal::sys::cpu_ns_of;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+type Record = &'static ThreadRecord;
+
+struct Entry {
+    record: Record,
+    /// CPU time of the thread from which on it can be sampled.
+    base_ns: u64,
+}
+
+#[derive(Default)]
+struct Inner {
+    by_tid: HashMap<i32, Entry>,
+    /// CPU time, within the sampled part of their lives, of threads that have ended.
+    ended_ns: u64,
+    /// Threads that ended as managed ones, with their CPU time: some go on as native ones, and may
+    /// come back (the first one may, to end the process).
+    left: HashMap<i32, u64>,
+    /// When the recording began, if one runs.
+    began: Option<Instant>,
+    /// Places of records that began or ended since somebody looked, if somebody does.
+    changed: Option<Vec<u32>>,
+}
+
+impl Inner {
+    fn note(&mut self, record: Record) {
+        if let Some(changed) = &mut self.changed {
+            changed.push(record.index());
+        }
+    }
+
+    /// Whether a thread that has used `cpu_ns` may be younger than the recording. A list of threads
+    /// may lack one that lives, if others end while the kernel makes it (`next_tid` in
+    /// fs/proc/base.c): found later it looks newborn, and all its life would be the next sample's.
+    fn can_be_born_since(&self, cpu_ns: u64) -> bool {
+        self.began
+            .is_some_and(|began| u128::from(cpu_ns) <= began.elapsed().as_nanos())
+    }
+}
+
+impl Entry {
+    /// CPU time that the samples of a thread stand for. Once it is gone without a word, that is all
+    /// that can be said: how much it used after the last look at its clock, nobody knows.
+    fn sampled_ns(&self) -> u64 {
+        self.record.weight_ns()
+    }
+}
+
+/// Registered threads.
+#[derive(Default)]
+pub struct Registry(Mutex<Inner>);
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // The data is consistent after every statement, so a panic elsewhere spoils nothing.
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Registers a thread unless it is registered. One `born` since the recording began is sampled
+    /// from its first instruction on, unless it is a managed thread that has just left.
+    pub fn add_if_new(&self, tid: i32, born: bool, register: impl FnOnce(bool) -> Option<Record>) {
+        let mut inner = self.lock();
+        if inner.by_tid.contains_key(&tid) {
+            return;
+        }
+        let now_ns = cpu_ns_of(tid).unwrap_or(0);
+        // A reused id belongs to a thread that has used less.
+        let has_left = inner
+            .left
+            .get(&tid)
+            .is_some_and(|then_ns| *then_ns <= now_ns);
+        let newborn = born && !has_left && inner.can_be_born_since(now_ns);
+        if let Some(record) = register(newborn) {
+            let base_ns = if newborn { 0 } else { now_ns };
+            inner.by_tid.insert(tid, Entry { record, base_ns });
+            inner.note(record);
+        }
+    }
+
+    /// Registers a thread, or shows the record it already has to `known`. One that `starts` just
+    /// now is a newborn, and sampled from its first instruction on, unless it was here before.
+    pub fn add_or_update(
+        &self,
+        tid: i32,
+        starts: bool,
+        register: impl FnOnce(bool) -> Option<Record>,
+        known: impl FnOnce(Record),
+    ) {
+        let mut inner = self.lock();
+        match inner.by_tid.get(&tid) {
+            Some(entry) if entry.record.is_live() => {
+                let record = entry.record;
+                known(record);
+                inner.note(record);
+            }
+            _ => {
+                let now_ns = cpu_ns_of(tid).unwrap_or(0);
+                // A reused id belongs to a thread that has used less.
+                let is_back = inner
+                    .left
+                    .remove(&tid)
+                    .is_some_and(|then_ns| then_ns <= now_ns);
+                let newborn = starts && !is_back && inner.can_be_born_since(now_ns);
+                if let Some(record) = register(newborn) {
+                    let base_ns = if newborn { 0 } else { now_ns };
+                    inner.by_tid.insert(tid, Entry { record, base_ns });
+                    inner.note(record);
+                }
+            }
+        }
+    }
+
+    /// The record of a thread.
+    #[must_use]
+    pub fn get(&self, tid: i32) -> Option<Record> {
+        self.lock().by_tid.get(&tid).map(|entry| entry.record)
+    }
+
+    /// Takes out a thread that ends, having used `cpu_ns`, of which its samples stand for what was
+    /// used up to `sampled_to`, or for nothing.
+    pub fn end(&self, tid: i32, cpu_ns: u64, sampled_to: Option<u64>) -> Option<Record> {
+        let mut inner = self.lock();
+        let entry = inner.by_tid.remove(&tid)?;
+        inner.note(entry.record);
+        inner.ended_ns += sampled_to.map_or(0, |ns| ns.saturating_sub(entry.base_ns));
+        inner.left.insert(tid, cpu_ns);
+        Some(entry.record)
+    }
+
+    /// Forgets those that left and are really gone.
+    pub fn forget_left(&self, exists: impl Fn(i32) -> bool) {
+        self.lock().left.retain(|tid, _| exists(*tid));
+    }
+
+    /// Forgets a thread that is gone without a word, if `record` is still its record.
+    pub fn forget(&self, tid: i32, record: &ThreadRecord) {
+        let mut inner = self.lock();
+        if inner
+            .by_tid
+            .get(&tid)
+            .is_some_and(|known| std::ptr::eq(known.record, record))
+            && let Some(entry) = inner.by_tid.remove(&tid)
+        {
+            inner.note(entry.record);
+            inner.ended_ns += entry.sampled_ns();
+        }
+    }
+
+    /// Begins to count for a recording: what was used so far was not sampled.
+    pub fn rebase(&self) {
+        let mut inner = self.lock();
+        inner.ended_ns = 0;
+        inner.began = Some(Instant::now());
+        for (tid, entry) in &mut inner.by_tid {
+            entry.base_ns = cpu_ns_of(*tid).unwrap_or(entry.base_ns);
+        }
+    }
+
+    /// Begins to note which threads come and go; those that are there are noted first.
+    pub fn watch(&self) {
+        let mut inner = self.lock();
+        let all = inner.by_tid.values().map(|entry| entry.record.index());
+        inner.changed = Some(all.collect());
+    }
+
+    /// Ends that.
+    pub fn unwatch(&self) {
+        self.lock().changed = None;
+    }
+
+    /// Takes the places of records that began or ended since this was asked last.
+    #[must_use]
+    pub fn take_changed(&self) -> Vec<u32> {
+        let mut inner = self.lock();
+        inner
+            .changed
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// How many threads there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().by_tid.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// CPU time used by threads while they could be sampled, since [`Registry::rebase`].
+    #[must_use]
+    pub fn sampled_cpu_ns(&self) -> u64 {
+        let inner = self.lock();
+        let mut sum = inner.ended_ns;
+        for (tid, entry) in &inner.by_tid {
+            sum += match cpu_ns_of(*tid) {
+                Ok(now_ns) => now_ns.saturating_sub(entry.base_ns),
+                Err(_) => entry.sampled_ns(),
+            };
+        }
+        sum
+    }
+
+    /// Forgets all; shows each first.
+    pub fn clear(&self, mut last_sight: impl FnMut(Record)) {
+        let mut inner = self.lock();
+        inner.ended_ns = 0;
+        inner.left.clear();
+        inner.began = None;
+        for (_, entry) in inner.by_tid.drain() {
+            last_sight(entry.record);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

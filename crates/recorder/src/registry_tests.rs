@@ -1,0 +1,76 @@
+//! Who counts as born since the recording began, and how much of the dead was sampled.
+
+use super::*;
+use crate::sys::process;
+use dwell_signal::{Config, EngineKind, Registration};
+use std::time::Duration;
+
+const INTERVAL_NS: u64 = 1_000_000;
+
+fn burn(time: Duration) {
+    let until = process::own_cpu() + time;
+    while process::own_cpu() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// What the registry makes of the calling thread, found by a look at all threads.
+fn is_newborn(registry: &Registry) -> bool {
+    let mut found = None;
+    registry.add_if_new(process::own_tid(), true, |newborn| {
+        found = Some(newborn);
+        None
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_thread_that_used_more_than_the_recording_lasts_was_there_before() {
+    let registry = Registry::default();
+    burn(Duration::from_millis(300));
+    registry.rebase();
+    assert!(!is_newborn(&registry), "it used 300 ms before");
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert!(is_newborn(&registry)));
+    });
+}
+
+/// Else the process's clock would show their time as used by nobody, and it were there twice.
+#[test]
+fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
+    let engine = dwell_signal::init(&Config {
+        engine: EngineKind::Timer,
+        ..Config::default()
+    })
+    .unwrap();
+    let registry = Registry::default();
+    registry.rebase();
+    engine.start(INTERVAL_NS);
+    let thread = std::thread::spawn(move || {
+        let tid = process::own_tid();
+        registry.add_if_new(tid, true, |newborn| {
+            let registration = Registration {
+                tid,
+                newborn,
+                ..Registration::default()
+            };
+            engine.register(&registration).ok()
+        });
+        burn(Duration::from_millis(200));
+        (tid, registry)
+    });
+    let (tid, registry) = thread.join().unwrap();
+    while cpu_ns_of(tid).is_ok() {
+        std::thread::yield_now();
+    }
+    let mut weight_ns = 0;
+    engine.drain(|slot| weight_ns += slot.weight_ns());
+    assert!(weight_ns > 100_000_000, "{weight_ns} ns were sampled");
+    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "not buried yet");
+    engine.tend();
+    engine.drain(|_| ());
+    let buried = engine.reap(|record| registry.forget(tid, record));
+    assert_eq!(buried, 1);
+    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "buried");
+    engine.stop();
+}

@@ -1,0 +1,92 @@
+//! Where signals of CPU time come from: chosen once per process.
+
+use crate::options::EngineChoice;
+use crate::sys::process;
+use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
+
+/// The sampling engine, and why it is this one.
+#[derive(Clone)]
+pub struct Source {
+    /// The engine.
+    pub engine: &'static Engine,
+    /// Why, for `status` and the file.
+    pub reason: String,
+}
+
+impl Source {
+    /// Makes the engine that is asked for, or the best there is.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn start(choice: EngineChoice) -> Result<Source, String> {
+        Source::make(choice, &Config::default())
+    }
+
+    /// The same, with handlers that run on the stack that a thread is on: for a runtime that takes
+    /// a thread on its alternate stack for one that must not be stopped. `blocked` are signals (the
+    /// kernel's set) that wait meanwhile: of handlers of the runtime's that ours calls itself.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn start_off_alternate_stacks(
+        choice: EngineChoice,
+        blocked: u64,
+    ) -> Result<Source, String> {
+        let config = Config {
+            on_alternate_stack: false,
+            blocked,
+            ..Config::default()
+        };
+        Source::make(choice, &config)
+    }
+
+    fn make(choice: EngineChoice, config: &Config<'_>) -> Result<Source, String> {
+        let (kind, reason) = choose(choice)?;
+        let config = Config {
+            engine: kind,
+            fd_end: process::fd_end(),
+            ..*config
+        };
+        // One that failed after this has left the engine behind.
+        let engine = match Engine::get() {
+            Some(engine) => engine,
+            None => dwell_signal::init(&config).map_err(|e| e.to_string())?,
+        };
+        Ok(Source { engine, reason })
+    }
+}
+
+fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
+    if choice == EngineChoice::Timer {
+        return Ok((EngineKind::Timer, "asked for".into()));
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if dwell_signal::perf_hangs(&release) {
+        let why = format!(
+            "perf events of Linux {} can hang the machine",
+            release.trim()
+        );
+        return match choice {
+            EngineChoice::Perf => Err(format!("engine=perf: {why}; use engine=timer")),
+            _ => Ok((EngineKind::Timer, why)),
+        };
+    }
+    match dwell_signal::perf_permitted() {
+        Ok(PerfLevel { kernel }) => {
+            let reason = if kernel {
+                "perf events are permitted"
+            } else {
+                "perf events are permitted in user mode only (kernel.perf_event_paranoid)"
+            };
+            Ok((EngineKind::Perf { kernel }, reason.into()))
+        }
+        Err(errno) if choice == EngineChoice::Perf => Err(format!(
+            "engine=perf: perf_event_open is refused ({errno}); use engine=timer, or lower \
+             kernel.perf_event_paranoid"
+        )),
+        Err(errno) => Ok((
+            EngineKind::Timer,
+            format!("perf_event_open is refused ({errno})"),
+        )),
+    }
+}

@@ -1,0 +1,125 @@
+//! How often a thread is switched: the kernel notes each time that it leaves a processor or gets
+//! one in a ring, and wakes who waits for the ring's descriptor whenever so many have come. That
+//! takes no right to see the kernel.
+
+use dwell_signal::{Errno, sys};
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr, perf_event_mmap_page,
+};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PAGE: usize = 4096;
+/// The page that tells where the ring is written, and one of notes.
+const RING_BYTES: usize = 2 * PAGE;
+/// Bytes of a note (`PERF_RECORD_SWITCH`, without anything added), of which each turn has two.
+const NOTE_BYTES: u32 = 8;
+
+/// What the kernel notes of one thread.
+#[derive(Debug)]
+pub struct Switches {
+    fd: RawFd,
+    ring: *mut u8,
+}
+
+impl Switches {
+    /// Of thread `tid` of this process, telling each time that it had so many more turns.
+    ///
+    /// # Errors
+    /// The kernel's: not permitted, no such thread, no memory that may be locked.
+    pub fn open(tid: i32, turns: u32) -> Result<Switches, Errno> {
+        let mut attr = perf_event_attr {
+            size: size_of::<perf_event_attr>() as u32,
+            type_: PERF_TYPE_SOFTWARE,
+            config: u64::from(PERF_COUNT_SW_DUMMY),
+            ..Default::default()
+        };
+        attr.__bindgen_anon_2.wakeup_watermark = turns.saturating_mul(2 * NOTE_BYTES);
+        attr.set_watermark(1);
+        attr.set_context_switch(1);
+        attr.set_exclude_kernel(1);
+        attr.set_exclude_hv(1);
+        let fd = sys::perf_event_open(&mut attr, tid)?;
+        match sys::map_fd(fd, RING_BYTES) {
+            Ok(ring) => Ok(Switches { fd, ring }),
+            Err(error) => {
+                sys::close(fd);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes room for more notes: into a full ring none are written, and nobody is woken.
+    pub fn forget(&mut self) {
+        let page = self.ring.cast::<perf_event_mmap_page>();
+        // SAFETY: the mapping begins with this page and lives as long as self; the kernel writes
+        // `data_head`, and nobody but this thread `data_tail`, both aligned words that are only
+        // reached as atomics here.
+        let (head, tail) = unsafe {
+            (
+                AtomicU64::from_ptr(&raw mut (*page).data_head),
+                AtomicU64::from_ptr(&raw mut (*page).data_tail),
+            )
+        };
+        tail.store(head.load(Ordering::Acquire), Ordering::Release);
+    }
+}
+
+impl AsRawFd for Switches {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd
+    }
+}
+
+impl Drop for Switches {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `open` with this length, and reached through self only.
+        unsafe { sys::unmap(self.ring, RING_BYTES) };
+        sys::close(self.fd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{bell, process};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    const LONG_NS: u64 = 60_000_000_000;
+
+    #[test]
+    fn a_thread_that_naps_is_noticed_and_one_that_sleeps_is_not() {
+        let (tell, told) = channel();
+        let (go, gone) = channel();
+        static OVER: AtomicBool = AtomicBool::new(false);
+        let thread = std::thread::spawn(move || {
+            tell.send(process::own_tid()).unwrap();
+            let _ = gone.recv();
+            while !OVER.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_micros(10));
+            }
+        });
+        let tid = told.recv().unwrap();
+        match Switches::open(tid, 8) {
+            Ok(mut switches) => {
+                let fd = switches.as_raw_fd();
+                // It may be on its way to where it waits.
+                let asleep = bell::wait([fd], 50_000_000);
+                assert_eq!(asleep, [false]);
+                go.send(()).unwrap();
+                // More often than the ring has room.
+                for _ in 0..100 {
+                    assert_eq!(bell::wait([fd], LONG_NS), [true]);
+                    switches.forget();
+                }
+            }
+            Err(error) => println!("perf events are not permitted here: {error:?}"),
+        }
+        OVER.store(true, Ordering::SeqCst);
+        drop(go);
+        thread.join().unwrap();
+        assert!(Switches::open(i32::MAX, 8).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! Who a thread is: names from the runtime for its own threads, from the kernel for all others.
+
+use crate::sys::process;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A thread's identity in the recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadName {
+    /// Kernel id.
+    pub tid: i32,
+    /// Name the kernel knows it by, at most 15 bytes.
+    pub comm: String,
+    /// Name that the runtime knows it by, if it does.
+    pub name: Option<String>,
+    /// The runtime's id; 0 if it is none of the runtime's threads.
+    pub id: i64,
+    /// Name of its group.
+    pub group: Option<String>,
+}
+
+/// Of more threads that were renamed, what is written goes on with the name before.
+const RENAMED_MAX: usize = 1 << 16;
+
+/// All threads met, by a key that is never used again.
+pub struct ThreadTable {
+    next: AtomicU64,
+    salt: u64,
+    names: Mutex<Names>,
+}
+
+#[derive(Default)]
+struct Names {
+    by_key: HashMap<u64, Arc<ThreadName>>,
+    /// Threads that are called otherwise than they were when somebody last asked for these.
+    renamed: Vec<u64>,
+}
+
+impl Default for ThreadTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ThreadTable {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> ThreadTable {
+        ThreadTable {
+            next: AtomicU64::new(1),
+            // Other points in each process, so that two recordings are two experiments.
+            salt: process::epoch_ns().wrapping_mul(u64::from(std::process::id()) | 1),
+            names: Mutex::default(),
+        }
+    }
+
+    /// Adds a thread and answers its key.
+    pub fn add(&self, name: ThreadName) -> u64 {
+        let key = self.next.fetch_add(1, Ordering::Relaxed);
+        self.set(key, name);
+        key
+    }
+
+    /// The seed of a thread's sampling points. Threads that follow each other have seeds that do.
+    #[must_use]
+    pub fn seed(&self, key: u64) -> u64 {
+        key.wrapping_add(self.salt)
+    }
+
+    /// Replaces what is known of a thread.
+    pub fn set(&self, key: u64, name: ThreadName) {
+        if let Ok(mut names) = self.names.lock() {
+            names.by_key.insert(key, Arc::new(name));
+        }
+    }
+
+    /// What is known of a thread.
+    #[must_use]
+    pub fn get(&self, key: u64) -> Option<Arc<ThreadName>> {
+        self.names.lock().ok()?.by_key.get(&key).cloned()
+    }
+
+    /// A thread of the runtime's is called so now.
+    pub fn rename(&self, key: u64, name: &str) {
+        let Ok(mut names) = self.names.lock() else {
+            return;
+        };
+        let Some(known) = names.by_key.get_mut(&key) else {
+            return;
+        };
+        if known.id == 0 || known.name.as_deref() == Some(name) {
+            return;
+        }
+        Arc::make_mut(known).name = Some(name.to_owned());
+        if names.renamed.len() < RENAMED_MAX {
+            names.renamed.push(key);
+        }
+    }
+
+    /// Threads that were renamed since this was asked last.
+    #[must_use]
+    pub fn take_renamed(&self) -> Vec<u64> {
+        let names = self.names.lock();
+        names.map_or_else(|_| Vec::new(), |mut it| std::mem::take(&mut it.renamed))
+    }
+
+    /// Forgets threads that ended and whose samples are written.
+    pub fn forget(&self, keys: &[u64]) {
+        if let Ok(mut names) = self.names.lock() {
+            for key in keys {
+                names.by_key.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_never_reused() {
+        let table = ThreadTable::new();
+        let a = table.add(ThreadName {
+            tid: 1,
+            ..ThreadName::default()
+        });
+        table.forget(&[a]);
+        let b = table.add(ThreadName {
+            tid: 1,
+            ..ThreadName::default()
+        });
+        assert_ne!(a, b);
+        assert!(table.get(a).is_none());
+        assert_eq!(table.get(b).unwrap().tid, 1);
+    }
+
+    #[test]
+    fn who_is_renamed_is_told_once() {
+        let table = ThreadTable::new();
+        let named = |id, name: &str| ThreadName {
+            id,
+            name: (id != 0).then(|| name.to_owned()),
+            ..ThreadName::default()
+        };
+        let (managed, native) = (table.add(named(5, "Thread-0")), table.add(named(0, "")));
+        table.rename(managed, "Thread-0");
+        table.rename(native, "worker");
+        table.rename(1 << 40, "nobody");
+        assert_eq!(table.take_renamed(), []);
+        table.rename(managed, "worker");
+        table.rename(managed, "worker");
+        assert_eq!(table.take_renamed(), [managed]);
+        assert_eq!(table.take_renamed(), []);
+        assert_eq!(table.get(managed).unwrap().name.as_deref(), Some("worker"));
+        assert_eq!(table.get(native).unwrap().name, None);
+    }
+}

@@ -1,0 +1,297 @@
+//! One look at one thread: what it does, found out from memory and from the kernel. It is not
+//! signalled, stopped or woken, and never notices.
+//!
+//! A thread whose CPU clock stands where it stood has not run in between: what was seen of it still
+//! holds, and is not looked for again. What is read of a thread that waits counts only if its clock
+//! has not moved while it was read.
+
+use crate::context::context_of;
+use crate::runtime::{Looks, Runtime};
+use crate::sys::fds;
+use crate::sys::process;
+use crate::sys::task::TaskFiles;
+use dwell_context::Context;
+use dwell_signal::sys::cpu_ns_of;
+use dwell_signal::{Live, ThreadRecord};
+use dwell_walker::{Frame, Memory, Walk};
+use dwell_wall::cause::{Call, Fd, Monitor, Os};
+use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
+
+/// Processors are scarce when this thread itself had to wait for one for so much of the time.
+const CROWDED_NS: u64 = 2_000_000;
+
+/// What is remembered of a thread from look to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<C> {
+    cpu_ns: u64,
+    /// Whether it waited, and was walked.
+    was_off: bool,
+    /// What it wanted, and who had that.
+    claim: Option<C>,
+    /// Whether it waited when it was seen last and has run since, which is not asked about yet.
+    was_woken: bool,
+    /// What the kernel said of its turns, and what it had used of processors, when that was asked
+    /// last.
+    schedule: Option<Schedule>,
+    asked_at_cpu_ns: Option<u64>,
+}
+
+impl<C> Default for Before<C> {
+    fn default() -> Before<C> {
+        Before {
+            cpu_ns: 0,
+            was_off: false,
+            claim: None,
+            was_woken: false,
+            schedule: None,
+            asked_at_cpu_ns: None,
+        }
+    }
+}
+
+impl<C> Before<C> {
+    /// Of a thread that began while we were there: it has not waited yet.
+    #[must_use]
+    pub fn of_new_thread() -> Before<C> {
+        Before {
+            schedule: Some(Schedule::default()),
+            ..Before::default()
+        }
+    }
+
+    /// Forgets where it was, not what it has used.
+    pub fn forget_place(&mut self) {
+        self.was_off = false;
+        self.claim = None;
+    }
+
+    /// What it wants that another one may have.
+    #[must_use]
+    pub fn claim(&self) -> Option<&C> {
+        self.claim.as_ref()
+    }
+}
+
+/// What a look shows.
+#[derive(Debug)]
+pub enum Look {
+    /// The thread is no more.
+    Gone,
+    /// It has not run since the last look, and still waits where it did.
+    Same,
+    /// It has not run since the last look, but is ready to: it waits for a processor.
+    Woken,
+    /// It runs, or waits for a processor.
+    Ready,
+    /// It waits.
+    Off(Off),
+    /// It would not stand still.
+    Unclear,
+}
+
+/// What the kernel says of a thread that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// In which system call.
+    pub os: Os,
+    /// sp and pc of its user code, if they are known.
+    pub registers: Option<(u64, u64)>,
+}
+
+/// A thread that waits.
+#[derive(Debug)]
+pub struct Off {
+    /// In which system call.
+    pub os: Os,
+    /// What the runtime says of monitors.
+    pub monitor: Monitor,
+    /// Whether it is parked on a lock, which another thread has.
+    pub is_owned_lock: bool,
+    /// The id of the logical thread that is mounted, if one is.
+    pub mounted: Option<u64>,
+    /// The request that it works for.
+    pub context: Option<Context>,
+    /// What it waits for, in words: a class, a peer, a file.
+    pub detail: Option<Box<str>>,
+    /// The walk; the frames are in the caller's buffer. None: there is nothing to walk by yet.
+    pub walk: Option<Walk>,
+}
+
+impl Off {
+    /// A thread of which no more is known than this.
+    #[must_use]
+    pub fn at(os: Os, walk: Option<Walk>) -> Off {
+        Off {
+            os,
+            monitor: Monitor::None,
+            is_owned_lock: false,
+            mounted: None,
+            context: None,
+            detail: None,
+            walk,
+        }
+    }
+}
+
+/// What the kernel says of threads.
+pub struct Kernel {
+    live: Live,
+    files: TaskFiles,
+    /// Whether processors are scarce: then a thread that was woken may still wait for one.
+    is_crowded: bool,
+    own_waited_ns: u64,
+}
+
+impl Kernel {
+    /// Opens what has to be asked.
+    #[must_use]
+    pub fn open(live: Live) -> Kernel {
+        Kernel {
+            live,
+            files: TaskFiles::open(),
+            is_crowded: false,
+            own_waited_ns: 0,
+        }
+    }
+
+    /// Looks at what this thread itself had to wait for a processor.
+    pub fn mind_the_crowd(&mut self) {
+        let mut buf = [0u8; 128];
+        let text = self.files.read(process::own_tid(), "schedstat", &mut buf);
+        if let Some(schedule) = text.and_then(proc::schedule) {
+            let waited_ns = schedule.waited_ns.saturating_sub(self.own_waited_ns);
+            self.own_waited_ns = schedule.waited_ns;
+            self.is_crowded = waited_ns >= CROWDED_NS;
+        }
+    }
+
+    fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
+        let mut buf = [0u8; 256];
+        proc::whereabouts(self.files.read(tid, "syscall", &mut buf)?)
+    }
+
+    /// How long the thread waited for a processor since this was asked last, if it has run since,
+    /// and how much of that after it was woken where it was seen last. The kernel adds a wait when
+    /// it is over, so what a thread still waits is told later.
+    pub fn waited_ns<C>(&self, tid: i32, before: &mut Before<C>) -> (u64, u64) {
+        if before.asked_at_cpu_ns == Some(before.cpu_ns) {
+            return (0, 0);
+        }
+        let mut buf = [0u8; 128];
+        let text = self.files.read(tid, "schedstat", &mut buf);
+        let Some(now) = text.and_then(proc::schedule) else {
+            return (0, 0);
+        };
+        before.asked_at_cpu_ns = Some(before.cpu_ns);
+        let was_woken = std::mem::take(&mut before.was_woken);
+        let then = before.schedule.replace(now);
+        now.waited_since(&then.unwrap_or(now), was_woken)
+    }
+
+    /// What kind of call it is, and on which descriptor.
+    fn os(&self, call: Option<Target>) -> (Os, Option<i32>) {
+        let Some(target) = call else {
+            return (Os::NoCall, None);
+        };
+        let fd = match target {
+            Target::Descriptor(fd) => Some(fd),
+            // struct pollfd begins with the descriptor (poll(2)).
+            Target::Poll { fds, count: 1 } => self.live.i32(fds).ok(),
+            _ => None,
+        };
+        let call = match (target, fd.map(fds::is_socket)) {
+            (_, Some(Some(true))) => Call::On(Fd::Socket),
+            (_, Some(Some(false))) | (Target::Path, _) => Call::On(Fd::File),
+            (Target::Futex, _) => Call::Futex,
+            (Target::Clock, _) => Call::Sleep,
+            (Target::Poll { .. } | Target::Many, _) => Call::Many,
+            (Target::Child, _) => Call::Child,
+            (Target::Descriptor(_) | Target::Other, _) => Call::Other,
+        };
+        (Os::Call(call), fd)
+    }
+}
+
+/// Looks at a thread.
+pub fn look<R: Runtime, L: Looks<R>>(
+    looks: &L,
+    kernel: &Kernel,
+    record: &ThreadRecord,
+    before: &mut Before<L::Claim>,
+    frames: &mut [Frame],
+) -> Look {
+    let tid = record.tid();
+    let Ok(cpu_ns) = cpu_ns_of(tid) else {
+        return Look::Gone;
+    };
+    let has_run = std::mem::replace(&mut before.cpu_ns, cpu_ns) != cpu_ns;
+    // A monitor or a lock may pass from one thread to another while a third one goes on waiting.
+    let is_still = |claim| looks.is_still(record, claim);
+    if !has_run && before.was_off && before.claim.as_ref().is_none_or(is_still) {
+        if kernel.is_crowded && kernel.whereabouts(tid) == Some(Whereabouts::Ready) {
+            return Look::Woken;
+        }
+        return Look::Same;
+    }
+    before.was_woken |= before.was_off;
+    before.was_off = false;
+    let (os, fd, registers) = match kernel.whereabouts(tid) {
+        Some(Whereabouts::Ready) => return Look::Ready,
+        Some(Whereabouts::Off { call, sp, pc }) => {
+            let (os, fd) = kernel.os(call);
+            (os, fd, Some((sp, pc)))
+        }
+        None => (Os::Waiting, None, None),
+    };
+    let (mut off, claim) = looks.look(record, Waiting { os, registers }, frames);
+    complete(looks, record, fd, &mut off);
+    if cpu_ns_of(tid) != Ok(cpu_ns) {
+        return Look::Unclear;
+    }
+    // Nothing to walk by yet: the next look shall try again.
+    before.was_off = off.walk.is_some();
+    before.claim = claim;
+    Look::Off(off)
+}
+
+/// Adds who it is, what it works for, and on what it waits.
+fn complete<R: Runtime, L: Looks<R>>(
+    looks: &L,
+    record: &ThreadRecord,
+    fd: Option<i32>,
+    off: &mut Off,
+) {
+    let thread = record.managed_thread();
+    off.mounted = looks.mounted(thread);
+    off.context = context_of(off.mounted.unwrap_or(record.managed_id()));
+    if off.context.is_none() {
+        off.context = looks.published(thread);
+    }
+    if let (Monitor::None, Os::Call(Call::On(kind))) = (off.monitor, off.os) {
+        off.detail = fd.and_then(|fd| told(fd, kind));
+    }
+}
+
+/// Walks the thread that has what another waits for, if it waits as well.
+pub fn walk_holder<R: Runtime, L: Looks<R>>(
+    looks: &L,
+    kernel: &Kernel,
+    record: &ThreadRecord,
+    frames: &mut [Frame],
+) -> Option<Walk> {
+    let tid = record.tid();
+    let cpu_ns = cpu_ns_of(tid).ok()?;
+    let Some(Whereabouts::Off { sp, pc, .. }) = kernel.whereabouts(tid) else {
+        return None;
+    };
+    let walk = looks.walk(record, (sp, pc), frames)?;
+    (cpu_ns_of(tid) == Ok(cpu_ns)).then_some(walk)
+}
+
+fn told(fd: i32, kind: Fd) -> Option<Box<str>> {
+    let text = match kind {
+        Fd::Socket => fds::peer(fd),
+        Fd::File => fds::path(fd),
+    };
+    text.map(String::into_boxed_str)
+}

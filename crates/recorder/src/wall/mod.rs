@@ -1,0 +1,595 @@
+//! The wall-clock sampler: one thread that looks at some of the others in each tick.
+//!
+//! It signals nobody. A thread that waits is read from memory; of one that runs, its samples of CPU
+//! time say where it is. So looking costs the same whatever the threads do, and interrupts no
+//! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
+
+pub mod focus;
+pub mod look;
+pub mod shelf;
+pub mod threads;
+pub mod unmounted;
+pub mod who;
+
+use crate::context::foreign;
+use crate::runtime::{Looks, Runtime};
+use crate::session::{Progress, Setup};
+use crate::sys::memory::OwnThread;
+use crate::sys::process;
+use dwell_signal::ThreadRecord;
+use dwell_walker::Frame;
+use dwell_wall::budget::{Budget, Debt};
+use dwell_wall::grid::{self, Grid};
+use dwell_wall::members::{Members, choose_of};
+use dwell_wall::random::Random;
+use dwell_wall::runs::{Pending, Run as SameRun};
+use focus::Focus;
+use look::{Before, Kernel, Look, look};
+use shelf::{Note, Notes, Run, Shelf, Tick};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use threads::Threads;
+use unmounted::{Found, Moment, Unmounted};
+use who::Who;
+
+/// Frames of a stack at most.
+pub const FRAMES_MAX: usize = 2048;
+/// Platform threads that are asked in one tick for logical ones that only they know, at most.
+const ASKED_MAX: usize = 16;
+/// How long, and how often, a view of the process is waited for.
+const VIEW_WAIT: Duration = Duration::from_millis(5);
+const VIEW_WAITS_MAX: u32 = 400;
+/// What logical threads without a platform thread get of the budget at least, where there are any.
+const UNMOUNTED_PART: f64 = 0.4;
+/// The part of the budget that others may take for what looks have seen: the rest is for looks.
+const OTHERS_PART: f64 = 0.75;
+/// How fast what platform threads cost is forgotten: by half in some 40 ticks.
+const SPENT_STEP: f64 = 1.0 / 64.0;
+/// So often that is asked, in ticks.
+const CROWDED_TICKS: u64 = 25;
+
+/// A thread, kept at its record's place.
+struct Known<C> {
+    generation: u32,
+    thread: u64,
+    /// What it is found by as the owner of something.
+    managed: u64,
+    id: u64,
+    /// Tells its names apart.
+    name_mark: u64,
+    before: Before<C>,
+    pending: Pending<()>,
+}
+
+impl<C> Default for Known<C> {
+    fn default() -> Known<C> {
+        Known {
+            generation: 0,
+            thread: 0,
+            managed: 0,
+            id: 0,
+            name_mark: 0,
+            before: Before::default(),
+            pending: Pending::default(),
+        }
+    }
+}
+
+/// Ends the sampler.
+#[derive(Debug, Default)]
+pub struct Stop {
+    asked: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Asks it to end.
+    pub fn ask(&self) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until asked, at most `timeout`; whether asked.
+    fn wait(&self, timeout: Duration) -> bool {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = |asked: &mut bool| !*asked;
+        match self.changed.wait_timeout_while(asked, timeout, waiting) {
+            Ok((asked, _)) => *asked,
+            Err(_) => true,
+        }
+    }
+}
+
+/// The thread.
+pub struct WallSampler {
+    stop: Arc<Stop>,
+    thread: JoinHandle<()>,
+}
+
+impl WallSampler {
+    /// Begins to sample, if that is asked for. A thread that cannot be had is told as trouble: the
+    /// rest of the recording is as good without it.
+    #[must_use]
+    pub fn start<R: Runtime>(
+        setup: &Arc<Setup<R>>,
+        progress: &Arc<Progress>,
+    ) -> Option<WallSampler> {
+        if setup.options.wall_interval.is_zero() {
+            return None;
+        }
+        setup.recorder.registry.watch();
+        let stop = Arc::new(Stop::default());
+        let (own_setup, own_stop) = (Arc::clone(setup), Arc::clone(&stop));
+        let trouble = Arc::clone(progress);
+        let thread = std::thread::Builder::new()
+            .name("dwell-wall".into())
+            .spawn(move || {
+                // A panic here is a bug of ours; it must end the sampling, never the
+                // process.
+                let work = std::panic::AssertUnwindSafe(|| {
+                    run(&own_setup, &own_stop, &own_setup.shelf);
+                });
+                if std::panic::catch_unwind(work).is_err() {
+                    let text = "internal error: the wall-clock sampler ended";
+                    trouble.set_trouble(Some(text.into()));
+                }
+            });
+        match thread {
+            Ok(thread) => Some(WallSampler { stop, thread }),
+            Err(error) => {
+                setup.recorder.registry.unwatch();
+                let text = format!("no wall-clock samples: cannot start a thread: {error}");
+                progress.set_trouble(Some(text));
+                None
+            }
+        }
+    }
+
+    /// Ends it; what it has seen is on the shelf then.
+    pub fn end<R: Runtime>(self, setup: &Setup<R>) {
+        self.stop.ask();
+        let _ = self.thread.join();
+        setup.recorder.registry.unwatch();
+    }
+}
+
+/// Samples until told to stop.
+fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
+    process::block_signals();
+    process::unblock_signal(setup.engine.signal());
+    let _own = OwnThread::begin();
+    // Without a view of the process nobody can be walked; the drainer makes it when it begins.
+    for _ in 0..VIEW_WAITS_MAX {
+        if setup.recorder.runtime.can_walk() || stop.wait(VIEW_WAIT) {
+            break;
+        }
+    }
+    let mut sampler = Sampler::new(setup);
+    loop {
+        let now_ns = process::monotonic_ns();
+        let due_ns = sampler.grid.due_ns(sampler.budget.ticks());
+        let wait_ns = due_ns.saturating_sub(now_ns);
+        sampler.looks.beside(&setup.shared, now_ns, wait_ns);
+        let stopped = stop.wait(Duration::from_nanos(wait_ns));
+        sampler.tick(shelf, stopped);
+        if stopped {
+            sampler.end(shelf);
+            return;
+        }
+    }
+}
+
+struct Sampler<'s, R: Runtime> {
+    setup: &'s Setup<R>,
+    looks: R::Looks,
+    grid: Grid,
+    budget: Budget,
+    members: Members,
+    /// For logical threads without a platform thread, once there are some.
+    unmounted: Option<Budget>,
+    /// CPU time of this thread when it was asked last.
+    cpu_ns: u64,
+    /// What platform threads have cost lately, in parts of a processor.
+    spent: f64,
+    /// What others have spent, and the part of the last looks that was at logical threads.
+    debt: Debt,
+    unmounted_part: f64,
+    stops_cpu_ns: u64,
+    focus: Focus,
+    random: Random,
+    known: Vec<Known<Claim<R>>>,
+    kernel: Kernel,
+    frames: Vec<Frame>,
+    owner_frames: Vec<Frame>,
+    threads: Threads,
+    ticks: u64,
+}
+
+/// What a thread of this runtime waits for.
+type Claim<R> = <<R as Runtime>::Looks as Looks<R>>::Claim;
+
+impl<'s, R: Runtime> Sampler<'s, R> {
+    fn new(setup: &'s Setup<R>) -> Sampler<'s, R> {
+        let now_ns = process::monotonic_ns();
+        let interval_ns = setup.options.wall_interval.as_nanos() as u64;
+        Sampler {
+            setup,
+            looks: R::Looks::new(setup),
+            grid: Grid::new(
+                interval_ns,
+                now_ns,
+                Random::new(process::epoch_ns() ^ now_ns),
+            ),
+            budget: budget(setup, 1.0),
+            members: Members::new(),
+            unmounted: None,
+            cpu_ns: process::own_cpu().as_nanos() as u64,
+            spent: 0.0,
+            debt: Debt::default(),
+            unmounted_part: 0.0,
+            stops_cpu_ns: setup.stops.cpu_ns(),
+            focus: Focus::default(),
+            random: Random::new(process::epoch_ns()),
+            known: Vec::new(),
+            kernel: Kernel::open(setup.engine.live()),
+            frames: vec![Frame::EMPTY; FRAMES_MAX],
+            owner_frames: vec![Frame::EMPTY; FRAMES_MAX],
+            threads: Threads::new(setup.engine),
+            ticks: 0,
+        }
+    }
+
+    fn tick(&mut self, shelf: &Shelf, last: bool) {
+        let now_ns = process::monotonic_ns();
+        let look = match self.grid.look(now_ns) {
+            Some(look) => look,
+            None if last => self.grid.rest(now_ns),
+            None => return,
+        };
+        self.members_now(shelf);
+        self.mind_the_crowd();
+        let (eligible, chosen) = self.choose();
+        let count = chosen.len();
+        let weight_ns = grid::weight_ns(&look, eligible, count);
+        let mut failed = 0;
+        for index in chosen {
+            failed += usize::from(!self.look_at(index, now_ns, weight_ns, shelf));
+        }
+        let debt_ns = self.debt(&look);
+        let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
+        let cpu_ns = self.cpu_since() + (debt_ns - unmounted_debt_ns);
+        self.budget.spent(count, look.span_ns, cpu_ns);
+        let spent = cpu_ns as f64 / look.span_ns.max(1) as f64;
+        self.spent += (spent - self.spent) * SPENT_STEP;
+        let moment = Moment {
+            at_ns: now_ns,
+            span_ns: look.span_ns,
+            only_context: self.setup.options.only_context,
+            debt_ns: unmounted_debt_ns,
+        };
+        let (found, unmounted_cpu_ns) = self.look_at_unmounted(moment, shelf);
+        self.unmounted_part = found.looked as f64 / ((found.looked + count).max(1) as f64);
+        shelf.set_own_cpu_ns(self.cpu_ns);
+        let cpu_ns = cpu_ns.saturating_add(unmounted_cpu_ns);
+        let tick = Tick {
+            at_ns: now_ns,
+            span_ns: look.span_ns,
+            ticks: look.ticks,
+            live: self.members.len(),
+            eligible,
+            looked: count,
+            failed,
+            cpu_ns,
+            unmounted: found.estimated.round() as u64,
+            unmounted_looked: found.looked,
+            unmounted_failed: found.failed,
+        };
+        shelf.lock().add(Note::Tick(tick), 0);
+    }
+
+    /// Looks at logical threads that no platform thread runs.
+    fn look_at_unmounted(&mut self, moment: Moment, shelf: &Shelf) -> (Found, u64) {
+        if !self.looks.has_unmounted() {
+            return (Found::default(), 0);
+        }
+        let whole = aim(self.setup);
+        let mut own = self.unmounted.take().unwrap_or_else(|| {
+            self.budget.set_share((1.0 - UNMOUNTED_PART) * whole);
+            budget(self.setup, UNMOUNTED_PART)
+        });
+        // What few platform threads leave is theirs, too.
+        own.set_share((whole - self.spent).max(UNMOUNTED_PART * whole));
+        let (chosen, factor) = self.choose_to_ask();
+        let at = Unmounted {
+            moment,
+            chosen: &chosen,
+            factor,
+            threads: &self.threads,
+            kernel: &self.kernel,
+            shelf,
+        };
+        let (found, looked) = self.looks.look_at_unmounted(&at, &own, &mut self.random);
+        let cpu_ns = self.cpu_since() + moment.debt_ns;
+        own.spent(looked, moment.span_ns, cpu_ns);
+        self.unmounted = Some(own);
+        (found, cpu_ns)
+    }
+
+    /// Platform threads that are asked whether they know of logical ones, and for how many each
+    /// stands.
+    fn choose_to_ask(&mut self) -> (Vec<u64>, f64) {
+        let all = self.members.len();
+        let chosen = self.members.choose(ASKED_MAX, &mut self.random).to_vec();
+        let factor = all as f64 / chosen.len().max(1) as f64;
+        let records = chosen
+            .into_iter()
+            .filter_map(|index| self.setup.engine.record(index));
+        (records.map(ThreadRecord::managed_thread).collect(), factor)
+    }
+
+    /// What a look has to pay for what others do with looks, and for the watch that is kept beside.
+    fn debt(&mut self, look: &grid::Look) -> u64 {
+        let stops_cpu_ns = self.setup.stops.cpu_ns();
+        let before_ns = std::mem::replace(&mut self.stops_cpu_ns, stops_cpu_ns);
+        let new_ns = self.setup.shelf.take_drain_cpu_ns();
+        let new_ns = new_ns + stops_cpu_ns.saturating_sub(before_ns);
+        let most_ns = OTHERS_PART * aim(self.setup) * look.span_ns as f64;
+        self.debt.pay(new_ns, look.ticks, most_ns as u64)
+    }
+
+    /// CPU time of this thread since this was asked last: waiting and waking up are part of it.
+    fn cpu_since(&mut self) -> u64 {
+        let now_ns = process::own_cpu().as_nanos() as u64;
+        now_ns.saturating_sub(std::mem::replace(&mut self.cpu_ns, now_ns))
+    }
+
+    /// How many threads there are to choose from, and those chosen.
+    fn choose(&mut self) -> (usize, Vec<u32>) {
+        if !self.setup.options.only_context {
+            let eligible = self.members.len();
+            let count = self.budget.count(eligible);
+            let chosen = self.members.choose(count, &mut self.random);
+            return (eligible, chosen.to_vec());
+        }
+        let mut focus = std::mem::take(&mut self.focus);
+        let of_id = |id| self.threads.of_id(id);
+        let mut working = focus.find(of_id, |show| self.mounted(show));
+        if foreign::is_known() {
+            let is_published = |thread| self.looks.published(thread).is_some();
+            working = focus.add_published(self.threads.iter(), is_published);
+        }
+        let (eligible, count) = (working.len(), self.budget.count(working.len()));
+        let chosen = choose_of(working, count, &mut self.random).to_vec();
+        self.focus = focus;
+        (eligible, chosen)
+    }
+
+    /// Shows which logical thread is on which platform thread.
+    fn mounted(&self, show: &mut dyn FnMut(u64, u32)) {
+        for (thread, place) in self.threads.iter() {
+            if let Some(id) = self.looks.mounted(thread) {
+                show(id, place);
+            }
+        }
+    }
+
+    /// Takes in threads that have begun since the last tick, and lets go those that have ended.
+    fn members_now(&mut self, shelf: &Shelf) {
+        for index in self.setup.recorder.registry.take_changed() {
+            let record = self.setup.engine.record(index);
+            let is_one = record.is_some_and(|r| r.is_live() && r.managed_thread() != 0);
+            let generation = record.map_or(0, ThreadRecord::generation);
+            let place = index as usize;
+            if self.known.len() <= place {
+                self.known.resize_with(place + 1, Known::default);
+            }
+            let Some(known) = self.known.get_mut(place) else {
+                continue;
+            };
+            if self.members.contains(index) && (!is_one || known.generation != generation) {
+                end_of(known, &mut shelf.lock());
+                self.threads.forget(known.managed, known.id, index);
+                self.members.remove(index);
+            }
+            if is_one && self.members.insert(index) {
+                let thread = record.map_or(0, ThreadRecord::user);
+                let managed = record.map_or(0, ThreadRecord::managed_thread);
+                *known = Known {
+                    generation,
+                    thread,
+                    managed,
+                    before: match self.ticks {
+                        // Was there before us.
+                        0 => Before::default(),
+                        _ => Before::of_new_thread(),
+                    },
+                    ..Known::default()
+                };
+                self.threads.add(managed, index);
+            }
+            if is_one {
+                // Also of one that was taken in when its id was not known yet.
+                let name = self.setup.recorder.threads.get(known.thread);
+                let id = name.and_then(|name| u64::try_from(name.id).ok());
+                if let Some(id @ 1..) = id.filter(|id| *id != known.id) {
+                    self.threads.set_id(known.id, id, index);
+                    known.id = id;
+                }
+            }
+        }
+    }
+
+    /// False if nothing could be seen.
+    fn look_at(&mut self, index: u32, now_ns: u64, weight_ns: u64, shelf: &Shelf) -> bool {
+        let Some(known) = self.known.get(index as usize) else {
+            return false;
+        };
+        let Some(record) = self.setup.engine.record(index) else {
+            return false;
+        };
+        let (mut before, thread) = (known.before, known.thread);
+        let (seen, (waited_ns, woken_ns)) = self.see(record, &mut before);
+        let (has_it, mounted, renamed) = match &seen {
+            Look::Off(off) => (
+                self.see_owner(before.claim()),
+                self.who_is_mounted(off, record),
+                self.renamed(index, record),
+            ),
+            _ => (None, None, None),
+        };
+        let frames = &self.owner_frames;
+        let owner = has_it
+            .as_ref()
+            .map(|it| (it.key, frames.get(..it.len).unwrap_or(&[])));
+        let Some(known) = self.known.get_mut(index as usize) else {
+            return false;
+        };
+        known.before = before;
+        let mut notes = shelf.lock();
+        if waited_ns > 0 {
+            let note = Note::Ready {
+                thread,
+                at_ns: now_ns,
+                weight_ns: waited_ns,
+                woken_ns,
+            };
+            notes.add(note, waited_ns);
+        }
+        match seen {
+            Look::Same => add(known, now_ns, weight_ns, &mut notes),
+            Look::Off(off) => {
+                let len = off.walk.map_or(0, |walk| walk.len);
+                let stack = self.frames.get(..len).unwrap_or(&[]);
+                flush(known, &mut notes);
+                if let Some(name) = renamed {
+                    notes.add(Note::Name { thread, name }, 0);
+                }
+                if let Some(mounted) = mounted {
+                    mounted.tell_name(&mut notes);
+                }
+                if !notes.add_stack(thread, off, stack, owner) {
+                    known.before.forget_place();
+                    notes.lost.1 += weight_ns;
+                    return false;
+                }
+                if let Some(has_it) = has_it {
+                    has_it.tell_name(&mut notes);
+                }
+                add(known, now_ns, weight_ns, &mut notes);
+            }
+            // What it waits for a processor is told by the kernel's own account, when it has one.
+            Look::Woken | Look::Ready | Look::Unclear => flush(known, &mut notes),
+            Look::Gone => {
+                end_of(known, &mut notes);
+                self.threads.forget(known.managed, known.id, index);
+                self.members.remove(index);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn who_is_mounted(&self, off: &look::Off, record: &ThreadRecord) -> Option<Who> {
+        let id = off.mounted?;
+        let name = self.looks.name_of_mounted(record.managed_thread());
+        Some(Who::of_id(id, name))
+    }
+
+    /// What a platform thread is called, if that may be another name than when it was seen last:
+    /// who is renamed has mostly run to be.
+    fn renamed(&mut self, index: u32, record: &ThreadRecord) -> Option<Box<str>> {
+        let known = self.known.get_mut(index as usize)?;
+        let runtime = &self.setup.recorder.runtime;
+        let name = runtime.renamed(record, &mut known.name_mark);
+        name.map(String::into_boxed_str)
+    }
+
+    /// What a look shows, and how long the thread waited for a processor since the last one, in all
+    /// and after it was woken.
+    fn see(&mut self, record: &ThreadRecord, before: &mut Before<Claim<R>>) -> (Look, (u64, u64)) {
+        let (looks, kernel, frames) = (&self.looks, &self.kernel, &mut self.frames);
+        let mut seen = look(looks, kernel, record, before, frames);
+        if matches!(seen, Look::Unclear) {
+            seen = look(looks, kernel, record, before, frames);
+        }
+        if matches!(seen, Look::Unclear) {
+            // It has begun to run while it was looked at, twice: it was ready to.
+            seen = Look::Ready;
+        }
+        let waited_ns = match seen {
+            Look::Same | Look::Woken | Look::Gone => (0, 0),
+            Look::Off(_) | Look::Ready | Look::Unclear => kernel.waited_ns(record.tid(), before),
+        };
+        (seen, waited_ns)
+    }
+
+    /// The thread that has what is waited for; its frames are in `owner_frames`.
+    fn see_owner(&mut self, claim: Option<&Claim<R>>) -> Option<Who> {
+        let all = (&self.kernel, &self.threads);
+        who::holder(&self.looks, all, claim?, &mut self.owner_frames)
+    }
+
+    /// Looks now and then how scarce processors are.
+    fn mind_the_crowd(&mut self) {
+        self.ticks += 1;
+        if self.ticks % CROWDED_TICKS == 1 {
+            self.kernel.mind_the_crowd();
+        }
+    }
+
+    /// What has not been told yet.
+    fn end(&mut self, shelf: &Shelf) {
+        let mut notes = shelf.lock();
+        for known in &mut self.known {
+            flush(known, &mut notes);
+        }
+    }
+}
+
+/// A part of what looking may cost; or the number of threads that was asked for.
+fn budget<R: Runtime>(setup: &Setup<R>, part: f64) -> Budget {
+    match setup.options.wall_threads {
+        Some(threads) => Budget::fixed(threads),
+        None => Budget::of_share(part * aim(setup)),
+    }
+}
+
+/// The part of a processor that is aimed at: what is spent scatters about that, and the budget is
+/// what may be spent.
+fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
+    const AIM: f64 = 0.9;
+    AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
+}
+
+/// A look at a thread that is where the last stack says.
+fn add<C>(known: &mut Known<C>, now_ns: u64, weight_ns: u64, notes: &mut Notes) {
+    let ended = known.pending.add((), now_ns, weight_ns);
+    let due = known.pending.due(now_ns);
+    for run in [ended, due].into_iter().flatten() {
+        tell(known.thread, &run, notes);
+    }
+}
+
+fn flush<C>(known: &mut Known<C>, notes: &mut Notes) {
+    if let Some(run) = known.pending.rest() {
+        tell(known.thread, &run, notes);
+    }
+}
+
+fn end_of<C>(known: &mut Known<C>, notes: &mut Notes) {
+    flush(known, notes);
+    let thread = known.thread;
+    notes.add(Note::Gone { thread }, 0);
+}
+
+fn tell(thread: u64, run: &SameRun<()>, notes: &mut Notes) {
+    let told = Run {
+        thread,
+        since_ns: run.since_ns,
+        until_ns: run.until_ns,
+        count: run.count,
+        weight_ns: run.weight_ns,
+    };
+    notes.add(Note::Run(told), run.weight_ns);
+}

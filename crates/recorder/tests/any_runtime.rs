@@ -1,0 +1,165 @@
+//! A recording of a runtime that is none: the boundary is all that a recorder needs.
+
+mod mock;
+
+use dwell_jfr::reader::{Recording, Sample, SampleKind};
+use dwell_recorder::options::{EngineChoice, parse};
+use dwell_recorder::recorder::Recorder;
+use dwell_recorder::source::Source;
+use dwell_recorder::sys::process;
+use mock::{Agent, Mock, begin_thread};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
+
+/// CPU time that the busy thread uses while it is recorded.
+const BUSY: Duration = Duration::from_millis(1000);
+
+/// What of a recording is looked at.
+struct View(Recording);
+
+impl View {
+    fn samples(&self, thread: &str, kind: SampleKind) -> impl Iterator<Item = &Sample> {
+        let is_it = move |sample: &&Sample| {
+            let of = self.0.thread(sample).unwrap();
+            sample.kind == kind && of.java_name.as_deref() == Some(thread)
+        };
+        self.0.samples.iter().filter(is_it)
+    }
+
+    /// Class, method and line of a sample's leaf.
+    fn leaf(&self, sample: &Sample) -> String {
+        let stack = self.0.stack(sample).unwrap();
+        let frame = stack
+            .frames
+            .first()
+            .unwrap_or_else(|| panic!("{:?} {sample:?}", self.0.failure(sample)));
+        let method = self.0.method(frame).unwrap();
+        format!("{}.{}:{}", method.class, method.name, frame.line)
+    }
+}
+
+/// One thread that works, one that has a lock, and one that waits for it.
+fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Duration {
+    let lock = Arc::new(Mutex::new(()));
+    let over = Arc::new(AtomicBool::new(false));
+    let holding = Arc::new(Barrier::new(2));
+    let holder = {
+        let (lock, over, begun) = (Arc::clone(&lock), Arc::clone(&over), Arc::clone(begun));
+        let holding = Arc::clone(&holding);
+        std::thread::spawn(move || {
+            begin_thread(agent, "holder", 3, 3);
+            let _held = lock.lock().unwrap();
+            holding.wait();
+            begun.wait();
+            while !over.load(Ordering::SeqCst) {
+                std::thread::park_timeout(Duration::from_secs(60));
+            }
+        })
+    };
+    holding.wait();
+    let waiter = {
+        let (lock, begun) = (Arc::clone(&lock), Arc::clone(begun));
+        std::thread::spawn(move || {
+            begin_thread(agent, "waiter", 2, 2);
+            begun.wait();
+            // The holder is where it holds the lock by then.
+            std::thread::sleep(Duration::from_millis(50));
+            drop(lock.lock().unwrap());
+        })
+    };
+    let busy = {
+        let begun = Arc::clone(begun);
+        std::thread::spawn(move || {
+            begin_thread(agent, "busy", 1, 1);
+            begun.wait();
+            while process::own_cpu() < BUSY {
+                std::hint::spin_loop();
+            }
+            agent.own_thread_ends();
+            process::own_cpu()
+        })
+    };
+    let used = busy.join().unwrap();
+    over.store(true, Ordering::SeqCst);
+    holder.thread().unpark();
+    holder.join().unwrap();
+    waiter.join().unwrap();
+    used
+}
+
+fn read(file: &str) -> View {
+    View(dwell_jfr::reader::parse(&std::fs::read(file).unwrap()).unwrap())
+}
+
+#[test]
+fn any_runtime_is_recorded_through_the_boundary() {
+    let dir = std::env::temp_dir().join(format!("dwell-mock-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("mock.jfr").display().to_string();
+    let source = Source::start(EngineChoice::Timer).unwrap();
+    let agent: &'static Agent = Box::leak(Box::new(Recorder::new(Mock::default(), source)));
+    assert!(agent.stop(|| ()).unwrap_err().contains("this mock"));
+    let text = format!("start,cpu=1ms,wall=5ms,wall-budget=50%,engine=timer,file={file}");
+    let options = parse(&text).unwrap();
+    let status = agent.start(&options, &text, || agent.find_threads());
+    assert!(status.unwrap().contains("state=running"));
+    assert!(
+        agent.start(&options, &text, || ()).is_err(),
+        "one at a time"
+    );
+
+    let used = run(agent, &Arc::new(Barrier::new(3)));
+    agent.pause_begins();
+    std::thread::sleep(Duration::from_millis(2));
+    agent.pause_ends();
+    assert!(agent.dump().unwrap().contains("state=running"));
+    assert!(agent.stop(|| ()).unwrap().contains("state=stopped"));
+
+    let view = read(&file);
+    std::fs::remove_dir_all(dir).unwrap();
+    assert_eq!(view.0.warnings, Vec::<String>::new());
+    let mut weight_ns = 0;
+    for sample in view.samples("busy", SampleKind::Execution) {
+        weight_ns += sample.weight_ns.unwrap();
+        assert_eq!(view.leaf(sample), "mock.Program.spin:42");
+    }
+    let off = (weight_ns as f64 / used.as_nanos() as f64 - 1.0).abs();
+    assert!(off < 0.02, "{weight_ns} of {used:?}");
+    assert!(agent.runtime.has_rules.load(Ordering::SeqCst));
+    waits(&view);
+    let pauses: Vec<i64> = view
+        .0
+        .events_named("dwell.GcPause")
+        .filter_map(|event| event.int("duration"))
+        .collect();
+    assert!(pauses.len() == 1 && pauses[0] >= 2_000_000, "{pauses:?}");
+    let about = view.0.events_named("jdk.JVMInformation").next().unwrap();
+    assert_eq!(about.text("jvmName"), Some("Mock"));
+    assert_eq!(about.text("jvmVersion"), Some("1.2"));
+}
+
+/// The waiter waits for what the holder has.
+fn waits(view: &View) {
+    let (mut sum_ns, mut seen) = (0, 0);
+    for sample in view.samples("waiter", SampleKind::Wall) {
+        let wall = &view.0.walls[sample.wall.unwrap() as usize];
+        if view.0.text(wall.cause) != Some("monitor") {
+            continue;
+        }
+        sum_ns += sample.weight_ns.unwrap();
+        assert_eq!(view.leaf(sample), "mock.Program.wait:42");
+        assert_eq!(view.0.text(wall.detail), Some("mock.Lock"));
+        let owner = &view.0.threads[wall.owner.unwrap() as usize];
+        assert_eq!(owner.java_name.as_deref(), Some("holder"));
+        // None while it runs.
+        if let Some(stack) = wall.owner_stack {
+            let frame = &view.0.stacks[stack as usize].frames[0];
+            assert_eq!(&*view.0.method(frame).unwrap().name, "hold");
+            seen += 1;
+        }
+    }
+    // It is found a moment after it began, and waits as long as the busy thread works.
+    assert!(sum_ns > BUSY.as_nanos() as u64 / 2, "{sum_ns}");
+    assert!(seen > 0);
+}

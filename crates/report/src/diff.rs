@@ -1,0 +1,378 @@
+//! Two recordings compared, as text, as JSON, and as stacks with two numbers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+
+use dwell_profile::diff::{Base, Change, Per, stable};
+use dwell_profile::{GroupBy, NodeId, Profile, Unit, WallFilter, Weight};
+use serde_json::{Value, json};
+
+use crate::number::{count, duration};
+use crate::plain::{plain, shortened};
+
+/// The widest line.
+const COLUMNS: usize = 100;
+/// Rows of a table that are more than chance, and of those that are not.
+const ROWS: usize = 15;
+const ROWS_OF_CHANCE: usize = 5;
+/// Rows of a table in JSON.
+const JSON_ROWS: usize = 1000;
+
+/// Two recordings that can be compared.
+pub struct Compared<'p> {
+    a: &'p Profile,
+    b: &'p Profile,
+    per: Per,
+    tables: Vec<Table>,
+}
+
+/// One table of differences.
+struct Table {
+    /// Its name in JSON.
+    key: &'static str,
+    title: &'static str,
+    base: Base,
+    changes: Vec<Change>,
+}
+
+/// Compares two recordings; an error says in words why that makes no sense.
+///
+/// # Errors
+///
+/// When one has nothing of what both shall be brought to, or they count different things.
+pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared<'p>, String> {
+    if a.unit() != b.unit() && per != Per::Sample {
+        return Err("one counts samples and the other time; compare shares: --per sample".into());
+    }
+    let (whole_a, whole_b) = (a.total(), b.total());
+    let Some(cpu) = Base::new(per, (a, &whole_a), (b, &whole_b)) else {
+        return Err(match per {
+            Per::Request => "no requests were counted in both (see docs/context.md); \
+                             --per second compares all the same"
+                .into(),
+            Per::Second | Per::Sample => "there is nothing in one of them to compare with".into(),
+        });
+    };
+    let (own_a, total_a) = a.sums_by_method();
+    let (own_b, total_b) = b.sums_by_method();
+    let mut tables = vec![
+        Table {
+            key: "self",
+            title: "CPU time by method, itself",
+            base: cpu,
+            changes: cpu.changes(own_a, own_b),
+        },
+        Table {
+            key: "total",
+            title: "CPU time by method, with all it calls",
+            base: cpu,
+            changes: cpu.changes(total_a, total_b),
+        },
+    ];
+    let (wall_a, wall_b) = (a.wall_total(), b.wall_total());
+    let wall = (a.has_wall() && b.has_wall()).then(|| Base::new(per, (a, &wall_a), (b, &wall_b)));
+    if let Some(wall) = wall.flatten() {
+        let (causes_a, places_a) = a.sums_by_cause();
+        let (causes_b, places_b) = b.sums_by_cause();
+        tables.push(Table {
+            key: "causes",
+            title: "Wall time by cause",
+            base: wall,
+            changes: wall.changes(causes_a, causes_b),
+        });
+        tables.push(Table {
+            key: "waits",
+            title: "Wall time by cause and method of the program",
+            base: wall,
+            changes: wall.changes(places_a, places_b),
+        });
+    }
+    Ok(Compared { a, b, per, tables })
+}
+
+impl Compared<'_> {
+    /// The differences for a terminal.
+    #[must_use]
+    pub fn text(&self, names: [&str; 2]) -> String {
+        let mut text = String::new();
+        for (letter, name, profile) in [("A", names[0], self.a), ("B", names[1], self.b)] {
+            let total = profile.total();
+            let mut line = format!(
+                "{letter}  {}: {}, {} samples",
+                shortened(name, COLUMNS / 2),
+                duration(profile.info().duration_ns),
+                count(total.samples)
+            );
+            if profile.unit() == Unit::Nanoseconds {
+                let _ = write!(line, ", {} of CPU time", duration(total.sum));
+            }
+            let requests = profile.requests().iter();
+            let requests = requests.fold(0u64, |sum, r| sum.saturating_add(r.count));
+            if requests > 0 {
+                let _ = write!(line, ", {} requests", count(requests));
+            }
+            let _ = writeln!(text, "{line}");
+        }
+        let _ = writeln!(text, "{}", self.told_base());
+        text.push_str("* more than the chance of sampling; +- one standard error of the change\n");
+        for table in &self.tables {
+            self.table(&mut text, table);
+        }
+        text
+    }
+
+    fn told_base(&self) -> &'static str {
+        match self.per {
+            Per::Second => "all numbers are for one second of the recording",
+            Per::Request => "all numbers are for one request that ended",
+            Per::Sample => "all numbers are shares of what was sampled",
+        }
+    }
+
+    fn table(&self, text: &mut String, table: &Table) {
+        let _ = writeln!(text, "\n{}", table.title);
+        let _ = writeln!(text, "          A          B      change        +-");
+        let told = (table.changes.iter().filter(|c| c.is_significant)).take(ROWS);
+        let rest = table.changes.iter().filter(|c| !c.is_significant);
+        let mut shown = 0usize;
+        for change in told.chain(rest.take(ROWS_OF_CHANCE)) {
+            shown += 1;
+            let mark = if change.is_significant { "*" } else { " " };
+            let note = match (change.is_new(), change.is_gone()) {
+                (true, _) => "new ",
+                (_, true) => "gone ",
+                _ => "",
+            };
+            let head = format!(
+                "{:>11}{:>11}{:>12}{:>10} {mark} {note}",
+                self.rate(change.rate_a),
+                self.rate(change.rate_b),
+                self.signed(change.difference()),
+                self.rate(change.error),
+            );
+            let room = COLUMNS.saturating_sub(head.len());
+            let _ = writeln!(text, "{head}{}", shortened(&change.name, room));
+        }
+        let significant = table.changes.iter().filter(|c| c.is_significant).count();
+        let left = table.changes.len().saturating_sub(shown);
+        let _ = writeln!(
+            text,
+            "  {significant} of {} rows are more than chance, {left} are not shown",
+            table.changes.len()
+        );
+    }
+
+    fn rate(&self, rate: f64) -> String {
+        match (self.per, self.a.unit()) {
+            (Per::Sample, _) => format!("{:.2} %", rate * 100.0),
+            (_, Unit::Nanoseconds) => duration(rate.round() as u64),
+            (_, Unit::Samples) => format!("{rate:.2}"),
+        }
+    }
+
+    fn signed(&self, rate: f64) -> String {
+        let sign = match rate {
+            rate if rate > 0.0 => "+",
+            rate if rate < 0.0 => "-",
+            _ => "",
+        };
+        format!("{sign}{}", self.rate(rate.abs()))
+    }
+
+    /// The differences for programs, with an end of line.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let per = match self.per {
+            Per::Second => "second",
+            Per::Request => "request",
+            Per::Sample => "sample",
+        };
+        let unit = match (self.per, self.a.unit()) {
+            (Per::Sample, _) => "share",
+            (_, Unit::Nanoseconds) => "ns",
+            (_, Unit::Samples) => "samples",
+        };
+        let mut tables = serde_json::Map::new();
+        for table in &self.tables {
+            let rows = table.changes.iter().take(JSON_ROWS).map(row);
+            let whole = json!({
+                "base": [table.base.a, table.base.b],
+                "rows": rows.collect::<Vec<_>>(),
+                "leftOut": table.changes.len().saturating_sub(JSON_ROWS),
+            });
+            tables.insert(table.key.to_owned(), whole);
+        }
+        let all = json!({ "version": 1, "per": per, "unit": unit, "tables": tables });
+        format!("{all:#}\n")
+    }
+
+    /// Stacks with two numbers, the first profile's brought to the base of the second. Of wall time
+    /// if `wall`, else of CPU time.
+    ///
+    /// # Errors
+    ///
+    /// Only those of `out`.
+    pub fn collapsed(&self, wall: Option<&WallFilter>, out: &mut impl io::Write) -> io::Result<()> {
+        let key = if wall.is_some() { "causes" } else { "self" };
+        let table = self.tables.iter().find(|table| table.key == key);
+        let scale = table.map_or(1.0, |table| table.base.b / table.base.a);
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (stack, sum) in stacks(self.a, wall) {
+            sums.entry(stack).or_default().0 += (sum as f64 * scale).round() as u64;
+        }
+        for (stack, sum) in stacks(self.b, wall) {
+            sums.entry(stack).or_default().1 += sum;
+        }
+        for (stack, (a, b)) in sums {
+            writeln!(out, "{stack} {a} {b}")?;
+        }
+        Ok(())
+    }
+}
+
+fn row(change: &Change) -> Value {
+    json!({
+        "name": plain(&change.name),
+        "a": change.rate_a,
+        "b": change.rate_b,
+        "samplesA": change.a.samples,
+        "samplesB": change.b.samples,
+        "change": change.difference(),
+        "standardError": change.error,
+        "z": change.z,
+        "significant": change.is_significant,
+        "state": match (change.is_new(), change.is_gone()) {
+            (true, _) => "new",
+            (_, true) => "gone",
+            _ => "both",
+        },
+    })
+}
+
+/// All stacks of a profile by the names of their methods.
+fn stacks(profile: &Profile, wall: Option<&WallFilter>) -> BTreeMap<String, u64> {
+    let grouped = profile.group(GroupBy::Method);
+    let cell = |name: &String| plain(&stable(name)).replace(';', ":");
+    let names: Vec<String> = grouped.names.iter().map(cell).collect();
+    let weights = match wall {
+        None => profile.node_weights(|_| true),
+        Some(filter) => {
+            let mut weights = vec![Weight::default(); profile.tree().len()];
+            for wall in profile.wall(filter) {
+                if let Some(sum) = weights.get_mut(wall.node as usize) {
+                    *sum += &wall.weight;
+                }
+            }
+            weights
+        }
+    };
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (node, weight) in weights.iter().enumerate().filter(|(_, w)| w.sum > 0) {
+        let frames = profile.tree().stack(node as NodeId).filter_map(|frame| {
+            let group = grouped.of_frame.get(frame as usize)?;
+            names.get(*group as usize).map(String::as_str)
+        });
+        let mut stack: Vec<&str> = frames.collect();
+        stack.reverse();
+        if stack.is_empty() {
+            stack.push("[no stack]");
+        }
+        *sums.entry(stack.join(";")).or_default() += weight.sum;
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::text_art;
+
+    fn pair() -> (Profile, Profile) {
+        let of = |art: &str, seconds: u64| {
+            let mut builder = text_art::builder(art);
+            builder.info.duration_ns = seconds * 1_000_000_000;
+            builder.finish()
+        };
+        let a = of(
+            "weight: 300000000 100000000
+             a.A.x             a.A.x
+             a.A$$Lambda$1+0x00ab.y  a.A.z",
+            10,
+        );
+        let b = of(
+            "weight: 600000000 400000000
+             a.A.x             a.A.x
+             a.A$$Lambda$2+0x00cd.y  a.A.new",
+            20,
+        );
+        (a, b)
+    }
+
+    #[test]
+    fn text_states_the_base_and_marks_new_and_gone() {
+        let (a, b) = pair();
+        let text = compared(&a, &b, Per::Second)
+            .unwrap()
+            .text(["a.jfr", "b.jfr"]);
+        for part in [
+            "A  a.jfr: 10.0 s, 2 samples, 400 ms of CPU time",
+            "all numbers are for one second",
+            "    30.0 ms    30.0 ms        0 ns",
+            "new a.A.new",
+            "gone a.A.z",
+            "0 of 3 rows are more than chance",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.len() <= COLUMNS));
+    }
+
+    #[test]
+    fn stacks_have_two_numbers_on_one_base() {
+        let (a, b) = pair();
+        let mut out = Vec::new();
+        let both = compared(&a, &b, Per::Second).unwrap();
+        both.collapsed(None, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "a.A.x;a.A$$Lambda.y 600000000 600000000\n\
+                        a.A.x;a.A.new 0 400000000\n\
+                        a.A.x;a.A.z 200000000 0\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn json_has_all_rows() {
+        let (a, b) = pair();
+        let json = compared(&a, &b, Per::Sample).unwrap().json();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (&json["per"], &json["unit"]),
+            (&json!("sample"), &json!("share"))
+        );
+        assert_eq!(json["tables"]["self"]["rows"].as_array().unwrap().len(), 3);
+        assert_eq!(json["tables"]["self"]["rows"][0]["state"], "new");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        let (a, b) = pair();
+        assert!(
+            compared(&a, &b, Per::Request)
+                .err()
+                .unwrap()
+                .contains("no requests")
+        );
+        let mut samples = text_art::builder("a.A.x");
+        samples.unit = Unit::Samples;
+        samples.info.duration_ns = 1;
+        let samples = samples.finish();
+        assert!(
+            compared(&a, &samples, Per::Second)
+                .err()
+                .unwrap()
+                .contains("--per sample")
+        );
+        assert!(compared(&a, &samples, Per::Sample).is_ok());
+    }
+}

@@ -1,0 +1,309 @@
+//! Findings as text for a terminal and as JSON. Names of the program are made plain in both.
+
+use dwell_explain::{Evidence, Explanation, Finding, Share, View};
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::number::{count, duration, percent};
+use crate::plain::{plain, shortened};
+
+/// The widest line.
+const COLUMNS: usize = 100;
+/// Width of the numbers of findings, and of the labels of their parts.
+const NUMBER: usize = 3;
+const LABEL: usize = 10;
+/// Methods of a stack in one line.
+const STACK: usize = 5;
+
+/// What was found, in full.
+#[must_use]
+pub fn explanation_text(explanation: &Explanation) -> String {
+    let mut text = String::new();
+    if explanation.findings.is_empty() {
+        text.push_str("nothing found: no rule sees a fault in this recording\n");
+    }
+    for (place, finding) in explanation.findings.iter().enumerate() {
+        if place > 0 {
+            text.push('\n');
+        }
+        let number = format!("{:<NUMBER$}", format!("{}.", place + 1));
+        wrapped(&mut text, &number, NUMBER, &finding.what);
+        part(&mut text, "how much", &share(&finding.share));
+        for evidence in &finding.evidence {
+            part(&mut text, "shown by", &shown_by(evidence));
+            stack(&mut text, &evidence.stack);
+        }
+        part(&mut text, "do", &finding.remedy);
+        let sure = format!("{}: {}", finding.sure.label(), finding.because);
+        part(&mut text, "sure", &sure);
+    }
+    tail(&mut text, explanation);
+    text
+}
+
+/// What was found, a line or two each, for the end of a report; empty if there is nothing to say.
+pub(crate) fn in_short(explanation: &Explanation) -> String {
+    let mut text = String::new();
+    for finding in &explanation.findings {
+        wrapped(&mut text, "- ", 2, &finding.what);
+        wrapped(&mut text, "  do: ", 6, &finding.remedy);
+    }
+    text
+}
+
+fn tail(text: &mut String, explanation: &Explanation) {
+    text.push('\n');
+    if explanation.left_out > 0 {
+        let more = explanation.left_out;
+        wrapped(
+            text,
+            "",
+            0,
+            &format!("{more} smaller findings are left out"),
+        );
+    }
+    wrapped(text, "found nothing: ", 15, &explanation.passed.join(", "));
+    for skipped in &explanation.not_applicable {
+        let line = format!("{}: {}", skipped.rule, skipped.why);
+        wrapped(text, "cannot say: ", 12, &line);
+    }
+}
+
+fn part(text: &mut String, label: &str, what: &str) {
+    let label = format!("{:NUMBER$}{label:<LABEL$}", "");
+    wrapped(text, &label, NUMBER + LABEL, what);
+}
+
+/// The findings as the page shows them.
+#[must_use]
+pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
+    let found = explanation.findings.iter().map(|finding| {
+        let first = finding.evidence.first();
+        let view = first.map(|evidence| &evidence.view);
+        crate::page::Finding {
+            what: finding.what.clone(),
+            share: share(&finding.share),
+            evidence: first.map_or_else(String::new, |evidence| evidence.text.clone()),
+            remedy: finding.remedy.clone(),
+            sure: finding.sure.label().to_owned(),
+            measure: view.map_or("wall", |view| view.measure.label()).to_owned(),
+            causes: view.map_or_else(Vec::new, |view| view.causes.clone()),
+            endpoint: view.and_then(|view| view.endpoint.clone()),
+        }
+    });
+    found.collect()
+}
+
+fn share(share: &Share) -> String {
+    let all = format!("{} of {}", percent(share.value), share.of);
+    if share.samples == 0 || share.ns == 0 {
+        return format!("{all}, counted");
+    }
+    format!(
+        "{all} (95 %: {} to {}), {}, {} samples",
+        percent(share.low),
+        percent(share.high),
+        duration(share.ns),
+        count(share.samples)
+    )
+}
+
+fn shown_by(evidence: &Evidence) -> String {
+    format!("{} [{}]", evidence.text, view(&evidence.view))
+}
+
+/// Where to look, in words.
+fn view(view: &View) -> String {
+    let mut parts = vec![view.measure.label().to_owned()];
+    if !view.causes.is_empty() {
+        parts.push(format!("cause {}", view.causes.join(",")));
+    }
+    parts.extend(
+        view.endpoint
+            .as_ref()
+            .map(|name| format!("endpoint {name}")),
+    );
+    parts.extend(view.threads.as_ref().map(|name| format!("threads {name}")));
+    parts.join(", ")
+}
+
+fn stack(text: &mut String, stack: &[String]) {
+    let indent = NUMBER + LABEL + 2;
+    for method in stack.iter().take(STACK) {
+        let name = shortened(method, COLUMNS - indent);
+        text.push_str(&format!("{:indent$}{name}\n", ""));
+    }
+}
+
+/// Adds words behind a label, on as many lines as they take. What is too long for a line is cut.
+fn wrapped(text: &mut String, label: &str, indent: usize, words: &str) {
+    text.push_str(label);
+    let mut width = label.width().max(indent);
+    let mut is_first = true;
+    for word in plain(words).split(' ').filter(|word| !word.is_empty()) {
+        let word = shortened(word, COLUMNS - indent);
+        if !is_first && width + 1 + word.width() > COLUMNS {
+            text.push('\n');
+            text.push_str(&" ".repeat(indent));
+            width = indent;
+            is_first = true;
+        }
+        if !is_first {
+            text.push(' ');
+            width += 1;
+        }
+        width += word.width();
+        text.push_str(&word);
+        is_first = false;
+    }
+    text.push('\n');
+}
+
+/// What was found, and what each other rule says, as JSON with an end of line.
+#[must_use]
+pub fn explanation_json(explanation: &Explanation) -> String {
+    let skipped = explanation.not_applicable.iter();
+    let skipped = skipped.map(|s| json!({ "rule": s.rule, "why": plain(&s.why) }));
+    let all = json!({
+        "version": 1,
+        "findings": explanation.findings.iter().map(finding).collect::<Vec<_>>(),
+        "leftOut": explanation.left_out,
+        "foundNothing": explanation.passed,
+        "notApplicable": skipped.collect::<Vec<_>>(),
+    });
+    format!("{all:#}\n")
+}
+
+fn finding(finding: &Finding) -> Value {
+    let share = &finding.share;
+    json!({
+        "rule": finding.rule,
+        "what": plain(&finding.what),
+        "share": {
+            "of": plain(&share.of),
+            "value": rounded(share.value),
+            "low": rounded(share.low),
+            "high": rounded(share.high),
+            "ns": share.ns,
+            "samples": share.samples,
+        },
+        "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
+        "remedy": plain(&finding.remedy),
+        "sure": finding.sure.label(),
+        "because": plain(&finding.because),
+    })
+}
+
+fn evidence(evidence: &Evidence) -> Value {
+    let plain_all = |names: &[String]| names.iter().map(|n| plain(n)).collect::<Vec<_>>();
+    let view = &evidence.view;
+    json!({
+        "text": plain(&evidence.text),
+        "view": {
+            "measure": view.measure.label(),
+            "causes": plain_all(&view.causes),
+            "endpoint": view.endpoint.as_deref().map(plain),
+            "threads": view.threads.as_deref().map(plain),
+        },
+        "stack": plain_all(&evidence.stack),
+    })
+}
+
+fn rounded(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_explain::{Measure, Skipped, Sure};
+
+    fn explanation(name: &str) -> Explanation {
+        Explanation {
+            findings: vec![Finding {
+                rule: "lock-contention",
+                what: format!("{name} waits 40 % of its time {}", "and so on ".repeat(12)),
+                share: Share {
+                    of: format!("the wall time of {name}"),
+                    value: 0.4,
+                    low: 0.31,
+                    high: 0.5,
+                    ns: 3_000_000_000,
+                    samples: 40,
+                },
+                evidence: vec![Evidence {
+                    text: "seen in 40 looks".to_owned(),
+                    view: View {
+                        measure: Measure::Wall,
+                        causes: vec!["monitor".to_owned()],
+                        endpoint: Some(name.to_owned()),
+                        threads: None,
+                    },
+                    stack: vec![format!("a.B.{name}")],
+                }],
+                remedy: "shorten it".to_owned(),
+                sure: Sure::High,
+                because: "it was seen".to_owned(),
+                weight: 1.0,
+            }],
+            left_out: 0,
+            passed: vec!["warm-up"],
+            not_applicable: vec![Skipped {
+                rule: "slow-safepoints",
+                why: "the recording has no safepoints".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn every_part_is_told_within_the_width() {
+        let text = explanation_text(&explanation("GET /a"));
+        for line in [
+            "   how much  40.0 % of the wall time of GET /a (95 %: 31.0 % to 50.0 %), 3.00 s, 40 \
+             samples",
+            "   shown by  seen in 40 looks [wall, cause monitor, endpoint GET /a]",
+            "               a.B.GET /a",
+            "   do        shorten it",
+            "   sure      high: it was seen",
+            "found nothing: warm-up",
+            "cannot say: slow-safepoints: the recording has no safepoints",
+        ] {
+            assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.width() <= COLUMNS), "{text}");
+        assert!(text.starts_with("1. GET /a waits"));
+    }
+
+    #[test]
+    fn names_are_inert_in_text_and_json() {
+        let hostile = "a\u{1b}[2J\u{202e}</script>\n\"x";
+        let explanation = explanation(hostile);
+        for text in [
+            explanation_text(&explanation),
+            explanation_json(&explanation),
+        ] {
+            let active = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!text.contains(active), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let json: Value = serde_json::from_str(&explanation_json(&explanation("GET /a"))).unwrap();
+        assert_eq!(json["findings"][0]["rule"], "lock-contention");
+        assert_eq!(json["findings"][0]["share"]["low"], 0.31);
+        assert_eq!(
+            json["findings"][0]["evidence"][0]["view"]["causes"][0],
+            "monitor"
+        );
+        assert_eq!(json["notApplicable"][0]["rule"], "slow-safepoints");
+        assert_eq!(json["foundNothing"][0], "warm-up");
+    }
+
+    #[test]
+    fn no_finding_is_said_too() {
+        let text = explanation_text(&Explanation::default());
+        assert!(text.starts_with("nothing found"), "{text}");
+        assert_eq!(in_short(&Explanation::default()), "");
+    }
+}

@@ -1,0 +1,179 @@
+//! Columns of what happened at a time: pauses of the collector, safepoints, and threads that were
+//! late for one.
+
+use std::collections::HashMap;
+
+use dwell_profile::{Late, Profile, Safepoint};
+
+use super::columns::{Column, U8, U32, U48, U48_MAX, numbered};
+
+/// Safepoints and pauses that a page tells one by one: of more, the longest.
+const EVENTS_MAX: usize = 50_000;
+
+/// All columns of events.
+pub(super) fn columns(profile: &Profile) -> Vec<Column> {
+    let mut columns = pauses(profile);
+    columns.extend(stops(profile));
+    columns.extend(runtime(profile));
+    columns
+}
+
+/// Time since the recording began.
+pub(super) fn since(profile: &Profile) -> impl Fn(u64) -> u64 + use<> {
+    let start_ns = profile.info().start_ns;
+    move |time_ns: u64| time_ns.saturating_sub(start_ns).min(U48_MAX)
+}
+
+/// At most so many items, those with the greatest value, in the order in which they were.
+fn greatest<T: Copy>(items: &[T], most: usize, value: impl Fn(&T) -> u64) -> Vec<T> {
+    if items.len() <= most {
+        return items.to_vec();
+    }
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(items.get(at).map_or(0, &value)));
+    order.truncate(most);
+    order.sort_unstable();
+    order
+        .iter()
+        .filter_map(|&at| items.get(at).copied())
+        .collect()
+}
+
+/// What the control group and the compilers did.
+fn runtime(profile: &Profile) -> Vec<Column> {
+    let time = since(profile);
+    let held = greatest(profile.throttled(), EVENTS_MAX, |t| t.throttled_ns);
+    let compiled = greatest(profile.compilations(), EVENTS_MAX, |c| c.duration_ns);
+    let counted = profile.compilers();
+    let small = |number: u64| number.min(u64::from(u32::MAX));
+    vec![
+        Column::new("throttled.time", U48, &held, |t| time(t.time_ns)),
+        Column::new("throttled.duration", U48, &held, |t| {
+            t.duration_ns.min(U48_MAX)
+        }),
+        Column::new("throttled.periods", U32, &held, |t| small(t.periods)),
+        Column::new("throttled.throttled", U32, &held, |t| small(t.throttled)),
+        Column::new("throttled.held", U48, &held, |t| {
+            t.throttled_ns.min(U48_MAX)
+        }),
+        Column::new("compiled.time", U48.differences(), &compiled, |c| {
+            time(c.time_ns)
+        }),
+        Column::new("compiled.duration", U48, &compiled, |c| {
+            c.duration_ns.min(U48_MAX)
+        }),
+        Column::new("compiled.method", U32, &compiled, |c| c.method.into()),
+        Column::new("compilers.time", U48, counted, |c| time(c.time_ns)),
+        Column::new("compilers.duration", U48, counted, |c| {
+            c.duration_ns.min(U48_MAX)
+        }),
+        Column::new("compilers.count", U32, counted, |c| small(c.compilations)),
+        Column::new("compilers.compiling", U48, counted, |c| {
+            c.compiling_ns.min(U48_MAX)
+        }),
+        Column::new("compilers.wasted", U32, counted, |c| small(c.wasted)),
+        Column::new("compiled.level", U8, &compiled, |c| c.level.min(255)),
+    ]
+}
+
+fn pauses(profile: &Profile) -> Vec<Column> {
+    let time = since(profile);
+    let pauses = greatest(profile.gc_pauses(), EVENTS_MAX, |p| p.duration_ns);
+    vec![
+        Column::new("pause.time", U48.differences(), &pauses, |p| {
+            time(p.time_ns)
+        }),
+        Column::new("pause.duration", U48, &pauses, |p| {
+            p.duration_ns.min(U48_MAX)
+        }),
+    ]
+}
+
+fn stops(profile: &Profile) -> Vec<Column> {
+    let time = since(profile);
+    let stops = greatest(profile.safepoints(), EVENTS_MAX, Safepoint::duration_ns);
+    let late = greatest(profile.late(), EVENTS_MAX, |late| late.held_ns);
+    let small = |number: u64| number.min(u64::from(u32::MAX));
+    let by_id: HashMap<u64, u64> = stops
+        .iter()
+        .enumerate()
+        .map(|(place, stop)| (stop.id, place as u64 + 1))
+        .collect();
+    let stop_of = |late: &Late| by_id.get(&late.safepoint).copied().unwrap_or(0);
+    vec![
+        Column::new("stop.time", U48.differences(), &stops, |s| time(s.time_ns)),
+        Column::new("stop.reaching", U48, &stops, |s| s.reaching_ns.min(U48_MAX)),
+        Column::new("stop.operating", U48, &stops, |s| {
+            s.operation_ns.min(U48_MAX)
+        }),
+        Column::new("stop.operation", U32, &stops, |s| s.operation.into()),
+        Column::new("stop.threads", U32, &stops, |s| small(s.threads)),
+        Column::new("stop.running", U32, &stops, |s| small(s.running)),
+        Column::new("stop.count", U32, &stops, |s| small(s.count)),
+        Column::new("stop.known", U8, &stops, |s| s.is_known.into()),
+        Column::new("late.time", U48.differences(), &late, |l| time(l.time_ns)),
+        Column::new("late.duration", U48, &late, |l| l.duration_ns.min(U48_MAX)),
+        Column::new("late.held", U48, &late, |l| l.held_ns.min(U48_MAX)),
+        Column::new("late.stop", U32, &late, stop_of),
+        Column::new("late.operation", U32, &late, |l| l.operation.into()),
+        Column::new("late.state", U32, &late, |l| l.state.into()),
+        Column::new("late.thread", U32, &late, |l| l.thread.into()),
+        Column::new("late.node", U32, &late, |l| numbered(l.node)),
+        Column::new("late.last", U8, &late, |l| l.is_last.into()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::{Builder, GcPause, text_art};
+
+    #[test]
+    fn of_too_many_the_greatest_are_kept_in_their_order() {
+        assert_eq!(greatest(&[5, 1, 9, 7], 2, |&n| n), [9, 7]);
+        assert_eq!(greatest(&[5, 1], 2, |&n| n), [5, 1]);
+    }
+
+    #[test]
+    fn late_threads_name_their_safepoint_by_its_place() {
+        let mut builder: Builder = text_art::builder("a.A.x");
+        let operation = builder.name("op");
+        builder.pauses = vec![GcPause {
+            time_ns: 4,
+            duration_ns: 6,
+        }];
+        let stop = |id, time_ns| Safepoint {
+            time_ns,
+            id,
+            operation,
+            reaching_ns: 5,
+            operation_ns: 6,
+            threads: 2,
+            running: 1,
+            count: 1,
+            is_known: true,
+        };
+        builder.safepoints = vec![stop(70, 1), stop(71, 2)];
+        let late = |safepoint| Late {
+            time_ns: 2,
+            duration_ns: 5,
+            safepoint,
+            operation,
+            thread: 0,
+            node: Some(1),
+            state: operation,
+            held_ns: 5,
+            is_last: true,
+        };
+        builder.late = vec![late(71), late(99)];
+        let columns = columns(&builder.finish());
+        let numbers = |name: &str| {
+            let column = columns.iter().find(|column| column.name == name);
+            column.unwrap().numbers()
+        };
+        assert_eq!(numbers("pause.duration"), [6]);
+        assert_eq!(numbers("stop.reaching"), [5, 5]);
+        assert_eq!(numbers("late.stop"), [2, 0]);
+        assert_eq!(numbers("late.node"), [2, 2]);
+    }
+}

@@ -1,0 +1,61 @@
+//! The period that a record notes is the one that the kernel has, whoever set it.
+
+use crate::engine::{init, perf_permitted};
+use crate::record::Registration;
+use crate::{Config, EngineKind, sys};
+
+const INTERVAL_NS: u64 = 500_000;
+
+/// Uses CPU time of this thread, half an interval at a time, until `done`.
+fn burn_until(mut done: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        let until_ns = sys::own_cpu_ns() + INTERVAL_NS / 2;
+        while sys::own_cpu_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+        if done() {
+            return;
+        }
+    }
+    panic!("a second of CPU time was not enough");
+}
+
+#[test]
+fn a_period_set_outside_of_the_handler_is_noted() {
+    if perf_permitted().is_err() {
+        return; // only perf events go off by themselves
+    }
+    let config = Config {
+        engine: EngineKind::Perf { kernel: false },
+        ..Config::default()
+    };
+    let engine = init(&config).unwrap();
+    engine.start(INTERVAL_NS);
+    let registration = Registration {
+        tid: sys::gettid(),
+        seed: 5,
+        newborn: true,
+        ..Registration::default()
+    };
+    let record = engine.register(&registration).unwrap();
+    let in_step = || {
+        let mut guard = record.lock().unwrap();
+        let inner = guard.inner();
+        let in_step = inner.period_ns == inner.plan.width_ns() && inner.plan.left_in_block() > 8;
+        engine.unlock(guard);
+        in_step
+    };
+    // It goes off once in a window by itself.
+    burn_until(in_step);
+    for gap_ns in [3 * INTERVAL_NS, INTERVAL_NS / 2] {
+        let mut guard = record.lock().unwrap();
+        engine.rearm_after(&mut guard, gap_ns);
+        let noted_ns = guard.inner().period_ns;
+        engine.unlock(guard);
+        assert_eq!(noted_ns, gap_ns);
+        // So the handler knows that it has to be set again.
+        burn_until(in_step);
+    }
+    assert!(engine.end(record));
+    assert!(engine.stop());
+}

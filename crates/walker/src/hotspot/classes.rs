@@ -1,0 +1,77 @@
+//! Classes by name, from the VM's list of class loaders
+//! (src/hotspot/share/classfile/classLoaderData.hpp), and their static fields.
+
+use super::continuation;
+use super::fields;
+use super::layout::{Layout, present};
+use super::objects;
+use crate::memory::{Fault, Memory};
+
+/// Class loaders, hidden classes' own included, followed at most.
+const LOADERS_MAX: usize = 1 << 20;
+/// Classes of a loader followed at most.
+const CLASSES_MAX: usize = 1 << 20;
+
+/// Shows the classes of the boot loader, which is the oldest one, until `visit` says enough.
+///
+/// # Errors
+/// [`Fault`] if a list cannot be read.
+pub fn for_each_boot_class<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    mut visit: impl FnMut(u64) -> bool,
+) -> Result<(), Fault> {
+    let needed = [
+        layout.loaders_head,
+        layout.loader_next,
+        layout.loader_classes,
+        layout.klass_next_link,
+    ];
+    if !needed.into_iter().all(present) {
+        return Ok(());
+    }
+    let mut loader = mem.word(layout.loaders_head)?;
+    for _ in 0..LOADERS_MAX {
+        match mem.word(loader.wrapping_add(layout.loader_next))? {
+            0 => break,
+            next => loader = next,
+        }
+    }
+    let mut class = mem.word(loader.wrapping_add(layout.loader_classes))?;
+    for _ in 0..CLASSES_MAX {
+        if class == 0 || visit(class) {
+            break;
+        }
+        class = mem.word(class.wrapping_add(layout.klass_next_link))?;
+    }
+    Ok(())
+}
+
+/// Where the static field `name` of `class` is now; a collector may move it.
+///
+/// # Errors
+/// [`Fault`] if the class cannot be read.
+pub fn static_field<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    class: u64,
+    name: &[u8],
+    descriptor: &[u8],
+) -> Result<Option<u64>, Fault> {
+    if !present(layout.klass_mirror) {
+        return Ok(None);
+    }
+    let Some(offset) = fields::offset(mem, layout, class, name, descriptor)? else {
+        return Ok(None);
+    };
+    // A handle since 9 (8155672); the JDKs before have no use for this.
+    let handle = mem.word(class.wrapping_add(layout.klass_mirror))?;
+    let mirror = continuation::handle(mem, layout, handle)?;
+    // A mirror is a `Class`: anything else was moved away just now.
+    let is_class = objects::class_of(mem, layout, layout.extra.objects.class_word, mirror)
+        .and_then(|of| objects::is_kind_of(mem, layout, of, b"java/lang/Class"))?;
+    match is_class {
+        true => Ok(Some(mirror.wrapping_add(offset))),
+        false => Err(Fault { addr: mirror }),
+    }
+}

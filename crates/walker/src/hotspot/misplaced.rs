@@ -1,0 +1,231 @@
+//! Debug information that C2 has put on the wrong instructions, and what is told of them instead.
+//!
+//! C2 notes for each node of its graph which line it stands for; nodes that have no line of their
+//! own (spilled registers, loop counters, addresses) take the line that was parsed last. When calls
+//! are inlined late, as those of `Integer.valueOf` are, that line stays behind as the one of all
+//! nodes that are made later (opto/callGenerator.cpp, `LateInlineCallGenerator`; opto/compile.cpp,
+//! `default_node_notes`): a quarter to half of all places in such code say that they are at one
+//! call, whatever loop of whatever inlined method they are part of. (8 and 11 do not do this.)
+//!
+//! Such a line is known by its signs: it is at a call, but not where that returns to; it is at a
+//! quarter of the places around; the places before and behind are not of its method. Then these
+//! two say what the instruction is of: the innermost call of a method that both are in.
+//!
+//! Another kind: all safepoint polls of loops may load their address with the line of the first of
+//! them, and what lies before it without a line, as the end of the loop, is told to be there too.
+//! What is right before a poll is of the same method as the poll.
+
+use super::layout::Layout;
+use super::method;
+use super::nmethod::Nmethod;
+use super::prologue;
+use crate::memory::{Fault, Memory};
+
+/// Depth of inlining up to which places are compared.
+const DEPTH_MAX: usize = 32;
+/// Places on each side of which it is counted how many say the same.
+const AROUND: u64 = 256;
+/// A line is on the wrong instructions if so many places have it, ...
+const SAME_MIN: u64 = 8;
+/// ... which are one of so many.
+const SAME_PART: u64 = 4;
+/// How far the next place that says something else may be.
+const STEPS_MAX: u64 = 8;
+/// Bytes of the instruction that loads the address of a poll, at most.
+const LOAD_BYTES_MAX: i64 = 8;
+/// `invokevirtual` to `invokedynamic` (JVM specification, 6.5).
+const CALLS: core::ops::RangeInclusive<u8> = 0xb6..=0xba;
+
+/// The methods inlined at a place, outermost first: offset of the scope, method, bci.
+struct Chain {
+    scopes: [(u32, u64, i32); DEPTH_MAX],
+    len: usize,
+}
+
+impl Chain {
+    const fn new() -> Chain {
+        Chain {
+            scopes: [(0, 0, 0); DEPTH_MAX],
+            len: 0,
+        }
+    }
+
+    /// Reads the scopes that lead to the one at `offset`. Returns whether there is room for all.
+    fn read<M: Memory>(
+        &mut self,
+        nm: &Nmethod,
+        mem: &M,
+        layout: &Layout,
+        offset: u32,
+    ) -> Result<bool, Fault> {
+        self.len = 0;
+        let mut at = offset;
+        loop {
+            let scope = nm.scope(mem, layout, at)?;
+            let Some(slot) = self.scopes.get_mut(self.len) else {
+                return Ok(false);
+            };
+            *slot = (at, scope.method, scope.bci);
+            self.len += 1;
+            if scope.sender == 0 || scope.sender >= at {
+                break;
+            }
+            at = scope.sender;
+        }
+        if let Some(used) = self.scopes.get_mut(..self.len) {
+            used.reverse();
+        }
+        Ok(true)
+    }
+
+    fn scopes(&self) -> &[(u32, u64, i32)] {
+        self.scopes.get(..self.len).unwrap_or(&[])
+    }
+
+    /// How many methods, from the outermost, both are in: the same ones, inlined at the same calls.
+    fn shared(&self, other: &Chain) -> usize {
+        let mut shared = 0;
+        for (a, b) in self.scopes().iter().zip(other.scopes()) {
+            if a.1 != b.1 {
+                break;
+            }
+            shared += 1;
+            if a.2 != b.2 {
+                break;
+            }
+        }
+        shared
+    }
+}
+
+/// The scope of an interrupted instruction whose place in the table of `nm` is `index` and has the
+/// scope `told`: the same, or a better one. Reads 600 words at most, and what the scopes are.
+///
+/// # Errors
+/// [`Fault`] if the tables cannot be read.
+pub fn put_right<M: Memory>(
+    nm: &Nmethod,
+    mem: &M,
+    layout: &Layout,
+    (index, told): (u64, u32),
+) -> Result<u32, Fault> {
+    let [own, before, behind] = &mut [const { Chain::new() }; 3];
+    if !own.read(nm, mem, layout, told)? {
+        return Ok(told);
+    }
+    if let Some(scope) = poll_behind(nm, mem, layout, index)?
+        && behind.read(nm, mem, layout, scope)?
+        && own.shared(behind) < behind.len
+    {
+        return Ok(scope);
+    }
+    let pc = nm.code_at(nm.pc_offset(mem, layout, index)?);
+    if !is_call(mem, layout, own)? || prologue::follows_call(mem, pc) == Ok(true) {
+        return Ok(told);
+    }
+    let (mut first, mut next) = (None, None);
+    for step in 1..=STEPS_MAX {
+        if first.is_none() {
+            first = other(nm, mem, layout, index.checked_sub(step), told)?;
+        }
+        if next.is_none() {
+            next = other(nm, mem, layout, nm.place(index.wrapping_add(step)), told)?;
+        }
+    }
+    let (Some(first), Some(next)) = (first, next) else {
+        return Ok(told);
+    };
+    if !before.read(nm, mem, layout, first)? || !behind.read(nm, mem, layout, next)? {
+        return Ok(told);
+    }
+    let is_inside = own.shared(before) == own.len || own.shared(behind) == own.len;
+    if is_inside || !is_everywhere(nm, mem, layout, index, told)? {
+        return Ok(told);
+    }
+    let shared = before.shared(behind);
+    let innermost = before.scopes().get(shared.saturating_sub(1));
+    Ok(innermost.map_or(told, |(offset, ..)| *offset))
+}
+
+fn is_call<M: Memory>(mem: &M, layout: &Layout, chain: &Chain) -> Result<bool, Fault> {
+    let Some((_, method, bci)) = chain.scopes().last() else {
+        return Ok(false);
+    };
+    let Ok(bci) = u64::try_from(*bci) else {
+        return Ok(false);
+    };
+    let code = method::code(mem, layout, *method)?;
+    let byte = mem.u8(code.begin.wrapping_add(bci))?;
+    Ok(CALLS.contains(&byte))
+}
+
+/// The scope of the place `at`, if it has one that is not `told`.
+fn other<M: Memory>(
+    nm: &Nmethod,
+    mem: &M,
+    layout: &Layout,
+    at: Option<u64>,
+    told: u32,
+) -> Result<Option<u32>, Fault> {
+    let Some(at) = at else {
+        return Ok(None);
+    };
+    let scope = match poll_behind(nm, mem, layout, at)? {
+        Some(poll) => poll,
+        None => nm.scope_at(mem, layout, at)?,
+    };
+    Ok((scope != 0 && scope != told).then_some(scope))
+}
+
+/// The scope of the safepoint poll that is the next instruction behind a place, if it is one:
+/// `test [REGISTER], eax` (src/hotspot/cpu/x86/x86_64.ad, `safePoint_poll_tls`).
+fn poll_behind<M: Memory>(
+    nm: &Nmethod,
+    mem: &M,
+    layout: &Layout,
+    index: u64,
+) -> Result<Option<u32>, Fault> {
+    let Some(next) = nm.place(index.wrapping_add(1)) else {
+        return Ok(None);
+    };
+    let (here, there) = (
+        nm.pc_offset(mem, layout, index)?,
+        nm.pc_offset(mem, layout, next)?,
+    );
+    if !(1..=LOAD_BYTES_MAX).contains(&(there - here)) {
+        return Ok(None);
+    }
+    let mut code = [0u8; 3];
+    let is_read = mem.read(nm.code_at(there), &mut code).is_ok();
+    // With the prefix of r8 to r15, or without.
+    let is_poll = match code {
+        [0x41, 0x85, operands] | [0x85, operands, _] => operands >> 3 == 0,
+        _ => false,
+    };
+    match is_read && is_poll {
+        true => nm
+            .scope_at(mem, layout, next)
+            .map(|scope| (scope != 0).then_some(scope)),
+        false => Ok(None),
+    }
+}
+
+fn is_everywhere<M: Memory>(
+    nm: &Nmethod,
+    mem: &M,
+    layout: &Layout,
+    index: u64,
+    told: u32,
+) -> Result<bool, Fault> {
+    let (mut same, mut all) = (0u64, 0u64);
+    let mut at = index.saturating_sub(AROUND);
+    while let Some(place) = nm.place(at)
+        && at <= index.wrapping_add(AROUND)
+    {
+        let scope = nm.scope_at(mem, layout, place)?;
+        all += u64::from(scope != 0);
+        same += u64::from(scope == told);
+        at = at.wrapping_add(1);
+    }
+    Ok(same >= SAME_MIN && same.wrapping_mul(SAME_PART) >= all)
+}

@@ -1,0 +1,227 @@
+//! Operations of the VM (src/hotspot/share/runtime/vmOperations.hpp; 8: runtime/vm_operations.hpp):
+//! who has asked for one, when, and what it is. Up to 13 the JVM notes none of that elsewhere.
+//!
+//! An operation begins with the table of its class and who asked for it; in those versions its
+//! priority follows, when it was asked for, and its neighbours in the queue. Most of them lie on
+//! the stack of who asked, and waits: where libjvm has no symbols they are looked for there.
+
+use crate::memory::{Fault, Memory};
+
+const THREAD: u64 = 8;
+const ASKED: u64 = 24;
+const NEXT: u64 = 32;
+const PREVIOUS: u64 = 40;
+const BYTES: u64 = 48;
+/// Places in a class's table: what it does, and its type, before which 8 has one that says no.
+const DOES: u64 = 2;
+const TYPE: u64 = 5;
+/// Between the last Java frame and the wait for the operation there is no more than this.
+const STACK_BYTES_MAX: u64 = 64 << 10;
+/// Things that look like one are looked at more closely, so many at most.
+const FOUND_MAX: usize = 16;
+
+/// An operation that has been asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The `Thread*` that asked for it.
+    pub thread: u64,
+    /// When, in ms since the epoch.
+    pub asked_ms: u64,
+    /// Whether others are before it.
+    pub is_queued: bool,
+    /// `VM_Operation::VMOp_Type`, if its class tells it.
+    pub kind: Option<u32>,
+}
+
+/// The operation at an address, in a JVM up to 13; `None` if there is none. `is_code` tells what
+/// lies in libjvm's code.
+#[must_use]
+pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Option<Operation> {
+    let word = |offset: u64| mem.word(address.wrapping_add(offset)).ok();
+    let table = word(0)?;
+    let function = |place: u64| -> Option<u64> {
+        let found = mem.word(table.wrapping_add(place * 8)).ok()?;
+        is_code(found).then_some(found)
+    };
+    function(DOES)?;
+    let kind = match constant(mem, function(TYPE)?).ok()? {
+        Some(0) => constant(mem, function(TYPE + 1)?).ok()?,
+        other => other,
+    };
+    // One that is taken off the queue still points at where it was.
+    let next = word(NEXT)?;
+    let before_next = mem.word(next.wrapping_add(PREVIOUS));
+    Some(Operation {
+        thread: word(THREAD)?,
+        asked_ms: word(ASKED)?,
+        is_queued: next != 0 && before_next == Ok(address),
+        kind,
+    })
+}
+
+/// The operation that `thread` waits for, which lies on its stack between `low`, its stack pointer,
+/// and `high`, its last Java frame.
+#[must_use]
+pub fn on_stack<M: Memory>(
+    mem: &M,
+    thread: u64,
+    (low, high): (u64, u64),
+    is_code: &dyn Fn(u64) -> bool,
+) -> Option<Operation> {
+    let low = low & !7;
+    let end = high.min(low.saturating_add(STACK_BYTES_MAX));
+    let words = |from: u64, to: u64| (from..to).step_by(8);
+    let last = end.checked_sub(BYTES)?;
+    let of_thread = |address: &u64| mem.word(address.wrapping_add(THREAD)) == Ok(thread);
+    let found = words(low, last.saturating_add(1)).filter(of_thread);
+    let found = found.filter_map(|address| Some((address, at(mem, address, is_code)?)));
+    // Who waits for it still needs it.
+    let is_held = |address: u64| words(low, address).any(|at| mem.word(at) == Ok(address));
+    let mut found = found.take(FOUND_MAX);
+    let (_, operation) = found.find(|(address, _)| is_held(*address))?;
+    Some(operation)
+}
+
+/// What a function returns that does nothing but return a number (x86-64).
+fn constant<M: Memory>(mem: &M, function: u64) -> Result<Option<u32>, Fault> {
+    let mut code = [0u8; 16];
+    mem.read(function, &mut code)?;
+    let mut rest = &code[..];
+    let mut value = None;
+    loop {
+        rest = match rest {
+            // endbr64; push or pop rbp; mov rbp, rsp
+            [0xf3, 0x0f, 0x1e, 0xfa, rest @ ..]
+            | [0x55 | 0x5d, rest @ ..]
+            | [0x48, 0x89, 0xe5, rest @ ..] => rest,
+            // xor eax, eax
+            [0x31, 0xc0, rest @ ..] => {
+                value = Some(0);
+                rest
+            }
+            // mov eax, number
+            [0xb8, a, b, c, d, rest @ ..] => {
+                value = Some(u32::from_le_bytes([*a, *b, *c, *d]));
+                rest
+            }
+            // ret
+            [0xc3, ..] | [0xf3, 0xc3, ..] => return Ok(value),
+            _ => return Ok(None),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+    use std::vec::Vec;
+
+    const TABLE: u64 = 0x9000;
+    const CODE: u64 = 0x8000;
+    const JAVA: u64 = 0x7770;
+    const QUEUE: u64 = 0x6000;
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn is_code(at: u64) -> bool {
+        (CODE..CODE + 0x100).contains(&at)
+    }
+
+    /// Its class, of which `slots` begin with the type's place; the queue, before whose head is
+    /// `last`.
+    fn memory(slots: [&[u8]; 2], last: u64) -> Bytes {
+        let mut memory = Bytes::default();
+        let table: Vec<u64> = (0..8)
+            .map(|place| match place {
+                5 => CODE,
+                6 => CODE + 0x20,
+                _ => CODE + 0x40,
+            })
+            .collect();
+        memory.add(TABLE, &words(&table));
+        let mut code = std::vec![0xcc; 0x60];
+        for (at, bytes) in [0, 0x20].into_iter().zip(slots) {
+            code[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        memory.add(CODE, &code);
+        memory.add(QUEUE, &words(&[0, 0, 0, 0, QUEUE, last]));
+        memory
+    }
+
+    const ZERO: &[u8] = &[0x55, 0x31, 0xc0, 0x48, 0x89, 0xe5, 0x5d, 0xc3];
+    const EIGHTEEN: &[u8] = &[0x55, 0xb8, 18, 0, 0, 0, 0x48, 0x89, 0xe5, 0x5d, 0xc3];
+
+    #[test]
+    fn an_operation_is_found_on_the_stack_of_who_waits_for_it() {
+        let mut memory = memory([ZERO, EIGHTEEN], QUEUE);
+        // Something else of the thread's; a pointer to the operation; the operation.
+        let stack = [
+            TABLE + 1,
+            JAVA,
+            0x5028,
+            3,
+            4,
+            TABLE,
+            JAVA,
+            5,
+            1234,
+            QUEUE,
+            QUEUE,
+            7,
+        ];
+        memory.add(0x5000, &words(&stack));
+        let expected = Operation {
+            thread: JAVA,
+            asked_ms: 1234,
+            is_queued: false,
+            kind: Some(18),
+        };
+        let find = |thread, low, high| on_stack(&memory, thread, (low, high), &is_code);
+        assert_eq!(find(JAVA, 0x5000, 0x5060), Some(expected));
+        assert_eq!(find(JAVA, 0x5000, 0x5058), Some(expected));
+        assert_eq!(find(JAVA, 0x5000, 0x5050), None, "a part of it");
+        assert_eq!(find(JAVA, 0x5018, 0x5060), None, "nobody waits for it");
+        assert_eq!(find(JAVA + 8, 0x5000, 0x5060), None);
+        for (low, high) in [
+            (0, 0),
+            (0x5000, 0x10),
+            (u64::MAX, u64::MAX),
+            (1 << 20, u64::MAX),
+        ] {
+            assert_eq!(find(JAVA, low, high), None);
+        }
+    }
+
+    #[test]
+    fn one_that_waits_in_the_queue_is_told_apart() {
+        let operation = words(&[TABLE, JAVA, 5, 1234, QUEUE, QUEUE]);
+        for (last, is_queued) in [(0x5000, true), (QUEUE, false)] {
+            let mut memory = memory([EIGHTEEN, ZERO], last);
+            memory.add(0x5000, &operation);
+            let found = at(&memory, 0x5000, &is_code).unwrap();
+            assert_eq!((found.is_queued, found.kind), (is_queued, Some(18)));
+        }
+    }
+
+    #[test]
+    fn functions_that_do_more_tell_nothing() {
+        for code in [
+            &[0xe8, 1, 2, 3, 4, 0xc3][..],
+            &[0x55; 16],
+            &[0xb8, 1, 0, 0, 0],
+        ] {
+            let memory = memory([code, ZERO], QUEUE);
+            assert_eq!(constant(&memory, CODE), Ok(None), "{code:?}");
+        }
+        let memory = memory([&[0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc0, 0xc3], ZERO], QUEUE);
+        assert_eq!(constant(&memory, CODE), Ok(Some(0)));
+        assert_eq!(constant(&memory, CODE + 0x20), Ok(Some(0)));
+        assert!(constant(&memory, 0x10).is_err());
+        assert_eq!(at(&memory, CODE, &is_code), None, "no table");
+    }
+}

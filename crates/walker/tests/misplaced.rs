@@ -1,0 +1,123 @@
+//! Debug information that C2 has put on the wrong instructions: what is told of them instead.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::debug_info::{AGES, CODE, Compiled, Inlined, Place, compiled};
+
+/// The bytecode index of the call in each method.
+const CALL: i32 = 7;
+
+/// The call whose line is on other instructions: inlined at two levels.
+fn borrowed() -> Vec<Inlined> {
+    vec![(1, 4), (2, 5), (3, CALL)]
+}
+
+/// A loop of another method, inlined elsewhere.
+fn in_loop(bci: i32) -> Vec<Inlined> {
+    vec![(1, 9), (4, 3), (5, bci)]
+}
+
+/// Places one behind the other, four bytes apart, in the newest layout.
+fn method(chains: &[Vec<Inlined>]) -> Compiled {
+    let places: Vec<Place> = chains.iter().map(|chain| (3, chain.clone())).collect();
+    compiled(AGES[3], 1, &places).with_bytecodes(CALL as u16)
+}
+
+fn at(method: &Compiled, place: usize) -> Vec<Inlined> {
+    let pc = method.expected[place].0;
+    let (here, before) = (method.interrupted(pc), method.interrupted(pc - 1));
+    assert_eq!(here, before, "the way to a place belongs to it");
+    here
+}
+
+/// `pairs` times a line of the loop, each with the call's behind it.
+fn mixed(pairs: i32, call: &[Inlined]) -> Vec<Vec<Inlined>> {
+    (0..pairs)
+        .flat_map(|n| [in_loop(n % 3), call.to_vec()])
+        .chain([in_loop(0)])
+        .collect()
+}
+
+#[test]
+fn a_call_that_is_told_everywhere_is_the_method_around() {
+    let method = method(&mixed(12, &borrowed()));
+    for place in (1..23).step_by(2) {
+        let before = (place as i32 / 2) % 3;
+        assert_eq!(at(&method, place), in_loop(before), "place {place}");
+        assert_eq!(at(&method, place - 1), in_loop(before), "a line of its own");
+    }
+}
+
+#[test]
+fn between_two_inlined_methods_it_is_their_caller() {
+    let other = |bci| vec![(1, 9), (6, bci)];
+    let mut chains = mixed(12, &borrowed());
+    chains.extend([borrowed(), other(1), borrowed(), other(2)]);
+    let method = method(&chains);
+    assert_eq!(at(&method, 25), [(1, 9)], "where both were inlined");
+    assert_eq!(at(&method, 27), other(1));
+}
+
+#[test]
+fn the_same_without_its_signs_is_what_it_says() {
+    let told = |chains: &[Vec<Inlined>], place| at(&method(chains), place);
+    // Too few.
+    assert_eq!(told(&mixed(7, &borrowed()), 7), borrowed());
+    // Rare: one of ten.
+    let mut rare: Vec<_> = (0..100).map(|n| in_loop(n % 3)).collect();
+    (0..10).for_each(|n| rare[n * 10 + 5] = borrowed());
+    assert_eq!(told(&rare, 55), borrowed());
+    // No call.
+    let no_call = vec![(1, 4), (2, 5), (3, CALL + 1)];
+    assert_eq!(told(&mixed(12, &no_call), 7), no_call);
+    // Where the method itself is.
+    let mut inside = mixed(12, &borrowed());
+    inside.extend([vec![(1, 4), (2, 5), (3, 1)], borrowed(), in_loop(1)]);
+    assert_eq!(told(&inside, 26), borrowed());
+    // Where the calls return to.
+    let mut returns = method(&mixed(12, &borrowed()));
+    let mut code = vec![0x90; 128];
+    let place = (returns.expected[7].0 - CODE) as usize;
+    code[place - 5] = 0xe8;
+    returns.memory.add(CODE, code);
+    assert_eq!(at(&returns, 7), borrowed());
+    assert_eq!(at(&returns, 9), in_loop(1), "another place");
+    // Nothing before it to tell better.
+    let first = [vec![borrowed()], mixed(12, &borrowed())].concat();
+    assert_eq!(told(&first, 0), borrowed());
+}
+
+#[test]
+fn what_is_right_before_a_poll_is_of_its_method() {
+    let elsewhere = vec![(1, 2), (7, 1)];
+    let inner = vec![(1, 9), (4, 3), (5, 6), (8, 1)];
+    let chains = [
+        in_loop(1),
+        elsewhere.clone(),
+        in_loop(2),
+        inner.clone(),
+        in_loop(2),
+    ];
+    for (poll, is_poll) in [
+        ([0x41, 0x85, 0x03, 0x90], true),
+        ([0x85, 0x07, 0x90, 0x90], true),
+        ([0x41, 0x85, 0xc0, 0x90], false),
+        ([0x48, 0x85, 0x03, 0x90], false),
+    ] {
+        let mut method = method(&chains);
+        let mut code = vec![0x90; 64];
+        for place in [2, 4] {
+            let offset = (method.expected[place].0 - CODE) as usize;
+            code[offset..offset + 4].copy_from_slice(&poll);
+        }
+        method.memory.add(CODE, code);
+        let wanted = if is_poll {
+            in_loop(2)
+        } else {
+            elsewhere.clone()
+        };
+        assert_eq!(at(&method, 1), wanted, "{poll:x?}");
+        assert_eq!(at(&method, 3), inner, "inlined where the poll is");
+    }
+}

@@ -1,0 +1,96 @@
+//! What Mono's own functions say of a wait, where no method does: threads of its own that have
+//! nothing to do, and stops of all threads. Its programs have few symbols, so this goes by which
+//! library a frame is in, and by the C library's functions.
+
+use crate::cause::{Call, Cause, Facts, Named, Os};
+
+/// Whether a library is Mono itself, by its file's name.
+fn is_mono(class: &str) -> bool {
+    let library = ["libmonosgen-", "libmonoboehm-", "libmono-2.0"];
+    matches!(class, "mono" | "mono-sgen" | "mono-boehm")
+        || library.iter().any(|begin| class.starts_with(begin))
+}
+
+fn is_c_library(class: &str) -> bool {
+    let begins = ["libc.so", "libc-", "libpthread", "ld-"];
+    begins.iter().any(|begin| class.starts_with(begin))
+}
+
+/// The cause, if it is one of these.
+pub(crate) fn cause(facts: &Facts<'_>) -> Option<Cause> {
+    if let [innermost, caller, ..] = facts.frames
+        && innermost.name.ends_with("sigsuspend")
+        && is_mono(caller.class)
+    {
+        // Its handler of the signal that stops threads: until the one that lets them go on.
+        return Some(Cause::Safepoint);
+    }
+    let is_idle = facts.os == Os::Call(Call::Futex) && is_own_without_lock(facts.frames);
+    is_idle.then_some(Cause::IdlePool)
+}
+
+/// Whether nobody but Mono is on the stack down to the thread's begin, and it waits for no lock.
+fn is_own_without_lock(frames: &[Named<'_>]) -> bool {
+    let is_own = |frame: &Named<'_>| {
+        let is_here = is_mono(frame.class) || is_c_library(frame.class);
+        is_here && !frame.is_managed && !frame.name.contains("_lock")
+    };
+    frames.iter().any(|frame| is_mono(frame.class)) && frames.iter().all(is_own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::Monitor;
+
+    fn native(frame: &'static str) -> Named<'static> {
+        let (class, name) = frame.split_once('.').unwrap();
+        Named {
+            class: if class == "libc" { "libc.so.6" } else { class },
+            name,
+            is_managed: false,
+        }
+    }
+
+    fn method(name: &'static str) -> Named<'static> {
+        Named {
+            class: "App",
+            name,
+            is_managed: true,
+        }
+    }
+
+    fn of(call: Call, frames: &[Named<'_>]) -> Option<Cause> {
+        cause(&Facts {
+            os: Os::Call(call),
+            monitor: Monitor::None,
+            is_owned_lock: false,
+            frames,
+        })
+    }
+
+    #[test]
+    fn threads_of_monos_own_are_idle_unless_they_wait_for_a_lock() {
+        let begin = [native("mono-sgen.0x20"), native("libc.0x7")];
+        let idle = [&[native("libc.0x1"), native("mono-sgen.0x10")], &begin[..]].concat();
+        assert_eq!(of(Call::Futex, &idle), Some(Cause::IdlePool));
+        assert_eq!(of(Call::Sleep, &idle), None);
+        let locks = [native("libc.0x1"), native("libc.pthread_mutex_lock")];
+        assert_eq!(of(Call::Futex, &[&locks, &begin[..]].concat()), None);
+        let other = [native("libc.0x1"), native("libother.so.0x1")];
+        assert_eq!(of(Call::Futex, &[&other, &begin[..]].concat()), None);
+        let managed = [native("libc.0x1"), native("mono-sgen.0x1"), method("Run")];
+        assert_eq!(of(Call::Futex, &managed), None);
+        assert_eq!(of(Call::Futex, &[native("libc.0x1")]), None);
+        assert_eq!(of(Call::Futex, &[]), None);
+    }
+
+    #[test]
+    fn only_monos_own_sigsuspend_is_a_stop() {
+        let wait = native("libc.__sigsuspend");
+        let stopped = [wait, native("mono-sgen.0x1"), method("Run")];
+        assert_eq!(of(Call::Other, &stopped), Some(Cause::Safepoint));
+        let of_program = [wait, method("sigsuspend [managed-to-native]")];
+        assert_eq!(of(Call::Other, &of_program), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Sums of weighted looks, and how far chance may have put them off.
+
+use std::collections::BTreeMap;
+
+/// How many looks more, of the heaviest weight, the variance of a sum of looks counts.
+///
+/// How many looks of weight w hit a row is a Poisson variable; where k did, its mean is not k +-
+/// sqrt(k): of a mean of 2, none is seen once in seven times, and then that says +- 0. With
+/// k +- 1.96 sqrt(k + 1.5) the mean is in the interval at least 91 times in a hundred, whatever it
+/// is (a test of crate `dwell-profile` adds that up), as Wilson's and Agresti and Coull's intervals
+/// do for shares. Looks that weigh less have such a term each, which is small beside that of the
+/// heaviest.
+pub const UNSEEN: f64 = 1.5;
+
+/// The standard error of a sum of weights, whose `squares` add up to that: the square root of
+/// `squares + 1.5 W^2`, W being the `heaviest` look there was.
+#[must_use]
+pub fn standard_error(squares: f64, heaviest: f64) -> f64 {
+    (squares + UNSEEN * heaviest * heaviest).sqrt()
+}
+
+/// Looks that saw the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// What they stand for.
+    pub weight_ns: u64,
+    /// The sum of the squares of their weights.
+    pub squares: f64,
+    /// How many there were.
+    pub looks: u64,
+}
+
+impl Sum {
+    /// Adds `count` looks which stand for `weight_ns` together.
+    pub fn add(&mut self, weight_ns: u64, count: u64) {
+        let count = count.max(1);
+        self.weight_ns = self.weight_ns.saturating_add(weight_ns);
+        self.squares += (weight_ns as f64).powi(2) / count as f64;
+        self.looks += count;
+    }
+}
+
+/// The looks of a recording, by what they saw.
+#[derive(Clone, Debug, Default)]
+pub struct ByCause {
+    of: BTreeMap<&'static str, Sum>,
+    heaviest: f64,
+    told_ns: u64,
+}
+
+/// They are told so often, and at the end.
+const EVERY_NS: u64 = 10_000_000_000;
+
+impl ByCause {
+    /// Adds `count` looks that stand for `weight_ns` together.
+    pub fn add(&mut self, cause: &'static str, weight_ns: u64, count: u64) {
+        let sum = self.of.entry(cause).or_default();
+        sum.add(weight_ns, count);
+        self.heaviest = self.heaviest.max(weight_ns as f64 / count.max(1) as f64);
+    }
+
+    /// Each cause with its sum and one standard error of that, in ns, if it is time to tell them.
+    pub fn told(&mut self, now_ns: u64, is_over: bool) -> Vec<(&'static str, Sum, u64)> {
+        if !is_over && now_ns.saturating_sub(self.told_ns) < EVERY_NS {
+            return Vec::new();
+        }
+        self.told_ns = now_ns;
+        let error_ns = |sum: &Sum| standard_error(sum.squares, self.heaviest) as u64;
+        let all = self.of.iter();
+        all.map(|(cause, sum)| (*cause, *sum, error_ns(sum)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_in_one_event_are_as_good_as_many_events() {
+        let (mut one, mut many) = (Sum::default(), Sum::default());
+        one.add(40, 4);
+        (0..4).for_each(|_| many.add(10, 1));
+        assert_eq!(one, many);
+        assert_eq!(one.squares, 400.0);
+        one.add(30, 0);
+        assert_eq!((one.weight_ns, one.looks, one.squares), (70, 5, 1300.0));
+    }
+
+    #[test]
+    fn the_error_is_that_of_the_looks_seen_and_of_some_that_were_not() {
+        assert_eq!(standard_error(25.0, 0.0), 5.0);
+        assert_eq!(standard_error(10.0, 2.0), 4.0);
+        assert_eq!(standard_error(0.0, 2.0), 6f64.sqrt());
+    }
+
+    #[test]
+    fn sums_are_told_with_their_errors_once_in_a_while() {
+        let mut sums = ByCause::default();
+        sums.add("sleep", 40, 4);
+        sums.add("monitor", 30, 1);
+        sums.add("sleep", 10, 1);
+        let numbers = |told: Vec<(&'static str, Sum, u64)>| -> Vec<_> {
+            let number = told
+                .iter()
+                .map(|(cause, sum, error)| (*cause, sum.weight_ns, *error));
+            number.collect()
+        };
+        // sqrt(900 + 1.5 * 900) and sqrt(5 * 100 + 1.5 * 900).
+        let wanted = [("monitor", 30, 47), ("sleep", 50, 43)];
+        assert_eq!(numbers(sums.told(EVERY_NS, false)), wanted);
+        assert!(sums.told(2 * EVERY_NS - 1, false).is_empty());
+        assert_eq!(numbers(sums.told(2 * EVERY_NS - 1, true)), wanted);
+    }
+}

@@ -1,0 +1,126 @@
+// Locks: on what threads waited for each other, who had it meanwhile, and where both were.
+import { poolOf } from '../tree/select';
+import { endpointNumber, shareOfLook } from './measure';
+import type { Profile } from './profile';
+import type { WallFilter } from './wall';
+
+/** Causes that have an owner. */
+const LOCKING = ['monitor', 'lock'];
+
+export interface Waiting {
+  /** What was waited for, as a person reads it. */
+  name: string;
+  cause: string;
+  weight: number;
+  looks: number;
+  waiters: Set<number>;
+  /** Time by owner; -1: not known. */
+  owners: Map<number, number>;
+  /** Time by node: where the waiting threads were, and where the owners were. */
+  waiterNodes: Map<number, number>;
+  ownerNodes: Map<number, number>;
+}
+
+/** One group of threads waited for another. */
+export interface Edge {
+  waiter: string;
+  /** Empty: it is not known who. */
+  owner: string;
+  weight: number;
+  looks: number;
+}
+
+export interface Locks {
+  locks: Waiting[];
+  edges: Edge[];
+  weight: number;
+}
+
+/** What is waited for without which one of its kind it is: `java.lang.Object@7f00` and its like. */
+export function kindOf(detail: string): string {
+  return detail.replace(/@[0-9a-f]+$/i, '');
+}
+
+/**
+ * All waiting for locks, the longest first. Owners that did not wait themselves are where `seenAt`
+ * says that they were seen next to the time, as a node; 0: nowhere.
+ */
+export function locksOf(
+  profile: Profile,
+  filter: WallFilter,
+  apart: boolean,
+  seenAt?: (thread: number, time: number) => number,
+): Locks {
+  const { wall, header, names, threads } = profile;
+  const found = new Map<string, Waiting>();
+  const edges = new Map<string, Edge>();
+  let all = 0;
+  if (!wall) return { locks: [], edges: [], weight: 0 };
+  const numbers = new Set(LOCKING.map((cause) => header.waits.indexOf(cause) + 1));
+  numbers.delete(0);
+  const share = shareOfLook(profile, filter.during);
+  const endpoint = endpointNumber(header, filter.endpoint);
+  const { looks } = wall;
+  const pool = (thread: number) => poolOf(names.text(threads.name[thread] ?? 0));
+  for (let i = 0; i < looks.node.length; i++) {
+    if (!numbers.has(wall.looks.wait[i]!) || filter.threads[looks.thread[i]!] !== 1) continue;
+    if (endpoint >= 0 && looks.endpoint[i] !== endpoint) continue;
+    if (filter.request !== 0 && looks.request[i] !== filter.request) continue;
+    const weight = looks.weight[i]! * share(i);
+    if (weight <= 0) continue;
+    all += weight;
+    const detail = wall.detail[i]! > 0 ? names.text(wall.detail[i]! - 1) : '(not named)';
+    const name = apart ? detail : kindOf(detail);
+    const cause = header.waits[wall.looks.wait[i]! - 1]!;
+    const lock = lockOf(found, name, cause);
+    const owner = wall.owner[i]! - 1;
+    lock.weight += weight;
+    lock.looks += looks.count[i]!;
+    lock.waiters.add(looks.thread[i]!);
+    add(lock.owners, owner, weight);
+    add(lock.waiterNodes, looks.node[i]!, weight);
+    const seen = owner >= 0 ? seenAt?.(owner, looks.time[i]! + wall.duration[i]! / 2) : 0;
+    const ownerNode = wall.ownerNode[i]! > 0 ? wall.ownerNode[i]! - 1 : (seen ?? 0);
+    if (ownerNode > 0) add(lock.ownerNodes, ownerNode, weight);
+    const [from, to] = [pool(looks.thread[i]!), owner < 0 ? '' : pool(owner)];
+    const key = JSON.stringify([from, to]);
+    const edge = edges.get(key) ?? { waiter: from, owner: to, weight: 0, looks: 0 };
+    edge.weight += weight;
+    edge.looks += looks.count[i]!;
+    edges.set(key, edge);
+  }
+  const heaviest = (a: { weight: number }, b: { weight: number }) => b.weight - a.weight;
+  return {
+    locks: [...found.values()].sort(heaviest),
+    edges: [...edges.values()].sort(heaviest),
+    weight: all,
+  };
+}
+
+function lockOf(found: Map<string, Waiting>, name: string, cause: string): Waiting {
+  const key = `${cause} ${name}`;
+  let lock = found.get(key);
+  if (!lock) {
+    lock = {
+      name,
+      cause,
+      weight: 0,
+      looks: 0,
+      waiters: new Set(),
+      owners: new Map(),
+      waiterNodes: new Map(),
+      ownerNodes: new Map(),
+    };
+    found.set(key, lock);
+  }
+  return lock;
+}
+
+function add(sums: Map<number, number>, key: number, weight: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + weight);
+}
+
+/** The greatest of some sums. */
+export function greatest(sums: Map<number, number>, most: number): [number, number][] {
+  return [...sums].sort((a, b) => b[1] - a[1]).slice(0, most);
+}

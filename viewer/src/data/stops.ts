@@ -1,0 +1,75 @@
+// Safepoints: the longest, sums by operation, and the threads that others waited for.
+import type { Profile, Span } from './profile';
+
+export interface Operation {
+  /** A name's number. */
+  operation: number;
+  count: number;
+  reaching: number;
+  operating: number;
+  /** The longest that was seen by itself. */
+  longest: number;
+}
+
+function isIn(time: number, during: Span | null): boolean {
+  return !during || (time >= during.from && time < during.to);
+}
+
+/** Sums by what the JVM stopped for, the longest first. */
+export function operationsOf({ stops }: Profile, during: Span | null): Operation[] {
+  const rows = new Map<number, Operation>();
+  for (let i = 0; i < stops.time.length; i++) {
+    if (!isIn(stops.time[i]!, during)) continue;
+    const operation = stops.operation[i]!;
+    const empty = { operation, count: 0, reaching: 0, operating: 0, longest: 0 };
+    const row = rows.get(operation) ?? empty;
+    const whole = stops.reaching[i]! + stops.operating[i]!;
+    row.count += stops.count[i]!;
+    row.reaching += stops.reaching[i]!;
+    row.operating += stops.operating[i]!;
+    if (stops.count[i] === 1) row.longest = Math.max(row.longest, whole);
+    rows.set(operation, row);
+  }
+  return [...rows.values()].sort((a, b) => b.reaching + b.operating - (a.reaching + a.operating));
+}
+
+/** Places of the longest safepoints that were seen one by one. */
+export function longestStops({ stops }: Profile, during: Span | null, most: number): number[] {
+  const length = (i: number) => stops.reaching[i]! + stops.operating[i]!;
+  const list: number[] = [];
+  for (let i = 0; i < stops.time.length; i++) {
+    if (stops.count[i] === 1 && stops.known[i] === 1 && isIn(stops.time[i]!, during)) list.push(i);
+  }
+  return list.sort((a, b) => length(b) - length(a)).slice(0, most);
+}
+
+/** Places of the late threads of a safepoint, by its number; the one that held longest first. */
+export function lateFor({ late }: Profile, stop: number): number[] {
+  const list: number[] = [];
+  for (let i = 0; i < late.stop.length; i++) if (late.stop[i] === stop) list.push(i);
+  return list.sort((a, b) => late.held[b]! - late.held[a]!);
+}
+
+export interface Culprit {
+  thread: number;
+  state: number;
+  /** A node's number plus 1; 0: not seen. */
+  node: number;
+  held: number;
+  times: number;
+}
+
+/** Who held safepoints up, by thread and place, those who did so longest first. */
+export function culpritsOf({ late }: Profile, during: Span | null, most: number): Culprit[] {
+  const rows = new Map<string, Culprit>();
+  for (let i = 0; i < late.time.length; i++) {
+    if (!isIn(late.time[i]!, during) || late.held[i]! <= 0) continue;
+    const [thread, node, state] = [late.thread[i]!, late.node[i]!, late.state[i]!];
+    const key = `${thread} ${node} ${state}`;
+    const row = rows.get(key) ?? { thread, state, node, held: 0, times: 0 };
+    row.held += late.held[i]!;
+    row.times += 1;
+    rows.set(key, row);
+  }
+  return [...rows.values()].sort((a, b) => b.held - a.held).slice(0, most);
+}

@@ -1,0 +1,209 @@
+// Wall time summed up: by cause, and by what else the caller asks for; and over time, in bins.
+import { endpointNumber, type Part, shareOfLook, shareOfSample } from './measure';
+import type { Profile, Samples, Span } from './profile';
+
+/** Which wall time counts. */
+export interface WallFilter extends Part {
+  /** For every thread 1 if it counts. */
+  threads: Uint8Array;
+  /** Null: all, and what was done for none. */
+  endpoint: string | null;
+}
+
+/** What looks and samples say a thread did: number 0 is running, the others are the header's. */
+export function causesOf(profile: Profile): string[] {
+  return ['running', ...profile.header.waits];
+}
+
+/** An entry of wall time. */
+export interface Entry {
+  /** A number in `causesOf`. */
+  cause: number;
+  of: Samples;
+  i: number;
+  /** Whether it is a look; else a sample of CPU time. */
+  isLook: boolean;
+  weight: number;
+}
+
+/** Calls back for all wall time that counts. The entry is the same object every time. */
+export function eachWall(
+  profile: Profile,
+  filter: WallFilter,
+  visit: (entry: Entry) => void,
+): void {
+  const { wall, samples } = profile;
+  if (!wall) return;
+  const endpoint = endpointNumber(profile.header, filter.endpoint);
+  const go = (
+    of: Samples,
+    isLook: boolean,
+    share: (i: number) => number,
+    cause: (i: number) => number,
+  ) => {
+    const entry: Entry = { cause: 0, of, i: 0, isLook, weight: 0 };
+    for (let i = 0; i < of.node.length; i++) {
+      if (filter.threads[of.thread[i]!] !== 1) continue;
+      if (endpoint >= 0 && of.endpoint[i] !== endpoint) continue;
+      if (filter.request !== 0 && of.request[i] !== filter.request) continue;
+      const number = cause(i);
+      const part = number < 0 ? 0 : share(i);
+      if (part <= 0) continue;
+      entry.cause = number;
+      entry.i = i;
+      entry.weight = of.weight[i]! * part;
+      visit(entry);
+    }
+  };
+  const { running, looks } = wall;
+  go(samples, false, shareOfSample(samples, filter.during), (i) => (running[i] === 1 ? 0 : -1));
+  go(looks, true, shareOfLook(profile, filter.during), (i) => looks.wait[i]!);
+}
+
+/** Weight by cause. */
+export type Split = Float64Array;
+
+/** Sums by cause of each key that `key` gives; keys below 0 do not count. */
+export function splitBy(
+  profile: Profile,
+  filter: WallFilter,
+  key: (entry: Entry) => number,
+): Map<number, Split> {
+  const causes = causesOf(profile).length;
+  const rows = new Map<number, Split>();
+  // Mostly the same as for the one before.
+  let [last, row]: [number, Split | undefined] = [-1, undefined];
+  eachWall(profile, filter, (entry) => {
+    const at = key(entry);
+    if (at < 0) return;
+    if (at !== last || !row) {
+      row = rows.get(at);
+      if (!row) rows.set(at, (row = new Float64Array(causes)));
+      last = at;
+    }
+    row[entry.cause]! += entry.weight;
+  });
+  return rows;
+}
+
+export function sum(split: ArrayLike<number>): number {
+  let all = 0;
+  for (let i = 0; i < split.length; i++) all += split[i]!;
+  return all;
+}
+
+/** Values over time: for each series as many bins, of equal parts of the span. */
+export interface Strip {
+  span: Span;
+  bins: number;
+  /** By series. */
+  values: Float64Array[];
+}
+
+export function emptyStrip(span: Span, series: number, bins: number): Strip {
+  const values = Array.from({ length: series }, () => new Float64Array(bins));
+  return { span, bins, values };
+}
+
+/** Adds a value to a series, spread evenly over a time; what is outside of the span is left out. */
+export function spread(
+  strip: Strip,
+  series: number,
+  from: number,
+  to: number,
+  value: number,
+): void {
+  const { span, bins } = strip;
+  const row = strip.values[series];
+  const scale = bins / (span.to - span.from || 1);
+  const first = (from - span.from) * scale;
+  const last = (to - span.from) * scale;
+  if (!row || last < 0 || first >= bins) return;
+  if (last - first < 1e-9) {
+    const bin = Math.floor(first);
+    if (bin >= 0) row[bin]! += value;
+    return;
+  }
+  const begin = Math.max(0, Math.floor(first));
+  const end = Math.min(bins - 1, Math.floor(last));
+  for (let bin = begin; bin <= end; bin++) {
+    const part = Math.min(last, bin + 1) - Math.max(first, bin);
+    if (part > 0) row[bin]! += (value * part) / (last - first);
+  }
+}
+
+/** The time that the recording spans; never empty. */
+export function wholeSpan(profile: Profile): Span {
+  let to = profile.header.info.durationNs;
+  if (to <= 0) for (const time of profile.samples.time) to = Math.max(to, time + 1);
+  return { from: 0, to: Math.max(1, to) };
+}
+
+/**
+ * The time that a look stands for: a single one says what was around it, for as long as it weighs.
+ */
+export function lookSpan(profile: Profile, i: number): Span {
+  const { looks, duration } = profile.wall!;
+  const half = looks.weight[i]! / Math.max(1, looks.count[i]!) / 2;
+  const from = looks.time[i]!;
+  return { from: from - half, to: from + duration[i]! + half };
+}
+
+/** Adds an entry to its series of a strip. */
+export function spreadEntry(
+  profile: Profile,
+  strip: Strip,
+  { cause, of, i, isLook, weight }: Entry,
+): void {
+  const time = of.time[i]!;
+  // A sample stands for the CPU time before it.
+  const { from, to } = isLook ? lookSpan(profile, i) : { from: time - weight, to: time };
+  spread(strip, cause, from, to, weight);
+}
+
+/** Wall time by cause, over all of the recording whatever the filter's part of it. */
+export function wallStrip(profile: Profile, filter: WallFilter, bins: number): Strip {
+  const strip = emptyStrip(wholeSpan(profile), causesOf(profile).length, bins);
+  eachWall(profile, { ...filter, during: null }, (entry) => spreadEntry(profile, strip, entry));
+  return strip;
+}
+
+/** CPU time by role. */
+export function cpuStrip(profile: Profile, threads: Uint8Array, bins: number): Strip {
+  const { samples, header } = profile;
+  const strip = emptyStrip(wholeSpan(profile), header.roles.length, bins);
+  for (let i = 0; i < samples.node.length; i++) {
+    if (threads[samples.thread[i]!] !== 1) continue;
+    const time = samples.time[i]!;
+    const before = header.unit === 'ns' ? samples.weight[i]! : 0;
+    spread(strip, samples.role[i]!, time - before, time, samples.weight[i]!);
+  }
+  return strip;
+}
+
+/** The part of the control group's periods in which the quota was used up, as time. */
+export function throttledStrip(profile: Profile, bins: number): Strip {
+  const strip = emptyStrip(wholeSpan(profile), 1, bins);
+  const { time, duration, periods, throttled } = profile.throttled;
+  for (let i = 0; i < time.length; i++) {
+    const share = periods[i]! > 0 ? Math.min(1, throttled[i]! / periods[i]!) : 1;
+    spread(strip, 0, time[i]!, time[i]! + duration[i]!, share * duration[i]!);
+  }
+  return strip;
+}
+
+/** Time in which all threads stood still: for collections, on the way to safepoints, and in them. */
+export function stopStrip(profile: Profile, bins: number): Strip {
+  const strip = emptyStrip(wholeSpan(profile), 3, bins);
+  const { pauses, stops } = profile;
+  for (let i = 0; i < pauses.time.length; i++) {
+    const from = pauses.time[i]!;
+    spread(strip, 0, from, from + pauses.duration[i]!, pauses.duration[i]!);
+  }
+  for (let i = 0; i < stops.time.length; i++) {
+    const [from, reaching, operating] = [stops.time[i]!, stops.reaching[i]!, stops.operating[i]!];
+    spread(strip, 1, from, from + reaching, reaching);
+    spread(strip, 2, from + reaching, from + reaching + operating, operating);
+  }
+  return strip;
+}

@@ -1,0 +1,102 @@
+// What is compared with what, above the graph, the table and the tree: normalisation and widths.
+import { plural } from '../data/format';
+import { plain, shortened } from '../data/plain';
+import type { Store } from '../state/store';
+import type { Width } from './build';
+import type { Per } from './statistics';
+import { PER_WORDS, sentence } from './words';
+
+export function DiffBar({ store }: { store: Store }) {
+  const { versus } = store;
+  const sides = store.sides.value;
+  const { compare } = store.profile.header;
+  const { endpoint } = store.measure.value;
+  if (!versus.value && !compare) return null;
+  const stop = (
+    <button type="button" title="Key x" onClick={() => (versus.value = false)}>
+      Stop comparing
+    </button>
+  );
+  if (!sides) {
+    return (
+      <div class="diff-bar" role="group" aria-label="Comparison">
+        <span>
+          {compare
+            ? 'Of what is chosen above one of the recordings has nothing to compare with.'
+            : 'Choose an endpoint with more requests: slow ones and usual ones are compared.'}
+        </span>
+        {compare ? <Pers store={store} /> : stop}
+      </div>
+    );
+  }
+  return (
+    <div class="diff-bar" role="group" aria-label="Comparison">
+      <span class="diff-told">
+        {sides.of === 'requests' && endpoint !== null && (
+          <b>{shortened(plain(endpoint), 60)}, slow against usual: </b>
+        )}
+        {sentence(sides)} {found(store)}
+      </span>
+      {compare && <Pers store={store} />}
+      <Widths store={store} names={sides.names} />
+      {!compare && stop}
+    </div>
+  );
+}
+
+/** How much of it is more than chance. */
+function found(store: Store): string {
+  const diff = store.diff.value;
+  // The tree of callers grows, and another tree is on the screen around a method.
+  void store.growth.value;
+  if (!diff || store.busy.value || store.around.value !== '') return '';
+  const marks = diff.total.found;
+  if (marks === 0) return 'No frame differs by more than the chance of sampling.';
+  return `${plural(marks, 'frame')} differ by more than the chance of sampling.`;
+}
+
+/** What both recordings are brought to. */
+export function Pers({ store }: { store: Store }) {
+  const { compare } = store.profile.header;
+  if (!compare) return null;
+  return (
+    <select
+      aria-label="Numbers are"
+      value={store.per.value ?? compare.per}
+      onChange={(event) => {
+        const chosen = event.currentTarget.value;
+        store.per.value = compare.possible.find((per) => per === chosen) ?? null;
+      }}
+    >
+      {compare.possible.map((per: Per) => (
+        <option key={per} value={per}>
+          {PER_WORDS[per]}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Widths({ store, names }: { store: Store; names: readonly [string, string] }) {
+  const widths: readonly [Width, string][] = [
+    ['both', `as wide as both: new and gone frames are shown`],
+    ['a', `as wide as ${names[0]}: new frames are left out`],
+    ['b', `as wide as ${names[1]}: gone frames are left out`],
+  ];
+  return (
+    <select
+      aria-label="Frames are"
+      value={store.wide.value}
+      onChange={(event) => {
+        const chosen = event.currentTarget.value;
+        store.wide.value = widths.find(([width]) => width === chosen)?.[0] ?? 'both';
+      }}
+    >
+      {widths.map(([width, words]) => (
+        <option key={width} value={width}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}

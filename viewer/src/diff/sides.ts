@@ -1,0 +1,132 @@
+// The two sides of a comparison: which samples belong to which, and what their sums are divided by.
+// Either the slow requests of an endpoint against its usual ones, or two recordings in one page.
+import { endpointNumber } from '../data/measure';
+import type { Profile, Samples, Span } from '../data/profile';
+import { byEndpoint, percentiles } from '../data/requests';
+import { type Base, baseOf, type Per, type Sum } from './statistics';
+
+export interface Sides {
+  /** What the sides are. */
+  of: 'requests' | 'recordings';
+  /** What they are called in a word: the first is what the second is compared with. */
+  names: readonly [string, string];
+  base: Base;
+  /** What is compared with what, in a sentence. */
+  slow: SlowAndUsual | null;
+  /** The side of a sample: 0 none, 1 the first, 2 the second. */
+  side(samples: Samples, i: number): 0 | 1 | 2;
+}
+
+/** Which requests are slow and which are usual ones. */
+export interface SlowAndUsual {
+  /** By the request's number: 0 neither, 1 usual, 2 slow. */
+  side: Uint8Array;
+  usual: number;
+  slow: number;
+  /** The slow ones took longer than this, the others were between these. */
+  p95: number;
+  from: number;
+  to: number;
+}
+
+/** Slow requests are beyond this percentile, usual ones between these two. */
+export const SLOW_FROM = 95;
+export const USUAL: readonly [number, number] = [40, 60];
+
+/** The slow and the usual requests of an endpoint; null if there are none of one of them. */
+export function slowAndUsual(
+  profile: Profile,
+  endpoint: string,
+  during: Span | null,
+): SlowAndUsual | null {
+  const number = endpointNumber(profile.header, endpoint);
+  const list = byEndpoint(profile, during).get(number) ?? [];
+  const { duration } = profile.requests;
+  const [from, to, p95] = percentiles(profile, list, [...USUAL, SLOW_FROM]) as [
+    number,
+    number,
+    number,
+  ];
+  const side = new Uint8Array(duration.length + 1);
+  let [usual, slow] = [0, 0];
+  for (const i of list) {
+    const took = duration[i]!;
+    // Where most took the same time, these are the usual ones.
+    if (took > Math.max(p95, to)) {
+      side[i + 1] = 2;
+      slow++;
+    } else if (took >= from && took <= to) {
+      side[i + 1] = 1;
+      usual++;
+    }
+  }
+  return usual > 0 && slow > 0 ? { side, usual, slow, p95, from, to } : null;
+}
+
+/** Which side a sample's request is on. */
+export function sideOfRequest(of: SlowAndUsual): Sides['side'] {
+  return (samples, i) => (of.side[samples.request[i]!] ?? 0) as 0 | 1 | 2;
+}
+
+/** Slow against usual requests, for each request, of the samples that are shown. */
+export function sidesOfRequests(shown: Profile, threads: Uint8Array, of: SlowAndUsual): Sides {
+  const side = sideOfRequest(of);
+  const [a, b] = wholes(shown, threads, side);
+  return {
+    of: 'requests',
+    names: ['usual', 'slow'],
+    base: baseOf('request', of.usual, of.slow, a, b),
+    slow: of,
+    side,
+  };
+}
+
+/** Two recordings; null if one has nothing of what both are to be brought to. */
+export function sidesOfRecordings(
+  shown: Profile,
+  threads: Uint8Array,
+  per: Per,
+  endpoint: string | null,
+): Sides | null {
+  const { compare } = shown.header;
+  if (!compare) return null;
+  // The threads of the first recording come before those of the second.
+  const side = (samples: Samples, i: number) => (samples.thread[i]! < compare.threadsOfA ? 1 : 2);
+  const [a, b] = wholes(shown, threads, side);
+  const number = endpointNumber(shown.header, endpoint);
+  const amount = (at: 0 | 1): number => {
+    const of = compare.sides[at];
+    if (per === 'second') return of.durationNs / 1e9;
+    if (per === 'sample') return [a, b][at]!.sum;
+    return number < 0 ? of.requests : (of.requestsOf[number - 1] ?? 0);
+  };
+  if (!(amount(0) > 0 && amount(1) > 0)) return null;
+  return {
+    of: 'recordings',
+    names: ['A', 'B'],
+    base: baseOf(per, amount(0), amount(1), a, b),
+    slow: null,
+    side,
+  };
+}
+
+/** All that each side has. */
+function wholes(
+  { samples }: Profile,
+  threads: Uint8Array,
+  side: (samples: Samples, i: number) => 0 | 1 | 2,
+): [Sum, Sum] {
+  const sums: [Sum, Sum] = [
+    { sum: 0, squares: 0, samples: 0 },
+    { sum: 0, squares: 0, samples: 0 },
+  ];
+  for (let i = 0; i < samples.node.length; i++) {
+    const at = threads[samples.thread[i]!] ? side(samples, i) : 0;
+    const sum = sums[at - 1];
+    if (!sum) continue;
+    sum.sum += samples.weight[i]!;
+    sum.squares += samples.weight[i]! ** 2 / samples.count[i]!;
+    sum.samples += samples.count[i]!;
+  }
+  return sums;
+}

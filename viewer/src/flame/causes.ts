@@ -1,0 +1,97 @@
+// Colours of what threads did or waited for: the same in every view.
+import { coloursOf, contrast, dimmed, paint } from './colours';
+import type { Paint, Theme } from './colours';
+
+const LIGHT: Readonly<Record<string, string>> = {
+  running: '#1d9a4b',
+  runnable: '#f2c200',
+  throttled: '#7a6a00',
+  monitor: '#d11f3a',
+  lock: '#ff6f91',
+  socket: '#1b73d0',
+  file: '#8a5414',
+  'page-fault': '#c69352',
+  park: '#6d83c9',
+  'object-wait': '#a5b4e3',
+  sleep: '#8b4fc4',
+  safepoint: '#ff8a1f',
+  'gc-stall': '#c84a00',
+  'class-init': '#0fa3a3',
+  'jit-wait': '#0b6e75',
+  'idle-pool': '#d9dde3',
+};
+const OTHER = '#8f96a1';
+/** What would be as bright as what is important on a dark page. */
+const DARK: Readonly<Record<string, string>> = { 'idle-pool': '#3b424c', unknown: '#6f7783' };
+
+export function causeColour(cause: string, theme: Theme): string {
+  const dark = theme === 'dark' ? DARK[cause] : undefined;
+  return dark ?? (Object.hasOwn(LIGHT, cause) ? LIGHT[cause]! : OTHER);
+}
+
+/** Colours of frames by cause, and the same stepped back. */
+export interface CausePaints {
+  strong: readonly Paint[];
+  back: readonly Paint[];
+}
+
+export function causePaints(causes: readonly string[], theme: Theme): CausePaints {
+  const strong = causes.map((cause) => paint(causeColour(cause, theme)));
+  const { background } = coloursOf(theme);
+  return { strong, back: strong.map((from) => dimmed(from, background)) };
+}
+
+/** What a cause means, in words that need no manual. */
+const WORDS: Readonly<Record<string, string>> = {
+  running: 'on a processor',
+  runnable: 'ready, but no processor was free',
+  throttled: 'ready, but the CPU quota was used up',
+  monitor: 'waiting for a synchronized block',
+  lock: 'waiting for a lock',
+  socket: 'waiting for the network',
+  file: 'reading or writing files',
+  'page-fault': 'waiting for memory to be loaded',
+  park: 'parked: a queue, a future, a permit',
+  'object-wait': 'in Object.wait',
+  sleep: 'sleeping',
+  safepoint: 'held by a stop of all threads',
+  'gc-stall': 'waiting for a collection to free memory',
+  'class-init': 'waiting for a class to be initialised',
+  'jit-wait': 'waiting for the compiler',
+  'idle-pool': 'a pooled worker without work',
+  unknown: 'inside the runtime, not known why',
+};
+
+export function causeWords(cause: string): string {
+  return Object.hasOwn(WORDS, cause) ? WORDS[cause]! : cause;
+}
+
+/** Colours of roles in the strip of CPU time. */
+const ROLES: Readonly<Record<string, string>> = {
+  program: '#1d9a4b',
+  GC: '#c84a00',
+  JIT: '#8b4fc4',
+  VM: '#1b73d0',
+  profiler: '#8f96a1',
+};
+
+export function roleColour(role: string): string {
+  return Object.hasOwn(ROLES, role) ? ROLES[role]! : OTHER;
+}
+
+/** Collections' pauses; the way to a safepoint; the safepoint itself. */
+export const STOP_COLOURS = ['#c84a00', '#f2c200', '#ff8a1f'] as const;
+export const STOP_WORDS = ['collection', 'reaching a safepoint', 'at the safepoint'] as const;
+
+/** Compilers; what the control group held back: threads that were ready. */
+export const RUNTIME_COLOURS = { jit: ROLES['JIT']!, throttled: LIGHT['throttled']! } as const;
+
+export const RUNTIME_WORDS = {
+  jit: 'CPU time of compilers (full height: one processor); line: their time by the JVM’s counters; bars: what they compiled',
+  throttled: 'held back by the quota, as high as often',
+} as const;
+
+/** Black or white, whichever reads better. */
+export function textOn(fill: string): string {
+  return contrast(fill, '#111111') >= contrast(fill, '#ffffff') ? '#111111' : '#ffffff';
+}

@@ -1,0 +1,57 @@
+// Keeps the page's address and its state in step: what is chosen is written into the address, and
+// the way back, or another address, is taken over.
+import { effect } from '@preact/signals';
+import { fromFragment, type Shared, toFragment } from './fragment';
+import type { Store } from './store';
+
+/** No place at all: the page has just been opened. */
+const UNKNOWN = '?';
+/**
+ * Moving along the time is written at most this often. Browsers take longer for it than a drawing
+ * does, and some refuse when it is done a hundred times in half a minute.
+ */
+const EVERY_MS = 400;
+
+/** Typing, and moving along the time, are no places to come back to. */
+function placeOf(shared: Shared): string {
+  return toFragment({ ...shared, query: '', sight: null });
+}
+
+export function keepAddress(store: Store): void {
+  // What this page wrote into its own address must not come back as a change.
+  let written = location.hash;
+  let place = UNKNOWN;
+  let unmoved = '';
+  let [timer, last] = [0, -EVERY_MS];
+  const replace = () => {
+    last = performance.now();
+    if (written !== location.hash) history.replaceState(null, '', addressOf(written));
+  };
+  effect(() => {
+    const { shared } = store;
+    if (store.busy.value) return;
+    window.clearTimeout(timer);
+    const fragment = toFragment(shared);
+    written = fragment === '' ? '' : `#${fragment}`;
+    const before = { place, unmoved };
+    place = placeOf(shared);
+    unmoved = toFragment({ ...shared, sight: null });
+    if (written === location.hash) return;
+    const isSame = before.place === place || before.place === UNKNOWN;
+    const wait = last + EVERY_MS - performance.now();
+    if (!isSame) history.pushState(null, '', addressOf(written));
+    else if (before.unmoved === unmoved && wait > 0) timer = window.setTimeout(replace, wait);
+    else replace();
+  });
+  addEventListener('hashchange', () => {
+    if (location.hash === written) return;
+    const shared = fromFragment(location.hash);
+    // The way back is not a new place.
+    place = placeOf(shared);
+    store.apply(shared);
+  });
+}
+
+function addressOf(hash: string): string {
+  return hash || location.pathname + location.search;
+}

@@ -1,0 +1,97 @@
+// The step that was chosen in the timeline: its stack, and beside it what its owner did meanwhile.
+import { duration, plural } from '../data/format';
+import { plain, shortened } from '../data/plain';
+import { endpointName } from '../data/requests';
+import { causeColour, causeWords } from '../flame/causes';
+import { theme } from '../state/theme';
+import { threadName } from '../tree/keys';
+import { StackLines } from '../ui/Stack';
+import { Swatch } from '../ui/Split';
+import type { Chosen, TimelineController } from './controller';
+import { stepOf } from './describe';
+import { laneOfThread } from './lanes';
+import { NEAR_NS } from './tracks';
+
+const NAME_MAX = 100;
+
+export function Details({ controller }: { controller: TimelineController }) {
+  const { store, chosen } = controller;
+  const current = chosen.value;
+  if (!current) return null;
+  const { profile } = store;
+  const step = stepOf(profile, current);
+  const name = shortened(threadName(profile, current.thread), NAME_MAX);
+  return (
+    <section class="chosen" aria-label="What was chosen" tabIndex={0}>
+      <div class="beside">
+        <div>
+          <h2>
+            <Swatch colour={causeColour(step.cause, theme.value)} />
+            {name}: {plain(causeWords(step.cause))}
+          </h2>
+          <p class="weak">
+            at {duration(step.time)}
+            {step.duration > 0 && `, for ${duration(step.duration)}`}
+            {`, ${plural(step.count, step.isLook ? 'look' : 'sample')}`}
+            {step.detail !== '' && `, on ${shortened(plain(step.detail), NAME_MAX)}`}
+            {step.endpoint > 0 &&
+              `, for ${shortened(plain(endpointName(profile, step.endpoint)), NAME_MAX)}`}
+          </p>
+          <StackLines profile={profile} node={step.node} label={`Stack of ${name}`} />
+        </div>
+        {step.owner >= 0 && <Owner controller={controller} chosen={current} />}
+      </div>
+      <p class="actions">
+        {step.request > 0 && (
+          <button type="button" onClick={() => store.go('requests', { request: step.request })}>
+            Its request
+          </button>
+        )}
+        <button type="button" onClick={() => controller.choose(null)}>
+          Close
+        </button>
+      </p>
+    </section>
+  );
+}
+
+/** Who had what the thread waited for. */
+function Owner({ controller, chosen }: { controller: TimelineController; chosen: Chosen }) {
+  const { profile } = controller.store;
+  const step = stepOf(profile, chosen);
+  const name = shortened(threadName(profile, step.owner), NAME_MAX);
+  // If it was not waiting, too, it ran: what it was seen at then is told instead.
+  const meanwhile = controller.stepOf(step.owner, chosen.at, NEAR_NS);
+  const seen = meanwhile && stepOf(profile, meanwhile);
+  const node = step.ownerNode >= 0 ? step.ownerNode : (seen?.node ?? 0);
+  // Near that time it may have been elsewhere: what it did is told only of the stack that is shown.
+  const isSame = seen?.node === node;
+  return (
+    <div>
+      <h2>
+        Held by {name}
+        {seen && isSame && `, ${plain(causeWords(seen.cause))}`}
+      </h2>
+      <p class="weak">
+        {step.ownerNode >= 0
+          ? 'where it was while the other one waited'
+          : seen
+            ? 'where it was seen next to that time'
+            : `nobody saw it within ${duration(NEAR_NS)} of that time`}{' '}
+        <button
+          type="button"
+          class="quiet link"
+          onClick={() => {
+            controller.unfold(step.owner);
+            controller.showLane(laneOfThread(controller.lanes.value, step.owner));
+          }}
+        >
+          its lane
+        </button>
+      </p>
+      {node !== 0 && (
+        <StackLines profile={profile} node={node} label={`Stack of the owner, ${name}`} />
+      )}
+    </div>
+  );
+}

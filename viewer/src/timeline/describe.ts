@@ -1,0 +1,75 @@
+// What is said about a place of the timeline: under the pointer, and to screen readers.
+import { duration, plural } from '../data/format';
+import type { Profile } from '../data/profile';
+import { endpointName, spanOf } from '../data/requests';
+import { shortName } from '../data/stacks';
+import { placeOf } from '../data/stacks';
+import { causesOf } from '../data/wall';
+import { causeWords } from '../flame/causes';
+import { threadName } from '../tree/keys';
+import type { Chosen, Hit } from './controller';
+import { toldRuntime } from './runtime';
+
+export interface Told {
+  title: string;
+  kind: string;
+  facts: [string, string][];
+}
+
+/** What a step was. */
+export function stepOf(profile: Profile, { ref }: Chosen) {
+  const { wall, samples, names } = profile;
+  const isLook = ref >= 0;
+  const i = isLook ? ref : -1 - ref;
+  const of = isLook ? wall!.looks : samples;
+  const detail = isLook ? wall!.detail[i]! : 0;
+  return {
+    i,
+    isLook,
+    cause: causesOf(profile)[of.wait[i]!] ?? 'running',
+    node: of.node[i]!,
+    time: of.time[i]!,
+    duration: isLook ? wall!.duration[i]! : 0,
+    weight: of.weight[i]!,
+    count: of.count[i]!,
+    detail: detail > 0 ? names.text(detail - 1) : '',
+    endpoint: of.endpoint[i]!,
+    request: of.request[i]!,
+    owner: isLook ? wall!.owner[i]! - 1 : -1,
+    ownerNode: isLook ? wall!.ownerNode[i]! - 1 : -1,
+  };
+}
+
+export function tell(profile: Profile, hit: Hit): Told {
+  const { lane, time } = hit;
+  if (lane.kind === 'runtime') return toldRuntime(profile, lane.what, time);
+  if (lane.kind === 'pool') {
+    const threads = plural(lane.threads.length, 'thread');
+    return { title: lane.name, kind: threads, facts: [['At', duration(time)]] };
+  }
+  const title = threadName(profile, lane.thread);
+  if (hit.request > 0) {
+    const span = spanOf(profile, hit.request)!;
+    const endpoint = endpointName(profile, profile.requests.endpoint[hit.request - 1]!);
+    const facts: [string, string][] = [
+      ['Took', duration(span.to - span.from)],
+      ['From', duration(span.from)],
+    ];
+    return { title: endpoint, kind: `request, on ${title}`, facts };
+  }
+  if (!hit.step) return { title, kind: 'not seen here', facts: [['At', duration(time)]] };
+  const step = stepOf(profile, hit.step);
+  const facts: [string, string][] = [['At', duration(step.time)]];
+  if (step.duration > 0) facts.push(['Seen for', duration(step.duration)]);
+  if (step.detail !== '') facts.push(['On', step.detail]);
+  if (step.owner >= 0) facts.push(['Held by', threadName(profile, step.owner)]);
+  if (step.endpoint > 0) facts.push(['For', endpointName(profile, step.endpoint)]);
+  if (step.node !== 0) facts.push(['In', shortName(profile, placeOf(profile, step.node))]);
+  return { title, kind: `${step.cause}: ${causeWords(step.cause)}`, facts };
+}
+
+/** One sentence for a screen reader. */
+export function spoken(told: Told): string {
+  const facts = told.facts.map(([label, value]) => `${label} ${value}`).join(', ');
+  return [told.title, told.kind, facts].filter((part) => part !== '').join('. ');
+}

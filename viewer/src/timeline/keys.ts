@@ -1,0 +1,121 @@
+// The timeline with the keyboard alone: a cursor that is a lane and a time in it.
+import type { TimelineController } from './controller';
+import { spoken, tell } from './describe';
+import { lowerBound } from './time';
+import { firstReaching } from './tracks';
+
+/** How much of what is in sight one press moves along. */
+const PAN = 0.2;
+
+export function onKey(controller: TimelineController, event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target !== event.currentTarget) return;
+  if (!act(controller, event)) return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+function act(controller: TimelineController, event: KeyboardEvent): boolean {
+  const { store } = controller;
+  switch (event.key) {
+    case 'ArrowUp':
+    case 'ArrowDown':
+      toLane(controller, event.key === 'ArrowUp' ? -1 : 1);
+      return true;
+    case 'ArrowLeft':
+    case 'ArrowRight': {
+      const step = event.key === 'ArrowLeft' ? -1 : 1;
+      if (event.shiftKey) controller.pan(step * PAN);
+      else toStep(controller, step);
+      return true;
+    }
+    case '+':
+    case '=':
+      controller.zoom(1);
+      return true;
+    case '-':
+      controller.zoom(-1);
+      return true;
+    case '0':
+      store.sight.value = null;
+      return true;
+    case 'Backspace':
+      store.during.value = null;
+      return true;
+    case 'Escape':
+      if (controller.chosen.value) controller.choose(null);
+      else store.during.value = null;
+      return true;
+    case 'Enter':
+    case ' ':
+      enter(controller);
+      return true;
+    default:
+      return false;
+  }
+}
+
+function toLane(controller: TimelineController, step: number): void {
+  const { lanes, cursor, sight } = controller;
+  const last = lanes.value.length - 1;
+  if (last < 0) return;
+  const before = cursor.value;
+  const lane = before ? Math.max(0, Math.min(last, before.lane + step)) : 0;
+  const time = before?.time ?? (sight.value.from + sight.value.to) / 2;
+  cursor.value = { lane, time };
+  controller.showLane(lane);
+  say(controller);
+}
+
+/** To the step before or after; in a lane without steps along the time. */
+function toStep(controller: TimelineController, step: 1 | -1): void {
+  const { cursor, sight, lanes } = controller;
+  if (!cursor.value) toLane(controller, 1);
+  const at = cursor.value;
+  if (!at) return;
+  const lane = lanes.value[at.lane];
+  const { from, to } = sight.value;
+  let time = at.time + (step * (to - from)) / 50;
+  if (lane?.kind === 'thread') {
+    const track = controller.store.tracks.value.of(lane.thread);
+    const middle = (i: number) => (track.from[i]! + track.to[i]!) / 2;
+    if (step > 0) {
+      let next = lowerBound(track.from, at.time);
+      while (next < track.n && middle(next) <= at.time) next++;
+      if (next < track.n) time = middle(next);
+    } else {
+      let found = -1;
+      for (let i = Math.max(0, firstReaching(track, at.time) - 2); i < track.n; i++) {
+        if (middle(i) >= at.time) break;
+        found = i;
+      }
+      if (found >= 0) time = middle(found);
+    }
+  }
+  time = Math.max(controller.whole.from, Math.min(controller.whole.to, time));
+  cursor.value = { lane: at.lane, time };
+  if (time < from || time > to) {
+    const half = (to - from) / 2;
+    controller.set({ from: time - half, to: time + half });
+  }
+  say(controller);
+}
+
+function hitAtCursor(controller: TimelineController) {
+  const at = controller.cursor.value;
+  const lane = at && controller.lanes.value[at.lane];
+  if (!at || !lane) return null;
+  const step = lane.kind === 'thread' ? controller.stepOf(lane.thread, at.time, 0) : null;
+  return { lane, time: at.time, step, request: 0 };
+}
+
+function enter(controller: TimelineController): void {
+  const hit = hitAtCursor(controller);
+  if (hit?.lane.kind === 'pool') controller.toggle(hit.lane.key);
+  else if (hit) controller.choose(hit.step);
+}
+
+function say(controller: TimelineController): void {
+  const hit = hitAtCursor(controller);
+  if (hit) controller.store.said.value = spoken(tell(controller.store.profile, hit));
+}

@@ -1,0 +1,149 @@
+// What all views are made of: endpoint, threads, a part of the time, one request.
+import { duration, percent } from '../data/format';
+import { plain, shortened } from '../data/plain';
+import { spanOf } from '../data/requests';
+import type { Span } from '../data/profile';
+import { wholeSpan } from '../data/wall';
+import type { Store } from '../state/store';
+
+/** More of them are not offered one by one. */
+const CHOICES_MAX = 500;
+
+export function Filters({ store }: { store: Store }) {
+  return (
+    <div class="group filters" role="group" aria-label="Filters">
+      <Endpoints store={store} />
+      <Threads store={store} />
+      {!store.profile.header.compare && <During store={store} />}
+      <OneRequest store={store} />
+    </div>
+  );
+}
+
+function Endpoints({ store }: { store: Store }) {
+  const { endpoints } = store.profile.header;
+  const { time, endpoint } = store.measure.value;
+  if (endpoints.length === 0) return null;
+  // Names of the program are text only: a choice is known by its number.
+  return (
+    <select
+      aria-label="Endpoint"
+      value={endpoint === null ? -1 : endpoints.indexOf(endpoint)}
+      onChange={(event) => {
+        const endpoint = endpoints[Number(event.currentTarget.value)] ?? null;
+        store.measure.value = { time, endpoint };
+      }}
+    >
+      <option value={-1}>All endpoints</option>
+      {endpoints.slice(0, CHOICES_MAX).map((name, i) => (
+        <option key={i} value={i}>
+          {shortened(plain(name), 60)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Threads({ store }: { store: Store }) {
+  const { threads, pools } = store.threadRows.value;
+  const all = threads.reduce((sum, row) => sum + row.weight, 0) || 1;
+  const choice = store.choice.value;
+  const value =
+    choice.kind === 'all' ? '' : choice.kind === 'one' ? `t${choice.thread}` : `p${choice.pool}`;
+  const choose = (text: string) => {
+    const rest = text.slice(1);
+    store.choice.value =
+      text === ''
+        ? { kind: 'all' }
+        : text.startsWith('t')
+          ? { kind: 'one', thread: Number(rest) }
+          : { kind: 'pool', pool: rest };
+  };
+  const label = (name: string, weight: number) =>
+    `${percent(weight / all)}  ${shortened(name, 60)}`;
+  return (
+    <select
+      aria-label="Threads"
+      value={value}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      <option value="">All threads ({threads.length})</option>
+      {pools.length > 0 && (
+        <optgroup label="Pools">
+          {pools.map((row) => (
+            <option key={row.pool} value={`p${row.pool}`}>
+              {label(`${row.pool} (${row.threads})`, row.weight)}
+            </option>
+          ))}
+        </optgroup>
+      )}
+      <optgroup label="Threads">
+        {threads.slice(0, CHOICES_MAX).map((row) => (
+          <option key={row.thread} value={`t${row.thread}`}>
+            {label(row.name, row.weight)}
+          </option>
+        ))}
+      </optgroup>
+    </select>
+  );
+}
+
+function During({ store }: { store: Store }) {
+  const { profile } = store;
+  const whole = wholeSpan(profile);
+  const during = store.during.value;
+  const set = (change: Partial<Span>) => {
+    const { from, to } = { ...(during ?? whole), ...change };
+    const isWhole = from <= whole.from && to >= whole.to;
+    if (from < to) store.during.value = isWhole ? null : { from, to };
+  };
+  const field = (label: string, value: number, to: (ns: number) => Partial<Span>) => (
+    <input
+      type="number"
+      aria-label={label}
+      min={0}
+      max={seconds(whole.to)}
+      step="any"
+      value={seconds(value)}
+      onChange={(event) => {
+        const ns = Number(event.currentTarget.value) * 1e9;
+        if (Number.isFinite(ns) && ns >= 0) set(to(ns));
+      }}
+    />
+  );
+  return (
+    <span class="during">
+      {field('From, in seconds', during?.from ?? whole.from, (from) => ({ from }))}–
+      {field('To, in seconds', during?.to ?? whole.to, (to) => ({ to }))} s
+      {during && (
+        <button
+          type="button"
+          title="All of the recording (Backspace)"
+          onClick={() => (store.during.value = null)}
+        >
+          All the time
+        </button>
+      )}
+    </span>
+  );
+}
+
+function seconds(ns: number): number {
+  return Math.round(ns / 1e6) / 1e3;
+}
+
+function OneRequest({ store }: { store: Store }) {
+  const request = store.request.value;
+  const span = spanOf(store.profile, request);
+  if (!span || !store.onlyRequest.value) return null;
+  return (
+    <button
+      type="button"
+      aria-pressed="true"
+      title="Only what was done for this request: click to have all again"
+      onClick={() => (store.onlyRequest.value = false)}
+    >
+      Request of {duration(span.to - span.from)} at {duration(span.from)} ✕
+    </button>
+  );
+}

@@ -1,0 +1,50 @@
+// A stack as lines of text, innermost first.
+import { useSignal } from '@preact/signals';
+import type { Profile } from '../data/profile';
+import { count, plural } from '../data/format';
+import { depthOf, javaEnd, type Line, linesOf } from '../data/stacks';
+import { shortened } from '../data/plain';
+
+const FIRST = 14;
+const MOST = 500;
+const NAME_MAX = 160;
+
+export function StackLines(props: { profile: Profile; node: number; label: string }) {
+  const { profile, node } = props;
+  const whole = useSignal(false);
+  if (node === 0) return <p class="weak">No stack was seen.</p>;
+  // How the JVM waits is the same everywhere: it is shown on demand.
+  const java = javaEnd(profile, node);
+  const start = whole.value ? node : java.node;
+  const lines = linesOf(profile, start, whole.value ? MOST : FIRST);
+  const more = depthOf(profile, start) - lines.length;
+  return (
+    <>
+      <ol class="stack" aria-label={props.label}>
+        {java.skipped > 0 && !whole.value && (
+          <li class="weak">({plural(java.skipped, 'frame')} of the runtime and of libraries)</li>
+        )}
+        {lines.map((line, i) => (
+          <li key={i}>{text(line)}</li>
+        ))}
+        {more > 0 && <li class="weak">… {count(more)} more</li>}
+      </ol>
+      {(more > 0 || java.skipped > 0) && !whole.value && (
+        <button type="button" class="quiet link" onClick={() => (whole.value = true)}>
+          all frames
+        </button>
+      )}
+    </>
+  );
+}
+
+function text({ className, method, line }: Line) {
+  const at = line > 0 ? `:${line}` : '';
+  return (
+    <>
+      <span class="weak">{className === '' ? '' : `${shortened(className, NAME_MAX)}.`}</span>
+      {shortened(method, NAME_MAX) || '(unnamed)'}
+      <span class="weak">{at}</span>
+    </>
+  );
+}

@@ -1,0 +1,160 @@
+// Values over the time of the recording as stacked bars. Dragging over them chooses a part of the
+// time; the keyboard has fields for that (see Filters).
+import { useEffect, useRef } from 'preact/hooks';
+import { duration } from '../data/format';
+import type { Strip } from '../data/wall';
+import { coloursOf } from '../flame/colours';
+import type { Store } from '../state/store';
+import { contrastful, theme } from '../state/theme';
+import { ticksOf } from '../timeline/time';
+
+export interface Series {
+  name: string;
+  colour: string;
+  /** The series of the strip. */
+  at: number;
+}
+
+const AXIS = 16;
+const LEFT = 44;
+
+export function StripView(props: {
+  store: Store;
+  title: string;
+  strip: Strip;
+  series: readonly Series[];
+  height: number;
+  /** What one is, e.g. threads: a bin's value is divided by its time. */
+  unit: string;
+}) {
+  const { store, strip, series, height } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const during = store.during.value;
+  const [scheme, contrast] = [theme.value, contrastful.value];
+  useEffect(() => {
+    const element = canvas.current!;
+    const paint = () => draw(element, strip, series, during, height);
+    const observer = new ResizeObserver(paint);
+    observer.observe(element);
+    paint();
+    return () => observer.disconnect();
+  }, [strip, series, during, height, scheme, contrast]);
+  const timeAt = (event: PointerEvent) => {
+    const box = canvas.current!.getBoundingClientRect();
+    const share = (event.clientX - box.left - LEFT) / Math.max(1, box.width - LEFT);
+    return strip.span.from + Math.max(0, Math.min(1, share)) * (strip.span.to - strip.span.from);
+  };
+  const from = useRef<number | null>(null);
+  const move = (event: PointerEvent, isLast: boolean) => {
+    if (from.current === null) return;
+    const at = timeAt(event);
+    const [a, b] = [Math.min(from.current, at), Math.max(from.current, at)];
+    const bin = (strip.span.to - strip.span.from) / strip.bins;
+    if (b - a > bin && isLast) store.during.value = { from: a, to: b };
+    else if (isLast) store.during.value = null;
+    else draw(canvas.current!, strip, series, { from: a, to: b }, height);
+    if (isLast) from.current = null;
+  };
+  const top = topOf(strip, series);
+  return (
+    <figure class="strip">
+      <figcaption>
+        {props.title} <span class="weak">{scaleText(top, props.unit)}</span>
+      </figcaption>
+      <canvas
+        ref={canvas}
+        style={{ height: `${height}px` }}
+        role="img"
+        aria-label={`${props.title}. ${series.map(({ name }) => name).join(', ')}.`}
+        onPointerDown={(event) => {
+          if (event.button !== 0 || event.pointerType === 'touch') return;
+          event.currentTarget.setPointerCapture(event.pointerId);
+          from.current = timeAt(event);
+        }}
+        onPointerMove={(event) => move(event, false)}
+        onPointerUp={(event) => move(event, true)}
+      />
+    </figure>
+  );
+}
+
+function scaleText(top: number, unit: string): string {
+  if (unit === '%') return `up to ${Math.round(top * 100)} % of the time`;
+  return `up to ${top.toFixed(top < 10 ? 1 : 0)} ${unit} at once`;
+}
+
+/** The highest bar, in what one bin can hold. */
+function topOf(strip: Strip, series: readonly Series[]): number {
+  const bin = (strip.span.to - strip.span.from) / strip.bins;
+  let top = 0;
+  for (let i = 0; i < strip.bins; i++) {
+    let all = 0;
+    for (const { at } of series) all += strip.values[at]?.[i] ?? 0;
+    top = Math.max(top, all / bin);
+  }
+  return top;
+}
+
+function draw(
+  canvas: HTMLCanvasElement,
+  strip: Strip,
+  series: readonly Series[],
+  during: { from: number; to: number } | null,
+  height: number,
+): void {
+  const ratio = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth;
+  if (width === 0) return;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = canvas.getContext('2d')!;
+  const style = getComputedStyle(canvas);
+  const [text, line] = [style.getPropertyValue('--weak'), style.getPropertyValue('--line')];
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.fillStyle = coloursOf(theme.peek()).background;
+  context.fillRect(0, 0, width, height);
+  const plot = { left: LEFT, width: width - LEFT, height: height - AXIS };
+  const { span } = strip;
+  const scale = plot.width / (span.to - span.from);
+  const top = topOf(strip, series) || 1;
+  const bin = (span.to - span.from) / strip.bins;
+  const step = plot.width / strip.bins;
+  for (let i = 0; i < strip.bins; i++) {
+    let y = plot.height;
+    for (const { at, colour } of series) {
+      const tall = ((strip.values[at]?.[i] ?? 0) / bin / top) * (plot.height - 4);
+      if (tall <= 0) continue;
+      context.fillStyle = colour;
+      const left = Math.round((plot.left + i * step) * ratio) / ratio;
+      const right = Math.round((plot.left + (i + 1) * step) * ratio) / ratio;
+      context.fillRect(left, y - tall, right - left, tall);
+      y -= tall;
+    }
+  }
+  context.font = '11px system-ui, sans-serif';
+  context.fillStyle = text;
+  context.strokeStyle = line;
+  context.textBaseline = 'top';
+  context.fillText(top >= 10 ? top.toFixed(0) : top.toFixed(top < 1 ? 2 : 1), 2, 2);
+  context.fillText('0', 2, plot.height - 10);
+  context.beginPath();
+  context.moveTo(plot.left, plot.height + 0.5);
+  context.lineTo(width, plot.height + 0.5);
+  context.stroke();
+  for (const time of ticksOf(span, plot.width)) {
+    const x = plot.left + (time - span.from) * scale;
+    const label = time === 0 ? '0' : duration(time);
+    const room = context.measureText(label).width;
+    context.fillText(label, Math.min(width - room, Math.max(plot.left, x - room / 2)), height - 13);
+  }
+  if (!during) return;
+  const [a, b] = [(during.from - span.from) * scale, (during.to - span.from) * scale];
+  context.globalAlpha = 0.7;
+  context.fillStyle = coloursOf(theme.peek()).background;
+  context.fillRect(plot.left, 0, Math.max(0, a), plot.height);
+  context.fillRect(plot.left + b, 0, Math.max(0, plot.width - b), plot.height);
+  context.globalAlpha = 1;
+  context.strokeStyle = style.getPropertyValue('--accent');
+  context.lineWidth = 2;
+  context.strokeRect(plot.left + a, 1, Math.max(2, b - a), plot.height - 2);
+}

@@ -1,0 +1,168 @@
+// Two recordings: what both are, what threads did in each, and what differs most.
+import { useComputed } from '@preact/signals';
+import { count, duration, percent } from '../data/format';
+import { measured } from '../data/measure';
+import { plain, shortened } from '../data/plain';
+import type { Compare as Both, Side } from '../data/profile';
+import { causesOf } from '../data/wall';
+import { causeWords } from '../flame/causes';
+import { DiffRows } from '../diff/DiffRows';
+import { causeRows, diffRows, type DiffRow } from '../diff/rows';
+import { sidesOfRecordings } from '../diff/sides';
+import { Pers } from '../diff/DiffBar';
+import type { Time } from '../data/measure';
+import type { Store } from '../state/store';
+
+const ROWS = 12;
+const CAUSES = 12;
+
+export function Compare({ store, both }: { store: Store; both: Both }) {
+  return (
+    <div class="page compare" tabIndex={0}>
+      <section aria-labelledby="compared">
+        <h2 id="compared">B against A</h2>
+        <p class="actions">
+          Numbers are <Pers store={store} />
+          <button type="button" onClick={() => store.go('flame')}>
+            Flame graph of the differences
+          </button>
+        </p>
+        <Files both={both} />
+      </section>
+      {store.profile.header.wall && <Causes store={store} />}
+      <Methods store={store} time="cpu" title="CPU time by method, itself" />
+      <p class="weak">
+        * is more than the chance of sampling: of all rows so marked at most 5 % are chance, on
+        average. That says nothing of what else differs from run to run. ± is one standard error of
+        the change.
+      </p>
+    </div>
+  );
+}
+
+function Files({ both }: { both: Both }) {
+  const [a, b] = both.sides;
+  const rows: readonly [string, (side: Side) => string][] = [
+    ['File', (side) => shortened(plain(side.name), 80)],
+    ['Program', (side) => shortened(plain(side.arguments), 120)],
+    ['JVM', (side) => shortened(plain(side.jvm), 80)],
+    ['Recorded for', (side) => duration(side.durationNs)],
+    ['Mode', (side) => plain(side.mode)],
+    ['Samples', (side) => count(side.samples)],
+    ['CPU time sampled', (side) => (side.cpuNs > 0 ? duration(side.cpuNs) : '')],
+    ['Requests', (side) => (side.requests > 0 ? count(side.requests) : '')],
+    ['Stacks that failed', (side) => percent(side.failed)],
+  ];
+  return (
+    <div class="wide" tabIndex={0} role="group" aria-label="The two recordings">
+      <table class="rows files">
+        <thead>
+          <tr>
+            <td />
+            <th scope="col" class="text">
+              A
+            </th>
+            <th scope="col" class="text">
+              B
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([label, of]) =>
+            of(a) + of(b) === '' ? null : (
+              <tr key={label}>
+                <th scope="row" class="text">
+                  {label}
+                </th>
+                <td class="text">{of(a)}</td>
+                <td class="text">{of(b)}</td>
+              </tr>
+            ),
+          )}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The sides of another time than the one that is shown elsewhere. */
+function sidesOf(store: Store, time: Time) {
+  const { compare } = store.profile.header;
+  const { endpoint } = store.measure.value;
+  const shown = measured(store.profile, { time, endpoint });
+  const per = store.per.value ?? compare!.per;
+  return { shown, sides: sidesOfRecordings(shown, store.threads.value, per, endpoint) };
+}
+
+function Causes({ store }: { store: Store }) {
+  const found = useComputed(() => {
+    const { shown, sides } = sidesOf(store, 'wall');
+    if (!sides) return null;
+    const names = causesOf(store.profile);
+    return { sides, rows: causeRows(shown, store.threads.value, sides, names) };
+  });
+  if (!found.value) return <Nothing what="wall time" />;
+  const { sides, rows } = found.value;
+  const show = ({ cause }: { cause: string }) => {
+    const { endpoint } = store.measure.value;
+    const time: Time = cause === 'running' ? 'cpu' : { cause };
+    store.go('flame', { measure: { time, endpoint } });
+  };
+  const named = rows.slice(0, CAUSES).map((row) => ({ ...row, cause: row.name }));
+  const told = named.map((row) => ({ ...row, name: causeWords(row.name) }));
+  return (
+    <section aria-labelledby="by-cause">
+      <h2 id="by-cause">Wall time by cause</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Wall time by cause">
+        <DiffRows
+          store={store}
+          sides={sides}
+          rows={told}
+          onName={(row) => show(row as DiffRow & { cause: string })}
+        />
+      </div>
+    </section>
+  );
+}
+
+function Methods({ store, time, title }: { store: Store; time: Time; title: string }) {
+  const found = useComputed(() => {
+    const { shown, sides } = sidesOf(store, time);
+    if (!sides) return null;
+    const rows = diffRows(shown, store.keys.value, store.threads.value, sides, 'method', 'own');
+    // What is more than chance first.
+    const sure = rows.filter((row) => row.isSignificant);
+    return {
+      sides,
+      rows: [...sure, ...rows.filter((row) => !row.isSignificant)],
+      sure: sure.length,
+    };
+  });
+  if (!found.value) return <Nothing what="CPU time" />;
+  const { sides, rows, sure } = found.value;
+  const show = (row: DiffRow) => store.go('flame', { query: row.name });
+  return (
+    <section aria-labelledby="by-method">
+      <h2 id="by-method">{title}</h2>
+      <p class="weak">
+        {sure} of {count(rows.length)} methods differ by more than chance.
+      </p>
+      <div class="wide" tabIndex={0} role="group" aria-label={title}>
+        <DiffRows store={store} sides={sides} rows={rows.slice(0, ROWS)} onName={show} />
+      </div>
+      <p class="actions">
+        <button type="button" onClick={() => store.go('table')}>
+          All methods
+        </button>
+      </p>
+    </section>
+  );
+}
+
+function Nothing({ what }: { what: string }) {
+  return (
+    <p class="weak">
+      One of the recordings has no {what} of what is chosen above that could be brought to this.
+    </p>
+  );
+}

@@ -1,0 +1,198 @@
+// Locks: who waits for whom and how long, and where both are.
+import { useComputed, useSignal } from '@preact/signals';
+import { count, duration, percent, plural } from '../data/format';
+import { greatest, type Locks as Found, locksOf, type Waiting } from '../data/locks';
+import { plain, shortened } from '../data/plain';
+import { causeColour } from '../flame/causes';
+import type { Store } from '../state/store';
+import { theme } from '../state/theme';
+import { threadName } from '../tree/keys';
+import { StackLines } from '../ui/Stack';
+import { Swatch } from '../ui/Split';
+
+const ROWS_MAX = 100;
+const NAME_MAX = 120;
+const STACKS_MAX = 3;
+
+export function Locks({ store }: { store: Store }) {
+  const { profile } = store;
+  const apart = useSignal(false);
+  const chosen = useSignal(0);
+  const found = useComputed(() =>
+    locksOf(profile, store.filter.value, apart.value, (thread, time) =>
+      store.tracks.value.nodeAt(thread, time),
+    ),
+  );
+  const { locks, edges, weight } = found.value;
+  if (locks.length === 0) return <None hasWall={profile.header.wall !== null} />;
+  const at = Math.min(chosen.value, locks.length - 1);
+  return (
+    <div class="page locks-view" tabIndex={0}>
+      <section aria-labelledby="locks">
+        <h2 id="locks">
+          {duration(weight)} of waiting for {plural(locks.length, apart.value ? 'lock' : 'kind')}
+          {apart.value ? '' : ' of lock'}
+        </h2>
+        <p class="actions">
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={apart.value}
+              onChange={(event) => (apart.value = event.currentTarget.checked)}
+            />
+            each lock apart
+          </label>
+          <Graph store={store} label="Flame graph of those who wait" time="monitor" />
+          <Graph store={store} label="Flame graph of the owners" time="owners" />
+        </p>
+        <div class="wide" tabIndex={0} role="group" aria-label="Locks">
+          <table class="rows locks">
+            <thead>
+              <tr>
+                {['Waited for', 'Waited', 'Share', 'Threads', 'Looks'].map((name) => (
+                  <th key={name} scope="col">
+                    {name}
+                  </th>
+                ))}
+                <th scope="col" class="text">
+                  Held mostly by
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {locks.slice(0, ROWS_MAX).map((lock, i) => (
+                <tr key={i} aria-current={i === at ? 'true' : undefined}>
+                  <th scope="row">
+                    <Swatch colour={causeColour(lock.cause, theme.value)} />
+                    <button
+                      type="button"
+                      class="quiet link"
+                      aria-pressed={i === at}
+                      onClick={() => (chosen.value = i)}
+                    >
+                      {shortened(plain(lock.name), NAME_MAX)}
+                    </button>
+                  </th>
+                  <td>{duration(lock.weight)}</td>
+                  <td>{percent(lock.weight / (weight || 1))}</td>
+                  <td>{count(lock.waiters.size)}</td>
+                  <td>{count(lock.looks)}</td>
+                  <td class="text">{holder(store, lock)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+      <Stacks store={store} lock={locks[at]!} />
+      <Edges edges={edges} weight={weight} />
+    </div>
+  );
+}
+
+function None({ hasWall }: { hasWall: boolean }) {
+  return (
+    <div class="page" tabIndex={0}>
+      <p class="empty">
+        {hasWall
+          ? 'No thread was seen waiting for a lock that another one had.'
+          : 'Without wall time nothing is known of locks: record with -e cpu,wall.'}
+      </p>
+    </div>
+  );
+}
+
+function Graph(props: { store: Store; label: string; time: 'monitor' | 'owners' }) {
+  const { store } = props;
+  const { waits } = store.profile.header;
+  const { endpoint } = store.measure.value;
+  const waiting = waits.includes('monitor') ? 'monitor' : 'lock';
+  const time = props.time === 'owners' ? ('owners' as const) : { cause: waiting };
+  return (
+    <button type="button" onClick={() => store.go('flame', { measure: { time, endpoint } })}>
+      {props.label}
+    </button>
+  );
+}
+
+function holder({ profile }: Store, lock: Waiting): string {
+  const [first] = greatest(lock.owners, 1);
+  if (!first || first[0] < 0) return 'not known';
+  return `${shortened(threadName(profile, first[0]), 60)} (${percent(first[1] / lock.weight)})`;
+}
+
+/** Where those are who wait, and where those are who have the lock meanwhile. */
+function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
+  const { profile } = store;
+  const side = (title: string, nodes: Map<number, number>, none: string) => {
+    const all = [...nodes.values()].reduce((a, b) => a + b, 0) || 1;
+    return (
+      <div>
+        <h3>{title}</h3>
+        {nodes.size === 0 && <p class="weak">{none}</p>}
+        {greatest(nodes, STACKS_MAX).map(([node, weight]) => (
+          <div key={node}>
+            <p class="stack-head">
+              {percent(weight / all)} <span class="weak">{duration(weight)}</span>
+            </p>
+            <StackLines
+              profile={profile}
+              node={node}
+              label={`${title}, ${percent(weight / all)}`}
+            />
+          </div>
+        ))}
+        {nodes.size > STACKS_MAX && <p class="weak">and {nodes.size - STACKS_MAX} more stacks</p>}
+      </div>
+    );
+  };
+  return (
+    <section aria-labelledby="lock-stacks">
+      <h2 id="lock-stacks">{shortened(plain(lock.name), NAME_MAX)}</h2>
+      <div class="beside">
+        {side('Threads that wait', lock.waiterNodes, '')}
+        {side(
+          'Owners meanwhile',
+          lock.ownerNodes,
+          'The owners are not known, or were not seen at that time.',
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
+  return (
+    <section aria-labelledby="edges">
+      <h2 id="edges">Who waits for whom</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Who waits for whom">
+        <table class="rows edges">
+          <thead>
+            <tr>
+              <th scope="col">Threads</th>
+              <th scope="col" class="text">
+                wait for
+              </th>
+              <th scope="col">Time</th>
+              <th scope="col">Share</th>
+              <th scope="col">Looks</th>
+            </tr>
+          </thead>
+          <tbody>
+            {edges.slice(0, ROWS_MAX).map((edge, i) => (
+              <tr key={i}>
+                <th scope="row">{shortened(plain(edge.waiter), NAME_MAX)}</th>
+                <td class="text">
+                  {edge.owner === '' ? 'not known' : shortened(plain(edge.owner), NAME_MAX)}
+                </td>
+                <td>{duration(edge.weight)}</td>
+                <td>{percent(edge.weight / (weight || 1))}</td>
+                <td>{count(edge.looks)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,475 @@
+// What was recorded, what stands out, which endpoints are slow and why, and the whole over time.
+import { useComputed, useSignal } from '@preact/signals';
+import { aboutCost, aboutProgram, aboutRecording, aboutSamples, type Row } from '../data/facts';
+import { type Finding, findingsOf } from '../data/findings';
+import { count, duration, percent, plural } from '../data/format';
+import { plain, shortened } from '../data/plain';
+import { platformOf } from '../data/platform';
+import type { EndpointRow } from '../data/requests';
+import { type Fact, standout } from '../data/standout';
+import { causesOf, splitBy, type Strip, sum, wallStrip } from '../data/wall';
+import {
+  causeColour,
+  causeWords,
+  roleColour,
+  RUNTIME_COLOURS,
+  STOP_COLOURS,
+  STOP_WORDS,
+} from '../flame/causes';
+import type { Store } from '../state/store';
+import { theme } from '../state/theme';
+import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
+import { type Series, StripView } from '../ui/StripView';
+
+const TEXT_MAX = 600;
+const ENDPOINTS_MAX = 12;
+const CAUSES_MAX = 10;
+/** Findings that are shown at first. */
+const FINDINGS_FIRST = 3;
+const GROUPS_MAX = 12;
+const IDLE = 'idle-pool';
+const THROTTLED: readonly Series[] = [
+  { name: 'held back', colour: RUNTIME_COLOURS.throttled, at: 0 },
+];
+
+export function Overview({ store }: { store: Store }) {
+  return (
+    <div class="page overview" tabIndex={0}>
+      <StandsOut store={store} />
+      <Endpoints store={store} />
+      <OverTime store={store} />
+      <Causes store={store} />
+      <Groups store={store} />
+      <Facts store={store} />
+    </div>
+  );
+}
+
+function StandsOut({ store }: { store: Store }) {
+  const { profile } = store;
+  const findings = findingsOf(profile.header);
+  const all = useSignal(false);
+  const facts = useComputed(() => {
+    const found = standout(profile, store.filter.value, store.endpointRows.value);
+    // Rules have looked at the rest already, and more closely.
+    return findings.length === 0 ? found : found.filter(({ view }) => view === 'requests');
+  });
+  // A heading of its own with nothing below it would only be in the way.
+  const hasOwn = facts.value.length > 0 || findings.length === 0;
+  return (
+    <section aria-labelledby={hasOwn ? 'standout' : 'findings'}>
+      {hasOwn && <h2 id="standout">What stands out</h2>}
+      {findings.length + facts.value.length === 0 && (
+        <p class="weak">Nothing that the tables below do not say better.</p>
+      )}
+      {facts.value.length > 0 && (
+        <ul class="facts-list">
+          {facts.value.map((fact, i) => (
+            <FactItem key={i} store={store} fact={fact} />
+          ))}
+        </ul>
+      )}
+      {findings.length > 0 && <h2 id="findings">Findings, the gravest first</h2>}
+      <ol class="facts-list">
+        {findings.slice(0, all.value ? findings.length : FINDINGS_FIRST).map((finding, i) => (
+          <FindingItem key={i} store={store} finding={finding} />
+        ))}
+      </ol>
+      {findings.length > FINDINGS_FIRST && (
+        <p>
+          <button type="button" aria-expanded={all.value} onClick={() => (all.value = !all.value)}>
+            {all.value ? 'Fewer findings' : `All ${findings.length} findings`}
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function FindingItem({ store, finding }: { store: Store; finding: Finding }) {
+  const { what, share, evidence, remedy, sure } = finding;
+  return (
+    <li>
+      <button type="button" class="fact" onClick={() => store.go(finding.view, finding.change)}>
+        <Swatch colour={causeColour(finding.cause, theme.value)} />
+        <b>{shortened(sentence(what), TEXT_MAX)}</b>
+        <span class="weak">{shortened(share, TEXT_MAX)}</span>
+        <span>{shortened(evidence, TEXT_MAX)}</span>
+        <span class="remedy">
+          <b>Do:</b> {shortened(remedy, TEXT_MAX)}
+        </span>
+        {sure !== '' && <span class="weak">{sure}</span>}
+      </button>
+    </li>
+  );
+}
+
+/** With a capital letter at its beginning. */
+function sentence(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+function FactItem({ store, fact }: { store: Store; fact: Fact }) {
+  return (
+    <li>
+      <button type="button" class="fact" onClick={() => store.go(fact.view, fact.change)}>
+        <Swatch colour={causeColour(fact.cause, theme.value)} />
+        <b>{fact.title}</b>
+        <span>{fact.text}</span>
+      </button>
+    </li>
+  );
+}
+
+function Endpoints({ store }: { store: Store }) {
+  const { profile } = store;
+  const rows = store.endpointRows;
+  if (rows.value.length === 0) return null;
+  const causes = causesOf(profile);
+  return (
+    <section aria-labelledby="endpoints">
+      <h2 id="endpoints">Endpoints, slowest first</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Endpoints">
+        <table class="rows endpoints">
+          <thead>
+            <tr>
+              <th scope="col">Endpoint</th>
+              <th scope="col">Requests</th>
+              <th scope="col">p50</th>
+              <th scope="col">p95</th>
+              <th scope="col" class="bar-head">
+                Where the time goes
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.value.slice(0, ENDPOINTS_MAX).map((row) => (
+              <EndpointLine key={row.endpoint} store={store} row={row} causes={causes} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.value.length > ENDPOINTS_MAX && (
+        <button type="button" onClick={() => (store.view.value = 'requests')}>
+          All {rows.value.length} endpoints
+        </button>
+      )}
+    </section>
+  );
+}
+
+function EndpointLine(props: { store: Store; row: EndpointRow; causes: readonly string[] }) {
+  const { store, row, causes } = props;
+  const endpoint = row.endpoint === 0 ? null : row.name;
+  const parts = row.split ? partsOf(causes, row.split) : [];
+  return (
+    <tr>
+      <th scope="row">
+        <button
+          type="button"
+          class="quiet link"
+          onClick={() => store.go('requests', { measure: { time: 'wall', endpoint } })}
+        >
+          {shortened(plain(row.name), 80)}
+        </button>
+      </th>
+      <td>{count(row.requests)}</td>
+      <td>{row.kept > 0 ? duration(row.p50) : ''}</td>
+      <td>
+        <b>{row.kept > 0 ? duration(row.p95) : ''}</b>
+      </td>
+      <td class="bar-cell">
+        {row.split && <SplitBar causes={causes} split={row.split} />}
+        <span class="weak">{inWords(parts.slice(0, 2), sum(row.split ?? []))}</span>
+      </td>
+    </tr>
+  );
+}
+
+function OverTime({ store }: { store: Store }) {
+  const { profile } = store;
+  const { header } = profile;
+  const platform = platformOf(header.info.jvmName);
+  const causes = causesOf(profile);
+  const ofRequests = store.requestsOnly;
+  const hasEndpoints = header.wall !== null && header.endpoints.length > 0;
+  const strip = useComputed(() =>
+    hasEndpoints && ofRequests.value ? requestStrip(store) : store.wallStrip.value,
+  );
+  const wall = seriesOf(strip.value, causes, (cause) => causeColour(cause, theme.value), [IDLE]);
+  const cpu = seriesOf(store.cpuStrip.value, header.roles, roleColour, []);
+  // Collections' pauses are safepoints, too: they would be counted twice.
+  const hasStops = profile.stops.time.length > 0;
+  const stops = seriesOf(
+    store.stopStrip.value,
+    [...STOP_WORDS],
+    (_, i) => STOP_COLOURS[i]!,
+    hasStops ? [STOP_WORDS[0]] : [],
+  );
+  return (
+    <section aria-labelledby="overtime">
+      <h2 id="overtime">Over time</h2>
+      <p class="weak">
+        Drag over a strip to look at a part of the time: all views are then made of it.
+      </p>
+      {header.wall && (
+        <>
+          {hasEndpoints && (
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={ofRequests.value}
+                onChange={(event) => (ofRequests.value = event.currentTarget.checked)}
+              />
+              only threads at work for a request
+            </label>
+          )}
+          <StripView
+            store={store}
+            title={`${platform.threads} by what they did (idle pools left out)`}
+            strip={strip.value}
+            series={wall}
+            height={120}
+            unit="threads"
+          />
+          <CauseLegend causes={wall.map(({ name }) => name)} />
+        </>
+      )}
+      {header.unit === 'ns' && (
+        <>
+          <StripView
+            store={store}
+            title="Processors in use"
+            strip={store.cpuStrip.value}
+            series={cpu}
+            height={80}
+            unit="processors"
+          />
+          <ColourKey series={cpu} />
+        </>
+      )}
+      {profile.throttled.time.length > 0 && (
+        <StripView
+          store={store}
+          title="Held back by the quota of the control group (part of its periods)"
+          strip={store.throttledStrip.value}
+          series={THROTTLED}
+          height={40}
+          unit="%"
+        />
+      )}
+      {stops.length > 0 && (
+        <>
+          <StripView
+            store={store}
+            title="Everything stopped"
+            strip={store.stopStrip.value}
+            series={stops}
+            height={60}
+            unit="%"
+          />
+          <ColourKey series={stops} />
+        </>
+      )}
+    </section>
+  );
+}
+
+const strips = new WeakMap<object, Strip>();
+
+/** The strip of what was done for requests. */
+function requestStrip(store: Store): Strip {
+  const filter = store.filter.value;
+  let strip = strips.get(filter);
+  if (!strip) {
+    const { profile } = store;
+    const looks = profile.wall && withoutOthers(profile.wall.looks);
+    const wall = profile.wall && looks ? { ...profile.wall, looks } : null;
+    const samples = withoutOthers(profile.samples);
+    strip = wallStrip({ ...profile, samples, wall }, filter, store.wallStrip.value.bins);
+    strips.set(filter, strip);
+  }
+  return strip;
+}
+
+/** The same entries; those that were for no request weigh nothing. */
+function withoutOthers<T extends { weight: Float64Array; endpoint: Uint32Array }>(of: T): T {
+  return { ...of, weight: of.weight.map((weight, i) => (of.endpoint[i] === 0 ? 0 : weight)) };
+}
+
+/** The series that have anything, the greatest at the bottom. */
+function seriesOf(
+  strip: Strip,
+  names: readonly string[],
+  colour: (name: string, i: number) => string,
+  without: readonly string[],
+): Series[] {
+  return names
+    .map((name, at) => ({ name, at, colour: colour(name, at), all: sum(strip.values[at] ?? []) }))
+    .filter(({ name, all }) => all > 0 && !without.includes(name))
+    .sort((a, b) => b.all - a.all);
+}
+
+function ColourKey({ series }: { series: readonly Series[] }) {
+  return (
+    <ul class="key" aria-label="Colours">
+      {series.map(({ name, colour }) => (
+        <li key={name}>
+          <Swatch colour={colour} />
+          {plain(name)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** All wall time by cause. */
+function Causes({ store }: { store: Store }) {
+  const { profile } = store;
+  const causes = causesOf(profile);
+  const split = useComputed(() => {
+    const [split] = splitBy(profile, store.filter.value, () => 0).values();
+    return split ?? new Float64Array(causes.length);
+  });
+  if (!profile.header.wall) return null;
+  const all = sum(split.value);
+  const parts = partsOf(causes, split.value);
+  const errors = new Map(profile.header.wall.causes.map(({ cause, error }) => [cause, error]));
+  const isWhole = Math.abs(all - profile.header.wall.ns) < 1e-6 * all;
+  return (
+    <section aria-labelledby="causes">
+      <h2 id="causes">
+        What {platformOf(profile.header.info.jvmName).threads} did, {duration(all)} in all
+      </h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Causes">
+        <table class="rows causes">
+          <thead>
+            <tr>
+              <th scope="col">Cause</th>
+              <th scope="col">Share</th>
+              {isWhole && <th scope="col">±</th>}
+              <th scope="col">Time</th>
+              <th scope="col" class="text">
+                The threads were
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {parts.slice(0, CAUSES_MAX).map(({ cause, weight }) => (
+              <tr key={cause}>
+                <th scope="row">
+                  <Swatch colour={causeColour(cause, theme.value)} />
+                  <button
+                    type="button"
+                    class="quiet link"
+                    onClick={() => store.go('flame', { measure: measureOf(store, cause) })}
+                  >
+                    {plain(cause)}
+                  </button>
+                </th>
+                <td>{percent(weight / (all || 1))}</td>
+                {isWhole && <td>{percent(errors.get(cause) ?? 0)}</td>}
+                <td>{duration(weight)}</td>
+                <td class="text weak">{plain(causeWords(cause))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {parts.length > CAUSES_MAX && (
+        <p class="weak">and {plural(parts.length - CAUSES_MAX, 'smaller cause')}</p>
+      )}
+    </section>
+  );
+}
+
+/** The same by group of threads. */
+function Groups({ store }: { store: Store }) {
+  const { profile } = store;
+  const causes = causesOf(profile);
+  const rows = useComputed(() => {
+    const { poolOfThread } = store.keys.value;
+    const splits = splitBy(
+      profile,
+      store.filter.value,
+      ({ of, i }) => poolOfThread[of.thread[i]!]!,
+    );
+    return [...splits].sort((a, b) => sum(b[1]) - sum(a[1]));
+  });
+  if (rows.value.length === 0) return null;
+  const { first } = store.keys.value.groups('group');
+  return (
+    <section aria-labelledby="groups">
+      <h2 id="groups">What groups of threads did</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Groups of threads">
+        <table class="rows groups">
+          <thead>
+            <tr>
+              <th scope="col">Threads</th>
+              <th scope="col">Time</th>
+              <th scope="col" class="bar-head">
+                What they did
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.value.slice(0, GROUPS_MAX).map(([pool, split]) => (
+              <tr key={pool}>
+                <th scope="row" class="name">
+                  {shortened(store.keys.value.methodName(first + pool), 60)}
+                </th>
+                <td>{duration(sum(split))}</td>
+                <td class="bar-cell">
+                  <SplitBar causes={causes} split={split} />
+                  <span class="weak">
+                    {inWords(partsOf(causes, split).slice(0, 2), sum(split))}
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.value.length > GROUPS_MAX && (
+        <p class="weak">and {plural(rows.value.length - GROUPS_MAX, 'more group')}</p>
+      )}
+    </section>
+  );
+}
+
+function measureOf(store: Store, cause: string) {
+  const { endpoint } = store.measure.value;
+  return { time: cause === 'running' ? ('cpu' as const) : { cause }, endpoint };
+}
+
+function Facts({ store }: { store: Store }) {
+  const { profile } = store;
+  const warnings = profile.header.warnings.map((warning): Row => ['Note', warning]);
+  return (
+    <div class="facts-columns">
+      <FactTable title="Program" rows={[...aboutProgram(profile), ...warnings]} />
+      <FactTable title="Recording" rows={[...aboutRecording(profile), ...aboutSamples(profile)]} />
+      <FactTable title="What the profiler used" rows={aboutCost(profile)} />
+    </div>
+  );
+}
+
+function FactTable({ title, rows }: { title: string; rows: Row[] }) {
+  if (rows.length === 0) return null;
+  const id = title.toLowerCase().replaceAll(' ', '-');
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <table class="facts">
+        <tbody>
+          {rows.map(([label, value], i) => (
+            <tr key={i}>
+              <th scope="row">{label}</th>
+              <td>{shortened(plain(value), TEXT_MAX)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

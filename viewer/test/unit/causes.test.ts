@@ -1,0 +1,62 @@
+// The main cause of frames, in trees of callees and of callers.
+import { describe, expect, it } from 'vitest';
+import { randomProfile } from './art';
+import { request } from './trees';
+import { buildForward } from '../../src/tree/forward';
+import { ReverseTree } from '../../src/tree/reverse';
+import { type FrameTree, pathTo } from '../../src/tree/tree';
+
+const CAUSES = 4;
+
+/** Weight by cause of every path of keys, sample by sample. */
+function expected(made: ReturnType<typeof request>, outwards: boolean) {
+  const { profile, keys } = made;
+  const sums = new Map<string, number[]>();
+  for (let i = 0; i < profile.samples.node.length; i++) {
+    const path: number[] = [];
+    for (let node = profile.samples.node[i]!; node !== 0; node = profile.nodes.parent[node]!) {
+      path.push(keys.ofFrame[profile.nodes.frame[node]!]!);
+    }
+    if (!outwards) path.reverse();
+    for (let end = 1; end <= path.length; end++) {
+      const name = path.slice(0, end).join(' ');
+      const sum = sums.get(name) ?? Array<number>(CAUSES).fill(0);
+      sum[profile.samples.wait[i]!]! += profile.samples.weight[i]!;
+      sums.set(name, sum);
+    }
+  }
+  return sums;
+}
+
+function check(tree: FrameTree, sums: Map<string, number[]>): void {
+  let seen = 0;
+  const visit = (node: number) => {
+    for (const child of Array.from(tree.children(node))) {
+      const name = pathTo(tree, child)
+        .slice(1)
+        .map((at) => tree.key(at))
+        .join(' ');
+      const of = sums.get(name)!;
+      // Of causes that have as much as another, either may be told.
+      expect(of[tree.cause!(child)], name).toBeCloseTo(Math.max(...of), 3);
+      seen++;
+      visit(child);
+    }
+  };
+  visit(0);
+  expect(seen).toBe(sums.size);
+}
+
+describe('frames that know their causes', () => {
+  it('have that of most of their weight', () => {
+    for (let seed = 1; seed <= 5; seed++) {
+      const made = { ...request(randomProfile(seed, 60, 6, 8)), causes: CAUSES };
+      made.profile.samples.wait.forEach((_, i, wait) => (wait[i] = (i * 7 + seed) % CAUSES));
+      const work = buildForward(made);
+      let step = work.next();
+      while (!step.done) step = work.next();
+      check(step.value, expected(made, false));
+      check(new ReverseTree(made), expected(made, true));
+    }
+  });
+});

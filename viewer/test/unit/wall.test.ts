@@ -1,0 +1,222 @@
+// Wall time summed up, requests, locks, and what stands out.
+import { describe, expect, it } from 'vitest';
+import { kindOf, locksOf } from '../../src/data/locks';
+import { placesOf } from '../../src/data/places';
+import { endpointRows, slowest } from '../../src/data/requests';
+import { spansOf } from '../../src/data/spans';
+import { javaEnd, placeOf, shortName } from '../../src/data/stacks';
+import { standout } from '../../src/data/standout';
+import { emptyStrip, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
+import { profileOf } from './art';
+import { everything, wallProfile } from './walls';
+
+/** Two endpoints: the first one waits for a lock that the second thread has. */
+function shop() {
+  return wallProfile({
+    threads: ['http-1', 'http-2', 'main'],
+    endpoints: ['GET /slow', 'GET /fast'],
+    looks: [
+      {
+        thread: 0,
+        time: 100,
+        duration: 300,
+        weight: 300,
+        count: 3,
+        cause: 'monitor',
+        endpoint: 1,
+        request: 1,
+        detail: 'app.Lock@7f01',
+        owner: 1,
+        ownerNode: 3,
+      },
+      { thread: 1, time: 500, weight: 100, cause: 'socket', endpoint: 2, request: 2 },
+      { thread: 2, time: 0, duration: 900, weight: 900, cause: 'sleep' },
+    ],
+    ran: [{ thread: 0, time: 450, weight: 50, request: 1, endpoint: 1 }],
+    requests: [
+      { time: 100, duration: 360, endpoint: 1 },
+      { time: 480, duration: 40, endpoint: 2, count: 99 },
+      { time: 520, duration: 80, endpoint: 2 },
+    ],
+  });
+}
+
+describe('wall time', () => {
+  it('is split by cause, of what counts', () => {
+    const profile = shop();
+    const all = everything(profile);
+    const split = (filter: Partial<typeof all> & { endpoint?: string | null }) => [
+      ...(splitBy(profile, { ...all, ...filter }, () => 0).get(0) ?? []),
+    ];
+    expect(split({})).toEqual([50, 300, 100, 900]);
+    expect(split({ endpoint: 'GET /slow' as never })).toEqual([50, 300, 0, 0]);
+    expect(split({ request: 2 })).toEqual([0, 0, 100, 0]);
+    expect(split({ threads: Uint8Array.of(0, 0, 1) })).toEqual([0, 0, 0, 900]);
+    // Half of the first run of looks, a third of the last one, no sample.
+    const during = { from: 100, to: 250 };
+    expect(split({ during: during as never })).toEqual([0, 150, 0, 150]);
+  });
+
+  it('over time adds up to the same', () => {
+    const profile = shop();
+    const strip = wallStrip(profile, everything(profile), 10);
+    // What sticks out of the recording is cut: the sleep by half a look on both sides.
+    const looks = [50, 300, 100, 0];
+    for (let cause = 0; cause < 3; cause++) {
+      expect(sum(strip.values[cause]!)).toBeCloseTo(looks[cause]!, 6);
+    }
+    // The sample stands for the time before it: from 400 to 450.
+    expect([...strip.values[0]!].map((v) => Math.round(v))).toEqual([
+      0, 0, 0, 0, 50, 0, 0, 0, 0, 0,
+    ]);
+  });
+
+  it('is spread evenly, and nothing gets lost inside of the span', () => {
+    const strip = emptyStrip({ from: 0, to: 100 }, 1, 10);
+    spread(strip, 0, 5, 25, 20);
+    expect([...strip.values[0]!].slice(0, 4)).toEqual([5, 10, 5, 0]);
+    spread(strip, 0, 99, 99, 7);
+    expect(strip.values[0]![9]).toBe(7);
+    spread(strip, 0, -50, -1, 9);
+    spread(strip, 0, 100, 200, 9);
+    expect(sum(strip.values[0]!)).toBe(27);
+    spread(strip, 0, -10, 10, 20);
+    expect(strip.values[0]![0]).toBe(15);
+  });
+});
+
+describe('requests', () => {
+  it('are told by endpoint, the slowest first', () => {
+    const profile = shop();
+    const [slow, fast] = endpointRows(profile, everything(profile));
+    expect([slow!.name, slow!.requests, slow!.p95]).toEqual(['GET /slow', 1, 360]);
+    expect([fast!.name, fast!.requests, fast!.kept]).toEqual(['GET /fast', 100, 2]);
+    // A request that stands for 99 counts as 99.
+    expect([fast!.p50, fast!.p99, fast!.longest]).toEqual([40, 40, 80]);
+    expect(fast!.total).toBe(99 * 40 + 80);
+    expect([...slow!.split!]).toEqual([50, 300, 0, 0]);
+    const late = { ...everything(profile), during: { from: 600, to: 700 } };
+    expect(endpointRows(profile, late).map(({ name }) => name)).toEqual(['GET /fast']);
+  });
+
+  it('can be found by how long they took, with what their threads did', () => {
+    const profile = shop();
+    expect(slowest(profile, null, null, 2)).toEqual([1, 3]);
+    expect(slowest(profile, 'GET /fast', null, 9)).toEqual([3, 2]);
+    const [work, ...others] = spansOf(profile, 1)[0]!.work;
+    expect(others).toEqual([]);
+    expect(work!.thread).toBe(0);
+    expect(work!.steps.map(({ cause }) => cause)).toEqual([1, 0]);
+    expect(spansOf(profile, 3)[0]!.work).toEqual([]);
+  });
+});
+
+describe('locks', () => {
+  it('are told with those who wait and those who have them', () => {
+    const profile = shop();
+    const { locks, edges, weight } = locksOf(profile, everything(profile), false);
+    expect(locks.map(({ name, weight }) => [name, weight])).toEqual([['app.Lock', 300]]);
+    expect([...locks[0]!.owners]).toEqual([[1, 300]]);
+    expect([...locks[0]!.ownerNodes]).toEqual([[3, 300]]);
+    expect(edges).toEqual([{ waiter: 'http-#', owner: 'http-#', weight: 300, looks: 3 }]);
+    expect(weight).toBe(300);
+    expect(locksOf(profile, everything(profile), true).locks[0]!.name).toBe('app.Lock@7f01');
+    expect(kindOf('a.B@12ab')).toBe('a.B');
+    expect(kindOf('a@b.C')).toBe('a@b.C');
+  });
+
+  it('have owners where these were seen, if they did not wait', () => {
+    const profile = shop();
+    profile.wall!.ownerNode[0] = 0;
+    const asked: [number, number][] = [];
+    const { locks } = locksOf(profile, everything(profile), false, (thread, time) => {
+      asked.push([thread, time]);
+      return 2;
+    });
+    expect(asked).toEqual([[1, 250]]);
+    expect([...locks[0]!.ownerNodes]).toEqual([[2, 300]]);
+  });
+});
+
+describe('a stack', () => {
+  const profile = profileOf(`
+    java.lang.Thread.run        libc.so.read[native]
+    app.Shop.buy                -
+    java.util.HashMap.get       -
+    libjvm.so.wait[VM]          -
+    libc.so.futex[native]       -`);
+  const [java, native] = profile.samples.node;
+
+  it('is told by the innermost frame of the program', () => {
+    expect(shortName(profile, placeOf(profile, java!))).toBe('Shop.buy');
+    expect(shortName(profile, placeOf(profile, native!))).toBe('libc.so.read');
+    expect(shortName(profile, 0)).toBe('(no stack)');
+  });
+
+  it('can be shown without how the JVM waits', () => {
+    const end = javaEnd(profile, java!);
+    expect([shortName(profile, end.node), end.skipped]).toEqual(['HashMap.get', 2]);
+    expect(javaEnd(profile, native!)).toEqual({ node: native, skipped: 0 });
+  });
+});
+
+describe('what stands out', () => {
+  it('names slow endpoints with their cause, locks, and nothing without evidence', () => {
+    const profile = shop();
+    const rows = Array.from({ length: 6 }, () => ({ time: 100, duration: 360, endpoint: 1 }));
+    const many = {
+      ...profile,
+      requests: { ...wallProfile({ threads: [], looks: [], requests: rows }).requests },
+    };
+    const titles = standout(many, everything(many)).map(({ title }) => title);
+    expect(titles[0]).toBe('GET /slow is the slowest endpoint');
+    expect(titles).toContain('Threads wait for each other: app.Lock');
+    const lock = standout(many, everything(many)).find(({ view }) => view === 'locks');
+    expect(lock!.text).toContain('for it, mostly in B.work, held in C.hold.');
+    // Two endpoints' requests are too few for a sentence; no thread was runnable.
+    expect(titles.filter((title) => title.includes('slow too'))).toEqual([]);
+    expect(titles.filter((title) => title.includes('processor'))).toEqual([]);
+    const [fact] = standout(many, everything(many));
+    expect(fact!.text).toContain('waiting for a synchronized block, mostly in B.work');
+    expect(standout(profile, everything(profile))[0]!.title).not.toContain('slowest');
+    const idle = wallProfile({ threads: ['a'], looks: [] });
+    expect(standout(idle, everything(idle))).toEqual([]);
+  });
+
+  it('tells of a quota once, with what it cost', () => {
+    const titles = (ready: number, held: number, periods: number) => {
+      const looks = [
+        { thread: 0, time: 100, cause: 'runnable', weight: ready },
+        { thread: 0, time: 200, cause: 'throttled', weight: held },
+      ];
+      const profile = wallProfile({ threads: ['a'], looks });
+      const cpuLimit = {
+        quotaNs: 6e8,
+        processors: 2,
+        periods: 100,
+        throttled: periods,
+        throttledNs: 7e8,
+      };
+      const limited = { ...profile, header: { ...profile.header, cpuLimit } };
+      return standout(limited, everything(limited)).filter(({ cause }) => cause !== '');
+    };
+    const [fact, ...more] = titles(10, 30, 70);
+    expect(more).toEqual([]);
+    expect(fact!.title).toBe('The CPU quota holds the process back');
+    expect(fact!.text).toMatch(/^In 70\.0.% of the periods of its .*, 700.ms in all: 75\.0.% of/);
+    expect([fact!.view, fact!.change.measure!.time]).toEqual(['flame', { cause: 'throttled' }]);
+    // More than follows from it; and a quota that is not used up.
+    expect(titles(30, 10, 70).map(({ cause }) => cause)).toEqual(['runnable', 'throttled']);
+    expect(titles(10, 30, 2).map(({ cause }) => cause)).toEqual(['runnable']);
+    // Where no looks tell it.
+    const [counted] = titles(10, 0, 70).filter(({ cause }) => cause === 'throttled');
+    expect([counted!.view, counted!.text.endsWith('in all.')]).toEqual(['overview', true]);
+  });
+
+  it('finds the heaviest place of a cause', () => {
+    const profile = shop();
+    const [place] = placesOf(profile, everything(profile), 1);
+    expect([place!.node, place!.weight]).toEqual([2, 300]);
+    expect(sum(placesOf(profile, everything(profile), -1).map(({ weight }) => weight))).toBe(1350);
+  });
+});
