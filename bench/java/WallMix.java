@@ -15,9 +15,9 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Threads that run and wait in known ways, and measure themselves for how long: {@code WallMix
- * THREADS SECONDS}. The method on the stack tells what is done ({@code kindSleep}), and the one below
+ * THREADS SECONDS [IDLE]}. The method on the stack tells what is done ({@code kindSleep}), and the one below
  * it in which of three groups of threads, of a tenth, three tenths and six tenths of all. Prints
- * {@code info NAME NANOSECONDS} for each of them.
+ * {@code info NAME NANOSECONDS} for each of them, and for each thread. IDLE more threads do nothing.
  *
  * <p>However many threads there are, they use at most a third of one processor: so no time is spent
  * waiting for one, which would be counted as what is waited for. How long each thing takes is drawn
@@ -41,6 +41,7 @@ public final class WallMix {
     private final double runs;
     private final LinkedBlockingQueue<Object> queue = new LinkedBlockingQueue<>();
     private final SplittableRandom random;
+    private final TreeMap<String, Long> own = new TreeMap<>();
     private InputStream in;
 
     private WallMix(int number, int threads) {
@@ -57,6 +58,10 @@ public final class WallMix {
             "kindMonitor", "kindLock", "kindWait", "kindSocket", "groupA", "groupB", "groupC"}) {
             TRUTHS.put(name, new LongAdder());
         }
+        int idle = args.length > 2 ? Integer.parseInt(args[2]) : 0;
+        for (int i = 0; i < idle; i++) {
+            start("idle-" + i, WallMix::rest);
+        }
         for (int i = 0; i < HOLDERS; i++) {
             MONITORS[i] = new Object();
             LOCKS[i] = new ReentrantLock();
@@ -64,11 +69,13 @@ public final class WallMix {
             start("holder-" + i, () -> hold(index));
         }
         List<Thread> workers = new ArrayList<>();
+        List<WallMix> all = new ArrayList<>();
         for (int i = 0; i < threads; i++) {
             WallMix worker = new WallMix(i, threads);
             if (i < SOCKETS_MAX) {
                 worker.connect();
             }
+            all.add(worker);
             workers.add(start("mix-" + i, worker::live));
         }
         Thread.sleep(seconds * 1000);
@@ -77,7 +84,17 @@ public final class WallMix {
             worker.join();
         }
         TRUTHS.forEach((name, nanos) -> System.out.println("info " + name + " " + nanos.sum()));
+        for (WallMix one : all) {
+            one.own.forEach((name, nanos) ->
+                System.out.println("info mix-" + one.number + "." + name + " " + nanos));
+        }
         System.exit(0);
+    }
+
+    private static void rest() {
+        while (true) {
+            LockSupport.park();
+        }
     }
 
     /** What threads run. */
@@ -161,7 +178,9 @@ public final class WallMix {
         while (!over) {
             long began = System.nanoTime();
             String kind = once(step++ % 8);
-            TRUTHS.get(kind).add(System.nanoTime() - began);
+            long nanos = System.nanoTime() - began;
+            TRUTHS.get(kind).add(nanos);
+            own.merge(kind, nanos, Long::sum);
         }
     }
 

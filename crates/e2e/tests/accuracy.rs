@@ -276,7 +276,7 @@ const SHALLOW: [&str; 14] = [
 /// Detects 4 points or so of a share. False alarm: 2e-6 a JDK.
 #[test]
 fn measured_shares_are_true_without_an_agent() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("accuracy-outside");
         let file = place.path("a.jfr");
         let mut program = Starter::new(jdk, &place, "Accuracy")
@@ -344,7 +344,7 @@ fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
 /// Detects 3 points or so of a share. False alarm: 2e-6 a JDK.
 #[test]
 fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("misplaced");
         let file = place.path("m.jfr");
         // Short phases, so that their common caller is compiled soon, with both inlined.

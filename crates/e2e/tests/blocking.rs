@@ -2,7 +2,7 @@
 //! system calls only those that the documentation names, where it says so.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, perf_is_permitted};
+use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, perf_is_permitted, turn};
 use dwell_profile::Profile;
 
 const WALKS: [&str; 3] = ["snapshot", "handler", "paused"];
@@ -106,10 +106,10 @@ fn waits(jdk: &Jdk, engine: &str) {
 
 #[test]
 fn waits_of_java_end_when_they_are_over() {
-    each(&both(), |jdk| waits(jdk, "auto"));
+    each(&turn(&both()), |jdk| waits(jdk, "auto"));
 }
 
 #[test]
 fn with_timers_bare_system_calls_are_not_interrupted_either() {
-    each(&both(), |jdk| waits(jdk, "timer"));
+    each(&turn(&both()), |jdk| waits(jdk, "timer"));
 }

@@ -1,7 +1,7 @@
 //! A short form of the examples of safepoints: the culprit is named, and what helps does help.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, View, agent, both, each, java_file};
+use dwell_e2e::{Jdk, Place, View, agent, both, each, java_file, turn};
 use dwell_profile::{Profile, Safepoint};
 use std::process::{Command, Stdio};
 
@@ -67,7 +67,7 @@ fn part_of(profile: &Profile, thread: &str, class: &str) -> f64 {
 /// Detects a culprit that is not named. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_a_loop_that_keeps_the_jvm_from_stopping_is_named() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         // Code that is not compiled for good has polls in any case: however busy the machine is,
         // the loop shall be when the program measures it and when it is asked to stop. And the JVM
         // shall not stop by itself each second, as 17 does: that stop waits for the loop then, and
@@ -101,7 +101,7 @@ fn measured_a_loop_that_keeps_the_jvm_from_stopping_is_named() {
 /// Detects a remedy that does not help. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_the_thread_that_hurts_another_is_named_and_the_remedies_help() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let without = record(jdk, &[SERIAL], "Innocent", "30000 int 2");
         // The least quarter: where processors are scarce, threads that poll are late now and then.
         let quarter = |profile: &Profile| {

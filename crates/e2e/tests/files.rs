@@ -65,7 +65,7 @@ fn check_readable(file: &Path, samples: usize) {
 /// and what the drainer had not come to, which is measured. False alarm: not by chance.
 #[test]
 fn measured_after_kill_9_all_but_the_last_second_is_there() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("killed");
         let file = place.path("k.jfr");
         let stolen_before = stolen_ns();

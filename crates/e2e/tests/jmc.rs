@@ -2,7 +2,7 @@
 //! our reader sees. See `java/verify`.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, View, both, each};
+use dwell_e2e::{Jdk, Place, Starter, View, both, each, turn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,7 +71,7 @@ fn check(jdk: &Jdk, name: &str, arguments: &str, options: &str) -> View {
 
 #[test]
 fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let view = check(
             jdk,
             "Steady60",
@@ -85,7 +85,7 @@ fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
 
 #[test]
 fn mission_control_sees_hostile_names() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         check(jdk, "Hostile", "seconds=3", "cpu=2ms");
     });
 }

@@ -1,6 +1,6 @@
 //! Recordings say which jar or module a class is from, on each JDK and with each collector.
 
-use dwell_e2e::{Jdk, Place, View, agent, both, cpu_time, jdks, record_outside};
+use dwell_e2e::{Jdk, Place, View, agent, both, cpu_time, jdks, record_outside, turn};
 use dwell_profile::{GroupBy, Profile};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -153,7 +153,7 @@ impl Drop for Endless {
 
 #[test]
 fn without_an_agent_they_are_told_as_well() {
-    dwell_e2e::each(&both(), |jdk| {
+    dwell_e2e::each(&turn(&both()), |jdk| {
         let place = Place::new("libraries-outside");
         compile(jdk, &place);
         let mut command = Command::new(jdk.tool("java"));

@@ -1,7 +1,7 @@
 //! Samples carry the spans of OpenTelemetry's SDK, whose jars `java/build.sh --otel` downloads.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Place, Starter, View, both, each};
+use dwell_e2e::{Place, Starter, View, both, each, turn};
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn check(profile: &Profile) {
 #[test]
 fn never_does_a_sample_carry_another_span_than_the_current_one() {
     build();
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("otel");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "OtelRequests")

@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use dwell_attach::Target;
-use dwell_e2e::{Jdk, Place, Program, Starter, both, each, jdks, record_outside, since};
+use dwell_e2e::{Jdk, Place, Program, Starter, both, each, jdks, record_outside, since, turn};
 use dwell_outside::dump::{Dumper, How, Kind, Options};
 use dwell_outside::names::Named;
 use dwell_outside::{Dump, Live, Thread, Vm};
@@ -275,7 +275,7 @@ fn stacks_and_waits_are_told_in_each_mode() {
         &["-XX:-UseCompressedClassPointers", "-Xcomp"],
         &["-XX:+UseCompactObjectHeaders"],
     ];
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for flags in modes {
             // From 25 on it is a flag of the product.
             if jdk.feature == 17 && flags == ["-XX:+UseCompactObjectHeaders"] {

@@ -2,7 +2,7 @@
 //! are loaded later.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Place, Starter, Truths, View, both, each, record_outside, since};
+use dwell_e2e::{Place, Starter, Truths, View, both, each, record_outside, since, turn};
 use dwell_jfr::FrameKind;
 use dwell_profile::{Profile, WallFilter};
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
 /// Detects kernel frames that are missing. False alarm: not by chance.
 #[test]
 fn measured_the_kernels_frames_are_there_without_an_agent() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("outside-kernel");
         let arguments = "seconds=2 batch_ms=1 cpu_ms=1500 kinds=arrayCopy,hotLeaf";
         let starter = Starter::new(jdk, &place, "Accuracy").with(arguments);

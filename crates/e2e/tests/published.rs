@@ -2,7 +2,7 @@
 //! has put its variable.
 #![allow(missing_docs)]
 
-use dwell_e2e::{ContextView, Jdk, Place, Starter, View, both, each, java_file};
+use dwell_e2e::{ContextView, Jdk, Place, Starter, View, both, each, java_file, turn};
 use dwell_profile::{Profile, WallFilter};
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ fn check(jdk: &Jdk, loaded: Loaded, options: &str) {
 
 #[test]
 fn samples_and_looks_carry_what_another_library_publishes() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let ways: &[Loaded] = match jdk.feature {
             17 => &[Loaded::Later],
             _ => &[Loaded::Later, Loaded::ByDescriptors, Loaded::First],

@@ -315,7 +315,7 @@ fn measured_safepoints_are_counted_without_symbols() {
 /// alarm: not by chance.
 #[test]
 fn measured_many_safepoints_are_summed_up() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let with = "seconds=3 millis=1 pause=1 polling=0";
         let (profile, log) = record(jdk, with, "", &["-XX:+UseSerialGC", "-Xmn1m"]);
         let count: u64 = profile.safepoints().iter().map(|stop| stop.count).sum();

@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    FrameView, Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, since,
+    FrameView, Jdk, Place, SampleView, Starter, Truths, View, both, each, jdks, must, since, turn,
 };
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ fn lines_are_right(sample: &SampleView<'_>) -> bool {
 
 #[test]
 fn never_is_anything_attributed_to_the_wrong_library() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let Run {
             view,
             truths,

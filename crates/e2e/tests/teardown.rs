@@ -179,7 +179,7 @@ fn assert_gone(pid: u32, signal: u64) -> Left {
 /// With each way to walk: what is there while it records, and that it is gone afterwards.
 #[test]
 fn after_a_stop_nothing_is_at_work_whatever_the_walk() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for engine in engines() {
             let place = Place::new("gone");
             let program = busy(jdk, &place);

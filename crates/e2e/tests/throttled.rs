@@ -1,7 +1,7 @@
 //! Threads that their control group holds back.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Quota, Starter, View, both, each, record_outside_with};
+use dwell_e2e::{Jdk, Place, Quota, Starter, View, both, each, record_outside_with, turn};
 use dwell_profile::{Profile, WallFilter, Weight};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,12 +93,12 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     let quota = match Quota::new(QUOTA) {
         Ok(quota) => quota,
         Err(error) => {
-            println!("note: no control group can be made here ({error}): skipped");
+            println!("skipped: no control group can be made here ({error})");
             return;
         }
     };
     let Some((profile, held_ns)) = record(&quota) else {
-        println!("note: perf events are not permitted here: skipped");
+        println!("skipped: perf events are not permitted here");
         return;
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -130,7 +130,7 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
 /// looks.
 #[test]
 fn measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         held_back(jdk, |quota| Some(record(jdk, Some(quota))));
     });
 }

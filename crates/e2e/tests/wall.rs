@@ -226,7 +226,7 @@ fn logged_stalls_ns(log: &str) -> f64 {
 /// 6e-7 for each of two sums on each JDK.
 #[test]
 fn measured_threads_that_wait_for_memory_are_told_to() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("wall-stall");
         let log = place.path("gc.log");
         let stalling = Starter::new(jdk, &place, "Gc")
@@ -391,7 +391,7 @@ fn measured_ten_thousand_threads_have_their_time() {
 /// an idle machine.
 #[test]
 fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("wall-churn");
         let churn = Starter::new(jdk, &place, "ThreadChurn").with("seconds=3 cpu_ms=1000");
         let options = "cpu=10ms,wall=1ms,wall-budget=20%";
@@ -409,7 +409,7 @@ fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
 /// alarm: 6e-7 a JDK, from the variance below.
 #[test]
 fn measured_only_threads_that_work_for_a_request_are_looked_at() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("wall-filter");
         let file = place.path("w.jfr");
         let mut program = Starter::new(jdk, &place, "Latency")

@@ -218,7 +218,7 @@ fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
 /// Detects 2 % of the CPU time from start to end. False alarm: 6e-7 a JDK.
 #[test]
 fn measured_a_recording_with_the_agent_from_the_start_adds_up_too() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("agentpath");
         let file = place.path("s.jfr");
         let mut program = Starter::new(jdk, &place, "Alloc")

@@ -16,5 +16,6 @@ pub mod proc;
 pub mod random;
 pub mod runs;
 pub mod spread;
+pub mod strata;
 pub mod sums;
 pub mod yielded;

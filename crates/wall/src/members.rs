@@ -41,6 +41,12 @@ impl Members {
         self.place.get(id as usize).is_some_and(|p| *p != ABSENT)
     }
 
+    /// A number that is greater than every member.
+    #[must_use]
+    pub fn end(&self) -> u32 {
+        self.place.len() as u32
+    }
+
     /// Takes `id` in; false if it was a member already.
     pub fn insert(&mut self, id: u32) -> bool {
         let index = id as usize;

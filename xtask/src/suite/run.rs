@@ -288,7 +288,7 @@ impl Suite {
             self.scratch.join(number.to_string()),
         );
         let _ = fs::create_dir_all(&scratch);
-        self.environment(&mut command, &scratch);
+        self.environment(&mut command, &name, &scratch);
         let began = Instant::now();
         let ended = process::run(&mut command, limit, &log);
         let output = fs::read(&log).unwrap_or_default();
@@ -326,11 +326,11 @@ impl Suite {
     }
 
     /// What tests are told: where their files go, which JDKs are asked for, whose turn it is.
-    fn environment(&self, command: &mut Command, scratch: &Path) {
+    fn environment(&self, command: &mut Command, name: &str, scratch: &Path) {
         command
             .env("TMPDIR", scratch)
             .env("DWELL_TEST_SHARED", self.scratch.join("shared"))
-            .env("DWELL_TEST_TURN", self.turn.to_string());
+            .env("DWELL_TEST_TURN", turn_of(name, self.turn).to_string());
         if self.options.all {
             command.env("DWELL_TEST_ALL", "1");
         } else {
@@ -395,6 +395,12 @@ fn commits(root: &Path) -> u64 {
     let output = output.output().map(|output| output.stdout);
     let text = String::from_utf8(output.unwrap_or_default()).unwrap_or_default();
     text.trim().parse().unwrap_or(0)
+}
+
+/// Whose turn it is in one test: the next one's with each commit, and not the same in all tests, so
+/// that each run tries something of everything.
+fn turn_of(name: &str, turn: u64) -> u64 {
+    name.bytes().map(u64::from).sum::<u64>() + turn
 }
 
 fn in_words(outcome: &Outcome) -> String {

@@ -59,6 +59,12 @@ impl<C> Before<C> {
         }
     }
 
+    /// What it had used of processors when it was looked at last.
+    #[must_use]
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_ns
+    }
+
     /// Forgets where it was, not what it has used.
     pub fn forget_place(&mut self) {
         self.was_off = false;

@@ -17,12 +17,14 @@ use crate::session::{Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use dwell_signal::ThreadRecord;
+use dwell_signal::sys::cpu_ns_of;
 use dwell_walker::Frame;
 use dwell_wall::budget::{Budget, Debt};
 use dwell_wall::grid::{self, Grid};
-use dwell_wall::members::{Members, choose_of};
+use dwell_wall::members::choose_of;
 use dwell_wall::random::Random;
 use dwell_wall::runs::{Pending, Run as SameRun};
+use dwell_wall::strata::{self, Chosen, Strata};
 use focus::Focus;
 use look::{Before, Kernel, Look, look};
 use shelf::{Note, Notes, Run, Shelf, Tick};
@@ -42,6 +44,11 @@ const VIEW_WAIT: Duration = Duration::from_millis(5);
 const VIEW_WAITS_MAX: u32 = 400;
 /// What logical threads without a platform thread get of the budget at least, where there are any.
 const UNMOUNTED_PART: f64 = 0.4;
+/// What looks at threads that rest, and the census of them, get of that for platform threads at
+/// least; and all that the others leave.
+const RESTING_PART: f64 = 0.2;
+/// How many of those who rest are asked in a tick whether they have run: 0.3 us each.
+const ASKED_TO_REST_MAX: usize = 64;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
 /// How fast what platform threads cost is forgotten: by half in some 40 ticks.
@@ -59,6 +66,8 @@ struct Known<C> {
     /// Tells its names apart.
     name_mark: u64,
     before: Before<C>,
+    /// What it had used of processors when that was asked last, by a look or by the census.
+    clock_ns: Option<u64>,
     pending: Pending<()>,
 }
 
@@ -71,6 +80,7 @@ impl<C> Default for Known<C> {
             id: 0,
             name_mark: 0,
             before: Before::default(),
+            clock_ns: None,
             pending: Pending::default(),
         }
     }
@@ -184,14 +194,17 @@ struct Sampler<'s, R: Runtime> {
     setup: &'s Setup<R>,
     looks: R::Looks,
     grid: Grid,
+    /// For platform threads that have shown a sign of life lately, and for those that have not.
     budget: Budget,
-    members: Members,
+    resting: Budget,
+    strata: Strata,
     /// For logical threads without a platform thread, once there are some.
     unmounted: Option<Budget>,
     /// CPU time of this thread when it was asked last.
     cpu_ns: u64,
-    /// What platform threads have cost lately, in parts of a processor.
+    /// What platform threads have cost lately, in parts of a processor; and the active ones alone.
     spent: f64,
+    spent_active: f64,
     /// What others have spent, and the part of the last looks that was at logical threads.
     debt: Debt,
     unmounted_part: f64,
@@ -204,6 +217,13 @@ struct Sampler<'s, R: Runtime> {
     owner_frames: Vec<Frame>,
     threads: Threads,
     ticks: u64,
+}
+
+/// One tick's looks.
+struct At<'a> {
+    now_ns: u64,
+    look: grid::Look,
+    shelf: &'a Shelf,
 }
 
 /// What a thread of this runtime waits for.
@@ -222,10 +242,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 Random::new(process::epoch_ns() ^ now_ns),
             ),
             budget: budget(setup, 1.0),
-            members: Members::new(),
+            resting: budget(setup, RESTING_PART),
+            strata: Strata::default(),
             unmounted: None,
             cpu_ns: process::own_cpu().as_nanos() as u64,
             spent: 0.0,
+            spent_active: 0.0,
             debt: Debt::default(),
             unmounted_part: 0.0,
             stops_cpu_ns: setup.stops.cpu_ns(),
@@ -247,21 +269,28 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             None if last => self.grid.rest(now_ns),
             None => return,
         };
-        self.members_now(shelf);
+        self.members_now(now_ns, shelf);
         self.mind_the_crowd();
-        let (eligible, chosen) = self.choose();
-        let count = chosen.len();
-        let weight_ns = grid::weight_ns(&look, eligible, count);
-        let mut failed = 0;
-        for index in chosen {
-            failed += usize::from(!self.look_at(index, now_ns, weight_ns, shelf));
-        }
+        let [active, resting] = self.choose();
+        let at = At {
+            now_ns,
+            look,
+            shelf,
+        };
+        let mut failed = self.look_at_all(&active, &at);
+        let count = active.ids.len() + resting.ids.len();
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
-        let cpu_ns = self.cpu_since() + (debt_ns - unmounted_debt_ns);
-        self.budget.spent(count, look.span_ns, cpu_ns);
-        let spent = cpu_ns as f64 / look.span_ns.max(1) as f64;
-        self.spent += (spent - self.spent) * SPENT_STEP;
+        let active_cpu_ns = self.cpu_since() + (debt_ns - unmounted_debt_ns);
+        self.budget
+            .spent(active.ids.len(), look.span_ns, active_cpu_ns);
+        failed += self.look_at_all(&resting, &at);
+        self.ask_who_rests(now_ns, look.ticks);
+        let resting_cpu_ns = self.cpu_since();
+        self.resting
+            .spent(resting.ids.len(), look.span_ns, resting_cpu_ns);
+        let cpu_ns = active_cpu_ns + resting_cpu_ns;
+        self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
         let moment = Moment {
             at_ns: now_ns,
             span_ns: look.span_ns,
@@ -276,8 +305,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             at_ns: now_ns,
             span_ns: look.span_ns,
             ticks: look.ticks,
-            live: self.members.len(),
-            eligible,
+            live: self.strata.len(),
+            eligible: active.eligible + resting.eligible,
             looked: count,
             failed,
             cpu_ns,
@@ -288,16 +317,61 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         shelf.lock().add(Note::Tick(tick), 0);
     }
 
+    fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>) -> usize {
+        let weight_ns = grid::weight_ns(&at.look, chosen.eligible, chosen.ids.len());
+        let mut failed = 0;
+        for index in &chosen.ids {
+            failed += usize::from(!self.look_at(*index, at.now_ns, weight_ns, at.shelf));
+        }
+        failed
+    }
+
+    /// Asks some of those who rest, in turn, whether they have run: who has is active from the next
+    /// tick on. What they do now is not looked at, so this has no weight.
+    fn ask_who_rests(&mut self, now_ns: u64, ticks: u64) {
+        if self.setup.options.only_context {
+            return;
+        }
+        let count = ASKED_TO_REST_MAX.saturating_mul(ticks.clamp(1, 4) as usize);
+        for index in self.strata.census(count) {
+            let tid = self.setup.engine.record(index).map(ThreadRecord::tid);
+            let Some(Ok(clock_ns)) = tid.map(cpu_ns_of) else {
+                continue;
+            };
+            let known = self.known.get_mut(index as usize);
+            if known.is_some_and(|known| has_run(known, clock_ns)) {
+                self.strata.lives(index, now_ns);
+            }
+        }
+    }
+
+    /// What the active threads leave of the budget is for those who rest.
+    fn share_out(&mut self, active_cpu_ns: u64, cpu_ns: u64, span_ns: u64) {
+        let part = |cpu_ns: u64| cpu_ns as f64 / span_ns.max(1) as f64;
+        self.spent += (part(cpu_ns) - self.spent) * SPENT_STEP;
+        self.spent_active += (part(active_cpu_ns) - self.spent_active) * SPENT_STEP;
+        let whole = match self.unmounted {
+            Some(_) => (1.0 - UNMOUNTED_PART) * aim(self.setup),
+            None => aim(self.setup),
+        };
+        if self.setup.options.only_context {
+            self.budget.set_share(whole);
+            return;
+        }
+        let least = RESTING_PART * whole;
+        self.budget.set_share(whole - least);
+        self.resting
+            .set_share((whole - self.spent_active).max(least));
+    }
+
     /// Looks at logical threads that no platform thread runs.
     fn look_at_unmounted(&mut self, moment: Moment, shelf: &Shelf) -> (Found, u64) {
         if !self.looks.has_unmounted() {
             return (Found::default(), 0);
         }
         let whole = aim(self.setup);
-        let mut own = self.unmounted.take().unwrap_or_else(|| {
-            self.budget.set_share((1.0 - UNMOUNTED_PART) * whole);
-            budget(self.setup, UNMOUNTED_PART)
-        });
+        let first = || budget(self.setup, UNMOUNTED_PART);
+        let mut own = self.unmounted.take().unwrap_or_else(first);
         // What few platform threads leave is theirs, too.
         own.set_share((whole - self.spent).max(UNMOUNTED_PART * whole));
         let (chosen, factor) = self.choose_to_ask();
@@ -319,8 +393,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// Platform threads that are asked whether they know of logical ones, and for how many each
     /// stands.
     fn choose_to_ask(&mut self) -> (Vec<u64>, f64) {
-        let all = self.members.len();
-        let chosen = self.members.choose(ASKED_MAX, &mut self.random).to_vec();
+        let all = self.strata.len();
+        let chosen = self.strata.choose_of_all(ASKED_MAX, &mut self.random);
+        let chosen = chosen.to_vec();
         let factor = all as f64 / chosen.len().max(1) as f64;
         let records = chosen
             .into_iter()
@@ -344,14 +419,24 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         now_ns.saturating_sub(std::mem::replace(&mut self.cpu_ns, now_ns))
     }
 
-    /// How many threads there are to choose from, and those chosen.
-    fn choose(&mut self) -> (usize, Vec<u32>) {
-        if !self.setup.options.only_context {
-            let eligible = self.members.len();
-            let count = self.budget.count(eligible);
-            let chosen = self.members.choose(count, &mut self.random);
-            return (eligible, chosen.to_vec());
+    /// Those chosen among active threads, and among those who rest.
+    fn choose(&mut self) -> [Chosen; 2] {
+        if self.setup.options.only_context {
+            return [self.choose_working(), Chosen::default()];
         }
+        let (active, resting) = (self.strata.active(), self.strata.resting());
+        let (for_active, for_resting) = match self.setup.options.wall_threads {
+            Some(threads) => strata::split(threads, active, resting),
+            None => (self.budget.count(active), self.resting.count(resting)),
+        };
+        [
+            self.strata.choose_active(for_active, &mut self.random),
+            self.strata.choose_resting(for_resting, &mut self.random),
+        ]
+    }
+
+    /// Those chosen among threads that work for a request.
+    fn choose_working(&mut self) -> Chosen {
         let mut focus = std::mem::take(&mut self.focus);
         let of_id = |id| self.threads.of_id(id);
         let mut working = focus.find(of_id, |show| self.mounted(show));
@@ -360,9 +445,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             working = focus.add_published(self.threads.iter(), is_published);
         }
         let (eligible, count) = (working.len(), self.budget.count(working.len()));
-        let chosen = choose_of(working, count, &mut self.random).to_vec();
+        let ids = choose_of(working, count, &mut self.random).to_vec();
         self.focus = focus;
-        (eligible, chosen)
+        Chosen { eligible, ids }
     }
 
     /// Shows which logical thread is on which platform thread.
@@ -375,7 +460,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     }
 
     /// Takes in threads that have begun since the last tick, and lets go those that have ended.
-    fn members_now(&mut self, shelf: &Shelf) {
+    fn members_now(&mut self, now_ns: u64, shelf: &Shelf) {
         for index in self.setup.recorder.registry.take_changed() {
             let record = self.setup.engine.record(index);
             let is_one = record.is_some_and(|r| r.is_live() && r.managed_thread() != 0);
@@ -387,22 +472,23 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let Some(known) = self.known.get_mut(place) else {
                 continue;
             };
-            if self.members.contains(index) && (!is_one || known.generation != generation) {
+            if self.strata.contains(index) && (!is_one || known.generation != generation) {
                 end_of(known, &mut shelf.lock());
                 self.threads.forget(known.managed, known.id, index);
-                self.members.remove(index);
+                self.strata.remove(index);
             }
-            if is_one && self.members.insert(index) {
+            // Those of the first tick were there before us.
+            let begins_ns = (self.ticks > 0).then_some(now_ns);
+            if is_one && self.strata.insert(index, begins_ns) {
                 let thread = record.map_or(0, ThreadRecord::user);
                 let managed = record.map_or(0, ThreadRecord::managed_thread);
                 *known = Known {
                     generation,
                     thread,
                     managed,
-                    before: match self.ticks {
-                        // Was there before us.
-                        0 => Before::default(),
-                        _ => Before::of_new_thread(),
+                    before: match begins_ns {
+                        None => Before::default(),
+                        Some(_) => Before::of_new_thread(),
                     },
                     ..Known::default()
                 };
@@ -446,6 +532,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         known.before = before;
+        let runs = matches!(seen, Look::Woken | Look::Ready | Look::Unclear);
+        if has_run(known, known.before.cpu_ns()) || runs {
+            self.strata.lives(index, now_ns);
+        } else {
+            self.strata.rests(index, now_ns);
+        }
         let mut notes = shelf.lock();
         if waited_ns > 0 {
             let note = Note::Ready {
@@ -483,7 +575,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             Look::Gone => {
                 end_of(known, &mut notes);
                 self.threads.forget(known.managed, known.id, index);
-                self.members.remove(index);
+                self.strata.remove(index);
                 return false;
             }
         }
@@ -545,6 +637,13 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             flush(known, &mut notes);
         }
     }
+}
+
+/// Whether a thread has run since its clock was read last, by a look or by the census. Of one whose
+/// clock was never read nobody knows.
+fn has_run<C>(known: &mut Known<C>, clock_ns: u64) -> bool {
+    let before_ns = known.clock_ns.replace(clock_ns);
+    before_ns.is_some_and(|before_ns| before_ns != clock_ns)
 }
 
 /// A part of what looking may cost; or the number of threads that was asked for.
