@@ -87,8 +87,17 @@ impl Strata {
         self.all.remove(id)
     }
 
+    /// What a look, or the census, has found: a sign of life, or none.
+    pub fn note(&mut self, id: u32, is_alive: bool, now_ns: u64) {
+        if is_alive {
+            self.lives(id, now_ns);
+        } else {
+            self.rests(id, now_ns);
+        }
+    }
+
     /// A sign of life: from the next choice on the thread is active.
-    pub fn lives(&mut self, id: u32, now_ns: u64) {
+    fn lives(&mut self, id: u32, now_ns: u64) {
         if !self.all.contains(id) {
             return;
         }
@@ -104,7 +113,7 @@ impl Strata {
     }
 
     /// It was asked, and has shown none: if that lasts, the thread rests from the next choice on.
-    pub fn rests(&mut self, id: u32, now_ns: u64) {
+    fn rests(&mut self, id: u32, now_ns: u64) {
         let alive_ns = self.alive_ns.get(id as usize).copied().unwrap_or(0);
         if now_ns.saturating_sub(alive_ns) >= QUIET_NS && self.active.remove(id) {
             self.resting.insert(id);
@@ -126,19 +135,20 @@ impl Strata {
         choose(&mut self.resting, count, random)
     }
 
-    /// Those whose turn in the census it is: `count` of those who rest, or all of them. Each comes
+    /// Those whose turn in the census it is: `count` of those who rest, or of everybody. Each comes
     /// once before anybody comes again.
-    pub fn census(&mut self, count: usize) -> Vec<u32> {
-        let count = count.min(self.resting.len());
+    pub fn census(&mut self, count: usize, of_all: bool) -> Vec<u32> {
+        let asked = if of_all { &self.all } else { &self.resting };
+        let count = count.min(asked.len());
         let mut found = Vec::with_capacity(count);
-        let end = self.resting.end();
+        let end = asked.end();
         let mut at = self.next;
         for _ in 0..end {
             if found.len() == count {
                 break;
             }
             at = if at < end { at } else { 0 };
-            if self.resting.contains(at) {
+            if asked.contains(at) {
                 found.push(at);
             }
             at += 1;
@@ -231,7 +241,7 @@ mod tests {
                     .for_each(|id| note(&mut strata, *id, now_ns, &mut ran_since));
             }
             assert!((sum - f64::from(size)).abs() < 1e-6, "{sum}");
-            for id in strata.census(asked) {
+            for id in strata.census(asked, active < strata.active()) {
                 note(&mut strata, id, now_ns, &mut ran_since);
             }
         }
@@ -239,10 +249,7 @@ mod tests {
     }
 
     fn note(strata: &mut Strata, id: u32, now_ns: u64, ran_since: &mut [bool]) {
-        match std::mem::take(&mut ran_since[id as usize]) {
-            true => strata.lives(id, now_ns),
-            false => strata.rests(id, now_ns),
-        }
+        strata.note(id, std::mem::take(&mut ran_since[id as usize]), now_ns);
     }
 
     /// The sums of many runs against the truth of each: the mean of the differences within five of
@@ -350,17 +357,18 @@ mod tests {
         assert_eq!(strata.active(), 1);
         strata.rests(3, QUIET_NS);
         assert_eq!((strata.active(), strata.resting()), (0, 5));
-        assert_eq!(strata.census(3), [3, 4, 5]);
+        assert_eq!(strata.census(3, false), [3, 4, 5]);
         assert!(strata.remove(7));
-        assert_eq!(strata.census(3), [6, 3, 4]);
+        assert_eq!(strata.census(3, false), [6, 3, 4]);
         strata.lives(5, 0);
-        assert_eq!(strata.census(9), [6, 3, 4]);
+        assert_eq!(strata.census(9, false), [6, 3, 4]);
+        assert_eq!(strata.census(9, true).len(), 4);
         // Somebody who is gone shows no sign of life any more.
         strata.lives(7, 0);
         strata.rests(7, QUIET_NS);
         assert_eq!((strata.len(), strata.active(), strata.resting()), (4, 1, 3));
         assert!(!strata.remove(7) && strata.contains(5) && !strata.is_empty());
-        assert!(Strata::default().census(4).is_empty());
+        assert!(Strata::default().census(4, true).is_empty());
         let mut random = Random::new(1);
         assert_eq!(strata.choose_of_all(9, &mut random).len(), 4);
         let resting = strata.choose_resting(2, &mut random);

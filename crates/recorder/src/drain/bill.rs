@@ -3,6 +3,8 @@
 
 /// What a sample of CPU time is taken to cost: more than it does in the mean.
 const SAMPLE_NS: u64 = 50_000;
+/// Looks alone would make one round in so many, where samples of CPU time set the pace.
+const ROUNDS_FOR_LOOKS: u64 = 5;
 /// A round with samples that takes longer beside them has done something for them that is done
 /// once, as reading a library's symbols.
 const ROUND_NS_MAX: u64 = 1_000_000;
@@ -38,8 +40,9 @@ impl Bill {
 
     /// CPU time that was spent for looks since this was asked last: what is known to be, and what
     /// the samples of CPU time leave of the rest, as waking up is for looks where there is little
-    /// else. A round that `flushed` writes the samples that came since the last of its kind.
-    pub fn for_looks(&mut self, now: Spent, flushed: bool) -> u64 {
+    /// else; but a fifth of that where samples are waited for (`is_paced`), as it would be done for
+    /// looks then. A round that `flushed` writes the samples that came since the last of its kind.
+    pub fn for_looks(&mut self, now: Spent, flushed: bool, is_paced: bool) -> u64 {
         let last = std::mem::replace(&mut self.last, now);
         let since = if flushed { self.flushed } else { last.samples };
         if flushed {
@@ -48,14 +51,15 @@ impl Bill {
         let all_ns = now.all_ns.saturating_sub(last.all_ns);
         let looks_ns = now.looks_ns.saturating_sub(last.looks_ns).min(all_ns);
         let samples = now.samples.saturating_sub(since);
-        if samples == 0 {
-            return all_ns;
+        let mut rest_ns = all_ns - looks_ns;
+        if samples > 0 {
+            let of_samples_ns = samples.saturating_mul(SAMPLE_NS);
+            rest_ns = rest_ns.saturating_sub(of_samples_ns).min(ROUND_NS_MAX);
         }
-        let rest_ns = all_ns - looks_ns;
-        looks_ns
-            + rest_ns
-                .saturating_sub(samples.saturating_mul(SAMPLE_NS))
-                .min(ROUND_NS_MAX)
+        if is_paced && !flushed {
+            rest_ns /= ROUNDS_FOR_LOOKS;
+        }
+        looks_ns + rest_ns
     }
 }
 
@@ -71,7 +75,7 @@ mod tests {
             samples,
         };
         let mut bill = Bill::new(at(100, 10, 5));
-        let mut us = |now, flushed| bill.for_looks(now, flushed) / 1000;
+        let mut us = |now, flushed| bill.for_looks(now, flushed, false) / 1000;
         assert_eq!(us(at(150, 20, 5), false), 50);
         // Four samples; what they are taken to cost is more than was spent.
         assert_eq!(us(at(250, 23, 9), false), 3);
@@ -82,5 +86,20 @@ mod tests {
         // Symbols were read for a sample.
         assert_eq!(us(at(61_020, 71, 10), true), 1000);
         assert_eq!(us(at(61_030, 71, 500), true), 0);
+    }
+
+    #[test]
+    fn rounds_that_samples_are_waited_for_are_hardly_for_looks() {
+        let at = |all_us: u64, looks_us: u64| Spent {
+            all_ns: all_us * 1000,
+            looks_ns: looks_us * 1000,
+            samples: 0,
+        };
+        let mut bill = Bill::new(at(0, 0));
+        let mut us = |now, flushed, is_paced| bill.for_looks(now, flushed, is_paced) / 1000;
+        assert_eq!(us(at(120, 20), false, true), 20 + 20);
+        assert_eq!(us(at(240, 40), false, false), 120);
+        // Flushes there are without samples, too.
+        assert_eq!(us(at(360, 60), true, true), 120);
     }
 }

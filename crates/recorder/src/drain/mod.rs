@@ -107,7 +107,8 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
             orders.done(&order);
             return;
         }
-        let for_looks_ns = bill.for_looks(spent(&sampler, &writer), flushes);
+        let for_looks_ns =
+            bill.for_looks(spent(&sampler, &writer), flushes, pace.is_set_by_samples());
         setup.shelf.add_drain_cpu_ns(for_looks_ns);
         orders.done(&order);
     }

@@ -43,6 +43,12 @@ impl Pace {
         }
     }
 
+    /// Whether samples came so lately that the next ones are waited for.
+    #[must_use]
+    pub fn is_set_by_samples(&self) -> bool {
+        self.vain <= IDLE_AFTER
+    }
+
     /// How long to wait, having seen so many samples in all; `losing`: some of late were too old.
     pub fn wait(&mut self, samples: u64, losing: bool) -> Duration {
         let is_vain = std::mem::replace(&mut self.samples, samples) == samples;

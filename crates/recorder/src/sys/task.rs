@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 /// The directory, kept open: finding it by its path costs more than most answers.
 pub struct TaskFiles(Option<File>);
@@ -35,7 +35,12 @@ impl TaskFiles {
     /// Reads a thread's file into `buf`: what fits of it. `None` if there is no such thread, or it
     /// may not be read.
     pub fn read<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        use std::io::Read;
+        let file = self.open_file(tid, name)?;
+        let len = file.read_at(buf, 0).ok()?;
+        buf.get(..len)
+    }
+
+    fn open_file(&self, tid: i32, name: &str) -> Option<File> {
         let path = CString::new(format!("{tid}/{name}")).ok()?;
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         let directory = self.0.as_ref()?.as_raw_fd();
@@ -45,8 +50,48 @@ impl TaskFiles {
             return None;
         }
         // SAFETY: just opened, and nobody else's.
-        let mut file = unsafe { File::from_raw_fd(fd) };
-        let len = file.read(buf).ok()?;
+        Some(unsafe { File::from_raw_fd(fd) })
+    }
+}
+
+/// So many threads' files are kept open.
+const KEPT_MAX: usize = 64;
+
+/// One kind of file of threads that are asked again and again, kept open: opening and closing one
+/// costs several times what reading it does.
+pub struct KeptFiles {
+    name: &'static str,
+    /// A thread has one place, by its number.
+    kept: Box<[Option<(i32, File)>]>,
+}
+
+impl KeptFiles {
+    /// None is open yet.
+    #[must_use]
+    pub fn new(name: &'static str) -> KeptFiles {
+        KeptFiles {
+            name,
+            kept: (0..KEPT_MAX).map(|_| None).collect(),
+        }
+    }
+
+    /// Which file of theirs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// As [`TaskFiles::read`]; the file stays open until another thread needs its place.
+    pub fn read<'b>(&mut self, files: &TaskFiles, tid: i32, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        let place = self.kept.get_mut(tid as usize % KEPT_MAX)?;
+        if let Some((_, file)) = place.as_ref().filter(|(whose, _)| *whose == tid)
+            && let Ok(len) = file.read_at(buf, 0)
+        {
+            return buf.get(..len);
+        }
+        // Not there yet, or it is that of a thread which is gone and had the same number.
+        *place = files.open_file(tid, self.name).map(|file| (tid, file));
+        let len = place.as_ref()?.1.read_at(buf, 0).ok()?;
         buf.get(..len)
     }
 }
@@ -70,6 +115,32 @@ mod tests {
         let text = files.read(own, "syscall", &mut buf).unwrap();
         assert!(dwell_wall::proc::whereabouts(text).is_some());
         assert!(files.read(i32::MAX, "syscall", &mut buf).is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_kept_open_tells_what_is_now() {
+        let (files, mut kept) = (TaskFiles::open(), KeptFiles::new("schedstat"));
+        let mut buf = [0u8; 128];
+        let mut asked = |tid| {
+            let text = kept.read(&files, tid, &mut buf)?;
+            dwell_wall::proc::schedule(text).map(|told| told.on_cpu_ns)
+        };
+        let own = process::own_tid();
+        let before = asked(own).unwrap();
+        // The kernel brings its account up to date at its tick.
+        while asked(own).unwrap() == before {
+            std::hint::spin_loop();
+        }
+        // Another thread at the same place, and one that is no more.
+        let (tell, told) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || tell.send(process::own_tid()));
+        let tid = told.recv().unwrap();
+        other.join().unwrap().unwrap();
+        while asked(tid).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(asked(own + KEPT_MAX as i32 * 1_000_000).is_none());
+        assert!(asked(own).is_some());
     }
 
     #[test]

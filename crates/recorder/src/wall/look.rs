@@ -9,16 +9,20 @@ use crate::context::context_of;
 use crate::runtime::{Looks, Runtime};
 use crate::sys::fds;
 use crate::sys::process;
-use crate::sys::task::TaskFiles;
+use crate::sys::task::{KeptFiles, TaskFiles};
 use dwell_context::Context;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::{Frame, Memory, Walk};
 use dwell_wall::cause::{Call, Fd, Monitor, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
+use std::cell::{Cell, RefCell};
 
 /// Processors are scarce when this thread itself had to wait for one for so much of the time.
 const CROWDED_NS: u64 = 2_000_000;
+
+/// The kernel's account of a thread's turns is asked for so often where it has little to tell.
+const SCHEDULE_NS: u64 = 100_000_000;
 
 /// What is remembered of a thread from look to look.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,7 @@ pub struct Before<C> {
     /// last.
     schedule: Option<Schedule>,
     asked_at_cpu_ns: Option<u64>,
+    asked_at_ns: u64,
 }
 
 impl<C> Default for Before<C> {
@@ -45,6 +50,7 @@ impl<C> Default for Before<C> {
             was_woken: false,
             schedule: None,
             asked_at_cpu_ns: None,
+            asked_at_ns: 0,
         }
     }
 }
@@ -95,6 +101,14 @@ pub enum Look {
     Unclear,
 }
 
+impl Look {
+    /// Whether the thread runs or is ready to.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Look::Woken | Look::Ready | Look::Unclear)
+    }
+}
+
 /// What the kernel says of a thread that waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
@@ -143,6 +157,9 @@ impl Off {
 pub struct Kernel {
     live: Live,
     files: TaskFiles,
+    kept: [RefCell<KeptFiles>; 2],
+    /// Whether those who are asked now will be asked again soon.
+    keeps: Cell<bool>,
     /// Whether processors are scarce: then a thread that was woken may still wait for one.
     is_crowded: bool,
     own_waited_ns: u64,
@@ -155,6 +172,8 @@ impl Kernel {
         Kernel {
             live,
             files: TaskFiles::open(),
+            kept: ["syscall", "schedstat"].map(|name| RefCell::new(KeptFiles::new(name))),
+            keeps: Cell::new(false),
             is_crowded: false,
             own_waited_ns: 0,
         }
@@ -171,20 +190,40 @@ impl Kernel {
         }
     }
 
+    /// Says whether those who are asked from now on will be asked again soon: their files stay open
+    /// then.
+    pub fn keep_files(&self, keeps: bool) {
+        self.keeps.set(keeps);
+    }
+
+    fn read<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        let mut kept = self.kept.iter().map(RefCell::borrow_mut);
+        match kept.find(|kept| self.keeps.get() && kept.name() == name) {
+            Some(mut kept) => kept.read(&self.files, tid, buf),
+            None => self.files.read(tid, name, buf),
+        }
+    }
+
     fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
         let mut buf = [0u8; 256];
-        proc::whereabouts(self.files.read(tid, "syscall", &mut buf)?)
+        proc::whereabouts(self.read(tid, "syscall", &mut buf)?)
     }
 
     /// How long the thread waited for a processor since this was asked last, if it has run since,
     /// and how much of that after it was woken where it was seen last. The kernel adds a wait when
     /// it is over, so what a thread still waits is told later.
-    pub fn waited_ns<C>(&self, tid: i32, before: &mut Before<C>) -> (u64, u64) {
+    /// Where processors are not scarce there is little to tell, and it is not asked every time.
+    pub fn waited_ns<C>(&self, tid: i32, before: &mut Before<C>, now_ns: u64) -> (u64, u64) {
         if before.asked_at_cpu_ns == Some(before.cpu_ns) {
             return (0, 0);
         }
+        let was_asked = now_ns.saturating_sub(before.asked_at_ns) < SCHEDULE_NS;
+        if !self.is_crowded && was_asked {
+            return (0, 0);
+        }
+        before.asked_at_ns = now_ns;
         let mut buf = [0u8; 128];
-        let text = self.files.read(tid, "schedstat", &mut buf);
+        let text = self.read(tid, "schedstat", &mut buf);
         let Some(now) = text.and_then(proc::schedule) else {
             return (0, 0);
         };
@@ -234,7 +273,11 @@ pub fn look<R: Runtime, L: Looks<R>>(
     // A monitor or a lock may pass from one thread to another while a third one goes on waiting.
     let is_still = |claim| looks.is_still(record, claim);
     if !has_run && before.was_off && before.claim.as_ref().is_none_or(is_still) {
-        if kernel.is_crowded && kernel.whereabouts(tid) == Some(Whereabouts::Ready) {
+        // Who rests is hardly ever woken just now, and would be asked in vain.
+        if kernel.is_crowded
+            && kernel.keeps.get()
+            && kernel.whereabouts(tid) == Some(Whereabouts::Ready)
+        {
             return Look::Woken;
         }
         return Look::Same;

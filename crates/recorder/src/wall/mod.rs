@@ -47,8 +47,11 @@ const UNMOUNTED_PART: f64 = 0.4;
 /// What looks at threads that rest, and the census of them, get of that for platform threads at
 /// least; and all that the others leave.
 const RESTING_PART: f64 = 0.2;
-/// How many of those who rest are asked in a tick whether they have run: 0.3 us each.
-const ASKED_TO_REST_MAX: usize = 64;
+/// Who rests is looked at, and asked by the census, once in so many ticks at most: there is no
+/// news in more.
+const RESTING_TICKS: usize = 10;
+/// How many threads are asked in a tick whether they have run: 0.3 us each.
+const CENSUS_MAX: usize = 64;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
 /// How fast what platform threads cost is forgotten: by half in some 40 ticks.
@@ -277,7 +280,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             look,
             shelf,
         };
+        self.kernel.keep_files(true);
         let mut failed = self.look_at_all(&active, &at);
+        self.kernel.keep_files(false);
         let count = active.ids.len() + resting.ids.len();
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
@@ -285,7 +290,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.budget
             .spent(active.ids.len(), look.span_ns, active_cpu_ns);
         failed += self.look_at_all(&resting, &at);
-        self.ask_who_rests(now_ns, look.ticks);
+        let is_behind = active.ids.len() < active.eligible;
+        self.take_census(now_ns, look.ticks, is_behind);
         let resting_cpu_ns = self.cpu_since();
         self.resting
             .spent(resting.ids.len(), look.span_ns, resting_cpu_ns);
@@ -326,22 +332,23 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         failed
     }
 
-    /// Asks some of those who rest, in turn, whether they have run: who has is active from the next
-    /// tick on. What they do now is not looked at, so this has no weight.
-    fn ask_who_rests(&mut self, now_ns: u64, ticks: u64) {
+    /// Asks some threads, in turn, whether they have run: who has is active from the next tick on,
+    /// who has not for long rests. Those who are looked at in each tick need not be asked. What
+    /// they do now is not looked at, so this has no weight.
+    fn take_census(&mut self, now_ns: u64, ticks: u64, is_behind: bool) {
         if self.setup.options.only_context {
             return;
         }
-        let count = ASKED_TO_REST_MAX.saturating_mul(ticks.clamp(1, 4) as usize);
-        for index in self.strata.census(count) {
+        let most = self.strata.len().div_ceil(RESTING_TICKS).min(CENSUS_MAX);
+        let count = most.saturating_mul(ticks.clamp(1, 4) as usize);
+        for index in self.strata.census(count, is_behind) {
             let tid = self.setup.engine.record(index).map(ThreadRecord::tid);
             let Some(Ok(clock_ns)) = tid.map(cpu_ns_of) else {
                 continue;
             };
             let known = self.known.get_mut(index as usize);
-            if known.is_some_and(|known| has_run(known, clock_ns)) {
-                self.strata.lives(index, now_ns);
-            }
+            let lives = known.is_some_and(|known| has_run(known, clock_ns));
+            self.strata.note(index, lives, now_ns);
         }
     }
 
@@ -427,7 +434,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let (active, resting) = (self.strata.active(), self.strata.resting());
         let (for_active, for_resting) = match self.setup.options.wall_threads {
             Some(threads) => strata::split(threads, active, resting),
-            None => (self.budget.count(active), self.resting.count(resting)),
+            None => {
+                let most = resting.div_ceil(RESTING_TICKS);
+                let for_resting = self.resting.count(resting).min(most);
+                (self.budget.count(active), for_resting)
+            }
         };
         [
             self.strata.choose_active(for_active, &mut self.random),
@@ -515,7 +526,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         let (mut before, thread) = (known.before, known.thread);
-        let (seen, (waited_ns, woken_ns)) = self.see(record, &mut before);
+        let (seen, (waited_ns, woken_ns)) = self.see(record, &mut before, now_ns);
         let (has_it, mounted, renamed) = match &seen {
             Look::Off(off) => (
                 self.see_owner(before.claim()),
@@ -532,12 +543,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         known.before = before;
-        let runs = matches!(seen, Look::Woken | Look::Ready | Look::Unclear);
-        if has_run(known, known.before.cpu_ns()) || runs {
-            self.strata.lives(index, now_ns);
-        } else {
-            self.strata.rests(index, now_ns);
-        }
+        let lives = has_run(known, known.before.cpu_ns()) || seen.is_ready();
+        self.strata.note(index, lives, now_ns);
         let mut notes = shelf.lock();
         if waited_ns > 0 {
             let note = Note::Ready {
@@ -599,7 +606,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     /// What a look shows, and how long the thread waited for a processor since the last one, in all
     /// and after it was woken.
-    fn see(&mut self, record: &ThreadRecord, before: &mut Before<Claim<R>>) -> (Look, (u64, u64)) {
+    fn see(
+        &mut self,
+        record: &ThreadRecord,
+        before: &mut Before<Claim<R>>,
+        now_ns: u64,
+    ) -> (Look, (u64, u64)) {
         let (looks, kernel, frames) = (&self.looks, &self.kernel, &mut self.frames);
         let mut seen = look(looks, kernel, record, before, frames);
         if matches!(seen, Look::Unclear) {
@@ -611,7 +623,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
         let waited_ns = match seen {
             Look::Same | Look::Woken | Look::Gone => (0, 0),
-            Look::Off(_) | Look::Ready | Look::Unclear => kernel.waited_ns(record.tid(), before),
+            Look::Off(_) | Look::Ready | Look::Unclear => {
+                kernel.waited_ns(record.tid(), before, now_ns)
+            }
         };
         (seen, waited_ns)
     }
