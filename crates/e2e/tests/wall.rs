@@ -385,6 +385,27 @@ fn measured_ten_thousand_threads_have_their_time() {
     });
 }
 
+/// Threads that work are looked at in nearly every tick, however many others do nothing: with the
+/// same chance for all each would have some 20 looks. Detects a third of the looks that should be
+/// there. False alarm: not by chance on an idle machine, as who works is known 2 s after the start.
+#[test]
+fn measured_threads_that_work_are_looked_at_however_many_rest() {
+    each(&turn(&both()), |jdk| {
+        let place = Place::new("few");
+        let starter = Starter::new(jdk, &place, "Waits").with("seconds=5 idle=500");
+        let (profile, _) = whole_run(&place, starter, "cpu=10ms,wall=20ms,wall-threads=40");
+        let threads = by_thread(&profile, &WallFilter::default());
+        for (name, _) in KINDS {
+            let waits = threads[name]
+                .iter()
+                .filter(|(cause, _)| *cause != "running");
+            let looks = sum(waits.map(|(_, weight)| weight)).samples;
+            println!("{name}: {looks} looks");
+            assert!(looks >= 50, "{name}: {:?}", threads[name]);
+        }
+    });
+}
+
 /// Threads end while they are looked at, and new ones take their places in the kernel and the JVM.
 ///
 /// Detects a sampler that ends or hangs: 1000 looks of some 10,000. False alarm: not by chance on
