@@ -396,12 +396,11 @@ fn measured_threads_that_work_are_looked_at_however_many_rest() {
         let (profile, _) = whole_run(&place, starter, "cpu=10ms,wall=20ms,wall-threads=40");
         let threads = by_thread(&profile, &WallFilter::default());
         for (name, _) in KINDS {
-            let waits = threads[name]
-                .iter()
-                .filter(|(cause, _)| *cause != "running");
+            let is_seen = |cause: &str| cause != "running" && cause != "runnable";
+            let waits = threads[name].iter().filter(|(cause, _)| is_seen(cause));
             let looks = sum(waits.map(|(_, weight)| weight)).samples;
             println!("{name}: {looks} looks");
-            assert!(looks >= 50, "{name}: {:?}", threads[name]);
+            assert!(looks >= 45, "{name}: {:?}", threads[name]);
         }
     });
 }
