@@ -20,6 +20,7 @@ use dwell_wall::pools::Pools;
 use dwell_wall::proc::Schedule;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Longest name of a thread that is read.
@@ -195,6 +196,11 @@ struct Half {
     stack: (u64, u64),
 }
 
+/// Threads of ours that look at others at once, at most ...
+const WORKERS_MAX: usize = 4;
+/// ... and how many each of them has to look at, at least, to be worth its beginning.
+const EACH_MIN: usize = 64;
+
 /// Makes dumps.
 pub struct Dumper<'d, 't> {
     looker: Looker<'d, 't>,
@@ -234,30 +240,32 @@ impl<'d, 't> Dumper<'d, 't> {
         let _ = vm_threads::for_each(vm.live, &vm.layout, |thread| java.push(thread));
         // A list that is read while it changes may lead round in circles.
         let mut known = HashSet::new();
+        let mut whoms = Vec::new();
         for java_thread in java {
             let inner = vm_threads::kernel_id(vm.live, &vm.layout, java_thread).unwrap_or(0);
             if let Some(tid) = outer.get(&inner)
                 && known.insert(*tid)
             {
-                let whom = Whom {
+                whoms.push(Whom {
                     tid: *tid,
                     java_thread,
-                };
-                halves.extend(self.half(whom));
+                });
             }
         }
+        halves.extend(self.all(&whoms));
         let mut more_virtual = false;
         if options.virtual_max > 0 {
             more_virtual = self.unmounted(options.virtual_max, &mut halves);
         }
         if options.native {
-            for (tid, _) in all.iter().filter(|(tid, _)| !known.contains(tid)) {
-                let whom = Whom {
+            let others = all.iter().filter(|(tid, _)| !known.contains(tid));
+            let whoms: Vec<Whom> = others
+                .map(|(tid, _)| Whom {
                     tid: *tid,
                     java_thread: 0,
-                };
-                halves.extend(self.half(whom));
-            }
+                })
+                .collect();
+            halves.extend(self.all(&whoms));
         }
         let refusal = self.running(options, late, &mut halves);
         let threads = self.with_owners(halves);
@@ -278,6 +286,34 @@ impl<'d, 't> Dumper<'d, 't> {
             safepoints_are_known: vm.safepoints.is_some() || vm.polling_page.is_some(),
             refusal,
         }
+    }
+
+    /// Looks at these, in their order; at many on as many processors as there are: a moment that is
+    /// shorter is more of a moment.
+    fn all(&mut self, whoms: &[Whom]) -> Vec<Half> {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let workers = processors.min(WORKERS_MAX).min(whoms.len() / EACH_MIN);
+        if workers < 2 {
+            return whoms.iter().filter_map(|whom| self.half(*whom)).collect();
+        }
+        let (vm, each) = (self.looker.vm, whoms.len().div_ceil(workers));
+        thread::scope(|scope| {
+            let parts: Vec<_> = whoms
+                .chunks(each)
+                .map(|part| {
+                    scope.spawn(move || {
+                        let mut dumper = Dumper::new(vm);
+                        let halves = part.iter().filter_map(|whom| dumper.half(*whom));
+                        halves.collect::<Vec<Half>>()
+                    })
+                })
+                .collect();
+            let joined = parts.into_iter().flat_map(|part| match part.join() {
+                Ok(halves) => halves,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            joined.collect()
+        })
     }
 
     fn half(&mut self, whom: Whom) -> Option<Half> {

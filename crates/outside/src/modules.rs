@@ -8,10 +8,9 @@ use dwell_native::maps::{self, Backing, Module};
 use dwell_walker::Memory;
 use dwell_walker::native::{NativeCode, Row, Rule, lookup};
 use rustc_hash::FxHashMap;
-use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// A library larger than this is not read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -25,10 +24,10 @@ pub struct Image {
     /// File name without directories.
     pub name: String,
     bytes: Vec<u8>,
-    rows: OnceCell<Box<[Row]>>,
+    rows: OnceLock<Box<[Row]>>,
     /// Rules that were asked for one by one.
-    rules: RefCell<FxHashMap<u32, Rule>>,
-    index: OnceCell<SymbolIndex>,
+    rules: RwLock<FxHashMap<u32, Rule>>,
+    index: OnceLock<SymbolIndex>,
 }
 
 impl Image {
@@ -37,9 +36,9 @@ impl Image {
         Image {
             name: String::from_utf8_lossy(file).into_owned(),
             bytes,
-            rows: OnceCell::new(),
-            rules: RefCell::default(),
-            index: OnceCell::new(),
+            rows: OnceLock::new(),
+            rules: RwLock::default(),
+            index: OnceLock::new(),
         }
     }
 
@@ -55,10 +54,12 @@ impl Image {
         if let Some(rows) = self.rows.get() {
             return lookup(rows, offset);
         }
-        if let Some(rule) = self.rules.borrow().get(&offset) {
+        let known = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rule) = known.get(&offset) {
             return *rule;
         }
-        let mut rules = self.rules.borrow_mut();
+        drop(known);
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let found = match rules.len() < RULES_MAX {
             true => self.elf().and_then(|elf| elf.rule_at(offset)),
             false => None,
@@ -90,14 +91,14 @@ impl Image {
 struct Span {
     range: Range<u64>,
     base: u64,
-    image: Rc<Loaded>,
+    image: Arc<Loaded>,
     is_vm: bool,
 }
 
 /// An image that is read when it is needed.
 struct Loaded {
     module: Module,
-    image: OnceCell<Image>,
+    image: OnceLock<Image>,
 }
 
 /// All libraries, as they were mapped at one moment.
@@ -128,17 +129,17 @@ impl<'t> Modules<'t> {
         for module in maps::modules(maps::parse(&text).filter_map(Result::ok)) {
             let same = known.iter().find(|span| span.image.module == module);
             self.add(match same {
-                Some(span) => Rc::clone(&span.image),
-                None => Rc::new(Loaded {
+                Some(span) => Arc::clone(&span.image),
+                None => Arc::new(Loaded {
                     module,
-                    image: OnceCell::new(),
+                    image: OnceLock::new(),
                 }),
             });
         }
         self.spans.sort_by_key(|span| span.range.start);
     }
 
-    fn add(&mut self, loaded: Rc<Loaded>) {
+    fn add(&mut self, loaded: Arc<Loaded>) {
         let is_vm = loaded.module.path.ends_with(b"/libjvm.so");
         // Where a file's addresses begin is in its headers; they are mapped, too.
         let header = loaded.module.header.as_ref();
@@ -150,7 +151,7 @@ impl<'t> Modules<'t> {
                 self.spans.push(Span {
                     range,
                     base: placement.base,
-                    image: Rc::clone(&loaded),
+                    image: Arc::clone(&loaded),
                     is_vm,
                 });
             }

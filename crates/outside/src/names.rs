@@ -7,7 +7,7 @@ use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::{method, names};
 use dwell_walker::{Failure, Fault, Frame, Memory};
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Longest name that is read.
 const NAME_MAX: usize = 4096;
@@ -32,7 +32,7 @@ pub struct Method {
     /// Whether it is declared `native`.
     pub is_native: bool,
     /// Where its class comes from, if that was asked and is known.
-    pub origin: Option<Rc<Origin>>,
+    pub origin: Option<Arc<Origin>>,
 }
 
 /// A frame with its names.
@@ -41,7 +41,7 @@ pub enum Named {
     /// A Java method.
     Java {
         /// Which one.
-        method: Rc<Method>,
+        method: Arc<Method>,
         /// Its line, if the class has them.
         line: Option<u32>,
         /// How it runs.
@@ -66,7 +66,7 @@ pub enum Named {
 /// one have its address.
 #[derive(Default)]
 pub struct Namer {
-    methods: FxHashMap<u64, Option<Rc<Method>>>,
+    methods: FxHashMap<u64, Option<Arc<Method>>>,
     /// If it is wanted where classes come from.
     origins: Option<Origins>,
 }
@@ -114,13 +114,13 @@ impl Namer {
         }
     }
 
-    fn method<M: Memory>(&mut self, mem: &M, vm: &Vm<'_>, id: u64) -> Option<Rc<Method>> {
+    fn method<M: Memory>(&mut self, mem: &M, vm: &Vm<'_>, id: u64) -> Option<Arc<Method>> {
         if let Some(known) = self.methods.get(&id) {
             return known.clone();
         }
         let read = read(mem, &vm.layout, self.origins.as_mut(), id).ok();
         let (method, lacks_origin) = read.unzip();
-        let method = method.map(Rc::new);
+        let method = method.map(Arc::new);
         // Otherwise it is read again when it is met again.
         if lacks_origin != Some(true) {
             self.methods.insert(id, method.clone());

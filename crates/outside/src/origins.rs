@@ -5,7 +5,7 @@ use dwell_walker::hotspot::Layout;
 use dwell_walker::hotspot::names::MethodKey;
 use dwell_walker::hotspot::origin::{self, Part};
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Where a class comes from. What is not known is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub struct Origin {
 #[derive(Default)]
 pub struct Origins {
     fields: origin::Origins,
-    known: FxHashMap<[u64; 3], Option<Rc<Origin>>>,
+    known: FxHashMap<[u64; 3], Option<Arc<Origin>>>,
     /// How often those were tried that are not known yet.
     tried: FxHashMap<[u64; 3], u8>,
 }
@@ -34,7 +34,7 @@ const TRIES_MAX: u8 = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Where it comes from, or nothing if it does not tell.
-    Read(Option<Rc<Origin>>),
+    Read(Option<Arc<Origin>>),
     /// It could not be read now; it is worth another try later.
     NotYet,
 }
@@ -62,7 +62,7 @@ impl Origins {
         }
         self.tried.remove(&key);
         let origin = origin.filter(|origin| *origin != Origin::default());
-        let origin = origin.map(Rc::new);
+        let origin = origin.map(Arc::new);
         self.known.insert(key, origin.clone());
         Told::Read(origin)
     }

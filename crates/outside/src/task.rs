@@ -4,6 +4,7 @@ use dwell_wall::cause::{Call, Fd, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 
 /// Threads of one process at most.
 const TASKS_MAX: usize = 1 << 20;
@@ -80,6 +81,13 @@ impl Tasks {
         proc::schedule(self.read(tid, "schedstat")?.as_bytes())
     }
 
+    /// The same, to be asked more than once.
+    #[must_use]
+    pub fn clock(&self, tid: i32) -> Option<Clock> {
+        let path = format!("/proc/{}/task/{tid}/schedstat", self.pid);
+        Some(Clock(fs::File::open(path).ok()?))
+    }
+
     /// CPU time of all threads, in user mode and in the kernel (`stat`, proc(5)).
     #[must_use]
     pub fn cpu_time(&self) -> (u64, u64) {
@@ -141,6 +149,20 @@ impl Tasks {
             let text = fs::read_to_string(format!("/proc/{}/net/{kind}", self.pid)).ok()?;
             peer_in(&text, inode)
         })
+    }
+}
+
+/// The kernel's account of one thread.
+#[derive(Debug)]
+pub struct Clock(fs::File);
+
+impl Clock {
+    /// As [`Tasks::schedule`].
+    #[must_use]
+    pub fn schedule(&self) -> Option<Schedule> {
+        let mut bytes = [0; 128];
+        let len = self.0.read_at(&mut bytes, 0).ok()?;
+        proc::schedule(bytes.get(..len)?)
     }
 }
 

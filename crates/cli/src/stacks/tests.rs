@@ -7,7 +7,7 @@ use dwell_outside::dump::{How, Kind, LockedText, OwnerText, Safepoint, WantedTex
 use dwell_outside::names::{FrameKind, Method, Named};
 use dwell_outside::{Dump, Thread};
 use dwell_wall::cause::Cause;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 fn args() -> Stacks {
@@ -40,7 +40,7 @@ fn jvm() -> Jvm {
 
 fn java(name: &str, line: u32) -> Named {
     Named::Java {
-        method: Rc::new(Method {
+        method: Arc::new(Method {
             class: "a/Shop".to_owned(),
             name: name.to_owned(),
             descriptor: "()V".to_owned(),

@@ -19,7 +19,7 @@ use dwell_walker::{Failure, Frame, FrameKind};
 use dwell_wall::sums::ByCause;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Class and name of a method, and its descriptor.
@@ -28,7 +28,7 @@ type Key = (String, String, String);
 /// The open chunk.
 pub struct Chunk {
     writer: ChunkWriter,
-    methods: FxHashMap<(Key, Option<Rc<Place>>), MethodId>,
+    methods: FxHashMap<(Key, Option<Arc<Place>>), MethodId>,
     threads: FxHashMap<i32, (Facts, ThreadId)>,
     virtual_threads: FxHashMap<Virtual, ThreadId>,
     failures: BTreeMap<&'static str, (u64, u64)>,
