@@ -232,6 +232,14 @@ fn wall(reply: &Reply) -> Option<String> {
         number("wall_threads")?,
         number("wall_failed")?
     );
+    if let Some(followed) = number("wall_followed").filter(|followed| *followed > 0) {
+        let by_page = number("wall_by_page").unwrap_or(0);
+        let evidence = match by_page >= looks / 2 {
+            true => "the kernel's pages",
+            false => "CPU clocks",
+        };
+        text += &format!(", {followed} followed by {evidence}");
+    }
     if let Some(looks) = number("wall_unmounted_looks").filter(|looks| *looks > 0) {
         let threads = number("wall_unmounted").unwrap_or(0);
         text += &format!(", {looks} at about {threads} unmounted virtual ones");
@@ -306,6 +314,7 @@ mod tests {
             b"ok\nstate=stopped\nfile=/a.jfr\nwalk=walked while paused\nhandler_p50_ns=1300\n\
               wall_interval_ns=20000000\nwall_ns=1000000000\nwall_threads=40\nwall_looks=800\n\
               wall_failed=1\nwall_cpu_ns=4000000\nwall_unmounted=9000\nwall_unmounted_looks=70\n\
+              wall_followed=600\nwall_by_page=700\n\
               handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
               agent_cpu_ns=80000000\nagent_memory=2097152\n\
               lost.no_free_slot_weight_moved_on=7\n",
@@ -315,8 +324,8 @@ mod tests {
             "state      stopped: nothing is being recorded now; the last recording:\n\
              file       /a.jfr\n\
              stacks     walked while paused\n\
-             wall       every 20 ms, 800 looks at 40 threads, 1 failed, 70 at about 9000 unmounted \
-             virtual ones, 0.40 % of a CPU\n\
+             wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the kernel's \
+             pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

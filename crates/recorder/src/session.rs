@@ -130,6 +130,8 @@ impl Progress {
                 cpu_ns: before.cpu_ns + tick.cpu_ns,
                 unmounted_looked: before.unmounted_looked + tick.unmounted_looked,
                 unmounted_failed: before.unmounted_failed + tick.unmounted_failed,
+                followed: before.followed + tick.followed,
+                by_page: before.by_page.saturating_add(tick.by_page),
                 ..*tick
             };
         }
@@ -463,7 +465,8 @@ impl<R: Runtime> Session<R> {
         }
         format!(
             "wall_interval_ns={}\nwall_ns={}\nwall_threads={}\nwall_looks={}\nwall_failed={}\n\
-             wall_cpu_ns={}\nwall_unmounted={}\nwall_unmounted_looks={}\n",
+             wall_cpu_ns={}\nwall_unmounted={}\nwall_unmounted_looks={}\n\
+             wall_followed={}\nwall_by_page={}\n",
             self.setup.options.wall_interval.as_nanos(),
             sum.span_ns,
             sum.live,
@@ -472,6 +475,8 @@ impl<R: Runtime> Session<R> {
             sum.cpu_ns,
             sum.unmounted,
             sum.unmounted_looked,
+            sum.followed,
+            sum.by_page,
         )
     }
 }

@@ -47,7 +47,7 @@ pub use arch::{Registers, restorer};
 pub use capture::{Capture, Extra, WalkHook};
 pub use config::{ClassSpec, Config, EngineKind, Offsets};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
-pub use engine::{Engine, InitError, PerfLevel, init, perf_hangs, perf_permitted};
+pub use engine::{Engine, InitError, PerfLevel, Turns, init, perf_hangs, perf_permitted};
 pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};

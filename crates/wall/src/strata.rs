@@ -4,8 +4,11 @@
 //! looks go where something changes (stratified sampling: Cochran, "Sampling Techniques", chapter
 //! 5; Horvitz and Thompson's estimator).
 //!
-//! Who rests is found out again by the *census*: a cheap question to some of those who rest, in
-//! turn, whether they have run. Nothing is estimated from it.
+//! Of those chosen, who has not run since its last look is where it was, which costs next to
+//! nothing to find out. Of the others some are looked at, and stand for the rest of these: a second
+//! choice at random within the first (two-phase sampling: Cochran, chapter 12). Who has run is
+//! known before anybody is chosen to be looked at, so sums are unbiased, and have no error at all
+//! where a thread waits.
 
 use crate::members::Members;
 use crate::random::Random;
@@ -21,8 +24,6 @@ pub struct Strata {
     resting: Members,
     /// When each showed a sign of life last.
     alive_ns: Vec<u64>,
-    /// Whom the census asks next.
-    next: u32,
 }
 
 /// Those chosen for a tick.
@@ -87,7 +88,7 @@ impl Strata {
         self.all.remove(id)
     }
 
-    /// What a look, or the census, has found: a sign of life, or none.
+    /// What a look, or asking, has found: a sign of life, or none.
     pub fn note(&mut self, id: u32, is_alive: bool, now_ns: u64) {
         if is_alive {
             self.lives(id, now_ns);
@@ -134,28 +135,6 @@ impl Strata {
     pub fn choose_resting(&mut self, count: usize, random: &mut Random) -> Chosen {
         choose(&mut self.resting, count, random)
     }
-
-    /// Those whose turn in the census it is: `count` of those who rest, or of everybody. Each comes
-    /// once before anybody comes again.
-    pub fn census(&mut self, count: usize, of_all: bool) -> Vec<u32> {
-        let asked = if of_all { &self.all } else { &self.resting };
-        let count = count.min(asked.len());
-        let mut found = Vec::with_capacity(count);
-        let end = asked.end();
-        let mut at = self.next;
-        for _ in 0..end {
-            if found.len() == count {
-                break;
-            }
-            at = if at < end { at } else { 0 };
-            if asked.contains(at) {
-                found.push(at);
-            }
-            at += 1;
-        }
-        self.next = at;
-        found
-    }
 }
 
 /// How a given number of looks is split: a quarter is for those who rest, and what one stratum does
@@ -179,6 +158,7 @@ fn choose(of: &mut Members, count: usize, random: &mut Random) -> Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::members::choose_of;
 
     const TICK_NS: u64 = 20_000_000;
     const TICKS: u64 = 500;
@@ -195,13 +175,22 @@ mod tests {
     struct Told {
         truth: [f64; 3],
         told: [f64; 3],
-        /// Looks at each thread.
+        /// Looks at each thread, and ticks in which it was known to be where it was.
         looks: Vec<u64>,
+        followed: Vec<u64>,
+        /// What the last look at each saw.
+        last: Vec<usize>,
     }
 
+    /// Who was doing this when looked at was on a processor.
+    const RUNNING: usize = 2;
+
+    /// Asks so many of the active threads, and of those who rest, in each tick, and looks at so
+    /// many of those that have run.
     fn sample(
         population: &mut impl Population,
-        (active, resting, asked): (usize, usize, usize),
+        is_known: bool,
+        (active, resting, looks): (usize, usize, usize),
         seed: u64,
     ) -> Told {
         let (mut strata, mut random) = (Strata::default(), Random::new(seed));
@@ -209,10 +198,14 @@ mod tests {
         (0..size).for_each(|id| assert!(strata.insert(id, None)));
         let mut told = Told {
             looks: vec![0; size as usize],
+            followed: vec![0; size as usize],
+            last: vec![0; size as usize],
             ..Told::default()
         };
+        let mut before = vec![0; size as usize];
         let mut seen = vec![false; size as usize];
-        let mut ran_since = vec![false; size as usize];
+        // Of nobody it is known at first where they are, or of all.
+        let mut ran_since = vec![!is_known; size as usize];
         for tick in 0..TICKS {
             let now_ns = tick * TICK_NS;
             let mut states = Vec::new();
@@ -220,7 +213,9 @@ mod tests {
                 let index = id as usize;
                 let was_seen = std::mem::take(&mut seen[index]);
                 let (state, ran) = population.state(id, tick, was_seen);
-                ran_since[index] |= ran;
+                // Nobody does anything else without running in between.
+                ran_since[index] |= ran || state != before[index];
+                before[index] = state;
                 told.truth[state] += 1.0;
                 states.push(state);
             }
@@ -230,26 +225,34 @@ mod tests {
             ];
             let mut sum = 0.0;
             for Chosen { eligible, ids } in chosen {
-                for id in &ids {
-                    let weight = eligible as f64 / ids.len() as f64;
-                    told.told[states[*id as usize]] += weight;
-                    told.looks[*id as usize] += 1;
-                    seen[*id as usize] = true;
+                let weight = eligible as f64 / ids.len().max(1) as f64;
+                let mut moved = Vec::new();
+                for id in ids {
+                    let has_run = ran_since[id as usize];
+                    strata.note(id, has_run, now_ns);
+                    if has_run {
+                        moved.push(id);
+                    } else {
+                        told.told[told.last[id as usize]] += weight;
+                        told.followed[id as usize] += 1;
+                        sum += weight;
+                    }
+                }
+                let all = moved.len() as f64;
+                let ids = choose_of(&mut moved, looks, &mut random);
+                for id in ids {
+                    let index = *id as usize;
+                    let weight = weight * all / ids.len() as f64;
+                    told.told[states[index]] += weight;
+                    told.looks[index] += 1;
+                    told.last[index] = states[index];
+                    (seen[index], ran_since[index]) = (true, states[index] == RUNNING);
                     sum += weight;
                 }
-                ids.iter()
-                    .for_each(|id| note(&mut strata, *id, now_ns, &mut ran_since));
             }
             assert!((sum - f64::from(size)).abs() < 1e-6, "{sum}");
-            for id in strata.census(asked, active < strata.active()) {
-                note(&mut strata, id, now_ns, &mut ran_since);
-            }
         }
         told
-    }
-
-    fn note(strata: &mut Strata, id: u32, now_ns: u64, ran_since: &mut [bool]) {
-        strata.note(id, std::mem::take(&mut ran_since[id as usize]), now_ns);
     }
 
     /// The sums of many runs against the truth of each: the mean of the differences within five of
@@ -259,7 +262,7 @@ mod tests {
         let mut off: [Vec<f64>; 3] = Default::default();
         for seed in 0..RUNS {
             let mut population = Made(60, make(seed));
-            let told = sample(&mut population, (4, 3, 5), seed);
+            let told = sample(&mut population, false, (9, 7, 3), seed);
             for (state, off) in off.iter_mut().enumerate() {
                 off.push(told.told[state] - told.truth[state]);
             }
@@ -310,6 +313,15 @@ mod tests {
                 )
             })
         });
+        // Waits shorter than a tick beside ones that last: nobody's are favoured.
+        assert_unbiased(|seed| {
+            let mut random = Random::new(1000 + seed);
+            Box::new(move |id, tick, _| match id % 3 {
+                0 => (random.below(3) as usize, true),
+                1 => ((random.below(9) / 8) as usize, true),
+                _ => (((tick + seed) / 40 % 2) as usize, (tick + seed) % 40 == 0),
+            })
+        });
         // Long waits of some, short ones of others, of two ticks to two seconds.
         assert_unbiased(|seed| {
             Box::new(move |id, tick, _| {
@@ -324,16 +336,19 @@ mod tests {
     fn those_who_work_are_looked_at_in_each_tick_however_many_rest() {
         for resting in [50, 500, 2000, 10_000] {
             let work = |id, tick, _| ((tick % 3) as usize * usize::from(id < 5), id < 5);
-            let told = sample(&mut Made(resting, work), (16, 4, 64), 1);
-            // They are found in the first census.
-            let least = TICKS - u64::from(resting).div_ceil(64) - 1;
+            let told = sample(&mut Made(resting, work), true, (16, 400, 16), 1);
+            // Each is asked with a chance of 400 in so many; once in 10^6 it takes longer than this.
+            let asked = (400.0 / f64::from(resting)).min(1.0);
+            let first = (5e6f64.ln() / -(1.0 - asked).max(1e-9).ln()).ceil() as u64 + 1;
             assert!(
-                told.looks[..5].iter().all(|looks| *looks >= least),
+                told.looks[..5].iter().all(|looks| *looks >= TICKS - first),
                 "{resting}: {:?}",
                 &told.looks[..5]
             );
-            let others: u64 = told.looks[5..].iter().sum();
-            assert!(others <= 4 * TICKS);
+            // And of the others nobody.
+            assert!(told.looks[5..].iter().all(|looks| *looks == 0));
+            let followed: u64 = told.followed[5..].iter().sum();
+            assert!(followed >= TICKS * 50 / 2);
         }
     }
 
@@ -348,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shows_no_sign_of_life_for_a_second_rests_and_is_asked_in_turn() {
+    fn who_shows_no_sign_of_life_for_a_second_rests() {
         let mut strata = Strata::default();
         assert!(strata.insert(3, Some(0)) && !strata.insert(3, None));
         (4..8).for_each(|id| assert!(strata.insert(id, None)));
@@ -357,18 +372,13 @@ mod tests {
         assert_eq!(strata.active(), 1);
         strata.rests(3, QUIET_NS);
         assert_eq!((strata.active(), strata.resting()), (0, 5));
-        assert_eq!(strata.census(3, false), [3, 4, 5]);
         assert!(strata.remove(7));
-        assert_eq!(strata.census(3, false), [6, 3, 4]);
         strata.lives(5, 0);
-        assert_eq!(strata.census(9, false), [6, 3, 4]);
-        assert_eq!(strata.census(9, true).len(), 4);
         // Somebody who is gone shows no sign of life any more.
         strata.lives(7, 0);
         strata.rests(7, QUIET_NS);
         assert_eq!((strata.len(), strata.active(), strata.resting()), (4, 1, 3));
         assert!(!strata.remove(7) && strata.contains(5) && !strata.is_empty());
-        assert!(Strata::default().census(4, true).is_empty());
         let mut random = Random::new(1);
         assert_eq!(strata.choose_of_all(9, &mut random).len(), 4);
         let resting = strata.choose_resting(2, &mut random);

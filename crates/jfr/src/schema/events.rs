@@ -333,6 +333,10 @@ events! {
         unmounted_sampled: u64 = Count "unmountedSampled" "Sampled Unmounted Virtual Threads";
         /// Of these, threads that nothing could be said of
         unmounted_failed: u64 = Count "unmountedFailed" "Failed Unmounted Virtual Threads";
+        /// Of those chosen, threads known not to have run since their last look
+        followed: u64 = Count "followed" "Followed Threads";
+        /// Of those chosen, threads of which the kernel's page told whether they have run
+        by_page: u64 = Count "byPage" "Threads Told by Page";
     }
     /// Wall time of a cause since the recording began, by looks at threads that did not run
     WallSum = 106 "dwell.WallSum" PROFILER, "Wall Time by Cause" {

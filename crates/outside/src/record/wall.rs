@@ -174,6 +174,8 @@ impl Wall {
             unmounted: found.estimated.round() as u64,
             unmounted_sampled: found.looked,
             unmounted_failed: found.failed,
+            followed: 0,
+            by_page: 0,
         });
         // A budget for less than a tick each time leaves some out.
         self.wait = self.budget.ticks();

@@ -3,8 +3,6 @@
 
 /// What a sample of CPU time is taken to cost: more than it does in the mean.
 const SAMPLE_NS: u64 = 50_000;
-/// Looks alone would make one round in so many, where samples of CPU time set the pace.
-const ROUNDS_FOR_LOOKS: u64 = 5;
 /// A round with samples that takes longer beside them has done something for them that is done
 /// once, as reading a library's symbols.
 const ROUND_NS_MAX: u64 = 1_000_000;
@@ -40,9 +38,10 @@ impl Bill {
 
     /// CPU time that was spent for looks since this was asked last: what is known to be, and what
     /// the samples of CPU time leave of the rest, as waking up is for looks where there is little
-    /// else; but a fifth of that where samples are waited for (`is_paced`), as it would be done for
-    /// looks then. A round that `flushed` writes the samples that came since the last of its kind.
-    pub fn for_looks(&mut self, now: Spent, flushed: bool, is_paced: bool) -> u64 {
+    /// else; but a part of that where samples are waited for, and looks alone would make one of so
+    /// many `rounds`. A round that `flushed` writes the samples that came since the last of its
+    /// kind.
+    pub fn for_looks(&mut self, now: Spent, flushed: bool, rounds: u64) -> u64 {
         let last = std::mem::replace(&mut self.last, now);
         let since = if flushed { self.flushed } else { last.samples };
         if flushed {
@@ -56,8 +55,8 @@ impl Bill {
             let of_samples_ns = samples.saturating_mul(SAMPLE_NS);
             rest_ns = rest_ns.saturating_sub(of_samples_ns).min(ROUND_NS_MAX);
         }
-        if is_paced && !flushed {
-            rest_ns /= ROUNDS_FOR_LOOKS;
+        if !flushed {
+            rest_ns /= rounds.max(1);
         }
         looks_ns + rest_ns
     }
@@ -75,7 +74,7 @@ mod tests {
             samples,
         };
         let mut bill = Bill::new(at(100, 10, 5));
-        let mut us = |now, flushed| bill.for_looks(now, flushed, false) / 1000;
+        let mut us = |now, flushed| bill.for_looks(now, flushed, 1) / 1000;
         assert_eq!(us(at(150, 20, 5), false), 50);
         // Four samples; what they are taken to cost is more than was spent.
         assert_eq!(us(at(250, 23, 9), false), 3);
@@ -96,10 +95,10 @@ mod tests {
             samples: 0,
         };
         let mut bill = Bill::new(at(0, 0));
-        let mut us = |now, flushed, is_paced| bill.for_looks(now, flushed, is_paced) / 1000;
-        assert_eq!(us(at(120, 20), false, true), 20 + 20);
-        assert_eq!(us(at(240, 40), false, false), 120);
+        let mut us = |now, flushed, rounds| bill.for_looks(now, flushed, rounds) / 1000;
+        assert_eq!(us(at(120, 20), false, 5), 20 + 20);
+        assert_eq!(us(at(240, 40), false, 1), 120);
         // Flushes there are without samples, too.
-        assert_eq!(us(at(360, 60), true, true), 120);
+        assert_eq!(us(at(360, 60), true, 5), 120);
     }
 }

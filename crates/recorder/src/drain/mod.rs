@@ -108,7 +108,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
             return;
         }
         let for_looks_ns =
-            bill.for_looks(spent(&sampler, &writer), flushes, pace.is_set_by_samples());
+            bill.for_looks(spent(&sampler, &writer), flushes, pace.looks_for_samples());
         setup.shelf.add_drain_cpu_ns(for_looks_ns);
         orders.done(&order);
     }

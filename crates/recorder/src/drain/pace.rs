@@ -10,6 +10,9 @@ pub const TICK_MIN: Duration = Duration::from_millis(5);
 /// Where none come, after so many looks in vain: a program that does nothing costs next to nothing.
 const TICK_IDLE: Duration = Duration::from_millis(100);
 const IDLE_AFTER: u32 = 4;
+/// Where at most so many come, after so many looks: most of a look's cost is that of waking up.
+const TICK_FEW: Duration = Duration::from_millis(50);
+const FEW: u64 = 2;
 /// Where code and classes go away before their samples are looked at.
 const TICK_LOSING: Duration = Duration::from_millis(1);
 /// So many samples may wait for a look: an eighth of the smallest slots.
@@ -29,6 +32,8 @@ pub struct Pace {
     /// Samples at the last look, and looks in vain since.
     samples: u64,
     vain: u32,
+    /// Looks since more than a few samples came.
+    few: u32,
 }
 
 impl Pace {
@@ -40,27 +45,37 @@ impl Pace {
             tick: tick(interval, processors),
             samples: 0,
             vain: 0,
+            few: 0,
         }
     }
 
-    /// Whether samples came so lately that the next ones are waited for.
+    /// How many looks are made for samples in the time in which one would do for all else.
     #[must_use]
-    pub fn is_set_by_samples(&self) -> bool {
-        self.vain <= IDLE_AFTER
+    pub fn looks_for_samples(&self) -> u64 {
+        let usual = self.usual().as_micros().max(1);
+        (TICK_IDLE.as_micros() / usual).max(1) as u64
+    }
+
+    fn usual(&self) -> Duration {
+        if self.vain > IDLE_AFTER {
+            self.tick.max(TICK_IDLE)
+        } else if self.few > IDLE_AFTER {
+            self.tick.max(TICK_FEW)
+        } else {
+            self.tick
+        }
     }
 
     /// How long to wait, having seen so many samples in all; `losing`: some of late were too old.
     pub fn wait(&mut self, samples: u64, losing: bool) -> Duration {
-        let is_vain = std::mem::replace(&mut self.samples, samples) == samples;
-        self.vain = if is_vain {
-            self.vain.saturating_add(1)
-        } else {
-            0
-        };
-        match (losing, self.vain > IDLE_AFTER) {
-            (true, _) => self.tick.min(TICK_LOSING),
-            (false, true) => self.tick.max(TICK_IDLE),
-            (false, false) => self.tick,
+        let before = std::mem::replace(&mut self.samples, samples);
+        let new = samples.saturating_sub(before);
+        let again = |is_so: bool, count: u32| if is_so { count.saturating_add(1) } else { 0 };
+        self.vain = again(new == 0, self.vain);
+        self.few = again(new <= FEW, self.few);
+        match losing {
+            true => self.tick.min(TICK_LOSING),
+            false => self.usual(),
         }
     }
 }
@@ -81,15 +96,28 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_nothing_looks_less_often_until_there_is_something() {
+    fn who_finds_nothing_or_little_looks_less_often_until_there_is_more() {
         let mut pace = Pace::new(Duration::from_millis(10));
         let usual = pace.tick;
-        assert_eq!(pace.wait(1, false), usual);
+        let mut samples = 5;
+        assert_eq!(pace.wait(samples, false), usual);
         for _ in 0..IDLE_AFTER {
-            assert_eq!(pace.wait(1, false), usual);
+            assert_eq!(pace.wait(samples, false), usual);
         }
-        assert_eq!(pace.wait(1, false), TICK_IDLE);
-        assert_eq!(pace.wait(1, true), TICK_LOSING);
-        assert_eq!(pace.wait(2, false), usual);
+        assert_eq!(pace.wait(samples, false), TICK_IDLE);
+        assert_eq!(pace.looks_for_samples(), 1);
+        assert_eq!(pace.wait(samples, true), TICK_LOSING);
+        samples += 1;
+        assert_eq!(pace.wait(samples, false), TICK_FEW);
+        assert_eq!(pace.looks_for_samples(), 2);
+        samples += 3;
+        assert_eq!(pace.wait(samples, false), usual);
+        assert_eq!(pace.looks_for_samples(), 5);
+        for _ in 0..IDLE_AFTER {
+            samples += 2;
+            assert_eq!(pace.wait(samples, false), usual);
+        }
+        samples += 1;
+        assert_eq!(pace.wait(samples, false), TICK_FEW);
     }
 }

@@ -322,6 +322,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
                 unmounted: tick.unmounted,
                 unmounted_sampled: tick.unmounted_looked as u64,
                 unmounted_failed: tick.unmounted_failed as u64,
+                followed: tick.followed as u64,
+                by_page: u64::from(tick.by_page),
             });
         }
     }

@@ -12,7 +12,7 @@ use crate::sys::process;
 use crate::sys::task::{KeptFiles, TaskFiles};
 use dwell_context::Context;
 use dwell_signal::sys::cpu_ns_of;
-use dwell_signal::{Live, ThreadRecord};
+use dwell_signal::{Engine, Live, ThreadRecord, Turns};
 use dwell_walker::{Frame, Memory, Walk};
 use dwell_wall::cause::{Call, Fd, Monitor, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
@@ -22,34 +22,50 @@ use std::cell::{Cell, RefCell};
 const CROWDED_NS: u64 = 2_000_000;
 
 /// The kernel's account of a thread's turns is asked for so often where it has little to tell.
-const SCHEDULE_NS: u64 = 100_000_000;
+const SCHEDULE_NS: u64 = 250_000_000;
+
+/// Pages that tell threads' turns, at most: each is a mapping, of which a process may have 65,530
+/// (`vm.max_map_count`).
+const PAGES_MAX: u32 = 16_384;
+/// How many of the last answers are remembered.
+const ANSWERS_MAX: i32 = 1000;
+
+/// How much a thread has run: if that is the same at two moments, it has not run in between, or all
+/// the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Its turns on processors, which cost next to nothing to read.
+    Turns(Turns),
+    /// The time that it has used, in ns.
+    Clock(u64),
+}
 
 /// What is remembered of a thread from look to look.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<C> {
-    cpu_ns: u64,
+    /// What it had run when it was looked at.
+    mark: Option<Mark>,
     /// Whether it waited, and was walked.
     was_off: bool,
     /// What it wanted, and who had that.
     claim: Option<C>,
     /// Whether it waited when it was seen last and has run since, which is not asked about yet.
     was_woken: bool,
-    /// What the kernel said of its turns, and what it had used of processors, when that was asked
-    /// last.
+    /// What the kernel said of its turns, and what it had run, when that was asked last.
     schedule: Option<Schedule>,
-    asked_at_cpu_ns: Option<u64>,
+    asked_at: Option<Mark>,
     asked_at_ns: u64,
 }
 
 impl<C> Default for Before<C> {
     fn default() -> Before<C> {
         Before {
-            cpu_ns: 0,
+            mark: None,
             was_off: false,
             claim: None,
             was_woken: false,
             schedule: None,
-            asked_at_cpu_ns: None,
+            asked_at: None,
             asked_at_ns: 0,
         }
     }
@@ -65,10 +81,16 @@ impl<C> Before<C> {
         }
     }
 
-    /// What it had used of processors when it was looked at last.
+    /// What it had run when it was looked at last.
     #[must_use]
-    pub fn cpu_ns(&self) -> u64 {
-        self.cpu_ns
+    pub fn mark(&self) -> Option<Mark> {
+        self.mark
+    }
+
+    /// Whether it waited when it was looked at last, and where is known.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.was_off
     }
 
     /// Forgets where it was, not what it has used.
@@ -155,6 +177,7 @@ impl Off {
 
 /// What the kernel says of threads.
 pub struct Kernel {
+    engine: &'static Engine,
     live: Live,
     files: TaskFiles,
     kept: [RefCell<KeptFiles>; 2],
@@ -163,20 +186,103 @@ pub struct Kernel {
     /// Whether processors are scarce: then a thread that was woken may still wait for one.
     is_crowded: bool,
     own_waited_ns: u64,
+    pages: Pages,
+}
+
+/// How threads' turns are read.
+#[derive(Default)]
+struct Pages {
+    /// Pages that were mapped, and whether more are refused.
+    mapped: Cell<u32>,
+    is_full: Cell<bool>,
+    /// Of the last ones, by how many more a page answered than not.
+    answered: Cell<i32>,
+    /// How often a page has answered, in all.
+    told: Cell<u32>,
+}
+
+impl Pages {
+    /// A page, or not, has told whether a thread has run.
+    fn told(&self, by_page: bool) {
+        let answered = self.answered.get() + if by_page { 1 } else { -1 };
+        self.answered.set(answered.clamp(-ANSWERS_MAX, ANSWERS_MAX));
+        self.told.set(self.told.get().wrapping_add(u32::from(by_page)));
+    }
 }
 
 impl Kernel {
     /// Opens what has to be asked.
     #[must_use]
-    pub fn open(live: Live) -> Kernel {
+    pub fn open(engine: &'static Engine) -> Kernel {
+        let live = engine.live();
         Kernel {
+            engine,
             live,
             files: TaskFiles::open(),
             kept: ["syscall", "schedstat"].map(|name| RefCell::new(KeptFiles::new(name))),
             keeps: Cell::new(false),
             is_crowded: false,
             own_waited_ns: 0,
+            pages: Pages::default(),
         }
+    }
+
+    /// A thread's turns on processors; maps the page that tells them if that has not been done.
+    fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
+        let pages = &self.pages;
+        if !pages.is_full.get() && self.engine.wants_page(record) {
+            pages.mapped.set(pages.mapped.get() + 1);
+            // What the record shows may be another thread's by now: its page is as good.
+            let whose = self.engine.record(record.index());
+            let refused = whose.is_some_and(|record| self.engine.attach_page(record).is_err());
+            pages.is_full.set(refused || pages.mapped.get() >= PAGES_MAX);
+        }
+        self.engine.turns(record)
+    }
+
+    /// How often a page has told whether a thread has run, since this was asked last.
+    pub fn take_told(&self) -> u32 {
+        self.pages.told.take()
+    }
+
+    /// Whether most threads' turns can be read.
+    #[must_use]
+    pub fn tells_turns(&self) -> bool {
+        self.pages.answered.get() > 0
+    }
+
+    /// How much a thread has run; `None` if it is no more.
+    fn mark(&self, record: &ThreadRecord) -> Option<Mark> {
+        match self.turns(record) {
+            Some(turns) => Some(Mark::Turns(turns)),
+            None => cpu_ns_of(record.tid()).ok().map(Mark::Clock),
+        }
+    }
+
+    /// Whether a thread has run since `before`; also if that cannot be known.
+    fn has_run_since(&self, record: &ThreadRecord, before: Mark) -> bool {
+        match before {
+            Mark::Turns(before) => self.engine.turns(record) != Some(before),
+            Mark::Clock(before_ns) => cpu_ns_of(record.tid()) != Ok(before_ns),
+        }
+    }
+
+    /// Whether a thread that waited when it was looked at last has run since.
+    #[must_use]
+    pub fn has_run<C>(&self, record: &ThreadRecord, before: &Before<C>) -> bool {
+        let by_page = matches!(before.mark, Some(Mark::Turns(_)));
+        self.pages.told(by_page);
+        before.mark.is_none_or(|mark| self.has_run_since(record, mark))
+    }
+
+    /// Whether a thread that waited is ready again, and waits for a processor: asked where these are
+    /// scarce, and of threads that are asked often.
+    #[must_use]
+    pub fn is_woken(&self, tid: i32) -> bool {
+        // Who rests is hardly ever woken just now, and would be asked in vain.
+        self.is_crowded
+            && self.keeps.get()
+            && self.whereabouts(tid) == Some(Whereabouts::Ready)
     }
 
     /// Looks at what this thread itself had to wait for a processor.
@@ -214,7 +320,7 @@ impl Kernel {
     /// it is over, so what a thread still waits is told later.
     /// Where processors are not scarce there is little to tell, and it is not asked every time.
     pub fn waited_ns<C>(&self, tid: i32, before: &mut Before<C>, now_ns: u64) -> (u64, u64) {
-        if before.asked_at_cpu_ns == Some(before.cpu_ns) {
+        if before.asked_at.is_some() && before.asked_at == before.mark {
             return (0, 0);
         }
         let was_asked = now_ns.saturating_sub(before.asked_at_ns) < SCHEDULE_NS;
@@ -227,7 +333,7 @@ impl Kernel {
         let Some(now) = text.and_then(proc::schedule) else {
             return (0, 0);
         };
-        before.asked_at_cpu_ns = Some(before.cpu_ns);
+        before.asked_at = before.mark;
         let was_woken = std::mem::take(&mut before.was_woken);
         let then = before.schedule.replace(now);
         now.waited_since(&then.unwrap_or(now), was_woken)
@@ -266,21 +372,17 @@ pub fn look<R: Runtime, L: Looks<R>>(
     frames: &mut [Frame],
 ) -> Look {
     let tid = record.tid();
-    let Ok(cpu_ns) = cpu_ns_of(tid) else {
+    let Some(mark) = kernel.mark(record) else {
         return Look::Gone;
     };
-    let has_run = std::mem::replace(&mut before.cpu_ns, cpu_ns) != cpu_ns;
+    let has_run = before.mark.replace(mark) != Some(mark);
     // A monitor or a lock may pass from one thread to another while a third one goes on waiting.
     let is_still = |claim| looks.is_still(record, claim);
     if !has_run && before.was_off && before.claim.as_ref().is_none_or(is_still) {
-        // Who rests is hardly ever woken just now, and would be asked in vain.
-        if kernel.is_crowded
-            && kernel.keeps.get()
-            && kernel.whereabouts(tid) == Some(Whereabouts::Ready)
-        {
-            return Look::Woken;
-        }
-        return Look::Same;
+        return match kernel.is_woken(tid) {
+            true => Look::Woken,
+            false => Look::Same,
+        };
     }
     before.was_woken |= before.was_off;
     before.was_off = false;
@@ -294,7 +396,8 @@ pub fn look<R: Runtime, L: Looks<R>>(
     };
     let (mut off, claim) = looks.look(record, Waiting { os, registers }, frames);
     complete(looks, record, fd, &mut off);
-    if cpu_ns_of(tid) != Ok(cpu_ns) {
+    // It was off its processor after the mark was read, and has been since.
+    if kernel.has_run_since(record, mark) {
         return Look::Unclear;
     }
     // Nothing to walk by yet: the next look shall try again.
@@ -329,12 +432,12 @@ pub fn walk_holder<R: Runtime, L: Looks<R>>(
     frames: &mut [Frame],
 ) -> Option<Walk> {
     let tid = record.tid();
-    let cpu_ns = cpu_ns_of(tid).ok()?;
+    let mark = kernel.mark(record)?;
     let Some(Whereabouts::Off { sp, pc, .. }) = kernel.whereabouts(tid) else {
         return None;
     };
     let walk = looks.walk(record, (sp, pc), frames)?;
-    (cpu_ns_of(tid) == Ok(cpu_ns)).then_some(walk)
+    (!kernel.has_run_since(record, mark)).then_some(walk)
 }
 
 fn told(fd: i32, kind: Fd) -> Option<Box<str>> {

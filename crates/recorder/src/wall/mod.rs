@@ -5,6 +5,7 @@
 //! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
 
 pub mod focus;
+mod follow;
 pub mod look;
 pub mod shelf;
 pub mod threads;
@@ -17,15 +18,16 @@ use crate::session::{Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use dwell_signal::ThreadRecord;
-use dwell_signal::sys::cpu_ns_of;
 use dwell_walker::Frame;
 use dwell_wall::budget::{Budget, Debt};
+use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::choose_of;
 use dwell_wall::random::Random;
 use dwell_wall::runs::{Pending, Run as SameRun};
 use dwell_wall::strata::{self, Chosen, Strata};
 use focus::Focus;
+use follow::ASKED_ACTIVE_MAX;
 use look::{Before, Kernel, Look, look};
 use shelf::{Note, Notes, Run, Shelf, Tick};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -44,14 +46,9 @@ const VIEW_WAIT: Duration = Duration::from_millis(5);
 const VIEW_WAITS_MAX: u32 = 400;
 /// What logical threads without a platform thread get of the budget at least, where there are any.
 const UNMOUNTED_PART: f64 = 0.4;
-/// What looks at threads that rest, and the census of them, get of that for platform threads at
+/// What looks at threads that have rested, and asking them, get of that for platform threads at
 /// least; and all that the others leave.
 const RESTING_PART: f64 = 0.2;
-/// Who rests is looked at, and asked by the census, once in so many ticks at most: there is no
-/// news in more.
-const RESTING_TICKS: usize = 10;
-/// How many threads are asked in a tick whether they have run: 0.3 us each.
-const CENSUS_MAX: usize = 64;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
 /// How fast what platform threads cost is forgotten: by half in some 40 ticks.
@@ -69,8 +66,8 @@ struct Known<C> {
     /// Tells its names apart.
     name_mark: u64,
     before: Before<C>,
-    /// What it had used of processors when that was asked last, by a look or by the census.
-    clock_ns: Option<u64>,
+    /// What it had used of processors when it was asked last, before its first look.
+    asked_ns: Option<u64>,
     pending: Pending<()>,
 }
 
@@ -83,7 +80,7 @@ impl<C> Default for Known<C> {
             id: 0,
             name_mark: 0,
             before: Before::default(),
-            clock_ns: None,
+            asked_ns: None,
             pending: Pending::default(),
         }
     }
@@ -200,6 +197,8 @@ struct Sampler<'s, R: Runtime> {
     /// For platform threads that have shown a sign of life lately, and for those that have not.
     budget: Budget,
     resting: Budget,
+    /// For first looks at threads that were there before us.
+    first: First,
     strata: Strata,
     /// For logical threads without a platform thread, once there are some.
     unmounted: Option<Budget>,
@@ -220,6 +219,8 @@ struct Sampler<'s, R: Runtime> {
     owner_frames: Vec<Frame>,
     threads: Threads,
     ticks: u64,
+    /// Threads that were known to be where they were, in this tick.
+    followed: usize,
 }
 
 /// One tick's looks.
@@ -227,6 +228,18 @@ struct At<'a> {
     now_ns: u64,
     look: grid::Look,
     shelf: &'a Shelf,
+}
+
+/// What looks at some threads have come to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looked {
+    /// Threads that had to be looked at again, and were.
+    count: usize,
+    failed: usize,
+    /// What that, and asking all, has cost.
+    cpu_ns: u64,
+    /// What first looks have cost.
+    first_cpu_ns: u64,
 }
 
 /// What a thread of this runtime waits for.
@@ -246,6 +259,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             ),
             budget: budget(setup, 1.0),
             resting: budget(setup, RESTING_PART),
+            first: match setup.options.wall_threads {
+                Some(threads) => First::fixed(threads),
+                None => First::default(),
+            },
             strata: Strata::default(),
             unmounted: None,
             cpu_ns: process::own_cpu().as_nanos() as u64,
@@ -257,11 +274,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             focus: Focus::default(),
             random: Random::new(process::epoch_ns()),
             known: Vec::new(),
-            kernel: Kernel::open(setup.engine.live()),
+            kernel: Kernel::open(setup.engine),
             frames: vec![Frame::EMPTY; FRAMES_MAX],
             owner_frames: vec![Frame::EMPTY; FRAMES_MAX],
             threads: Threads::new(setup.engine),
             ticks: 0,
+            followed: 0,
         }
     }
 
@@ -280,23 +298,20 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             look,
             shelf,
         };
-        self.kernel.keep_files(true);
-        let mut failed = self.look_at_all(&active, &at);
-        self.kernel.keep_files(false);
         let count = active.ids.len() + resting.ids.len();
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
-        let active_cpu_ns = self.cpu_since() + (debt_ns - unmounted_debt_ns);
-        self.budget
-            .spent(active.ids.len(), look.span_ns, active_cpu_ns);
-        failed += self.look_at_all(&resting, &at);
-        let is_behind = active.ids.len() < active.eligible;
-        self.take_census(now_ns, look.ticks, is_behind);
-        let resting_cpu_ns = self.cpu_since();
-        self.resting
-            .spent(resting.ids.len(), look.span_ns, resting_cpu_ns);
-        let cpu_ns = active_cpu_ns + resting_cpu_ns;
+        let at_active = self.look_at_all(&active, &at, true);
+        let at_resting = self.look_at_all(&resting, &at, false);
+        let first_cpu_ns = at_active.first_cpu_ns + at_resting.first_cpu_ns;
+        let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
+        let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
+        self.budget.spent(at_active.count, look.span_ns, active_cpu_ns);
+        self.resting.spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
+        let failed = at_active.failed + at_resting.failed;
+        let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
         self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
+        let cpu_ns = cpu_ns + first_cpu_ns - unpaid_ns;
         let moment = Moment {
             at_ns: now_ns,
             span_ns: look.span_ns,
@@ -319,37 +334,35 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             unmounted: found.estimated.round() as u64,
             unmounted_looked: found.looked,
             unmounted_failed: found.failed,
+            followed: std::mem::take(&mut self.followed),
+            by_page: self.kernel.take_told(),
         };
         shelf.lock().add(Note::Tick(tick), 0);
     }
 
-    fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>) -> usize {
-        let weight_ns = grid::weight_ns(&at.look, chosen.eligible, chosen.ids.len());
-        let mut failed = 0;
-        for index in &chosen.ids {
-            failed += usize::from(!self.look_at(*index, at.now_ns, weight_ns, at.shelf));
+    /// Looks at those of `chosen` that are not where they were.
+    fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Looked {
+        self.kernel.keep_files(is_active);
+        let mut astray = self.follow(chosen, at);
+        let mut looked = Looked::default();
+        if !astray.unknown.is_empty() {
+            // Asking so many for the first time is dear as well.
+            looked.first_cpu_ns = self.cpu_since();
+            let count = self.first.count(astray.unknown.len(), at.look.span_ns);
+            let (first, failed) = self.look_at_some(chosen, &mut astray.unknown, count, at);
+            looked.failed += failed;
+            let cpu_ns = self.cpu_since();
+            self.first.spent(first, cpu_ns);
+            looked.first_cpu_ns += cpu_ns;
         }
-        failed
-    }
-
-    /// Asks some threads, in turn, whether they have run: who has is active from the next tick on,
-    /// who has not for long rests. Those who are looked at in each tick need not be asked. What
-    /// they do now is not looked at, so this has no weight.
-    fn take_census(&mut self, now_ns: u64, ticks: u64, is_behind: bool) {
-        if self.setup.options.only_context {
-            return;
-        }
-        let most = self.strata.len().div_ceil(RESTING_TICKS).min(CENSUS_MAX);
-        let count = most.saturating_mul(ticks.clamp(1, 4) as usize);
-        for index in self.strata.census(count, is_behind) {
-            let tid = self.setup.engine.record(index).map(ThreadRecord::tid);
-            let Some(Ok(clock_ns)) = tid.map(cpu_ns_of) else {
-                continue;
-            };
-            let known = self.known.get_mut(index as usize);
-            let lives = known.is_some_and(|known| has_run(known, clock_ns));
-            self.strata.note(index, lives, now_ns);
-        }
+        let budget = if is_active { &self.budget } else { &self.resting };
+        let count = budget.count(astray.moved.len());
+        let (count, failed) = self.look_at_some(chosen, &mut astray.moved, count, at);
+        self.kernel.keep_files(false);
+        looked.count = count;
+        looked.failed += failed;
+        looked.cpu_ns = self.cpu_since();
+        looked
     }
 
     /// What the active threads leave of the budget is for those who rest.
@@ -435,9 +448,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let (for_active, for_resting) = match self.setup.options.wall_threads {
             Some(threads) => strata::split(threads, active, resting),
             None => {
-                let most = resting.div_ceil(RESTING_TICKS);
-                let for_resting = self.resting.count(resting).min(most);
-                (self.budget.count(active), for_resting)
+                (active.min(ASKED_ACTIVE_MAX), self.asked_of(resting))
             }
         };
         [
@@ -455,8 +466,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let is_published = |thread| self.looks.published(thread).is_some();
             working = focus.add_published(self.threads.iter(), is_published);
         }
-        let (eligible, count) = (working.len(), self.budget.count(working.len()));
-        let ids = choose_of(working, count, &mut self.random).to_vec();
+        let eligible = working.len();
+        let ids = choose_of(working, ASKED_ACTIVE_MAX, &mut self.random).to_vec();
         self.focus = focus;
         Chosen { eligible, ids }
     }
@@ -526,6 +537,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         let (mut before, thread) = (known.before, known.thread);
+        let last = before.mark();
         let (seen, (waited_ns, woken_ns)) = self.see(record, &mut before, now_ns);
         let (has_it, mounted, renamed) = match &seen {
             Look::Off(off) => (
@@ -543,7 +555,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         known.before = before;
-        let lives = has_run(known, known.before.cpu_ns()) || seen.is_ready();
+        let has_run = last.is_some() && last != known.before.mark();
+        let lives = has_run || seen.is_ready();
         self.strata.note(index, lives, now_ns);
         let mut notes = shelf.lock();
         if waited_ns > 0 {
@@ -651,13 +664,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             flush(known, &mut notes);
         }
     }
-}
-
-/// Whether a thread has run since its clock was read last, by a look or by the census. Of one whose
-/// clock was never read nobody knows.
-fn has_run<C>(known: &mut Known<C>, clock_ns: u64) -> bool {
-    let before_ns = known.clock_ns.replace(clock_ns);
-    before_ns.is_some_and(|before_ns| before_ns != clock_ns)
 }
 
 /// A part of what looking may cost; or the number of threads that was asked for.

@@ -107,6 +107,10 @@ pub struct Tick {
     pub unmounted_looked: usize,
     /// Of these, threads that were not clear.
     pub unmounted_failed: usize,
+    /// Of the chosen platform threads, those known not to have run since their last look.
+    pub followed: usize,
+    /// Of the chosen platform threads, those of which the kernel's page told whether they have run.
+    pub by_page: u32,
 }
 
 /// All notes since the drainer took some last.

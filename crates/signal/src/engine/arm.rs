@@ -5,8 +5,9 @@
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
-use crate::engine::perf::{self, RING_BYTES};
+use crate::engine::perf;
 use crate::engine::period::{self, Standing};
+use crate::engine::turns;
 use crate::handler::Sender;
 use crate::plan::{Due, Plan};
 use crate::record::{Guard, Inner, NO_ENGINE, PERF, TIMER, ThreadRecord};
@@ -234,12 +235,7 @@ impl Engine {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
-        let ring = record.ring.swap(0, Ordering::Relaxed);
-        if ring != 0 {
-            // SAFETY: mapped by `attach_ring` with this length; only the handler reads it, with the
-            // record's lock, which we hold.
-            unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
-        }
+        turns::detach(guard);
         let fd = record.perf_fd.swap(-1, Ordering::Relaxed);
         if fd >= 0 {
             self.fds.clear(fd); // before the number can belong to somebody else
@@ -249,26 +245,6 @@ impl Engine {
         if timer >= 0 {
             sys::timer_delete(timer);
         }
-    }
-
-    /// Maps the thread's perf ring, so that samples taken in the kernel carry its call chain. Costs
-    /// two pages of locked memory and some 5 us; does nothing for threads without a perf event.
-    ///
-    /// # Errors
-    /// The kernel's error, `EPERM` when the limit of locked memory is reached: the thread's
-    /// samples then have no kernel frames.
-    pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
-        let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
-        let fd = record.perf_fd.load(Ordering::Relaxed);
-        let mut result = Ok(());
-        if fd >= 0 && record.ring.load(Ordering::Relaxed) == 0 {
-            match sys::map_fd(fd, RING_BYTES) {
-                Ok(addr) => record.ring.store(addr as usize, Ordering::Relaxed),
-                Err(error) => result = Err(error),
-            }
-        }
-        self.unlock(guard);
-        result
     }
 }
 

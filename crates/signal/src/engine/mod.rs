@@ -9,9 +9,11 @@ mod perf;
 mod period;
 pub(crate) mod ring;
 mod setup;
+mod turns;
 
 pub use perf::{PerfLevel, perf_hangs, perf_permitted};
 pub use setup::{InitError, init};
+pub use turns::Turns;
 
 use crate::config::{EngineKind, Offsets};
 use crate::counters::{Cause, CounterSnapshot, Counters};

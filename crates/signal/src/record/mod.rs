@@ -85,6 +85,8 @@ pub struct ThreadRecord {
     pub(crate) perf_fd: AtomicI32,
     pub(crate) timer_id: AtomicI32,
     pub(crate) ring: AtomicUsize,
+    /// The control page of its perf event, or 0; that of the ring if there is one.
+    pub(crate) page: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
     /// CPU time at which the plan was last asked for due points.
     pub(crate) counted_ns: AtomicU64,
@@ -254,6 +256,7 @@ impl ThreadRecord {
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
         self.ring.store(0, Ordering::Relaxed);
+        self.page.store(0, Ordering::Relaxed);
         self.next_due_ns.store(u64::MAX, Ordering::Relaxed);
         self.counted_ns.store(0, Ordering::Relaxed);
         for counter in [

@@ -1,0 +1,122 @@
+//! How often a thread has been given a processor, read without a system call.
+//!
+//! The kernel writes the control page of a mapped perf event each time that the event's thread gets
+//! a processor (`perf_event_update_userpage` of kernel/events/core.c, called when an event is
+//! scheduled in): its `lock`, a sequence lock, grows by two. So a thread that did not run when it
+//! was seen, and whose page is unchanged, has not run since. This module maps such a page for
+//! threads that have no ring of kernel frames, whose control page is as good. Nothing here runs in
+//! a handler.
+
+use crate::engine::Engine;
+use crate::engine::perf::{RING_BYTES, RING_PAGE};
+use crate::record::{Guard, PERF, ThreadRecord};
+use crate::sys::{self, Errno};
+use core::mem::offset_of;
+use core::sync::atomic::Ordering;
+use dwell_walker::Memory;
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+
+/// Where a thread's account of its turns stands. Tells of another one of the same thread only
+/// whether they are the same: then it has not been given a processor in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    page: usize,
+    lock: u32,
+}
+
+impl Engine {
+    /// The thread's turns so far; `None` if it has no perf event that is on, or its page is not
+    /// mapped, or it answers no signals: its event is off then, and it takes turns that nobody
+    /// counts. (That is found out within a second of its CPU time: [`Engine::tend`].)
+    #[must_use]
+    pub fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
+        let page = record.page.load(Ordering::Acquire);
+        let is_on = record.engine.load(Ordering::Relaxed) == PERF
+            && record.armed.load(Ordering::Relaxed)
+            && record.silent_tends.load(Ordering::Relaxed) == 0;
+        if page == 0 || !is_on {
+            return None;
+        }
+        // The page may be unmapped just now, and something else be in its place: then it is
+        // another number than before, or a fault.
+        let lock = page.wrapping_add(offset_of!(perf_event_mmap_page, lock)) as u64;
+        let lock = self.live.u32(lock).ok()?;
+        Some(Turns { page, lock })
+    }
+
+    /// Whether a page could be mapped for the thread, and is not yet.
+    #[must_use]
+    pub fn wants_page(&self, record: &ThreadRecord) -> bool {
+        record.page.load(Ordering::Relaxed) == 0 && record.perf_fd.load(Ordering::Relaxed) >= 0
+    }
+
+    /// Maps the control page of the thread's perf event. Costs a page of locked memory, a mapping
+    /// and some 5 us; does nothing for threads without a perf event, or while another thread works on
+    /// the record: then it may be tried again.
+    ///
+    /// # Errors
+    /// The kernel's error: `EPERM` when the limit of locked memory is reached, `ENOMEM` when there
+    /// are too many mappings.
+    pub fn attach_page(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
+        let Some(guard) = record.try_lock() else {
+            return Ok(());
+        };
+        let fd = record.perf_fd.load(Ordering::Relaxed);
+        let mut result = Ok(());
+        if fd >= 0 && record.page.load(Ordering::Relaxed) == 0 {
+            match sys::map_fd(fd, RING_PAGE) {
+                Ok(page) => record.page.store(page as usize, Ordering::Release),
+                Err(error) => result = Err(error),
+            }
+        }
+        self.unlock(guard);
+        result
+    }
+
+    /// Maps the thread's perf ring, so that samples taken in the kernel carry its call chain. Costs
+    /// two pages of locked memory and some 5 us; does nothing for threads without a perf event.
+    ///
+    /// # Errors
+    /// The kernel's error, `EPERM` when the limit of locked memory is reached: the thread's
+    /// samples then have no kernel frames.
+    pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
+        let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        let fd = record.perf_fd.load(Ordering::Relaxed);
+        let mut result = Ok(());
+        if fd >= 0 && record.ring.load(Ordering::Relaxed) == 0 {
+            // All mappings of an event have the same size (perf_mmap).
+            detach_page(&guard);
+            match sys::map_fd(fd, RING_BYTES) {
+                Ok(addr) => {
+                    record.ring.store(addr as usize, Ordering::Relaxed);
+                    record.page.store(addr as usize, Ordering::Release);
+                }
+                Err(error) => result = Err(error),
+            }
+        }
+        self.unlock(guard);
+        result
+    }
+}
+
+/// Unmaps the page, if it is not that of a ring.
+fn detach_page(guard: &Guard<'_>) {
+    let record = guard.record();
+    let page = record.page.swap(0, Ordering::Relaxed);
+    if page != 0 && page != record.ring.load(Ordering::Relaxed) {
+        // SAFETY: mapped by `attach_page` with this length, and taken out of the record, whose lock
+        // we hold. Who still has its address reads it by loads that may fault.
+        unsafe { sys::unmap(page as *mut u8, RING_PAGE) };
+    }
+}
+
+/// Unmaps what is mapped of the thread's event.
+pub(crate) fn detach(guard: &Guard<'_>) {
+    detach_page(guard);
+    let ring = guard.record().ring.swap(0, Ordering::Relaxed);
+    if ring != 0 {
+        // SAFETY: mapped by `attach_ring` with this length; only the handler reads its records,
+        // with the record's lock, which we hold; its control page is read by loads that may fault.
+        unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
+    }
+}

@@ -1,0 +1,105 @@
+//! A thread's turns are told without a system call: who has run since has other ones, who has not
+//! has the same, whatever happens to its event meanwhile.
+
+mod common;
+
+use common::{burn, register_here};
+use dwell_signal::{Config, Engine, EngineKind, PerfLevel, ThreadRecord, Turns, perf_permitted};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const INTERVAL_NS: u64 = 10_000_000;
+
+/// A thread that does what it is told, and waits between.
+struct Worker {
+    record: &'static ThreadRecord,
+    tell: Sender<fn()>,
+    told: Receiver<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Worker {
+    fn begin(engine: &'static Engine) -> Worker {
+        let (tell, orders) = channel::<fn()>();
+        let (done, told) = channel();
+        let (show, shown) = channel();
+        let thread = thread::spawn(move || {
+            let record = register_here(engine, 3);
+            show.send(record).unwrap();
+            for order in orders {
+                order();
+                done.send(()).unwrap();
+            }
+            assert!(engine.end(record));
+        });
+        let record = shown.recv().unwrap();
+        Worker {
+            record,
+            tell,
+            told,
+            thread,
+        }
+    }
+
+    fn does(&self, order: fn()) {
+        self.tell.send(order).unwrap();
+        self.told.recv().unwrap();
+    }
+
+    /// Its turns once it waits: it may be on its way there.
+    fn turns(&self, engine: &Engine) -> Turns {
+        thread::sleep(Duration::from_millis(50));
+        engine.turns(self.record).expect("a page that is mapped")
+    }
+}
+
+#[test]
+fn who_has_run_has_other_turns_and_who_has_not_has_the_same() {
+    let Ok(PerfLevel { kernel }) = perf_permitted() else {
+        println!("skipped: perf events are not permitted here");
+        return;
+    };
+    let config = Config {
+        engine: EngineKind::Perf { kernel },
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    engine.start(INTERVAL_NS);
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+    assert_eq!(engine.turns(record), None, "nothing is mapped yet");
+    assert!(engine.wants_page(record));
+    engine.attach_page(record).unwrap();
+    engine.attach_page(record).unwrap();
+    assert!(!engine.wants_page(record));
+    let mut before = worker.turns(engine);
+    // Work so short that it has no sample, and so long that it has several.
+    for work in [|| (), || burn(1), || burn(5 * INTERVAL_NS)] as [fn(); 3] {
+        for _ in 0..20 {
+            worker.does(work);
+            let now = engine.turns(record).unwrap();
+            assert_ne!(now, before);
+            before = worker.turns(engine);
+            assert_eq!(engine.turns(record), Some(before));
+        }
+    }
+    // A ring takes the place of the page: nobody is told to have stood still by a page that is gone.
+    engine.attach_ring(record).unwrap();
+    let after = worker.turns(engine);
+    assert_ne!(after, before);
+    assert_eq!(worker.turns(engine), after);
+    worker.does(|| burn(1));
+    assert_ne!(engine.turns(record), Some(after));
+    engine.stop();
+    assert_eq!(engine.turns(record), None, "its event is off");
+    engine.start(INTERVAL_NS);
+    let again = worker.turns(engine);
+    worker.does(|| burn(1));
+    assert_ne!(engine.turns(record), Some(again));
+    let Worker { tell, thread, .. } = worker;
+    drop(tell);
+    thread.join().unwrap();
+    assert_eq!(engine.turns(record), None, "the thread is gone");
+    assert!(!engine.wants_page(record));
+}
