@@ -5,8 +5,8 @@
 
 /// The part of a processor that first looks may take while there is credit.
 const SHARE: f64 = 0.04;
-/// CPU time for first looks: some 10,000 of them.
-const CREDIT_NS: f64 = 200e6;
+/// CPU time for first looks: some 10,000 to 20,000 of them.
+const CREDIT_NS: f64 = 300e6;
 /// The part of a processor at which credit comes back.
 const BACK: f64 = 0.0005;
 /// What is looked at in a tick without any.

@@ -18,6 +18,8 @@ const ASKED_BY_PAGE: usize = 160;
 /// ... and so many where their clocks have to be asked.
 const ASKED_BY_CLOCK: usize = 64;
 const ASKED_TICKS: usize = 10;
+/// Whether who was never looked at has run is asked once in so many ticks.
+const UNKNOWN_TICKS: u64 = 8;
 /// Of the active ones, so many at most.
 pub(super) const ASKED_ACTIVE_MAX: usize = 1024;
 
@@ -108,6 +110,9 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         if known.before.mark().is_none() {
             // Who works is looked at before those who have done nothing since they were met.
+            if !(self.ticks + u64::from(index)).is_multiple_of(UNKNOWN_TICKS) {
+                return Step::Unknown;
+            }
             let clock_ns = cpu_ns_of(record.tid()).ok();
             let before_ns = std::mem::replace(&mut known.asked_ns, clock_ns);
             let has_run = before_ns.is_some() && before_ns != clock_ns;
