@@ -187,6 +187,12 @@ const VM_WAITS: &[(&str, Cause)] = &[
     ("monitor_deflation_thread_entry", Cause::IdlePool),
     ("signal_thread_entry", Cause::IdlePool),
     ("attach_listener_thread_entry", Cause::IdlePool),
+    // Its frame above cannot always be found: it is addressed by a register that only the thread
+    // itself knows.
+    ("AttachListener7dequeueEv", Cause::IdlePool),
+    // The thread that started the JVM, once `main` is over: it waits for all others.
+    ("jni_DestroyJavaVM", Cause::IdlePool),
+    ("7Threads10destroy_vm", Cause::IdlePool),
     ("12CompileQueue3get", Cause::IdlePool),
     ("alloc_page_stall", Cause::GcStall),
     ("stall_until_clear", Cause::GcStall),
@@ -437,6 +443,25 @@ mod tests {
             frames,
         };
         cause(&facts, &Pools::default()).name()
+    }
+
+    #[test]
+    fn threads_of_the_jvm_without_work_are_idle_whatever_they_wait_on() {
+        let accept = Os::Call(Call::On(Fd::Socket));
+        for (os, function) in [
+            (FUTEX, "_ZL25notification_thread_entryP10JavaThreadS0_"),
+            (accept, "_ZN19LinuxAttachListener7dequeueEv"),
+            (accept, "_ZN19PosixAttachListener7dequeueEv"),
+            (FUTEX, "jni_DestroyJavaVM"),
+            (FUTEX, "_ZN7Threads10destroy_vmEv"),
+        ] {
+            let found = of(os, Monitor::None, false, &[vm("accept"), vm(function)]);
+            assert_eq!(found, "idle-pool", "{function}");
+        }
+        // Hooks that run when a program ends are its own.
+        let hook = java("com/acme/Hook", "run");
+        let frames = [vm("accept"), hook, vm("jni_DestroyJavaVM")];
+        assert_eq!(of(accept, Monitor::None, false, &frames), "socket");
     }
 
     #[test]

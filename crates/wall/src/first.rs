@@ -4,7 +4,7 @@
 //! makes threads all the time pays for them from what all looks may cost.
 
 /// The part of a processor that first looks may take while there is credit.
-const SHARE: f64 = 0.04;
+const SHARE: f64 = 0.08;
 /// CPU time for first looks: some 10,000 to 20,000 of them.
 const CREDIT_NS: f64 = 300e6;
 /// The part of a processor at which credit comes back.
@@ -95,8 +95,8 @@ mod tests {
             unpaid_ns += first.pay(cpu_ns, TICK_NS);
             ticks += 1;
         }
-        // 4 % of a processor are 53 looks in a tick.
-        assert!((185..200).contains(&ticks), "{ticks}");
+        // 8 % of a processor are 106 looks in a tick.
+        assert!((93..110).contains(&ticks), "{ticks}");
         assert_eq!(unpaid_ns, 0);
     }
 

@@ -193,7 +193,7 @@ impl Account {
         let mut slowest: Vec<&Ran> = self.first.iter().chain(&self.again).collect();
         slowest.sort_by_key(|ran| std::cmp::Reverse(ran.took));
         text.push_str("slowest:\n");
-        for ran in slowest.iter().take(10) {
+        for ran in slowest.iter().take(25) {
             let _ = writeln!(text, "  {:6.1} s  {}", ran.took.as_secs_f64(), ran.name);
         }
     }
