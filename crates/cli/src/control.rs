@@ -324,8 +324,8 @@ mod tests {
             "state      stopped: nothing is being recorded now; the last recording:\n\
              file       /a.jfr\n\
              stacks     walked while paused\n\
-             wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the kernel's \
-             pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
+             wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the \
+             kernel's pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

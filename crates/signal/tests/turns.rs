@@ -84,7 +84,7 @@ fn who_has_run_has_other_turns_and_who_has_not_has_the_same() {
             assert_eq!(engine.turns(record), Some(before));
         }
     }
-    // A ring takes the place of the page: nobody is told to have stood still by a page that is gone.
+    // A ring takes the place of the page: a page that is gone says of nobody that it stood still.
     engine.attach_ring(record).unwrap();
     let after = worker.turns(engine);
     assert_ne!(after, before);

@@ -68,7 +68,8 @@ impl First {
 
     /// Takes the cost of first looks in a tick from the credit. What is not covered by it.
     pub fn pay(&mut self, cpu_ns: u64, span_ns: u64) -> u64 {
-        self.credit_ns = (self.credit_ns + BACK * span_ns as f64).min(self.credit_ns.max(CREDIT_NS));
+        self.credit_ns =
+            (self.credit_ns + BACK * span_ns as f64).min(self.credit_ns.max(CREDIT_NS));
         let cost = cpu_ns as f64;
         let unpaid = (cost - self.credit_ns.max(0.0)).max(0.0);
         self.credit_ns = (self.credit_ns - cost).max(0.0);

@@ -337,7 +337,7 @@ mod tests {
         for resting in [50, 500, 2000, 10_000] {
             let work = |id, tick, _| ((tick % 3) as usize * usize::from(id < 5), id < 5);
             let told = sample(&mut Made(resting, work), true, (16, 400, 16), 1);
-            // Each is asked with a chance of 400 in so many; once in 10^6 it takes longer than this.
+            // Each is asked with a chance of 400 in so many; it takes longer once in 10^6 times.
             let asked = (400.0 / f64::from(resting)).min(1.0);
             let first = (5e6f64.ln() / -(1.0 - asked).max(1e-9).ln()).ceil() as u64 + 1;
             assert!(

@@ -41,31 +41,35 @@ fn part(name: &'static str, count: Count, command: &str) -> Part {
     }
 }
 
-/// Checks of the sources, and builds that the Rust tests want.
+/// Checks of the sources, and builds that the Rust tests want: what is run before these are built,
+/// what beside that (it builds into folders of its own), and what after.
 #[must_use]
-pub fn before() -> Vec<Part> {
+pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     let mut fuzz = part(
         "fuzz targets compile",
         Count::One,
         "cargo check --quiet --manifest-path fuzz/Cargo.toml --bins",
     );
     fuzz.variables = vec![("RUSTFLAGS", "--cfg fuzzing".to_owned())];
-    vec![
+    let first = vec![
         part("formatting", Count::One, "cargo fmt --all -- --check"),
         part(
             "lints",
             Count::One,
             "cargo clippy --locked --workspace --all-targets -- -D warnings",
         ),
-        fuzz,
+    ];
+    let beside = vec![
         // Some tests compare walks, or make loads fail: an agent that is never given away.
         part("an agent for experiments", Count::One, "xtask/experiments"),
-        part(
-            "examples in the documents",
-            Count::Harness,
-            "cargo test --locked --workspace --doc",
-        ),
-    ]
+        fuzz,
+    ];
+    let last = vec![part(
+        "examples in the documents",
+        Count::Harness,
+        "cargo test --locked --workspace --doc",
+    )];
+    (first, beside, last)
 }
 
 /// What is run beside the Rust tests that are not measured. `turn` makes each commit's chaos

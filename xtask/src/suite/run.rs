@@ -90,10 +90,7 @@ impl Suite {
 
     fn run(&self) -> Result<bool> {
         let mut account = Account::default();
-        if !self.options.list {
-            self.run_parts(&parts::before(), &mut account);
-        }
-        let cases = self.find()?;
+        let cases = self.prepare(&mut account)?;
         let beside = parts::beside(&self.root, self.options.all, self.turn);
         if self.options.list {
             list(&cases, &beside);
@@ -104,7 +101,8 @@ impl Suite {
         let asked = beside.iter().filter(|part| self.options.wants(part.name));
         let mut jobs: Vec<Job> = asked.map(Job::Part).collect();
         jobs.extend(others.iter().map(Job::Case));
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        // One more than there are processors: most tests wait for JVMs much of their time.
+        let workers = 1 + std::thread::available_parallelism().map_or(1, usize::from);
         self.run_jobs("exact and never", &jobs, workers, &mut account);
         let jobs: Vec<Job> = measured.iter().map(Job::Case).collect();
         self.run_jobs("measured, one at a time", &jobs, 1, &mut account);
@@ -137,16 +135,42 @@ impl Suite {
         Ok(cases)
     }
 
-    fn run_parts(&self, parts: &[Part], account: &mut Account) {
-        for part in parts.iter().filter(|part| self.options.wants(part.name)) {
-            if self.is_over() {
-                account.not_run.push(part.name.to_owned());
-                continue;
-            }
-            let ran = self.part(part);
-            tell(part.name, ran.took, &in_words(&ran.outcome));
-            account.first.push(ran);
+    /// Checks of the sources and builds, two at a time where they do not share what they build, and
+    /// the Rust tests that are there then.
+    fn prepare(&self, account: &mut Account) -> Result<Vec<Case>> {
+        if self.options.list {
+            return self.find();
         }
+        let (first, beside, last) = parts::before();
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| self.run_parts(&beside));
+            let mut ran = self.run_parts(&first);
+            let cases = self.find();
+            ran.append(&mut self.run_parts(&last));
+            ran.append(&mut others.join().expect("no panic in a part"));
+            for ran in ran {
+                match ran {
+                    Ok(ran) => account.first.push(ran),
+                    Err(name) => account.not_run.push(name),
+                }
+            }
+            cases
+        })
+    }
+
+    /// Runs parts one after the other; the names of those for which no time is left.
+    fn run_parts(&self, parts: &[Part]) -> Vec<Result<Ran, String>> {
+        let wanted = parts.iter().filter(|part| self.options.wants(part.name));
+        wanted
+            .map(|part| {
+                if self.is_over() {
+                    return Err(part.name.to_owned());
+                }
+                let ran = self.part(part);
+                tell(part.name, ran.took, &in_words(&ran.outcome));
+                Ok(ran)
+            })
+            .collect()
     }
 
     fn part(&self, part: &Part) -> Ran {
@@ -429,7 +453,8 @@ fn tell_failed(ran: &Ran) {
 }
 
 fn list(cases: &[Case], beside: &[Part]) {
-    for part in parts::before().iter().chain(beside) {
+    let (first, second, last) = parts::before();
+    for part in first.iter().chain(&second).chain(&last).chain(beside) {
         println!("{:<8}  {}", part.kind.to_string(), part.name);
     }
     for case in cases {

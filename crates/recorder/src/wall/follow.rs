@@ -125,7 +125,7 @@ impl<R: Runtime> Sampler<'_, R> {
             return Step::Ran;
         }
         let claim = known.before.claim();
-        // A monitor or a lock may pass from one thread to another while a third one goes on waiting.
+        // A monitor or a lock may pass from one thread to another while a third one waits.
         if claim.is_some_and(|claim| !self.looks.is_still(record, claim)) {
             return Step::Open;
         }

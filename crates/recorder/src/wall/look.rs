@@ -87,6 +87,12 @@ impl<C> Before<C> {
         self.mark
     }
 
+    /// Whether it has run since the look that found `last`; not of who was never looked at.
+    #[must_use]
+    pub fn has_run_since(&self, last: Option<Mark>) -> bool {
+        last.is_some() && last != self.mark
+    }
+
     /// Whether it waited when it was looked at last, and where is known.
     #[must_use]
     pub fn is_off(&self) -> bool {
@@ -206,7 +212,8 @@ impl Pages {
     fn told(&self, by_page: bool) {
         let answered = self.answered.get() + if by_page { 1 } else { -1 };
         self.answered.set(answered.clamp(-ANSWERS_MAX, ANSWERS_MAX));
-        self.told.set(self.told.get().wrapping_add(u32::from(by_page)));
+        self.told
+            .set(self.told.get().wrapping_add(u32::from(by_page)));
     }
 }
 
@@ -235,7 +242,9 @@ impl Kernel {
             // What the record shows may be another thread's by now: its page is as good.
             let whose = self.engine.record(record.index());
             let refused = whose.is_some_and(|record| self.engine.attach_page(record).is_err());
-            pages.is_full.set(refused || pages.mapped.get() >= PAGES_MAX);
+            pages
+                .is_full
+                .set(refused || pages.mapped.get() >= PAGES_MAX);
         }
         self.engine.turns(record)
     }
@@ -272,17 +281,17 @@ impl Kernel {
     pub fn has_run<C>(&self, record: &ThreadRecord, before: &Before<C>) -> bool {
         let by_page = matches!(before.mark, Some(Mark::Turns(_)));
         self.pages.told(by_page);
-        before.mark.is_none_or(|mark| self.has_run_since(record, mark))
+        before
+            .mark
+            .is_none_or(|mark| self.has_run_since(record, mark))
     }
 
-    /// Whether a thread that waited is ready again, and waits for a processor: asked where these are
-    /// scarce, and of threads that are asked often.
+    /// Whether a thread that waited is ready again, and waits for a processor: asked where these
+    /// are scarce, and of threads that are asked often.
     #[must_use]
     pub fn is_woken(&self, tid: i32) -> bool {
         // Who rests is hardly ever woken just now, and would be asked in vain.
-        self.is_crowded
-            && self.keeps.get()
-            && self.whereabouts(tid) == Some(Whereabouts::Ready)
+        self.is_crowded && self.keeps.get() && self.whereabouts(tid) == Some(Whereabouts::Ready)
     }
 
     /// Looks at what this thread itself had to wait for a processor.

@@ -306,8 +306,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let first_cpu_ns = at_active.first_cpu_ns + at_resting.first_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
-        self.budget.spent(at_active.count, look.span_ns, active_cpu_ns);
-        self.resting.spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
+        self.budget
+            .spent(at_active.count, look.span_ns, active_cpu_ns);
+        self.resting
+            .spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed;
         let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
         self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
@@ -355,7 +357,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.first.spent(first, cpu_ns);
             looked.first_cpu_ns += cpu_ns;
         }
-        let budget = if is_active { &self.budget } else { &self.resting };
+        let budget = if is_active {
+            &self.budget
+        } else {
+            &self.resting
+        };
         let count = budget.count(astray.moved.len());
         let (count, failed) = self.look_at_some(chosen, &mut astray.moved, count, at);
         self.kernel.keep_files(false);
@@ -447,9 +453,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let (active, resting) = (self.strata.active(), self.strata.resting());
         let (for_active, for_resting) = match self.setup.options.wall_threads {
             Some(threads) => strata::split(threads, active, resting),
-            None => {
-                (active.min(ASKED_ACTIVE_MAX), self.asked_of(resting))
-            }
+            None => (active.min(ASKED_ACTIVE_MAX), self.asked_of(resting)),
         };
         [
             self.strata.choose_active(for_active, &mut self.random),
@@ -530,10 +534,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     /// False if nothing could be seen.
     fn look_at(&mut self, index: u32, now_ns: u64, weight_ns: u64, shelf: &Shelf) -> bool {
-        let Some(known) = self.known.get(index as usize) else {
-            return false;
-        };
-        let Some(record) = self.setup.engine.record(index) else {
+        let (known, record) = (
+            self.known.get(index as usize),
+            self.setup.engine.record(index),
+        );
+        let (Some(known), Some(record)) = (known, record) else {
             return false;
         };
         let (mut before, thread) = (known.before, known.thread);
@@ -555,8 +560,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         known.before = before;
-        let has_run = last.is_some() && last != known.before.mark();
-        let lives = has_run || seen.is_ready();
+        let lives = seen.is_ready() || known.before.has_run_since(last);
         self.strata.note(index, lives, now_ns);
         let mut notes = shelf.lock();
         if waited_ns > 0 {

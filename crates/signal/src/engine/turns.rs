@@ -51,8 +51,8 @@ impl Engine {
     }
 
     /// Maps the control page of the thread's perf event. Costs a page of locked memory, a mapping
-    /// and some 5 us; does nothing for threads without a perf event, or while another thread works on
-    /// the record: then it may be tried again.
+    /// and some 5 us; does nothing for threads without a perf event, or while another thread works
+    /// on the record: then it may be tried again.
     ///
     /// # Errors
     /// The kernel's error: `EPERM` when the limit of locked memory is reached, `ENOMEM` when there
