@@ -563,15 +563,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let lives = seen.is_ready() || known.before.has_run_since(last);
         self.strata.note(index, lives, now_ns);
         let mut notes = shelf.lock();
-        if waited_ns > 0 {
-            let note = Note::Ready {
-                thread,
-                at_ns: now_ns,
-                weight_ns: waited_ns,
-                woken_ns,
-            };
-            notes.add(note, waited_ns);
-        }
+        notes.add_ready(thread, now_ns, waited_ns, woken_ns);
         match seen {
             Look::Same => add(known, now_ns, weight_ns, &mut notes),
             Look::Off(off) => {

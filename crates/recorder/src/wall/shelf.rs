@@ -134,6 +134,20 @@ impl Notes {
         }
     }
 
+    /// Adds that a thread waited for a processor for `weight_ns`, if it did: `woken_ns` of it after it
+    /// was woken where it was seen last.
+    pub fn add_ready(&mut self, thread: u64, at_ns: u64, weight_ns: u64, woken_ns: u64) {
+        if weight_ns > 0 {
+            let note = Note::Ready {
+                thread,
+                at_ns,
+                weight_ns,
+                woken_ns,
+            };
+            self.add(note, weight_ns);
+        }
+    }
+
     /// Adds where a thread waits; false if there is no room, so that it is to be looked at anew.
     pub fn add_stack(
         &mut self,
