@@ -134,8 +134,8 @@ impl Notes {
         }
     }
 
-    /// Adds that a thread waited for a processor for `weight_ns`, if it did: `woken_ns` of it after it
-    /// was woken where it was seen last.
+    /// Adds that a thread waited for a processor for `weight_ns`, if it did: `woken_ns` of it after
+    /// it was woken where it was seen last.
     pub fn add_ready(&mut self, thread: u64, at_ns: u64, weight_ns: u64, woken_ns: u64) {
         if weight_ns > 0 {
             let note = Note::Ready {
