@@ -90,6 +90,41 @@ impl Budget {
     }
 }
 
+/// What one of many equal things costs, learned while they are done.
+#[derive(Clone, Copy, Debug)]
+pub struct Price {
+    each_ns: f64,
+    least_ns: f64,
+}
+
+/// How fast an older price is forgotten.
+const PRICE_STEP: f64 = 0.25;
+
+impl Price {
+    /// Begins with a guess, of which the price is at least a twentieth.
+    #[must_use]
+    pub fn of(each_ns: f64) -> Price {
+        Price {
+            each_ns,
+            least_ns: each_ns / 20.0,
+        }
+    }
+
+    /// How many can be had for `may_ns`.
+    #[must_use]
+    pub fn count(&self, may_ns: f64) -> usize {
+        (may_ns / self.each_ns) as usize
+    }
+
+    /// So many have cost `cpu_ns` together.
+    pub fn spent(&mut self, count: usize, cpu_ns: u64) {
+        if count > 0 {
+            let each_ns = (cpu_ns as f64 / count as f64).max(self.least_ns);
+            self.each_ns += (each_ns - self.each_ns) * PRICE_STEP;
+        }
+    }
+}
+
 /// What others have spent on what looks have seen: they work once in a while, and are paid little
 /// by little, so that the number of looks stays even.
 #[derive(Clone, Debug, Default)]
@@ -212,6 +247,19 @@ mod tests {
         assert!((49_000..=50_000).contains(&first), "{first}");
         let rest: u64 = (0..1000).map(|_| debt.pay(0, 1, 50_000)).sum();
         assert!(rest <= 63 * 50_000 + 1000, "{rest}");
+    }
+
+    #[test]
+    fn a_price_is_learned() {
+        let mut price = Price::of(1000.0);
+        assert_eq!(price.count(5000.0), 5);
+        (0..100).for_each(|_| price.spent(10, 2000));
+        assert_eq!(price.count(5100.0), 25);
+        // It cannot be had for nothing.
+        (0..100).for_each(|_| price.spent(10, 0));
+        assert!((100..=102).contains(&price.count(5100.0)));
+        price.spent(0, 1 << 40);
+        assert!((100..=102).contains(&price.count(5100.0)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! many. So these looks may take more of a processor than others, for a short while; a program that
 //! makes threads all the time pays for them from what all looks may cost.
 
+use crate::budget::Price;
+
 /// The part of a processor that first looks may take while there is credit.
 const SHARE: f64 = 0.08;
 /// CPU time for first looks: some 10,000 to 20,000 of them.
@@ -11,17 +13,15 @@ const CREDIT_NS: f64 = 300e6;
 const BACK: f64 = 0.0005;
 /// What is looked at in a tick without any.
 const WITHOUT_CREDIT: usize = 2;
-/// What a first look is taken to cost before one was made, and how fast that is forgotten.
+/// What a first look is taken to cost before one was made.
 const EACH_NS: f64 = 20_000.0;
-const STEP: f64 = 0.25;
 
 /// How many first looks there may be.
 #[derive(Clone, Debug)]
 pub struct First {
     /// A number that is given.
     fixed: Option<usize>,
-    /// What one costs.
-    each_ns: f64,
+    each: Price,
     credit_ns: f64,
 }
 
@@ -29,7 +29,7 @@ impl Default for First {
     fn default() -> First {
         First {
             fixed: None,
-            each_ns: EACH_NS,
+            each: Price::of(EACH_NS),
             credit_ns: CREDIT_NS,
         }
     }
@@ -49,7 +49,7 @@ impl First {
     /// How many of `unknown` threads to look at in a tick of `span_ns`.
     #[must_use]
     pub fn count(&self, unknown: usize, span_ns: u64) -> usize {
-        let affordable = || (SHARE * span_ns as f64 / self.each_ns) as usize;
+        let affordable = || self.each.count(SHARE * span_ns as f64);
         let most = match self.fixed {
             Some(looked) => looked,
             None if self.credit_ns > 0.0 => affordable().max(WITHOUT_CREDIT),
@@ -60,10 +60,7 @@ impl First {
 
     /// First looks at `looked` threads have cost `cpu_ns` of CPU time.
     pub fn spent(&mut self, looked: usize, cpu_ns: u64) {
-        if looked > 0 {
-            let each_ns = (cpu_ns as f64 / looked as f64).max(1000.0);
-            self.each_ns += (each_ns - self.each_ns) * STEP;
-        }
+        self.each.spent(looked, cpu_ns);
     }
 
     /// Takes the cost of first looks in a tick from the credit. What is not covered by it.

@@ -4,8 +4,9 @@
 /// The first event of a run is not held back for longer than this, so that a recording that breaks
 /// off has it ...
 const HELD_FIRST_NS: u64 = 1_000_000_000;
-/// ... and the later ones, twice as long each, not for longer than this: ten thousand idle threads
-/// must not fill a disk.
+/// ... and the later ones, eight times as long each, not for longer than this: ten thousand idle
+/// threads must not fill a disk.
+const HELD_GROWS: u64 = 8;
 const HELD_MAX_NS: u64 = 60_000_000_000;
 
 /// Looks that saw the same.
@@ -80,7 +81,7 @@ impl<K: PartialEq + Clone> Pending<K> {
         if now_ns.saturating_sub(since_ns) < self.held_ns {
             return None;
         }
-        self.held_ns = (2 * self.held_ns).min(HELD_MAX_NS);
+        self.held_ns = (HELD_GROWS * self.held_ns).min(HELD_MAX_NS);
         self.run.take()
     }
 
@@ -128,8 +129,8 @@ mod tests {
             assert_eq!(ended, None);
             told.extend(pending.due(second * SECOND + 1).map(|run| run.count));
         }
-        assert_eq!(told.get(..6), Some(&[2, 3, 5, 9, 17, 33][..]));
-        assert!(told.len() <= 16, "{told:?}");
+        assert_eq!(told.get(..4), Some(&[2, 9, 61, 61][..]));
+        assert!(told.len() <= 12, "{told:?}");
         let rest = pending.rest().map_or(0, |run| run.count);
         assert_eq!(told.iter().sum::<u32>() + rest, 600);
     }

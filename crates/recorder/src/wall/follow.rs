@@ -11,13 +11,16 @@ use dwell_wall::grid;
 use dwell_wall::members::choose_of;
 use dwell_wall::strata::Chosen;
 
-/// Of the threads that rest, a tenth are asked in a tick, but so many at least, ...
-const ASKED_LEAST: usize = 40;
+/// Of the threads that rest, as many are asked in a tick as this part of what these may cost pays
+/// for, but so many at least, ...
+const ASKED_PART: f64 = 0.7;
+const ASKED_LEAST: usize = 32;
 /// ... so many at most where their turns can be read, ...
-const ASKED_BY_PAGE: usize = 160;
+const ASKED_BY_PAGE: usize = 400;
 /// ... and so many where their clocks have to be asked.
 const ASKED_BY_CLOCK: usize = 64;
-const ASKED_TICKS: usize = 10;
+/// What asking one is taken to cost before one was asked.
+pub(super) const ASKED_NS: f64 = 200.0;
 /// Whether who was never looked at has run is asked once in so many ticks.
 const UNKNOWN_TICKS: u64 = 8;
 /// Of the active ones, so many at most.
@@ -54,8 +57,12 @@ impl<R: Runtime> Sampler<'_, R> {
             true => ASKED_BY_PAGE,
             false => ASKED_BY_CLOCK,
         };
-        let asked = (resting / ASKED_TICKS).clamp(ASKED_LEAST, most);
-        asked.min(resting)
+        let interval_ns = self.setup.options.wall_interval.as_nanos() as f64;
+        let may_ns = ASKED_PART * super::RESTING_PART * super::aim(self.setup) * interval_ns;
+        self.asking
+            .count(may_ns)
+            .clamp(ASKED_LEAST, most)
+            .min(resting)
     }
 
     /// Adds this tick to the wait of each who is still where it was, and gives back the others.

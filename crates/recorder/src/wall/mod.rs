@@ -19,7 +19,7 @@ use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use dwell_signal::ThreadRecord;
 use dwell_walker::Frame;
-use dwell_wall::budget::{Budget, Debt};
+use dwell_wall::budget::{Budget, Debt, Price};
 use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::choose_of;
@@ -199,6 +199,8 @@ struct Sampler<'s, R: Runtime> {
     resting: Budget,
     /// For first looks at threads that were there before us.
     first: First,
+    /// What asking a thread that rests whether it has run costs.
+    asking: Price,
     strata: Strata,
     /// For logical threads without a platform thread, once there are some.
     unmounted: Option<Budget>,
@@ -263,6 +265,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 Some(threads) => First::fixed(threads),
                 None => First::default(),
             },
+            asking: Price::of(follow::ASKED_NS),
             strata: Strata::default(),
             unmounted: None,
             cpu_ns: process::own_cpu().as_nanos() as u64,
@@ -346,10 +349,16 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Looked {
         self.kernel.keep_files(is_active);
         let mut astray = self.follow(chosen, at);
+        let asked_ns = self.cpu_since();
         let mut looked = Looked::default();
-        if !astray.unknown.is_empty() {
+        if astray.unknown.is_empty() {
+            looked.cpu_ns = asked_ns;
+            if !is_active {
+                self.asking.spent(chosen.ids.len(), asked_ns);
+            }
+        } else {
             // Asking so many for the first time is dear as well.
-            looked.first_cpu_ns = self.cpu_since();
+            looked.first_cpu_ns = asked_ns;
             let count = self.first.count(astray.unknown.len(), at.look.span_ns);
             let (first, failed) = self.look_at_some(chosen, &mut astray.unknown, count, at);
             looked.failed += failed;
@@ -367,7 +376,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.kernel.keep_files(false);
         looked.count = count;
         looked.failed += failed;
-        looked.cpu_ns = self.cpu_since();
+        looked.cpu_ns += self.cpu_since();
         looked
     }
 
