@@ -273,7 +273,7 @@ impl<'t> Looker<'_, 't> {
             return seen;
         }
         // What lies together is read at once.
-        let (now, layout) = (&Pages::new(self.vm.live), &self.vm.layout);
+        let (now, layout) = (pages.unshared(), &self.vm.layout);
         let state = now.u32(thread.wrapping_add(layout.thread_state));
         seen.vm_state = state.ok().map(|value| self.state_of(value));
         seen.mounted = self.mounted(now, thread);
@@ -402,6 +402,14 @@ impl<'t> Looker<'_, 't> {
     }
 
     fn class_name(&self, now: &impl Memory, class: u64) -> Option<String> {
+        let read = || self.read_class_name(now, class);
+        match &self.common {
+            Some(common) => common.class(class, read),
+            None => read(),
+        }
+    }
+
+    fn read_class_name(&self, now: &impl Memory, class: u64) -> Option<String> {
         let mut buf = [0u8; 512];
         let name = objects::class_name(now, &self.vm.layout, class, &mut buf).ok()?;
         // Garbage is not shown: a class name has no control characters and some letters.
@@ -421,7 +429,8 @@ impl<'t> Looker<'_, 't> {
         let layout = &self.vm.layout;
         let anchor = match whom.java_thread {
             0 => Anchor::default(),
-            thread => vm_threads::anchor(self.vm.live, layout, thread).unwrap_or_default(),
+            // Its words are read at once.
+            thread => vm_threads::anchor(pages.unshared(), layout, thread).unwrap_or_default(),
         };
         let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
         let regs = Regs {
