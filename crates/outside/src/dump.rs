@@ -283,7 +283,7 @@ impl<'d, 't> Dumper<'d, 't> {
             more_virtual,
             deadlocks,
             safepoint,
-            safepoints_are_known: vm.safepoints.is_some() || vm.polling_page.is_some(),
+            safepoints_are_known: vm.sees_safepoints(),
             refusal,
         }
     }

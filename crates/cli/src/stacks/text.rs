@@ -89,6 +89,9 @@ fn head(jvm: &Jvm, dump: &Dump) -> String {
         Some('Z' | 'X') => text.push_str("The process is ending.\n"),
         _ => {}
     }
+    if !dump.safepoints_are_known {
+        text.push_str("Whether a safepoint is under way is unknown: libjvm.so has no symbols.\n");
+    }
     text
 }
 
