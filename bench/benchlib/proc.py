@@ -1,6 +1,7 @@
 """Runs programs to their end, with their own CPU time; reads what test programs print."""
 
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -91,6 +92,44 @@ def run(words: list, folder: Path, success: tuple = (0,), beside=None) -> Run:
         done.beside_s = other.cpu_s
         done.cpu_s += other.cpu_s
     return done
+
+
+def recorded(words: list, folder: Path, recorder) -> Run:
+    """Runs a test program that waits at its gate while `recorder`, which makes a command of its
+    id, records it from outside: its work begins when that records, and that ends with its work."""
+    log, said = folder / "program.log", folder / "recorder.log"
+    began = time.monotonic()
+    with open(log, "wb") as out, open(said, "wb") as beside:
+        child = subprocess.Popen([*words, "gate=1"], stdin=subprocess.PIPE, stdout=out,
+                                 stderr=subprocess.STDOUT, cwd=folder)
+        other = None
+        try:
+            until(log, "\nready\n", child)
+            other = subprocess.Popen(recorder(child.pid), stdin=subprocess.DEVNULL,
+                                     stdout=beside, stderr=subprocess.STDOUT)
+            until(said, "recording JVM", other)
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            until(log, "\ndone\n", child)
+            other.send_signal(signal.SIGINT)
+            if other.wait(timeout=TIME_OUT_S) != 0:
+                raise SystemExit(f"recording from outside failed: {said.read_text()[-2000:]}")
+            child.stdin.close()
+            usage = wait(child, time.monotonic() + TIME_OUT_S)
+        finally:
+            for process in (child, other):
+                if process is not None and process.returncode is None:
+                    process.kill()
+    return Run(time.monotonic() - began, usage, log.read_text(errors="replace"))
+
+
+def until(log: Path, text: str, child: subprocess.Popen) -> None:
+    """Waits until a program has written a text; ends ours if it ends before."""
+    end = time.monotonic() + TIME_OUT_S
+    while text not in "\n" + log.read_text(errors="replace"):
+        if child.poll() is not None or time.monotonic() > end:
+            raise SystemExit(f"{text.strip()} did not come: {log.read_text(errors='replace')}")
+        time.sleep(0.01)
 
 
 def wait(child: subprocess.Popen, end: float, other: Beside | None = None):

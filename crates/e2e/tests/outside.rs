@@ -555,6 +555,10 @@ fn a_safepoint_that_is_not_reached_is_told_with_its_culprit() {
         let (culprit, stopped) = stopped.expect("it waits as often");
         assert_eq!(stopped.process_state, Some('T'));
         assert!(check(culprit, &stopped), "{:?}", stopped.threads[culprit]);
+        // It waits for nothing: it would run if it were let.
+        let told = |it: &Thread| (it.cause.name(), it.on.clone());
+        let expected = ("unknown", Some("stopped".to_owned()));
+        assert_eq!(told(&stopped.threads[culprit]), expected);
         drop(program);
     });
 }

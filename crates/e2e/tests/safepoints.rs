@@ -1,7 +1,9 @@
 //! Safepoints as the recording tells them, against the JVM's own log, and who was late for them.
 #![allow(missing_docs)]
 
+use dwell_attach::Target;
 use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since, turn};
+use dwell_outside::{Live, Vm};
 use dwell_profile::{Profile, WallFilter};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -257,6 +259,11 @@ fn measured_safepoints_are_counted_without_symbols() {
         let mut counted = Vec::new();
         let (profile, log) =
             record_and(&copy, "seconds=3 millis=30 pause=100", "", &flags, |pid| {
+                // From outside nothing is told, rather than that there is none.
+                let target = Target::examine(pid).expect("a JVM");
+                let live = Live::open(pid).expect("its memory");
+                let vm = Vm::read(&target, &live).expect("what is to be known of it");
+                assert!(jdk.feature == 11 || !vm.sees_safepoints());
                 let output = jdk
                     .attaching("jcmd")
                     .arg(pid.to_string())

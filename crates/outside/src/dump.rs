@@ -283,7 +283,7 @@ impl<'d, 't> Dumper<'d, 't> {
             more_virtual,
             deadlocks,
             safepoint,
-            safepoints_are_known: vm.safepoints.is_some() || vm.polling_page.is_some(),
+            safepoints_are_known: vm.sees_safepoints(),
             refusal,
         }
     }
@@ -325,7 +325,7 @@ impl<'d, 't> Dumper<'d, 't> {
                 (true, true) => How::NotSampled,
             };
             let trail = std::mem::take(&mut seen.trail);
-            let mut half = self.described(whom, &seen, how);
+            let mut half = self.described(whom, &seen, how, &pages);
             // What its object says is of another moment than its stack if it has run meanwhile.
             let is_still = how == How::InPlace && !seen.is_blurred && whom.java_thread != 0;
             let has_run = is_still && half.ran != seen.ran;
@@ -340,10 +340,11 @@ impl<'d, 't> Dumper<'d, 't> {
     }
 
     /// Everything but the frames.
-    fn described(&self, whom: Whom, seen: &Seen, how: How) -> Half {
+    fn described(&self, whom: Whom, seen: &Seen, how: How, pages: &Pages<'_>) -> Half {
         let (vm, tasks) = (self.looker.vm, self.looker.tasks);
-        // A thread and its object are read in few pieces.
-        let (now, layout) = (&Pages::new(vm.live), &vm.layout);
+        // A thread and its object are read in few pieces, and once: who has run since is looked at
+        // anew.
+        let (now, layout) = (pages.unshared(), &vm.layout);
         let object = match whom.java_thread {
             0 => 0,
             thread => objects::of_thread(now, layout, &layout.extra.objects, thread).unwrap_or(0),
@@ -440,7 +441,7 @@ impl<'d, 't> Dumper<'d, 't> {
                 tid: 0,
                 java_thread: 0,
             };
-            let mut half = self.described(nobody, &seen, How::InPlace);
+            let mut half = self.described(nobody, &seen, How::InPlace, &pages);
             let facts = self.facts(&pages, unmounted.object);
             half.thread.kind = Kind::Virtual;
             half.thread.name = facts.name.unwrap_or_default();

@@ -5,6 +5,7 @@
 //! its last Java frame stands still.
 
 use crate::memory::{Common, PAGE, Pages};
+use crate::names::shown_class;
 use crate::task::Tasks;
 use crate::vm::Vm;
 use dwell_walker::hotspot::layout::present;
@@ -27,6 +28,9 @@ const STACK_BYTES_MAX: u64 = 256 << 10;
 const RED_ZONE: u64 = 128;
 /// Times a thread that will not stand still is looked at.
 pub(crate) const TRIES: usize = 4;
+
+/// On what a thread waits that would run if it had not been stopped.
+pub const STOPPED: &str = "stopped";
 
 /// A thread to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +187,12 @@ impl<'t> Looker<'_, 't> {
                 }
                 Some(Whereabouts::Ready) => self.ready(whom, &pages),
                 Some(Whereabouts::Off { call, sp, pc }) => {
-                    let (os, on) = self.tasks.call(call, |fds| self.vm.live.i32(fds).ok());
-                    Some(self.off(whom, &pages, (os, on), Some((sp, pc))))
+                    let what = match call {
+                        // In no system call, and not because of memory.
+                        None if self.is_stopped(whom) => (Os::Waiting, Some(STOPPED.to_owned())),
+                        _ => self.tasks.call(call, |fds| self.vm.live.i32(fds).ok()),
+                    };
+                    Some(self.off(whom, &pages, what, Some((sp, pc))))
                 }
                 // The kernel does not tell, but that it waits.
                 None if self.tasks.state(whom.tid)? == 'R' && !self.is_entering(whom) => {
@@ -214,6 +222,11 @@ impl<'t> Looker<'_, 't> {
             }
         }
         Some((Seen::of_nothing(true), Pages::new(self.vm.live)))
+    }
+
+    /// Whether a signal or a debugger has stopped it.
+    fn is_stopped(&self, whom: Whom) -> bool {
+        matches!(self.tasks.state(whom.tid), Some('T' | 't'))
     }
 
     /// Whether a thread waits for a monitor, whatever it is at: up to JDK 22 one of those that wait
@@ -273,7 +286,7 @@ impl<'t> Looker<'_, 't> {
             return seen;
         }
         // What lies together is read at once.
-        let (now, layout) = (&Pages::new(self.vm.live), &self.vm.layout);
+        let (now, layout) = (pages.unshared(), &self.vm.layout);
         let state = now.u32(thread.wrapping_add(layout.thread_state));
         seen.vm_state = state.ok().map(|value| self.state_of(value));
         seen.mounted = self.mounted(now, thread);
@@ -402,12 +415,20 @@ impl<'t> Looker<'_, 't> {
     }
 
     fn class_name(&self, now: &impl Memory, class: u64) -> Option<String> {
+        let read = || self.read_class_name(now, class);
+        match &self.common {
+            Some(common) => common.class(class, read),
+            None => read(),
+        }
+    }
+
+    fn read_class_name(&self, now: &impl Memory, class: u64) -> Option<String> {
         let mut buf = [0u8; 512];
         let name = objects::class_name(now, &self.vm.layout, class, &mut buf).ok()?;
         // Garbage is not shown: a class name has no control characters and some letters.
         let text = std::str::from_utf8(name).ok()?;
         let is_name = !text.is_empty() && !text.chars().any(char::is_control);
-        is_name.then(|| text.replace('/', "."))
+        is_name.then(|| shown_class(text))
     }
 
     /// Walks a thread from `registers` (sp and pc of its user code), or from its last Java frame.
@@ -421,7 +442,8 @@ impl<'t> Looker<'_, 't> {
         let layout = &self.vm.layout;
         let anchor = match whom.java_thread {
             0 => Anchor::default(),
-            thread => vm_threads::anchor(self.vm.live, layout, thread).unwrap_or_default(),
+            // Its words are read at once.
+            thread => vm_threads::anchor(pages.unshared(), layout, thread).unwrap_or_default(),
         };
         let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
         let regs = Regs {

@@ -4,7 +4,7 @@
 
 use dwell_walker::{Fault, Memory};
 use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -59,6 +59,8 @@ type Page = Option<Rc<[u8; PAGE as usize]>>;
 pub struct Common {
     since: Cell<Instant>,
     pages: RefCell<FxHashMap<u64, Page>>,
+    /// Names of classes, by where these are.
+    classes: RefCell<FxHashMap<u64, String>>,
 }
 
 impl Default for Common {
@@ -66,6 +68,7 @@ impl Default for Common {
         Common {
             since: Cell::new(Instant::now()),
             pages: RefCell::default(),
+            classes: RefCell::default(),
         }
     }
 }
@@ -75,12 +78,29 @@ impl Common {
     const AGE_MAX: Duration = Duration::from_millis(10);
 
     fn get(&self, page: u64, read: impl FnOnce() -> Page) -> Page {
+        self.forget_what_is_old();
+        let mut pages = self.pages.borrow_mut();
+        pages.entry(page).or_insert_with(read).clone()
+    }
+
+    /// The name of a class, which is read if it is not known yet.
+    pub fn class(&self, class: u64, read: impl FnOnce() -> Option<String>) -> Option<String> {
+        self.forget_what_is_old();
+        if let Some(name) = self.classes.borrow().get(&class) {
+            return Some(name.clone());
+        }
+        let name = read()?;
+        self.classes.borrow_mut().insert(class, name.clone());
+        Some(name)
+    }
+
+    fn forget_what_is_old(&self) {
         let mut pages = self.pages.borrow_mut();
         if self.since.get().elapsed() > Common::AGE_MAX || pages.len() >= PAGES_MAX {
             pages.clear();
+            self.classes.borrow_mut().clear();
             self.since.set(Instant::now());
         }
-        pages.entry(page).or_insert_with(read).clone()
     }
 }
 
@@ -92,6 +112,7 @@ pub struct Pages<'p> {
     common: Option<Rc<Common>>,
     /// Addresses of which nothing is shared.
     own: Cell<(u64, u64)>,
+    unshared: OnceCell<Box<Pages<'p>>>,
 }
 
 impl<'p> Pages<'p> {
@@ -103,7 +124,15 @@ impl<'p> Pages<'p> {
             kept: RefCell::default(),
             common: None,
             own: Cell::new((0, u64::MAX)),
+            unshared: OnceCell::new(),
         }
+    }
+
+    /// A copy beside this one, for the same look, of which nothing is shared with others.
+    #[must_use]
+    pub fn unshared(&self) -> &Pages<'p> {
+        let copy = || Box::new(Pages::new(self.live));
+        self.unshared.get_or_init(copy)
     }
 
     /// The same, and what [`Pages::shares_all_but`] allows is taken from `common` if it is there.
@@ -315,6 +344,47 @@ mod tests {
         assert_eq!(look(false), [8; 3], "nothing is shared");
         common.since.set(Instant::now() - 2 * Common::AGE_MAX);
         assert_eq!(look(true), [8; 3], "what is old is read again");
+    }
+
+    #[test]
+    fn what_is_not_shared_is_read_once_a_look() {
+        let live = own();
+        let mut bytes = vec![7u8; 3 * PAGE as usize];
+        let at = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
+        let common = Rc::new(Common::default());
+        let look = || {
+            let pages = Pages::with_common(&live, Some(Rc::clone(&common)));
+            pages.shares_all_but(0, 0);
+            pages
+        };
+        let first = look();
+        assert_eq!(first.word(at).unwrap() as u8, 7);
+        bytes.fill(8);
+        std::hint::black_box(&bytes);
+        common.since.set(Instant::now() + Duration::from_secs(60));
+        assert_eq!(look().word(at).unwrap() as u8, 7, "another look shares it");
+        assert_eq!(look().unshared().word(at).unwrap() as u8, 8, "but not all");
+        assert_eq!(first.unshared().word(at).unwrap() as u8, 8);
+        bytes.fill(9);
+        std::hint::black_box(&bytes);
+        assert_eq!(first.unshared().word(at).unwrap() as u8, 8, "within a look");
+        assert_eq!(look().unshared().word(at).unwrap() as u8, 9, "of one look");
+    }
+
+    #[test]
+    fn names_of_classes_are_shared_for_a_moment() {
+        let common = Common::default();
+        let read = |name: &'static str| move || Some(name.to_owned());
+        // As if no time passed.
+        common.since.set(Instant::now() + Duration::from_secs(60));
+        assert_eq!(common.class(0x1000, || None), None);
+        assert_eq!(common.class(0x1000, read("a.A")).as_deref(), Some("a.A"));
+        assert_eq!(common.class(0x1000, read("b.B")).as_deref(), Some("a.A"));
+        assert_eq!(common.class(0x1000, || None).as_deref(), Some("a.A"));
+        assert_eq!(common.class(0x2000, read("b.B")).as_deref(), Some("b.B"));
+        // Another class may lie there by now.
+        common.since.set(Instant::now() - 2 * Common::AGE_MAX);
+        assert_eq!(common.class(0x1000, read("b.B")).as_deref(), Some("b.B"));
     }
 
     #[test]

@@ -35,6 +35,21 @@ pub struct Method {
     pub origin: Option<Arc<Origin>>,
 }
 
+/// A class as the JDK shows it: with dots, and what tells a hidden one from others behind a slash,
+/// where the JVM has a plus (share/oops/klass.cpp, `convert_hidden_name_to_java`).
+#[must_use]
+pub fn shown_class(class: &str) -> String {
+    let dotted = class.replace('/', ".");
+    let is_address = |text: &str| {
+        let digits = text.strip_prefix("0x").unwrap_or("");
+        digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    match dotted.rsplit_once('+') {
+        Some((name, address)) if is_address(address) => format!("{name}/{address}"),
+        _ => dotted,
+    }
+}
+
 /// A frame with its names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
@@ -235,6 +250,26 @@ mod tests {
         // U+1F600 as two halves.
         assert_eq!(modified_utf8(b"\xed\xa0\xbd\xed\xb8\x80"), "\u{1f600}");
         assert_eq!(modified_utf8(b"\xff\xc3"), "\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn classes_are_shown_as_the_jdk_shows_them() {
+        for (class, shown) in [
+            ("java/lang/Object", "java.lang.Object"),
+            (
+                "a/B$$Lambda$7+0x00007fe4c0000a10",
+                "a.B$$Lambda$7/0x00007fe4c0000a10",
+            ),
+            ("a/B$$Lambda+0x2c042680", "a.B$$Lambda/0x2c042680"),
+            // Plus signs may be in names.
+            ("a/B+C", "a.B+C"),
+            ("a/B+0x12", "a.B+0x12"),
+            ("a/B+0x00007fe4c0000a1x", "a.B+0x00007fe4c0000a1x"),
+            ("+", "+"),
+            ("", ""),
+        ] {
+            assert_eq!(shown_class(class), shown);
+        }
     }
 
     proptest! {

@@ -69,9 +69,23 @@ fn noted(vm: &Vm<'_>, safepoints: &Safepoints) -> Option<Found> {
 /// Where the address of the page is that all compiled code reads when it polls, if that is how
 /// threads of this JVM are told to stop: up to 9, and to 13 if each thread has no page of its own.
 pub(crate) fn polling_page(vm: &Vm<'_>) -> Option<u64> {
-    let own = flags::boolean(vm.live, &vm.layout, "ThreadLocalHandshakes");
     let at = vm.layout.polling_page;
-    (present(at) && own != Ok(Some(true))).then_some(at)
+    if !present(at) {
+        return None;
+    }
+    let flag = |name| flags::boolean(vm.live, &vm.layout, name).ok().flatten();
+    // One that came with 11.
+    let is_new = flag("UseDynamicNumberOfCompilerThreads").is_some();
+    polls_one_page(flag("ThreadLocalHandshakes"), is_new).then_some(at)
+}
+
+/// By the flag `ThreadLocalHandshakes`, which there is from 10 to 13, and whether the JVM has what
+/// came with 11: without that flag all its threads have pages of their own then.
+fn polls_one_page(own: Option<bool>, is_new: bool) -> bool {
+    match own {
+        Some(own) => !own,
+        None => !is_new,
+    }
 }
 
 /// While a safepoint is reached and lasts, nobody may read the page.
@@ -261,6 +275,20 @@ mod tests {
         let pages = [0x7f00_0000_0000, 0x7f00_0000_1000, 0x7f00_0000_2000, 0x1000];
         assert_eq!(pages.map(closed), [false, true, false, false]);
         assert!(!is_closed(b"", 0));
+    }
+
+    #[test]
+    fn the_page_tells_of_safepoints_only_where_all_threads_poll_it() {
+        for (release, own, is_new, expected) in [
+            (8, None, false, true),
+            (10, Some(true), false, false),
+            (10, Some(false), false, true),
+            (11, Some(true), true, false),
+            (13, Some(false), true, true),
+            (17, None, true, false),
+        ] {
+            assert_eq!(polls_one_page(own, is_new), expected, "{release}");
+        }
     }
 
     #[test]

@@ -179,6 +179,12 @@ impl<'t> Vm<'t> {
         Ok(vm)
     }
 
+    /// Whether safepoints can be seen at all in this JVM.
+    #[must_use]
+    pub fn sees_safepoints(&self) -> bool {
+        self.safepoints.is_some() || self.polling_page.is_some()
+    }
+
     /// Looks again at what may have changed: libraries, and classes that were not loaded yet.
     pub fn refresh(&mut self) {
         self.modules.refresh();

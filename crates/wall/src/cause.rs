@@ -181,19 +181,6 @@ const VM_FRAMES_MAX: usize = 40;
 /// What the functions of libjvm say that a thread waits in, by parts of their mangled names, in
 /// this order: a thread that waits for memory may wait at a safepoint in doing so.
 const VM_WAITS: &[(&str, Cause)] = &[
-    // The VM's own Java threads, which wait for something to do.
-    ("notification_thread_entry", Cause::IdlePool),
-    ("service_thread_entry", Cause::IdlePool),
-    ("monitor_deflation_thread_entry", Cause::IdlePool),
-    ("signal_thread_entry", Cause::IdlePool),
-    ("attach_listener_thread_entry", Cause::IdlePool),
-    // Its frame above cannot always be found: it is addressed by a register that only the thread
-    // itself knows.
-    ("AttachListener7dequeueEv", Cause::IdlePool),
-    // The thread that started the JVM, once `main` is over: it waits for all others.
-    ("jni_DestroyJavaVM", Cause::IdlePool),
-    ("7Threads10destroy_vm", Cause::IdlePool),
-    ("12CompileQueue3get", Cause::IdlePool),
     ("alloc_page_stall", Cause::GcStall),
     ("stall_until_clear", Cause::GcStall),
     ("handle_alloc_failure", Cause::GcStall),
@@ -225,6 +212,20 @@ const VM_WAITS: &[(&str, Cause)] = &[
     ("9Handshake7execute", Cause::Safepoint),
     // Mono: a thread that comes or goes waits for the collector's lock.
     ("mono_thread_info_set_flags", Cause::GcStall),
+    // The VM's own Java threads, which wait for something to do if it is none of these.
+    ("notification_thread_entry", Cause::IdlePool),
+    ("service_thread_entry", Cause::IdlePool),
+    ("monitor_deflation_thread_entry", Cause::IdlePool),
+    ("signal_thread_entry", Cause::IdlePool),
+    ("attach_listener_thread_entry", Cause::IdlePool),
+    // Its frame above cannot always be found: it is addressed by a register that only the thread
+    // itself knows.
+    ("AttachListener7dequeueEv", Cause::IdlePool),
+    // The thread that started the JVM, once `main` is over: it waits for all others.
+    ("jni_DestroyJavaVM", Cause::IdlePool),
+    ("7Threads10destroy_vm", Cause::IdlePool),
+    ("12CompileQueue3get", Cause::IdlePool),
+    ("14NMethodSweeper12sweeper_loop", Cause::IdlePool),
 ];
 
 /// Java methods whose wait says what is waited for.
@@ -572,6 +573,7 @@ mod tests {
                 "_ZN13CompileBroker19wait_for_completionEP11CompileTask",
                 "jit-wait",
             ),
+            ("_ZN14NMethodSweeper12sweeper_loopEv", "idle-pool"),
             ("_ZN20SafepointSynchronize5blockEP10JavaThread", "safepoint"),
             ("_ZN16LinuxWaitBarrier4waitEi", "safepoint"),
             ("_ZN8VMThread7executeEP12VM_Operation", "safepoint"),
@@ -591,6 +593,14 @@ mod tests {
         ];
         assert_eq!(of(FUTEX, Monitor::None, false, &asked), "gc-stall");
         assert_eq!(of(FUTEX, Monitor::None, false, &asked[3..]), "gc-stall");
+        // One of the VM's own threads that does something.
+        let asks = [
+            vm("_ZN8VMThread7executeEP12VM_Operation"),
+            vm("_ZL9dump_heapP15AttachOperationP12outputStream"),
+            vm("_ZL28attach_listener_thread_entryP10JavaThreadS0_"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &asks), "safepoint");
+        assert_eq!(of(FUTEX, Monitor::None, false, &asks[2..]), "idle-pool");
         // Not what the VM did further down.
         let below = [
             java("jdk/internal/misc/Unsafe", "park"),

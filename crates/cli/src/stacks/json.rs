@@ -4,7 +4,7 @@ use super::text::{frame_text, is_shown};
 use crate::args::Stacks;
 use dwell_attach::Jvm;
 use dwell_outside::dump::{How, Kind};
-use dwell_outside::names::Named;
+use dwell_outside::names::{Named, shown_class};
 use dwell_outside::{Dump, Thread};
 use serde_json::{Value, json};
 use std::time::{Duration, UNIX_EPOCH};
@@ -102,7 +102,7 @@ fn with_locked(mut frame: Value, thread: &Thread, at: usize) -> Value {
 fn frame(frame: &Named) -> Value {
     match frame {
         Named::Java { method, line, .. } => json!({
-            "class": method.class.replace('/', "."),
+            "class": shown_class(&method.class),
             "method": method.name,
             "descriptor": method.descriptor,
             "source": method.source,

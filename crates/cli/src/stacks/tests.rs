@@ -172,6 +172,13 @@ fn a_dump_reads_like_the_jdks_and_says_more() {
     );
     assert!(!told.contains("futex_wait"), "{told}");
     assert!(!told.contains('\u{1b}'), "{told}");
+    assert!(!told.contains("unknown"), "{told}");
+    let blind = Dump {
+        safepoints_are_known: false,
+        ..dump()
+    };
+    let unknown = "\nWhether a safepoint is under way is unknown: libjvm.so has no symbols.\n";
+    has(&text::whole(&jvm(), &blind, &args()), &[unknown]);
     let line = told.lines().find(|it| it.contains("has not arrived"));
     let line = line.expect("who is late");
     assert!(

@@ -4,7 +4,7 @@ use crate::args::Stacks;
 use crate::units;
 use dwell_attach::Jvm;
 use dwell_outside::dump::{How, Kind, OwnerText, Safepoint};
-use dwell_outside::names::Named;
+use dwell_outside::names::{Named, shown_class};
 use dwell_outside::{Dump, Thread};
 use dwell_profile::readable_function;
 use dwell_report::plain;
@@ -89,6 +89,9 @@ fn head(jvm: &Jvm, dump: &Dump) -> String {
         Some('Z' | 'X') => text.push_str("The process is ending.\n"),
         _ => {}
     }
+    if !dump.safepoints_are_known {
+        text.push_str("Whether a safepoint is under way is unknown: libjvm.so has no symbols.\n");
+    }
     text
 }
 
@@ -113,12 +116,10 @@ fn stop(text: &mut String, safepoint: &Safepoint, dump: &Dump) {
         let state = thread.vm_state.map_or("?", |state| state.name());
         let _ = writeln!(
             text,
-            "  has not arrived: {}, {state}, {}",
+            "  has not arrived: {}, {state}, {}{}",
             title(thread),
-            match thread.cause {
-                Cause::Running => "running",
-                other => other.name(),
-            }
+            thread.cause.name(),
+            on(thread)
         );
     }
 }
@@ -275,7 +276,7 @@ fn owner_text(owner: &OwnerText, dump: &Dump) -> String {
 pub fn frame_text(frame: &Named) -> String {
     match frame {
         Named::Java { method, line, .. } => {
-            let class = method.class.replace('/', ".");
+            let class = shown_class(&method.class);
             let place = match (&method.source, line) {
                 (Some(source), Some(line)) => format!("{source}:{line}"),
                 (_, None) if method.is_native => "Native Method".to_owned(),
