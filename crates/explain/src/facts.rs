@@ -4,11 +4,13 @@
 //! Wall time belongs to *subjects*: the endpoint that a thread worked for, or, where it worked for
 //! none, the group of threads that it belongs to.
 
+use crate::rules::Services;
 use crate::stacks::Stacks;
 use dwell_profile::{
     NameId, NodeId, Profile, RUNNING, Role, Sample, Seeds, ThreadId, Unit, WallFilter, Weight,
     group_of, matches,
 };
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 /// The cause of wall time of workers without work.
@@ -79,6 +81,7 @@ pub(crate) struct Facts<'p> {
     pub(crate) endpoint: Option<&'p str>,
     /// The groups of threads, by thread.
     groups: Vec<String>,
+    services: OnceCell<Services>,
 }
 
 impl<'p> Facts<'p> {
@@ -98,6 +101,7 @@ impl<'p> Facts<'p> {
             groups: (0..profile.threads().len())
                 .map(|thread| group_of(profile.thread_name(thread as ThreadId)))
                 .collect(),
+            services: OnceCell::new(),
         };
         // What another profiler saw running by the wall clock is not the CPU time used.
         if profile.info().mode != "wall" {
@@ -190,6 +194,11 @@ impl<'p> Facts<'p> {
         }
         drop(known);
         self.groups = groups;
+    }
+
+    /// Which services of libraries work where.
+    pub(crate) fn services(&self) -> &Services {
+        self.services.get_or_init(|| Services::new(self))
     }
 
     /// The group that a thread belongs to.

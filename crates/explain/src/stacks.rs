@@ -141,6 +141,15 @@ impl<'p> Stacks<'p> {
         !set.is_empty() && self.top(node).any(|method| set.has(method))
     }
 
+    /// What is known of the top's outermost method of which something is known.
+    pub(crate) fn outermost_of_top<T>(
+        &self,
+        node: NodeId,
+        of_method: impl Fn(MethodId) -> Option<T>,
+    ) -> Option<T> {
+        self.top(node).filter_map(of_method).last()
+    }
+
     /// Whether one of these methods is at work itself, or only the libraries' methods of these
     /// packages, which it calls: what is computed for it (decompressing, say) is not its work.
     pub(crate) fn works_in(&self, node: NodeId, set: &Set, packages: &[&str]) -> bool {
@@ -232,14 +241,19 @@ impl<'p> Stacks<'p> {
 
     /// Whether the program calls one of these methods itself: its frame is next to the program's.
     pub(crate) fn program_calls(&self, node: NodeId, set: &Set) -> bool {
+        self.called(node).is_some_and(|called| set.has(called))
+    }
+
+    /// The Java method that the program's innermost one calls.
+    pub(crate) fn called(&self, node: NodeId) -> Option<MethodId> {
         let mut called = None;
         for (method, _) in self.methods(node).filter(|(_, is_java)| *is_java) {
             if self.is_app(method) {
-                return called.is_some_and(|called| set.has(called));
+                return called;
             }
             called = Some(method);
         }
-        false
+        None
     }
 
     /// Its Java methods, outermost first.

@@ -1,9 +1,8 @@
 //! The hot path: the program's methods that most processor time is spent in, or on behalf of.
 
-use super::{NO_CPU, files, libraries};
+use super::{NO_CPU, files, libraries, spinning};
 use crate::facts::{Facts, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
-use crate::names::Set;
 use crate::share::Share;
 use crate::text::{percent, short, some_of};
 use dwell_profile::{MethodId, NodeId, RUNNING, Weight};
@@ -92,8 +91,7 @@ struct Spent {
 
 impl Spent {
     /// Whether findings of other rules give the reason of most of it.
-    fn is_told(&self, facts: &Facts<'_>, reasons: &[Set]) -> bool {
-        let has_reason = |node: NodeId| reasons.iter().any(|set| facts.stacks.top_has(node, set));
+    fn is_told(&self, has_reason: impl Fn(NodeId) -> bool) -> bool {
         let told = self.nodes.iter().filter(|(node, _)| has_reason(**node));
         let ns = told.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
         ns as f64 >= TOLD * self.weight.sum.max(1) as f64
@@ -109,10 +107,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if is_little || !is_bound(facts) {
         return Verdict::Found(Vec::new());
     }
-    let mut reasons = libraries::costly(facts);
-    reasons.extend(files::costly(facts));
+    let is_service = libraries::is_costly(facts);
+    let files = files::costly(facts);
+    let is_file = |node| (files.iter()).any(|calls| facts.stacks.top_has(node, calls));
+    let has_reason = |node: NodeId| is_service(node) || is_file(node);
     let mut places: Vec<(MethodId, Spent)> = spent(facts).into_iter().collect();
-    places.retain(|(_, spent)| !spent.is_told(facts, &reasons));
+    let spins = spinning::places(facts);
+    places.retain(|(place, spent)| !spins.contains(place) && !spent.is_told(has_reason));
     places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
     let found = places.iter().filter_map(|(place, spent)| {
         let share = Share::sampled(&spent.weight, &facts.cpu_total, "the CPU time");

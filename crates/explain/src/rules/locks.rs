@@ -2,7 +2,7 @@
 //! and what that one did meanwhile.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind};
+use crate::facts::{Entry, Facts, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::owners::{Deed, Deeds, Owners};
 use crate::text::{percent, short};
@@ -100,7 +100,7 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         false => format!(" of {class}"),
     };
     let share = wait.share(facts, whose);
-    let holder = holder(deeds);
+    let holder = holder(facts, deeds);
     let what = format!(
         "{} waits {} of its time for {kind}{on} in {place}{}",
         whose.name,
@@ -125,7 +125,7 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         evidence,
         remedy: match inside {
             Some((inner, _)) => shorten(&inner),
-            None => remedy(deeds, place),
+            None => remedy(facts, deeds, place),
         },
         sure: match is_known {
             true => Sure::High,
@@ -166,15 +166,26 @@ fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, E
 }
 
 /// What the owner did, as the end of a sentence.
-fn holder(deeds: &Deeds) -> Option<(String, f64)> {
+fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
     let (deed, part) = deeds.most(DEED)?;
     let group = deeds.group().unwrap_or("");
+    let called = called(facts, deed).map_or(String::new(), |it| format!(", which calls {it}"));
+    let place = format!("{}{called}", deed.place);
     let text = match deed.cause.as_str() {
-        RUNNING => format!(", while {group} has it and runs {}", deed.place),
-        "waiting" => format!(", while {group} has it and waits in {}", deed.place),
-        cause => format!(", while {group} has it and is in {} ({cause})", deed.place),
+        RUNNING => format!(", while {group} has it and runs {place}"),
+        cause if is_ready(cause) => {
+            format!(", while {group} has it and is ready, without a processor, in {place}")
+        }
+        "waiting" => format!(", while {group} has it and waits in {place}"),
+        cause => format!(", while {group} has it and waits ({cause}) in {place}"),
     };
     Some((text, part))
+}
+
+/// What the owner's place calls.
+fn called(facts: &Facts<'_>, deed: &Deed) -> Option<String> {
+    let method = facts.stacks.called(deed.node?)?;
+    Some(short(&facts.stacks.name(method)).to_owned())
 }
 
 fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
@@ -194,18 +205,31 @@ fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
     }
 }
 
-fn remedy(deeds: &Deeds, place: &str) -> String {
+fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
+    let Some((deed, _)) = deeds.most(DEED) else {
+        return format!(
+            "look at what runs inside the lock that {} takes; make that shorter, or give each \
+             part of the data a lock of its own",
+            short(place)
+        );
+    };
+    // The method that takes the lock cannot be moved out of it, but what it calls can.
+    let inner = match (deed.place == place, called(facts, deed)) {
+        (false, _) => Some(short(&deed.place).to_owned()),
+        (true, called) => called,
+    };
     let place = short(place);
-    match deeds.most(DEED) {
-        Some((deed, _)) if deed.cause == RUNNING => shorten(&deed.place),
-        Some((deed, _)) => format!(
-            "do not wait inside the lock: {} waits while it has it; take the lock in {place} only \
-             for the change of shared data, before or after that wait",
-            short(&deed.place)
+    let inner = inner.unwrap_or_else(|| format!("what needs no lock in {place}"));
+    match deed.cause.as_str() {
+        RUNNING => shorten(&inner),
+        cause if is_ready(cause) => format!(
+            "{}; and let fewer threads want a processor at once",
+            shorten(&inner)
         ),
-        None => format!(
-            "look at what runs inside the lock that {place} takes; make that shorter, or give each \
-             part of the data a lock of its own"
+        _ => format!(
+            "do not wait inside the lock: {inner} waits while it is held; take the lock in {place} \
+             only for the change of shared data, before or after that wait, or do for many at once \
+             what has to be waited for inside"
         ),
     }
 }
@@ -264,6 +288,31 @@ mod tests {
             found[0].remedy.starts_with("do not wait inside"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn what_the_method_that_has_the_lock_calls_is_named() {
+        let inside = "sun.nio.ch.FileChannelImpl.force;app.Log.append";
+        let cases = [
+            ("file", "waits (file) in", "FileChannelImpl.force waits"),
+            ("runnable", "without a processor, in", "fewer threads want"),
+        ];
+        for (cause, state, remedy) in cases {
+            let mut art = Art::default();
+            art.look("w-1", "POST /a", "monitor", "app.Log.append", 400, 20);
+            art.detail("java.lang.Object@7f00").owner("w-2", None);
+            // The owner is looked at meanwhile: inside of the lock, before it, and elsewhere.
+            art.look("w-2", "POST /a", cause, inside, 10, 20);
+            art.look("w-2", "POST /a", "monitor", "app.Log.append", 10, 20);
+            art.look("w-2", "POST /a", "socket", "app.Log.send", 10, 20);
+            let found = art.found(check);
+            let what = &found[0].what;
+            let expected = format!("{state} app.Log.append, which calls FileChannelImpl.force");
+            assert!(what.ends_with(&expected), "{what}");
+            assert!(found[0].remedy.contains(remedy), "{found:?}");
+            assert!(!found[0].remedy.contains("move Log.append"), "{found:?}");
+            assert_eq!(found[0].sure, Sure::High);
+        }
     }
 
     #[test]

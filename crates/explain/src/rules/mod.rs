@@ -17,11 +17,14 @@ mod ready;
 mod remote;
 mod safepoints;
 mod sleeping;
+mod spinning;
 mod starvation;
 mod thin;
 mod throttling;
 mod vm_waits;
 mod warmup;
+
+pub(crate) use libraries::Services;
 
 use crate::facts::Facts;
 use crate::finding::Verdict;
@@ -53,6 +56,7 @@ pub(crate) const ALL: &[Rule] = &[
     rule("blocked-event-loop", event_loops::check),
     rule("slow-downstream", remote::check),
     rule("sleeping", sleeping::check),
+    rule("busy-waiting", spinning::check),
     rule("waiting-for-compilation", vm_waits::compiler),
     rule("page-faults", vm_waits::pages),
     rule("slow-safepoints", safepoints::check),
