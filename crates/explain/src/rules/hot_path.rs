@@ -66,6 +66,22 @@ const ADVICE: &[(&str, &str)] = &[
         "collections and buffers that begin with the right size",
     ),
     (
+        "java.util.Properties.load",
+        "load the file once and keep it, and again only if it has changed",
+    ),
+    (
+        "java.util.ResourceBundle.getBundle",
+        "look the bundle up once and keep it",
+    ),
+    (
+        "java.nio.file.Files.",
+        "read the file once and keep what it holds",
+    ),
+    (
+        "com.sun.org.apache.xerces.",
+        "parse a document once and keep what it holds; keep parsers and their factories",
+    ),
+    (
         "java.nio.ByteBuffer.allocateDirect",
         "keep direct buffers and use them again, or smaller ones: a large one is mapped and zeroed \
          each time",
@@ -296,6 +312,11 @@ mod tests {
             (
                 "[stub].unsafe_setmemory[native];java.nio.ByteBuffer.allocateDirect;app.Send.file",
                 "keep direct buffers",
+            ),
+            (
+                "java.util.Properties$LineReader.readLine;java.util.Properties.load0;\
+                 java.util.Properties.load;app.Config.get",
+                "load the file once",
             ),
         ];
         for (stack, expected) in cases {

@@ -2,7 +2,7 @@
 //! and what that one did meanwhile.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind, is_ready};
+use crate::facts::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::owners::{Deed, Deeds, Owners};
 use crate::text::{percent, short};
@@ -138,31 +138,63 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
     }
 }
 
-/// What threads were sampled in most below the method that takes the lock, at any time.
+/// Time inside of a lock.
+#[derive(Default)]
+struct Inside {
+    weight: Weight,
+    node: NodeId,
+    causes: BTreeMap<String, u64>,
+}
+
+/// What threads did most in and below the method that takes the lock, at any time, but for waiting
+/// for locks.
 fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, Evidence)> {
     let taker = facts.stacks.taker(wait.node());
     let waits_in = facts.stacks.place_name(wait.node());
-    let mut places: BTreeMap<String, (Weight, NodeId)> = BTreeMap::new();
+    let mut places: BTreeMap<(String, String), Inside> = BTreeMap::new();
     let mut all = Weight::default();
-    for (node, weight) in facts.program_cpu.iter().enumerate() {
-        let node = node as NodeId;
-        if weight.samples > 0 && facts.stacks.is_inside(node, taker, class) {
-            let place = facts.stacks.place_name(node);
-            places.entry(place).or_insert((Weight::default(), node)).0 += weight;
-            all += weight;
+    for entry in &facts.entries {
+        let is_other = cause_of(entry.cause).is_none() && entry.cause != IDLE;
+        if !is_other || !facts.stacks.is_inside(entry.node, taker, class) {
+            continue;
         }
+        let place = facts.stacks.place_name(entry.node);
+        // What the method itself does needs no name of its own.
+        let called = match place == waits_in {
+            true => facts.stacks.called(entry.node),
+            false => None,
+        };
+        let called = called.map_or_else(String::new, |method| facts.stacks.name(method));
+        let inside = places.entry((place, called)).or_default();
+        if inside.weight.samples == 0 {
+            inside.node = entry.node;
+        }
+        inside.weight += &entry.weight;
+        *inside.causes.entry(entry.cause.to_owned()).or_default() += entry.weight.sum;
+        all += &entry.weight;
     }
-    let (place, (weight, node)) = places.into_iter().max_by_key(|(_, (sum, _))| sum.sum)?;
+    let ((place, called), inside) = places
+        .into_iter()
+        .max_by_key(|(_, inside)| inside.weight.sum)?;
+    let (cause, _) = inside.causes.iter().max_by_key(|(_, ns)| **ns)?;
     let text = format!(
-        "of the CPU time in and below the method that takes the lock, {} is here",
-        percent(weight.share(&all))
+        "of the time in and below the method that takes the lock, but for waiting for locks, {} is \
+         here (mostly {cause})",
+        percent(inside.weight.share(&all))
     );
     let evidence = Evidence {
         text,
-        view: View::default(),
-        stack: facts.stacks.shown(node),
+        view: View {
+            measure: Measure::Wall,
+            ..View::default()
+        },
+        stack: facts.stacks.shown(inside.node),
     };
-    (weight.samples >= LOOKS && place != waits_in).then_some((place, evidence))
+    let inner = match called.is_empty() {
+        true => place.clone(),
+        false => called,
+    };
+    (inside.weight.samples >= LOOKS && inner != waits_in).then_some((inner, evidence))
 }
 
 /// What the owner did, as the end of a sentence.
@@ -334,6 +366,26 @@ mod tests {
         let found = art.found(check);
         assert!(
             found[0].remedy.contains("move Audit.sum out of it"),
+            "{found:?}"
+        );
+        assert_eq!(found[0].sure, Sure::Medium);
+    }
+
+    #[test]
+    fn what_the_method_that_takes_the_lock_calls_is_told_if_its_owner_was_not_seen() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Log.append", 40, 20);
+        let inside = "sun.nio.ch.FileChannelImpl.force;app.Log.append";
+        art.look("w-3", "POST /a", "file", inside, 10, 20);
+        art.look("w-3", "POST /a", "runnable", "app.Log.append", 2, 20);
+        let found = art.found(check);
+        let evidence = &found[0].evidence[1].text;
+        assert!(
+            evidence.contains("83 % is here (mostly file)"),
+            "{evidence}"
+        );
+        assert!(
+            found[0].remedy.contains("move FileChannelImpl.force out"),
             "{found:?}"
         );
         assert_eq!(found[0].sure, Sure::Medium);
