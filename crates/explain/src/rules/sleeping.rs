@@ -2,12 +2,12 @@
 //! look whether there is something to do.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind};
+use crate::facts::{Entry, Facts, Kind, is_wait};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
 use crate::text::{duration, percent, short};
 use crate::waits::{Wait, Whose, gather};
-use dwell_profile::Platform;
+use dwell_profile::{Platform, Weight};
 
 /// A share of a request's time that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.20;
@@ -16,6 +16,8 @@ const LOOKS: u64 = 6;
 /// A thread that sleeps most of its time and wakes up so often a second polls.
 const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
+/// One that also waits for other things, more than this part of its time, wakes up for those, too.
+const POLLS_ELSE: f64 = 0.1;
 const MOST: usize = 3;
 
 /// Parking for a time and for nothing else is sleeping.
@@ -104,6 +106,10 @@ fn of_threads(
     if facts.endpoint.is_some() || !share.is_at_least(POLLS_SHARE, POLLS_SHARE / 2.0, LOOKS) {
         return None;
     }
+    let part = wait.part_of(facts, whose);
+    if waits_else(facts, whose.only?, &part) > POLLS_ELSE {
+        return None;
+    }
     let times = facts.profile.thread_times().iter();
     let of_group = times.filter(|time| subject.threads.contains(&time.thread));
     let (turns, ns) = of_group.fold((0u64, 0u64), |sum, time| {
@@ -140,6 +146,19 @@ fn of_threads(
         sure: Sure::Low,
         because: "a short pause may be meant; the wake-ups are the kernel's count".to_owned(),
     })
+}
+
+/// The part of a subject's time in which it waits, but for this part.
+fn waits_else(facts: &Facts<'_>, subject: usize, part: &Weight) -> f64 {
+    let mut waits = Weight::default();
+    for entry in &facts.entries {
+        if entry.subject == subject && is_wait(entry.cause) {
+            waits += &entry.weight;
+        }
+    }
+    let busy = facts.subjects.get(subject).map(|it| it.busy);
+    let others = waits.sum.saturating_sub(part.sum) as f64;
+    others / busy.unwrap_or_default().sum.max(1) as f64
 }
 
 #[cfg(test)]
@@ -198,6 +217,16 @@ mod tests {
                 .turns("poller", turns, 10);
             assert_eq!(art.found(check).len(), expected, "{turns}");
         }
+    }
+
+    #[test]
+    fn who_wakes_up_for_other_things_does_not_poll() {
+        let mut art = Art::default();
+        let stack = "java.lang.Thread.sleep;app.Client.run";
+        art.look("client-1", "", "sleep", stack, 60, 100);
+        art.look("client-1", "", "socket", "app.Client.ask", 30, 100);
+        art.turns("client-1", 500, 10);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]
