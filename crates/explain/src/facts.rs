@@ -244,6 +244,12 @@ impl<'p> Facts<'p> {
         self.profile.unit() == Unit::Nanoseconds && self.cpu_total.samples > 0
     }
 
+    /// Whether what the JVM itself does is surely among the samples: other profilers may see the
+    /// program's threads only, or Java code only.
+    pub(crate) fn sees_the_jvm(&self) -> bool {
+        self.is_ours() && self.has_cpu_time()
+    }
+
     /// Whether the recording is one of ours.
     pub(crate) fn is_ours(&self) -> bool {
         !self.profile.info().profiler_version.is_empty()

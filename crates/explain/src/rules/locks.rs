@@ -246,22 +246,24 @@ fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
         );
     };
     // The method that takes the lock cannot be moved out of it, but what it calls can.
-    let inner = match (deed.place == place, called(facts, deed)) {
-        (false, _) => Some(short(&deed.place).to_owned()),
-        (true, called) => called,
+    let inner = match deed.place == place {
+        true => called(facts, deed),
+        false => Some(short(&deed.place).to_owned()),
     };
     let place = short(place);
-    let inner = inner.unwrap_or_else(|| format!("what needs no lock in {place}"));
+    let moved = inner.clone();
+    let moved = moved.unwrap_or_else(|| format!("what needs no lock in {place}"));
     match deed.cause.as_str() {
-        RUNNING => shorten(&inner),
+        RUNNING => shorten(&moved),
         cause if is_ready(cause) => format!(
             "{}; and let fewer threads want a processor at once",
-            shorten(&inner)
+            shorten(&moved)
         ),
         _ => format!(
-            "do not wait inside the lock: {inner} waits while it is held; take the lock in {place} \
-             only for the change of shared data, before or after that wait, or do for many at once \
-             what has to be waited for inside"
+            "do not wait inside the lock: {} waits while it is held; take the lock in {place} only \
+             for the change of shared data, before or after that wait, or do for many at once what \
+             has to be waited for inside",
+            inner.as_deref().unwrap_or(place)
         ),
     }
 }

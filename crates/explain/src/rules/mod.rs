@@ -82,6 +82,10 @@ const NO_WALL: &str = "the recording has no wall time; record with -e cpu,wall";
 /// What rules on CPU time say of a recording without it.
 const NO_CPU: &str = "the recording has no samples of CPU time";
 
+/// What rules say that look for time of the JVM itself, of a recording that may not have it.
+const NOT_SEEN: &str = "the recording was not made by dwell: what the JVM itself does may not be \
+                        among its samples";
+
 #[cfg(test)]
 mod tests {
     use super::*;

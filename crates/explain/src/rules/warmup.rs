@@ -1,6 +1,6 @@
 //! Warm-up: compiling and loading classes takes much of the processors, as it does after a start.
 
-use super::NO_CPU;
+use super::{NO_CPU, NOT_SEEN};
 use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -50,7 +50,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     both += &load;
     let share = Share::sampled(&both, &facts.cpu_total, "the CPU time");
     if !share.is_at_least(SHARE, SURELY, SAMPLES) {
-        return Verdict::Found(Vec::new());
+        return match facts.sees_the_jvm() {
+            true => Verdict::Found(Vec::new()),
+            false => Verdict::lacks(NOT_SEEN),
+        };
     }
     let part = |weight: &dwell_profile::Weight| percent(weight.share(&facts.cpu_total));
     let info = facts.profile.info();
@@ -181,6 +184,14 @@ mod tests {
         );
         art.cpu("main", "", "app.Main.run", 70, 10);
         assert!(art.found(check)[0].what.contains("loading classes 30 %"));
+    }
+
+    #[test]
+    fn where_compilers_may_not_be_seen_nothing_is_said() {
+        let mut art = Art::default();
+        art.builder.info.profiler_version.clear();
+        art.cpu("w", "", "app.A.b", 200, 10);
+        assert!(art.lacks(check).contains("not made by dwell"));
     }
 
     #[test]
