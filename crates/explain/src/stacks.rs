@@ -108,9 +108,9 @@ impl<'p> Stacks<'p> {
         }
     }
 
-    /// A method in words.
+    /// A method in words, without the numbers that the JVM gives to classes it makes.
     pub(crate) fn name(&self, method: MethodId) -> String {
-        self.profile.method_name(method)
+        dwell_profile::diff::stable(&self.profile.method_name(method))
     }
 
     /// Whether the place is one of the program, not of the JDK.
@@ -317,5 +317,13 @@ mod tests {
         assert!(stacks.program_calls(node, &set(&["java.lang.String.format"])));
         assert!(!stacks.program_calls(node, &set(&["java.util.Formatter.*"])));
         assert_eq!(stacks.shown(node).len(), 5);
+    }
+
+    #[test]
+    fn generated_classes_are_named_as_readers_know_them() {
+        let profile = text_art::profile("app.Main$$Lambda$14+0x00007f07c0000a08.run");
+        let stacks = Stacks::new(&profile);
+        let node = profile.samples()[0].node;
+        assert_eq!(stacks.shown(node), ["app.Main$$Lambda.run"]);
     }
 }

@@ -18,6 +18,8 @@ const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
 /// One that also waits for other things, more than this part of its time, wakes up for those, too.
 const POLLS_ELSE: f64 = 0.1;
+/// One that polls has run again before most looks; one that sleeps long is seen in the same sleep.
+const POLLS_ANEW: f64 = 0.3;
 const MOST: usize = 3;
 
 /// Parking for a time and for nothing else is sleeping.
@@ -104,6 +106,9 @@ fn of_threads(
     let share = wait.share(facts, whose);
     let subject = facts.subjects.get(whose.only?)?;
     if facts.endpoint.is_some() || !share.is_at_least(POLLS_SHARE, POLLS_SHARE / 2.0, LOOKS) {
+        return None;
+    }
+    if (wait.events as f64) < POLLS_ANEW * wait.weight.samples as f64 {
         return None;
     }
     let part = wait.part_of(facts, whose);
@@ -208,24 +213,46 @@ mod tests {
         assert!(found[0].what.contains("app.Stock.ask"));
     }
 
+    /// Short sleeps, each seen once, and how often the thread got a processor in ten seconds.
+    fn sleeper(art: &mut Art, stack: &str, turns: u64) {
+        for _ in 0..90 {
+            art.look("poller", "", "sleep", stack, 1, 100);
+        }
+        art.turns("poller", turns, 10);
+    }
+
     #[test]
     fn a_thread_that_wakes_up_often_polls_and_one_that_rarely_does_sleeps_well() {
         for (turns, expected) in [(500, 1), (10, 0)] {
             let mut art = Art::default();
             let stack = "java.lang.Thread.sleep;app.Poller.run";
-            art.look("poller", "", "sleep", stack, 90, 100)
-                .turns("poller", turns, 10);
+            sleeper(&mut art, stack, turns);
             assert_eq!(art.found(check).len(), expected, "{turns}");
         }
+    }
+
+    #[test]
+    fn one_long_sleep_after_much_work_is_no_polling() {
+        let mut art = Art::default();
+        art.look(
+            "main",
+            "",
+            "sleep",
+            "java.lang.Thread.sleep;app.Main.main",
+            90,
+            100,
+        );
+        art.turns("main", 1_000, 10);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]
     fn who_wakes_up_for_other_things_does_not_poll() {
         let mut art = Art::default();
         let stack = "java.lang.Thread.sleep;app.Client.run";
-        art.look("client-1", "", "sleep", stack, 60, 100);
-        art.look("client-1", "", "socket", "app.Client.ask", 30, 100);
-        art.turns("client-1", 500, 10);
+        sleeper(&mut art, stack, 500);
+        assert_eq!(art.found(check).len(), 1);
+        art.look("poller", "", "socket", "app.Client.ask", 30, 100);
         assert_eq!(art.found(check), []);
     }
 
@@ -237,8 +264,7 @@ mod tests {
         ] {
             let mut art = Art::default();
             art.builder.info.jvm_name = name.to_owned();
-            art.look("poller", "", "sleep", "App.Poller.Run", 90, 100)
-                .turns("poller", 500, 10);
+            sleeper(&mut art, "App.Poller.Run", 500);
             let remedy = &art.found(check)[0].remedy;
             assert!(remedy.contains(word), "{remedy}");
         }

@@ -1,5 +1,5 @@
-//! Busy waiting: a method asks again and again whether there is something to do, and never waits for
-//! it. That costs a processor however little there is to do.
+//! Busy waiting: a method asks again and again whether there is something to do, and never waits
+//! for it. That costs a processor however little there is to do.
 
 use super::NO_CPU;
 use super::event_loops::LOOPS;
