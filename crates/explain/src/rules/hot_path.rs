@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
-/// A program that uses less of a processor than this has nothing to be made faster.
+/// A program that uses less of a processor than this has nothing to be made faster, nor has a method
+/// where nobody waits for it that is known.
 const LEAST: f64 = 0.03;
 /// A program that waits nearly all the time is not bound by processors.
 const RUNS: f64 = 0.10;
@@ -131,6 +132,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let spins = spinning::places(facts);
     places.retain(|(place, spent)| !spins.contains(place) && !spent.is_told(has_reason));
     places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
+    let is_worth = |spent: &Spent| {
+        let is_little = (spent.weight.sum as f64) < LEAST * span_ns;
+        facts.has_endpoints() || !facts.has_cpu_time() || !is_little
+    };
+    places.retain(|(_, spent)| is_worth(spent));
     let found = places.iter().filter_map(|(place, spent)| {
         let share = Share::sampled(&spent.weight, &facts.cpu_total, "the CPU time");
         let is_large = share.is_at_least(SHARE, SURELY, SAMPLES);
@@ -334,6 +340,19 @@ mod tests {
             art.cpu("w", "", &format!("app.M{method}.run"), 10, 10);
         }
         assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn a_method_that_hardly_uses_a_processor_is_told_for_requests_only() {
+        for (endpoint, expected) in [("", 0), ("GET /p", 1)] {
+            let mut art = Art::default();
+            art.cpu("w", endpoint, "app.Pack.all", 25, 10);
+            for method in 0..20 {
+                art.cpu("w", endpoint, &format!("app.M{method}.run"), 4, 10);
+            }
+            art.look("w", endpoint, "socket", "app.Call.ask", 10, 20);
+            assert_eq!(art.found(check).len(), expected, "{endpoint}");
+        }
     }
 
     #[test]

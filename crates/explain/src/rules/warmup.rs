@@ -12,6 +12,8 @@ use dwell_profile::{Compilers, Role};
 const SHARE: f64 = 0.15;
 const SURELY: f64 = 0.10;
 const SAMPLES: u64 = 20;
+/// Less of a processor than this delays nothing.
+const LEAST: f64 = 0.05;
 /// A JVM that is younger than this warms up.
 const YOUNG_NS: u64 = 120_000_000_000;
 
@@ -54,6 +56,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             true => Verdict::Found(Vec::new()),
             false => Verdict::lacks(NOT_SEEN),
         };
+    }
+    let span_ns = facts.profile.info().duration_ns as f64;
+    if facts.has_cpu_time() && (both.sum as f64) < LEAST * span_ns {
+        return Verdict::Found(Vec::new());
     }
     let part = |weight: &dwell_profile::Weight| percent(weight.share(&facts.cpu_total));
     let info = facts.profile.info();
@@ -143,8 +149,8 @@ mod tests {
             let mut art = Art::default();
             art.builder.info.start_ns = 10_000_000_000_000;
             art.builder.info.jvm_start_ns = 10_000_000_000_000 - age_s * 1_000_000_000;
-            art.native("C2 CompilerThre", 40, 10);
-            art.cpu("main", "", "app.Main.run", 60, 10);
+            art.native("C2 CompilerThre", 80, 10);
+            art.cpu("main", "", "app.Main.run", 120, 10);
             let found = art.found(check);
             assert!(found[0].remedy.contains(word), "{found:?}");
             assert!(found[0].what.contains("compiling 40 %"), "{found:?}");
@@ -154,8 +160,8 @@ mod tests {
     #[test]
     fn what_the_jvm_counted_is_told() {
         let mut art = Art::default();
-        art.native("C2 CompilerThre", 40, 10);
-        art.cpu("main", "", "app.Main.run", 60, 10);
+        art.native("C2 CompilerThre", 80, 10);
+        art.cpu("main", "", "app.Main.run", 120, 10);
         assert!(!art.found(check)[0].evidence[0].text.contains("counted"));
         art.builder.compilers = [(0, 30), (6_000_000_000, 10)]
             .map(|(time_ns, compilations)| Compilers {
@@ -179,11 +185,21 @@ mod tests {
             "main",
             "",
             "java.lang.ClassLoader.loadClass;app.Main.run",
-            30,
+            60,
             10,
         );
-        art.cpu("main", "", "app.Main.run", 70, 10);
+        art.cpu("main", "", "app.Main.run", 140, 10);
         assert!(art.found(check)[0].what.contains("loading classes 30 %"));
+    }
+
+    #[test]
+    fn compilers_that_hardly_use_a_processor_delay_nothing() {
+        for (samples, expected) in [(40, 0), (80, 1)] {
+            let mut art = Art::default();
+            art.native("C2 CompilerThre", samples, 10);
+            art.cpu("w", "", "app.A.b", samples, 10);
+            assert_eq!(art.found(check).len(), expected, "{samples}");
+        }
     }
 
     #[test]
