@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
-/// A program that uses less of a processor than this has nothing to be made faster, nor has a method
-/// where nobody waits for it that is known.
+/// A program that uses less of a processor than this has nothing to be made faster, nor has a
+/// method where nobody waits for it that is known.
 const LEAST: f64 = 0.03;
 /// A program that waits nearly all the time is not bound by processors.
 const RUNS: f64 = 0.10;

@@ -51,15 +51,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let mut both = compile;
     both += &load;
     let share = Share::sampled(&both, &facts.cpu_total, "the CPU time");
-    if !share.is_at_least(SHARE, SURELY, SAMPLES) {
+    let least = LEAST * facts.profile.info().duration_ns as f64;
+    let is_little = facts.has_cpu_time() && (both.sum as f64) < least;
+    if is_little || !share.is_at_least(SHARE, SURELY, SAMPLES) {
         return match facts.sees_the_jvm() {
             true => Verdict::Found(Vec::new()),
             false => Verdict::lacks(NOT_SEEN),
         };
-    }
-    let span_ns = facts.profile.info().duration_ns as f64;
-    if facts.has_cpu_time() && (both.sum as f64) < LEAST * span_ns {
-        return Verdict::Found(Vec::new());
     }
     let part = |weight: &dwell_profile::Weight| percent(weight.share(&facts.cpu_total));
     let info = facts.profile.info();
