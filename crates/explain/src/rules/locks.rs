@@ -101,12 +101,6 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
     };
     let share = wait.share(facts, whose);
     let holder = holder(facts, deeds);
-    let what = format!(
-        "{} waits {} of its time for {kind}{on} in {place}{}",
-        whose.name,
-        percent(share.value),
-        holder.as_ref().map_or("", |(text, _)| text)
-    );
     let mut evidence = vec![wait.evidence(facts, whose, wait.seen())];
     if let Some((deed, part)) = deeds.most(DEED) {
         evidence.push(owners_evidence(facts, deed, part));
@@ -115,6 +109,16 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         Some(_) => None,
         None => runs_inside(facts, wait, class),
     };
+    let held = match (&holder, &inside) {
+        (Some((text, _)), _) => text.clone(),
+        (None, Some((inner, _))) => format!(", which is held mostly for {}", short(inner)),
+        (None, None) => String::new(),
+    };
+    let what = format!(
+        "{} waits {} of its time for {kind}{on} in {place}{held}",
+        whose.name,
+        percent(share.value)
+    );
     evidence.extend(inside.as_ref().map(|(_, evidence)| evidence.clone()));
     let is_known = holder.is_some();
     Finding {

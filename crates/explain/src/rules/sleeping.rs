@@ -2,7 +2,8 @@
 //! look whether there is something to do.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind, is_wait};
+use super::futures::is_held_up;
+use crate::facts::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
 use crate::text::{duration, percent, short};
@@ -16,8 +17,9 @@ const LOOKS: u64 = 6;
 /// A thread that sleeps most of its time and wakes up so often a second polls.
 const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
-/// One that also waits for other things, more than this part of its time, wakes up for those, too.
-const POLLS_ELSE: f64 = 0.1;
+/// One that also waits for other things, more than this part of its time, wakes up for those, too,
+/// and does something in between: a client that asks now and then, say.
+const POLLS_ELSE: f64 = 0.01;
 /// One that polls has run again before most looks; one that sleeps long is seen in the same sleep.
 const POLLS_ANEW: f64 = 0.3;
 const MOST: usize = 3;
@@ -157,7 +159,7 @@ fn of_threads(
 fn waits_else(facts: &Facts<'_>, subject: usize, part: &Weight) -> f64 {
     let mut waits = Weight::default();
     for entry in &facts.entries {
-        if entry.subject == subject && is_wait(entry.cause) {
+        if entry.subject == subject && is_held_up(entry.cause) {
             waits += &entry.weight;
         }
     }
@@ -252,7 +254,7 @@ mod tests {
         let stack = "java.lang.Thread.sleep;app.Client.run";
         sleeper(&mut art, stack, 500);
         assert_eq!(art.found(check).len(), 1);
-        art.look("poller", "", "socket", "app.Client.ask", 30, 100);
+        art.look("poller", "", "socket", "app.Client.ask", 2, 100);
         assert_eq!(art.found(check), []);
     }
 
