@@ -19,7 +19,7 @@ const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
 /// One that also waits for other things, more than this part of its time, wakes up for those, too,
 /// and does something in between: a client that asks now and then, say.
-const POLLS_ELSE: f64 = 0.01;
+const POLLS_ELSE: f64 = 0.002;
 /// One that polls has run again before most looks; one that sleeps long is seen in the same sleep.
 const POLLS_ANEW: f64 = 0.3;
 const MOST: usize = 3;
