@@ -9,6 +9,8 @@ import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -56,6 +58,9 @@ public final class Faults {
         if (name.equals("polling")) {
             named("poller").newThread(Faults::poll).start();
         }
+        if (name.equals("spinning")) {
+            named("spinner").newThread(Faults::spin).start();
+        }
         ExecutorService workers = Executors.newFixedThreadPool(WORKERS, named("worker"));
         ScheduledExecutorService clock = Executors.newScheduledThreadPool(1, named("clock"));
         clock.scheduleAtFixedRate(() -> workers.execute(() -> serve(fault)), EVERY_MS, EVERY_MS,
@@ -69,6 +74,7 @@ public final class Faults {
         Map<String, Fault> all = new LinkedHashMap<>();
         all.put("healthy", () -> { });
         all.put("polling", () -> { });
+        all.put("spinning", () -> { });
         all.put("exceptions", Faults::throwMany);
         all.put("logging", Faults::logMany);
         all.put("reflection", Faults::reflectMany);
@@ -216,6 +222,19 @@ public final class Faults {
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Asks a queue, to which nobody adds, again and again. */
+    private static void spin() {
+        Queue<Long> queue = new ConcurrentLinkedQueue<>();
+        while (true) {
+            Long next = queue.poll();
+            if (next == null) {
+                Thread.yield();
+            } else {
+                sink += next;
+            }
         }
     }
 

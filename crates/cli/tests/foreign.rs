@@ -9,9 +9,8 @@ use harness::common::modern;
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
-    let place = Place::new("foreign");
+/// Makes `jdk.jfr`.
+fn record_by_the_jdk(place: &Place) {
     let jdk = modern();
     let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
     let java = Path::new(&jdk.home).join("bin/java");
@@ -23,6 +22,12 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
         .output()
         .unwrap();
     assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
+    let place = Place::new("foreign");
+    record_by_the_jdk(&place);
     let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
     assert!(report.contains("Busy.recurse"), "{report}");
     assert!(report.contains("counted "), "{report}");
@@ -49,16 +54,21 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
     let no_wall = convert(&["--thread", "main"]).exits(1);
     assert!(no_wall.err.contains("take its CPU time with -e cpu"));
     let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
-    // How many samples there are is up to the machine; below some a rule says nothing. Which of the
-    // program's two methods has most of them is up to the JDK's sampler, which samples a thread
-    // only where it can walk it, and the one that allocates more often than the one that computes.
+    // How many samples there are is up to the machine; below some a rule says nothing. Which of
+    // the two methods has most is up to the JDK's sampler, which samples where it can walk.
     let hot = ["spent in Busy.recurse", "spent in Busy.main"];
     assert!(
         explained.contains("hot-path") || hot.iter().any(|it| explained.contains(it)),
         "{explained}"
     );
-    let lacks = "cannot say: cpu-starvation: the recording has no wall time";
-    assert!(explained.contains(lacks), "{explained}");
+    // The JDK samples Java code only: compilers may work as they like.
+    for lacks in [
+        "cpu-starvation: the recording has no wall time",
+        "warm-up: the recording was not made by dwell",
+    ] {
+        let lacks = format!("cannot say: {lacks}");
+        assert!(explained.contains(&lacks), "{explained}");
+    }
     let differences = place
         .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--json"])
         .exits(0)

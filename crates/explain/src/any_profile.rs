@@ -8,6 +8,7 @@ use proptest::prelude::*;
 const FRAMES: &[&str] = &[
     "java.lang.Thread.run",
     "java.lang.Thread.sleep",
+    "java.lang.Thread.yield",
     "jdk.internal.misc.Unsafe.park",
     "java.util.concurrent.locks.LockSupport.parkNanos",
     "java.util.concurrent.FutureTask.get",

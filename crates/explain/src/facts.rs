@@ -4,11 +4,13 @@
 //! Wall time belongs to *subjects*: the endpoint that a thread worked for, or, where it worked for
 //! none, the group of threads that it belongs to.
 
+use crate::rules::Services;
 use crate::stacks::Stacks;
 use dwell_profile::{
     NameId, NodeId, Profile, RUNNING, Role, Sample, Seeds, ThreadId, Unit, WallFilter, Weight,
     group_of, matches,
 };
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 /// The cause of wall time of workers without work.
@@ -79,6 +81,7 @@ pub(crate) struct Facts<'p> {
     pub(crate) endpoint: Option<&'p str>,
     /// The groups of threads, by thread.
     groups: Vec<String>,
+    services: OnceCell<Services>,
 }
 
 impl<'p> Facts<'p> {
@@ -98,6 +101,7 @@ impl<'p> Facts<'p> {
             groups: (0..profile.threads().len())
                 .map(|thread| group_of(profile.thread_name(thread as ThreadId)))
                 .collect(),
+            services: OnceCell::new(),
         };
         // What another profiler saw running by the wall clock is not the CPU time used.
         if profile.info().mode != "wall" {
@@ -192,6 +196,11 @@ impl<'p> Facts<'p> {
         self.groups = groups;
     }
 
+    /// Which services of libraries work where.
+    pub(crate) fn services(&self) -> &Services {
+        self.services.get_or_init(|| Services::new(self))
+    }
+
     /// The group that a thread belongs to.
     pub(crate) fn group(&self, thread: ThreadId) -> &str {
         self.groups.get(thread as usize).map_or("", |group| group)
@@ -233,6 +242,12 @@ impl<'p> Facts<'p> {
     /// states of Java threads.
     pub(crate) fn has_cpu_time(&self) -> bool {
         self.profile.unit() == Unit::Nanoseconds && self.cpu_total.samples > 0
+    }
+
+    /// Whether what the JVM itself does is surely among the samples: other profilers may see the
+    /// program's threads only, or Java code only.
+    pub(crate) fn sees_the_jvm(&self) -> bool {
+        self.is_ours() && self.has_cpu_time()
     }
 
     /// Whether the recording is one of ours.

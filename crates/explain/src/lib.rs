@@ -29,11 +29,13 @@ pub use rules::names as rule_names;
 pub use share::Share;
 pub use text::short;
 
-use dwell_profile::{Profile, WallFilter};
+use dwell_profile::{Profile, Unit, WallFilter};
 use finding::Verdict;
 
 /// The most findings of one explanation: more are not read.
 const FINDINGS_MAX: usize = 12;
+/// What shares of samples of CPU time are shares of.
+const CPU_TIME: &str = "the CPU time";
 
 /// What is to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,11 +68,22 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
             }),
         }
     }
+    if profile.unit() != Unit::Nanoseconds {
+        (explanation.findings.iter_mut()).for_each(|finding| count_only(&mut finding.share));
+    }
     let gravest_first = |a: &Finding, b: &Finding| b.weight.total_cmp(&a.weight);
     explanation.findings.sort_by(gravest_first);
     explanation.left_out = explanation.findings.len().saturating_sub(FINDINGS_MAX);
     explanation.findings.truncate(FINDINGS_MAX);
     explanation
+}
+
+/// Samples that only count stand for no time: what is a share of them has none.
+fn count_only(share: &mut Share) {
+    if share.of == CPU_TIME && share.samples > 0 {
+        share.ns = 0;
+        share.of = "the samples".to_owned();
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the owner of a lock did while others waited for it: where it waited itself, or what it was
 //! sampled in meanwhile.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, IDLE};
 use crate::stacks::Stacks;
-use dwell_profile::{Look, NodeId, ThreadId, group_of};
+use dwell_profile::{Look, NodeId, RUNNING, ThreadId, group_of};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Looks are some 20 ms apart, samples 10 ms of CPU time: one that belongs to a look is this near.
@@ -99,8 +99,9 @@ impl Owners {
         }
     }
 
-    /// The owner did not wait: its samples tell what it did. Only those inside the lock count:
-    /// the others were taken just before or after.
+    /// The owner was not seen to wait just then: its samples and the looks at it next to that time
+    /// tell what it did. Only those inside the lock count: the others were taken just before or
+    /// after.
     fn running(&self, facts: &Facts<'_>, owner: ThreadId, look: &Look) -> Deed {
         let stacks = &facts.stacks;
         let wanted = stacks.taker(look.node);
@@ -110,21 +111,26 @@ impl Owners {
         let to = end_ns(look).saturating_add(NEAR_NS);
         let samples = self.ran.get(&owner).map_or(&[][..], |times| times);
         let first = samples.partition_point(|(time, _)| *time < from);
-        let mut places: BTreeMap<String, (u64, NodeId)> = BTreeMap::new();
-        for (_, node) in samples
-            .iter()
-            .skip(first)
+        let ran = (samples.iter().skip(first))
             .take_while(|(time, _)| *time <= to)
-            .filter(|(_, node)| stacks.is_inside(*node, wanted, class))
-        {
-            places
-                .entry(stacks.place_name(*node))
-                .or_insert((0, *node))
-                .0 += 1;
+            .map(|(_, node)| (RUNNING, *node));
+        let looks = self.waited.get(&owner).map_or(&[][..], |times| times);
+        let first = looks.partition_point(|(start, ..)| *start < from);
+        // Who waits for the lock itself does not have it yet.
+        let waited = (looks.iter().skip(first))
+            .take_while(|(start, ..)| *start <= to)
+            .map(|(_, _, node, cause)| (cause.as_str(), *node))
+            .filter(|(cause, _)| !matches!(*cause, "monitor" | "lock" | IDLE));
+        let mut places: BTreeMap<(&str, String), (u64, NodeId)> = BTreeMap::new();
+        for (cause, node) in ran.chain(waited) {
+            if stacks.is_inside(node, wanted, class) {
+                let place = (cause, stacks.place_name(node));
+                places.entry(place).or_insert((0, node)).0 += 1;
+            }
         }
         let most = places.into_iter().max_by_key(|(_, (count, _))| *count);
         let (cause, place, node) = match most {
-            Some((place, (_, node))) => ("running", place, Some(node)),
+            Some(((cause, place), (_, node))) => (cause, place, Some(node)),
             None => ("", String::new(), None),
         };
         Deed {

@@ -108,9 +108,9 @@ impl<'p> Stacks<'p> {
         }
     }
 
-    /// A method in words.
+    /// A method in words, without the numbers that the JVM gives to classes it makes.
     pub(crate) fn name(&self, method: MethodId) -> String {
-        self.profile.method_name(method)
+        dwell_profile::diff::stable(&self.profile.method_name(method))
     }
 
     /// Whether the place is one of the program, not of the JDK.
@@ -139,6 +139,15 @@ impl<'p> Stacks<'p> {
     /// Whether the top of the stack has one of these methods.
     pub(crate) fn top_has(&self, node: NodeId, set: &Set) -> bool {
         !set.is_empty() && self.top(node).any(|method| set.has(method))
+    }
+
+    /// What is known of the top's outermost method of which something is known.
+    pub(crate) fn outermost_of_top<T>(
+        &self,
+        node: NodeId,
+        of_method: impl Fn(MethodId) -> Option<T>,
+    ) -> Option<T> {
+        self.top(node).filter_map(of_method).last()
     }
 
     /// Whether one of these methods is at work itself, or only the libraries' methods of these
@@ -232,14 +241,19 @@ impl<'p> Stacks<'p> {
 
     /// Whether the program calls one of these methods itself: its frame is next to the program's.
     pub(crate) fn program_calls(&self, node: NodeId, set: &Set) -> bool {
+        self.called(node).is_some_and(|called| set.has(called))
+    }
+
+    /// The Java method that the program's innermost one calls.
+    pub(crate) fn called(&self, node: NodeId) -> Option<MethodId> {
         let mut called = None;
         for (method, _) in self.methods(node).filter(|(_, is_java)| *is_java) {
             if self.is_app(method) {
-                return called.is_some_and(|called| set.has(called));
+                return called;
             }
             called = Some(method);
         }
-        false
+        None
     }
 
     /// Its Java methods, outermost first.
@@ -303,5 +317,13 @@ mod tests {
         assert!(stacks.program_calls(node, &set(&["java.lang.String.format"])));
         assert!(!stacks.program_calls(node, &set(&["java.util.Formatter.*"])));
         assert_eq!(stacks.shown(node).len(), 5);
+    }
+
+    #[test]
+    fn generated_classes_are_named_as_readers_know_them() {
+        let profile = text_art::profile("app.Main$$Lambda$14+0x00007f07c0000a08.run");
+        let stacks = Stacks::new(&profile);
+        let node = profile.samples()[0].node;
+        assert_eq!(stacks.shown(node), ["app.Main$$Lambda.run"]);
     }
 }

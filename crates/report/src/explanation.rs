@@ -96,14 +96,18 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
 
 fn share(share: &Share) -> String {
     let all = format!("{} of {}", percent(share.value), share.of);
-    if share.samples == 0 || share.ns == 0 {
+    if share.samples == 0 {
         return format!("{all}, counted");
     }
+    // Samples that only count stand for no time.
+    let time = match share.ns {
+        0 => String::new(),
+        ns => format!("{}, ", duration(ns)),
+    };
     format!(
-        "{all} (95 %: {} to {}), {}, {} samples",
+        "{all} (95 %: {} to {}), {time}{} samples",
         percent(share.low),
         percent(share.high),
-        duration(share.ns),
         count(share.samples)
     )
 }
@@ -305,5 +309,24 @@ mod tests {
         let text = explanation_text(&Explanation::default());
         assert!(text.starts_with("nothing found"), "{text}");
         assert_eq!(in_short(&Explanation::default()), "");
+    }
+
+    #[test]
+    fn samples_that_only_count_have_no_time() {
+        let mut some = Share {
+            of: "the samples".to_owned(),
+            value: 0.5,
+            low: 0.4,
+            high: 0.6,
+            ns: 0,
+            samples: 40,
+        };
+        let told = share(&some);
+        assert_eq!(
+            told,
+            "50.0 % of the samples (95 %: 40.0 % to 60.0 %), 40 samples"
+        );
+        some.samples = 0;
+        assert_eq!(share(&some), "50.0 % of the samples, counted");
     }
 }

@@ -5,7 +5,7 @@ import type { Profile } from './profile';
 import type { WallFilter } from './wall';
 
 /** Causes that have an owner. */
-const LOCKING = ['monitor', 'lock'];
+export const LOCKING: readonly string[] = ['monitor', 'lock'];
 
 export interface Waiting {
   /** What was waited for, as a person reads it. */
@@ -56,21 +56,11 @@ export function locksOf(
   const edges = new Map<string, Edge>();
   let all = 0;
   if (!wall) return { locks: [], edges: [], weight: 0 };
-  const numbers = new Set(LOCKING.map((cause) => header.waits.indexOf(cause) + 1));
-  numbers.delete(0);
-  const share = shareOfLook(profile, filter.during);
-  const endpoint = endpointNumber(header, filter.endpoint);
-  const { looks } = wall;
   const pool = (thread: number) => poolOf(names.text(threads.name[thread] ?? 0));
-  for (let i = 0; i < looks.node.length; i++) {
-    if (!numbers.has(wall.looks.wait[i]!) || filter.threads[looks.thread[i]!] !== 1) continue;
-    if (endpoint >= 0 && looks.endpoint[i] !== endpoint) continue;
-    if (filter.request !== 0 && looks.request[i] !== filter.request) continue;
-    const weight = looks.weight[i]! * share(i);
-    if (weight <= 0) continue;
+  for (const [i, weight] of lockLooks(profile, filter)) {
+    const { looks } = wall;
     all += weight;
-    const detail = wall.detail[i]! > 0 ? names.text(wall.detail[i]! - 1) : '(not named)';
-    const name = apart ? detail : kindOf(detail);
+    const name = lockName(profile, i, apart);
     const cause = header.waits[wall.looks.wait[i]! - 1]!;
     const lock = lockOf(found, name, cause);
     const owner = wall.owner[i]! - 1;
@@ -95,6 +85,31 @@ export function locksOf(
     edges: [...edges.values()].sort(heaviest),
     weight: all,
   };
+}
+
+/** The looks at threads that waited for locks, with the time that each stands for. */
+export function* lockLooks(profile: Profile, filter: WallFilter): Generator<[number, number]> {
+  const { wall, header } = profile;
+  if (!wall) return;
+  const numbers = new Set(LOCKING.map((cause) => header.waits.indexOf(cause) + 1));
+  numbers.delete(0);
+  const share = shareOfLook(profile, filter.during);
+  const endpoint = endpointNumber(header, filter.endpoint);
+  const { looks } = wall;
+  for (let i = 0; i < looks.node.length; i++) {
+    if (!numbers.has(looks.wait[i]!) || filter.threads[looks.thread[i]!] !== 1) continue;
+    if (endpoint >= 0 && looks.endpoint[i] !== endpoint) continue;
+    if (filter.request !== 0 && looks.request[i] !== filter.request) continue;
+    const weight = looks.weight[i]! * share(i);
+    if (weight > 0) yield [i, weight];
+  }
+}
+
+/** What a look's thread waited for. */
+export function lockName({ wall, names }: Profile, look: number, apart: boolean): string {
+  const id = wall?.detail[look] ?? 0;
+  const detail = id > 0 ? names.text(id - 1) : '(not named)';
+  return apart ? detail : kindOf(detail);
 }
 
 function lockOf(found: Map<string, Waiting>, name: string, cause: string): Waiting {

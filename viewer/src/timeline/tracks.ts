@@ -131,12 +131,17 @@ export class Tracks {
 
   /** Where a thread was seen at a time, as a node; 0: it was not. */
   nodeAt(thread: number, time: number): number {
+    const ref = this.seenAt(thread, time);
+    const { samples, wall } = this.profile;
+    if (ref === null) return 0;
+    return ref >= 0 ? wall!.looks.node[ref]! : samples.node[-1 - ref]!;
+  }
+
+  /** What a thread was seen at: a look, or, below 0, -1 - a sample; null: nothing. */
+  seenAt(thread: number, time: number): number | null {
     const track = this.of(thread);
     const at = stepAt(track, time, NEAR_NS);
-    if (at < 0) return 0;
-    const ref = track.ref[at]!;
-    const { samples, wall } = this.profile;
-    return ref >= 0 ? wall!.looks.node[ref]! : samples.node[-1 - ref]!;
+    return at < 0 ? null : track.ref[at]!;
   }
 
   /** For which requests a thread worked, and when. */

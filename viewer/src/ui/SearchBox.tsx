@@ -11,7 +11,8 @@ export function SearchBox({ store }: { store: Store }) {
       <input
         id={SEARCH_ID}
         type="search"
-        placeholder="Search: text or /regex/"
+        placeholder="Search"
+        title="Text, or /a regular expression/ (key /)"
         aria-label="Search frames, text or /regular expression/"
         aria-invalid={error !== ''}
         aria-describedby="matched"

@@ -4,6 +4,7 @@ import type { Profile } from '../data/profile';
 import { count, plural } from '../data/format';
 import { depthOf, javaEnd, type Line, linesOf } from '../data/stacks';
 import { shortened } from '../data/plain';
+import { readable } from '../tree/readable';
 
 const FIRST = 14;
 const MOST = 500;
@@ -25,7 +26,7 @@ export function StackLines(props: { profile: Profile; node: number; label: strin
           <li class="weak">({plural(java.skipped, 'frame')} of the runtime and of libraries)</li>
         )}
         {lines.map((line, i) => (
-          <li key={i}>{text(line)}</li>
+          <li key={i}>{text(line, whole.value)}</li>
         ))}
         {more > 0 && <li class="weak">… {count(more)} more</li>}
       </ol>
@@ -38,7 +39,9 @@ export function StackLines(props: { profile: Profile; node: number; label: strin
   );
 }
 
-function text({ className, method, line }: Line) {
+/** Generated classes have their own names where all is shown. */
+function text({ className: original, method, line }: Line, isWhole: boolean) {
+  const className = isWhole ? original : readable(original);
   const at = line > 0 ? `:${line}` : '';
   return (
     <>

@@ -1,9 +1,10 @@
 // Locks: who waits for whom and how long, and where both are.
 import { useComputed, useSignal } from '@preact/signals';
+import { type Chain, chainsOf } from '../data/chains';
 import { count, duration, percent, plural } from '../data/format';
 import { greatest, type Locks as Found, locksOf, type Waiting } from '../data/locks';
 import { plain, shortened } from '../data/plain';
-import { causeColour } from '../flame/causes';
+import { causeColour, causeWords } from '../flame/causes';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { threadName } from '../tree/keys';
@@ -13,6 +14,7 @@ import { Swatch } from '../ui/Split';
 const ROWS_MAX = 100;
 const NAME_MAX = 120;
 const STACKS_MAX = 3;
+const CHAINS_MAX = 20;
 
 export function Locks({ store }: { store: Store }) {
   const { profile } = store;
@@ -21,6 +23,11 @@ export function Locks({ store }: { store: Store }) {
   const found = useComputed(() =>
     locksOf(profile, store.filter.value, apart.value, (thread, time) =>
       store.tracks.value.nodeAt(thread, time),
+    ),
+  );
+  const chains = useComputed(() =>
+    chainsOf(profile, store.filter.value, (thread, time) =>
+      store.tracks.value.seenAt(thread, time),
     ),
   );
   const { locks, edges, weight } = found.value;
@@ -86,6 +93,7 @@ export function Locks({ store }: { store: Store }) {
       </section>
       <Stacks store={store} lock={locks[at]!} />
       <Edges edges={edges} weight={weight} />
+      <Chains chains={chains.value} weight={weight} />
     </div>
   );
 }
@@ -195,4 +203,52 @@ function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
       </div>
     </section>
   );
+}
+
+/** Who waits for somebody who waits himself: what is at the end of it holds up all before it. */
+function Chains({ chains, weight }: { chains: readonly Chain[]; weight: number }) {
+  if (chains.length === 0) return null;
+  return (
+    <section aria-labelledby="chains">
+      <h2 id="chains">Chains: who waits for somebody who waits</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Chains">
+        <table class="rows chains">
+          <thead>
+            <tr>
+              <th scope="col">Threads, each waiting for the next</th>
+              <th scope="col" class="text">
+                The last one was
+              </th>
+              <th scope="col">Time</th>
+              <th scope="col">Share</th>
+              <th scope="col">Looks</th>
+            </tr>
+          </thead>
+          <tbody>
+            {chains.slice(0, CHAINS_MAX).map((chain, i) => (
+              <tr key={i}>
+                <th scope="row">{inARow(chain)}</th>
+                <td class="text">{chain.end === '' ? 'not seen' : plain(causeWords(chain.end))}</td>
+                <td>{duration(chain.weight)}</td>
+                <td>{percent(chain.weight / (weight || 1))}</td>
+                <td>{count(chain.looks)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {chains.length > CHAINS_MAX && (
+        <p class="weak">and {plural(chains.length - CHAINS_MAX, 'more chain')}</p>
+      )}
+    </section>
+  );
+}
+
+function inARow({ groups, locks }: Chain): string {
+  const links = groups.map((group, i) => {
+    const name = shortened(plain(group), 60);
+    const lock = locks[i];
+    return lock === undefined ? name : `${name} \u2192 (${shortened(plain(lock), 80)}) `;
+  });
+  return links.join('');
 }

@@ -1,5 +1,6 @@
 // Wall time summed up, requests, locks, and what stands out.
 import { describe, expect, it } from 'vitest';
+import { chainsOf } from '../../src/data/chains';
 import { kindOf, locksOf } from '../../src/data/locks';
 import { placesOf } from '../../src/data/places';
 import { endpointRows, slowest } from '../../src/data/requests';
@@ -8,7 +9,8 @@ import { javaEnd, placeOf, shortName } from '../../src/data/stacks';
 import { standout } from '../../src/data/standout';
 import { emptyStrip, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
 import { profileOf } from './art';
-import { everything, wallProfile } from './walls';
+import { Tracks } from '../../src/timeline/tracks';
+import { everything, type LookRow, wallProfile } from './walls';
 
 /** Two endpoints: the first one waits for a lock that the second thread has. */
 function shop() {
@@ -135,6 +137,34 @@ describe('locks', () => {
     });
     expect(asked).toEqual([[1, 250]]);
     expect([...locks[0]!.ownerNodes]).toEqual([[2, 300]]);
+  });
+});
+
+describe('chains of locks', () => {
+  /** The first one waits for the second one, that for the third one, and that for a file. */
+  const wait = { time: 100, duration: 100, weight: 100, cause: 'monitor' };
+  const looks = [
+    { ...wait, thread: 0, detail: 'app.A@1', owner: 1 },
+    { ...wait, thread: 1, detail: 'app.B@2', owner: 2 },
+    { ...wait, thread: 2, cause: 'file' },
+  ];
+  const chains = (rows: LookRow[]) => {
+    const profile = wallProfile({ threads: ['web-1', 'cache-1', 'disk'], looks: rows });
+    const tracks = new Tracks(profile);
+    const seen = chainsOf(profile, everything(profile), (thread, time) =>
+      tracks.seenAt(thread, time),
+    );
+    return seen.map(({ groups, locks, end, weight }) => [groups.join(), locks.join(), end, weight]);
+  };
+
+  it('lead to the one who holds up all others, and to what that one does', () => {
+    expect(chains(looks)).toEqual([['web-#,cache-#,disk', 'app.A,app.B', 'file', 100]]);
+  });
+
+  it('end where nobody was seen, and where they come back to themselves', () => {
+    expect(chains(looks.slice(0, 2))).toEqual([['web-#,cache-#,disk', 'app.A,app.B', '', 100]]);
+    expect(chains([looks[0]!, { ...looks[1]!, owner: 0 }])).toEqual([]);
+    expect(chains([looks[0]!, { ...looks[1]!, time: 900e6 }])).toEqual([]);
   });
 });
 

@@ -17,7 +17,7 @@ const LOOKS: u64 = 5;
 const MOST: usize = 3;
 
 /// Frames that all work of an event loop runs under.
-const LOOPS: &[&str] = &[
+pub(super) const LOOPS: &[&str] = &[
     "io.netty.channel.nio.NioEventLoop.run",
     "io.netty.channel.epoll.EpollEventLoop.run",
     "io.netty.channel.SingleThreadIoEventLoop.run",
@@ -38,9 +38,9 @@ pub(super) const FILE_CALLS: &[&str] = &[
     "java.nio.file.Files.read*",
     "java.nio.file.Files.write*",
     "java.nio.file.Files.copy",
-    "sun.nio.ch.FileDispatcherImpl.*read*",
-    "sun.nio.ch.UnixFileDispatcherImpl.*read*",
+    // Not its FileDispatcherImpl: sockets use that, too, on JDK 8 and 11.
     "sun.nio.ch.FileChannelImpl.read*",
+    "sun.nio.ch.FileChannelImpl.write*",
 ];
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {

@@ -1,5 +1,6 @@
 //! Exceptions as control flow: making and throwing them takes processor time.
 
+use super::NOT_SEEN;
 use super::libraries::{Hot, hot};
 use crate::facts::Facts;
 use crate::finding::Verdict;
@@ -32,7 +33,12 @@ pub(super) const EXCEPTIONS: Hot = Hot {
 };
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
-    hot(facts, &EXCEPTIONS)
+    match hot(facts, &EXCEPTIONS) {
+        Verdict::Found(found) if found.is_empty() && !facts.sees_the_jvm() => {
+            Verdict::lacks(NOT_SEEN)
+        }
+        verdict => verdict,
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +58,17 @@ mod tests {
             "{found:?}"
         );
         assert!(found[0].what.contains("app.Parse.int"), "{found:?}");
+    }
+
+    #[test]
+    fn where_the_jvm_may_not_be_seen_only_what_is_found_is_said() {
+        let mut art = Art::default();
+        art.builder.info.profiler_version.clear();
+        art.cpu("w", "", "app.Parse.all", 80, 10);
+        assert!(art.lacks(check).contains("not made by dwell"));
+        let stack = "java.lang.Throwable.fillInStackTrace;app.Parse.int";
+        art.cpu("w", "", stack, 20, 10);
+        assert_eq!(art.found(check).len(), 1);
     }
 
     #[test]

@@ -19,8 +19,7 @@ const ROOM: u64 = 3;
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let pauses = facts.profile.gc_pauses();
-    let sees_collectors = facts.is_ours() && facts.has_cpu_time();
-    if pauses.is_empty() && !sees_collectors {
+    if pauses.is_empty() && !facts.sees_the_jvm() {
         return Verdict::lacks("the recording has neither pauses nor the collector's CPU time");
     }
     let paused = pauses

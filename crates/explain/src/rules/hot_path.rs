@@ -1,9 +1,8 @@
 //! The hot path: the program's methods that most processor time is spent in, or on behalf of.
 
-use super::{NO_CPU, files, libraries};
+use super::{NO_CPU, files, libraries, spinning};
 use crate::facts::{Facts, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
-use crate::names::Set;
 use crate::share::Share;
 use crate::text::{percent, short, some_of};
 use dwell_profile::{MethodId, NodeId, RUNNING, Weight};
@@ -13,7 +12,8 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
-/// A program that uses less of a processor than this has nothing to be made faster.
+/// A program that uses less of a processor than this has nothing to be made faster, nor has a
+/// method where nobody waits for it that is known.
 const LEAST: f64 = 0.03;
 /// A program that waits nearly all the time is not bound by processors.
 const RUNS: f64 = 0.10;
@@ -67,6 +67,22 @@ const ADVICE: &[(&str, &str)] = &[
         "collections and buffers that begin with the right size",
     ),
     (
+        "java.util.Properties.load",
+        "load the file once and keep it, and again only if it has changed",
+    ),
+    (
+        "java.util.ResourceBundle.getBundle",
+        "look the bundle up once and keep it",
+    ),
+    (
+        "java.nio.file.Files.",
+        "read the file once and keep what it holds",
+    ),
+    (
+        "com.sun.org.apache.xerces.",
+        "parse a document once and keep what it holds; keep parsers and their factories",
+    ),
+    (
         "java.nio.ByteBuffer.allocateDirect",
         "keep direct buffers and use them again, or smaller ones: a large one is mapped and zeroed \
          each time",
@@ -92,8 +108,7 @@ struct Spent {
 
 impl Spent {
     /// Whether findings of other rules give the reason of most of it.
-    fn is_told(&self, facts: &Facts<'_>, reasons: &[Set]) -> bool {
-        let has_reason = |node: NodeId| reasons.iter().any(|set| facts.stacks.top_has(node, set));
+    fn is_told(&self, has_reason: impl Fn(NodeId) -> bool) -> bool {
         let told = self.nodes.iter().filter(|(node, _)| has_reason(**node));
         let ns = told.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
         ns as f64 >= TOLD * self.weight.sum.max(1) as f64
@@ -109,11 +124,19 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if is_little || !is_bound(facts) {
         return Verdict::Found(Vec::new());
     }
-    let mut reasons = libraries::costly(facts);
-    reasons.extend(files::costly(facts));
+    let is_service = libraries::is_costly(facts);
+    let files = files::costly(facts);
+    let is_file = |node| (files.iter()).any(|calls| facts.stacks.top_has(node, calls));
+    let has_reason = |node: NodeId| is_service(node) || is_file(node);
     let mut places: Vec<(MethodId, Spent)> = spent(facts).into_iter().collect();
-    places.retain(|(_, spent)| !spent.is_told(facts, &reasons));
+    let spins = spinning::places(facts);
+    places.retain(|(place, spent)| !spins.contains(place) && !spent.is_told(has_reason));
     places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
+    let is_worth = |spent: &Spent| {
+        let is_little = (spent.weight.sum as f64) < LEAST * span_ns;
+        facts.has_endpoints() || !facts.has_cpu_time() || !is_little
+    };
+    places.retain(|(_, spent)| is_worth(spent));
     let found = places.iter().filter_map(|(place, spent)| {
         let share = Share::sampled(&spent.weight, &facts.cpu_total, "the CPU time");
         let is_large = share.is_at_least(SHARE, SURELY, SAMPLES);
@@ -296,6 +319,11 @@ mod tests {
                 "[stub].unsafe_setmemory[native];java.nio.ByteBuffer.allocateDirect;app.Send.file",
                 "keep direct buffers",
             ),
+            (
+                "java.util.Properties$LineReader.readLine;java.util.Properties.load0;\
+                 java.util.Properties.load;app.Config.get",
+                "load the file once",
+            ),
         ];
         for (stack, expected) in cases {
             let mut art = Art::default();
@@ -312,6 +340,19 @@ mod tests {
             art.cpu("w", "", &format!("app.M{method}.run"), 10, 10);
         }
         assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn a_method_that_hardly_uses_a_processor_is_told_for_requests_only() {
+        for (endpoint, expected) in [("", 0), ("GET /p", 1)] {
+            let mut art = Art::default();
+            art.cpu("w", endpoint, "app.Pack.all", 25, 10);
+            for method in 0..20 {
+                art.cpu("w", endpoint, &format!("app.M{method}.run"), 4, 10);
+            }
+            art.look("w", endpoint, "socket", "app.Call.ask", 10, 20);
+            assert_eq!(art.found(check).len(), expected, "{endpoint}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Costly services of libraries: logging, reflection, regular expressions, formatting. One table an
-//! entry; time counts where the service itself works, not where it calls the program back.
+//! entry; time counts where the service itself works, not where it calls the program back. What a
+//! service uses another one for is the time of the one that the program calls: that is what it can
+//! change.
 
 use super::NO_CPU;
 use super::exceptions::EXCEPTIONS;
@@ -105,17 +107,46 @@ pub(crate) fn format(facts: &Facts<'_>) -> Verdict {
     hot(facts, &FORMAT)
 }
 
-/// The methods of each service that costs too much: what is spent there has its finding.
-pub(super) fn costly(facts: &Facts<'_>) -> Vec<Set> {
-    let services = [&LOGGING, &REFLECTION, &REGEX, &FORMAT, &EXCEPTIONS];
+/// All services.
+const ALL: [&Hot; 5] = [&LOGGING, &REFLECTION, &REGEX, &FORMAT, &EXCEPTIONS];
+
+/// Which service works in each node of the tree, made once for an explanation.
+pub(crate) struct Services(Vec<Option<u8>>);
+
+impl Services {
+    pub(crate) fn new(facts: &Facts<'_>) -> Services {
+        let sets = ALL.map(|service| Set::new(facts.profile, service.patterns));
+        let of_method = |method: MethodId| {
+            let at = sets.iter().position(|set| set.has(method));
+            at.map(|at| at as u8)
+        };
+        let any = sets.iter().any(|set| !set.is_empty());
+        let nodes = facts.program_cpu.iter().enumerate().map(|(node, weight)| {
+            let is_asked = any && weight.samples > 0;
+            // The last one that is met is the one that the program calls.
+            is_asked
+                .then(|| facts.stacks.outermost_of_top(node as NodeId, of_method))
+                .flatten()
+        });
+        Services(nodes.collect())
+    }
+
+    fn is(&self, node: NodeId, service: &Hot) -> bool {
+        let at = self.0.get(node as usize).copied().flatten();
+        let known = at.and_then(|at| ALL.get(usize::from(at)));
+        known.is_some_and(|known| known.what == service.what)
+    }
+}
+
+/// Whether a node's time is that of a service which costs too much, and so has its finding.
+pub(super) fn is_costly<'f>(facts: &'f Facts<'_>) -> impl Fn(NodeId) -> bool + use<'f> {
     let speaks = |service: &&&Hot| match hot(facts, service) {
         Verdict::Found(found) => !found.is_empty(),
         Verdict::Lacks(_) => false,
     };
-    let costly = services.iter().filter(speaks);
-    costly
-        .map(|service| Set::new(facts.profile, service.patterns))
-        .collect()
+    let costly: Vec<&Hot> = ALL.iter().filter(speaks).copied().collect();
+    let services = facts.services();
+    move |node| costly.iter().any(|service| services.is(node, service))
 }
 
 /// The finding of a service that costs too much, with the program's method that uses it most.
@@ -124,11 +155,12 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
         return Verdict::lacks(NO_CPU);
     }
     let set = Set::new(facts.profile, service.patterns);
+    let services = facts.services();
     let mut users: BTreeMap<Option<MethodId>, Heaviest> = BTreeMap::new();
     let mut total = Weight::default();
     for (node, weight) in facts.program_cpu.iter().enumerate() {
         let node = node as NodeId;
-        if weight.samples == 0 || !facts.stacks.top_has(node, &set) {
+        if weight.samples == 0 || !services.is(node, service) {
             continue;
         }
         total += weight;
@@ -208,6 +240,17 @@ mod tests {
         let invoked = "app.Controller.get;java.lang.reflect.Method.invoke;app.Framework.call";
         art.cpu("w", "", invoked, 100, 10);
         assert_eq!(art.found(reflection), []);
+    }
+
+    #[test]
+    fn what_a_service_uses_another_one_for_is_its_own_time() {
+        let mut art = Art::default();
+        let parsing = "java.util.regex.Matcher.find;java.util.Formatter.parse;\
+                       java.lang.String.format;app.Row.text";
+        art.cpu("w", "", parsing, 50, 10);
+        art.cpu("w", "", "app.Row.sum", 50, 10);
+        assert_eq!(art.found(regex), []);
+        assert_eq!(art.found(format).len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! and what that one did meanwhile.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind};
+use crate::facts::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::owners::{Deed, Deeds, Owners};
 use crate::text::{percent, short};
@@ -100,13 +100,7 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         false => format!(" of {class}"),
     };
     let share = wait.share(facts, whose);
-    let holder = holder(deeds);
-    let what = format!(
-        "{} waits {} of its time for {kind}{on} in {place}{}",
-        whose.name,
-        percent(share.value),
-        holder.as_ref().map_or("", |(text, _)| text)
-    );
+    let holder = holder(facts, deeds);
     let mut evidence = vec![wait.evidence(facts, whose, wait.seen())];
     if let Some((deed, part)) = deeds.most(DEED) {
         evidence.push(owners_evidence(facts, deed, part));
@@ -115,6 +109,16 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         Some(_) => None,
         None => runs_inside(facts, wait, class),
     };
+    let held = match (&holder, &inside) {
+        (Some((text, _)), _) => text.clone(),
+        (None, Some((inner, _))) => format!(", which is held mostly for {}", short(inner)),
+        (None, None) => String::new(),
+    };
+    let what = format!(
+        "{} waits {} of its time for {kind}{on} in {place}{held}",
+        whose.name,
+        percent(share.value)
+    );
     evidence.extend(inside.as_ref().map(|(_, evidence)| evidence.clone()));
     let is_known = holder.is_some();
     Finding {
@@ -125,7 +129,7 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         evidence,
         remedy: match inside {
             Some((inner, _)) => shorten(&inner),
-            None => remedy(deeds, place),
+            None => remedy(facts, deeds, place),
         },
         sure: match is_known {
             true => Sure::High,
@@ -138,43 +142,86 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
     }
 }
 
-/// What threads were sampled in most below the method that takes the lock, at any time.
+/// Time inside of a lock.
+#[derive(Default)]
+struct Inside {
+    weight: Weight,
+    node: NodeId,
+    causes: BTreeMap<String, u64>,
+}
+
+/// What threads did most in and below the method that takes the lock, at any time, but for waiting
+/// for locks.
 fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, Evidence)> {
     let taker = facts.stacks.taker(wait.node());
     let waits_in = facts.stacks.place_name(wait.node());
-    let mut places: BTreeMap<String, (Weight, NodeId)> = BTreeMap::new();
+    let mut places: BTreeMap<(String, String), Inside> = BTreeMap::new();
     let mut all = Weight::default();
-    for (node, weight) in facts.program_cpu.iter().enumerate() {
-        let node = node as NodeId;
-        if weight.samples > 0 && facts.stacks.is_inside(node, taker, class) {
-            let place = facts.stacks.place_name(node);
-            places.entry(place).or_insert((Weight::default(), node)).0 += weight;
-            all += weight;
+    for entry in &facts.entries {
+        let is_other = cause_of(entry.cause).is_none() && entry.cause != IDLE;
+        if !is_other || !facts.stacks.is_inside(entry.node, taker, class) {
+            continue;
         }
+        let place = facts.stacks.place_name(entry.node);
+        // What the method itself does needs no name of its own.
+        let called = match place == waits_in {
+            true => facts.stacks.called(entry.node),
+            false => None,
+        };
+        let called = called.map_or_else(String::new, |method| facts.stacks.name(method));
+        let inside = places.entry((place, called)).or_default();
+        if inside.weight.samples == 0 {
+            inside.node = entry.node;
+        }
+        inside.weight += &entry.weight;
+        *inside.causes.entry(entry.cause.to_owned()).or_default() += entry.weight.sum;
+        all += &entry.weight;
     }
-    let (place, (weight, node)) = places.into_iter().max_by_key(|(_, (sum, _))| sum.sum)?;
+    let ((place, called), inside) = places
+        .into_iter()
+        .max_by_key(|(_, inside)| inside.weight.sum)?;
+    let (cause, _) = inside.causes.iter().max_by_key(|(_, ns)| **ns)?;
     let text = format!(
-        "of the CPU time in and below the method that takes the lock, {} is here",
-        percent(weight.share(&all))
+        "of the time in and below the method that takes the lock, but for waiting for locks, {} is \
+         here (mostly {cause})",
+        percent(inside.weight.share(&all))
     );
     let evidence = Evidence {
         text,
-        view: View::default(),
-        stack: facts.stacks.shown(node),
+        view: View {
+            measure: Measure::Wall,
+            ..View::default()
+        },
+        stack: facts.stacks.shown(inside.node),
     };
-    (weight.samples >= LOOKS && place != waits_in).then_some((place, evidence))
+    let inner = match called.is_empty() {
+        true => place.clone(),
+        false => called,
+    };
+    (inside.weight.samples >= LOOKS && inner != waits_in).then_some((inner, evidence))
 }
 
 /// What the owner did, as the end of a sentence.
-fn holder(deeds: &Deeds) -> Option<(String, f64)> {
+fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
     let (deed, part) = deeds.most(DEED)?;
     let group = deeds.group().unwrap_or("");
+    let called = called(facts, deed).map_or(String::new(), |it| format!(", which calls {it}"));
+    let place = format!("{}{called}", deed.place);
     let text = match deed.cause.as_str() {
-        RUNNING => format!(", while {group} has it and runs {}", deed.place),
-        "waiting" => format!(", while {group} has it and waits in {}", deed.place),
-        cause => format!(", while {group} has it and is in {} ({cause})", deed.place),
+        RUNNING => format!(", while {group} has it and runs {place}"),
+        cause if is_ready(cause) => {
+            format!(", while {group} has it and is ready, without a processor, in {place}")
+        }
+        "waiting" => format!(", while {group} has it and waits in {place}"),
+        cause => format!(", while {group} has it and waits ({cause}) in {place}"),
     };
     Some((text, part))
+}
+
+/// What the owner's place calls.
+fn called(facts: &Facts<'_>, deed: &Deed) -> Option<String> {
+    let method = facts.stacks.called(deed.node?)?;
+    Some(short(&facts.stacks.name(method)).to_owned())
 }
 
 fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
@@ -194,18 +241,33 @@ fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
     }
 }
 
-fn remedy(deeds: &Deeds, place: &str) -> String {
+fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
+    let Some((deed, _)) = deeds.most(DEED) else {
+        return format!(
+            "look at what runs inside the lock that {} takes; make that shorter, or give each \
+             part of the data a lock of its own",
+            short(place)
+        );
+    };
+    // The method that takes the lock cannot be moved out of it, but what it calls can.
+    let inner = match deed.place == place {
+        true => called(facts, deed),
+        false => Some(short(&deed.place).to_owned()),
+    };
     let place = short(place);
-    match deeds.most(DEED) {
-        Some((deed, _)) if deed.cause == RUNNING => shorten(&deed.place),
-        Some((deed, _)) => format!(
-            "do not wait inside the lock: {} waits while it has it; take the lock in {place} only \
-             for the change of shared data, before or after that wait",
-            short(&deed.place)
+    let moved = inner.clone();
+    let moved = moved.unwrap_or_else(|| format!("what needs no lock in {place}"));
+    match deed.cause.as_str() {
+        RUNNING => shorten(&moved),
+        cause if is_ready(cause) => format!(
+            "{}; and let fewer threads want a processor at once",
+            shorten(&moved)
         ),
-        None => format!(
-            "look at what runs inside the lock that {place} takes; make that shorter, or give each \
-             part of the data a lock of its own"
+        _ => format!(
+            "do not wait inside the lock: {} waits while it is held; take the lock in {place} only \
+             for the change of shared data, before or after that wait, or do for many at once what \
+             has to be waited for inside",
+            inner.as_deref().unwrap_or(place)
         ),
     }
 }
@@ -267,6 +329,31 @@ mod tests {
     }
 
     #[test]
+    fn what_the_method_that_has_the_lock_calls_is_named() {
+        let inside = "sun.nio.ch.FileChannelImpl.force;app.Log.append";
+        let cases = [
+            ("file", "waits (file) in", "FileChannelImpl.force waits"),
+            ("runnable", "without a processor, in", "fewer threads want"),
+        ];
+        for (cause, state, remedy) in cases {
+            let mut art = Art::default();
+            art.look("w-1", "POST /a", "monitor", "app.Log.append", 400, 20);
+            art.detail("java.lang.Object@7f00").owner("w-2", None);
+            // The owner is looked at meanwhile: inside of the lock, before it, and elsewhere.
+            art.look("w-2", "POST /a", cause, inside, 10, 20);
+            art.look("w-2", "POST /a", "monitor", "app.Log.append", 10, 20);
+            art.look("w-2", "POST /a", "socket", "app.Log.send", 10, 20);
+            let found = art.found(check);
+            let what = &found[0].what;
+            let expected = format!("{state} app.Log.append, which calls FileChannelImpl.force");
+            assert!(what.ends_with(&expected), "{what}");
+            assert!(found[0].remedy.contains(remedy), "{found:?}");
+            assert!(!found[0].remedy.contains("move Log.append"), "{found:?}");
+            assert_eq!(found[0].sure, Sure::High);
+        }
+    }
+
+    #[test]
     fn what_the_owner_did_outside_of_the_lock_is_not_blamed() {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
@@ -285,6 +372,26 @@ mod tests {
         let found = art.found(check);
         assert!(
             found[0].remedy.contains("move Audit.sum out of it"),
+            "{found:?}"
+        );
+        assert_eq!(found[0].sure, Sure::Medium);
+    }
+
+    #[test]
+    fn what_the_method_that_takes_the_lock_calls_is_told_if_its_owner_was_not_seen() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Log.append", 40, 20);
+        let inside = "sun.nio.ch.FileChannelImpl.force;app.Log.append";
+        art.look("w-3", "POST /a", "file", inside, 10, 20);
+        art.look("w-3", "POST /a", "runnable", "app.Log.append", 2, 20);
+        let found = art.found(check);
+        let evidence = &found[0].evidence[1].text;
+        assert!(
+            evidence.contains("83 % is here (mostly file)"),
+            "{evidence}"
+        );
+        assert!(
+            found[0].remedy.contains("move FileChannelImpl.force out"),
             "{found:?}"
         );
         assert_eq!(found[0].sure, Sure::Medium);

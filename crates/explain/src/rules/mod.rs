@@ -17,11 +17,14 @@ mod ready;
 mod remote;
 mod safepoints;
 mod sleeping;
+mod spinning;
 mod starvation;
 mod thin;
 mod throttling;
 mod vm_waits;
 mod warmup;
+
+pub(crate) use libraries::Services;
 
 use crate::facts::Facts;
 use crate::finding::Verdict;
@@ -53,6 +56,7 @@ pub(crate) const ALL: &[Rule] = &[
     rule("blocked-event-loop", event_loops::check),
     rule("slow-downstream", remote::check),
     rule("sleeping", sleeping::check),
+    rule("busy-waiting", spinning::check),
     rule("waiting-for-compilation", vm_waits::compiler),
     rule("page-faults", vm_waits::pages),
     rule("slow-safepoints", safepoints::check),
@@ -77,6 +81,10 @@ pub fn names() -> Vec<&'static str> {
 const NO_WALL: &str = "the recording has no wall time; record with -e cpu,wall";
 /// What rules on CPU time say of a recording without it.
 const NO_CPU: &str = "the recording has no samples of CPU time";
+
+/// What rules say that look for time of the JVM itself, of a recording that may not have it.
+const NOT_SEEN: &str = "the recording was not made by dwell: what the JVM itself does may not be \
+                        among its samples";
 
 #[cfg(test)]
 mod tests {

@@ -100,13 +100,26 @@ fn finding(
             },
             stack: facts.stacks.shown(node),
         }],
-        remedy: format!(
-            "use a ReentrantLock instead of synchronized around what waits in {} (or JDK 24 and \
-             later, where monitors do not pin), and no blocking calls under native frames",
-            short(place)
-        ),
+        remedy: remedy(&facts.profile.info().jvm_version, short(place)),
         sure: Sure::High,
         because: "the virtual thread was mounted while it waited".to_owned(),
+    }
+}
+
+/// From this version of the JDK on monitors do not pin.
+const FREE_MONITORS: u32 = 24;
+
+fn remedy(version: &str, place: &str) -> String {
+    let major = version.split(|c: char| !c.is_ascii_digit()).next();
+    match major.and_then(|digits| digits.parse::<u32>().ok()) {
+        Some(FREE_MONITORS..) => format!(
+            "let {place} not wait below native frames (a callback from C, say) or in a class's \
+             static initializer, which hold the platform thread: let a platform thread do that part"
+        ),
+        _ => format!(
+            "use a ReentrantLock instead of synchronized around what waits in {place} (or JDK 24 \
+             and later, where monitors do not pin), and no blocking calls under native frames"
+        ),
     }
 }
 
@@ -148,5 +161,17 @@ mod tests {
         let mut art = Art::default();
         art.look("w-1", "", "park", "app.A.b", 50, 20);
         assert!(art.lacks(check).contains("virtual"));
+    }
+
+    #[test]
+    fn monitors_are_blamed_only_where_they_pin() {
+        for (version, expected) in [
+            ("21.0.4+7", "ReentrantLock"),
+            ("", "ReentrantLock"),
+            ("24+36", "below native frames"),
+            ("25.0.3+9-LTS", "below native frames"),
+        ] {
+            assert!(remedy(version, "A.b").contains(expected), "{version}");
+        }
     }
 }

@@ -2,12 +2,13 @@
 //! look whether there is something to do.
 
 use super::NO_WALL;
+use super::futures::is_held_up;
 use crate::facts::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
 use crate::text::{duration, percent, short};
 use crate::waits::{Wait, Whose, gather};
-use dwell_profile::Platform;
+use dwell_profile::{Platform, Weight};
 
 /// A share of a request's time that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.20;
@@ -16,6 +17,11 @@ const LOOKS: u64 = 6;
 /// A thread that sleeps most of its time and wakes up so often a second polls.
 const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
+/// One that also waits for other things, more than this part of its time, wakes up for those, too,
+/// and does something in between: a client that asks now and then, say.
+const POLLS_ELSE: f64 = 0.002;
+/// One that polls has run again before most looks; one that sleeps long is seen in the same sleep.
+const POLLS_ANEW: f64 = 0.3;
 const MOST: usize = 3;
 
 /// Parking for a time and for nothing else is sleeping.
@@ -104,6 +110,13 @@ fn of_threads(
     if facts.endpoint.is_some() || !share.is_at_least(POLLS_SHARE, POLLS_SHARE / 2.0, LOOKS) {
         return None;
     }
+    if (wait.events as f64) < POLLS_ANEW * wait.weight.samples as f64 {
+        return None;
+    }
+    let part = wait.part_of(facts, whose);
+    if waits_else(facts, whose.only?, &part) > POLLS_ELSE {
+        return None;
+    }
     let times = facts.profile.thread_times().iter();
     let of_group = times.filter(|time| subject.threads.contains(&time.thread));
     let (turns, ns) = of_group.fold((0u64, 0u64), |sum, time| {
@@ -140,6 +153,19 @@ fn of_threads(
         sure: Sure::Low,
         because: "a short pause may be meant; the wake-ups are the kernel's count".to_owned(),
     })
+}
+
+/// The part of a subject's time in which it waits, but for this part.
+fn waits_else(facts: &Facts<'_>, subject: usize, part: &Weight) -> f64 {
+    let mut waits = Weight::default();
+    for entry in &facts.entries {
+        if entry.subject == subject && is_held_up(entry.cause) {
+            waits += &entry.weight;
+        }
+    }
+    let busy = facts.subjects.get(subject).map(|it| it.busy);
+    let others = waits.sum.saturating_sub(part.sum) as f64;
+    others / busy.unwrap_or_default().sum.max(1) as f64
 }
 
 #[cfg(test)]
@@ -189,15 +215,47 @@ mod tests {
         assert!(found[0].what.contains("app.Stock.ask"));
     }
 
+    /// Short sleeps, each seen once, and how often the thread got a processor in ten seconds.
+    fn sleeper(art: &mut Art, stack: &str, turns: u64) {
+        for _ in 0..90 {
+            art.look("poller", "", "sleep", stack, 1, 100);
+        }
+        art.turns("poller", turns, 10);
+    }
+
     #[test]
     fn a_thread_that_wakes_up_often_polls_and_one_that_rarely_does_sleeps_well() {
         for (turns, expected) in [(500, 1), (10, 0)] {
             let mut art = Art::default();
             let stack = "java.lang.Thread.sleep;app.Poller.run";
-            art.look("poller", "", "sleep", stack, 90, 100)
-                .turns("poller", turns, 10);
+            sleeper(&mut art, stack, turns);
             assert_eq!(art.found(check).len(), expected, "{turns}");
         }
+    }
+
+    #[test]
+    fn one_long_sleep_after_much_work_is_no_polling() {
+        let mut art = Art::default();
+        art.look(
+            "main",
+            "",
+            "sleep",
+            "java.lang.Thread.sleep;app.Main.main",
+            90,
+            100,
+        );
+        art.turns("main", 1_000, 10);
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn who_wakes_up_for_other_things_does_not_poll() {
+        let mut art = Art::default();
+        let stack = "java.lang.Thread.sleep;app.Client.run";
+        sleeper(&mut art, stack, 500);
+        assert_eq!(art.found(check).len(), 1);
+        art.look("poller", "", "socket", "app.Client.ask", 2, 100);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]
@@ -208,8 +266,7 @@ mod tests {
         ] {
             let mut art = Art::default();
             art.builder.info.jvm_name = name.to_owned();
-            art.look("poller", "", "sleep", "App.Poller.Run", 90, 100)
-                .turns("poller", 500, 10);
+            sleeper(&mut art, "App.Poller.Run", 500);
             let remedy = &art.found(check)[0].remedy;
             assert!(remedy.contains(word), "{remedy}");
         }

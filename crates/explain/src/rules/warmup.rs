@@ -1,6 +1,6 @@
 //! Warm-up: compiling and loading classes takes much of the processors, as it does after a start.
 
-use super::NO_CPU;
+use super::{NO_CPU, NOT_SEEN};
 use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -12,6 +12,8 @@ use dwell_profile::{Compilers, Role};
 const SHARE: f64 = 0.15;
 const SURELY: f64 = 0.10;
 const SAMPLES: u64 = 20;
+/// Less of a processor than this delays nothing.
+const LEAST: f64 = 0.05;
 /// A JVM that is younger than this warms up.
 const YOUNG_NS: u64 = 120_000_000_000;
 
@@ -49,8 +51,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let mut both = compile;
     both += &load;
     let share = Share::sampled(&both, &facts.cpu_total, "the CPU time");
-    if !share.is_at_least(SHARE, SURELY, SAMPLES) {
-        return Verdict::Found(Vec::new());
+    let least = LEAST * facts.profile.info().duration_ns as f64;
+    let is_little = facts.has_cpu_time() && (both.sum as f64) < least;
+    if is_little || !share.is_at_least(SHARE, SURELY, SAMPLES) {
+        return match facts.sees_the_jvm() {
+            true => Verdict::Found(Vec::new()),
+            false => Verdict::lacks(NOT_SEEN),
+        };
     }
     let part = |weight: &dwell_profile::Weight| percent(weight.share(&facts.cpu_total));
     let info = facts.profile.info();
@@ -140,8 +147,8 @@ mod tests {
             let mut art = Art::default();
             art.builder.info.start_ns = 10_000_000_000_000;
             art.builder.info.jvm_start_ns = 10_000_000_000_000 - age_s * 1_000_000_000;
-            art.native("C2 CompilerThre", 40, 10);
-            art.cpu("main", "", "app.Main.run", 60, 10);
+            art.native("C2 CompilerThre", 80, 10);
+            art.cpu("main", "", "app.Main.run", 120, 10);
             let found = art.found(check);
             assert!(found[0].remedy.contains(word), "{found:?}");
             assert!(found[0].what.contains("compiling 40 %"), "{found:?}");
@@ -151,8 +158,8 @@ mod tests {
     #[test]
     fn what_the_jvm_counted_is_told() {
         let mut art = Art::default();
-        art.native("C2 CompilerThre", 40, 10);
-        art.cpu("main", "", "app.Main.run", 60, 10);
+        art.native("C2 CompilerThre", 80, 10);
+        art.cpu("main", "", "app.Main.run", 120, 10);
         assert!(!art.found(check)[0].evidence[0].text.contains("counted"));
         art.builder.compilers = [(0, 30), (6_000_000_000, 10)]
             .map(|(time_ns, compilations)| Compilers {
@@ -176,11 +183,29 @@ mod tests {
             "main",
             "",
             "java.lang.ClassLoader.loadClass;app.Main.run",
-            30,
+            60,
             10,
         );
-        art.cpu("main", "", "app.Main.run", 70, 10);
+        art.cpu("main", "", "app.Main.run", 140, 10);
         assert!(art.found(check)[0].what.contains("loading classes 30 %"));
+    }
+
+    #[test]
+    fn compilers_that_hardly_use_a_processor_delay_nothing() {
+        for (samples, expected) in [(40, 0), (80, 1)] {
+            let mut art = Art::default();
+            art.native("C2 CompilerThre", samples, 10);
+            art.cpu("w", "", "app.A.b", samples, 10);
+            assert_eq!(art.found(check).len(), expected, "{samples}");
+        }
+    }
+
+    #[test]
+    fn where_compilers_may_not_be_seen_nothing_is_said() {
+        let mut art = Art::default();
+        art.builder.info.profiler_version.clear();
+        art.cpu("w", "", "app.A.b", 200, 10);
+        assert!(art.lacks(check).contains("not made by dwell"));
     }
 
     #[test]

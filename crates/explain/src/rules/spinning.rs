@@ -1,0 +1,188 @@
+//! Busy waiting: a method asks again and again whether there is something to do, and never waits
+//! for it. That costs a processor however little there is to do.
+
+use super::NO_CPU;
+use super::event_loops::LOOPS;
+use crate::facts::Facts;
+use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::names::Set;
+use crate::share::Share;
+use crate::text::{percent, short};
+use dwell_profile::{MethodId, NodeId, Platform, Weight};
+use std::collections::BTreeMap;
+
+/// A part of the CPU time that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.12;
+const SURELY: f64 = 0.07;
+const SAMPLES: u64 = 20;
+/// A method that spends less of its time asking does something with the answers.
+const ASKS: f64 = 0.5;
+const MOST: usize = 2;
+
+/// Calls that ask and come back at once, or that only say that the caller goes on asking.
+const ASKING: &[&str] = &[
+    "java.lang.Thread.yield*",
+    "java.lang.Thread.onSpinWait",
+    "java.util.concurrent.ConcurrentLinkedQueue.p*",
+    "java.util.concurrent.ConcurrentLinkedQueue.isEmpty",
+    "java.util.concurrent.ConcurrentLinkedQueue.first",
+    "java.util.concurrent.ConcurrentLinkedDeque.p*",
+    "java.util.concurrent.ConcurrentLinkedDeque.isEmpty",
+    "java.util.concurrent.FutureTask.isDone",
+    "java.util.concurrent.CompletableFuture.isDone",
+    "sun.nio.ch.SelectorImpl.selectNow",
+    "System.Threading.Thread.Yield",
+    "System.Threading.Thread.SpinWait*",
+    "System.Threading.SpinWait.*",
+];
+
+/// What one method of the program spends, and how much of that on asking.
+#[derive(Default)]
+struct Asker {
+    all: Weight,
+    asks: Weight,
+    /// Time by the node that asks, and by what it calls.
+    nodes: BTreeMap<NodeId, u64>,
+    called: BTreeMap<MethodId, u64>,
+}
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    if facts.program_total.samples == 0 {
+        return Verdict::lacks(NO_CPU);
+    }
+    let found = askers(facts)
+        .into_iter()
+        .map(|(place, asker)| finding(facts, place, &asker));
+    Verdict::Found(found.take(MOST).collect())
+}
+
+/// The methods that have a finding of this rule.
+pub(super) fn places(facts: &Facts<'_>) -> Vec<MethodId> {
+    let askers = askers(facts).into_iter().take(MOST);
+    askers.map(|(place, _)| place).collect()
+}
+
+/// The methods that mostly ask and cost much, the most expensive first.
+fn askers(facts: &Facts<'_>) -> Vec<(MethodId, Asker)> {
+    let asking = Set::new(facts.profile, ASKING);
+    if asking.is_empty() {
+        return Vec::new();
+    }
+    let stacks = &facts.stacks;
+    // Loops that serve many connections ask before they wait.
+    let loops = stacks.nodes_with(&Set::new(facts.profile, LOOPS));
+    let mut askers: BTreeMap<MethodId, Asker> = BTreeMap::new();
+    for (node, weight) in facts.program_cpu.iter().enumerate() {
+        let node = node as NodeId;
+        if weight.samples == 0 || !stacks.is_of_program(node) || loops.has(node) {
+            continue;
+        }
+        let Some(place) = stacks.place(node) else {
+            continue;
+        };
+        let asker = askers.entry(place).or_default();
+        asker.all += weight;
+        if let Some(called) = stacks.nearest(node, &asking) {
+            asker.asks += weight;
+            *asker.nodes.entry(node).or_default() += weight.sum;
+            *asker.called.entry(called).or_default() += weight.sum;
+        }
+    }
+    let is_one = |asker: &Asker| {
+        let share = Share::sampled(&asker.all, &facts.cpu_total, "");
+        asker.asks.share(&asker.all) >= ASKS && share.is_at_least(SHARE, SURELY, SAMPLES)
+    };
+    let mut askers: Vec<_> = askers.into_iter().filter(|it| is_one(&it.1)).collect();
+    askers.sort_by_key(|(_, asker)| std::cmp::Reverse(asker.all.sum));
+    askers
+}
+
+fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
+    let share = Share::sampled(&asker.all, &facts.cpu_total, "the CPU time");
+    let name = facts.stacks.name(place);
+    let node = largest(&asker.nodes).unwrap_or_default();
+    let called = largest(&asker.called);
+    let called = called.map_or_else(String::new, |method| facts.stacks.name(method));
+    Finding {
+        rule: "",
+        what: format!(
+            "{} of the CPU time is spent in {name} on asking again and again ({}) whether there is \
+             something to do",
+            percent(share.value),
+            short(&called)
+        ),
+        weight: share.value,
+        evidence: vec![Evidence {
+            text: format!(
+                "{} of its time is in such calls, which come back at once",
+                percent(asker.asks.share(&asker.all))
+            ),
+            view: View::default(),
+            stack: facts.stacks.shown(node),
+        }],
+        remedy: format!(
+            "let {} wait until there is something to do ({})",
+            short(&name),
+            match facts.profile.info().platform() {
+                Platform::Jvm => {
+                    "a BlockingQueue with take, Future.get, Condition.await, Selector.select"
+                }
+                Platform::Mono => "BlockingCollection.Take, Task.Wait, Monitor.Wait",
+            }
+        ),
+        sure: Sure::Medium,
+        because: "the cost is certain; how often there was something to do is not seen".to_owned(),
+        share,
+    }
+}
+
+fn largest<K: Copy>(sums: &BTreeMap<K, u64>) -> Option<K> {
+    let most = sums.iter().max_by_key(|(_, ns)| **ns)?;
+    Some(*most.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+    use crate::{Options, explain};
+
+    #[test]
+    fn a_loop_that_only_asks_is_told_and_not_as_a_hot_path() {
+        let mut art = Art::default();
+        let yielding = "libc.so.6.sched_yield[native];java.lang.Thread.yield0;\
+                        java.lang.Thread.yield;app.Consumer.loop";
+        art.cpu("consumer", "", yielding, 70, 10);
+        let polling = "java.util.concurrent.ConcurrentLinkedQueue.poll;app.Consumer.loop";
+        art.cpu("consumer", "", polling, 10, 10);
+        art.cpu("consumer", "", "app.Consumer.loop", 20, 10);
+        art.cpu("w", "", "app.Work.run", 100, 10);
+        let explained = explain(&art.profile(), &Options::default());
+        let of = |rule: &str| {
+            let found = explained
+                .findings
+                .iter()
+                .filter(move |found| found.rule == rule);
+            found.map(|found| found.what.as_str()).collect::<Vec<_>>()
+        };
+        let expected = "50 % of the CPU time is spent in app.Consumer.loop on asking again and \
+                        again (Thread.yield) whether there is something to do";
+        assert_eq!(of("busy-waiting"), [expected]);
+        assert_eq!(of("hot-path").len(), 1, "{:?}", of("hot-path"));
+        assert!(of("hot-path")[0].contains("app.Work.run"));
+    }
+
+    #[test]
+    fn who_works_with_the_answers_and_event_loops_are_not_told() {
+        let mut art = Art::default();
+        let polling = "java.util.concurrent.ConcurrentLinkedQueue.poll;app.Consumer.loop";
+        art.cpu("consumer", "", polling, 30, 10);
+        art.cpu("consumer", "", "app.Consumer.loop", 70, 10);
+        assert_eq!(art.found(check), []);
+        let mut art = Art::default();
+        let selecting = "sun.nio.ch.SelectorImpl.selectNow;io.netty.channel.nio.NioEventLoop.run";
+        art.cpu("loop-1", "", selecting, 90, 10);
+        assert_eq!(art.found(check), []);
+        assert!(Art::default().lacks(check).contains("no samples"));
+    }
+}

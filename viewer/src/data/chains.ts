@@ -1,0 +1,57 @@
+// Chains of locks: who waits for somebody who waits for a lock himself, and what the last one of
+// them did. Pure.
+import { poolOf } from '../tree/select';
+import { lockLooks, lockName, LOCKING } from './locks';
+import type { Profile } from './profile';
+import { causesOf, type WallFilter } from './wall';
+
+/** Who waits for whom, one after the other. */
+export interface Chain {
+  /** Groups of threads: who waits, who has what that one waits for, and so on. */
+  groups: string[];
+  /** What each of them but the last one waits for. */
+  locks: string[];
+  /** What the last one did, as a cause; empty: it was not seen at that time. */
+  end: string;
+  weight: number;
+  looks: number;
+}
+
+/** Longer ones, and those that lead back to their beginning, are cut. */
+const LINKS_MAX = 8;
+
+/** What a thread was seen at: a look, or, below 0, -1 - a sample; null: nothing. */
+export type SeenAt = (thread: number, time: number) => number | null;
+
+/** All waiting for owners that waited for locks themselves, the longest first. */
+export function chainsOf(profile: Profile, filter: WallFilter, seenAt: SeenAt): Chain[] {
+  const { wall, names, threads } = profile;
+  if (!wall) return [];
+  const causes = causesOf(profile);
+  const group = (thread: number) => poolOf(names.text(threads.name[thread] ?? 0));
+  const found = new Map<string, Chain>();
+  for (const [look, weight] of lockLooks(profile, filter)) {
+    const time = wall.looks.time[look]! + wall.duration[look]! / 2;
+    const passed = [wall.looks.thread[look]!];
+    const locks: string[] = [];
+    let [at, end]: [number, string] = [look, ''];
+    while (passed.length < LINKS_MAX) {
+      const owner = wall.owner[at]! - 1;
+      if (owner < 0 || passed.includes(owner)) break;
+      passed.push(owner);
+      locks.push(lockName(profile, at, false));
+      const seen = seenAt(owner, time);
+      end = seen === null ? '' : causes[seen < 0 ? 0 : wall.looks.wait[seen]!]!;
+      if (seen === null || !LOCKING.includes(end)) break;
+      at = seen;
+    }
+    if (locks.length < 2) continue;
+    const groups = passed.map(group);
+    const key = JSON.stringify([groups, locks, end]);
+    const chain = found.get(key) ?? { groups, locks, end, weight: 0, looks: 0 };
+    chain.weight += weight;
+    chain.looks += wall.looks.count[look]!;
+    found.set(key, chain);
+  }
+  return [...found.values()].sort((a, b) => b.weight - a.weight);
+}
