@@ -291,6 +291,16 @@ FILE_AND_REPORT = [
                "            }")],
         CHUNKS, r"samples=\d+"),
     Fault(
+        "sample-late", "samples are told a tenth of a second late",
+        [Edit(f"{RECORDER}/drain/writer.rs",
+              "            ticks: sample.time_ns,\n            thread,\n            carrier,\n"
+              "            stack,\n            state: sample.state,",
+              "            ticks: sample.time_ns + 100_000_000 * u64::from(FAULT),\n"
+              "            thread,\n            carrier,\n"
+              "            stack,\n            state: sample.state,")],
+        Test("recorder", "any_runtime", "any_runtime_is_recorded_through_the_boundary"),
+        r"sampled at \d+ of"),
+    Fault(
         "chunk-cut", "a chunk lacks its last 64 bytes when the next one begins",
         [Edit(f"{RECORDER}/record/file.rs", "        self.chunk_start = self.written;",
               "        self.written -= 64 * u64::from(FAULT);\n"
