@@ -6,6 +6,7 @@ use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn};
 use dwell_jfr::reader::{GenericEvent, Recording, Value};
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Runs a program from its beginning, and what it recorded.
 fn record(jdk: &Jdk, place: &Place, program: &str, with: &str, jvm: &[&str]) -> (View, Truths) {
@@ -69,9 +70,11 @@ fn recordings_ahead_ns(recording: &Recording) -> i64 {
     ahead_ns
 }
 
-/// The log's lines about pauses, written at their ends: `[123456789ns][gc] GC(1) Pause Young (...)
-/// 24M->5M(96M) 1.234ms`.
-fn logged_pauses(log: &str, ahead_ns: i64) -> Vec<Pause> {
+/// The lines about pauses of the log beside a recording, written at their ends:
+/// `[123456789ns][gc] GC(1) Pause Young (...) 24M->5M(96M) 1.234ms`.
+fn logged_pauses(log: &Path, recording: &Recording) -> Vec<Pause> {
+    let ahead_ns = recordings_ahead_ns(recording);
+    let log = std::fs::read_to_string(log).expect("the log");
     let pause = |line: &str| {
         let line = line.trim();
         let (time, _) = line.strip_prefix('[')?.split_once("ns]")?;
@@ -159,8 +162,7 @@ fn measured_pauses_of_the_collector_are_those_that_it_logs() {
             let logging = format!("-Xlog:{pauses}=info:file={}:timenanos", log.display());
             let flags = [&format!("-XX:+{collector}"), "-Xmx256m", logging.as_str()];
             let (view, _) = record(jdk, &place, "Gc", "seconds=3", &flags);
-            let ahead_ns = recordings_ahead_ns(&view.recording);
-            let logged = logged_pauses(&std::fs::read_to_string(&log).expect("the log"), ahead_ns);
+            let logged = logged_pauses(&log, &view.recording);
             let profile = Profile::from_recording(view.recording);
             let of = |pause: &dwell_profile::GcPause| Pause {
                 begin_ns: pause.time_ns as i64,
