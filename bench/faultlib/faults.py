@@ -178,8 +178,8 @@ HANDLER_AND_STACKS = [
         [Edit(f"{RECORDER}/native/modules.rs", "        if generation == self.generation {",
               "        let gone = generation.subs != self.generation.subs;\n"
               "        if generation == self.generation || FAULT && gone {")],
-        e2e("stacks", "never_is_anything_attributed_to_the_wrong_library", "17,25"),
-        r"stacks\.rs:\d+"),
+        e2e("stacks", "measured_libraries_that_come_and_go_are_named_and_never_another_one"),
+        r"libdwelltest_(alpha|beta)\.so"),
 ]
 
 THREADS_AND_CONTEXTS = [
