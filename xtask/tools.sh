@@ -3,6 +3,28 @@
 #
 # Steps say on standard output what they install, and what to do where they cannot.
 
+# Refuses in one line what `./test` does not know, before anything is built. It is read by
+# xtask/src/suite/options.rs; xtask/tests/tools.rs tries that both take the same.
+check_options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --all | --list) ;;
+        --only)
+            if [ -z "${2:-}" ]; then
+                echo "./test: --only needs a text" >&2
+                return 2
+            fi
+            shift
+            ;;
+        *)
+            echo "./test: $1: no such option; there are --all, --only TEXT and --list" >&2
+            return 2
+            ;;
+        esac
+        shift
+    done
+}
+
 # The browser of the browser tests: its path on standard output; fails if there is none.
 find_browser() {
     local name

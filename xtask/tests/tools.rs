@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use xtask::suite::options::Options;
 
 /// A folder that is the whole PATH, and the home, of the steps.
 struct World(PathBuf);
@@ -141,4 +142,40 @@ fn jdks_are_found_by_their_release_or_installed() {
     }
     let (good, said) = world.step("provide_jdk 21");
     assert!(!good && said.starts_with("no JDK 21 found"), "{said}");
+}
+
+#[test]
+fn wrong_options_are_refused_in_one_line_before_anything_is_built() {
+    let world = World::new();
+    for words in [
+        "",
+        "--all",
+        "--list --only wall --all",
+        "--only --all",
+        "--only wall --only jfr",
+        "--fast",
+        "--only",
+        "--only ''",
+        "--list x",
+        "--all=1",
+    ] {
+        let (good, said) = world.step(&format!("check_options {words} 2>&1"));
+        let plain = words.split_whitespace().map(|word| word.replace('\'', ""));
+        let plain: Vec<String> = plain.collect();
+        assert_eq!(good, Options::parse(&plain).is_ok(), "{words}: {said}");
+        assert_eq!(said.lines().count(), usize::from(!good), "{words}: {said}");
+    }
+    let (_, code) = world.step("check_options --fast 2>/dev/null || echo $?");
+    assert_eq!(code, "2\n");
+    // The script itself says nothing else: it has built nothing.
+    let test = xtask::repository().join("test");
+    let mut bash = Command::new("/bin/bash");
+    bash.arg(test)
+        .arg("--fast")
+        .stdin(std::process::Stdio::null());
+    let output = bash.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(output.stdout, b"");
+    assert!(said.starts_with("./test: --fast: no such option"), "{said}");
 }

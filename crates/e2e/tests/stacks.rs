@@ -161,8 +161,13 @@ fn lines_are_right(sample: &SampleView<'_>) -> bool {
     })
 }
 
+/// No sample may name a library that was at its address before. Detects names that are not found:
+/// a quarter of what is not told as unknown (2 to 10 % are clocks and calls of JNI), and more than
+/// half told as that. Unknown is what was sampled in the round of the drainer in which libraries
+/// change: 100 ms at most where it has a processor, of 200 ms of work with each library. False
+/// alarm: not by chance on an idle machine.
 #[test]
-fn never_is_anything_attributed_to_the_wrong_library() {
+fn measured_libraries_that_come_and_go_are_named_and_never_another_one() {
     each(&turn(&both()), |jdk| {
         let Run {
             view,
@@ -193,7 +198,7 @@ fn never_is_anything_attributed_to_the_wrong_library() {
                     .frames()
                     .any(|f| f.class.contains(&file) || f.name == function)
             };
-            assert!(!of(wrong), "{}", sample.line());
+            must!(!of(wrong), "{}", sample.line());
             let unknown = sample.frames().any(|f| f.class == "[unknown]");
             let tally = found.entry(java.name).or_default();
             let place = if of(right) {
@@ -208,9 +213,9 @@ fn never_is_anything_attributed_to_the_wrong_library() {
         println!("named, unknown, elsewhere: {found:?}");
         for name in ["burnAlphaFirst", "burnBeta", "burnAlphaAgain"] {
             let [named, unknown, elsewhere] = found[name];
-            let all = named + unknown + elsewhere;
-            // The rest is told as unknown, or is outside of the function: clocks, calls of JNI.
-            assert!(named * 100 >= all * 70, "{name}: {found:?}");
+            // Outside of the function are clocks and calls of JNI.
+            assert!(named >= 3 * elsewhere, "{name}: {found:?}");
+            assert!(named >= unknown, "{name}: {found:?}");
         }
     });
 }

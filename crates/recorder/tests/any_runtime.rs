@@ -8,12 +8,17 @@ use dwell_recorder::recorder::Recorder;
 use dwell_recorder::source::Source;
 use dwell_recorder::sys::process;
 use mock::{Agent, Mock, begin_thread};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 /// CPU time that the busy thread uses while it is recorded.
 const BUSY: Duration = Duration::from_millis(1000);
+
+/// The kernel puts the clock since the epoch right by 500 us a second at most, and a file has its
+/// time once a chunk: so much in ten seconds, which is more than this takes.
+const SLEWED_NS: u64 = 5_000_000;
 
 /// What of a recording is looked at.
 struct View(Recording);
@@ -39,8 +44,14 @@ impl View {
     }
 }
 
+/// What the thread that works has used of processors, and when that was, in ns since the epoch.
+struct Worked {
+    used: Duration,
+    when: RangeInclusive<u64>,
+}
+
 /// One thread that works, one that has a lock, and one that waits for it.
-fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Duration {
+fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Worked {
     let lock = Arc::new(Mutex::new(()));
     let over = Arc::new(AtomicBool::new(false));
     let holding = Arc::new(Barrier::new(2));
@@ -71,21 +82,25 @@ fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Duration {
     let busy = {
         let begun = Arc::clone(begun);
         std::thread::spawn(move || {
+            let began_ns = process::epoch_ns();
             begin_thread(agent, "busy", 1, 1);
             begun.wait();
             while process::own_cpu() < BUSY {
                 std::hint::spin_loop();
             }
             agent.own_thread_ends();
-            process::own_cpu()
+            Worked {
+                used: process::own_cpu(),
+                when: began_ns..=process::epoch_ns(),
+            }
         })
     };
-    let used = busy.join().unwrap();
+    let worked = busy.join().unwrap();
     over.store(true, Ordering::SeqCst);
     holder.thread().unpark();
     holder.join().unwrap();
     waiter.join().unwrap();
-    used
+    worked
 }
 
 fn read(file: &str) -> View {
@@ -109,7 +124,7 @@ fn any_runtime_is_recorded_through_the_boundary() {
         "one at a time"
     );
 
-    let used = run(agent, &Arc::new(Barrier::new(3)));
+    let Worked { used, when } = run(agent, &Arc::new(Barrier::new(3)));
     agent.pause_begins();
     std::thread::sleep(Duration::from_millis(2));
     agent.pause_ends();
@@ -123,6 +138,9 @@ fn any_runtime_is_recorded_through_the_boundary() {
     for sample in view.samples("busy", SampleKind::Execution) {
         weight_ns += sample.weight_ns.unwrap();
         assert_eq!(view.leaf(sample), "mock.Program.spin:42");
+        let (from_ns, to_ns) = (sample.time_ns + SLEWED_NS, sample.time_ns - SLEWED_NS);
+        let is_then = from_ns >= *when.start() && to_ns <= *when.end();
+        assert!(is_then, "sampled at {} of {when:?}", sample.time_ns);
     }
     let off = (weight_ns as f64 / used.as_nanos() as f64 - 1.0).abs();
     assert!(off < 0.02, "{weight_ns} of {used:?}");

@@ -111,6 +111,11 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         viewer("viewer: units", Count::Vitest, "test"),
         viewer("viewer: types", Count::One, "check"),
         part("examples", Count::One, "examples/check"),
+        part(
+            "deliberate faults find their places",
+            Count::One,
+            "bench/faults --check",
+        ),
         graph("what signal handlers reach", "libdwell.so"),
         graph(
             "what they reach in Mono's module",

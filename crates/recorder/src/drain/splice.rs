@@ -360,11 +360,11 @@ mod tests {
             base in proptest::collection::vec((0u8..30, 0u8..255), 1..120),
             changes in proptest::collection::vec(
                 (0u64..3, 0usize..120, proptest::collection::vec((0u8..30, 0u8..255), 0..9),
-                    any::<bool>(), 4usize..260), 1..30),
+                    any::<bool>(), 4usize..260, (0usize..120, 0u8..30)), 1..30),
         ) {
             let mut splice = Splice::default();
             let mut stacks = vec![base; 3];
-            for (thread, gone, inner, clears, room) in changes {
+            for (thread, gone, inner, clears, room, (at, other)) in changes {
                 let made = &mut stacks[thread as usize];
                 let outer = made[gone.min(made.len() - 1)..].to_vec();
                 *made = [inner, outer].concat();
@@ -372,6 +372,13 @@ mod tests {
                     splice.clear();
                 }
                 let thread = thread * PLACES as u64 % 13;
+                let found = run(&mut splice, thread, made, room).0;
+                let expected = run(&mut Splice::default(), thread, made, room).0;
+                prop_assert_eq!(found, expected);
+                // Frames with the registers that they had, above one that is another.
+                if let Some(frame) = made.get_mut(at) {
+                    frame.0 = other;
+                }
                 let found = run(&mut splice, thread, made, room).0;
                 let expected = run(&mut Splice::default(), thread, made, room).0;
                 prop_assert_eq!(found, expected);

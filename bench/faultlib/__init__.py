@@ -1,0 +1,1 @@
+"""The parts of bench/faults: the faults, the copy of the tree that has them, and what tests say."""
