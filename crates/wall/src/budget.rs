@@ -13,6 +13,11 @@ const BETWEEN_NS: u64 = 500_000_000;
 const LOOKED_MIN: f64 = 2.0;
 /// So many of them at most.
 const TICKS_MAX: f64 = 50.0;
+/// Where not all can be afforded that are wanted, ticks are left out before looks are, up to so
+/// many: a tick costs more than several looks.
+const TICKS_LONG: f64 = 5.0;
+/// How fast it is forgotten how many were wanted.
+const WANTED_STEP: f64 = 1.0 / 16.0;
 /// Before anything is known.
 const LOOKED_FIRST: f64 = 16.0;
 
@@ -21,7 +26,10 @@ const LOOKED_FIRST: f64 = 16.0;
 pub struct Budget {
     /// Part of one processor's time that looking may take; none: the number is given.
     share: Option<f64>,
+    /// In a tick, if none is left out.
     looked: f64,
+    /// How many are wanted of late; 0 where all there are would be.
+    wanted: f64,
     /// Since the last change: time that has passed, and what was spent.
     passed_ns: u64,
     spent_ns: u64,
@@ -36,6 +44,7 @@ impl Budget {
         Budget {
             share: Some(share.max(0.0)),
             looked: LOOKED_FIRST,
+            wanted: 0.0,
             passed_ns: 0,
             spent_ns: 0,
             most: 0,
@@ -53,6 +62,7 @@ impl Budget {
         Budget {
             share: None,
             looked: looked.max(1) as f64,
+            wanted: 0.0,
             passed_ns: 0,
             spent_ns: 0,
             most: 0,
@@ -65,18 +75,38 @@ impl Budget {
         (self.looked.max(LOOKED_MIN) as usize).min(eligible)
     }
 
-    /// How many ticks to wait for the next look: one, unless the least number is too many.
+    /// How many of `wanted` threads to look at now, where a look at each is wanted, after so many
+    /// `ticks`.
+    pub fn count_of_wanted(&mut self, wanted: usize, ticks: u64) -> usize {
+        if self.share.is_none() {
+            return self.count(wanted);
+        }
+        self.wanted += (wanted as f64 - self.wanted) * WANTED_STEP;
+        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_LONG);
+        (looked.max(LOOKED_MIN) as usize).min(wanted)
+    }
+
+    /// How many ticks to wait for the next look: one, unless the least number is too many, or fewer
+    /// than are wanted.
     #[must_use]
     pub fn ticks(&self) -> u64 {
-        (LOOKED_MIN / self.looked).ceil().clamp(1.0, TICKS_MAX) as u64
+        let least = LOOKED_MIN / self.looked;
+        let long = (self.wanted / self.looked).min(TICKS_LONG);
+        least.max(long).ceil().clamp(1.0, TICKS_MAX) as u64
     }
 
     /// A look at `looked` threads, that stood for `span_ns`, has cost `cpu_ns` of CPU time.
     pub fn spent(&mut self, looked: usize, span_ns: u64, cpu_ns: u64) {
+        self.spent_in(1, looked, span_ns, cpu_ns);
+    }
+
+    /// The same, after so many `ticks`.
+    pub fn spent_in(&mut self, ticks: u64, looked: usize, span_ns: u64, cpu_ns: u64) {
         let Some(share) = self.share else { return };
         self.passed_ns = self.passed_ns.saturating_add(span_ns);
         self.spent_ns = self.spent_ns.saturating_add(cpu_ns);
-        self.most = self.most.max(looked);
+        let in_a_tick = looked.div_ceil(usize::try_from(ticks).unwrap_or(1).max(1));
+        self.most = self.most.max(in_a_tick);
         if self.passed_ns < BETWEEN_NS {
             return;
         }
@@ -247,6 +277,46 @@ mod tests {
         assert!((49_000..=50_000).contains(&first), "{first}");
         let rest: u64 = (0..1000).map(|_| debt.pay(0, 1, 50_000)).sum();
         assert!(rest <= 63 * 50_000 + 1000, "{rest}");
+    }
+
+    #[test]
+    fn ticks_are_left_out_before_looks_are() {
+        // A tick costs as much as eight looks; 12 are wanted, and 5 ticks pay for three of them.
+        let (fixed_ns, each_ns, wanted) = (100_000, 12_000, 12);
+        let mut budget = Budget::of_share(0.0036);
+        let (mut spent_ns, mut passed_ns, mut looks) = (0, 0, 0);
+        for look in 0..2000 {
+            let ticks = budget.ticks();
+            let looked = budget.count_of_wanted(wanted, ticks);
+            let (span_ns, cost_ns) = (ticks * TICK_NS, fixed_ns + each_ns * looked as u64);
+            budget.spent_in(ticks, looked, span_ns, cost_ns);
+            if look >= 1000 {
+                spent_ns += cost_ns;
+                passed_ns += span_ns;
+                looks += looked;
+            }
+        }
+        let share = spent_ns as f64 / passed_ns as f64;
+        assert!((0.0030..=0.0040).contains(&share), "{share}");
+        // Nearly all of those that are wanted each time.
+        assert!(looks as f64 / 1000.0 > 10.0, "{looks}");
+        // Many more than can be had: as many as five ticks pay for.
+        for _ in 0..2000 {
+            let ticks = budget.ticks();
+            let looked = budget.count_of_wanted(500, ticks);
+            let cost_ns = fixed_ns + each_ns * looked as u64;
+            budget.spent_in(ticks, looked, ticks * TICK_NS, cost_ns);
+        }
+        assert_eq!(budget.ticks(), 5);
+        let looked = budget.count_of_wanted(500, 5);
+        assert!((18..=26).contains(&looked), "{looked}");
+        // Few: in each tick.
+        for _ in 0..2000 {
+            let ticks = budget.ticks();
+            let looked = budget.count_of_wanted(2, ticks);
+            budget.spent_in(ticks, looked, ticks * TICK_NS, 40_000 + each_ns * 2);
+        }
+        assert_eq!(budget.ticks(), 1);
     }
 
     #[test]

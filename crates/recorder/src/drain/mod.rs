@@ -3,7 +3,6 @@
 //! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
 //! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
 
-pub mod bill;
 pub mod causes;
 pub mod census;
 pub mod contexts;
@@ -30,7 +29,6 @@ use crate::runtime::Runtime;
 use crate::session::{Orders, Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
-use bill::{Bill, Spent};
 use pace::Pace;
 use sample::Sampler;
 use std::sync::Arc;
@@ -58,7 +56,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
     let mut pace = Pace::new(setup.options.cpu_interval);
     let mut keeper = housekeeping::Keeper::default();
     let mut flush_at = Instant::now() + FIRST_FLUSH;
-    let mut bill = Bill::new(spent(&sampler, &writer));
+    let mut paid_ns = 0;
     loop {
         census.find_if_changed(setup.engine);
         let now_ns = process::monotonic_ns();
@@ -107,17 +105,14 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
             orders.done(&order);
             return;
         }
-        let for_looks_ns =
-            bill.for_looks(spent(&sampler, &writer), flushes, pace.looks_for_samples());
-        setup.shelf.add_drain_cpu_ns(for_looks_ns);
+        // The wall-clock sampler pays for what is done with looks; the rounds would be made without.
+        let looks_ns = spent_on_looks(&sampler, &writer);
+        setup.shelf.add_drain_cpu_ns(looks_ns - paid_ns);
+        paid_ns = looks_ns;
         orders.done(&order);
     }
 }
 
-fn spent<R: Runtime>(sampler: &Sampler<'_, R>, writer: &Writer<'_, R>) -> Spent {
-    Spent {
-        all_ns: process::own_cpu().as_nanos() as u64,
-        looks_ns: sampler.work.looks_cpu_ns + writer.looks_cpu_ns,
-        samples: sampler.work.walks,
-    }
+fn spent_on_looks<R: Runtime>(sampler: &Sampler<'_, R>, writer: &Writer<'_, R>) -> u64 {
+    sampler.work.looks_cpu_ns + writer.looks_cpu_ns
 }

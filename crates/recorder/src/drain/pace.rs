@@ -7,12 +7,12 @@ use std::time::Duration;
 const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 pub const TICK_MIN: Duration = Duration::from_millis(5);
-/// Where none come, after so many looks in vain: a program that does nothing costs next to nothing.
+/// Where few or none come: a program that does little costs next to nothing.
 const TICK_IDLE: Duration = Duration::from_millis(100);
-const IDLE_AFTER: u32 = 4;
-/// Where at most so many come, after so many looks: most of a look's cost is that of waking up.
-const TICK_FEW: Duration = Duration::from_millis(50);
-const FEW: u64 = 2;
+/// So many are waited for if that is not too long: most of what a look costs is waking up.
+const WORTH_IT: f64 = 4.0;
+/// How fast it is forgotten how often they came.
+const STEP: f64 = 0.25;
 /// Where code and classes go away before their samples are looked at.
 const TICK_LOSING: Duration = Duration::from_millis(1);
 /// So many samples may wait for a look: an eighth of the smallest slots.
@@ -20,20 +20,26 @@ const WAITING_MAX: u32 = 128;
 
 /// The time between two looks when all processors are busy with what is sampled.
 fn tick(interval: Duration, processors: usize) -> Duration {
+    filling(interval, processors).clamp(TICK_MIN, TICK_MAX)
+}
+
+/// In how much time as many samples can come as may wait.
+fn filling(interval: Duration, processors: usize) -> Duration {
     let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
-    let filling = interval.saturating_mul(WAITING_MAX) / processors;
-    filling.clamp(TICK_MIN, TICK_MAX)
+    interval.saturating_mul(WAITING_MAX) / processors
 }
 
 /// The time from look to look.
 #[derive(Debug)]
 pub struct Pace {
     tick: Duration,
-    /// Samples at the last look, and looks in vain since.
+    /// The longest time that cannot fill the slots, should samples come as fast as they can.
+    longest: Duration,
+    /// Samples at the last look.
     samples: u64,
-    vain: u32,
-    /// Looks since more than a few samples came.
-    few: u32,
+    /// How many come in a second, of late.
+    rate: f64,
+    waited: Duration,
 }
 
 impl Pace {
@@ -41,42 +47,32 @@ impl Pace {
     #[must_use]
     pub fn new(interval: Duration) -> Pace {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let tick = tick(interval, processors);
         Pace {
-            tick: tick(interval, processors),
+            tick,
+            longest: filling(interval, processors).clamp(tick, TICK_IDLE),
             samples: 0,
-            vain: 0,
-            few: 0,
+            rate: 1.0 / tick.as_secs_f64(),
+            waited: tick,
         }
-    }
-
-    /// How many looks are made for samples in the time in which one would do for all else.
-    #[must_use]
-    pub fn looks_for_samples(&self) -> u64 {
-        let usual = self.usual().as_micros().max(1);
-        (TICK_IDLE.as_micros() / usual).max(1) as u64
     }
 
     fn usual(&self) -> Duration {
-        if self.vain > IDLE_AFTER {
-            self.tick.max(TICK_IDLE)
-        } else if self.few > IDLE_AFTER {
-            self.tick.max(TICK_FEW)
-        } else {
-            self.tick
-        }
+        let wanted = Duration::try_from_secs_f64(WORTH_IT / self.rate.max(1e-3));
+        wanted.unwrap_or(TICK_IDLE).clamp(self.tick, self.longest)
     }
 
     /// How long to wait, having seen so many samples in all; `losing`: some of late were too old.
     pub fn wait(&mut self, samples: u64, losing: bool) -> Duration {
         let before = std::mem::replace(&mut self.samples, samples);
-        let new = samples.saturating_sub(before);
-        let again = |is_so: bool, count: u32| if is_so { count.saturating_add(1) } else { 0 };
-        self.vain = again(new == 0, self.vain);
-        self.few = again(new <= FEW, self.few);
-        match losing {
+        let new = samples.saturating_sub(before) as f64;
+        let rate = new / self.waited.as_secs_f64().max(1e-4);
+        self.rate += (rate - self.rate) * if rate > self.rate { 1.0 } else { STEP };
+        self.waited = match losing {
             true => self.tick.min(TICK_LOSING),
             false => self.usual(),
-        }
+        };
+        self.waited
     }
 }
 
@@ -96,28 +92,46 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_nothing_or_little_looks_less_often_until_there_is_more() {
+    fn looks_are_made_as_often_as_samples_come() {
         let mut pace = Pace::new(Duration::from_millis(10));
-        let usual = pace.tick;
-        let mut samples = 5;
-        assert_eq!(pace.wait(samples, false), usual);
-        for _ in 0..IDLE_AFTER {
-            assert_eq!(pace.wait(samples, false), usual);
+        pace.longest = TICK_IDLE;
+        // In the mean over so many looks, of samples that come at a rate.
+        let mut now = Duration::ZERO;
+        let mut mean = |pace: &mut Pace, rate: f64| {
+            let (mut looks, mut waited) = (0u32, Duration::ZERO);
+            for look in 0..400 {
+                let wait = pace.wait((now.as_secs_f64() * rate) as u64, false);
+                now += wait;
+                if look >= 200 {
+                    looks += 1;
+                    waited += wait;
+                }
+            }
+            now = Duration::ZERO;
+            pace.samples = 0;
+            (waited / looks).as_millis()
+        };
+        assert_eq!(mean(&mut pace, 0.0), 100);
+        assert!((90..=100).contains(&mean(&mut pace, 30.0)));
+        assert!((30..=45).contains(&mean(&mut pace, 100.0)));
+        assert_eq!(mean(&mut pace, 400.0), 20);
+    }
+
+    #[test]
+    fn who_has_waited_long_notices_at_once_that_there_is_more_and_never_waits_too_long() {
+        let mut pace = Pace::new(Duration::from_millis(10));
+        pace.longest = TICK_IDLE;
+        for _ in 0..50 {
+            pace.wait(7, false);
         }
-        assert_eq!(pace.wait(samples, false), TICK_IDLE);
-        assert_eq!(pace.looks_for_samples(), 1);
-        assert_eq!(pace.wait(samples, true), TICK_LOSING);
-        samples += 1;
-        assert_eq!(pace.wait(samples, false), TICK_FEW);
-        assert_eq!(pace.looks_for_samples(), 2);
-        samples += 3;
-        assert_eq!(pace.wait(samples, false), usual);
-        assert_eq!(pace.looks_for_samples(), 5);
-        for _ in 0..IDLE_AFTER {
-            samples += 2;
-            assert_eq!(pace.wait(samples, false), usual);
+        assert_eq!(pace.wait(7, false), TICK_IDLE);
+        assert_eq!(pace.wait(27, false), pace.tick);
+        assert_eq!(pace.wait(27, true), TICK_LOSING);
+        // As fast as samples come here, more would fill the slots.
+        let mut pace = Pace::new(Duration::from_micros(100));
+        for _ in 0..50 {
+            let wait = pace.wait(7, false);
+            assert!(wait <= filling(Duration::from_micros(100), 1));
         }
-        samples += 1;
-        assert_eq!(pace.wait(samples, false), TICK_FEW);
     }
 }

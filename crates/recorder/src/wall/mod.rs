@@ -310,7 +310,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget
-            .spent(at_active.count, look.span_ns, active_cpu_ns);
+            .spent_in(look.ticks, at_active.count, look.span_ns, active_cpu_ns);
         self.resting
             .spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed;
@@ -366,12 +366,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.first.spent(first, cpu_ns);
             looked.first_cpu_ns += cpu_ns;
         }
-        let budget = if is_active {
-            &self.budget
-        } else {
-            &self.resting
+        let moved = astray.moved.len();
+        let count = match is_active {
+            true => self.budget.count_of_wanted(moved, at.look.ticks),
+            false => self.resting.count(moved),
         };
-        let count = budget.count(astray.moved.len());
         let (count, failed) = self.look_at_some(chosen, &mut astray.moved, count, at);
         self.kernel.keep_files(false);
         looked.count = count;
