@@ -105,10 +105,9 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
             orders.done(&order);
             return;
         }
-        // The wall-clock sampler pays for what is done with looks; the rounds would be made without.
-        let looks_ns = spent_on_looks(&sampler, &writer);
-        setup.shelf.add_drain_cpu_ns(looks_ns - paid_ns);
-        paid_ns = looks_ns;
+        // The wall-clock sampler pays for what is done with looks; rounds would be made without.
+        let before_ns = std::mem::replace(&mut paid_ns, spent_on_looks(&sampler, &writer));
+        setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
         orders.done(&order);
     }
 }

@@ -18,8 +18,8 @@ use dwell_wall::cause::{Call, Fd, Monitor, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
 use std::cell::{Cell, RefCell};
 
-/// Processors are scarce when this thread itself had to wait for one for so long in the ticks between
-/// two questions: 200 us each, twice what waking up takes on a machine with processors to spare.
+/// Processors are scarce when this thread itself had to wait for one for so long in the ticks
+/// between two questions: 200 us each, twice what waking up takes where there are some to spare.
 const CROWDED_NS: u64 = 5_000_000;
 
 /// The kernel's account of a thread's turns is asked for so often where it has little to tell.
