@@ -70,6 +70,9 @@ pub trait Runtime: Send + Sync + Sized + 'static {
     /// Whether the copy of a stack can be walked later. If not, stacks are walked in the handler
     /// from the first sample on, even while less is known of the process than later.
     const WALKS_COPIES: bool = true;
+    /// Whether the pages that tell threads' turns are mapped, one for each thread that is looked
+    /// at. If not, CPU clocks are asked.
+    const MAPS_TURNS: bool = true;
 
     /// Walks stacks and names frames, on the drainer's thread.
     type Walks: Walks<Self>;

@@ -22,6 +22,18 @@ pub struct Run<K> {
     pub count: u32,
     /// The wall time they stand for.
     pub weight_ns: u64,
+    /// The time that passed for each of them.
+    pub span_ns: u64,
+}
+
+impl<K> Run<K> {
+    /// Whether a look is for about as many threads as these. Who reads a run spreads what it stands
+    /// for evenly over its time: one look for a hundred threads must not be among many for one.
+    fn is_like(&self, weight_ns: u64, span_ns: u64) -> bool {
+        let of_these = u128::from(self.weight_ns) * u128::from(span_ns);
+        let of_it = u128::from(weight_ns) * u128::from(self.span_ns);
+        of_it <= 2 * of_these && of_these <= 2 * of_it
+    }
 }
 
 /// The looks at one thread that are not told yet.
@@ -44,9 +56,18 @@ impl<K> Default for Pending<K> {
 }
 
 impl<K: PartialEq + Clone> Pending<K> {
-    /// A look. Gives back the run that has ended with it, if one has.
-    pub fn add(&mut self, seen: K, at_ns: u64, weight_ns: u64) -> Option<Run<K>> {
-        if self.again(|last| *last == seen, at_ns, weight_ns) {
+    /// A look, with what it stands for and the time that has passed for it. Gives back the run that
+    /// has ended with it, if one has.
+    pub fn add(&mut self, seen: K, at_ns: u64, (weight_ns, span_ns): (u64, u64)) -> Option<Run<K>> {
+        if let Some(run) = &mut self.run
+            && run.seen == seen
+            && run.count < u32::MAX
+            && run.is_like(weight_ns, span_ns)
+        {
+            run.until_ns = at_ns;
+            run.count += 1;
+            run.weight_ns = run.weight_ns.saturating_add(weight_ns);
+            run.span_ns = run.span_ns.saturating_add(span_ns);
             return None;
         }
         if self.last.as_ref() != Some(&seen) {
@@ -59,20 +80,8 @@ impl<K: PartialEq + Clone> Pending<K> {
             until_ns: at_ns,
             count: 1,
             weight_ns,
+            span_ns,
         })
-    }
-
-    /// A look that saw what the last one did, if `is_same` says so of that.
-    pub fn again(&mut self, is_same: impl FnOnce(&K) -> bool, at_ns: u64, weight_ns: u64) -> bool {
-        match &mut self.run {
-            Some(run) if is_same(&run.seen) && run.count < u32::MAX => {
-                run.until_ns = at_ns;
-                run.count += 1;
-                run.weight_ns = run.weight_ns.saturating_add(weight_ns);
-                true
-            }
-            _ => false,
-        }
     }
 
     /// What is pending, if it has been for long enough; what is seen next begins another run.
@@ -102,21 +111,35 @@ mod tests {
     #[test]
     fn equal_looks_are_one_run() {
         let mut pending = Pending::default();
-        assert_eq!(pending.add('a', 10, 5), None);
-        assert_eq!(pending.add('a', 20, 7), None);
-        assert!(pending.again(|seen| *seen == 'a', 30, 1));
-        assert!(!pending.again(|seen| *seen == 'b', 30, 1));
-        let run = pending.add('b', 40, 3).unwrap();
+        assert_eq!(pending.add('a', 10, (5, 5)), None);
+        assert_eq!(pending.add('a', 20, (7, 5)), None);
+        assert_eq!(pending.add('a', 30, (1, 1)), None);
+        let run = pending.add('b', 40, (3, 3)).unwrap();
         let expected = Run {
             seen: 'a',
             since_ns: 10,
             until_ns: 30,
             count: 3,
             weight_ns: 13,
+            span_ns: 11,
         };
         assert_eq!(run, expected);
         assert_eq!(pending.rest().unwrap().seen, 'b');
         assert_eq!(pending.rest(), None);
+    }
+
+    /// A first look that stands for a hundred threads, at the start, is told by itself.
+    #[test]
+    fn looks_for_many_and_looks_for_one_are_told_apart() {
+        let mut pending = Pending::default();
+        assert_eq!(pending.add('a', 10, (100, 1)), None);
+        let first = pending.add('a', 11, (1, 1)).unwrap();
+        assert_eq!((first.weight_ns, first.count), (100, 1));
+        assert_eq!(pending.add('a', 12, (2, 1)), None);
+        // Of ticks that were missed.
+        assert_eq!(pending.add('a', 15, (3, 3)), None);
+        let rest = pending.rest().unwrap();
+        assert_eq!((rest.weight_ns, rest.count, rest.span_ns), (6, 3, 5));
     }
 
     /// An idle thread, looked at each second for ten minutes.
@@ -125,7 +148,7 @@ mod tests {
         let mut pending = Pending::default();
         let mut told = Vec::new();
         for second in 0..600 {
-            let ended = pending.add((), second * SECOND, SECOND);
+            let ended = pending.add((), second * SECOND, (SECOND, SECOND));
             assert_eq!(ended, None);
             told.extend(pending.due(second * SECOND + 1).map(|run| run.count));
         }
@@ -147,7 +170,7 @@ mod tests {
                 now += step * SECOND / 10;
                 weight += step;
                 count += 1;
-                runs.extend(pending.add(*seen, now, *step));
+                runs.extend(pending.add(*seen, now, (*step, 1)));
                 if *what == 0 {
                     runs.extend(pending.due(now));
                 }

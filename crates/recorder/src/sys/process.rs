@@ -63,6 +63,13 @@ pub fn timestamp() -> String {
     )
 }
 
+/// Whether this process may do what root may.
+#[must_use]
+pub fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Kernel id of the calling thread.
 #[must_use]
 pub fn own_tid() -> i32 {

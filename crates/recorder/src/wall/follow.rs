@@ -78,7 +78,7 @@ impl<R: Runtime> Sampler<'_, R> {
             match (step, self.known.get_mut(*index as usize)) {
                 (Step::Still, Some(known)) => {
                     self.followed += 1;
-                    super::add(known, at.now_ns, weight_ns, &mut notes);
+                    super::add(known, at, weight_ns, &mut notes);
                 }
                 (Step::Woken, Some(known)) => super::flush(known, &mut notes),
                 (Step::Unknown, _) => astray.unknown.push(*index),
@@ -104,7 +104,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let weight_ns = grid::weight_ns(&at.look, eligible, looked);
         let mut failed = 0;
         for index in ids {
-            failed += usize::from(!self.look_at(*index, at.now_ns, weight_ns, at.shelf));
+            failed += usize::from(!self.look_at(*index, weight_ns, at));
         }
         (ids.len(), failed)
     }

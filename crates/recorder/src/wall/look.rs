@@ -26,8 +26,11 @@ const CROWDED_NS: u64 = 5_000_000;
 const SCHEDULE_NS: u64 = 250_000_000;
 
 /// Pages that tell threads' turns, at most: each is a mapping, of which a process may have 65,530
-/// (`vm.max_map_count`).
+/// (`vm.max_map_count`), ...
 const PAGES_MAX: u32 = 16_384;
+/// ... and counts as locked memory, of which those who are not root have little
+/// (`kernel.perf_event_mlock_kb`); rings of kernel frames need it as well.
+const PAGES_MAX_OF_USERS: u32 = 64;
 /// How many of the last answers are remembered.
 const ANSWERS_MAX: i32 = 1000;
 
@@ -201,6 +204,7 @@ pub struct Kernel {
 struct Pages {
     /// Pages that were mapped, and whether more are refused.
     mapped: Cell<u32>,
+    most: u32,
     is_full: Cell<bool>,
     /// Of the last ones, by how many more a page answered than not.
     answered: Cell<i32>,
@@ -219,9 +223,9 @@ impl Pages {
 }
 
 impl Kernel {
-    /// Opens what has to be asked.
+    /// Opens what has to be asked; `maps_turns`: whether threads' pages are mapped.
     #[must_use]
-    pub fn open(engine: &'static Engine) -> Kernel {
+    pub fn open(engine: &'static Engine, maps_turns: bool) -> Kernel {
         let live = engine.live();
         Kernel {
             engine,
@@ -231,7 +235,14 @@ impl Kernel {
             keeps: Cell::new(false),
             is_crowded: false,
             own_waited_ns: 0,
-            pages: Pages::default(),
+            pages: Pages {
+                most: match process::is_root() {
+                    true => PAGES_MAX,
+                    false => PAGES_MAX_OF_USERS,
+                },
+                is_full: Cell::new(!maps_turns),
+                ..Pages::default()
+            },
         }
     }
 
@@ -245,7 +256,7 @@ impl Kernel {
             let refused = whose.is_some_and(|record| self.engine.attach_page(record).is_err());
             pages
                 .is_full
-                .set(refused || pages.mapped.get() >= PAGES_MAX);
+                .set(refused || pages.mapped.get() >= pages.most);
         }
         self.engine.turns(record)
     }
@@ -259,6 +270,14 @@ impl Kernel {
     #[must_use]
     pub fn tells_turns(&self) -> bool {
         self.pages.answered.get() > 0
+    }
+
+    /// A thread is no more: its page is free for another one.
+    pub fn forget<C>(&self, before: &Before<C>) {
+        if matches!(before.mark, Some(Mark::Turns(_))) {
+            let mapped = self.pages.mapped.get();
+            self.pages.mapped.set(mapped.saturating_sub(1));
+        }
     }
 
     /// How much a thread has run; `None` if it is no more.

@@ -277,7 +277,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             focus: Focus::default(),
             random: Random::new(process::epoch_ns()),
             known: Vec::new(),
-            kernel: Kernel::open(setup.engine),
+            kernel: Kernel::open(setup.engine, R::MAPS_TURNS),
             frames: vec![Frame::EMPTY; FRAMES_MAX],
             owner_frames: vec![Frame::EMPTY; FRAMES_MAX],
             threads: Threads::new(setup.engine),
@@ -507,6 +507,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 continue;
             };
             if self.strata.contains(index) && (!is_one || known.generation != generation) {
+                self.kernel.forget(&known.before);
                 end_of(known, &mut shelf.lock());
                 self.threads.forget(known.managed, known.id, index);
                 self.strata.remove(index);
@@ -541,7 +542,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     }
 
     /// False if nothing could be seen.
-    fn look_at(&mut self, index: u32, now_ns: u64, weight_ns: u64, shelf: &Shelf) -> bool {
+    fn look_at(&mut self, index: u32, weight_ns: u64, at: &At<'_>) -> bool {
+        let now_ns = at.now_ns;
         let (known, record) = (
             self.known.get(index as usize),
             self.setup.engine.record(index),
@@ -570,10 +572,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         known.before = before;
         let lives = seen.is_ready() || known.before.has_run_since(last);
         self.strata.note(index, lives, now_ns);
-        let mut notes = shelf.lock();
+        let mut notes = at.shelf.lock();
         notes.add_ready(thread, now_ns, waited_ns, woken_ns);
         match seen {
-            Look::Same => add(known, now_ns, weight_ns, &mut notes),
+            Look::Same => add(known, at, weight_ns, &mut notes),
             Look::Off(off) => {
                 let len = off.walk.map_or(0, |walk| walk.len);
                 let stack = self.frames.get(..len).unwrap_or(&[]);
@@ -592,11 +594,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 if let Some(has_it) = has_it {
                     has_it.tell_name(&mut notes);
                 }
-                add(known, now_ns, weight_ns, &mut notes);
+                add(known, at, weight_ns, &mut notes);
             }
             // What it waits for a processor is told by the kernel's own account, when it has one.
             Look::Woken | Look::Ready | Look::Unclear => flush(known, &mut notes),
             Look::Gone => {
+                self.kernel.forget(&known.before);
                 end_of(known, &mut notes);
                 self.threads.forget(known.managed, known.id, index);
                 self.strata.remove(index);
@@ -686,9 +689,10 @@ fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
 }
 
 /// A look at a thread that is where the last stack says.
-fn add<C>(known: &mut Known<C>, now_ns: u64, weight_ns: u64, notes: &mut Notes) {
-    let ended = known.pending.add((), now_ns, weight_ns);
-    let due = known.pending.due(now_ns);
+fn add<C>(known: &mut Known<C>, at: &At<'_>, weight_ns: u64, notes: &mut Notes) {
+    let span_ns = at.look.span_ns;
+    let ended = known.pending.add((), at.now_ns, (weight_ns, span_ns));
+    let due = known.pending.due(at.now_ns);
     for run in [ended, due].into_iter().flatten() {
         tell(known.thread, &run, notes);
     }
