@@ -217,6 +217,7 @@ impl Start {
         if let Some(uid) = self.uid {
             command.uid(uid).gid(uid);
         }
+        let began = std::time::SystemTime::now();
         let mut child = command.spawn().expect("java");
         let output = BufReader::new(child.stdout.take().unwrap());
         let pid = child.id();
@@ -225,7 +226,20 @@ impl Start {
         if !self.wrapper.is_empty() {
             running.pid = only_child(pid);
         }
+        forget_namesake(running.pid, began);
         running
+    }
+}
+
+/// A JVM that was killed leaves its socket behind, and its number may be this one's now: another
+/// user's JVM cannot take away what one of root's has left.
+fn forget_namesake(pid: u32, began: std::time::SystemTime) {
+    let socket = Path::new("/tmp").join(format!(".java_pid{pid}"));
+    let is_older = std::fs::symlink_metadata(&socket)
+        .and_then(|found| found.modified())
+        .is_ok_and(|modified| modified < began);
+    if is_older {
+        let _ = std::fs::remove_file(socket);
     }
 }
 
