@@ -72,7 +72,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let mut notes = at.shelf.lock();
         for index in &chosen.ids {
             let step = self.step(*index);
-            if matches!(step, Step::Still | Step::Ran) {
+            // Who was never looked at, and has not run, rests like others after a while.
+            if matches!(step, Step::Still | Step::Ran | Step::Unknown) {
                 self.strata.note(*index, step == Step::Ran, at.now_ns);
             }
             match (step, self.known.get_mut(*index as usize)) {
