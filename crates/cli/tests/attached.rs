@@ -7,6 +7,7 @@ use harness::common::{is_root, jdks, modern};
 use harness::{Busy, Place, finish, signal, until};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 /// Every JDK that people run in production; older ones where they are there.
@@ -302,17 +303,20 @@ fn a_complaint_of_the_agent_is_passed_on() {
 }
 
 /// Detects a share that is taken of the whole recording's CPU time: a half. Weights follow the CPU
-/// time within an interval of 1 ms a thread at either end, less than 1 % of 8 s; the bound of 15 %
+/// time within an interval of 1 ms a thread at either end, less than 1 % of 4 s; the bound of 15 %
 /// is far from both. False alarm: not by chance.
 #[test]
 fn measured_a_part_of_a_recording_is_compared_with_its_own_time() {
     let place = Place::new("bounded");
     let busy = Busy::start(&modern());
     let pid = busy.pid();
-    let args = ["start", "-o", "b.jfr", "-i", "1ms", "--max-age", "8s", &pid];
+    let args = ["start", "-o", "b.jfr", "-i", "1ms", "--max-age", "4s", &pid];
     place.dwell(&args).exits(0);
     // Two files of half the age, and a third one has begun: the first is gone.
-    std::thread::sleep(std::time::Duration::from_secs(11));
+    let inode = || std::fs::metadata(place.path("b.1.jfr")).map(|file| file.ino());
+    until("a second file", || inode().is_ok());
+    let first = inode().ok();
+    until("a third file", || inode().is_ok_and(|it| Some(it) != first));
     place.dwell(&["stop", &pid]).exits(0);
     let text = place.dwell(&["report", "b.1.jfr", "--text"]).exits(0).out;
     assert!(text.contains("warning    a part of a recording"), "{text}");

@@ -44,12 +44,27 @@ pub fn turn<T: Clone>(all: &[T]) -> Vec<T> {
     if is_whole() {
         return all.to_vec();
     }
+    the_one_at(all, number_of_turn())
+}
+
+/// The same for what is chosen beside a JDK, such as a collector: it changes when each of the two
+/// JDKs of the gate has had its turn, so that all pairs come.
+#[must_use]
+pub fn turn_beside_jdk<T: Clone>(all: &[T]) -> Vec<T> {
+    if is_whole() {
+        return all.to_vec();
+    }
+    the_one_at(all, number_of_turn() / 2)
+}
+
+fn number_of_turn() -> usize {
     let turn = std::env::var("DWELL_TEST_TURN").ok();
-    let turn: usize = turn.and_then(|text| text.parse().ok()).unwrap_or(0);
-    all.get(turn % all.len().max(1))
-        .cloned()
-        .into_iter()
-        .collect()
+    turn.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn the_one_at<T: Clone>(all: &[T], number: usize) -> Vec<T> {
+    let one = all.get(number % all.len().max(1));
+    one.cloned().into_iter().collect()
 }
 
 /// Whether tests are to use this feature release: one of `DWELL_TEST_JDKS`, or any.

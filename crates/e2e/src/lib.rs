@@ -31,7 +31,7 @@ mod recording;
 mod silent;
 pub mod stats;
 
-pub use jdk::{Jdk, both, each, is_whole, jdks, since, turn};
+pub use jdk::{Jdk, both, each, is_whole, jdks, since, turn, turn_beside_jdk};
 pub use mono::{Mono, Ran, skipped};
 pub use oracle::{Verified, jfr_tool, verify};
 pub use outside::{record_outside, record_outside_with};

@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, Starter, View, both, each, fd_targets, jdks, jfr_tool, task_names, verify,
+    Jdk, Place, Starter, View, both, each, fd_targets, jdks, jfr_tool, task_names, turn, verify,
 };
 use std::time::{Duration, Instant};
 
@@ -268,7 +268,7 @@ fn measured_samplers_of_the_jdk_work_beside_us() {
 /// sums.
 #[test]
 fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
-    each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
+    each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let place = Place::new("nulls");
         let file = place.text("n.jfr");
         let mut program = Starter::new(jdk, &place, "NullChecks")

@@ -2,7 +2,7 @@
 //! with the agent from the beginning, attached later, and not at all.
 #![allow(missing_docs)]
 
-use dwell_e2e::{ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, since, verify};
+use dwell_e2e::{ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, since, turn, verify};
 use dwell_jfr::FrameKind;
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn versions() -> Vec<&'static Jdk> {
 
 #[test]
 fn never_does_a_sample_carry_another_scope_than_the_open_one() {
-    each(&versions(), |jdk| {
+    each(&turn(&versions()), |jdk| {
         let place = Place::new("context");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "Requests")
@@ -120,7 +120,7 @@ fn never_does_a_sample_carry_another_scope_than_the_open_one() {
 
 #[test]
 fn never_does_an_agent_that_comes_later_see_another_scope() {
-    each(&versions(), |jdk| {
+    each(&turn(&versions()), |jdk| {
         let place = Place::new("context-attach");
         let mut program = Starter::new(jdk, &place, "Requests")
             .with("seconds=600")
@@ -249,7 +249,7 @@ fn virtual_threads(jdk: &Jdk, walk: &str) {
 /// False alarm: 2e-6 for each of four medians; the count is exact within what is derived below.
 #[test]
 fn measured_requests_are_counted_and_their_latencies_are_right() {
-    each(&versions(), |jdk| {
+    each(&turn(&versions()), |jdk| {
         let place = Place::new("context-latency");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "Latency")

@@ -2,7 +2,7 @@
 //! are due. The end is the program's own, and what was recorded is in the file.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each};
+use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, turn};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ fn check_file(what: &str, file: &Path, killed: bool) {
 }
 
 fn all_ends(walk: &str) {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for end in &ENDS {
             run(jdk, end, walk);
         }

@@ -1,7 +1,7 @@
 //! Names that are poison elsewhere: right in the file, and inert in the page made from it.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, jdks, since, verify};
+use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, jdks, since, turn, verify};
 use std::path::Path;
 use std::process::Command;
 
@@ -105,7 +105,7 @@ fn check_names(file: &Path, truths: &Truths) {
 
 #[test]
 fn hostile_names_are_right_in_the_file() {
-    each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
+    each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let place = Place::new("hostile");
         let (file, truths) = record(jdk, &place);
         check_names(&file, &truths);

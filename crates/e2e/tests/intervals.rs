@@ -2,7 +2,7 @@
 //! get.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn};
+use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn, turn_beside_jdk};
 use dwell_jfr::reader::{GenericEvent, Recording, Value};
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
@@ -149,8 +149,8 @@ fn unlike_ms(lengths: &[(i64, i64)]) -> [f64; 2] {
 /// of pauses of ms. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_pauses_of_the_collector_are_those_that_it_logs() {
-    each(&both(), |jdk| {
-        for collector in turn(&COLLECTORS) {
+    each(&turn(&both()), |jdk| {
+        for collector in turn_beside_jdk(&COLLECTORS) {
             let place = Place::new("gc-pauses");
             let log = place.path("gc.log");
             // Lines at the beginning of pauses would be written in them.

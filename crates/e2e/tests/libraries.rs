@@ -134,7 +134,7 @@ fn check(view: &View, jdk: &Jdk) {
 #[test]
 fn classes_are_told_with_their_jars_on_every_jdk() {
     let all: Vec<&Jdk> = jdks().iter().collect();
-    dwell_e2e::each(&all, |jdk| {
+    dwell_e2e::each(&turn(&all), |jdk| {
         let place = Place::new("libraries");
         compile(jdk, &place);
         check(&record(jdk, &place, &["-Xmx64m"]), jdk);
@@ -191,14 +191,14 @@ fn so_it_is_with_every_collector_and_every_form_of_references() {
     let jdk = of(25).expect("JDK 25");
     let place = Place::new("libraries-collectors");
     compile(jdk, &place);
-    for options in [
+    for options in turn(&[
         &["-XX:+UseSerialGC", "-Xmx32m"][..],
         &["-XX:+UseParallelGC", "-Xmx32m"],
         &["-XX:+UseG1GC", "-Xmx32m", "-XX:-UseCompressedOops"],
         &["-XX:+UseG1GC", "-Xmx32m", "-XX:+UseCompactObjectHeaders"],
         &["-XX:+UseZGC", "-Xmx128m"],
         &["-XX:+UseShenandoahGC", "-Xmx64m"],
-    ] {
+    ]) {
         println!("{options:?}");
         check(&record(jdk, &place, options), jdk);
     }

@@ -99,7 +99,7 @@ fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
 /// Detects owners that are missing, 1 % of looks. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
-    each(&since(8), |jdk| {
+    each(&turn(&since(8)), |jdk| {
         let place = Place::new("outside-owners");
         let file = place.path("o.jfr");
         let program = Starter::new(jdk, &place, "Stands")

@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_attach::Target;
-use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since, turn};
+use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since, turn, turn_beside_jdk};
 use dwell_outside::{Live, Vm};
 use dwell_profile::{Profile, WallFilter};
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ const NO_POLLS: [&str; 2] = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMini
 /// machine; on a busy one safepoints in a row may be told as one, which is counted.
 #[test]
 fn measured_safepoints_are_those_that_the_jvm_logs() {
-    each(&since(17), |jdk| {
-        for collector in turn(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
+    each(&turn(&since(17)), |jdk| {
+        for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
             let (profile, log) =
                 record(jdk, "seconds=3 cpu_ms=2000 millis=20 pause=50", "", &flags);
@@ -157,8 +157,8 @@ fn check_asker(profile: &Profile) {
 /// most 1 ms after its begin, of 60. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
-    each(&since(17), |jdk| {
-        for collector in turn(&["-XX:+UseG1GC", "-XX:+UseSerialGC"]) {
+    each(&turn(&since(17)), |jdk| {
+        for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
             let with = "seconds=4 millis=60 pause=100 polling=0";
             let (profile, _) = record(jdk, with, ",wall=5ms,wall-threads=100", &flags);
@@ -249,7 +249,7 @@ fn number(text: &str, name: &str) -> Option<u64> {
 fn measured_safepoints_are_counted_without_symbols() {
     let old = jdks().iter().filter(|jdk| jdk.feature == 11);
     let all: Vec<&Jdk> = both().into_iter().chain(old).collect();
-    each(&all, |jdk| {
+    each(&turn(&all), |jdk| {
         let place = Place::new("stripped");
         let copy = match jdk.feature {
             11 => jdk.clone(),

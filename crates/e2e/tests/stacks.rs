@@ -34,7 +34,7 @@ fn record(jdk: &Jdk, program: &str, arguments: &str, options: &str) -> Run {
 /// less than 1e-20.
 #[test]
 fn measured_stacks_of_1200_frames_are_complete() {
-    each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
+    each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let Run { view, _place, .. } =
             record(jdk, "DeepStacks", "seconds=2 cpu_ms=1500", "cpu=1ms");
         view.check_failures();
@@ -105,7 +105,7 @@ fn measured_a_limit_of_depth_cuts_and_says_so() {
 /// 1e-6 where the drainer has a processor each 100 ms.
 #[test]
 fn measured_samples_of_unloaded_classes_keep_class_method_and_line() {
-    each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
+    each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let Run {
             view,
             truths,

@@ -277,7 +277,7 @@ impl Change {
 
 /// Records so often with each engine, and compares what was left early and late.
 fn many_recordings(rounds: usize) {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for engine in engines() {
             let place = Place::new("many");
             let program = busy(jdk, &place);
@@ -300,7 +300,7 @@ fn many_recordings(rounds: usize) {
     });
 }
 
-/// 80 on each JDK, 1000 where everything is tried, or as many as `DWELL_TEST_RECORDINGS` says.
+/// 80 on one JDK, 1000 on each where everything is tried, or as many as `DWELL_TEST_RECORDINGS` says.
 ///
 /// Detects what each recording, or one in four, leaves. Threads and descriptors are exact; medians
 /// of quarters are compared for memory, which goes up and down by up to 2.3 MB of the 6 allowed.

@@ -1,7 +1,7 @@
 //! Wall time of virtual threads that no platform thread runs.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, Starter, View, each, record_outside_with, since};
+use dwell_e2e::{Jdk, Place, Starter, View, each, record_outside_with, since, turn};
 use dwell_profile::{Profile, WallFilter, Weight};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -224,7 +224,7 @@ fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_
         } else {
             &all[..2]
         };
-        for collector in collectors {
+        for collector in turn(collectors) {
             let place = Place::new("virtual-hops");
             let file = place.path("v.jfr");
             let mut program = Starter::new(jdk, &place, "VirtualRequests")

@@ -142,7 +142,7 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
 /// each thread being looked at in every tick. False alarm: 6e-7 for each of 26 sums.
 #[test]
 fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("wall");
         let waits = Starter::new(jdk, &place, "Waits").with("seconds=5");
         let options = "cpu=10ms,wall=10ms,wall-threads=1000";

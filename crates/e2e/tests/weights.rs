@@ -105,7 +105,7 @@ fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
 }
 
 fn all_intervals(engine: &str) {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for interval in [("10ms", 10_000_000), ("1ms", 1_000_000), ("100us", 100_000)] {
             record(jdk, engine, interval);
         }

@@ -365,7 +365,10 @@ impl<'d, 't> Dumper<'d, 't> {
             (facts.id.unwrap_or(0), facts.name.unwrap_or_default())
         });
         let kernel_name = || tasks.name(whom.tid).unwrap_or_default();
-        let ran = tasks.schedule(whom.tid);
+        let ran = match &seen.clock {
+            Some(clock) => clock.schedule(),
+            None => tasks.schedule(whom.tid),
+        };
         Half {
             ran,
             owner: seen.wanted.as_ref().and_then(|wanted| wanted.owner),

@@ -6,7 +6,7 @@
 
 use crate::memory::{Common, PAGE, Pages};
 use crate::names::shown_class;
-use crate::task::Tasks;
+use crate::task::{Clock, Tasks};
 use crate::vm::Vm;
 use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::monitors::{self, Contended, Owner};
@@ -137,6 +137,8 @@ pub struct Seen {
     pub is_blurred: bool,
     /// When it ran, up to the look.
     pub ran: Option<Schedule>,
+    /// Where that can be asked again.
+    pub clock: Option<Clock>,
 }
 
 impl Seen {
@@ -154,6 +156,7 @@ impl Seen {
             failure: None,
             is_blurred: false,
             ran: None,
+            clock: None,
         }
     }
 }
@@ -204,6 +207,7 @@ impl<'t> Looker<'_, 't> {
             let is_last = attempt == TRIES;
             let seen = seen.map(|seen| Seen {
                 ran: Some(after),
+                clock: Some(clock),
                 ..seen
             });
             match seen {
@@ -464,17 +468,19 @@ impl<'t> Looker<'_, 't> {
         anchor: Anchor,
         trail: &mut Trail,
     ) -> Walk {
-        let (live, layout) = (self.vm.live, &self.vm.layout);
+        let layout = &self.vm.layout;
+        // Where its stack begins does not change.
         let high = match whom.java_thread {
             0 => 0,
-            thread => vm_threads::stack_high(live, layout, thread).unwrap_or(0),
+            thread => vm_threads::stack_high(pages.unshared(), layout, thread).unwrap_or(0),
         };
         self.copy_stack(pages, regs.sp, high);
         // Frames of virtual threads lie in the heap, where they change.
-        if high != 0 && self.continuation(whom.java_thread) == 0 {
+        let entry = self.continuation(whom.java_thread);
+        if high != 0 && entry == 0 {
             pages.shares_all_but(regs.sp.saturating_sub(RED_ZONE), high);
         }
-        self.walk_copied(whom, pages, regs, anchor, trail)
+        self.walk_on(pages, high, regs, (anchor, entry, 0), trail)
     }
 
     /// Walks a thread from its registers; its stack has been copied.
@@ -497,7 +503,7 @@ impl<'t> Looker<'_, 't> {
         whom: Whom,
         mem: &M,
         regs: Regs,
-        (anchor, entry, chunk): (Anchor, u64, u64),
+        within: (Anchor, u64, u64),
         trail: &mut Trail,
     ) -> Walk {
         let (live, layout) = (self.vm.live, &self.vm.layout);
@@ -505,6 +511,18 @@ impl<'t> Looker<'_, 't> {
             0 => 0,
             thread => vm_threads::stack_high(live, layout, thread).unwrap_or(0),
         };
+        self.walk_on(mem, high, regs, within, trail)
+    }
+
+    /// The same on a stack that begins at `high` (0: where is not known).
+    fn walk_on<M: Memory>(
+        &self,
+        mem: &M,
+        high: u64,
+        regs: Regs,
+        (anchor, entry, chunk): (Anchor, u64, u64),
+        trail: &mut Trail,
+    ) -> Walk {
         let on_stack = entry >= regs.sp && (high == 0 || entry < high);
         let context = ThreadContext {
             anchor,

@@ -51,6 +51,12 @@ pub const PAGE: u64 = 4096;
 /// Pages kept at most; more than one look at a thread needs.
 const PAGES_MAX: usize = 8192;
 
+/// Pages that are found without a search; a power of two.
+const RECENT: usize = 16;
+
+/// What is not the address of a page.
+const NO_PAGE: u64 = u64::MAX;
+
 /// A page, if it could be read.
 type Page = Option<Rc<[u8; PAGE as usize]>>;
 
@@ -110,6 +116,9 @@ pub struct Pages<'p> {
     live: &'p Live,
     kept: RefCell<FxHashMap<u64, Page>>,
     common: Option<Rc<Common>>,
+    /// Those of `kept` that were read last, by the lowest bits of their numbers: a walk goes to and
+    /// fro between a page of the stack and those of what describes its code.
+    recent: RefCell<[(u64, Page); RECENT]>,
     /// Addresses of which nothing is shared.
     own: Cell<(u64, u64)>,
     unshared: OnceCell<Box<Pages<'p>>>,
@@ -123,6 +132,7 @@ impl<'p> Pages<'p> {
             live,
             kept: RefCell::default(),
             common: None,
+            recent: RefCell::new([const { (NO_PAGE, None) }; RECENT]),
             own: Cell::new((0, u64::MAX)),
             unshared: OnceCell::new(),
         }
@@ -153,6 +163,8 @@ impl<'p> Pages<'p> {
     /// at a page's start: what is missing of the first and last page is read.
     pub fn keep(&self, addr: u64, bytes: &[u8]) {
         let mut kept = self.kept.borrow_mut();
+        // They would go before what is put here, and be no copies of their own to write to.
+        self.recent.replace([const { (NO_PAGE, None) }; RECENT]);
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
             let at = addr.wrapping_add(done as u64);
@@ -188,23 +200,38 @@ impl<'p> Pages<'p> {
 }
 
 impl Memory for Pages<'_> {
+    #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
         let mut bytes = [0; 8];
         self.read(addr, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
+    #[inline]
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
-        let mut kept = self.kept.borrow_mut();
-        let mut done = 0;
         // Nearly always it is a part of a page that is known.
-        let within = (addr & (PAGE - 1)) as usize;
-        if let Some(Some(copy)) = kept.get(&(addr & !(PAGE - 1)))
+        let (page, within) = (addr & !(PAGE - 1), (addr & (PAGE - 1)) as usize);
+        if let Some((at, Some(copy))) = self.recent.borrow().get(slot_of(page))
+            && *at == page
             && let Some(from) = copy.get(within..within.saturating_add(buf.len()))
         {
             buf.copy_from_slice(from);
             return Ok(());
         }
+        self.read_kept(addr, buf)
+    }
+}
+
+/// Where a page is among those that were read last.
+fn slot_of(page: u64) -> usize {
+    (page / PAGE) as usize % RECENT
+}
+
+impl Pages<'_> {
+    /// Reads, of what is not among the last pages.
+    fn read_kept(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        let mut kept = self.kept.borrow_mut();
+        let mut done = 0;
         while done < buf.len() {
             let at = addr.wrapping_add(done as u64);
             let (page, within) = (at & !(PAGE - 1), (at & (PAGE - 1)) as usize);
@@ -217,6 +244,9 @@ impl Memory for Pages<'_> {
                 continue;
             }
             let known = kept.entry(page).or_insert_with(|| self.fetch(page));
+            if let Some(recent) = self.recent.borrow_mut().get_mut(slot_of(page)) {
+                *recent = (page, known.clone());
+            }
             let from = known
                 .as_ref()
                 .and_then(|copy| copy.get(within..within + len));

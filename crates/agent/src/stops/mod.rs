@@ -307,8 +307,26 @@ impl<'s> Watch<'s> {
             Some(now) if now.began_ns > noted.began_ns => now.began_ns.saturating_sub(now.ran_ns),
             _ => process::monotonic_ns(),
         };
+        self.ask_how_it_ended(&mut reach);
         let late = reach.finish(reached_ns.max(noted.began_ns));
         Some(Seen { noted, late })
+    }
+
+    /// Who got a processor and came at once has waited until then: the kernel tells it now.
+    fn ask_how_it_ended(&self, reach: &mut Reach) {
+        for tardy in reach.asked() {
+            let record = self.record(tardy.java_thread);
+            let record = record.filter(|record| tardy.who == Some(record.user()));
+            if let (Some(record), Some(times)) = (record, &mut tardy.times)
+                && let Some(now) = self.moment(record.tid())
+            {
+                // It stands at the safepoint, or goes on already.
+                times.until(Moment {
+                    is_ready: false,
+                    ..now
+                });
+            }
+        }
     }
 
     /// Asks late threads where they are, each once, and looks up what they have used. Of many that

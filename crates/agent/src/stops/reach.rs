@@ -78,11 +78,13 @@ impl Times {
         let (first, last) = (&self.first, &self.last);
         let seen_ns = last.at_ns.saturating_sub(first.at_ns);
         let used_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
-        if seen_ns < TELLING_NS || used_ns >= seen_ns / 2 {
+        let stuck_ns = last.at_ns.saturating_sub(self.stuck_ns);
+        // The kernel adds a wait when it is over: also what was of it before the first moment.
+        let ready_ns = last.waited_ns.saturating_sub(first.waited_ns) + stuck_ns;
+        let known_ns = seen_ns.max(ready_ns);
+        if known_ns < TELLING_NS || used_ns >= known_ns / 2 {
             return None;
         }
-        let stuck_ns = last.at_ns.saturating_sub(self.stuck_ns);
-        let ready_ns = last.waited_ns.saturating_sub(first.waited_ns) + stuck_ns;
         let asleep_ns = seen_ns.saturating_sub(used_ns).saturating_sub(ready_ns);
         Some(match asleep_ns > ready_ns {
             true => "page-fault",
@@ -150,6 +152,11 @@ impl Reach {
         self.tardy
             .iter_mut()
             .filter(move |tardy| tardy.last_ns == looked_ns)
+    }
+
+    /// Those that were asked, when all have arrived.
+    pub fn asked(&mut self) -> impl Iterator<Item = &mut Tardy> {
+        self.tardy.iter_mut().filter(|tardy| tardy.asked)
     }
 
     /// All have arrived at `reached_ns`: those that were late, who held others up longest first,
@@ -245,6 +252,19 @@ mod tests {
         // It sleeps for short times, and each look keeps it from its processor for a moment.
         let busy = [(5, 1, true), (6, 2, true), (7, 3, true), (8, 4, true)];
         assert_eq!(seen(&busy), Some("page-fault"));
+        // Seen once, when it had waited for long, and once more when it had come.
+        let moment = |at_us: u64, waited_us: u64, is_ready| Moment {
+            at_ns: at_us * 1000,
+            cpu_ns: 5000,
+            waited_ns: waited_us * 1000,
+            is_ready,
+        };
+        let mut times = Times::since(moment(1000, 10, true));
+        times.until(moment(1300, 1210, false));
+        assert_eq!(times.why_not(), Some("runnable"));
+        let mut times = Times::since(moment(1000, 10, true));
+        times.until(moment(1300, 110, false));
+        assert_eq!(times.why_not(), None);
         // First the one, then, longer, the other.
         let ready = [(5, 1, false), (5, 1, true), (5, 1, true), (5, 1, true)];
         assert_eq!(seen(&ready), Some("runnable"));
