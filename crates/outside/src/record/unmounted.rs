@@ -153,7 +153,7 @@ impl Unmounted {
         };
         match self.virtuals.glance(looker, object) {
             Ok(Some((seen, pages))) => match of_object(vm, vm.live, object) {
-                Some(now) if now.id == whom.id => One::Waits(whom, Box::new(seen), pages),
+                Some(now) if now.id == whom.id => One::Waits(whom, Box::new(seen), Box::new(pages)),
                 _ => One::Lost,
             },
             Ok(None) => One::Carried,
@@ -165,7 +165,7 @@ impl Unmounted {
 /// What a look at one has given.
 enum One<'t> {
     /// It waits.
-    Waits(Virtual, Box<Seen>, Pages<'t>),
+    Waits(Virtual, Box<Seen>, Box<Pages<'t>>),
     /// It has a carrier, which is looked at as a platform thread, or has ended.
     Carried,
     /// It was moved, or ran, while it was read.
