@@ -121,7 +121,7 @@ impl Unmounted {
                         show(OffVirtual {
                             whom,
                             seen: *seen,
-                            pages,
+                            pages: *pages,
                             weight_ns: (span_ns as f64 * each) as u64,
                         });
                     }
