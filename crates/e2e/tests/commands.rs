@@ -247,19 +247,14 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
 /// by chance on an idle machine.
 #[test]
 fn measured_samplers_of_the_jdk_work_beside_us() {
-    let [old, new] = both()[..] else {
-        panic!("two JDKs")
-    };
-    beside_jfr(
-        old,
-        "jdk.ExecutionSample",
-        &["<setting name=\"period\">10 ms</setting>"],
-    );
-    beside_jfr(
-        new,
-        "jdk.CPUTimeSample",
-        &["<setting name=\"throttle\">10 ms</setting>"],
-    );
+    each(&turn(&both()), |jdk| {
+        let (event, setting) = match jdk.feature {
+            17 => ("jdk.ExecutionSample", "period"),
+            _ => ("jdk.CPUTimeSample", "throttle"),
+        };
+        let setting = format!("<setting name=\"{setting}\">10 ms</setting>");
+        beside_jfr(jdk, event, &[&setting]);
+    });
 }
 
 /// The JVM's SIGSEGV handler is busy while ours reads its memory.

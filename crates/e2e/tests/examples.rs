@@ -1,7 +1,7 @@
 //! A short form of the examples of safepoints: the culprit is named, and what helps does help.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Jdk, Place, View, agent, both, each, java_file, turn};
+use dwell_e2e::{Jdk, Place, View, agent, both, each, java_file, turn, turn_beside_jdk};
 use dwell_profile::{Profile, Safepoint};
 use std::process::{Command, Stdio};
 
@@ -115,7 +115,7 @@ fn measured_the_thread_that_hurts_another_is_named_and_the_remedies_help() {
         assert!(text.contains("culprit in Innocent.scan"), "{text}");
         let flag = "-XX:CompileCommand=dontinline,Innocent::scan";
         let remedies = [(&[SERIAL, flag][..], "int"), (&[SERIAL], "long")];
-        for (flags, index) in remedies {
+        for (flags, index) in turn_beside_jdk(&remedies) {
             let with = record(jdk, flags, "Innocent", &format!("30000 {index} 2"));
             // A thread that polls stops as soon as it has a processor, and there are two that run.
             let waits = 2 * turn_ns(&with, &["culprit", "innocent"]);
