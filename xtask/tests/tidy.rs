@@ -1,6 +1,6 @@
 //! The house rules hold, and the checker sees when they do not.
 
-use xtask::tidy::{Violation, check, lexer, rust, text};
+use xtask::tidy::{Violation, arrows, check, lexer, rust, text};
 
 #[test]
 fn the_repository_is_tidy() {
@@ -158,4 +158,76 @@ fn what_is_measured_says_how_often_it_raises_a_false_alarm() {
     assert_eq!(broken(PURE, silent), [("measured", 4)]);
     let said = "//! x\n/// Detects 2 %.\n/// False alarm: 1e-6.\n#[test]\nfn measured_sums() {}\n";
     assert_eq!(broken(PURE, said), []);
+}
+
+fn owned(files: &[(&str, &str)]) -> Vec<(String, String)> {
+    let one = |(path, content): &(&str, &str)| ((*path).to_owned(), (*content).to_owned());
+    files.iter().map(one).collect()
+}
+
+#[test]
+fn crates_use_those_that_are_listed_above_them() {
+    let list = "text\n```crates\nwalker:\nnative: walker\n```\nnative: nobody\n";
+    let said = |list: &str, manifests: &[(&str, &str)]| {
+        let mut found = Vec::new();
+        arrows::crates(list, &owned(manifests), &mut found);
+        found.into_iter().map(|it| it.what).collect::<Vec<_>>()
+    };
+    let walker = ("walker", "[dependencies]\nlibc = \"1\"\n");
+    let native = concat!(
+        "[dependencies]\ndwell-walker = { workspace = true }\n",
+        "[dev-dependencies]\ndwell-e2e = { workspace = true }\n",
+    );
+    assert_eq!(said(list, &[walker, ("native", native)]), [""; 0]);
+    let upwards = "[dependencies]\ndwell-native.workspace = true\n";
+    assert_eq!(
+        said(list, &[("walker", upwards), ("native", native)]),
+        ["walker uses native, which is not in its list"]
+    );
+    assert_eq!(
+        said(list, &[walker, ("native", "")]),
+        ["native is listed to use walker, and does not"]
+    );
+    assert_eq!(
+        said(list, &[("wall", "")]),
+        ["wall is not in ARCHITECTURE.md's list"]
+    );
+    let circle = "```crates\nwalker: native\nnative: walker\n```\n";
+    assert_eq!(
+        said(circle, &[]),
+        ["walker uses native, which is not above it in the list"]
+    );
+}
+
+#[test]
+fn modules_use_each_other_in_one_direction() {
+    let graph = |files: &[(&str, &str)]| arrows::graph(&owned(files));
+    let circle = graph(&[
+        ("lib.rs", "mod a; mod b; mod c; pub use a::A;"),
+        ("a/mod.rs", "use crate::{b::{self, B}, d};"),
+        ("b.rs", "fn f() { super::c::g() }"),
+        ("c/below.rs", "use super::super::a::A;\n// crate::b\n"),
+        (
+            "e.rs",
+            "use crate::a;\n#[cfg(test)]\nmod tests { use crate::c; }",
+        ),
+    ]);
+    let on: Vec<String> = arrows::on_circles(&circle).into_iter().collect();
+    assert_eq!(on, ["a", "b", "c"]);
+    let chain = graph(&[
+        ("a.rs", "use crate::b; use super::b::c;"),
+        ("b/mod.rs", "pub mod c;"),
+        (
+            "b/c.rs",
+            "use super::d; const A: &str = \"crate::a\"; use other::crate_::a;",
+        ),
+    ]);
+    assert!(arrows::on_circles(&chain).is_empty(), "{chain:?}");
+    let mut found = Vec::new();
+    let files = owned(&[("x.rs", "use crate::y;"), ("y.rs", "use crate::x;")]);
+    arrows::modules("some", &files, &mut found);
+    assert_eq!(found.len(), 2, "{found:?}");
+    found.clear();
+    arrows::modules("signal", &[], &mut found);
+    assert_eq!(found.len(), 4, "a list of circles that are gone: {found:?}");
 }

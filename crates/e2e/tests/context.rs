@@ -2,7 +2,9 @@
 //! with the agent from the beginning, attached later, and not at all.
 #![allow(missing_docs)]
 
-use dwell_e2e::{ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, since, turn, verify};
+use dwell_e2e::{
+    ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, since, turn, verify,
+};
 use dwell_jfr::FrameKind;
 use dwell_profile::Profile;
 use std::collections::BTreeMap;

@@ -300,7 +300,8 @@ fn many_recordings(rounds: usize) {
     });
 }
 
-/// 80 on one JDK, 1000 on each where everything is tried, or as many as `DWELL_TEST_RECORDINGS` says.
+/// 80 on one JDK, 1000 on each where everything is tried, or as many as `DWELL_TEST_RECORDINGS`
+/// says.
 ///
 /// Detects what each recording, or one in four, leaves. Threads and descriptors are exact; medians
 /// of quarters are compared for memory, which goes up and down by up to 2.3 MB of the 6 allowed.

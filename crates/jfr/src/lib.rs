@@ -62,9 +62,11 @@
 )]
 
 pub mod hash;
+mod ids;
 pub mod reader;
 mod schema;
 mod types;
+mod wire;
 pub mod writer;
 
 pub use types::{FrameKind, ThreadState};

@@ -6,13 +6,13 @@ mod constants;
 mod metadata;
 mod names;
 mod pool;
-pub(crate) mod wire;
 
+pub use crate::ids::{MethodId, StackId, ThreadId};
 pub use crate::schema::events::Event;
 use crate::schema::id;
+use crate::wire::{put_framed, put_hex, put_pooled_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use constants::Constants;
-use wire::{put_framed, put_hex, put_pooled_text, put_varint};
 
 /// Type id of `jdk.ExecutionSample` in our files, for [`Event::ActiveSetting`].
 pub const EXECUTION_SAMPLE_TYPE_ID: u64 = id::EXECUTION_SAMPLE as u64;
@@ -38,42 +38,6 @@ pub struct ChunkClock {
     pub start_ticks: u64,
     /// The clock's rate; 0 is taken as nanoseconds.
     pub ticks_per_second: u64,
-}
-
-macro_rules! ids {
-    ($($(#[doc = $doc:literal])* $name:ident)*) => {$(
-        $(#[doc = $doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-        pub struct $name(u32);
-
-        impl $name {
-            /// Refers to nothing; readers show it as null.
-            pub const NONE: Self = Self(0);
-        }
-    )*};
-}
-
-ids! {
-    /// A thread of this chunk.
-    ThreadId
-    /// A method of this chunk.
-    MethodId
-    /// A stack of this chunk.
-    StackId
-}
-
-impl StackId {
-    /// As it is written.
-    pub(crate) fn index(self) -> u64 {
-        u64::from(self.0)
-    }
-}
-
-impl ThreadId {
-    /// As it is written.
-    pub(crate) fn index(self) -> u64 {
-        u64::from(self.0)
-    }
 }
 
 /// A thread as the file shows it.

@@ -7,6 +7,7 @@
 pub mod budget;
 pub mod cause;
 pub mod cgroup;
+pub mod facts;
 pub mod first;
 pub mod grid;
 pub mod machine;

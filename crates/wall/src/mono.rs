@@ -2,7 +2,7 @@
 //! nothing to do, and stops of all threads. Its programs have few symbols, so this goes by which
 //! library a frame is in, and by the C library's functions.
 
-use crate::cause::{Call, Cause, Facts, Named, Os};
+use crate::facts::{Call, Cause, Facts, Named, Os};
 
 /// Whether a library is Mono itself, by its file's name.
 fn is_mono(class: &str) -> bool {
@@ -41,7 +41,7 @@ fn is_own_without_lock(frames: &[Named<'_>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::Monitor;
+    use crate::facts::Monitor;
 
     fn native(frame: &'static str) -> Named<'static> {
         let (class, name) = frame.split_once('.').unwrap();

@@ -1,6 +1,6 @@
 //! Which frames say that a pooled worker waits for work: one table, which users can extend.
 
-use crate::cause::Named;
+use crate::facts::Named;
 
 /// Java frames from the top that are looked at: a wait for work is not deep.
 const FRAMES_MAX: usize = 16;

@@ -1,7 +1,7 @@
 //! What a virtual thread has left its carrier for, from its frames: they begin with the JDK's own
 //! way out (java.base, java/lang/VirtualThread.java, 21 to 28), which is the same for all waits.
 
-use crate::cause::{Cause, Named};
+use crate::facts::{Cause, Named};
 
 /// Classes of the way out, by the beginnings of their names.
 const WAY_OUT: &[&str] = &[

@@ -1,15 +1,21 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
-//! Read next: [`rust`] (rules for Rust files), [`text`] (rules for all files), [`exceptions`].
+//! Read next: [`rust`] (rules for Rust files), [`text`] (rules for all files), [`arrows`] (who may
+//! use whom), [`exceptions`].
 
+pub mod arrows;
 mod exceptions;
 pub mod lexer;
 pub mod rust;
 pub mod text;
 
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+/// Files by their paths.
+type Files = Vec<(String, String)>;
 
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +69,9 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     collect(root, &mut files).with_context(|| root.display().to_string())?;
     let mut violations = Vec::new();
     let mut paths = Vec::new();
+    let mut crates: BTreeMap<String, Files> = BTreeMap::new();
+    let mut manifests = Vec::new();
+    let mut architecture = String::new();
     for file in files {
         let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
         let Ok(content) = String::from_utf8(bytes) else {
@@ -73,7 +82,25 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         if path.ends_with(".rs") {
             rust::check(&path, &content, &mut violations);
         }
-        paths.push(path);
+        paths.push(path.clone());
+        match path
+            .strip_prefix("crates/")
+            .and_then(|it| it.split_once('/'))
+        {
+            Some((name, "Cargo.toml")) => manifests.push((name.to_owned(), content)),
+            Some((name, below)) if below.ends_with(".rs") => {
+                if let Some(source) = below.strip_prefix("src/") {
+                    let files = crates.entry(name.to_owned()).or_default();
+                    files.push((source.to_owned(), content));
+                }
+            }
+            _ if path == "ARCHITECTURE.md" => architecture = content,
+            _ => {}
+        }
+    }
+    arrows::crates(&architecture, &manifests, &mut violations);
+    for (name, files) in &crates {
+        arrows::modules(name, files, &mut violations);
     }
     exceptions::apply(&mut violations, &paths);
     violations.sort();

@@ -208,7 +208,7 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::writer::wire::put_varint;
+    use crate::wire::put_varint;
 
     fn cursor(bytes: &[u8]) -> Cursor<'_> {
         Cursor::new(bytes, 0, bytes.len())

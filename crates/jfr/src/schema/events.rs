@@ -3,8 +3,8 @@
 //! events, except the sample itself (its table entry is here, its encoder in `writer`).
 
 use super::{Content, FieldDef, TypeDef, TypeKind, id};
-use crate::writer::wire::{put_text, put_varint};
-use crate::writer::{StackId, ThreadId};
+use crate::ids::{StackId, ThreadId};
+use crate::wire::{put_text, put_varint};
 
 #[allow(
     non_upper_case_globals,

@@ -3,10 +3,10 @@
 
 use super::names::{package, printable_class, printable_descriptor};
 use super::pool::Pool;
-use super::wire::{cut, put_framed, put_int, put_text, put_varint};
 use super::{FrameRef, MethodId, MethodInfo, Origin, StackId, ThreadId, ThreadInfo};
 use crate::hash::Seeds;
 use crate::schema::id;
+use crate::wire::{cut, put_framed, put_int, put_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use std::collections::HashMap;
 

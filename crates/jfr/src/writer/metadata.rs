@@ -1,8 +1,8 @@
 //! The metadata event, generated from the tables in `schema`: a list of strings and a tree of
 //! elements whose names and attributes are places in that list.
 
-use super::wire::{put_framed, put_text, put_varint};
 use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id};
+use crate::wire::{put_framed, put_text, put_varint};
 use std::collections::HashMap;
 
 /// Fields of the JDK's own `jdk.ExecutionSample`: ours begins with them.

@@ -1,8 +1,8 @@
 //! A constant pool under construction: values interned by their encoded bytes. It knows nothing of
 //! what the bytes mean; the key of a value is its place plus one, 0 stays the null reference.
 
-use super::wire::put_varint;
 use crate::hash::Seeds;
+use crate::wire::put_varint;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 

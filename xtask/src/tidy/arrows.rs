@@ -1,0 +1,266 @@
+//! Arrows go downwards only: between crates as ARCHITECTURE.md lists them, and between the modules
+//! of a crate without circles. Pure: texts in, violations out.
+
+use super::Violation;
+use super::lexer;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the list of crates is: a block of code that begins with this line.
+const BLOCK: &str = "```crates";
+
+/// Circles that are left, by crate: the modules that are on one. What is here may become less.
+const CIRCLES: &[(&str, &[&str])] = &[
+    ("agent", &["drain", "hook", "hotspot", "stops", "wall"]),
+    ("explain", &["facts", "machine", "owners", "rules", "waits"]),
+    ("mono", &["looks", "mono", "sys", "walks"]),
+    (
+        "outside",
+        &[
+            "dump",
+            "look",
+            "names",
+            "safepoint",
+            "stopped",
+            "virtuals",
+            "vm",
+        ],
+    ),
+    (
+        "profile",
+        &[
+            "builder",
+            "contexts",
+            "foreign",
+            "from_jfr",
+            "host",
+            "profile",
+            "requests",
+            "runtime",
+            "spans",
+            "stops",
+            "thread_time",
+        ],
+    ),
+    (
+        "recorder",
+        &["drain", "record", "recorder", "runtime", "session", "wall"],
+    ),
+    ("signal", &["capture", "engine", "handler", "pause"]),
+    ("walker", &["hotspot", "walk"]),
+];
+
+/// A graph by names.
+pub type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// Checks the crates' manifests against the list in ARCHITECTURE.md. `manifests` are names of
+/// folders below `crates/`, and what their `Cargo.toml` says.
+pub fn crates(architecture: &str, manifests: &[(String, String)], found: &mut Vec<Violation>) {
+    let mut say = |path: &str, line: usize, what: String| {
+        found.push(Violation {
+            path: path.to_owned(),
+            line,
+            rule: "crate-arrow",
+            what,
+        });
+    };
+    let lines = architecture.lines().enumerate();
+    let mut lines = lines.skip_while(|(_, line)| line.trim() != BLOCK).skip(1);
+    let mut listed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (number, line) in lines.by_ref() {
+        let Some((name, uses)) = line.split_once(':') else {
+            break;
+        };
+        let uses: BTreeSet<&str> = uses.split_whitespace().collect();
+        for used in &uses {
+            if !listed.contains_key(used) {
+                let what = format!("{name} uses {used}, which is not above it in the list");
+                say("ARCHITECTURE.md", number + 1, what);
+            }
+        }
+        listed.insert(name, uses);
+    }
+    for (name, manifest) in manifests {
+        let path = format!("crates/{name}/Cargo.toml");
+        let uses = dependencies(manifest);
+        match listed.get(name.as_str()) {
+            None => say(&path, 1, format!("{name} is not in ARCHITECTURE.md's list")),
+            Some(allowed) => {
+                let used: BTreeSet<&str> = uses.iter().map(String::as_str).collect();
+                for more in used.difference(allowed) {
+                    say(
+                        &path,
+                        1,
+                        format!("{name} uses {more}, which is not in its list"),
+                    );
+                }
+                for less in allowed.difference(&used) {
+                    say(
+                        &path,
+                        1,
+                        format!("{name} is listed to use {less}, and does not"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Our own crates among the dependencies of a manifest, but for those of tests.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut is_in = false;
+    let mut uses = BTreeSet::new();
+    for line in manifest.lines() {
+        if let Some(table) = line.trim().strip_prefix('[') {
+            is_in = table.trim_end_matches(']').ends_with("dependencies")
+                && !table.contains("dev-dependencies");
+        } else if is_in && let Some((name, _)) = line.split_once([' ', '=', '.']) {
+            let own = name.strip_prefix("dwell-");
+            uses.extend(
+                own.or((name == "jvm-sys").then_some(name))
+                    .map(str::to_owned),
+            );
+        }
+    }
+    uses
+}
+
+/// Checks that no circle leads through the modules of a crate. `files` are paths below its `src`
+/// and what is in them.
+pub fn modules(name: &str, files: &[(String, String)], found: &mut Vec<Violation>) {
+    let on_circles = on_circles(&graph(files));
+    let known = CIRCLES.iter().find(|(it, _)| *it == name);
+    let known: BTreeSet<&str> = known
+        .map_or(&[][..], |(_, all)| all)
+        .iter()
+        .copied()
+        .collect();
+    let mut say = |path: String, what: String| {
+        found.push(Violation {
+            path,
+            line: 1,
+            rule: "module-circle",
+            what,
+        });
+    };
+    for module in &on_circles {
+        if !known.contains(module.as_str()) {
+            let what = format!("{module} is on a circle: {on_circles:?} use each other");
+            say(format!("crates/{name}/src"), what);
+        }
+    }
+    for module in known {
+        if !on_circles.contains(module) {
+            let what = format!("{name}/{module} is on no circle any more: take it off the list");
+            say("xtask/src/tidy/arrows.rs".to_owned(), what);
+        }
+    }
+}
+
+/// Which modules right below a crate's root use which others.
+#[must_use]
+pub fn graph(files: &[(String, String)]) -> Graph {
+    let module_of = |path: &str| {
+        let path = path.strip_suffix(".rs").unwrap_or(path);
+        let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+        if matches!(
+            parts.last().map(String::as_str),
+            Some("mod" | "lib" | "main")
+        ) {
+            parts.pop();
+        }
+        parts
+    };
+    let tops: BTreeSet<String> = files
+        .iter()
+        .filter_map(|(path, _)| module_of(path).into_iter().next())
+        .collect();
+    let mut graph = Graph::new();
+    for (path, content) in files {
+        let module = module_of(path);
+        let Some(top) = module.first() else {
+            continue;
+        };
+        let uses = graph.entry(top.clone()).or_default();
+        for used in uses_of(&code_of(content), &module) {
+            if used != *top && tops.contains(&used) {
+                uses.insert(used);
+            }
+        }
+    }
+    graph
+}
+
+/// The code of a file on one line, without its tests.
+fn code_of(content: &str) -> String {
+    let lines = lexer::split(content).code;
+    let is_test = |line: &String| line.trim() == "#[cfg(test)]";
+    let until = lines.iter().position(is_test).unwrap_or(lines.len());
+    lines[..until].join(" ")
+}
+
+/// The modules right below the root that paths in `code` lead to, which is in `module`.
+fn uses_of(code: &str, module: &[String]) -> BTreeSet<String> {
+    let mut uses = BTreeSet::new();
+    for (start, depth) in [("crate::", None), ("super::", module.len().checked_sub(1))] {
+        let mut rest = code;
+        while let Some(at) = rest.find(start) {
+            let before = rest[..at].chars().next_back();
+            let is_path = before.is_none_or(|it| !it.is_alphanumeric() && !"_:$".contains(it));
+            rest = &rest[at + start.len()..];
+            if is_path {
+                let base = depth.map_or(&module[..0], |depth| &module[..depth]);
+                follow(rest, base, &mut uses);
+            }
+        }
+    }
+    uses
+}
+
+/// Adds where a path leads that goes on with `rest` from `base`: each of what is in braces.
+fn follow(rest: &str, base: &[String], uses: &mut BTreeSet<String>) {
+    let rest = rest.trim_start();
+    if let Some(list) = rest.strip_prefix('{') {
+        let (mut depth, mut start) = (0usize, 0);
+        for (at, character) in list.char_indices() {
+            match character {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                ',' | '}' if depth == 0 => {
+                    follow(&list[start..at], base, uses);
+                    start = at + 1;
+                    if character == '}' {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+        return;
+    }
+    if let Some(rest) = rest.strip_prefix("super::") {
+        return follow(rest, &base[..base.len().saturating_sub(1)], uses);
+    }
+    let is_word = |it: char| it.is_alphanumeric() || it == '_';
+    let word: String = rest.chars().take_while(|it| is_word(*it)).collect();
+    let top = base
+        .first()
+        .cloned()
+        .or(Some(word).filter(|it| !it.is_empty()));
+    uses.extend(top);
+}
+
+/// Those from which a way leads back to themselves.
+#[must_use]
+pub fn on_circles(graph: &Graph) -> BTreeSet<String> {
+    let reached = |from: &String| {
+        let mut seen = BTreeSet::new();
+        let mut next: Vec<&String> = graph.get(from).into_iter().flatten().collect();
+        while let Some(name) = next.pop() {
+            if seen.insert(name) {
+                next.extend(graph.get(name).into_iter().flatten());
+            }
+        }
+        seen.contains(from)
+    };
+    graph.keys().filter(|it| reached(it)).cloned().collect()
+}
