@@ -396,6 +396,9 @@ pub struct Report {
     /// With --text: print the safepoints instead, by operation, with the threads that were late
     #[arg(long, requires = "text")]
     pub safepoints: bool,
+    /// With --text: tables of wall time have what was idle, too; without it that is one line
+    #[arg(long, requires = "text", conflicts_with = "safepoints")]
+    pub idle: bool,
 }
 
 /// `dwell view`.

@@ -5,7 +5,7 @@ use crate::values::{self, Format};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use dwell_profile::{Profile, WallFilter};
-use dwell_report::Stacks;
+use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
 use std::path::Path;
 
@@ -16,7 +16,9 @@ pub fn report(args: &Report) -> Result<()> {
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
     if args.text {
-        return crate::print(&dwell_report::text(&recording::load(&args.input)?));
+        let options = TextOptions { idle: args.idle };
+        let profile = recording::load(&args.input)?;
+        return crate::print(&dwell_report::text_with(&profile, options));
     }
     recording::refuse_directory(&args.input)?;
     let output = args

@@ -129,6 +129,11 @@ fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
             (&["report", "a.jfr", "-o", "a.jfr"], "a page is .html"),
             (&["report", "a.jfr", "-o", ""], "--output"),
             (&["report", "a.jfr", "--text", "-o", "x.html"], "--text"),
+            (&["report", "--idle", "a.jfr"], "--text"),
+            (
+                &["report", "--text", "--safepoints", "--idle", "a.jfr"],
+                "cannot be used with",
+            ),
             (&["report", "a.jfr", "b.jfr"], "b.jfr"),
             (&["diff", "a.jfr", "b", "-o", "x.txt"], "a page is .html"),
             (&["reprot", "a.jfr"], "'report'"),

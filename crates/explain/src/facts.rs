@@ -13,8 +13,8 @@ use dwell_profile::{
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
-/// The cause of wall time of workers without work.
-pub(crate) const IDLE: &str = "idle-pool";
+pub(crate) use dwell_profile::IDLE;
+
 /// Ready, without a processor.
 pub(crate) const RUNNABLE: &str = "runnable";
 pub(crate) const THROTTLED: &str = "throttled";

@@ -120,6 +120,8 @@ pub struct Explanation {
     pub passed: Vec<&'static str>,
     /// Rules that lack data.
     pub not_applicable: Vec<Skipped>,
+    /// The wall time in which threads had nothing to do, of which no finding speaks.
+    pub idle: Option<dwell_profile::Idle>,
 }
 
 /// What a rule says.

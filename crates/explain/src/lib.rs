@@ -52,7 +52,10 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
         ..WallFilter::default()
     };
     let facts = facts::Facts::new(profile, &filter);
-    let mut explanation = Explanation::default();
+    let mut explanation = Explanation {
+        idle: profile.has_wall().then(|| profile.idle(&filter)).flatten(),
+        ..Explanation::default()
+    };
     for rule in rules::ALL {
         match (rule.check)(&facts) {
             Verdict::Found(found) => {
@@ -90,6 +93,28 @@ fn count_only(share: &mut Share) {
 mod tests {
     use super::*;
     use crate::art::Art;
+
+    #[test]
+    fn idle_time_is_told_besides_and_shares_are_of_the_rest() {
+        let mut art = Art::default();
+        let waits = "app.Stock.reserve";
+        art.look("job-1", "", "monitor", waits, 60, 20);
+        art.cpu("job-1", "", "app.Work.run", 60, 20);
+        let take = "java.util.concurrent.ThreadPoolExecutor.getTask";
+        art.look("job-1", "", "idle-pool", take, 600, 20);
+        art.look("other-1", "", "idle-pool", take, 600, 20);
+        let explained = explain(&art.profile(), &Options::default());
+        let idle = explained.idle.unwrap();
+        assert_eq!((idle.threads, idle.all_threads), (2, 2));
+        assert!((idle.share() - 1200.0 / 1320.0).abs() < 1e-9, "{idle:?}");
+        let lock = (explained.findings.iter()).find(|found| found.rule == "lock-contention");
+        let share = &lock.unwrap().share;
+        assert!((share.value - 0.5).abs() < 1e-9, "{share:?}");
+        // Nothing was idle: nothing is said.
+        let mut art = Art::default();
+        art.look("job-1", "", "monitor", waits, 60, 20);
+        assert_eq!(explain(&art.profile(), &Options::default()).idle, None);
+    }
 
     #[test]
     fn a_hot_path_with_a_known_reason_is_told_once() {

@@ -62,6 +62,10 @@ fn tail(text: &mut String, explanation: &Explanation) {
             &format!("{more} smaller findings are left out"),
         );
     }
+    if let Some(idle) = &explanation.idle {
+        let told = format!("{}: no finding speaks of it", crate::idle::in_words(idle));
+        wrapped(text, "idle: ", 6, &told);
+    }
     wrapped(text, "found nothing: ", 15, &explanation.passed.join(", "));
     for skipped in &explanation.not_applicable {
         let line = format!("{}: {}", skipped.rule, skipped.why);
@@ -174,6 +178,12 @@ pub fn explanation_json(explanation: &Explanation) -> String {
         "leftOut": explanation.left_out,
         "foundNothing": explanation.passed,
         "notApplicable": skipped.collect::<Vec<_>>(),
+        "idle": explanation.idle.map(|idle| json!({
+            "ns": idle.weight.sum,
+            "share": rounded(idle.share()),
+            "threads": idle.threads,
+            "ofThreads": idle.all_threads,
+        })),
     });
     format!("{all:#}\n")
 }
@@ -221,6 +231,7 @@ fn rounded(share: f64) -> f64 {
 mod tests {
     use super::*;
     use dwell_explain::{Measure, Skipped, Sure};
+    use dwell_profile::Weight;
 
     fn explanation(name: &str) -> Explanation {
         Explanation {
@@ -256,6 +267,12 @@ mod tests {
                 rule: "slow-safepoints",
                 why: "the recording has no safepoints".to_owned(),
             }],
+            idle: Some(dwell_profile::Idle {
+                weight: Weight::of(6_000_000_000),
+                busy: Weight::of(2_000_000_000),
+                threads: 3,
+                all_threads: 5,
+            }),
         }
     }
 
@@ -269,6 +286,7 @@ mod tests {
             "               a.B.GET /a",
             "   do        shorten it",
             "   sure      high: it was seen",
+            "idle: 6.00 s, 75.0 % of all wall time, of 3 of 5 threads: no finding speaks of it",
             "found nothing: warm-up",
             "cannot say: slow-safepoints: the recording has no safepoints",
         ] {
@@ -302,12 +320,15 @@ mod tests {
         );
         assert_eq!(json["notApplicable"][0]["rule"], "slow-safepoints");
         assert_eq!(json["foundNothing"][0], "warm-up");
+        let idle = json!({ "ns": 6_000_000_000_u64, "share": 0.75, "threads": 3, "ofThreads": 5 });
+        assert_eq!(json["idle"], idle);
     }
 
     #[test]
     fn no_finding_is_said_too() {
         let text = explanation_text(&Explanation::default());
         assert!(text.starts_with("nothing found"), "{text}");
+        assert!(!text.contains("idle"), "{text}");
         assert_eq!(in_short(&Explanation::default()), "");
     }
 

@@ -50,6 +50,7 @@ const VM_WAITS: &[(&str, Cause)] = &[
     ("service_thread_entry", Cause::IdlePool),
     ("monitor_deflation_thread_entry", Cause::IdlePool),
     ("signal_thread_entry", Cause::IdlePool),
+    ("recorderthread_entry", Cause::IdlePool),
     ("attach_listener_thread_entry", Cause::IdlePool),
     // Its frame above cannot always be found: it is addressed by a register that only the thread
     // itself knows.
@@ -284,6 +285,7 @@ mod tests {
         let accept = Os::Call(Call::On(Fd::Socket));
         for (os, function) in [
             (FUTEX, "_ZL25notification_thread_entryP10JavaThreadS0_"),
+            (FUTEX, "_Z20recorderthread_entryP10JavaThreadS0_"),
             (accept, "_ZN19LinuxAttachListener7dequeueEv"),
             (accept, "_ZN19PosixAttachListener7dequeueEv"),
             (FUTEX, "jni_DestroyJavaVM"),

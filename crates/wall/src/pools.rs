@@ -10,6 +10,7 @@ const KNOWN: &[&str] = &[
     // The JDK.
     "java/util/concurrent/ThreadPoolExecutor.getTask",
     "java/util/concurrent/ForkJoinPool.awaitWork",
+    "java/util/concurrent/DelayScheduler.loop",
     "java/util/TimerThread.mainLoop",
     "java/lang/ref/ReferenceQueue*.remove*",
     "java/lang/ref/Reference.waitForReferencePendingList",
@@ -23,6 +24,9 @@ const KNOWN: &[&str] = &[
     "sun/nio/ch/Poller.updateLoop",
     "java/lang/ProcessHandleImpl*.waitForProcessExit*",
     "java/lang/UNIXProcess.waitForProcessExit",
+    "jdk/jfr/internal/PlatformRecorder.takeNap",
+    "sun/net/www/http/KeepAliveCache.run",
+    "sun/rmi/transport/tcp/TCPTransport$AcceptLoop.executeAcceptLoop",
     // Netty.
     "io/netty/channel/nio/NioEventLoop.select",
     "io/netty/channel/nio/NioIoHandler.select",
@@ -169,6 +173,18 @@ mod tests {
             "selectNow"
         ));
         assert!(!is_idle(&pools, "app/Worker", "getTask"));
+        // Threads that the JDK has for itself.
+        for (class, method) in [
+            ("java/util/concurrent/DelayScheduler", "loop"),
+            ("jdk/jfr/internal/PlatformRecorder", "takeNap"),
+            ("sun/net/www/http/KeepAliveCache", "run"),
+            (
+                "sun/rmi/transport/tcp/TCPTransport$AcceptLoop",
+                "executeAcceptLoop",
+            ),
+        ] {
+            assert!(is_idle(&pools, class, method), "{class}.{method}");
+        }
     }
 
     #[test]

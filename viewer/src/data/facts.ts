@@ -1,7 +1,7 @@
 // What was recorded, as rows of a table.
 import { count, duration, percent, plural } from './format';
 import { platformOf } from './platform';
-import type { Machine, Profile } from './profile';
+import type { Header, Machine, Profile } from './profile';
 
 export type Row = [label: string, value: string];
 
@@ -117,6 +117,10 @@ export function aboutRecording(profile: Profile): Row[] {
   ]);
 }
 
+function idleIn({ ns, busyNs }: NonNullable<Header['wall']>): string {
+  return busyNs < ns ? `, of which ${percent((ns - busyNs) / ns)} idle` : '';
+}
+
 /** How much of it there is, and how much can be trusted. */
 export function aboutSamples(profile: Profile): Row[] {
   const { header } = profile;
@@ -128,7 +132,7 @@ export function aboutSamples(profile: Profile): Row[] {
   if (header.wall)
     rows.push([
       `Wall time of ${platformOf(header.info.jvmName).threads}`,
-      duration(header.wall.ns),
+      duration(header.wall.ns) + idleIn(header.wall),
     ]);
   if (header.cpuUse && ['', 'cpu', 'cpu,wall'].includes(header.info.mode)) {
     const used = header.cpuUse.userNs + header.cpuUse.systemNs;

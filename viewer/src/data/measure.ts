@@ -19,13 +19,23 @@ export const CPU: Measure = { time: 'cpu', endpoint: null };
 
 /** Which part of what is measured is looked at. */
 export interface Part {
+  /** Whether time in which threads had nothing to do counts, too. */
+  idle: boolean;
   /** Null: all of the recording. */
   during: Span | null;
   /** A request's number; 0: all, and what was done for none. */
   request: number;
 }
 
-export const WHOLE: Part = { during: null, request: 0 };
+export const WHOLE: Part = { idle: false, during: null, request: 0 };
+
+/** The cause of looks at threads that had nothing to do. */
+export const IDLE = 'idle-pool';
+
+/** The number that such looks have; -1 if there are none. */
+export function idleNumber(header: Header): number {
+  return header.waits.indexOf(IDLE) + 1 || -1;
+}
 
 /** The choice if the profile has it, else the nearest that it has. */
 export function possible(header: Header, measure: Measure): Measure {
@@ -67,10 +77,13 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
     const { looks } = wall;
     const isLook = wanted(looks);
     const cause = typeof time === 'object' ? profile.header.waits.indexOf(time.cause) + 1 : 0;
+    // Idle time that is asked for by its name is shown.
+    const idle = part.idle || cause !== 0 ? -1 : idleNumber(profile.header);
     const isWanted =
       time === 'owners'
         ? (i: number) => wall.ownerNode[i] !== 0 && isLook(i)
-        : (i: number) => (cause === 0 || wall.looks.wait[i] === cause) && isLook(i);
+        : (i: number) =>
+            (cause === 0 || looks.wait[i] === cause) && looks.wait[i] !== idle && isLook(i);
     const share = shareOfLook(profile, part.during);
     pieces.push(piece(looks, isWanted, share));
   }

@@ -30,7 +30,7 @@ export interface Header {
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
-  wall: { ns: number; causes: Cause[] } | null;
+  wall: { ns: number; busyNs: number; causes: Cause[] } | null;
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -76,7 +76,9 @@ export interface Latency {
 export interface Cause {
   cause: string;
   ns: number;
+  /** Standard errors of its share of all wall time, and of what was not idle. */
   error: number;
+  busyError: number;
 }
 
 export interface Info {

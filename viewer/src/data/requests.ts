@@ -137,6 +137,7 @@ export function splitsOfRequests(profile: Profile, numbers: readonly number[]): 
   const everything: WallFilter = {
     threads: new Uint8Array(profile.threads.name.length).fill(1),
     endpoint: null,
+    idle: true,
     during: null,
     request: 0,
   };

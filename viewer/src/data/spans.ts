@@ -80,6 +80,7 @@ function worksBySpan(profile: Profile, request: number): Map<number, Map<number,
   const filter: WallFilter = {
     threads: new Uint8Array(profile.threads.name.length).fill(1),
     endpoint: null,
+    idle: true,
     during: null,
     request,
   };

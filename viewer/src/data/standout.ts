@@ -4,6 +4,7 @@ import { causeWords } from '../flame/causes';
 import type { Shared, View } from '../state/fragment';
 import { duration, percent, plural } from './format';
 import { greatest, locksOf } from './locks';
+import { IDLE } from './measure';
 import { placesOf } from './places';
 import { shortened } from './plain';
 import type { Profile } from './profile';
@@ -98,7 +99,7 @@ function working(profile: Profile, filter: WallFilter): Work {
   const forRequests = profile.header.endpoints.length > 0;
   const splits = splitBy(profile, filter, ({ of, i }) => (forRequests && !of.endpoint[i] ? -1 : 0));
   const split = splits.get(0) ?? new Float64Array(causes.length);
-  const idle = causes.indexOf('idle-pool');
+  const idle = causes.indexOf(IDLE);
   const all = sum(split) - (idle >= 0 ? split[idle]! : 0);
   return { split, all, of: forRequests ? 'requests' : 'working threads' };
 }

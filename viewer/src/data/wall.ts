@@ -1,5 +1,5 @@
 // Wall time summed up: by cause, and by what else the caller asks for; and over time, in bins.
-import { endpointNumber, type Part, shareOfLook, shareOfSample } from './measure';
+import { endpointNumber, idleNumber, type Part, shareOfLook, shareOfSample } from './measure';
 import type { Profile, Samples, Span } from './profile';
 
 /** Which wall time counts. */
@@ -57,7 +57,32 @@ export function eachWall(
   };
   const { running, looks } = wall;
   go(samples, false, shareOfSample(samples, filter.during), (i) => (running[i] === 1 ? 0 : -1));
-  go(looks, true, shareOfLook(profile, filter.during), (i) => looks.wait[i]!);
+  const idle = filter.idle ? -1 : idleNumber(profile.header);
+  go(looks, true, shareOfLook(profile, filter.during), (i) =>
+    looks.wait[i] === idle ? -1 : looks.wait[i]!,
+  );
+}
+
+/** How much of the wall time was idle, and of how many threads. */
+export interface Idle {
+  weight: number;
+  all: number;
+  threads: number;
+  allThreads: number;
+}
+
+/** The idle part of the wall time that counts, were idle time to count; null: there is none. */
+export function idleOf(profile: Profile, filter: WallFilter): Idle | null {
+  const number = idleNumber(profile.header);
+  if (number < 0) return null;
+  const splits = splitBy(profile, { ...filter, idle: true }, ({ of, i }) => of.thread[i]!);
+  const found: Idle = { weight: 0, all: 0, threads: 0, allThreads: splits.size };
+  for (const split of splits.values()) {
+    found.all += sum(split);
+    found.weight += split[number]!;
+    if (split[number]! > 0) found.threads += 1;
+  }
+  return found.threads > 0 ? found : null;
 }
 
 /** Weight by cause. */

@@ -33,6 +33,8 @@ export interface Shared {
   byLine: boolean;
   threads: ThreadChoice;
   measure: Measure;
+  /** Whether time in which threads had nothing to do is part of wall time. */
+  idle: boolean;
   query: string;
   /** In the tree of callees a node's number; in that of callers the keys from the root. */
   zoom: number[];
@@ -72,6 +74,7 @@ export const DEFAULTS: Shared = {
   byLine: false,
   threads: { kind: 'all' },
   measure: CPU,
+  idle: false,
   query: '',
   zoom: [],
   during: null,
@@ -121,6 +124,7 @@ export function toFragment(state: Shared): string {
   const { time, endpoint } = state.measure;
   if (time !== 'cpu') add('time', textOf(time));
   if (endpoint !== null) add('endpoint', endpoint);
+  if (state.idle) add('idle', '1');
   if (state.during) add('range', spanText(state.during));
   if (state.sight) add('sight', spanText(state.sight));
   if (state.request > 0) add('request', String(state.request));
@@ -157,6 +161,7 @@ export function fromFragment(fragment: string): Shared {
       time: timeOf(values.get('time') ?? ''),
       endpoint: values.get('endpoint') ?? null,
     },
+    idle: flag('idle'),
     query: (values.get('q') ?? '').slice(0, QUERY_MAX),
     zoom: zoomOf(values.get('zoom') ?? ''),
     during: spanOf(values.get('range') ?? ''),

@@ -53,6 +53,8 @@ export class Store {
   readonly byLine = signal(false);
   readonly choice = signal<ThreadChoice>(ALL_THREADS);
   readonly measure = signal<Measure>(CPU);
+  /** Whether time in which threads had nothing to do is part of wall time. */
+  readonly idle = signal(false);
   /** The part of the time that everything is made of; null: all. */
   readonly during = signal<Span | null>(null);
   /** The part of the time that the timeline shows; null: all. */
@@ -98,6 +100,7 @@ export class Store {
   /** The profile of what is measured. */
   readonly shown = computed(() => {
     const all = measured(this.profile, this.measure.value, {
+      idle: this.idle.value,
       during: this.during.value,
       request: this.onlyRequest.value ? this.request.value : 0,
     });
@@ -131,6 +134,7 @@ export class Store {
   readonly filter = computed<WallFilter>(() => ({
     threads: this.threads.value,
     endpoint: this.measure.value.endpoint,
+    idle: this.idle.value,
     during: this.during.value,
     request: this.onlyRequest.value ? this.request.value : 0,
   }));
@@ -203,6 +207,7 @@ export class Store {
     const sameThreads = JSON.stringify(shared.threads) === JSON.stringify(choice.value);
     const sameTransforms = toText(shared.transforms) === toText(this.transforms.value);
     const samePart =
+      shared.idle === this.idle.value &&
       sameSpan(shared.during, this.during.value) &&
       shared.onlyRequest === this.onlyRequest.value &&
       (!shared.onlyRequest || shared.request === this.request.value);
@@ -229,6 +234,7 @@ export class Store {
       if (!sameMeasure) this.measure.value = measure;
       if (!sameSpan(shared.during, this.during.value)) this.during.value = shared.during;
       if (!sameSpan(shared.sight, this.sight.value)) this.sight.value = shared.sight;
+      this.idle.value = shared.idle;
       this.request.value = shared.request;
       this.onlyRequest.value = shared.onlyRequest;
       this.versus.value = shared.versus;
@@ -256,6 +262,7 @@ export class Store {
       byLine: this.byLine.value,
       threads: this.choice.value,
       measure: this.measure.value,
+      idle: this.idle.value,
       query: this.query.value,
       zoom: this.zoomPath(),
       during: this.during.value,

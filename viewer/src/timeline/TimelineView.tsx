@@ -122,7 +122,7 @@ function Colours({ store }: { store: Store }) {
   let causes = seenCauses.get(profile);
   if (!causes) {
     const threads = new Uint8Array(profile.threads.name.length).fill(1);
-    const filter = { threads, endpoint: null, during: null, request: 0 };
+    const filter = { threads, endpoint: null, idle: true, during: null, request: 0 };
     const [split] = splitBy(profile, filter, () => 0).values();
     causes = causesOf(profile).filter((_, i) => i === 0 || (split?.[i] ?? 0) > 0);
     seenCauses.set(profile, causes);

@@ -1,5 +1,6 @@
 // Draws the lanes that are in sight on a canvas of the viewport's size.
 import { duration } from '../data/format';
+import { idleNumber } from '../data/measure';
 import type { Profile, Span } from '../data/profile';
 import { causesOf } from '../data/wall';
 import { causeColour } from '../flame/causes';
@@ -202,7 +203,7 @@ function fillPool(
   const { key, threads } = pool;
   const shares = scene.pools.shares(key, threads, scene.tracks, scene.sight, width);
   // What is waiting for work lies on top, so that the rest has a common ground.
-  const idle = scene.profile.header.waits.indexOf('idle-pool') + 1;
+  const idle = idleNumber(scene.profile.header);
   const order = shares
     .map((values, cause) => ({ values, cause, colour: colour[cause + 1]! }))
     .filter(({ values }) => values.some((value) => value > 0))

@@ -1,5 +1,6 @@
 // Which lanes the timeline has: the runtime's on top, then threads, grouped by pool. Pure: what is
 // in a lane is in tracks.ts, how it looks in draw.ts.
+import { idleNumber } from '../data/measure';
 import { platformOf } from '../data/platform';
 import type { Profile } from '../data/profile';
 import { eachWall, type WallFilter } from '../data/wall';
@@ -26,7 +27,6 @@ export const THREADS_MAX = 1000;
 const IDLE_SHARE = 0.05;
 /** Pools of more threads are folded whatever they do. */
 const OPEN_MAX = 24;
-const IDLE = 'idle-pool';
 /** Threads that every JVM or Mono has, and that do nothing of the program. */
 const OF_EVERY_JVM: ReadonlySet<string> = new Set([
   'Attach Listener',
@@ -59,8 +59,8 @@ export function poolsOf(
   filter: WallFilter,
 ): { pools: Pool[]; leftOut: number } {
   const { names, threads } = profile;
-  const idle = profile.header.waits.indexOf(IDLE) + 1 || -1;
-  const everything = { ...filter, during: null, endpoint: null, request: 0 };
+  const idle = idleNumber(profile.header);
+  const everything = { ...filter, idle: true, during: null, endpoint: null, request: 0 };
   const [all, atIdle, forRequests, cpu] = [0, 0, 0, 0].map(
     () => new Float64Array(threads.name.length),
   ) as [Float64Array, Float64Array, Float64Array, Float64Array];

@@ -1,5 +1,6 @@
 // What all views are made of: endpoint, threads, a part of the time, one request.
 import { duration, percent } from '../data/format';
+import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import { spanOf } from '../data/requests';
 import type { Span } from '../data/profile';
@@ -16,7 +17,23 @@ export function Filters({ store }: { store: Store }) {
       <Threads store={store} />
       {!store.profile.header.compare && <During store={store} />}
       <OneRequest store={store} />
+      <IdleTime store={store} />
     </div>
+  );
+}
+
+/** That time in which threads had nothing to do is part of wall time. */
+function IdleTime({ store }: { store: Store }) {
+  if (!store.idle.value || idleNumber(store.profile.header) < 0) return null;
+  return (
+    <button
+      type="button"
+      aria-pressed="true"
+      title="Wall time in which threads had nothing to do, too: click to leave it out (a)"
+      onClick={() => (store.idle.value = false)}
+    >
+      Idle ✕
+    </button>
   );
 }
 

@@ -1,7 +1,7 @@
 // Tools of the flame graph, the table and the tree: what is measured, switches, search.
 import type { ComponentChildren } from 'preact';
 import { percent } from '../data/format';
-import { textOf, type Time } from '../data/measure';
+import { IDLE, idleNumber, textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Colouring } from '../state/fragment';
 import type { Store } from '../state/store';
@@ -86,6 +86,12 @@ function Measures({ store }: { store: Store }) {
   ];
   // Names of the program are text only: a choice is known by its number.
   const chosen = times.findIndex((known) => textOf(known) === textOf(store.measure.value.time));
+  // Shares are of the time that is shown; idle time that is not has one of all.
+  const shareOf = (cause: string, ns: number) => {
+    const isOfAll = store.idle.value || cause === IDLE;
+    const share = percent(ns / ((isOfAll ? wall?.ns : wall?.busyNs) || 1));
+    return isOfAll && !store.idle.value ? `${share} of all:` : share;
+  };
   const choose = (time: Time) => (store.measure.value = { ...store.measure.value, time });
   return (
     <select
@@ -103,7 +109,7 @@ function Measures({ store }: { store: Store }) {
         <optgroup label="Waiting for">
           {causes.map(({ cause, ns }, i) => (
             <option key={i} value={named.length + i}>
-              {percent(ns / (wall?.ns || 1))} {shortened(plain(cause), 40)}
+              {shareOf(cause, ns)} {shortened(plain(cause), 40)}
             </option>
           ))}
         </optgroup>
@@ -161,6 +167,14 @@ function Folding({ store }: { store: Store }) {
         () => store.colourBy(to),
       ],
     ),
+    ...(idleNumber(store.profile.header) < 0
+      ? []
+      : [
+          [
+            store.idle.value ? 'Wall time without idle time (a)' : 'Wall time with idle time (a)',
+            () => (store.idle.value = !store.idle.value),
+          ] as [string, () => void],
+        ]),
     [
       store.original.value ? 'Readable names (o)' : 'Original names of generated classes (o)',
       () => (store.original.value = !store.original.value),

@@ -1,5 +1,6 @@
 // What can be done with a key: one table, from which the keys work and the help is made.
 import { signal } from '@preact/signals';
+import { idleNumber } from '../data/measure';
 import { type View, VIEWS } from '../state/fragment';
 import type { Store } from '../state/store';
 import { contrastful, toggleTheme } from '../state/theme';
@@ -127,6 +128,13 @@ export const COMMANDS: readonly Command[] = [
     key: 'x',
     label: 'Slow requests of the endpoint against its usual ones, and back',
     run: (store) => slowAgainstUsual(store),
+  },
+  {
+    key: 'a',
+    label: 'All wall time, or without that in which threads had nothing to do',
+    run: (store) => {
+      if (idleNumber(store.profile.header) > 0) flip(store.idle);
+    },
   },
   { key: 't', label: 'Table of methods', run: (store) => show(store, 'table') },
   { key: 'c', label: 'Call tree', run: (store) => show(store, 'tree') },

@@ -1,7 +1,7 @@
 // Two recordings: what both are, what threads did in each, and what differs most.
 import { useComputed } from '@preact/signals';
 import { count, duration, percent } from '../data/format';
-import { measured } from '../data/measure';
+import { measured, WHOLE } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Compare as Both, Side } from '../data/profile';
 import { causesOf } from '../data/wall';
@@ -89,7 +89,8 @@ function Files({ both }: { both: Both }) {
 function sidesOf(store: Store, time: Time) {
   const { compare } = store.profile.header;
   const { endpoint } = store.measure.value;
-  const shown = measured(store.profile, { time, endpoint });
+  const part = { ...WHOLE, idle: store.idle.value };
+  const shown = measured(store.profile, { time, endpoint }, part);
   const per = store.per.value ?? compare!.per;
   return { shown, sides: sidesOfRecordings(shown, store.threads.value, per, endpoint) };
 }

@@ -7,7 +7,7 @@ import { plain, shortened } from '../data/plain';
 import { platformOf } from '../data/platform';
 import type { EndpointRow } from '../data/requests';
 import { type Fact, standout } from '../data/standout';
-import { causesOf, splitBy, type Strip, sum, wallStrip } from '../data/wall';
+import { causesOf, type Idle, idleOf, splitBy, type Strip, sum, wallStrip } from '../data/wall';
 import {
   causeColour,
   causeWords,
@@ -27,7 +27,6 @@ const CAUSES_MAX = 10;
 /** Findings that are shown at first. */
 const FINDINGS_FIRST = 3;
 const GROUPS_MAX = 12;
-const IDLE = 'idle-pool';
 const THROTTLED: readonly Series[] = [
   { name: 'held back', colour: RUNTIME_COLOURS.throttled, at: 0 },
 ];
@@ -196,7 +195,7 @@ function OverTime({ store }: { store: Store }) {
   const strip = useComputed(() =>
     hasEndpoints && ofRequests.value ? requestStrip(store) : store.wallStrip.value,
   );
-  const wall = seriesOf(strip.value, causes, (cause) => causeColour(cause, theme.value), [IDLE]);
+  const wall = seriesOf(strip.value, causes, (cause) => causeColour(cause, theme.value), []);
   const cpu = seriesOf(store.cpuStrip.value, header.roles, roleColour, []);
   // Collections' pauses are safepoints, too: they would be counted twice.
   const hasStops = profile.stops.time.length > 0;
@@ -226,7 +225,7 @@ function OverTime({ store }: { store: Store }) {
           )}
           <StripView
             store={store}
-            title={`${platform.threads} by what they did (idle pools left out)`}
+            title={`${platform.threads} by what they did${store.idle.value ? '' : ', without idle time'}`}
             strip={strip.value}
             series={wall}
             height={120}
@@ -331,15 +330,22 @@ function Causes({ store }: { store: Store }) {
     const [split] = splitBy(profile, store.filter.value, () => 0).values();
     return split ?? new Float64Array(causes.length);
   });
-  if (!profile.header.wall) return null;
+  const idle = useComputed(() => idleOf(profile, store.filter.value));
+  const { wall } = profile.header;
+  if (!wall) return null;
   const all = sum(split.value);
   const parts = partsOf(causes, split.value);
-  const errors = new Map(profile.header.wall.causes.map(({ cause, error }) => [cause, error]));
-  const isWhole = Math.abs(all - profile.header.wall.ns) < 1e-6 * all;
+  const withIdle = store.idle.value;
+  const errors = new Map(
+    wall.causes.map(({ cause, error, busyError }) => [cause, withIdle ? error : busyError]),
+  );
+  const isWhole = Math.abs(all - (withIdle ? wall.ns : wall.busyNs)) < 1e-6 * all;
+  const besides = idle.value && !withIdle ? ' besides idle time' : ' in all';
   return (
     <section aria-labelledby="causes">
       <h2 id="causes">
-        What {platformOf(profile.header.info.jvmName).threads} did, {duration(all)} in all
+        What {platformOf(profile.header.info.jvmName).threads} did, {duration(all)}
+        {besides}
       </h2>
       <div class="wide" tabIndex={0} role="group" aria-label="Causes">
         <table class="rows causes">
@@ -379,7 +385,22 @@ function Causes({ store }: { store: Store }) {
       {parts.length > CAUSES_MAX && (
         <p class="weak">and {plural(parts.length - CAUSES_MAX, 'smaller cause')}</p>
       )}
+      {idle.value && <IdleLine store={store} idle={idle.value} />}
     </section>
+  );
+}
+
+/** What is not in the tables, in one line. */
+function IdleLine({ store, idle }: { store: Store; idle: Idle }) {
+  const shown = store.idle.value;
+  return (
+    <p class="idle">
+      Idle: {duration(idle.weight)}, {percent(idle.weight / (idle.all || 1))} of all wall time, of{' '}
+      {count(idle.threads)} of {plural(idle.allThreads, 'thread')}{' '}
+      <button type="button" class="quiet link" onClick={() => (store.idle.value = !shown)}>
+        {shown ? 'leave it out' : 'show it'}
+      </button>
+    </p>
   );
 }
 

@@ -143,11 +143,67 @@ describe('the overview', () => {
     await close();
   });
 
+  it('gives idle time one line, and shows it where that is wanted', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '' });
+    const causes = async () => {
+      const names = await page.locator('table.causes tbody th').allInnerTexts();
+      const shares = await page.locator('table.causes tbody td:nth-child(2)').allInnerTexts();
+      const values = shares.map((text) => Number.parseFloat(text));
+      expect(Math.abs(values.reduce((sum, value) => sum + value, 0) - 100)).toBeLessThan(
+        0.1 * values.length,
+      );
+      return new Map(names.map((name, i) => [name.trim(), values[i]!]));
+    };
+    const wall = async () => {
+      await page.selectOption('select[aria-label="Time"]', { label: 'Wall time' });
+      await ready(page);
+      return total(page);
+    };
+    const line = await page.innerText('p.idle');
+    const [, share, threads] =
+      /([\d.]+)\s% of all wall time, of ([\d,]+) of [\d,]+ threads/.exec(line) ?? [];
+    expect(Number(threads)).toBeGreaterThan(0);
+    const before = await causes();
+    expect(before.has('idle-pool')).toBe(false);
+    // The errors of the shares of this time are known.
+    expect(await page.locator('table.causes thead th', { hasText: '±' }).count()).toBe(1);
+    await page.keyboard.press('2');
+    const busy = await wall();
+    await page.keyboard.press('a');
+    await ready(page);
+    const all = await total(page);
+    expect(Math.abs(((all - busy) / all) * 100 - Number(share))).toBeLessThan(0.06);
+    await page.waitForFunction("location.hash.includes('idle=1')");
+    await page.reload();
+    await ready(page);
+    expect(await total(page)).toBe(all);
+    // Nothing is pushed out of the page by the mark that it is shown.
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    const stacks = page.locator('select[aria-label="Stacks"]');
+    await stacks.selectOption({ label: 'Wall time without idle time (a)' });
+    await ready(page);
+    expect(await total(page)).toBe(busy);
+    await stacks.selectOption({ label: 'Wall time with idle time (a)' });
+    await ready(page);
+    expect(await page.getAttribute('.filters button:text-is("Idle ✕")', 'aria-pressed')).toBe(
+      'true',
+    );
+    await page.keyboard.press('1');
+    const after = await causes();
+    expect(Math.abs(after.get('idle-pool')! - Number(share))).toBeLessThan(0.06);
+    expect(after.get('socket')!).toBeLessThan(before.get('socket')!);
+    expect(await page.locator('table.causes thead th', { hasText: '±' }).count()).toBe(1);
+    await page.click('p.idle button');
+    await page.waitForFunction("!location.hash.includes('idle')");
+    expect(await causes()).toEqual(before);
+    await close();
+  });
+
   it('tells causes, endpoints and what was recorded', async () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '' });
     expect(await page.getAttribute('#tab-overview', 'aria-selected')).toBe('true');
     const causes = await page.locator('table.causes tbody th').allInnerTexts();
-    for (const cause of ['running', 'socket', 'monitor', 'idle-pool']) {
+    for (const cause of ['running', 'socket', 'monitor', 'runnable']) {
       expect(causes.map((text) => text.trim())).toContain(cause);
     }
     const shares = await page.locator('table.causes tbody td:nth-child(2)').allInnerTexts();

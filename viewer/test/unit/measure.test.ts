@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { measured, possible, textOf, timeOf } from '../../src/data/measure';
+import { measured, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
+import type { Time } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
 import { profileOf } from './art';
 
@@ -46,7 +47,7 @@ function profile(): Profile {
     ...cpu.header,
     endpoints: ['GET /a'],
     waits: ['monitor', 'park'],
-    wall: { ns: 710, causes: [] },
+    wall: { ns: 710, busyNs: 710, causes: [] },
   };
   return { ...cpu, header, samples: first, wall };
 }
@@ -75,16 +76,29 @@ describe('what is measured', () => {
     const all = profile();
     // Looks begin at 2 ms and 3 ms; the first one lasts 2 ms.
     const during = { from: 3e6, to: 5e6 };
-    const part = { during, request: 0 };
+    const part = { ...WHOLE, during };
     expect(weights(measured(all, { time: 'off', endpoint: null }, part))).toEqual([150, 400]);
     expect(weights(measured(all, { time: 'cpu', endpoint: null }, part))).toEqual([]);
-    const first = { during: { from: 0, to: 1e6 }, request: 0 };
+    const first = { ...WHOLE, during: { from: 0, to: 1e6 } };
     expect(weights(measured(all, { time: 'cpu', endpoint: null }, first))).toEqual([10]);
+  });
+
+  it('has no idle time unless that is wanted, or is all that is', () => {
+    const all = profile();
+    all.header.waits = ['monitor', 'idle-pool'];
+    const of = (time: Time, part = WHOLE) => weights(measured(all, { time, endpoint: null }, part));
+    expect(of('wall')).toEqual([10, 300]);
+    expect(of('off')).toEqual([300]);
+    expect(of({ cause: 'idle-pool' })).toEqual([400]);
+    const idle = { ...WHOLE, idle: true };
+    expect(of('wall', idle)).toEqual([10, 300, 400]);
+    expect(of('off', idle)).toEqual([300, 400]);
+    expect(of({ cause: 'monitor' }, idle)).toEqual([300]);
   });
 
   it('can be that of one request', () => {
     const all = profile();
-    const part = { during: null, request: 1 };
+    const part = { ...WHOLE, request: 1 };
     expect(weights(measured(all, { time: 'wall', endpoint: null }, part))).toEqual([400]);
   });
 

@@ -7,7 +7,7 @@ import { endpointRows, slowest } from '../../src/data/requests';
 import { spansOf } from '../../src/data/spans';
 import { javaEnd, placeOf, shortName } from '../../src/data/stacks';
 import { standout } from '../../src/data/standout';
-import { emptyStrip, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
+import { emptyStrip, idleOf, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
 import { profileOf } from './art';
 import { Tracks } from '../../src/timeline/tracks';
 import { everything, type LookRow, wallProfile } from './walls';
@@ -57,6 +57,28 @@ describe('wall time', () => {
     // Half of the first run of looks, a third of the last one, no sample.
     const during = { from: 100, to: 250 };
     expect(split({ during: during as never })).toEqual([0, 150, 0, 150]);
+  });
+
+  it('is told without idle time, and how much that is', () => {
+    const looks = [
+      { thread: 0, time: 0, weight: 300, cause: 'socket' },
+      { thread: 0, time: 500, weight: 100, cause: 'idle-pool' },
+      { thread: 1, time: 0, weight: 600, cause: 'idle-pool' },
+    ];
+    const profile = wallProfile({ threads: ['a', 'b', 'c'], looks });
+    const all = everything(profile);
+    const busy = { ...all, idle: false };
+    const split = (filter: typeof all) => [...splitBy(profile, filter, () => 0).get(0)!];
+    expect(split(all)).toEqual([0, 300, 700]);
+    expect(split(busy)).toEqual([0, 300, 0]);
+    const expected = { weight: 700, all: 1000, threads: 2, allThreads: 2 };
+    expect(idleOf(profile, busy)).toEqual(expected);
+    expect(idleOf(profile, all)).toEqual(expected);
+    const first = { ...busy, threads: Uint8Array.of(1, 0, 1) };
+    expect(idleOf(profile, first)).toEqual({ weight: 100, all: 400, threads: 1, allThreads: 1 });
+    // A part of the time in which nobody was idle, and a recording in which nobody ever was.
+    expect(idleOf(profile, { ...busy, threads: Uint8Array.of(0, 0, 1) })).toBe(null);
+    expect(idleOf(shop(), busy)).toBe(null);
   });
 
   it('over time adds up to the same', () => {

@@ -81,7 +81,7 @@ export function wallProfile(rows: Rows): Profile {
       ...base.header,
       endpoints: rows.endpoints ?? [],
       waits,
-      wall: { ns: 0, causes: [] },
+      wall: { ns: 0, busyNs: 0, causes: [] },
       info: { ...base.header.info, durationNs: rows.durationNs ?? 1000 },
     },
     threads: {
@@ -112,5 +112,5 @@ export function wallProfile(rows: Rows): Profile {
 /** Everything counts. */
 export function everything(profile: Profile) {
   const threads = new Uint8Array(profile.threads.name.length).fill(1);
-  return { threads, endpoint: null, during: null, request: 0 };
+  return { threads, endpoint: null, idle: true, during: null, request: 0 };
 }

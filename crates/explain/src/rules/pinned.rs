@@ -1,7 +1,7 @@
 //! Pinned virtual threads: they wait and keep the platform thread that others need.
 
 use super::NO_WALL;
-use crate::facts::{Facts, is_wait};
+use crate::facts::{Facts, IDLE, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::share::Share;
 use crate::text::{percent, plural, short};
@@ -34,7 +34,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         endpoint: facts.endpoint.map(str::to_owned),
         ..WallFilter::default()
     };
-    for wall in profile.wall(&filter).filter(|wall| is_virtual(wall.thread)) {
+    let busy = profile.wall(&filter).filter(|wall| wall.cause != IDLE);
+    for wall in busy.filter(|wall| is_virtual(wall.thread)) {
         total += &wall.weight;
     }
     let mut carriers = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! The part of the header that tells wall time by cause, with errors.
 
-use dwell_profile::{Profile, WallFilter, Weight};
+use dwell_profile::{IDLE, Profile, WallFilter, Weight};
 use serde_json::{Value, json};
 
 /// Wall time; `None` if the recording has none.
@@ -10,19 +10,34 @@ pub(super) fn wall(profile: &Profile) -> Option<Value> {
     }
     let filter = WallFilter::default();
     let causes = profile.wall_by(&filter, |wall| wall.cause);
-    let mut all = Weight::default();
-    causes.iter().for_each(|(_, weight)| all += weight);
+    let (mut all, mut busy) = (Weight::default(), Weight::default());
+    for (cause, weight) in &causes {
+        all += weight;
+        if *cause != IDLE {
+            busy += weight;
+        }
+    }
     let causes = causes.iter();
-    let causes = causes.map(|(cause, weight)| part(cause, weight, &all));
+    let causes = causes.map(|(cause, weight)| part(cause, weight, &all, &busy));
     Some(json!({
         "ns": all.sum,
+        // Of it what was not idle.
+        "busyNs": busy.sum,
         "causes": causes.collect::<Vec<_>>(),
     }))
 }
 
-/// The time of a cause, and one standard error of its share.
-fn part(cause: &str, weight: &Weight, all: &Weight) -> Value {
-    json!({ "cause": cause, "ns": weight.sum, "error": weight.share_error(all) })
+/// The time of a cause, and one standard error of its share of all time and of what was not idle.
+fn part(cause: &str, weight: &Weight, all: &Weight, busy: &Weight) -> Value {
+    json!({
+        "cause": cause,
+        "ns": weight.sum,
+        "error": weight.share_error(all),
+        "busyError": match cause {
+            IDLE => 0.0,
+            _ => weight.share_error(busy),
+        },
+    })
 }
 
 #[cfg(test)]
@@ -69,5 +84,41 @@ mod tests {
         // One look of 300 beside one sample of 100, and one and a half looks that might have been
         // seen here or there: sqrt((3/4)^2 (100^2 + 1.5 300^2) + (1/4)^2 (2.5 300^2)) / 400.
         assert!((error - 95_625f64.sqrt() / 400.0).abs() < 1e-9, "{error}");
+        // Nothing was idle.
+        assert_eq!(wall["busyNs"], 400);
+        assert_eq!(wall["causes"][1]["busyError"], wall["causes"][1]["error"]);
+    }
+
+    #[test]
+    fn errors_are_told_of_shares_of_the_time_that_is_not_idle() {
+        let mut builder = Builder::default();
+        let thread = builder.thread("worker-1", 1, 1, false);
+        for (cause, weight_ns) in [("park", 100), ("monitor", 100), ("idle-pool", 100)] {
+            let cause = builder.cause(cause);
+            builder.look(Look {
+                time_ns: 0,
+                duration_ns: 0,
+                thread,
+                node: 0,
+                cause,
+                weight_ns,
+                count: 1,
+                context: None,
+                detail: None,
+                owner: None,
+                owner_node: None,
+            });
+        }
+        let wall = wall(&builder.finish()).unwrap();
+        assert_eq!((&wall["ns"], &wall["busyNs"]), (&json!(300), &json!(200)));
+        for part in wall["causes"].as_array().unwrap() {
+            let error = part["busyError"].as_f64().unwrap();
+            // One look of two, and one and a half looks that might have been seen here or there.
+            let expected = match part["cause"] == "idle-pool" {
+                true => 0.0,
+                false => (0.25 * 2.5 + 0.25 * 2.5f64).sqrt() / 2.0,
+            };
+            assert!((error - expected).abs() < 1e-9, "{part}");
+        }
     }
 }

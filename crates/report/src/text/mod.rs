@@ -28,13 +28,22 @@ const THREAD_ROWS: usize = 10;
 /// Causes named in one line.
 const CAUSES: usize = 4;
 
+/// What the text tells besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Idle time is in the tables, too, and not in a line of its own alone.
+    pub idle: bool,
+}
+
 /// What was recorded, what it is worth, and where the time went.
 pub fn text(profile: &Profile) -> String {
-    let mut report = Report {
-        text: String::new(),
-        profile,
-        total: profile.total(),
-    };
+    text_with(profile, TextOptions::default())
+}
+
+/// The same, with more or less in it.
+pub fn text_with(profile: &Profile, options: TextOptions) -> String {
+    let mut report = Report::new(profile);
+    report.options = options;
     report.origin();
     report.sampling();
     report.held();
@@ -58,22 +67,14 @@ pub fn text(profile: &Profile) -> String {
 
 /// The requests by endpoint, and what their time was for; empty if there were none.
 pub fn requests_text(profile: &Profile) -> String {
-    let mut report = Report {
-        text: String::new(),
-        profile,
-        total: profile.total(),
-    };
+    let mut report = Report::new(profile);
     report.requests();
     report.text
 }
 
 /// Safepoints by operation, and who was late for them.
 pub fn safepoints_text(profile: &Profile) -> String {
-    let mut report = Report {
-        text: String::new(),
-        profile,
-        total: profile.total(),
-    };
+    let mut report = Report::new(profile);
     report.origin();
     report.safepoint_line();
     report.safepoints();
@@ -84,9 +85,19 @@ struct Report<'p> {
     text: String,
     profile: &'p Profile,
     total: Weight,
+    options: TextOptions,
 }
 
-impl Report<'_> {
+impl<'p> Report<'p> {
+    fn new(profile: &'p Profile) -> Report<'p> {
+        Report {
+            text: String::new(),
+            profile,
+            total: profile.total(),
+            options: TextOptions::default(),
+        }
+    }
+
     /// Adds a line, which must hold no name that was not made plain.
     fn raw(&mut self, line: &str) {
         self.text.push_str(line.trim_end());

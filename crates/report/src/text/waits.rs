@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dwell_explain::short;
-use dwell_profile::{NodeId, Platform, Wall, WallFilter, Weight, group_of};
+use dwell_profile::{IDLE, NodeId, Platform, Profile, Wall, WallFilter, Weight, group_of};
 
 use unicode_width::UnicodeWidthStr;
 
@@ -17,8 +17,6 @@ const GROUP_ROWS: usize = 15;
 const NAME_COLUMNS: usize = 24;
 /// Rows of the table of places.
 const PLACE_ROWS: usize = 15;
-/// Waits of pools for work are no news.
-const IDLE: &str = "idle-pool";
 const RUNNING: &str = "running";
 
 impl Report<'_> {
@@ -27,23 +25,39 @@ impl Report<'_> {
         if !self.profile.has_wall() {
             return;
         }
+        let profile = self.profile;
         let filter = WallFilter::default();
-        let by_cause = self.profile.wall_by(&filter, |wall| wall.cause.to_owned());
+        let mut by_cause = profile.wall_by(&filter, |wall| wall.cause);
+        by_cause.retain(|(cause, _)| self.options.idle || *cause != IDLE);
         let mut all = Weight::default();
         by_cause.iter().for_each(|(_, weight)| all += weight);
-        self.raw("");
-        let threads = match self.profile.info().platform() {
+        let idle = profile.idle(&filter);
+        let threads = match profile.info().platform() {
             Platform::Jvm => "Java threads",
             Platform::Mono => "Mono's threads",
         };
-        self.raw(&format!("Wall time of {threads} by cause"));
-        self.raw("     share     +-         time      looks  cause");
+        let without = match idle.is_some() && !self.options.idle {
+            true => ", without idle time",
+            false => "",
+        };
+        self.raw("");
+        self.raw(&format!("Wall time of {threads} by cause{without}"));
+        if !by_cause.is_empty() {
+            self.raw("     share     +-         time      looks  cause");
+        }
         for (cause, weight) in &by_cause {
             let head = row_head(weight, &all);
             let text = shortened(cause, COLUMNS - head.len());
             self.raw(&format!("{head}{text}"));
         }
-        let profile = self.profile;
+        if let Some(idle) = idle {
+            let hint = match self.options.idle {
+                true => "",
+                false => " (report --text --idle)",
+            };
+            let line = format!("idle: {}{hint}", crate::idle::in_words(&idle));
+            self.raw(&shortened(&line, COLUMNS));
+        }
         self.groups(
             "Wall time by endpoint",
             "     share     +-         time      looks  endpoint: causes",
@@ -69,7 +83,7 @@ impl Report<'_> {
     ) {
         let mut groups: BTreeMap<String, (Weight, BTreeMap<&str, Weight>)> = BTreeMap::new();
         let filter = WallFilter::default();
-        for wall in self.profile.wall(&filter) {
+        for wall in told(self.profile, &filter, self.options.idle) {
             let Some(name) = name(&wall) else { continue };
             let group = groups.entry(name).or_default();
             group.0 += &wall.weight;
@@ -114,9 +128,9 @@ impl Report<'_> {
             };
             names.entry(node).or_insert_with(name).clone()
         };
-        let is_wait = |wall: &Wall<'_>| wall.cause != IDLE && wall.cause != RUNNING;
+        let told = told(profile, filter, self.options.idle);
         let mut sums: BTreeMap<(&str, String, String), Waits> = BTreeMap::new();
-        for wall in profile.wall(filter).filter(is_wait) {
+        for wall in told.filter(|wall| wall.cause != RUNNING) {
             let detail = wall.detail.map_or("", |id| profile.names().text(id));
             // Which one of a class's monitors it was does not matter here.
             let detail = match wall.cause {
@@ -156,6 +170,15 @@ impl Report<'_> {
         }
         self.more(rows.len(), PLACE_ROWS);
     }
+}
+
+/// The wall time that the tables are made of.
+fn told<'p>(
+    profile: &'p Profile,
+    filter: &'p WallFilter,
+    idle: bool,
+) -> impl Iterator<Item = Wall<'p>> {
+    (profile.wall(filter)).filter(move |wall| idle || wall.cause != IDLE)
 }
 
 /// What was waited for at a place, and how much of it for which owner.
@@ -211,6 +234,85 @@ mod tests {
             35,
         );
         assert_eq!(peer, "socket: Client.read, 127.0.0.1:80");
+    }
+
+    /// Workers at a monitor for 0.75 s, running for 0.25 s, idle for 4 s, and a thread of the JVM.
+    fn mostly_idle() -> dwell_profile::Profile {
+        let mut builder =
+            dwell_profile::text_art::builder("thread: w-1\nweight: 250000000\napp.Bank.transfer");
+        let threads = [2, 3].map(|tid| builder.thread(&format!("w-{tid}"), tid, tid, false));
+        let jvm = builder.thread("Signal Dispatcher", 4, 4, false);
+        let (idle, monitor) = (builder.cause("idle-pool"), builder.cause("monitor"));
+        for (thread, cause, weight_ns, count) in [
+            (threads[0], monitor, 750_000_000, 3),
+            (threads[1], idle, 4_000_000_000, 200),
+            (jvm, idle, 3_000_000_000, 150),
+        ] {
+            builder.look(Look {
+                time_ns: 0,
+                duration_ns: 0,
+                thread,
+                node: 1,
+                cause,
+                weight_ns,
+                count,
+                context: None,
+                detail: None,
+                owner: None,
+                owner_node: None,
+            });
+        }
+        builder.finish()
+    }
+
+    fn has_lines(text: &str, lines: &[&str]) {
+        for line in lines {
+            let has = text.lines().any(|l| l == *line);
+            assert!(has, "no line {line:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn tables_speak_of_time_that_is_not_idle() {
+        let text = crate::text(&mostly_idle());
+        has_lines(
+            &text,
+            &[
+                "Wall time of Java threads by cause, without idle time",
+                "    75.0 %   32.5       750 ms          3  monitor",
+                "    25.0 %   32.5       250 ms          1  running",
+                "idle: 7.00 s, 87.5 % of all wall time, of 2 of 4 threads (report --text --idle)",
+                "   100.0 %    0.0       1.00 s          4  w-*: monitor 75.0 %, running 25.0 %",
+            ],
+        );
+        assert!(!text.contains("idle-pool"), "{text}");
+        assert!(!text.contains("Dispatcher"), "{text}");
+    }
+
+    #[test]
+    fn idle_time_is_shown_where_it_is_asked_for() {
+        let text = crate::text_with(&mostly_idle(), crate::TextOptions { idle: true });
+        has_lines(
+            &text,
+            &[
+                "Wall time of Java threads by cause",
+                "idle: 7.00 s, 87.5 % of all wall time, of 2 of 4 threads",
+            ],
+        );
+        for row in [
+            "  idle-pool",
+            "  w-*: idle-pool 80.0 %, monitor 15.0 %, running 5.0 %",
+            "  Signal Dispatcher: idle-pool 100.0 %",
+            "  idle-pool: ",
+        ] {
+            assert!(text.contains(row), "no {row:?} in\n{text}");
+        }
+        let shares = text.lines().filter(|line| line.starts_with("    87.5 %"));
+        assert_eq!(
+            shares.count(),
+            2,
+            "a share of all time, by cause and by place\n{text}"
+        );
     }
 
     #[test]
