@@ -7,6 +7,8 @@
 pub mod budget;
 pub mod cause;
 pub mod cgroup;
+#[cfg(test)]
+mod coverage;
 pub mod facts;
 pub mod first;
 pub mod grid;
