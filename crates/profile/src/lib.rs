@@ -45,7 +45,7 @@ pub use dwell_jfr::reader::{BINS_MIN, BINS_NS};
 pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
 pub use from_jfr::{EVENTS, SAMPLES_MAX};
 pub use host::Host;
-pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
+pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use platform::{Platform, is_of_platform};

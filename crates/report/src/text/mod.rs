@@ -246,6 +246,12 @@ impl Report<'_> {
             );
             self.line("gaps", &text);
         }
+        if let Some(unread) = self.profile.unread() {
+            let what = crate::unread::what(unread);
+            let parts: Vec<String> = what.split(", ").map(str::to_owned).collect();
+            self.list("file", &parts);
+            self.line("", crate::unread::remedy(unread));
+        }
         for warning in self.profile.warnings() {
             self.line("warning", warning);
         }
