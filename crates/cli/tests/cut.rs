@@ -1,5 +1,5 @@
-//! Recordings that are cut off, the JDK's and dwell's: every command reads what is whole, and says in
-//! one line what is not, or that nothing can be read and what to do.
+//! Recordings that are cut off, the JDK's and dwell's: every command reads what is whole, and says
+//! in one line what is not, or that nothing can be read and what to do.
 #![allow(missing_docs)]
 
 mod harness;

@@ -1,8 +1,8 @@
 //! Pool exhaustion: threads wait for a connection or a permit, or all workers of a pool are held up
 //! at once so that new work must queue.
 
-use super::NO_WALL;
 use super::futures::is_held_up;
+use super::{NO_WALL, crews};
 use crate::facts::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -18,11 +18,11 @@ const SURELY: f64 = 0.04;
 const LOOKS: u64 = 8;
 /// Workers that have no more idle time than this, surely, and wait so much of their time, are all
 /// held up. Of two workers fifteen seconds say no more than the second one, if none was idle.
-const IDLE_MOST: f64 = 0.03;
-const IDLE_SURELY: f64 = 0.12;
+pub(super) const IDLE_MOST: f64 = 0.03;
+pub(super) const IDLE_SURELY: f64 = 0.12;
 const HELD_UP: f64 = 0.5;
 const WORKERS: usize = 2;
-const WORKERS_LOOKS: u64 = 60;
+pub(super) const WORKERS_LOOKS: u64 = 60;
 const MOST: usize = 3;
 
 /// Where threads wait for something that there is a limited number of.
@@ -70,6 +70,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let mut found = borrowers(facts);
     if facts.endpoint.is_none() {
         found.extend(held_up(facts));
+        let threads =
+            |found: &Finding| found.evidence.last().and_then(|it| it.view.threads.clone());
+        let told: BTreeSet<Option<String>> = found.iter().map(threads).collect();
+        let crews = crews::saturated(facts).into_iter();
+        found.extend(crews.filter(|crew| !told.contains(&threads(crew))));
     }
     found.truncate(MOST);
     Verdict::Found(found)
