@@ -41,8 +41,10 @@ type Check = fn(&Facts<'_>) -> Verdict;
 impl Art {
     /// One of so many seconds.
     pub(crate) fn lasting(seconds: u64) -> Art {
-        let mut art = Art::default();
-        art.span_ns = seconds * 1000 * MS;
+        let mut art = Art {
+            span_ns: seconds * 1000 * MS,
+            ..Art::default()
+        };
         art.builder.info.duration_ns = art.span_ns;
         art
     }

@@ -155,6 +155,7 @@ fn held_up(facts: &Facts<'_>) -> Vec<Finding> {
     let filter = WallFilter::default();
     let works = facts.stacks.nodes_with(&Set::new(facts.profile, WORKS));
     let borrows = facts.stacks.nodes_with(&Set::new(facts.profile, BORROWING));
+    let fills = (facts.stacks).nodes_with(&Set::new(facts.profile, super::amid_work::FILLING));
     let mut pools: BTreeMap<&str, Pool<'_>> = BTreeMap::new();
     let is_program: BTreeSet<&str> = (facts.subjects.iter())
         .filter(|subject| subject.kind == Kind::Threads)
@@ -173,7 +174,9 @@ fn held_up(facts: &Facts<'_>) -> Vec<Finding> {
             IDLE => pool.idle += &wall.weight,
             cause if is_held_up(cause) => {
                 pool.waits += &wall.weight;
-                let is_limited = matches!(cause, "monitor" | "lock") || borrows.has(wall.node);
+                let is_limited = matches!(cause, "monitor" | "lock")
+                    || borrows.has(wall.node)
+                    || fills.has(wall.node);
                 let key = (cause, facts.stacks.place(wall.node), is_limited);
                 *pool.causes.entry(key).or_default() += wall.weight.sum;
             }
@@ -356,8 +359,10 @@ mod tests {
     #[test]
     fn more_threads_are_advised_only_where_they_would_not_wait_as_well() {
         let permit = "java.util.concurrent.Semaphore.acquire;app.Call.ask";
+        let room = "java.util.concurrent.ArrayBlockingQueue.put;app.Call.ask";
         let cases = [
             ("socket", "app.Call.ask", Some("more threads than 2 help")),
+            ("park", room, Some("would only wait as well")),
             ("park", permit, Some("would only wait as well")),
             ("monitor", "app.Call.ask", Some("would only wait as well")),
             ("gc-stall", "app.Call.ask", None),
