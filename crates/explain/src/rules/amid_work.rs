@@ -123,15 +123,16 @@ struct Known {
 
 impl Known {
     fn new(facts: &Facts<'_>) -> Known {
+        let filling = Set::new(facts.profile, FILLING);
         Known {
             futures: Set::new(facts.profile, WAITS),
             timed: Set::new(facts.profile, TIMED),
-            filling: Set::new(facts.profile, FILLING),
             meeting: Set::new(facts.profile, MEETING),
-            full: match facts.endpoint {
-                None => crews::told(facts),
-                Some(_) => BTreeSet::new(),
+            full: match facts.endpoint.is_some() || filling.is_empty() {
+                false => crews::told(facts),
+                true => BTreeSet::new(),
             },
+            filling,
             borrows: facts.stacks.nodes_with(&Set::new(facts.profile, BORROWING)),
         }
     }

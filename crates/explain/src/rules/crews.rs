@@ -17,7 +17,7 @@ use crate::names::Set;
 use crate::share::Share;
 use crate::stacks::{Heaviest, Nodes};
 use crate::text::{percent, short};
-use dwell_profile::{MethodId, NodeId, RUNNING, Role, ThreadId, WallFilter, Weight};
+use dwell_profile::{MethodId, NodeId, RUNNING, Role, Seeds, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A share of the time of those who wait that is worth a change, and the least it must surely be.
@@ -138,10 +138,14 @@ fn groups<'f>(facts: &'f Facts<'_>) -> BTreeMap<&'f str, Group<'f>> {
         awaiting: Set::new(profile, WAITS),
         borrows: facts.stacks.nodes_with(&Set::new(profile, BORROWING)),
     };
+    // Nobody waits for room, and nobody takes work and is waited for: as in most programs.
+    if sets.filling.is_empty() && (sets.taking.is_empty() || sets.awaiting.is_empty()) {
+        return BTreeMap::new();
+    }
     let is_program: Vec<bool> = (profile.threads().iter())
         .map(|thread| profile.thread_role(thread) == Role::Program)
         .collect();
-    let mut known: HashMap<NodeId, Seen<'f>> = HashMap::new();
+    let mut known: HashMap<NodeId, Seen<'f>, Seeds> = HashMap::default();
     let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
     let filter = WallFilter::default();
     for wall in profile.wall(&filter) {
