@@ -586,7 +586,7 @@ mod tests {
                 assert_eq!(found.sure, Sure::Low);
             }
         }
-        // Whose results they are is a guess where nobody was seen to take work there, and what other
+        // Whose results they are is a guess where nobody was seen to take work, and what other
         // code of the JDK waits for is its own.
         let other =
             "java.util.concurrent.CountDownLatch.await;jdk.internal.net.http.HttpClientImpl.send";
