@@ -10,6 +10,8 @@ import java.util.ArrayDeque;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -86,6 +88,8 @@ public final class Faults {
         all.put("garbage", new Garbage());
         all.put("dumps", Faults::dump);
         all.put("pinned", new Pinned());
+        all.put("crew", new Crew(2));
+        all.put("crew-well", new Crew(12));
         return all;
     }
 
@@ -251,6 +255,43 @@ public final class Faults {
             kept.add(pieces);
             if (kept.size() > 36) {
                 kept.remove();
+            }
+        }
+    }
+
+    /** A hand-made pool: threads that take from a queue what requests put there; 30 ms for each. */
+    private static final class Crew implements Fault {
+        private final BlockingQueue<Integer> queue = new ArrayBlockingQueue<>(4);
+        private int missing;
+
+        Crew(int threads) {
+            missing = threads;
+        }
+
+        @Override
+        public void run() throws InterruptedException {
+            start();
+            queue.put(1);
+        }
+
+        private synchronized void start() {
+            ThreadFactory threads = named("crew");
+            for (; missing > 0; missing--) {
+                threads.newThread(this::work).start();
+            }
+        }
+
+        private void work() {
+            try {
+                while (true) {
+                    sink += queue.take();
+                    for (LongUnaryOperator part : PARTS) {
+                        sink += part.applyAsLong(20_000);
+                    }
+                    Thread.sleep(30);
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
             }
         }
     }

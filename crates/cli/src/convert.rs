@@ -13,6 +13,7 @@ use std::path::Path;
 pub fn report(args: &Report) -> Result<()> {
     if args.safepoints {
         let profile = recording::load(&args.input)?;
+        recording::warn_of_unread(&profile, &args.input);
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
     if args.text {
@@ -27,6 +28,7 @@ pub fn report(args: &Report) -> Result<()> {
         .unwrap_or_else(|| args.input.with_extension("html"));
     refuse_same(&args.input, &output)?;
     let profile = recording::load(&args.input)?;
+    recording::warn_of_unread(&profile, &args.input);
     recording::write_html(&profile, &args.input, &output)?;
     crate::print(&format!("{}\n", recording::shown(&output)))
 }
@@ -46,6 +48,7 @@ pub fn convert(args: &Convert) -> Result<()> {
         refuse_same(&args.input, output)?;
     }
     let profile = recording::load(&args.input)?;
+    recording::warn_of_unread(&profile, &args.input);
     check(args, &profile, &stacks)?;
     match args.output.as_deref().filter(|output| *output != "-") {
         Some(output) => recording::write_file(output, |out| {

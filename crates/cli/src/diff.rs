@@ -52,6 +52,10 @@ pub fn run(args: &Diff) -> Result<()> {
     if args.json {
         return crate::print(&compared.json());
     }
+    if args.collapsed {
+        recording::warn_of_unread(&a, &args.a);
+        recording::warn_of_unread(&b, &args.b);
+    }
     if !args.collapsed {
         crate::print(&compared.text([&names[0], &names[1]]))?;
         return match args.text {

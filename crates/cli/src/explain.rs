@@ -22,7 +22,11 @@ pub fn run(args: &Explain) -> Result<()> {
     };
     let explanation = dwell_explain::explain(&profile, &options);
     crate::print(&match args.json {
-        true => dwell_report::explanation_json(&explanation),
-        false => dwell_report::explanation_text(&explanation),
+        true => dwell_report::explanation_json(&explanation, profile.unread()),
+        false => {
+            let note = recording::unread_note(&profile, &args.input);
+            let note = note.map_or(String::new(), |note| note + "\n\n");
+            note + &dwell_report::explanation_text(&explanation)
+        }
     })
 }

@@ -47,11 +47,33 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
     }
     match parse_from(input, &options()) {
         Ok(recording) => Ok(Profile::from_recording(recording)),
+        Err(error) if is_cut(&error) => bail!(
+            "{shown} is cut off before anything in it can be read; copy it again, or record again"
+        ),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(error).with_context(|| format!("{shown} cannot be read as a JFR recording"))
         }
         Err(error) => Err(error).with_context(|| format!("{shown}")),
     }
+}
+
+/// Whether all that is wrong is that the file ends too soon.
+fn is_cut(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(dwell_jfr::reader::Error::Truncated { .. }))
+}
+
+/// Says on standard error what of the file could not be read, where nothing else tells it.
+pub fn warn_of_unread(profile: &Profile, path: &Path) {
+    if let Some(note) = unread_note(profile, path) {
+        eprintln!("dwell: {note}");
+    }
+}
+
+/// What of the file could not be read, in one line; `None` where everything was.
+pub fn unread_note(profile: &Profile, path: &Path) -> Option<String> {
+    let words = dwell_report::unread_words(profile.unread()?);
+    Some(format!("note: {} {words}", shown(path)))
 }
 
 /// The same from a file's bytes.

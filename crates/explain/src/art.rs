@@ -17,6 +17,7 @@ pub(crate) struct Art {
     threads: HashMap<String, ThreadId>,
     /// Where the next samples and looks lie, so that they are spread over the time.
     steps: u64,
+    span_ns: u64,
     looks: Vec<(Look, Option<ThreadId>)>,
 }
 
@@ -29,6 +30,7 @@ impl Default for Art {
             builder,
             threads: HashMap::new(),
             steps: 0,
+            span_ns: SPAN_NS,
             looks: Vec::new(),
         }
     }
@@ -37,6 +39,24 @@ impl Default for Art {
 type Check = fn(&Facts<'_>) -> Verdict;
 
 impl Art {
+    /// One of so many seconds.
+    pub(crate) fn lasting(seconds: u64) -> Art {
+        let mut art = Art {
+            span_ns: seconds * 1000 * MS,
+            ..Art::default()
+        };
+        art.builder.info.duration_ns = art.span_ns;
+        art
+    }
+
+    /// The JVM was so many seconds old when the recording began; to be said before all else.
+    pub(crate) fn age(&mut self, seconds: u64) -> &mut Art {
+        const BEGAN_NS: u64 = 10_000_000_000_000;
+        self.builder.info.start_ns = BEGAN_NS;
+        self.builder.info.jvm_start_ns = BEGAN_NS - seconds * 1000 * MS;
+        self
+    }
+
     fn thread(&mut self, name: &str, java: bool, is_virtual: bool) -> ThreadId {
         let next = self.threads.len() as i64 + 1;
         let builder = &mut self.builder;
@@ -79,7 +99,7 @@ impl Art {
     fn time_ns(&mut self) -> u64 {
         self.steps += 1;
         // Coprime to the span: evenly spread, in no order.
-        self.steps * 617 * MS % SPAN_NS
+        self.builder.info.start_ns + self.steps * 617 * MS % self.span_ns
     }
 
     /// So many samples of a running Java thread, of so many milliseconds.
@@ -91,11 +111,22 @@ impl Art {
         count: u64,
         ms: u64,
     ) -> &mut Art {
+        self.cpu_until(thread, endpoint, stack, (count, ms), self.span_ns)
+    }
+
+    fn cpu_until(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        stack: &str,
+        (count, ms): (u64, u64),
+        until_ns: u64,
+    ) -> &mut Art {
         let (thread, node) = (self.thread(thread, true, false), self.node(stack));
         let context = self.context(endpoint);
         for i in 0..count {
             self.builder.sample(Sample {
-                time_ns: i * SPAN_NS / count.max(1),
+                time_ns: self.builder.info.start_ns + i * until_ns / count.max(1),
                 thread,
                 node,
                 weight: ms * MS,
@@ -111,6 +142,19 @@ impl Art {
     pub(crate) fn native(&mut self, thread: &str, count: u64, ms: u64) -> &mut Art {
         self.thread(thread, false, false);
         self.cpu(thread, "", "libjvm.so.work[native]", count, ms)
+    }
+
+    /// The same within the first seconds only.
+    pub(crate) fn native_until(
+        &mut self,
+        thread: &str,
+        count: u64,
+        ms: u64,
+        seconds: u64,
+    ) -> &mut Art {
+        self.thread(thread, false, false);
+        let stack = "libjvm.so.work[native]";
+        self.cpu_until(thread, "", stack, (count, ms), seconds * 1000 * MS)
     }
 
     /// Samples whose stacks are not whole.

@@ -20,6 +20,8 @@ pub(crate) const RUNNABLE: &str = "runnable";
 pub(crate) const THROTTLED: &str = "throttled";
 /// At a safepoint, or waiting for an operation there.
 pub(crate) const SAFEPOINT: &str = "safepoint";
+/// A wait that lasts so long is long.
+pub(crate) const LONG_NS: u64 = 50_000_000;
 
 /// Whose time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +57,8 @@ pub(crate) struct Entry<'p> {
     pub(crate) weight: Weight,
     /// How many stretches of time: threads that went on in between were seen again.
     pub(crate) events: u64,
+    /// The time in stretches that were seen to be long.
+    pub(crate) long_ns: u64,
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
 }
@@ -180,6 +184,7 @@ impl<'p> Facts<'p> {
                     detail: wall.detail,
                     weight: Weight::default(),
                     events: 0,
+                    long_ns: 0,
                     first_ns: wall.time_ns,
                     last_ns: wall.time_ns,
                 });
@@ -188,6 +193,9 @@ impl<'p> Facts<'p> {
             if let Some(entry) = self.entries.get_mut(place) {
                 entry.weight += &wall.weight;
                 entry.events += 1;
+                if wall.lasted_ns >= LONG_NS {
+                    entry.long_ns = entry.long_ns.saturating_add(wall.weight.sum);
+                }
                 entry.first_ns = entry.first_ns.min(wall.time_ns);
                 entry.last_ns = entry.last_ns.max(wall.time_ns);
             }

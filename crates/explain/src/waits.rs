@@ -18,6 +18,8 @@ pub(crate) struct Wait {
     pub(crate) weight: Weight,
     /// Stretches of time in it.
     pub(crate) events: u64,
+    /// The time in stretches that were seen to be long.
+    pub(crate) long_ns: u64,
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
     causes: BTreeMap<String, u64>,
@@ -62,6 +64,7 @@ impl Wait {
         self.last_ns = self.last_ns.max(entry.last_ns);
         self.weight += &entry.weight;
         self.events += entry.events;
+        self.long_ns = self.long_ns.saturating_add(entry.long_ns);
         *self.causes.entry(entry.cause.to_owned()).or_default() += entry.weight.sum;
         *self.by_subject.entry(entry.subject).or_default() += &entry.weight;
         *self.by_node.entry(entry.node).or_default() += entry.weight.sum;

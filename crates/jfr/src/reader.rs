@@ -24,8 +24,8 @@ pub use error::Error;
 pub use header::ChunkInfo;
 pub use merge::{BINS_MIN, BINS_NS};
 pub use model::{
-    Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread, Value,
-    Wall,
+    Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread,
+    Unread, Value, Wall,
 };
 
 use crate::writer::HEADER_BYTES;
@@ -85,7 +85,7 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, Error> {
 pub fn parse_with(bytes: &[u8], options: &Options<'_>) -> Result<Recording, Error> {
     let mut reading = Reading::new(options);
     reading.bytes(bytes, 0)?;
-    reading.finish()
+    reading.finish(bytes.len() as u64)
 }
 
 /// The same chunk by chunk: what is in memory of the input at once is one chunk, or, where
@@ -112,7 +112,7 @@ pub fn parse_from(input: &mut (impl Read + Seek), options: &Options<'_>) -> io::
         // A chunk is longer than its header, so this makes progress.
         offset = offset.saturating_add(size.max(1));
     }
-    reading.finish().map_err(invalid)
+    reading.finish(length).map_err(invalid)
 }
 
 /// From the beginning of the first chunk to the end of the last one that headers lead to.
@@ -200,12 +200,18 @@ impl<'o> Reading<'o> {
         let mut offset = 0;
         self.tables.base = base;
         while offset < bytes.len() || offset == 0 {
+            let mut absent = 0;
             // Every chunk is longer than its header, so this makes progress.
             let (end, error) = match ChunkInfo::read(bytes, offset) {
                 Ok(info) => {
+                    absent = info.absent;
                     let (tables, out) = (&mut self.tables, &mut self.out);
                     let (end, read) = chunk::read(bytes, &info, self.options, tables, out);
-                    if read.is_ok() {
+                    if let Ok(duration_ns) = read {
+                        let info = ChunkInfo {
+                            duration_ns,
+                            ..info
+                        };
                         self.out.chunks.push(info.moved(base));
                     }
                     (end, read.err())
@@ -218,19 +224,25 @@ impl<'o> Reading<'o> {
                 let at = offset + base;
                 let text = format!("the chunk at offset {at} is left out: {error}");
                 warn(&mut self.out, text);
+                self.out.unread.stretch(at, end + base);
+                self.out.unread.chunks += 1;
                 self.first_error.get_or_insert(error);
             }
             offset = next_chunk(bytes, end, base, &mut self.out);
+            if offset >= bytes.len() {
+                self.out.unread.absent += absent;
+            }
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Recording, Error> {
+    fn finish(self, length: u64) -> Result<Recording, Error> {
         let (mut out, tables) = (self.out, self.tables);
         match self.first_error {
             Some(error) if out.chunks.is_empty() => return Err(error),
             _ => {}
         }
+        out.unread.finish(length);
         out.bin_ns = tables.merger.bin_ns();
         out.threads = tables.threads.into_items();
         out.methods = tables.methods.into_items();
@@ -250,6 +262,7 @@ fn next_chunk(bytes: &[u8], end: usize, base: usize, out: &mut Recording) -> usi
     let skipped = next.saturating_sub(end);
     if skipped > 0 {
         let from = end + base;
+        out.unread.stretch(from, next + base);
         warn(
             out,
             format!("{skipped} bytes from offset {from} on belong to no chunk"),

@@ -273,6 +273,50 @@ proptest! {
         let _ = reader::parse(&file);
     }
 
+    /// Wherever a file of several chunks is cut, what is before the cut is read as it was, and what
+    /// is not is told, to the byte. Only a cut between two chunks cannot be seen.
+    #[test]
+    fn a_cut_is_between_chunks_or_told(
+        rounds in prop::collection::vec(1usize..5, 1..4),
+        cut in any::<prop::sample::Index>(),
+        threads in 0usize..4,
+    ) {
+        let chunks: Vec<Vec<u8>> = rounds.iter().map(|&rounds| demo_flushes(rounds).pop().unwrap())
+            .collect();
+        let file = chunks.concat();
+        let whole = reader::parse(&file).unwrap();
+        prop_assert!(whole.unread.is_nothing() && whole.unread.is_at_end);
+        let cut = cut.index(file.len() + 1);
+        let ends = chunks.iter().scan(0, |end, chunk| {
+            *end += chunk.len();
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        let last = ends.iter().copied().filter(|&end| end <= cut).max().unwrap_or(0);
+        let options = Options { threads, ..Options::default() };
+        let read = reader::parse_from(&mut std::io::Cursor::new(&file[..cut]), &options);
+        let Ok(read) = read else {
+            // Nothing can be read without what describes the first chunk.
+            prop_assert_eq!(last, 0);
+            return Ok(());
+        };
+        let unread = read.unread;
+        let is_told = !unread.is_nothing() && unread.is_at_end;
+        prop_assert!(is_told != ends.contains(&cut), "{unread:?} at {cut}, ends {ends:?}");
+        prop_assert!(unread.bytes <= (cut - last) as u64, "{unread:?} at {cut}");
+        if unread.chunks > 0 {
+            let end = ends.iter().copied().find(|&end| end > cut).unwrap();
+            prop_assert_eq!((unread.chunks, unread.absent), (1, (end - cut) as u64));
+        }
+        prop_assert!(read.samples.len() <= whole.samples.len());
+        for (sample, wanted) in read.samples.iter().zip(&whole.samples) {
+            prop_assert_eq!((sample.time_ns, sample.weight_ns), (wanted.time_ns, wanted.weight_ns));
+        }
+        let full = chunks.iter().zip(&ends).filter(|(_, end)| **end <= cut);
+        let full: usize = full.map(|(chunk, _)| reader::parse(chunk).unwrap().samples.len()).sum();
+        prop_assert!(read.samples.len() >= full, "{} of {full}", read.samples.len());
+    }
+
     /// However a file is damaged, reading it chunk by chunk, on one thread or on several, says what
     /// reading all of it says.
     #[test]
@@ -351,6 +395,15 @@ fn a_file_cut_at_any_byte_gives_all_samples_before_the_cut() {
             continue;
         };
         assert!(!torn.warnings.is_empty(), "silent at {cut}");
+        let absent = (states[3].len() - cut) as u64;
+        assert_eq!((torn.unread.chunks, torn.unread.absent), (1, absent));
+        assert!(torn.unread.is_at_end, "{:?} at {cut}", torn.unread);
+        // It lasts as long as what is there of it.
+        let times = torn.samples.iter().map(|sample| sample.time_ns);
+        let times = times.chain(torn.events.iter().map(|event| event.time_ns));
+        let lasted = times.max().unwrap_or(0).saturating_sub(common::EPOCH_NS);
+        assert_eq!(torn.chunks[0].duration_ns, lasted, "at {cut}");
+        assert!(lasted <= whole.chunks[0].duration_ns, "at {cut}");
         let expected = flushed.checked_sub(1).map_or(0, |last| {
             reader::parse(&states[last]).unwrap().samples.len()
         });
@@ -379,10 +432,18 @@ fn bytes_that_no_header_covers_are_skipped_with_a_warning() {
         let recording = reader::parse(&file).unwrap();
         assert_eq!(recording.samples, before.samples);
         assert_eq!(recording.warnings.len(), 1, "{:?}", recording.warnings);
+        let beyond = (end - states[0].len()) as u64;
+        let unread = recording.unread;
+        assert_eq!(
+            (unread.bytes, unread.absent, unread.is_at_end),
+            (beyond, 0, true)
+        );
         file.extend_from_slice(&states[0]); // and was started again on the same file
         let recording = reader::parse(&file).unwrap();
         assert_eq!(recording.samples.len(), 2 * before.samples.len());
         assert_eq!(recording.chunks.len(), 2);
+        let unread = recording.unread;
+        assert_eq!((unread.bytes, unread.is_at_end), (beyond, false));
     }
 }
 

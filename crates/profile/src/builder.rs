@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
-use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
+use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
@@ -71,6 +71,8 @@ pub struct Builder {
     pub cpu_use: Option<CpuUse>,
     /// What was wrong with the recording.
     pub warnings: Vec<String>,
+    /// What of the file could not be read.
+    pub unread: Option<Unread>,
 }
 
 impl Builder {
@@ -234,6 +236,7 @@ impl Builder {
             self_cost: self.self_cost,
             cpu_use: self.cpu_use,
             warnings: self.warnings,
+            unread: self.unread,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::builder::Builder;
 use crate::contexts::Contexts;
 use crate::foreign::{self, Causes, Clock};
 use crate::frame::{FrameId, FrameKind};
-use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
+use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
@@ -61,6 +61,7 @@ impl Profile {
         builder.self_cost = counted("dwell.Self").map(|c| self_cost(&c, duration_ns));
         builder.cpu_use = counted("dwell.CpuLoad").map(|c| cpu_use(&c));
         builder.warnings.clone_from(&recording.warnings);
+        builder.unread = unread(&recording);
         if is_part {
             builder.warnings.push(PART.to_owned());
         }
@@ -70,6 +71,16 @@ impl Profile {
         add_samples(&mut builder, &recording, &taken);
         builder.finish()
     }
+}
+
+fn unread(recording: &Recording) -> Option<Unread> {
+    let unread = &recording.unread;
+    (!unread.is_nothing()).then_some(Unread {
+        chunks: unread.chunks,
+        bytes: unread.bytes,
+        absent: unread.absent,
+        is_at_end: unread.is_at_end,
+    })
 }
 
 /// What another profiler says of itself.

@@ -49,6 +49,19 @@ impl Info {
     }
 }
 
+/// What of the file could not be read, because it is cut off or damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Chunks that are not whole.
+    pub chunks: u64,
+    /// Bytes that are in the file and were left out.
+    pub bytes: u64,
+    /// Bytes that the last chunk should have and the file has not.
+    pub absent: u64,
+    /// Whether all that was left out lies at the file's end.
+    pub is_at_end: bool,
+}
+
 /// Samples that were due and are not in the recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loss {

@@ -47,7 +47,7 @@ pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
 pub use from_jfr::{EVENTS, SAMPLES_MAX};
 pub use host::Host;
 pub use idle::{IDLE, Idle};
-pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
+pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use platform::{Platform, is_of_platform};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
-use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost};
+use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::names::Names;
 use crate::requests::Request;
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};
@@ -65,6 +65,7 @@ pub struct Profile {
     pub(crate) self_cost: Option<SelfCost>,
     pub(crate) cpu_use: Option<CpuUse>,
     pub(crate) warnings: Vec<String>,
+    pub(crate) unread: Option<Unread>,
 }
 
 impl Profile {
@@ -203,6 +204,11 @@ impl Profile {
     /// What is to be known about the recording before it is trusted, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// What of the file could not be read; `None` where everything was.
+    pub fn unread(&self) -> Option<&Unread> {
+        self.unread.as_ref()
     }
 
     /// The method of a frame.

@@ -48,6 +48,9 @@ pub struct Wall<'p> {
     pub owner: Option<(ThreadId, Option<NodeId>)>,
     /// How much; its samples are looks.
     pub weight: Weight,
+    /// For how long it was seen to last without a break; 0 where it was seen once, or where looks
+    /// are put together because there are so many ([`Profile::bin_ns`]).
+    pub lasted_ns: u64,
 }
 
 /// Finds the weight of the heaviest looks of a sort. Those that stand for less than a hundredth of
@@ -204,6 +207,7 @@ impl Profile {
             context: sample.context,
             owner: None,
             weight: Weight::of_sample(sample),
+            lasted_ns: 0,
         }
     }
 
@@ -240,6 +244,10 @@ impl Profile {
             context: look.context,
             owner: look.owner.map(|owner| (owner, look.owner_node)),
             weight: Weight::of_look(look, heaviest),
+            lasted_ns: match self.bin_ns {
+                0 => look.duration_ns,
+                _ => 0,
+            },
         }
     }
 

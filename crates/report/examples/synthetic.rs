@@ -11,6 +11,7 @@ use dwell_profile::diff::Per;
 use dwell_profile::{
     Builder, Compilation, Compilers, Context, CpuLimit, CpuUse, FrameId, FrameKind, Gap, GcPause,
     Late, Look, Loss, Machine, NodeId, Profile, Safepoint, Sample, SelfCost, ThreadId, Throttled,
+    Unread,
 };
 use dwell_report::{Finding, Options, compare_html, html};
 
@@ -569,6 +570,12 @@ impl Maker {
             self.requests(name, name);
         }
         self.builder.info.java_arguments = names.join(" ");
+        self.builder.unread = Some(Unread {
+            chunks: 1,
+            bytes: 321,
+            absent: 12_345,
+            is_at_end: true,
+        });
         self.builder
             .warnings
             .extend(names.iter().take(4).map(|name| (*name).to_owned()));

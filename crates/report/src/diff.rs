@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::number::{count, duration};
 use crate::plain::{plain, shortened};
+use crate::unread::{self, unread_words};
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -113,6 +114,9 @@ impl Compared<'_> {
                 let _ = write!(line, ", {} requests", count(requests));
             }
             let _ = writeln!(text, "{line}");
+            if let Some(unread) = profile.unread() {
+                let _ = writeln!(text, "   note: {letter} {}", unread_words(unread));
+            }
         }
         let _ = writeln!(text, "{}", self.told_base());
         text.push_str("* more than the chance of sampling; +- one standard error of the change\n");
@@ -203,7 +207,15 @@ impl Compared<'_> {
             });
             tables.insert(table.key.to_owned(), whole);
         }
-        let all = json!({ "version": 1, "per": per, "unit": unit, "tables": tables });
+        let unread = [self.a, self.b].map(|profile| unread::value(profile.unread()));
+        let all = json!({
+            "version": 1,
+            "per": per,
+            "unit": unit,
+            // What of each file could not be read; null: nothing.
+            "unread": unread,
+            "tables": tables,
+        });
         format!("{all:#}\n")
     }
 

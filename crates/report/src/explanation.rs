@@ -1,11 +1,13 @@
 //! Findings as text for a terminal and as JSON. Names of the program are made plain in both.
 
 use dwell_explain::{Evidence, Explanation, Finding, Share, View};
+use dwell_profile::Unread;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::number::{count, duration, percent};
 use crate::plain::{plain, shortened};
+use crate::unread;
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -169,11 +171,13 @@ fn wrapped(text: &mut String, label: &str, indent: usize, words: &str) {
 
 /// What was found, and what each other rule says, as JSON with an end of line.
 #[must_use]
-pub fn explanation_json(explanation: &Explanation) -> String {
+pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> String {
     let skipped = explanation.not_applicable.iter();
     let skipped = skipped.map(|s| json!({ "rule": s.rule, "why": plain(&s.why) }));
     let all = json!({
         "version": 1,
+        // What of the file could not be read, and so was not looked at; null: nothing.
+        "unread": unread::value(unread),
         "findings": explanation.findings.iter().map(finding).collect::<Vec<_>>(),
         "leftOut": explanation.left_out,
         "foundNothing": explanation.passed,
@@ -302,7 +306,7 @@ mod tests {
         let explanation = explanation(hostile);
         for text in [
             explanation_text(&explanation),
-            explanation_json(&explanation),
+            explanation_json(&explanation, None),
         ] {
             let active = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
             assert!(!text.contains(active), "{text:?}");
@@ -311,7 +315,22 @@ mod tests {
 
     #[test]
     fn json_says_the_same() {
-        let json: Value = serde_json::from_str(&explanation_json(&explanation("GET /a"))).unwrap();
+        let json = |unread| -> Value {
+            serde_json::from_str(&explanation_json(&explanation("GET /a"), unread)).unwrap()
+        };
+        let cut = Unread {
+            chunks: 1,
+            bytes: 7,
+            absent: 9,
+            is_at_end: true,
+        };
+        let told = &json(Some(&cut))["unread"];
+        assert_eq!(
+            (&told["bytes"], &told["absentBytes"]),
+            (&json!(7), &json!(9))
+        );
+        let json = json(None);
+        assert_eq!(json["unread"], Value::Null);
         assert_eq!(json["findings"][0]["rule"], "lock-contention");
         assert_eq!(json["findings"][0]["share"]["low"], 0.31);
         assert_eq!(

@@ -121,6 +121,9 @@ fn tail(text: &mut String, profile: &Profile, total: &Weight, share: &dyn Fn(&We
             bytes(cost.memory_bytes),
         );
     }
+    if let Some(unread) = profile.unread() {
+        let _ = writeln!(text, "note: the file {}", crate::unread_words(unread));
+    }
     for warning in profile.warnings() {
         let _ = writeln!(text, "note: {}", plain(warning));
     }

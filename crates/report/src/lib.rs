@@ -15,6 +15,7 @@ mod number;
 mod page;
 mod plain;
 mod text;
+mod unread;
 
 pub use collapsed::{CollapsedOptions, Stacks, collapsed};
 pub use diff::{Compared, compared};
@@ -24,3 +25,4 @@ pub use number::stamp;
 pub use page::{Finding, Options, compare_html, html, html_with};
 pub use plain::{beginning, columns, padded, plain, shortened};
 pub use text::{TextOptions, requests_text, safepoint_line, safepoints_text, text, text_with};
+pub use unread::unread_words;

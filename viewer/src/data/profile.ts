@@ -34,6 +34,8 @@ export interface Header {
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
+  /** What of the file could not be read, as what follows its name; null or missing: nothing. */
+  unread?: string | null;
   /** Two recordings in one page: what is known of both; null or missing in a page of one. */
   compare?: Compare | null;
   columns: ColumnEntry[];
@@ -62,6 +64,8 @@ export interface Side {
   mode: string;
   /** The shares of stacks that failed. */
   failed: number;
+  /** What of the file could not be read, as what follows its name. */
+  unread?: string | null;
 }
 
 /** How long the requests of an endpoint took. */

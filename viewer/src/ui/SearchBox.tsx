@@ -40,10 +40,19 @@ export function SearchBox({ store }: { store: Store }) {
       >
         ›
       </button>
-      <output id="matched" class={error ? 'matched wrong' : 'matched'}>
+      <output
+        id="matched"
+        class={error ? 'matched wrong' : 'matched'}
+        title={weight && !error ? 'Part of all that is shown which has a match' : undefined}
+      >
         {error
           ? 'Not a pattern'
-          : weight && `Matched ${percent(weight.all > 0 ? weight.matched / weight.all : 0)}`}
+          : weight && (
+              <>
+                <span class="word">Matched </span>
+                {percent(weight.all > 0 ? weight.matched / weight.all : 0)}
+              </>
+            )}
       </output>
     </div>
   );

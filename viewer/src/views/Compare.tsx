@@ -51,6 +51,7 @@ function Files({ both }: { both: Both }) {
     ['Samples', (side) => count(side.samples)],
     ['CPU time sampled', (side) => (side.cpuNs > 0 ? duration(side.cpuNs) : '')],
     ['Requests', (side) => (side.requests > 0 ? count(side.requests) : '')],
+    ['The file', (side) => plain(side.unread ?? '')],
     ['Stacks that failed', (side) => percent(side.failed)],
   ];
   return (

@@ -34,6 +34,7 @@ const THROTTLED: readonly Series[] = [
 export function Overview({ store }: { store: Store }) {
   return (
     <div class="page overview" tabIndex={0}>
+      <NotWhole store={store} />
       <StandsOut store={store} />
       <Endpoints store={store} />
       <OverTime store={store} />
@@ -41,6 +42,17 @@ export function Overview({ store }: { store: Store }) {
       <Groups store={store} />
       <Facts store={store} />
     </div>
+  );
+}
+
+/** Above all else: what follows is made of a part of the file. */
+function NotWhole({ store }: { store: Store }) {
+  const { title, unread } = store.profile.header;
+  if (!unread) return null;
+  return (
+    <p class="unread" role="note">
+      <b>{shortened(plain(title), TEXT_MAX)}</b> {plain(unread)}.
+    </p>
   );
 }
 

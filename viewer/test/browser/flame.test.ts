@@ -103,6 +103,35 @@ describe('the flame graph', () => {
       expect(await page.textContent('#matched')).toBe('Not a pattern');
     }));
 
+  it('shows what was found beside the button that resets, however narrow', async () => {
+    for (const width of [360, 800, 1000, 1300, 1600])
+      for (const query of ['Thread.run', '/(/'])
+        await withPage('small.html', { width, height: 800 }, async (page) => {
+          await page.fill('#search', query);
+          await page.evaluate(twoFrames);
+          const places = ['#matched', '.toolbar > button:last-child', '#search'];
+          const boxes = await Promise.all(places.map((it) => page.locator(it).boundingBox()));
+          const [found, reset, field] = boxes.map((box) => box!);
+          const apart = (a: typeof found, b: typeof found) =>
+            a!.x + a!.width <= b!.x ||
+            b!.x + b!.width <= a!.x ||
+            a!.y + a!.height <= b!.y ||
+            b!.y + b!.height <= a!.y;
+          // The text, not only the box that it may not fit into.
+          const fits = await page.evaluate(() => {
+            const output = document.querySelector('#matched')!;
+            return output.scrollWidth <= output.clientWidth;
+          });
+          expect([width, query, apart(found, reset), apart(found, field), fits]).toEqual([
+            width,
+            query,
+            true,
+            true,
+            true,
+          ]);
+        });
+  });
+
   it('turns over: the root at the bottom, or on top', () =>
     withPage('small.html', {}, async (page) => {
       const [below] = await framesOf(page, 0);

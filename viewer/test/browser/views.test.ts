@@ -358,6 +358,27 @@ describe('locks and safepoints', () => {
   });
 });
 
+describe('a file that is cut off', () => {
+  it('is told above all else, and beside the other file', async () => {
+    const told = 'is cut off: 1 chunk is not whole, 12,345 bytes are missing';
+    const { page, close } = await open(browser, 'hostile.html', { fragment: '#view=overview' });
+    const first = page.locator('.overview > :first-child');
+    expect(await first.getAttribute('role')).toBe('note');
+    expect(await first.innerText()).toContain(told);
+    // An endpoint without a name is one of the hostile ones; what is asked is whether the note is
+    // well.
+    expect((await violations(page)).filter((it) => it.includes('unread'))).toEqual([]);
+    await page.screenshot({ path: join(inject('shots'), 'cut-off.png') });
+    await close();
+    const two = await open(browser, 'compare.html', { fragment: '#view=overview' });
+    expect(await two.page.innerText('table.files')).toContain(told);
+    await two.close();
+    const whole = await open(browser, 'small.html', { fragment: '#view=overview' });
+    expect(await whole.page.locator('.unread').count()).toBe(0);
+    await whole.close();
+  });
+});
+
 describe('hostile names', () => {
   it('are text everywhere, and nothing of them runs', async () => {
     const { page, close } = await open(browser, 'hostile.html');

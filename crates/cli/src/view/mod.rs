@@ -85,6 +85,7 @@ fn page_of(jfr: &Path) -> Result<PathBuf> {
         return Ok(beside);
     }
     let profile = recording::load(jfr)?;
+    recording::warn_of_unread(&profile, jfr);
     if recording::write_html(&profile, jfr, &beside).is_ok() {
         return Ok(beside);
     }
@@ -105,6 +106,7 @@ fn page_bytes(input: &Path) -> Result<Vec<u8>> {
         };
     }
     let profile = recording::load(input)?;
+    recording::warn_of_unread(&profile, input);
     let mut page = Vec::new();
     recording::put_html(&profile, input, &mut page)?;
     page.flush()?;

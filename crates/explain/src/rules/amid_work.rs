@@ -6,10 +6,10 @@
 //! does so next to the loop below which all its work is; who waits amid work does so below a method
 //! under which only a part of it is. With requests it is plain: who has one has work.
 
-use super::NO_WALL;
 use super::futures::{WAITS, minus};
 use super::pools::BORROWING;
 use super::sleeping::TIMED;
+use super::{NO_WALL, crews};
 use crate::facts::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -17,7 +17,7 @@ use crate::stacks::Nodes;
 use crate::text::{duration, percent, short};
 use crate::waits::{Wait, Whose, gather};
 use dwell_profile::{MethodId, NodeId, Weight};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A share of the time of those who wait that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.10;
@@ -33,10 +33,13 @@ const MOST: usize = 2;
 type Place = (Kind, How, String);
 
 /// Where somebody waits who has something to hand over.
-const FILLING: &[&str] = &[
+pub(super) const FILLING: &[&str] = &[
     "java.util.concurrent.ArrayBlockingQueue.put",
     "java.util.concurrent.LinkedBlockingQueue.put",
     "java.util.concurrent.LinkedBlockingDeque.put*",
+    "java.util.concurrent.ArrayBlockingQueue.offer",
+    "java.util.concurrent.LinkedBlockingQueue.offer",
+    "java.util.concurrent.LinkedBlockingDeque.offer*",
     "java.util.concurrent.SynchronousQueue.put",
     "java.util.concurrent.LinkedTransferQueue.transfer",
 ];
@@ -114,15 +117,22 @@ struct Known {
     borrows: Nodes,
     filling: Set,
     meeting: Set,
+    /// Classes whose full queues another rule tells.
+    full: BTreeSet<String>,
 }
 
 impl Known {
     fn new(facts: &Facts<'_>) -> Known {
+        let filling = Set::new(facts.profile, FILLING);
         Known {
             futures: Set::new(facts.profile, WAITS),
             timed: Set::new(facts.profile, TIMED),
-            filling: Set::new(facts.profile, FILLING),
             meeting: Set::new(facts.profile, MEETING),
+            full: match facts.endpoint.is_some() || filling.is_empty() {
+                false => crews::told(facts),
+                true => BTreeSet::new(),
+            },
+            filling,
             borrows: facts.stacks.nodes_with(&Set::new(facts.profile, BORROWING)),
         }
     }
@@ -139,6 +149,14 @@ impl Known {
         }
     }
 
+    /// Whether the queue that is full here is one whose workers another rule tells.
+    fn is_told(&self, facts: &Facts<'_>, node: NodeId) -> bool {
+        let place = facts.stacks.place(node);
+        let method = place.and_then(|method| facts.profile.methods().get(method as usize));
+        let class = method.map_or("", |method| facts.profile.names().text(method.class));
+        self.full.contains(crews::outer(class))
+    }
+
     /// Whether another rule tells of this wait.
     fn has(&self, facts: &Facts<'_>, kind: Kind, node: NodeId) -> bool {
         let stacks = &facts.stacks;
@@ -151,6 +169,9 @@ fn place_of(facts: &Facts<'_>, known: &Known, works: &Works, entry: &Entry<'_>) 
     let how = known.how(facts, entry)?;
     let kind = facts.subjects.get(entry.subject)?.kind;
     if !facts.stacks.is_of_program(entry.node) || known.has(facts, kind, entry.node) {
+        return None;
+    }
+    if how == How::Filling && kind == Kind::Threads && known.is_told(facts, entry.node) {
         return None;
     }
     let is_amid = kind == Kind::Endpoint

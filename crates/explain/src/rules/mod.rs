@@ -2,6 +2,7 @@
 
 mod allocation_stalls;
 mod amid_work;
+mod crews;
 mod event_loops;
 mod exceptions;
 mod files;

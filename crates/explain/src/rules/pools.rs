@@ -1,8 +1,8 @@
 //! Pool exhaustion: threads wait for a connection or a permit, or all workers of a pool are held up
 //! at once so that new work must queue.
 
-use super::NO_WALL;
 use super::futures::is_held_up;
+use super::{NO_WALL, crews};
 use crate::facts::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -18,11 +18,11 @@ const SURELY: f64 = 0.04;
 const LOOKS: u64 = 8;
 /// Workers that have no more idle time than this, surely, and wait so much of their time, are all
 /// held up. Of two workers fifteen seconds say no more than the second one, if none was idle.
-const IDLE_MOST: f64 = 0.03;
-const IDLE_SURELY: f64 = 0.12;
+pub(super) const IDLE_MOST: f64 = 0.03;
+pub(super) const IDLE_SURELY: f64 = 0.12;
 const HELD_UP: f64 = 0.5;
 const WORKERS: usize = 2;
-const WORKERS_LOOKS: u64 = 60;
+pub(super) const WORKERS_LOOKS: u64 = 60;
 const MOST: usize = 3;
 
 /// Where threads wait for something that there is a limited number of.
@@ -70,6 +70,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let mut found = borrowers(facts);
     if facts.endpoint.is_none() {
         found.extend(held_up(facts));
+        let threads =
+            |found: &Finding| found.evidence.last().and_then(|it| it.view.threads.clone());
+        let told: BTreeSet<Option<String>> = found.iter().map(threads).collect();
+        let crews = crews::saturated(facts).into_iter();
+        found.extend(crews.filter(|crew| !told.contains(&threads(crew))));
     }
     found.truncate(MOST);
     Verdict::Found(found)
@@ -150,6 +155,7 @@ fn held_up(facts: &Facts<'_>) -> Vec<Finding> {
     let filter = WallFilter::default();
     let works = facts.stacks.nodes_with(&Set::new(facts.profile, WORKS));
     let borrows = facts.stacks.nodes_with(&Set::new(facts.profile, BORROWING));
+    let fills = (facts.stacks).nodes_with(&Set::new(facts.profile, super::amid_work::FILLING));
     let mut pools: BTreeMap<&str, Pool<'_>> = BTreeMap::new();
     let is_program: BTreeSet<&str> = (facts.subjects.iter())
         .filter(|subject| subject.kind == Kind::Threads)
@@ -168,7 +174,9 @@ fn held_up(facts: &Facts<'_>) -> Vec<Finding> {
             IDLE => pool.idle += &wall.weight,
             cause if is_held_up(cause) => {
                 pool.waits += &wall.weight;
-                let is_limited = matches!(cause, "monitor" | "lock") || borrows.has(wall.node);
+                let is_limited = matches!(cause, "monitor" | "lock")
+                    || borrows.has(wall.node)
+                    || fills.has(wall.node);
                 let key = (cause, facts.stacks.place(wall.node), is_limited);
                 *pool.causes.entry(key).or_default() += wall.weight.sum;
             }
@@ -351,8 +359,10 @@ mod tests {
     #[test]
     fn more_threads_are_advised_only_where_they_would_not_wait_as_well() {
         let permit = "java.util.concurrent.Semaphore.acquire;app.Call.ask";
+        let room = "java.util.concurrent.ArrayBlockingQueue.put;app.Call.ask";
         let cases = [
             ("socket", "app.Call.ask", Some("more threads than 2 help")),
+            ("park", room, Some("would only wait as well")),
             ("park", permit, Some("would only wait as well")),
             ("monitor", "app.Call.ask", Some("would only wait as well")),
             ("gc-stall", "app.Call.ask", None),

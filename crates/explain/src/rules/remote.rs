@@ -6,13 +6,16 @@ use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
 use crate::stacks::Nodes;
 use crate::text::{duration, percent, short};
-use crate::waits::gather;
+use crate::waits::{Wait, gather};
 
 /// A share of a request's time that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.25;
 const SURELY: f64 = 0.10;
 const LOOKS: u64 = 6;
 const MOST: usize = 3;
+
+/// Without endpoints, waits for peers are slow if so much of their time is in long ones.
+const MOSTLY_LONG: f64 = 0.5;
 
 /// Where threads ask others. Without endpoints a wait for a peer is told for these alone: threads
 /// of servers wait for their clients most of their time, and that is as it should be.
@@ -26,6 +29,11 @@ const CLIENTS: &[&str] = &[
     "org.apache.http.*",
     "org.apache.hc.client5.*",
     "io.grpc.stub.*",
+];
+/// And databases among them: a program asks these in order to do its work, and to ask them less
+/// often helps however fast they are. Who does nothing but send requests to a server, as generators
+/// of load do, always waits for it: there only long waits say that the server is slow.
+const DATABASES: &[&str] = &[
     "org.postgresql.*",
     "com.mysql.*",
     "org.mariadb.jdbc.*",
@@ -37,14 +45,84 @@ const CLIENTS: &[&str] = &[
     "io.lettuce.core.*",
 ];
 
+/// Where threads ask others.
+struct Clients {
+    all: Nodes,
+    databases: Nodes,
+}
+
+/// What shows that a wait is worth telling.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Requests are marked, and wait.
+    Request,
+    /// Most waits are long.
+    Long,
+    /// A database is asked, if only for a moment each time.
+    Often,
+}
+
+impl Shown {
+    fn of(wait: &Wait, clients: &Clients, is_endpoint: bool) -> Option<Shown> {
+        if is_endpoint {
+            return Some(Shown::Request);
+        }
+        let is_long = wait.long_ns as f64 >= MOSTLY_LONG * wait.weight.sum as f64;
+        let is_database = clients.databases.has(wait.node());
+        match (is_long, is_database) {
+            (true, _) => Some(Shown::Long),
+            (false, true) => Some(Shown::Often),
+            (false, false) => None,
+        }
+    }
+
+    const fn sure(self) -> Sure {
+        match self {
+            Shown::Request => Sure::High,
+            Shown::Long | Shown::Often => Sure::Medium,
+        }
+    }
+
+    const fn because(self) -> &'static str {
+        match self {
+            Shown::Request => "its threads were seen waiting for this socket with the request",
+            Shown::Long => {
+                "most of it is in waits of 50 ms and longer; no requests are marked, so who waits \
+                 for this is not known, and a thread that listens for news waits so, too"
+            }
+            Shown::Often => {
+                "it asks a database; no requests are marked, so who waits for this is not known"
+            }
+        }
+    }
+
+    fn remedy(self, whom: &str, place: &str) -> String {
+        let place = short(place);
+        match self {
+            Shown::Request | Shown::Long => format!(
+                "see why {whom} is slow; ask it less in {place} (cache its answers, many at \
+                 once), beside other work, and over a connection that is kept open"
+            ),
+            Shown::Often => format!(
+                "each answer comes soon: ask {whom} less often in {place} (cache its answers, \
+                 many at once), or beside other work"
+            ),
+        }
+    }
+}
+
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
         return Verdict::lacks(NO_WALL);
     }
-    let clients = facts.stacks.nodes_with(&Set::new(facts.profile, CLIENTS));
+    let with = |methods| facts.stacks.nodes_with(&Set::new(facts.profile, methods));
+    let clients = Clients {
+        all: with(&[CLIENTS, DATABASES].concat()),
+        databases: with(DATABASES),
+    };
     let has_endpoints = facts.has_endpoints();
     let mut found = Vec::new();
-    for ((peer, place), wait) in gather(facts, |entry| call(facts, &clients, entry)) {
+    for ((peer, place), wait) in gather(facts, |entry| call(facts, &clients.all, entry)) {
         let Some(whose) = wait.whose(facts) else {
             continue;
         };
@@ -53,6 +131,9 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         if !is_asked || !share.is_at_least(SHARE, SURELY, LOOKS) || !whose.matters(facts) {
             continue;
         }
+        let Some(shown) = Shown::of(&wait, &clients, has_endpoints) else {
+            continue;
+        };
         let each = whose
             .per_request(facts, share.ns)
             .map_or(String::new(), |ns| {
@@ -72,19 +153,9 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             weight: wait.gravity(facts),
             share,
             evidence: vec![wait.evidence(facts, &whose, wait.seen())],
-            remedy: format!(
-                "see why {whom} is slow; ask it less in {} (cache its answers, many at once), \
-                 beside other work, and over a connection that is kept open",
-                short(&place)
-            ),
-            sure: match has_endpoints {
-                true => Sure::High,
-                false => Sure::Medium,
-            },
-            because: match has_endpoints {
-                true => "its threads were seen waiting for this socket with the request".to_owned(),
-                false => "no requests are marked, so who waits for this is not known".to_owned(),
-            },
+            remedy: shown.remedy(&whom, &place),
+            sure: shown.sure(),
+            because: shown.because().to_owned(),
         });
         if found.len() == MOST {
             break;
@@ -144,6 +215,71 @@ mod tests {
         );
         let found = art.found(check);
         assert_eq!((found.len(), found[0].sure), (1, Sure::Medium));
+    }
+
+    const ASK: &str = "sun.nio.ch.Net.poll;sun.net.www.http.HttpClient.parseHTTP;app.Client.ask";
+
+    /// A client that sends one request after the other waits nearly always, however fast its server
+    /// is: only long waits are the server's.
+    #[test]
+    fn a_client_without_requests_is_told_only_if_its_answers_take_long() {
+        for (looks, each, expected) in [(1, 300, 0), (2, 150, 0), (10, 30, 1)] {
+            let mut art = Art::default();
+            for _ in 0..each {
+                art.look("client", "", "socket", ASK, looks, 20);
+            }
+            art.cpu("client", "", "app.Client.ask", 100, 10);
+            let found = art.found(check);
+            assert_eq!(found.len(), expected, "{looks} looks a wait: {found:?}");
+            let is_told = |found: &Finding| found.because.contains("50 ms and longer");
+            assert!(found.iter().all(is_told), "{found:?}");
+            // With requests it is theirs, long or not.
+            let mut art = Art::default();
+            for _ in 0..each {
+                art.look("client", "GET /q", "socket", ASK, looks, 20);
+            }
+            assert_eq!(art.found(check)[0].sure, Sure::High);
+        }
+    }
+
+    /// A paced one, which sleeps in between, is no slower.
+    #[test]
+    fn a_client_that_is_paced_is_not_told() {
+        let mut art = Art::default();
+        for _ in 0..100 {
+            art.look("client", "", "socket", ASK, 1, 20);
+            art.look(
+                "client",
+                "",
+                "sleep",
+                "java.lang.Thread.sleep;app.Client.pace",
+                2,
+                20,
+            );
+        }
+        assert_eq!(art.found(check), []);
+    }
+
+    /// Whoever asks a database has other work, and can ask it less often.
+    #[test]
+    fn a_database_that_is_asked_often_is_told() {
+        let mut art = Art::default();
+        for _ in 0..100 {
+            let stack = "sun.nio.ch.Net.poll;org.postgresql.core.Stream.read;app.Job.run";
+            art.look("job", "", "socket", stack, 1, 20);
+        }
+        let found = art.found(check);
+        assert_eq!((found.len(), found[0].sure), (1, Sure::Medium));
+        assert!(found[0].remedy.contains("less often"), "{found:?}");
+    }
+
+    /// Where looks are put together it is not known how long a wait was.
+    #[test]
+    fn of_looks_that_are_put_together_none_is_long() {
+        let mut art = Art::default();
+        art.builder.bin_ns = 200_000_000;
+        art.look("client", "", "socket", ASK, 100, 20);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]

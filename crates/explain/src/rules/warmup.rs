@@ -1,4 +1,5 @@
 //! Warm-up: compiling and loading classes takes much of the processors, as it does after a start.
+//! Of the start itself it says nothing: that every JVM does so then is no fault of the program.
 
 use super::{NO_CPU, NOT_SEEN};
 use crate::facts::Facts;
@@ -6,7 +7,7 @@ use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
 use crate::share::Share;
 use crate::text::{duration, percent};
-use dwell_profile::{Compilers, Role};
+use dwell_profile::{Compilers, NodeId, Role, Weight};
 
 /// A part of the CPU time that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.15;
@@ -14,6 +15,10 @@ const SURELY: f64 = 0.10;
 const SAMPLES: u64 = 20;
 /// Less of a processor than this delays nothing.
 const LEAST: f64 = 0.05;
+/// What a JVM does before it is so old is its start: every healthy one compiles and loads classes.
+const START_NS: u64 = 10_000_000_000;
+/// So much after it is to be seen before anything is said.
+const LATER_NS: u64 = 5_000_000_000;
 /// A JVM that is younger than this warms up.
 const YOUNG_NS: u64 = 120_000_000_000;
 
@@ -30,6 +35,71 @@ const LOADING: &[&str] = &[
     "libjvm.so.*InstanceKlass::link_class*",
 ];
 
+/// CPU time from some time on.
+struct Stretch {
+    span_ns: u64,
+    all: Weight,
+    compile: Weight,
+    load: Weight,
+}
+
+impl Stretch {
+    /// What was sampled in the recording from `from_ns` on.
+    fn of(facts: &Facts<'_>, from_ns: u64) -> Stretch {
+        let profile = facts.profile;
+        let info = profile.info();
+        let end_ns = info.start_ns.saturating_add(info.duration_ns);
+        let mut stretch = Stretch {
+            span_ns: end_ns.saturating_sub(from_ns.max(info.start_ns)),
+            all: Weight::default(),
+            compile: Weight::default(),
+            load: Weight::default(),
+        };
+        // Asked by node: there may be many more samples.
+        let mut program = vec![Weight::default(); profile.tree().len()];
+        let roles = profile.sample_roles();
+        let samples = profile.samples().iter().zip(roles);
+        for (sample, role) in samples.filter(|(sample, _)| sample.time_ns >= from_ns) {
+            let weight = Weight::of_sample(sample);
+            stretch.all += &weight;
+            match (role, program.get_mut(sample.node as usize)) {
+                (Role::Jit, _) => stretch.compile += &weight,
+                (Role::Program, Some(sum)) => *sum += &weight,
+                _ => {}
+            }
+        }
+        let loading = Set::new(profile, LOADING);
+        for (node, weight) in program.iter().enumerate() {
+            if weight.samples > 0 && facts.stacks.top_has(node as NodeId, &loading) {
+                stretch.load += weight;
+            }
+        }
+        stretch
+    }
+
+    /// The part that is for warming up.
+    fn share(&self) -> Share {
+        let mut both = self.compile;
+        both += &self.load;
+        Share::sampled(&both, &self.all, "the CPU time")
+    }
+
+    /// Whether that is enough to be told.
+    fn is_much(&self, facts: &Facts<'_>, share: &Share) -> bool {
+        let is_little = facts.has_cpu_time() && (share.ns as f64) < LEAST * self.span_ns as f64;
+        !is_little && share.is_at_least(SHARE, SURELY, SAMPLES)
+    }
+
+    fn in_words(&self) -> String {
+        let part = |weight: &Weight| percent(weight.share(&self.all));
+        format!(
+            "compiling {}, loading classes {}",
+            part(&self.compile),
+            part(&self.load)
+        )
+    }
+}
+
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.cpu_total.samples == 0 {
         return Verdict::lacks(NO_CPU);
@@ -37,45 +107,61 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.endpoint.is_some() {
         return Verdict::lacks("it is about the whole process, not about an endpoint");
     }
-    let loading = Set::new(facts.profile, LOADING);
-    let mut load = facts.role(Role::Program);
-    load.sum = 0;
-    load.squares = 0.0;
-    load.samples = 0;
-    for (node, weight) in facts.program_cpu.iter().enumerate() {
-        if weight.samples > 0 && facts.stacks.top_has(node as u32, &loading) {
-            load += weight;
-        }
-    }
-    let compile = facts.role(Role::Jit);
-    let mut both = compile;
-    both += &load;
-    let share = Share::sampled(&both, &facts.cpu_total, "the CPU time");
-    let least = LEAST * facts.profile.info().duration_ns as f64;
-    let is_little = facts.has_cpu_time() && (both.sum as f64) < least;
-    if is_little || !share.is_at_least(SHARE, SURELY, SAMPLES) {
-        return match facts.sees_the_jvm() {
-            true => Verdict::Found(Vec::new()),
-            false => Verdict::lacks(NOT_SEEN),
+    let none = || match facts.sees_the_jvm() {
+        true => Verdict::Found(Vec::new()),
+        false => Verdict::lacks(NOT_SEEN),
+    };
+    let info = facts.profile.info();
+    let is_known = info.jvm_start_ns > 0;
+    let started_ns = match is_known {
+        true => info.jvm_start_ns.saturating_add(START_NS),
+        false => 0,
+    };
+    let later = Stretch::of(facts, started_ns);
+    let share = later.share();
+    if is_known && later.span_ns < LATER_NS {
+        // Only of what is seen something can be said, be it that more is to be seen.
+        let all = Stretch::of(facts, 0);
+        return match all.is_much(facts, &all.share()) {
+            true => Verdict::Lacks(start_only(&all)),
+            false => none(),
         };
     }
-    let part = |weight: &dwell_profile::Weight| percent(weight.share(&facts.cpu_total));
+    match later.is_much(facts, &share) {
+        true => Verdict::Found(vec![finding(facts, &later, share)]),
+        false => none(),
+    }
+}
+
+/// A JVM that has hardly run does little else; that it would go on so is not known.
+fn start_only(all: &Stretch) -> String {
+    format!(
+        "the recording ends before the JVM has run for {}, and a JVM that starts compiles and \
+         loads classes ({} of the CPU time): that is what a start costs; record longer to see \
+         whether it goes on",
+        duration((START_NS + LATER_NS) as f64),
+        all.in_words()
+    )
+}
+
+fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
     let info = facts.profile.info();
     let age_ns = (info.jvm_start_ns > 0).then(|| info.start_ns.saturating_sub(info.jvm_start_ns));
     let is_young = age_ns.is_some_and(|age_ns| age_ns < YOUNG_NS);
-    let age = age_ns.map_or(String::new(), |ns| {
-        format!(
+    let age = match age_ns {
+        Some(ns) if ns < START_NS => format!("; its first {} left out", duration(START_NS as f64)),
+        Some(ns) => format!(
             "; the JVM had run for {} when the recording began",
             duration(ns as f64)
-        )
-    });
-    Verdict::Found(vec![Finding {
+        ),
+        None => String::new(),
+    };
+    Finding {
         rule: "",
         what: format!(
-            "{} of the CPU time is the JVM's: compiling {}, loading classes {}{age}",
+            "{} of the CPU time is the JVM's: {}{age}",
             percent(share.value),
-            part(&compile),
-            part(&load)
+            later.in_words()
         ),
         weight: share.value * 0.5,
         share,
@@ -94,10 +180,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         },
         because: match (age_ns.is_none(), is_young) {
             (true, _) => "the cost is certain; the JVM's age is not in the recording".to_owned(),
-            (_, true) => "the JVM is young".to_owned(),
+            (_, true) => "the JVM is young, and this went on after its start".to_owned(),
             (..) => "the cost is certain; why an old JVM compiles so much is not seen".to_owned(),
         },
-    }])
+    }
 }
 
 /// What the JVM counted of its compilers; empty if it did not.
@@ -143,15 +229,50 @@ mod tests {
 
     #[test]
     fn a_young_jvm_warms_up_and_an_old_one_has_another_fault() {
-        for (age_s, word) in [(5, "-XX:AOTCache"), (5000, "code cache")] {
+        for (age_s, word) in [(30, "-XX:AOTCache"), (5000, "code cache")] {
             let mut art = Art::default();
-            art.builder.info.start_ns = 10_000_000_000_000;
-            art.builder.info.jvm_start_ns = 10_000_000_000_000 - age_s * 1_000_000_000;
+            art.age(age_s);
             art.native("C2 CompilerThre", 80, 10);
             art.cpu("main", "", "app.Main.run", 120, 10);
             let found = art.found(check);
             assert!(found[0].remedy.contains(word), "{found:?}");
             assert!(found[0].what.contains("compiling 40 %"), "{found:?}");
+        }
+    }
+
+    /// A healthy program that runs for some seconds does little else than start.
+    #[test]
+    fn a_start_is_no_finding() {
+        for duration_s in [4, 14] {
+            let mut art = Art::lasting(duration_s);
+            art.age(0);
+            art.native("C2 CompilerThre", 100, 10);
+            art.cpu("main", "", "app.Main.run", 100, 10);
+            let lacks = art.lacks(check);
+            assert!(lacks.contains("compiling 50 %"), "{lacks}");
+            assert!(lacks.contains("record longer"), "{lacks}");
+        }
+        // One without much of either has nothing to be told.
+        let mut art = Art::lasting(4);
+        art.age(0);
+        art.cpu("main", "", "app.Main.run", 100, 10);
+        assert_eq!(art.found(check), []);
+    }
+
+    /// Compilers that are at work in the first seconds only, and ones that go on.
+    #[test]
+    fn what_goes_on_after_the_start_is_a_finding_and_what_ends_is_none() {
+        for (busy_s, expected) in [(8, 0), (30, 1)] {
+            let mut art = Art::lasting(30);
+            art.age(0);
+            art.native_until("C2 CompilerThre", 600, 10, busy_s);
+            art.cpu("main", "", "app.Main.run", 600, 10);
+            let found = art.found(check);
+            assert_eq!(found.len(), expected, "{found:?}");
+            let is_told = found
+                .iter()
+                .all(|it| it.what.contains("its first 10.0 s left out"));
+            assert!(is_told, "{found:?}");
         }
     }
 

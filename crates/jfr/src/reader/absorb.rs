@@ -66,6 +66,7 @@ impl Reading<'_> {
         }
         self.out.events.append(&mut of.events);
         self.out.chunks.append(&mut of.chunks);
+        self.out.unread.add(&of.unread);
         for (name, count) in of.counts {
             *self.out.counts.entry(name).or_default() += count;
         }

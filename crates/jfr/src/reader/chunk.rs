@@ -86,15 +86,15 @@ struct EventType<'a> {
     unreadable: u64,
 }
 
-/// Reads the chunk into `out`. Gives the place where the next chunk may begin, and whether there
-/// was anything to read this one by.
+/// Reads the chunk into `out`. Gives the place where the next chunk may begin, and how long this
+/// one lasted, or why there was nothing to read it by.
 pub(crate) fn read(
     file: &[u8],
     info: &ChunkInfo,
     options: &Options<'_>,
     tables: &mut Tables,
     out: &mut Recording,
-) -> (usize, Result<(), Error>) {
+) -> (usize, Result<u64, Error>) {
     let survey = Survey::new(file, info);
     let end = if info.complete {
         info.end()
@@ -105,20 +105,7 @@ pub(crate) fn read(
         Ok(types) => types,
         Err(error) => return (end, Err(error)),
     };
-    if let Some(error) = survey.stopped {
-        let left = info.end() - survey.end;
-        let error = error.moved(tables.base);
-        warn(
-            out,
-            format!("the last {left} bytes of a chunk are left out: {error}"),
-        );
-    } else if !info.complete {
-        let at = info.offset + tables.base as u64;
-        warn(
-            out,
-            format!("the chunk at offset {} was never finished", at),
-        );
-    }
+    tell_end(info, &survey, tables.base, out);
     let mut pools = Pools::default();
     for checkpoint in survey.checkpoints {
         if let Err(error) = pools.add(&types, checkpoint) {
@@ -128,7 +115,7 @@ pub(crate) fn read(
     }
     pools.finish();
     let mut resolver = Resolver::new(file, info, &types, &pools, tables);
-    read_events(file, survey.end, options, &mut resolver, out);
+    let last_ns = read_events(file, survey.end, options, &mut resolver, out);
     if resolver.missing > 0 {
         let missing = resolver.missing;
         warn(
@@ -136,7 +123,40 @@ pub(crate) fn read(
             format!("{missing} threads, methods or stacks are referred to but not there"),
         );
     }
-    (end, Ok(()))
+    let read_ns = last_ns.saturating_sub(info.start_ns);
+    let lasted_ns = match survey.stopped.is_some() || info.absent > 0 {
+        // What the header promises is for what is not there as well.
+        true => read_ns,
+        false if info.complete => info.duration_ns,
+        false => info.duration_ns.max(read_ns),
+    };
+    (end, Ok(lasted_ns))
+}
+
+/// Says where a chunk is not whole.
+fn tell_end(info: &ChunkInfo, survey: &Survey<'_>, base: usize, out: &mut Recording) {
+    let at = info.offset + base as u64;
+    let text = match &survey.stopped {
+        Some(error) if info.complete => {
+            let left = info.end().saturating_sub(survey.end);
+            out.unread.stretch(survey.end + base, info.end() + base);
+            let error = error.clone().moved(base);
+            format!("the last {left} bytes of the chunk at offset {at} are left out: {error}")
+        }
+        // What follows its last whole event is told with what belongs to no chunk.
+        Some(error) => {
+            let error = error.clone().moved(base);
+            format!("the chunk at offset {at} is not whole: {error}")
+        }
+        None if !info.complete && info.absent > 0 => {
+            let absent = info.absent;
+            format!("the chunk at offset {at} is not whole: {absent} bytes of it are not there")
+        }
+        None if !info.complete => format!("the chunk at offset {at} was never finished"),
+        None => return,
+    };
+    out.unread.chunks += 1;
+    warn(out, text);
 }
 
 /// The first walk.
@@ -188,14 +208,15 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The second walk.
+/// The second walk. Gives the time of the last event that was read.
 fn read_events<'a>(
     file: &'a [u8],
     end: usize,
     options: &Options<'_>,
     resolver: &mut Resolver<'a>,
     out: &mut Recording,
-) {
+) -> u64 {
+    let mut last_ns = 0;
     let mut event_types = event_types(resolver.types, options);
     let mut values = Values::default();
     let mut unknown = 0_u64;
@@ -213,6 +234,7 @@ fn read_events<'a>(
         let read = if let Some(plan) = &event_type.sample {
             let sample = plan.read(resolver, event.body);
             sample.map(|sample| {
+                last_ns = last_ns.max(sample.time_ns);
                 let Tables {
                     merger,
                     walls,
@@ -223,7 +245,10 @@ fn read_events<'a>(
             })
         } else if event_type.keep {
             let event = values.event(resolver, event_type.class, event.body);
-            event.map(|event| out.events.push(event))
+            event.map(|event| {
+                last_ns = last_ns.max(event.time_ns);
+                out.events.push(event);
+            })
         } else {
             Ok(())
         };
@@ -250,6 +275,7 @@ fn read_events<'a>(
             );
         }
     }
+    last_ns
 }
 
 /// Types of events by their ids, in ascending order.

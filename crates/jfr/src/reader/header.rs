@@ -30,6 +30,8 @@ pub struct ChunkInfo {
     pub ticks_per_second: u64,
     /// Where the header says that the metadata is, in the file.
     pub(crate) metadata: usize,
+    /// Bytes that the header promises and that are not there.
+    pub(crate) absent: u64,
 }
 
 impl ChunkInfo {
@@ -70,6 +72,10 @@ impl ChunkInfo {
         // A chunk that is still being written has no size yet: read on as far as it goes.
         let complete = state == 0 && (HEADER_BYTES..=there).contains(&promised);
         let usable = if complete { promised } else { there };
+        let absent = match state {
+            0 => size.saturating_sub(there as u64),
+            _ => 0,
+        };
         let metadata = usize::try_from(metadata).unwrap_or(usize::MAX);
         Ok(Self {
             offset: offset as u64,
@@ -85,6 +91,7 @@ impl ChunkInfo {
                 rate
             },
             metadata: offset.saturating_add(metadata),
+            absent,
         })
     }
 

@@ -35,6 +35,63 @@ pub struct Recording {
     pub counts: BTreeMap<Arc<str>, u64>,
     /// What could not be read, in words.
     pub warnings: Vec<String>,
+    /// How much of the file could not be read because it is cut off or damaged.
+    pub unread: Unread,
+}
+
+/// What a file lacks, or has and nobody can read. Nothing is said of a file that ends where one of
+/// its chunks ends: it is like one that was made so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Chunks that are not whole: something of them was left out, or they were never finished.
+    pub chunks: u64,
+    /// Bytes that are in the file and were left out.
+    pub bytes: u64,
+    /// Bytes that the header of the last chunk promises beyond the file's end.
+    pub absent: u64,
+    /// Whether all that was left out lies at the file's end.
+    pub is_at_end: bool,
+    /// Where what was left out begins.
+    pub(crate) from: u64,
+}
+
+impl Unread {
+    /// Whether everything was read.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.chunks == 0 && self.bytes == 0
+    }
+
+    /// Adds a stretch that was left out.
+    pub(crate) fn stretch(&mut self, from: usize, to: usize) {
+        let bytes = to.saturating_sub(from) as u64;
+        if bytes > 0 {
+            self.from = match self.bytes {
+                0 => from as u64,
+                _ => self.from.min(from as u64),
+            };
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Adds what was left out of another part of the file.
+    pub(crate) fn add(&mut self, other: &Unread) {
+        self.from = match (self.bytes, other.bytes) {
+            (0, _) => other.from,
+            (_, 0) => self.from,
+            _ => self.from.min(other.from),
+        };
+        self.chunks = self.chunks.saturating_add(other.chunks);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.absent = self.absent.saturating_add(other.absent);
+    }
+
+    /// Nothing more comes: what was left out of a file that is so long.
+    pub(crate) fn finish(&mut self, length: u64) {
+        // Stretches do not overlap.
+        self.is_at_end = self.bytes == 0 || self.from.saturating_add(self.bytes) >= length;
+        self.from = 0;
+    }
 }
 
 impl Recording {

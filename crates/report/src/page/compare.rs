@@ -89,6 +89,7 @@ fn side(profile: &Profile, name: &str, endpoints: &[&str]) -> Value {
         "jvm": format!("{} {}", info.jvm_name, info.jvm_version).trim(),
         "arguments": info.java_arguments,
         "mode": info.mode,
+        "unread": profile.unread().map(crate::unread_words),
         "failed": profile.failed().share(&total),
     })
 }

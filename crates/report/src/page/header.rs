@@ -59,6 +59,7 @@ pub(super) fn header(
             "systemNs": cpu.system_ns,
         })),
         "warnings": profile.warnings(),
+        "unread": profile.unread().map(crate::unread_words),
         "columns": columns,
     })
 }

@@ -1,0 +1,655 @@
+//! Hand-made pools: threads of the program that take work from a blocking queue of the JDK, without
+//! an executor. They are too few, or too slow, where none of them is ever without work while others
+//! wait for room in their queue, or while more threads wait for their results than there are of
+//! them: then some of that work waits for a worker.
+//!
+//! Whose queue it is, no runtime tells. It is taken from the class of the program that both sides
+//! have in common, and only where that leaves one group of threads. It says nothing of queues that
+//! the program makes of `wait` and `notify`: there a worker without work and somebody who waits for
+//! room look the same.
+
+use super::amid_work::FILLING;
+use super::futures::{WAITS, is_held_up};
+use super::pools::{BORROWING, IDLE_MOST, IDLE_SURELY, WORKERS_LOOKS};
+use crate::facts::{Facts, IDLE, is_ready};
+use crate::finding::{Evidence, Finding, Measure, Sure, View};
+use crate::names::Set;
+use crate::share::Share;
+use crate::stacks::{Heaviest, Nodes};
+use crate::text::{percent, short};
+use dwell_profile::{MethodId, NodeId, RUNNING, Role, Seeds, ThreadId, WallFilter, Weight};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A share of the time of those who wait that is worth a change, and the least it must surely be.
+const SHARE: f64 = 0.10;
+const SURELY: f64 = 0.04;
+const LOOKS: u64 = 8;
+/// Threads whose time is below a class of the program so much are that one's.
+const ROOTED: f64 = 0.9;
+/// Threads that stay in one wait so long, for half of their time, are no workers: `main` waits so
+/// for the end.
+const STUCK_NS: u64 = 1_000_000_000;
+const STUCK: f64 = 0.5;
+/// So many more wait for results than there are workers: the mean of a whole recording is meant.
+const MORE: f64 = 1.25;
+/// Workers that wait so much of the time leave processors to others.
+const HELD_UP: f64 = 0.5;
+const MOST: usize = 2;
+
+/// Where a thread without work waits for some.
+const TAKING: &[&str] = &[
+    "java.util.concurrent.ArrayBlockingQueue.take",
+    "java.util.concurrent.ArrayBlockingQueue.poll",
+    "java.util.concurrent.LinkedBlockingQueue.take",
+    "java.util.concurrent.LinkedBlockingQueue.poll",
+    "java.util.concurrent.LinkedBlockingDeque.take*",
+    "java.util.concurrent.LinkedBlockingDeque.poll*",
+    "java.util.concurrent.PriorityBlockingQueue.take",
+    "java.util.concurrent.PriorityBlockingQueue.poll",
+    "java.util.concurrent.SynchronousQueue.take",
+    "java.util.concurrent.SynchronousQueue.poll",
+    "java.util.concurrent.LinkedTransferQueue.take",
+    "java.util.concurrent.LinkedTransferQueue.poll",
+];
+
+/// What somebody waits for whom a hand-made pool keeps waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum For {
+    Room,
+    Results,
+}
+
+/// What a stack says, by the program's classes without what is nested in them.
+#[derive(Default)]
+struct Seen<'f> {
+    takes: Option<&'f str>,
+    fills: Option<&'f str>,
+    awaits: bool,
+    /// The outermost one.
+    root: Option<&'f str>,
+    classes: BTreeSet<&'f str>,
+}
+
+/// What the threads of one group did.
+#[derive(Default)]
+struct Group<'f> {
+    threads: BTreeSet<ThreadId>,
+    total: Weight,
+    idle: Weight,
+    runs: Weight,
+    /// In waits so long that no task is meant.
+    stuck_ns: u64,
+    /// With work, and waiting for what the pool could do other work meanwhile.
+    waits: Weight,
+    places: BTreeMap<(&'f str, Option<MethodId>, bool), u64>,
+    takes: BTreeSet<&'f str>,
+    roots: BTreeMap<&'f str, u64>,
+    waiting: BTreeMap<(For, &'f str), Heaviest>,
+}
+
+/// A group that waits, what for, and who keeps it waiting.
+struct Case<'f> {
+    what: For,
+    class: &'f str,
+    waiter: &'f str,
+    crew: &'f str,
+    /// Whether the workers were seen to take from a queue there.
+    is_seen: bool,
+}
+
+/// What stacks have that matters here.
+struct Sets {
+    taking: Set,
+    filling: Set,
+    awaiting: Set,
+    borrows: Nodes,
+}
+
+pub(crate) fn saturated(facts: &Facts<'_>) -> Vec<Finding> {
+    let groups = groups(facts);
+    let mut found: Vec<Finding> = cases(facts, &groups)
+        .iter()
+        .filter_map(|case| finding(facts, &groups, case))
+        .collect();
+    found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    found.truncate(MOST);
+    found
+}
+
+/// The classes whose full queues are told here, with who waits there for room.
+pub(crate) fn told(facts: &Facts<'_>) -> BTreeSet<String> {
+    let groups = groups(facts);
+    let cases = cases(facts, &groups).into_iter();
+    let full =
+        cases.filter(|case| case.what == For::Room && finding(facts, &groups, case).is_some());
+    full.map(|case| case.class.to_owned()).collect()
+}
+
+/// A class without those nested in it, and without what the JVM adds to those it makes.
+pub(crate) fn outer(class: &str) -> &str {
+    class.split('$').next().unwrap_or(class)
+}
+
+fn groups<'f>(facts: &'f Facts<'_>) -> BTreeMap<&'f str, Group<'f>> {
+    let profile = facts.profile;
+    let sets = Sets {
+        taking: Set::new(profile, TAKING),
+        filling: Set::new(profile, FILLING),
+        awaiting: Set::new(profile, WAITS),
+        borrows: facts.stacks.nodes_with(&Set::new(profile, BORROWING)),
+    };
+    // Nobody waits for room, and nobody takes work and is waited for: as in most programs.
+    if sets.filling.is_empty() && (sets.taking.is_empty() || sets.awaiting.is_empty()) {
+        return BTreeMap::new();
+    }
+    let is_program: Vec<bool> = (profile.threads().iter())
+        .map(|thread| profile.thread_role(thread) == Role::Program)
+        .collect();
+    let mut known: HashMap<NodeId, Seen<'f>, Seeds> = HashMap::default();
+    let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+    let filter = WallFilter::default();
+    for wall in profile.wall(&filter) {
+        if is_program.get(wall.thread as usize) != Some(&true) {
+            continue;
+        }
+        let seen = (known.entry(wall.node)).or_insert_with(|| seen(facts, &sets, wall.node));
+        let group = groups.entry(facts.group(wall.thread)).or_default();
+        group.threads.insert(wall.thread);
+        group.total += &wall.weight;
+        group.takes.extend(seen.takes);
+        if wall.lasted_ns >= STUCK_NS {
+            group.stuck_ns = group.stuck_ns.saturating_add(wall.weight.sum);
+        }
+        if let Some(root) = seen.root {
+            *group.roots.entry(root).or_default() += wall.weight.sum;
+        }
+        let is_parked = matches!(wall.cause, "park" | "object-wait");
+        match seen {
+            _ if wall.cause == IDLE => group.idle += &wall.weight,
+            Seen { takes: Some(_), .. } if is_parked => group.idle += &wall.weight,
+            seen => {
+                if is_held_up(wall.cause) {
+                    let cause = cause_name(wall.cause);
+                    let is_limited =
+                        matches!(cause, "monitor" | "lock") || sets.borrows.has(wall.node);
+                    let place = facts.stacks.place(wall.node);
+                    group.waits += &wall.weight;
+                    *group.places.entry((cause, place, is_limited)).or_default() += wall.weight.sum;
+                }
+                if wall.cause == RUNNING || is_ready(wall.cause) {
+                    group.runs += &wall.weight;
+                }
+                if is_parked {
+                    group.wait(seen, wall.node, &wall.weight);
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// One of the names that rules know: those of a profile live as long as the filter that asked.
+fn cause_name(cause: &str) -> &'static str {
+    const NAMES: &[&str] = &[
+        "monitor",
+        "lock",
+        "park",
+        "sleep",
+        "object-wait",
+        "socket",
+        "file",
+        "page-fault",
+        "class-init",
+        "jit-wait",
+    ];
+    NAMES
+        .iter()
+        .find(|name| **name == cause)
+        .unwrap_or(&"unknown")
+}
+
+fn seen<'f>(facts: &'f Facts<'_>, sets: &Sets, node: NodeId) -> Seen<'f> {
+    let (stacks, profile) = (&facts.stacks, facts.profile);
+    let class = |method: MethodId| {
+        let method = profile.methods().get(method as usize);
+        outer(method.map_or("", |method| profile.names().text(method.class)))
+    };
+    let place = stacks.place(node).filter(|_| stacks.is_of_program(node));
+    let path = stacks.path(node);
+    let own = path.iter().filter(|method| stacks.is_app(**method));
+    let own: Vec<&str> = own.map(|method| class(*method)).collect();
+    let if_so = |is_so: bool| place.filter(|_| is_so).map(class);
+    Seen {
+        takes: if_so(stacks.program_calls(node, &sets.taking)),
+        fills: if_so(stacks.top_has(node, &sets.filling)),
+        // Not below other code of the JDK, which waits for its own threads.
+        awaits: stacks.program_calls(node, &sets.awaiting),
+        root: own.first().copied(),
+        classes: own.into_iter().collect(),
+    }
+}
+
+impl<'f> Group<'f> {
+    /// Adds a wait of threads that have something to do.
+    fn wait(&mut self, seen: &Seen<'f>, node: NodeId, weight: &Weight) {
+        let mut add = |what, class| {
+            let sum = self.waiting.entry((what, class)).or_default();
+            sum.add(node, weight);
+        };
+        match seen.fills {
+            Some(class) => add(For::Room, class),
+            None if seen.awaits => {
+                (seen.classes.iter()).for_each(|class| add(For::Results, *class));
+            }
+            None => {}
+        }
+    }
+
+    /// Whether none of its threads was ever without work, as far as that can be seen.
+    fn is_full(&self) -> bool {
+        let idle = Share::sampled(&self.idle, &self.total, "");
+        let is_seen = self.total.samples >= WORKERS_LOOKS;
+        is_seen && idle.value <= IDLE_MOST && idle.high <= IDLE_SURELY
+    }
+
+    /// Whether it works below a class nearly all its time.
+    fn is_rooted(&self, class: &str) -> bool {
+        let part = |ns: u64| ns as f64 / self.total.sum.max(1) as f64;
+        let is_at_work = self.runs.samples >= LOOKS && part(self.stuck_ns) < STUCK;
+        is_at_work && part(self.roots.get(class).copied().unwrap_or(0)) >= ROOTED
+    }
+
+    /// Whether it waits for others in this class, so that it is not who they wait for.
+    fn waits_there(&self, class: &str) -> bool {
+        let waiting =
+            [For::Room, For::Results].map(|what| self.waiting.contains_key(&(what, class)));
+        waiting.contains(&true)
+    }
+}
+
+/// Who waits for whom.
+fn cases<'f>(facts: &Facts<'_>, groups: &BTreeMap<&'f str, Group<'f>>) -> Vec<Case<'f>> {
+    let mut cases = Vec::new();
+    for (waiter, group) in groups {
+        for ((what, class), wait) in &group.waiting {
+            let Some((crew, is_seen)) = crew(facts, groups, class, *what) else {
+                continue;
+            };
+            let case = Case {
+                what: *what,
+                class,
+                waiter,
+                crew,
+                is_seen,
+            };
+            if case.has_queue(facts, groups, wait) {
+                cases.push(case);
+            }
+        }
+    }
+    cases
+}
+
+/// The only group that takes from a queue in this class or, of a full queue where none was seen to,
+/// the only one that works below it; `None`: there is none, or it is not known which.
+fn crew<'f>(
+    facts: &Facts<'_>,
+    groups: &BTreeMap<&'f str, Group<'f>>,
+    class: &str,
+    what: For,
+) -> Option<(&'f str, bool)> {
+    let only = |is_one: &dyn Fn(&Group<'f>) -> bool| {
+        let mut all = groups.iter().filter(|(_, group)| is_one(group));
+        let first = all.next().map(|(name, _)| *name);
+        (first, all.next().is_none())
+    };
+    let (taker, is_only) = only(&|group| group.takes.contains(class));
+    if let Some(taker) = taker {
+        return is_only.then_some((taker, true));
+    }
+    // How long waits are is not known where looks are put together.
+    if what == For::Results || facts.profile.bin_ns() > 0 {
+        return None;
+    }
+    let (worker, is_only) = only(&|group| group.is_rooted(class) && !group.waits_there(class));
+    worker.filter(|_| is_only).map(|worker| (worker, false))
+}
+
+impl Case<'_> {
+    /// Whether what the workers get has to wait for them.
+    fn has_queue(
+        &self,
+        facts: &Facts<'_>,
+        groups: &BTreeMap<&str, Group<'_>>,
+        wait: &Heaviest,
+    ) -> bool {
+        let Some(crew) = groups.get(self.crew).filter(|crew| crew.is_full()) else {
+            return false;
+        };
+        // A group that takes what it has put itself waits for itself.
+        let is_other = self.crew != self.waiter;
+        let workers = crew.threads.len().max(1) as f64;
+        is_other
+            && match self.what {
+                For::Room => true,
+                For::Results => mean(facts, &wait.weight) >= MORE * workers,
+            }
+    }
+}
+
+/// How many threads did something at once, on average.
+fn mean(facts: &Facts<'_>, weight: &Weight) -> f64 {
+    weight.sum as f64 / facts.profile.info().duration_ns.max(1) as f64
+}
+
+fn finding(
+    facts: &Facts<'_>,
+    groups: &BTreeMap<&str, Group<'_>>,
+    case: &Case<'_>,
+) -> Option<Finding> {
+    let (waiter, crew) = (groups.get(case.waiter)?, groups.get(case.crew)?);
+    let wait = waiter.waiting.get(&(case.what, case.class))?;
+    let mut busy = waiter.total;
+    busy.sum = busy.sum.saturating_sub(waiter.idle.sum);
+    let of = format!("the wall time of {}", case.waiter);
+    let share = Share::sampled(&wait.weight, &busy, of);
+    if !share.is_at_least(SHARE, SURELY, LOOKS) {
+        return None;
+    }
+    let place = facts.stacks.place_name(wait.node);
+    let (name, part) = (case.crew, percent(share.value));
+    let threads = match crew.threads.len() {
+        1 => format!("the only thread of {name} always has work"),
+        many => format!("the {many} threads of {name} always have work"),
+    };
+    let what = match case.what {
+        For::Room => format!(
+            "{threads}, and {} waits {part} of its time in {place} \
+             for room in their queue",
+            case.waiter
+        ),
+        For::Results => format!(
+            "{threads}, and {:.1} threads of {} wait for results \
+             in {place} on average: more than these can work at, so the rest of it waits",
+            mean(facts, &wait.weight),
+            case.waiter
+        ),
+    };
+    Some(Finding {
+        rule: "",
+        what,
+        weight: wait.weight.share(&facts.all_busy()).min(1.0),
+        share,
+        evidence: vec![
+            Evidence {
+                text: format!("{} waits", case.waiter),
+                view: view(case.waiter),
+                stack: facts.stacks.shown(wait.node),
+            },
+            crew.evidence(facts, name),
+        ],
+        remedy: crew.remedy(facts, name),
+        sure: case.sure(),
+        because: case.because(),
+    })
+}
+
+fn view(threads: &str) -> View {
+    View {
+        measure: Measure::Wall,
+        threads: Some(threads.to_owned()),
+        ..View::default()
+    }
+}
+
+impl Case<'_> {
+    fn sure(&self) -> Sure {
+        match (self.what, self.is_seen) {
+            (For::Room, true) => Sure::High,
+            (For::Room, false) => Sure::Medium,
+            (For::Results, _) => Sure::Low,
+        }
+    }
+
+    fn because(&self) -> String {
+        let class = self.class;
+        let whose = match self.is_seen {
+            true => format!("they were seen to take from a queue in {class}, as nobody else was"),
+            false => format!("nobody else works below {class}, where the others wait"),
+        };
+        match self.what {
+            For::Room => whose,
+            For::Results => format!("{whose}; whose results these are is not seen"),
+        }
+    }
+}
+
+impl Group<'_> {
+    /// What the workers do, and that they are never without work.
+    fn evidence(&self, facts: &Facts<'_>, name: &str) -> Evidence {
+        let most = self.places.iter().max_by_key(|(_, ns)| **ns);
+        let most = most.map_or(String::new(), |((cause, place, _), _)| {
+            format!(", mostly {cause} in {}", facts.stacks.name_of(*place))
+        });
+        Evidence {
+            text: format!(
+                "of its time {name} is without work {}, waits {}{most}, and runs or is ready to in \
+                 the rest",
+                percent(self.idle.share(&self.total)),
+                percent(self.waits.share(&self.total)),
+            ),
+            view: view(name),
+            stack: Vec::new(),
+        }
+    }
+
+    fn remedy(&self, facts: &Facts<'_>, name: &str) -> String {
+        let most = self.places.iter().max_by_key(|(_, ns)| **ns);
+        let is_held_up = self.waits.share(&self.total) >= HELD_UP;
+        let Some(((cause, place, is_limited), _)) = most.filter(|_| is_held_up) else {
+            return format!(
+                "make what {name} does shorter (its flame graph says what that is), or give it \
+                 more threads as far as processors are free; a longer queue only puts it off"
+            );
+        };
+        let place = facts.stacks.name_of(*place);
+        let place = short(&place);
+        match is_limited {
+            true => format!(
+                "shorten the wait of {name} in {place} ({cause}): it is for what only some can \
+                 have at once, so more threads would only wait as well"
+            ),
+            false => format!(
+                "shorten the wait of {name} in {place} ({cause}); until then more threads help, \
+                 because these do not use the processors"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+    use crate::rules::{amid_work, pools};
+
+    const PARK: &str = "jdk.internal.misc.Unsafe.park;";
+    const LOOP: &str = "app.Pool$Worker.run";
+
+    /// So many threads that work `busy` of 100 looks, and wait for work in the others.
+    fn workers(art: &mut Art, threads: usize, cause: &str, busy: u64) {
+        for thread in 0..threads {
+            let name = format!("worker-{thread}");
+            let work = format!("app.Task.work;{LOOP}");
+            if cause == "running" {
+                art.cpu(&name, "", &work, busy, 100);
+            } else {
+                art.cpu(&name, "", &work, 10, 10);
+                for _ in 0..busy {
+                    art.look(&name, "", cause, &work, 1, 100);
+                }
+            }
+            let take = format!("{PARK}java.util.concurrent.ArrayBlockingQueue.take;{LOOP}");
+            for _ in busy..100 {
+                art.look(&name, "", "park", &take, 1, 100);
+            }
+        }
+    }
+
+    /// A thread that waits in 50 of 100 looks, of 100 ms each.
+    fn waiter(art: &mut Art, name: &str, method: &str, caller: &str) {
+        for _ in 0..50 {
+            let stack = format!("{PARK}{method};{caller};app.Main.serve");
+            art.look(name, "", "park", &stack, 1, 100);
+        }
+        art.cpu(name, "", "app.Main.make;app.Main.serve", 50, 100);
+    }
+
+    const PUT: &str = "java.util.concurrent.ArrayBlockingQueue.put";
+    const GET: &str = "java.util.concurrent.CountDownLatch.await";
+
+    #[test]
+    fn workers_that_are_never_free_while_their_queue_is_full_are_told() {
+        for (cause, remedy) in [
+            ("running", "more threads as far as processors are free"),
+            ("socket", "until then more threads help"),
+            ("monitor", "would only wait as well"),
+        ] {
+            let mut art = Art::default();
+            workers(&mut art, 2, cause, 99);
+            waiter(&mut art, "main", PUT, "app.Pool.submit");
+            let found = art.found(pools::check);
+            assert_eq!(found.len(), 1, "{cause}: {found:?}");
+            let what = &found[0].what;
+            assert!(
+                what.starts_with("the 2 threads of worker-* always have work, and"),
+                "{what}"
+            );
+            assert!(
+                what.contains("main waits 50 % of its time in app.Pool.submit for room"),
+                "{what}"
+            );
+            assert_eq!(found[0].sure, Sure::High);
+            assert!(found[0].remedy.contains(remedy), "{}", found[0].remedy);
+            // The wait for room is theirs, and not told a second time.
+            assert_eq!(art.found(amid_work::check), []);
+        }
+    }
+
+    #[test]
+    fn workers_that_were_never_seen_to_take_are_known_by_the_class_they_run_below() {
+        let mut art = Art::default();
+        workers(&mut art, 2, "running", 100);
+        waiter(&mut art, "main", PUT, "app.Pool.submit");
+        let found = art.found(pools::check);
+        assert_eq!((found.len(), found[0].sure), (1, Sure::Medium), "{found:?}");
+        // A second group below it: which of them it is, is not known.
+        art.cpu("cleaner", "", "app.Pool.clean", 100, 100);
+        assert_eq!(art.found(pools::check), []);
+        let full = art.found(amid_work::check);
+        assert!(full[0].what.contains("a queue, which is full"), "{full:?}");
+    }
+
+    /// A pool that is well has workers that are free now and then, however long its queue is full.
+    #[test]
+    fn workers_that_are_free_at_times_are_fine() {
+        for busy in [0, 30, 80, 94] {
+            for (method, caller) in [(PUT, "app.Pool.submit"), (GET, "app.Pool.call")] {
+                let mut art = Art::default();
+                workers(&mut art, 2, "running", busy);
+                for client in 0..8 {
+                    waiter(&mut art, &format!("client-{client}"), method, caller);
+                }
+                assert_eq!(art.found(pools::check), [], "{busy} {caller}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_threads_that_wait_for_results_than_there_are_workers_queue() {
+        // Each waits half of its time: of two of them one at a time, of eight four.
+        for (clients, expected) in [(2, 0), (4, 0), (8, 1)] {
+            let mut art = Art::default();
+            workers(&mut art, 2, "running", 99);
+            for client in 0..clients {
+                waiter(&mut art, &format!("client-{client}"), GET, "app.Pool.call");
+            }
+            let found = art.found(pools::check);
+            assert_eq!(found.len(), expected, "{clients}: {found:?}");
+            for found in found {
+                assert!(
+                    found
+                        .what
+                        .contains("4.0 threads of client-* wait for results"),
+                    "{found:?}"
+                );
+                assert_eq!(found.sure, Sure::Low);
+            }
+        }
+        // Whose results they are is a guess where nobody was seen to take work, and what other
+        // code of the JDK waits for is its own.
+        let other =
+            "java.util.concurrent.CountDownLatch.await;jdk.internal.net.http.HttpClientImpl.send";
+        for (busy, method) in [(100, GET), (99, other)] {
+            let mut art = Art::default();
+            workers(&mut art, 2, "running", busy);
+            for client in 0..8 {
+                waiter(
+                    &mut art,
+                    &format!("client-{client}"),
+                    method,
+                    "app.Pool.call",
+                );
+            }
+            assert_eq!(art.found(pools::check), [], "{busy} {method}");
+        }
+    }
+
+    /// `main` starts all and then waits for the end, in the class where everything is.
+    #[test]
+    fn a_thread_that_waits_for_the_end_is_no_worker() {
+        for (waits, ms, expected) in [(1, 9_000, 0), (300, 30, 1)] {
+            let mut art = Art::default();
+            art.cpu("main", "", "app.Pool.start;app.Pool.main", 20, 50);
+            for _ in 0..waits {
+                let stack = "java.lang.Thread.sleep;app.Pool.main";
+                art.look("main", "", "sleep", stack, ms / 10, 10);
+            }
+            waiter(&mut art, "client", PUT, "app.Pool.submit");
+            assert_eq!(art.found(pools::check).len(), expected, "{waits}");
+        }
+    }
+
+    /// Results of somebody else: the class of the workers is not on the waiters' stacks.
+    #[test]
+    fn who_waits_elsewhere_is_not_told_of_these_workers() {
+        let mut art = Art::default();
+        workers(&mut art, 2, "running", 99);
+        for client in 0..8 {
+            waiter(&mut art, &format!("client-{client}"), GET, "app.Other.call");
+        }
+        assert_eq!(art.found(pools::check), []);
+    }
+
+    /// Whoever makes a queue of `wait` and `notify` waits for room as others wait for work.
+    #[test]
+    fn of_queues_made_of_wait_and_notify_nothing_is_said() {
+        let mut art = Art::default();
+        workers(&mut art, 2, "running", 100);
+        for _ in 0..50 {
+            let stack =
+                "java.lang.Object.wait0;java.lang.Object.wait;app.Pool.submit;app.Main.serve";
+            art.look("main", "", "object-wait", stack, 1, 100);
+        }
+        art.cpu("main", "", "app.Main.make;app.Main.serve", 50, 100);
+        assert_eq!(art.found(pools::check), []);
+    }
+
+    #[test]
+    fn a_few_looks_at_workers_say_nothing() {
+        let mut art = Art::default();
+        art.cpu("worker-1", "", &format!("app.Task.work;{LOOP}"), 30, 100);
+        waiter(&mut art, "main", PUT, "app.Pool.submit");
+        assert_eq!(art.found(pools::check), []);
+    }
+}

@@ -1,0 +1,110 @@
+//! What of a file could not be read, in words. Knows neither the file nor where the words go.
+
+use dwell_profile::Unread;
+use serde_json::{Value, json};
+
+use crate::number::{count, plural};
+
+/// What is wrong with a file and what to do, as what follows its name in a sentence of one line.
+#[must_use]
+pub fn unread_words(unread: &Unread) -> String {
+    format!("{}; {}", what(unread), remedy(unread))
+}
+
+/// What is wrong, as what follows the file's name.
+pub(crate) fn what(unread: &Unread) -> String {
+    let mut parts = Vec::new();
+    if unread.chunks > 0 {
+        let is = if unread.chunks == 1 { "is" } else { "are" };
+        parts.push(format!("{} {is} not whole", plural(unread.chunks, "chunk")));
+    }
+    if unread.absent > 0 {
+        parts.push(format!("{} are missing", bytes(unread.absent)));
+    }
+    if unread.bytes > 0 {
+        parts.push(format!("{} could not be read", bytes(unread.bytes)));
+    }
+    format!("{}: {}", head(unread), parts.join(", "))
+}
+
+fn head(unread: &Unread) -> &'static str {
+    match (unread.is_at_end, unread.bytes + unread.absent) {
+        (false, _) => "is damaged",
+        (true, 0) => "was never finished",
+        (true, _) => "is cut off",
+    }
+}
+
+/// What to do.
+pub(crate) fn remedy(unread: &Unread) -> &'static str {
+    match (unread.is_at_end, unread.absent) {
+        (false, _) => "all else is told; copy it again from where it was made",
+        (true, 0) => {
+            "all else is told; if it is still being written, stop or dump the recording first"
+        }
+        (true, _) => "all else is told; copy it again, or record again where the disk has room",
+    }
+}
+
+/// A file of many bytes, exactly: it is to be compared with the size that another copy has.
+fn bytes(number: u64) -> String {
+    match number {
+        1 => "1 byte".to_owned(),
+        _ => format!("{} bytes", count(number)),
+    }
+}
+
+/// The same for programs; null where everything was read.
+pub(crate) fn value(unread: Option<&Unread>) -> Value {
+    unread.map_or(Value::Null, |unread| {
+        json!({
+            "chunks": unread.chunks,
+            "bytes": unread.bytes,
+            "absentBytes": unread.absent,
+            "what": what(unread),
+            "do": remedy(unread),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_tell_what_is_missing_and_what_to_do() {
+        let cut = Unread {
+            chunks: 1,
+            bytes: 321,
+            absent: 12_345,
+            is_at_end: true,
+        };
+        assert_eq!(
+            unread_words(&cut),
+            "is cut off: 1 chunk is not whole, 12,345 bytes are missing, 321 bytes could not be \
+             read; all else is told; copy it again, or record again where the disk has room"
+        );
+        let tail = Unread {
+            chunks: 0,
+            bytes: 1,
+            absent: 0,
+            is_at_end: true,
+        };
+        assert_eq!(what(&tail), "is cut off: 1 byte could not be read");
+        assert!(remedy(&tail).contains("stop or dump"));
+        let open = Unread {
+            chunks: 1,
+            bytes: 0,
+            ..tail
+        };
+        assert_eq!(what(&open), "was never finished: 1 chunk is not whole");
+        let amid = Unread {
+            is_at_end: false,
+            chunks: 2,
+            ..cut
+        };
+        assert!(what(&amid).starts_with("is damaged: 2 chunks are not whole"));
+        assert_eq!(value(None), Value::Null);
+        assert_eq!(value(Some(&cut))["absentBytes"], 12_345);
+    }
+}
