@@ -75,3 +75,46 @@ pub fn static_field<M: Memory>(
         false => Err(Fault { addr: mirror }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::hotspot::layout::ABSENT;
+    use crate::hotspot::test_memory::Bytes;
+    use std::vec::Vec;
+
+    /// Two loaders, the younger one first; the boot loader has three classes.
+    #[test]
+    fn the_boot_loader_is_the_oldest_one() {
+        let mut layout = Layout::EMPTY;
+        (
+            layout.loaders_head,
+            layout.loader_next,
+            layout.loader_classes,
+        ) = (0x1000, 8, 16);
+        layout.klass_next_link = 8;
+        let mem = Bytes::of_words(&[
+            (0x1000, &[0x2000]),
+            (0x2000, &[7, 0x3000, 0x9000]),
+            (0x3000, &[7, 0, 0x4000]),
+            (0x4000, &[7, 0x5000]),
+            (0x5000, &[7, 0x6000]),
+            (0x6000, &[7, 0]),
+        ]);
+        let shown = |layout: &Layout, last: u64| {
+            let mut classes = Vec::new();
+            let ended = for_each_boot_class(&mem, layout, |class| {
+                classes.push(class);
+                class == last
+            });
+            ended.map(|()| classes)
+        };
+        assert_eq!(shown(&layout, 0), Ok([0x4000, 0x5000, 0x6000].to_vec()));
+        assert_eq!(shown(&layout, 0x5000), Ok([0x4000, 0x5000].to_vec()));
+        layout.klass_next_link = ABSENT;
+        assert_eq!(shown(&layout, 0), Ok(Vec::new()));
+        layout.klass_next_link = 0x800;
+        assert!(shown(&layout, 0).is_err());
+    }
+}

@@ -3,7 +3,9 @@
 #![allow(missing_docs)]
 
 use dwell_frozen::Frozen;
-use dwell_walker::{Failure, Fault, Frame, FrameKind, Memory, Outcome, Walk};
+use dwell_walker::cache::{PcCache, Slot};
+use dwell_walker::hotspot::{BlobKind, CodeCache};
+use dwell_walker::{Failure, Fault, Frame, FrameKind, Memory, Outcome, Walk, Walker};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
@@ -300,4 +302,95 @@ fn wrong_words_never_lead_to_a_panic_or_an_endless_walk() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Memory of a fixture whose compilations are others, with other ids.
+struct Numbered<'a> {
+    frozen: &'a Frozen,
+    /// Where the ids are, and in which bits they differ.
+    ids: BTreeSet<u64>,
+    id: Cell<u64>,
+    reads: Cell<u64>,
+}
+
+impl<'a> Numbered<'a> {
+    fn new(frozen: &'a Frozen, code: &CodeCache) -> Numbered<'a> {
+        let blob = |pc: u64| code.find(frozen, &frozen.layout, pc).ok().flatten();
+        let compiled = frozen.words.values().flatten().filter_map(|pc| blob(*pc));
+        let compiled = compiled.filter(|blob| blob.kind == BlobKind::Nmethod);
+        Numbered {
+            frozen,
+            ids: compiled
+                .map(|blob| blob.addr + frozen.layout.nmethod_compile_id)
+                .collect(),
+            id: Cell::new(0),
+            reads: Cell::new(0),
+        }
+    }
+}
+
+impl Memory for Numbered<'_> {
+    fn word(&self, addr: u64) -> Result<u64, Fault> {
+        self.reads.set(self.reads.get() + 1);
+        let halves = [0, 4].map(|half| self.ids.contains(&(addr + half)));
+        let mut word = match self.frozen.word(addr) {
+            Err(fault) if halves == [false, false] => return Err(fault),
+            word => word.unwrap_or(0),
+        };
+        for (half, is_id) in halves.into_iter().enumerate() {
+            word ^= if is_id {
+                self.id.get() << (32 * half)
+            } else {
+                0
+            };
+        }
+        Ok(word)
+    }
+
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        for (i, byte) in buf.iter_mut().enumerate() {
+            *byte = self.u8(addr.wrapping_add(i as u64))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a cache remembers of return addresses says what was read, and for less; not so when the
+/// compilations are others.
+#[test]
+fn walks_are_the_same_with_what_is_remembered() {
+    let (mut cheaper, mut anew) = (0, 0);
+    for fixture in fixtures() {
+        let frozen = &fixture.frozen;
+        let code = CodeCache::from_words(&frozen.code);
+        let memory = Numbered::new(frozen, &code);
+        let slots = vec![Slot::empty(); 1 << 12];
+        let walk = |remembers: bool| {
+            let walker = Walker {
+                mem: &memory,
+                layout: &frozen.layout,
+                code: &code,
+                native: frozen,
+                cache: remembers.then(|| PcCache::new(&slots)),
+            };
+            let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+            memory.reads.set(0);
+            let walk = walker.walk(frozen.regs, &frozen.thread, &mut frames[..]);
+            frames.truncate(walk.len);
+            assert_eq!(frames, frozen.frames, "{}", fixture.name);
+            assert_eq!(outcome_name(&walk), frozen.outcome, "{}", fixture.name);
+            memory.reads.get()
+        };
+        let (plain, first, again) = (walk(false), walk(true), walk(true));
+        assert!(again <= first, "{}: {again} of {first}", fixture.name);
+        memory.id.set(6);
+        let others = walk(true);
+        cheaper += usize::from(again < plain);
+        anew += usize::from(others > again);
+    }
+    assert!(3 * cheaper > fixtures().len(), "{cheaper} are cheaper");
+    assert!(
+        4 * anew > 3 * cheaper,
+        "{anew} were read anew, {cheaper} are cheaper"
+    );
 }
