@@ -365,6 +365,10 @@ mod tests {
             !is_in_thaw(&mem, AT + 0x1f0, AT + 0x1e0).unwrap(),
             "no such stub"
         );
+        // One that is as long as there is room for, and a longer one.
+        let begins = AT + 0x100;
+        let longest = |bytes: u64| is_in_thaw(&mem, begins + bytes, begins + 0x20).unwrap();
+        assert!(longest(0x90) && !longest(0x91));
     }
 
     /// Offsets of chunks and continuations that are made up here: each field has a word.
@@ -541,5 +545,34 @@ mod tests {
         assert_eq!(went(&layout, 0x30, AT + 0x100), Ok(false), "too far");
         layout.extra.cont_entry = 0x340;
         assert_eq!(went(&layout, 0x40, AT + 0x100), Ok(false), "another field");
+    }
+
+    /// `mov rax, [r15 + 0x348]`, and later `mov [r15 + 0x348], rsp`.
+    #[test]
+    fn the_entrys_offset_is_in_the_code_that_enters() {
+        const BLOB: u64 = 0x1_0010;
+        let mut words = [0; crate::hotspot::codecache::CODE_CACHE_WORDS];
+        words[..4].copy_from_slice(&[0x1_0000, 0x2_0000, 0x600, 16]);
+        let cache = CodeCache::from_words(&words);
+        let mut layout = Layout::EMPTY;
+        (layout.sizeof_heap_block, layout.blob_name, layout.blob_size) = (16, 0, 8);
+        (layout.blob_frame_size, layout.blob_code_offset) = (12, 16);
+        let found = |layout: &Layout, load: [u8; 7], store: [u8; 7]| {
+            let mut code = [0x90u8; 0x400];
+            code[0x10..0x17].copy_from_slice(&load);
+            code[0x40..0x47].copy_from_slice(&store);
+            let mut mem = Bytes::of_words(&[(0x600, &[0]), (BLOB, &[0x800, 0x400, 0x30])]);
+            mem.add(0x800, b"native n");
+            mem.add(BLOB + 0x30, &code);
+            find_entry_offset(&mem, layout, &cache)
+        };
+        let load = [0x49, 0x8b, 0x87, 0x48, 3, 0, 0];
+        let store = [0x49, 0x89, 0xa7, 0x48, 3, 0, 0];
+        assert_eq!(found(&layout, load, store), Ok(None), "not known where");
+        layout.extra.cont_return_pc = BLOB + 0x30 + 0x80;
+        assert_eq!(found(&layout, load, store), Ok(Some(0x348)));
+        let other = [0x49, 0x89, 0xa7, 0x50, 3, 0, 0];
+        assert_eq!(found(&layout, load, other), Ok(None), "another field");
+        assert_eq!(found(&layout, store, load), Ok(None), "the other way round");
     }
 }

@@ -261,6 +261,9 @@ mod tests {
         assert_eq!(monitors(&words, end + 16), [0; 0]);
         assert_eq!(monitors(&words, 0xdead_beef_0000), [0; 0]);
         assert_eq!(monitors(&words, end - 16 * 65), [0; 0], "too many");
+        let most: Vec<u64> = (0..65).flat_map(|_| [0, 7]).collect();
+        assert_eq!(monitors(&most, end - 16 * 64).len(), 64);
+        assert_eq!(monitors(&most, end - 16 * 65).len(), 0);
     }
 
     const NMETHOD: u64 = 0x10_0000;
