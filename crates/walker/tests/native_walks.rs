@@ -20,6 +20,8 @@ const VM: u64 = 0x1000_0000;
 const LIBRARY: u64 = 0x2000_0000;
 const CODE: u64 = 0x5000_0000;
 const SEGMENTS: u64 = 0x4000;
+/// Where a call from native code into Java returns to.
+const CALL_STUB: u64 = CODE + 0x200;
 
 /// Frames of so many bytes, with rbp as it is.
 const fn frame(cfa_bytes: u32) -> Rule {
@@ -68,6 +70,7 @@ fn memory(stack: &[u64]) -> Bytes {
 fn code() -> CodeCache {
     let mut words = [0; CODE_CACHE_WORDS];
     words[..4].copy_from_slice(&[CODE, CODE + 0x1_0000, SEGMENTS, 6]);
+    words[CODE_CACHE_WORDS - 1] = CALL_STUB;
     CodeCache::from_words(&words)
 }
 
@@ -308,6 +311,51 @@ fn the_anchor_bridges_native_frames_once() {
     };
     let (frames, found) = walk(&PLAIN[..1], at(from), &cut);
     assert_eq!((frames[2], found.gaps), (failed(Failure::SnapshotEnd), 0));
+}
+
+/// The frames of a walk from code that is gone, whose rbp is at the stack's fourth word. A walk
+/// that finds the call stub above goes on there, and fails once more: its code is gone, too.
+fn above_gone(stack: &[u64], fp: u64, high: u64) -> usize {
+    let regs = Regs {
+        fp,
+        ..at(CODE + 0x40)
+    };
+    let thread = ThreadContext {
+        stack_high: high,
+        ..ThreadContext::default()
+    };
+    let (frames, found) = walk(stack, regs, &thread);
+    assert_eq!(found.outcome, Outcome::Failed(Failure::NoBlob));
+    assert_eq!(found.flaw.is_some(), frames.len() > 1);
+    assert!(frames.iter().all(|frame| *frame == failed(Failure::NoBlob)));
+    frames.len()
+}
+
+#[test]
+fn above_code_that_is_gone_the_call_stub_is_found() {
+    let (fp, root) = (STACK + 24, LIBRARY + 0x41);
+    let found = |stack: &[u64], fp, high| above_gone(stack, fp, high) == 2;
+    let stack = [0, CALL_STUB, 0, 0, root, 0, 0];
+    assert!(found(&stack, fp, 0));
+    assert!(found(&stack, fp, fp + 8));
+    assert!(!found(&stack, fp, fp), "rbp is above the stack");
+    assert!(!found(&stack, fp + 4, 0) && !found(&stack, STACK, 0) && !found(&stack, STACK - 8, 0));
+    assert!(
+        !found(&[0, CALL_STUB + 1, 0, 0, root, 0, 0], fp, 0),
+        "another address"
+    );
+    for caller in [LIBRARY + 0x81, 0x123, CODE + 0x80] {
+        let stack = [0, CALL_STUB, 0, 0, caller, 0, 0];
+        assert!(!found(&stack, fp, 0), "{caller:x} is no native code");
+    }
+    // Frames of stubs in between lead on, if they have been called by code of the VM's making.
+    let linked = |next: u64, caller: u64| {
+        let stack = [0, 0, 0, next, caller, CALL_STUB, 0, 0, root, 0, 0];
+        found(&stack, fp, 0)
+    };
+    assert!(linked(STACK + 56, CODE + 0x80));
+    assert!(!linked(STACK + 56, 0x123));
+    assert!(!linked(fp, CODE + 0x80) && !linked(STACK + 16, CODE + 0x80));
 }
 
 /// What keeps frames may know the rest of a walk.
