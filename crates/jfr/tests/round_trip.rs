@@ -438,6 +438,13 @@ fn events_come_back_with_their_units() {
         (0, recording.samples.len())
     );
     assert_eq!(none.counts, recording.counts);
+    let count = |name: &str| none.counts.get(name).copied();
+    let samples = recording.samples.len() as u64;
+    assert_eq!(count("jdk.ExecutionSample"), Some(samples));
+    assert_eq!(
+        (count("dwell.Gap"), count("jdk.GarbageCollection")),
+        (Some(1), None)
+    );
 }
 
 #[test]
