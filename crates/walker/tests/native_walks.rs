@@ -264,7 +264,9 @@ fn without_a_rule_a_return_address_is_looked_for() {
             let (frames, _) = of(pc, fp, high, &[root, 5, STACK, root + 2]);
             assert_eq!(frames, [native(pc), native(root - 1)], "{fp:x}");
         }
-        // Nothing is one.
+        // Nothing is one, least of all 0.
+        let (frames, _) = of(pc, STACK, 0, &[0, 0]);
+        assert_eq!(frames, [native(pc), failed(Failure::NoNativeRule)]);
         let (frames, _) = of(pc, STACK, 0, &[7, gap + 1]);
         assert_eq!(frames, [native(pc), failed(Failure::NoNativeRule)]);
     }

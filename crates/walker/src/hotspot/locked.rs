@@ -332,7 +332,7 @@ mod tests {
         mem
     }
 
-    /// The monitors of a compiled frame: the scope's number, the object, and whether it is left out.
+    /// The monitors of a compiled frame: the scope's number, the object, whether it is left out.
     fn of_compiled(layout: &Layout, kind: BlobKind, pc: u64) -> Vec<(usize, u64, bool)> {
         let blob = Blob {
             addr: NMETHOD,
