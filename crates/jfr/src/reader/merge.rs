@@ -558,4 +558,81 @@ mod tests {
         assert_eq!(samples.len(), others.len());
         assert!(samples.iter().all(|sample| sample.count == 3));
     }
+
+    #[test]
+    fn light_samples_stand_for_others_of_their_group_only() {
+        let mut contexts = Interner::default();
+        let mut context = |endpoint| {
+            contexts.place(Context {
+                endpoint,
+                ..Context::default()
+            })
+        };
+        let places = [None, Some(0), Some(1)].map(&mut context);
+        let merger = Merger::above(2);
+        let base = Sample {
+            weight_ns: None,
+            ..sample(0)
+        };
+        let with = |context| Sample {
+            context: Some(context),
+            ..base
+        };
+        let (mut all, causes) = (Vec::new(), [None, Some(0), Some(1)]);
+        for sample in [
+            base,
+            Sample { thread: 2, ..base },
+            Sample {
+                carrier: Some(0),
+                ..base
+            },
+            Sample {
+                carrier: Some(1),
+                ..base
+            },
+            Sample {
+                failure: Some(0),
+                ..base
+            },
+            Sample {
+                weight_ns: Some(0),
+                ..base
+            },
+            Sample {
+                biased: true,
+                ..base
+            },
+            Sample {
+                kind: SampleKind::Wall,
+                ..base
+            },
+            Sample {
+                state: ThreadState::Blocked,
+                ..base
+            },
+            Sample {
+                time_ns: base.time_ns + 1,
+                ..base
+            },
+            with(places[0]),
+            with(places[1]),
+            with(places[2]),
+        ] {
+            for cause in causes {
+                let wall = Wall {
+                    cause,
+                    ..Wall::default()
+                };
+                all.push(merger.group(&sample, Some(&wall), &contexts));
+            }
+            // Nothing is said of a wait, or that its cause is not known.
+            assert_eq!(merger.group(&sample, None, &contexts), all[all.len() - 3]);
+        }
+        let of_another_stack = Sample { stack: 99, ..base };
+        assert_eq!(merger.group(&of_another_stack, None, &contexts), all[0]);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
 }
