@@ -635,4 +635,23 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), count);
     }
+
+    #[test]
+    fn what_is_the_same_is_found_among_thousands() {
+        const THREADS: u32 = 3000;
+        let (mut samples, mut walls) = (Vec::new(), Vec::new());
+        let mut merger = Merger::above(2000);
+        let contexts = Interner::default();
+        for _ in 0..3 {
+            for thread in 0..THREADS {
+                let sample = Sample {
+                    thread,
+                    ..sample(0)
+                };
+                merger.add(sample, &mut samples, &mut walls, &contexts);
+            }
+        }
+        assert_eq!(samples.len(), THREADS as usize);
+        assert!(samples.iter().all(|sample| sample.count == 3));
+    }
 }
