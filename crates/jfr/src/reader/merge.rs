@@ -559,37 +559,22 @@ mod tests {
         assert!(samples.iter().all(|sample| sample.count == 3));
     }
 
-    #[test]
-    fn light_samples_stand_for_others_of_their_group_only() {
-        let mut contexts = Interner::default();
-        let mut context = |endpoint| {
-            contexts.place(Context {
-                endpoint,
-                ..Context::default()
-            })
-        };
-        let places = [None, Some(0), Some(1)].map(&mut context);
-        let merger = Merger::above(2);
-        let base = Sample {
-            weight_ns: None,
-            ..sample(0)
-        };
+    /// Samples of as many groups; the last three are of contexts that were placed.
+    fn of_different_groups(base: Sample, contexts: [u32; 3]) -> [Sample; 13] {
         let with = |context| Sample {
             context: Some(context),
             ..base
         };
-        let (mut all, causes) = (Vec::new(), [None, Some(0), Some(1)]);
-        for sample in [
+        let carrier = |carrier| Sample {
+            carrier: Some(carrier),
+            ..base
+        };
+        let [none, first, second] = contexts.map(with);
+        [
             base,
             Sample { thread: 2, ..base },
-            Sample {
-                carrier: Some(0),
-                ..base
-            },
-            Sample {
-                carrier: Some(1),
-                ..base
-            },
+            carrier(0),
+            carrier(1),
             Sample {
                 failure: Some(0),
                 ..base
@@ -614,10 +599,28 @@ mod tests {
                 time_ns: base.time_ns + 1,
                 ..base
             },
-            with(places[0]),
-            with(places[1]),
-            with(places[2]),
-        ] {
+            none,
+            first,
+            second,
+        ]
+    }
+
+    #[test]
+    fn light_samples_stand_for_others_of_their_group_only() {
+        let mut contexts = Interner::default();
+        let places = [None, Some(0), Some(1)].map(|endpoint| {
+            contexts.place(Context {
+                endpoint,
+                ..Context::default()
+            })
+        });
+        let merger = Merger::above(2);
+        let base = Sample {
+            weight_ns: None,
+            ..sample(0)
+        };
+        let (mut all, causes) = (Vec::new(), [None, Some(0), Some(1)]);
+        for sample in of_different_groups(base, places) {
             for cause in causes {
                 let wall = Wall {
                     cause,
