@@ -276,3 +276,39 @@ fn warn(out: &mut Recording, warning: String) {
         out.warnings.push(warning);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::{ChunkClock, ChunkWriter};
+
+    /// A chunk from a moment on, and how long it lasts.
+    fn chunk(epoch_ns: u64, duration_ns: u64) -> Vec<u8> {
+        let clock = ChunkClock {
+            epoch_ns,
+            start_ticks: 0,
+            ticks_per_second: 1_000_000_000,
+        };
+        let mut writer = ChunkWriter::new(clock);
+        let mut file = writer.flush(duration_ns);
+        file[..HEADER_BYTES].copy_from_slice(&writer.header());
+        file
+    }
+
+    #[test]
+    fn a_file_lasts_from_its_first_chunk_to_the_end_of_its_last() {
+        let second = 1_000_000_000;
+        let chunks = [chunk(5 * second, second), chunk(7 * second, 2 * second)];
+        let of = |file: Vec<u8>| {
+            let length = file.len() as u64;
+            lasts(&mut io::Cursor::new(file), length).unwrap()
+        };
+        assert_eq!(of(chunks[0].clone()), second);
+        assert_eq!(of(chunks.concat()), 4 * second);
+        // As far as headers lead.
+        assert_eq!(of([&chunks[0][..], b"garbage"].concat()), second);
+        let cut = chunks.concat().len() - 1;
+        assert_eq!(of(chunks.concat()[..cut].to_vec()), second);
+        assert_eq!(of(Vec::new()), 0);
+    }
+}

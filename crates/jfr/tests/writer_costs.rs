@@ -58,3 +58,19 @@ fn new_constants_are_counted_as_memory() {
     let grown = demo.writer().memory_bytes() - before;
     assert!((100_000..400_000).contains(&grown), "{grown}");
 }
+
+#[test]
+fn events_that_wait_are_counted_as_memory() {
+    let mut demo = Demo::new(clock());
+    demo.flush();
+    let before = demo.writer().memory_bytes();
+    for _ in 0..10_000 {
+        demo.round();
+    }
+    // What is new besides is told in a vector that doubles.
+    let (waiting, memory) = (demo.writer().pending_bytes(), demo.writer().memory_bytes());
+    assert!(
+        (before + waiting..before + 3 * waiting).contains(&memory),
+        "{memory} for {waiting}"
+    );
+}

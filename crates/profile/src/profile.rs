@@ -308,6 +308,7 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
+    use crate::FrameKind;
     use crate::text_art;
 
     #[test]
@@ -334,6 +335,20 @@ mod tests {
             (failures[0].cause.as_str(), failures[0].weight.sum),
             ("no_table", 20)
         );
+        let failed = profile.failed();
+        assert_eq!((failed.sum, failed.samples), (20, 1));
+        // The innermost frame of each stack; the root has none.
+        let leaves = profile.samples().iter().map(|sample| {
+            let frame = profile.leaf(sample.node).unwrap();
+            (frame.kind, frame.method)
+        });
+        let leaves: Vec<_> = leaves.collect();
+        assert_eq!(leaves[2].0, FrameKind::Vm);
+        assert!(leaves[0].1 != leaves[1].1 && leaves[0].0 == leaves[1].0);
+        assert!(profile.leaf(crate::CallTree::ROOT).is_none() && profile.leaf(99).is_none());
+        let (_, method) = profile.method_of(0).unwrap();
+        assert_eq!(profile.names().text(method.name), "x");
+        assert!(profile.method_of(99).is_none());
         assert_eq!(profile.thread_name(1), "gc");
         assert_eq!(profile.thread_name(9), "");
         let totals = profile

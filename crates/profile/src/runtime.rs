@@ -345,4 +345,36 @@ mod tests {
             .collect();
         assert_eq!(told, [(2, 7, 4), (9, 7, 4)]);
     }
+
+    #[test]
+    fn compilations_tell_their_methods() {
+        let compiled = |time_ns, method: Value| {
+            let mut event = event("jdk.Compilation", time_ns, &[]);
+            event.fields.push(("method".into(), method));
+            event
+        };
+        let method = dwell_jfr::reader::Method {
+            class: "a.A".into(),
+            name: "f".into(),
+            descriptor: "()V".into(),
+            hidden: false,
+            module: "".into(),
+            location: "".into(),
+        };
+        let recording = Recording {
+            methods: vec![method],
+            events: vec![
+                compiled(1, Value::Method(0)),
+                compiled(2, Value::Method(1)),
+                compiled(3, Value::Null),
+            ],
+            ..Recording::default()
+        };
+        let mut builder = Builder::default();
+        add(&mut builder, &recording);
+        let profile = builder.finish();
+        let told = profile.compilations().iter();
+        let told: Vec<_> = told.map(|it| profile.names().text(it.method)).collect();
+        assert_eq!(told, ["a.A.f", "", ""]);
+    }
 }

@@ -217,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn only_a_root_is_empty() {
+        let mut builder = TreeBuilder::default();
+        assert!(builder.is_empty() && builder.clone().finish().is_empty());
+        assert_eq!((builder.len(), builder.child(77, 5)), (1, 1));
+        assert!(!builder.is_empty() && !builder.clone().finish().is_empty());
+        assert_eq!(builder.finish().parents(), [CallTree::ROOT; 2]);
+    }
+
+    #[test]
     fn walks_in_and_out_in_the_given_order() {
         let mut seen = Vec::new();
         sample().walk(

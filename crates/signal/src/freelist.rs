@@ -90,3 +90,48 @@ impl TaggedHead {
         0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn the_largest_index_has_room_beside_the_tag() {
+        // One more than an index is kept, and 0 ends a list.
+        let largest = INDEX_LIMIT - 1;
+        for tag in [0, 1, (1 << 40) - 1] {
+            assert_eq!(unpack(pack(tag, INDEX_LIMIT)), (tag, INDEX_LIMIT));
+        }
+        assert_eq!(pack(u64::MAX, 0) & 0xff_ffff, 0);
+        let (head, link) = (TaggedHead::new(), AtomicU32::new(7));
+        assert!(head.push(largest, &link));
+        assert_eq!(
+            head.pop(|index| (index == largest).then_some(&link)),
+            Some(largest)
+        );
+        assert_eq!(head.pop(|_| Some(&link)), None);
+    }
+
+    #[test]
+    fn what_was_pushed_last_comes_first() {
+        let (head, links) = (TaggedHead::new(), [const { AtomicU32::new(0) }; 4]);
+        let link = |index: u32| links.get(index as usize);
+        for index in [2, 0, 3] {
+            assert!(head.push(index, &links[index as usize]));
+        }
+        assert_eq!(head.pop(link), Some(3));
+        assert!(head.push(1, &links[1]));
+        let mut at = head.take_all();
+        let mut order = Vec::new();
+        while let Some(index) = at.checked_sub(1) {
+            order.push(index);
+            at = links[index as usize].load(Ordering::Relaxed);
+        }
+        assert_eq!(order, [1, 0, 2]);
+        assert_eq!((head.take_all(), head.pop(link)), (0, None));
+        // A link that is not there.
+        assert!(head.push(3, &links[3]));
+        assert_eq!(head.pop(|_| None), None);
+    }
+}

@@ -418,3 +418,44 @@ fn strange_numbers_do_blocks_no_harm() {
     let mut dense = Plan::in_blocks(9, 0, 0);
     assert_eq!(dense.due(1_000, false).weight_ns, 1_001);
 }
+
+#[test]
+fn blocks_have_as_many_windows_as_they_may() {
+    let windows = |interval_ns| Plan::in_blocks(1, interval_ns, 0).per_block;
+    // 64 ms; one where there would be fewer than four, and 64 at most.
+    for (interval_ns, expected) in [
+        (T, 6),
+        (2_000_000, 32),
+        (1_000_001, 63),
+        (1_000_000, 64),
+        (200_000, 64),
+        (16_000_000, 4),
+        (16_000_001, 1),
+        (0, 64),
+    ] {
+        assert_eq!(windows(interval_ns), expected, "{interval_ns}");
+    }
+}
+
+/// A timer that goes off by itself is on time as long as it meets each window once.
+#[test]
+fn a_timer_in_step_is_on_time_until_it_misses_a_window() {
+    let mut plan = Plan::in_blocks(3, 2_000_000, 0);
+    let mut now = plan.next_point_ns();
+    plan.due(now, false);
+    let mut steady = 0;
+    for _ in 0..100 {
+        now += plan.width_ns();
+        let due = plan.due(now, true);
+        assert!(due.points != 1 || due.on_time, "{due:?}");
+        steady += u32::from(due.steady && due.on_time);
+    }
+    assert!(steady > 80, "{steady}");
+    // Nothing is told by one that is not in step, by one that had to wait, and by a late one.
+    now += plan.width_ns();
+    assert!(!plan.due(now, false).on_time);
+    assert!(!plan.due(now + plan.width_ns() / 3, true).on_time);
+    now += plan.width_ns() / 3 + 3 * plan.width_ns();
+    let late = plan.due(now, true);
+    assert!(late.points > 1 && !late.on_time, "{late:?}");
+}

@@ -53,5 +53,8 @@ mod tests {
         assert!(!with(5000, 4096, 0), "on another stack");
         assert!(!with(5000, 8192, libc::SS_DISABLE), "there is none");
         assert!(needed() > OWN_BYTES);
+        // A page of our own, and a frame with the state of AVX-512.
+        let least = [OWN_BYTES, FRAME_BYTES].map(|bytes| bytes >> 10);
+        assert!(least.iter().all(|kib| *kib >= 4), "{least:?}");
     }
 }

@@ -81,3 +81,67 @@ impl<M: Memory + ?Sized> Memory for &M {
         (**self).read(addr, buf)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    /// A word and three bytes, by whatever is a memory.
+    fn through<M: Memory>(mem: M, addr: u64) -> (Result<u64, Fault>, Result<[u8; 3], Fault>) {
+        let mut buf = [0; 3];
+        let read = mem.read(addr, &mut buf);
+        (mem.word(addr), read.map(|()| buf))
+    }
+
+    /// Numbers of all widths at all places of a word.
+    #[test]
+    fn numbers_are_read_wherever_they_lie() {
+        let mut bytes = [0u8; 24];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = 0xf0 - i as u8;
+        }
+        let mem = Bytes::at(0x1000, &bytes);
+        let expected = |at: usize, len: usize| {
+            let part = bytes[at..at + len].iter().rev();
+            part.fold(0u64, |all, byte| all << 8 | u64::from(*byte))
+        };
+        for at in 0..=16 {
+            let addr = 0x1000 + at as u64;
+            assert_eq!(mem.u8(addr).map(u64::from), Ok(expected(at, 1)), "{at}");
+            assert_eq!(mem.u16(addr).map(u64::from), Ok(expected(at, 2)), "{at}");
+            assert_eq!(mem.u32(addr).map(u64::from), Ok(expected(at, 4)), "{at}");
+            assert_eq!(mem.i32(addr), Ok(expected(at, 4) as i32), "{at}");
+            let (word, part) = through(&mem, addr);
+            assert_eq!(word, Ok(expected(at, 8)), "{at}");
+            assert_eq!(part, Ok([bytes[at], bytes[at + 1], bytes[at + 2]]));
+        }
+        assert_eq!(mem.u8(0x1017).map(u64::from), Ok(expected(23, 1)));
+        assert_eq!(mem.u16(0x1016).map(u64::from), Ok(expected(22, 2)));
+        assert_eq!(mem.u32(0x1014).map(u64::from), Ok(expected(20, 4)));
+        assert!(mem.u16(0x1017).is_err() && mem.u32(0x1015).is_err());
+        assert!(mem.u8(0x1018).is_err() && mem.u8(0xfff).is_err());
+    }
+
+    /// What lies within a word is read with it: the words beside it may not be there.
+    #[test]
+    fn what_lies_within_a_word_needs_no_other() {
+        struct Single;
+        impl Memory for Single {
+            fn word(&self, addr: u64) -> Result<u64, Fault> {
+                (addr == 8)
+                    .then_some(0x0807_0605_0403_0201)
+                    .ok_or(Fault { addr })
+            }
+
+            fn read(&self, addr: u64, _: &mut [u8]) -> Result<(), Fault> {
+                Err(Fault { addr })
+            }
+        }
+        assert_eq!(Single.u16(14), Ok(0x0807));
+        assert_eq!(Single.u16(8), Ok(0x0201));
+        assert_eq!(Single.u32(12), Ok(0x0807_0605));
+        assert_eq!(Single.u32(9), Ok(0x0504_0302));
+        assert!(Single.u16(15).is_err() && Single.u32(13).is_err());
+    }
+}

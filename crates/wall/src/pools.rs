@@ -195,6 +195,15 @@ mod tests {
         assert!(is_idle(&pools, "com/acme/Worker", "awaitJob"));
         assert!(!is_idle(&pools, "com/acme/Worker", "awaitJobs"));
         assert!(!is_idle(&pools, "org/acme/Worker", "awaitJob"));
+        // What one part of a pattern has taken is not there for the next.
+        pools.add("com.acme.*Job*Job.run").unwrap();
+        for (class, is_pool) in [("Job", false), ("JobJob", true), ("MyJobOfJob", true)] {
+            assert_eq!(
+                is_idle(&pools, &format!("com/acme/{class}"), "run"),
+                is_pool,
+                "{class}"
+            );
+        }
         for wrong in ["", "method", ".method", "Class.", "a b.c"] {
             assert!(pools.add(wrong).is_err(), "{wrong}");
         }

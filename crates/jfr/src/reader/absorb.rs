@@ -177,3 +177,47 @@ fn refers(value: &Value, depth: usize) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever refers to a table of the part refers to that of the whole afterwards.
+    #[test]
+    fn places_in_values_are_moved_however_deep_they_are() {
+        let places = Places {
+            contexts: Vec::new(),
+            threads: vec![5, 7],
+            failures: Vec::new(),
+            methods: &[6, 8],
+            stacks: &[4, 9],
+            texts: Vec::new(),
+        };
+        let all = |thread, stack, method| {
+            let own: [(Arc<str>, Value); 2] = [
+                ("m".into(), Value::Method(method)),
+                ("i".into(), Value::Int(1)),
+            ];
+            vec![
+                Value::Thread(thread),
+                Value::Stack(stack),
+                Value::Method(method),
+                Value::Int(1),
+                Value::Array(vec![Value::Stack(stack)]),
+                Value::Struct(Arc::from(own)),
+            ]
+        };
+        let mut values = all(1, 1, 1);
+        for value in &mut values {
+            places.value(value, 0);
+        }
+        assert_eq!(values, all(7, 9, 8));
+        let mut wall = Wall {
+            owner: Some(0),
+            owner_stack: Some(0),
+            ..Wall::default()
+        };
+        wall = places.wall(&wall);
+        assert_eq!((wall.owner, wall.owner_stack), (Some(5), Some(4)));
+    }
+}

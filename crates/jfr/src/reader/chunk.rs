@@ -326,3 +326,36 @@ fn event_types<'a>(types: &'a Types, options: &Options<'_>) -> EventTypes<'a> {
     }
     EventTypes { list, small }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last event of a chunk may end where that does.
+    #[test]
+    fn events_end_at_the_end_of_a_chunk_at_the_latest() {
+        let file = [9, 9, 4, 77, 1, 2, 3, 78, 5];
+        let mut walk = Walk {
+            file: &file,
+            at: 2,
+            end: 9,
+        };
+        let mut next = || {
+            let event = walk.next().expect("whole events");
+            event.map(|it| (it.offset, it.type_id, it.body.remaining()))
+        };
+        assert_eq!(next(), Some((2, 77, 2)));
+        assert_eq!(next(), Some((6, 78, 1)));
+        assert_eq!(next(), None);
+        let truncated = |end| matches!(event_at(&file, 6, end), Err(Error::Truncated { .. }));
+        assert!(truncated(8) && !truncated(9));
+        // A size that does not even hold itself.
+        for size in [0, 1] {
+            let file = [size, 7, 7];
+            assert!(matches!(
+                event_at(&file, 0, 3),
+                Err(Error::Malformed { .. })
+            ));
+        }
+    }
+}

@@ -558,4 +558,126 @@ mod tests {
         assert_eq!(samples.len(), others.len());
         assert!(samples.iter().all(|sample| sample.count == 3));
     }
+
+    /// Samples of as many groups; the last three are of contexts that were placed.
+    fn of_different_groups(base: Sample, contexts: [u32; 3]) -> [Sample; 13] {
+        let with = |context| Sample {
+            context: Some(context),
+            ..base
+        };
+        let carrier = |carrier| Sample {
+            carrier: Some(carrier),
+            ..base
+        };
+        let [none, first, second] = contexts.map(with);
+        [
+            base,
+            Sample { thread: 2, ..base },
+            carrier(0),
+            carrier(1),
+            Sample {
+                failure: Some(0),
+                ..base
+            },
+            Sample {
+                weight_ns: Some(0),
+                ..base
+            },
+            Sample {
+                biased: true,
+                ..base
+            },
+            Sample {
+                kind: SampleKind::Wall,
+                ..base
+            },
+            Sample {
+                state: ThreadState::Blocked,
+                ..base
+            },
+            Sample {
+                time_ns: base.time_ns + 1,
+                ..base
+            },
+            none,
+            first,
+            second,
+        ]
+    }
+
+    #[test]
+    fn light_samples_stand_for_others_of_their_group_only() {
+        let mut contexts = Interner::default();
+        let places = [None, Some(0), Some(1)].map(|endpoint| {
+            contexts.place(Context {
+                endpoint,
+                ..Context::default()
+            })
+        });
+        let merger = Merger::above(2);
+        let base = Sample {
+            weight_ns: None,
+            ..sample(0)
+        };
+        let (mut all, causes) = (Vec::new(), [None, Some(0), Some(1)]);
+        for sample in of_different_groups(base, places) {
+            for cause in causes {
+                let wall = Wall {
+                    cause,
+                    ..Wall::default()
+                };
+                all.push(merger.group(&sample, Some(&wall), &contexts));
+            }
+            // Nothing is said of a wait, or that its cause is not known.
+            assert_eq!(merger.group(&sample, None, &contexts), all[all.len() - 3]);
+        }
+        let of_another_stack = Sample { stack: 99, ..base };
+        assert_eq!(merger.group(&of_another_stack, None, &contexts), all[0]);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn what_is_the_same_is_found_among_thousands() {
+        const THREADS: u32 = 3000;
+        let (mut samples, mut walls) = (Vec::new(), Vec::new());
+        let mut merger = Merger::above(2000);
+        let contexts = Interner::default();
+        for _ in 0..3 {
+            for thread in 0..THREADS {
+                let sample = Sample {
+                    thread,
+                    ..sample(0)
+                };
+                merger.add(sample, &mut samples, &mut walls, &contexts);
+            }
+        }
+        assert_eq!(samples.len(), THREADS as usize);
+        assert!(samples.iter().all(|sample| sample.count == 3));
+    }
+
+    /// Of 16 numbers each is drawn as often as any other, and after each of them. The seed is
+    /// fixed; of 272 counts one lies five standard deviations off in one of 6000 seeds.
+    #[test]
+    fn whose_stack_is_kept_is_drawn_evenly() {
+        const EACH: u64 = 1000;
+        let mut merger = Merger::above(1);
+        let (mut times, mut pairs, mut last) = ([0u64; 16], [0u64; 256], 0);
+        for _ in 0..16 * 16 * EACH {
+            let number = merger.below(16);
+            times[number as usize] += 1;
+            pairs[(16 * last + number) as usize] += 1;
+            last = number;
+        }
+        let is_even = |count: u64, mean: u64| count.abs_diff(mean).pow(2) < 25 * mean;
+        assert!(
+            times.iter().all(|count| is_even(*count, 16 * EACH)),
+            "{times:?}"
+        );
+        assert!(pairs.iter().all(|count| is_even(*count, EACH)), "{pairs:?}");
+        assert!((0..1000).all(|_| merger.below(3) < 3));
+        assert_eq!(merger.below(1), 0);
+    }
 }

@@ -352,5 +352,11 @@ mod tests {
         assert_eq!(stack.known, Known::Stack);
         assert!(stack.fields[1].array);
         assert_eq!(types.events().count(), 25);
+        let mut lost = types
+            .events()
+            .filter(|(_, class)| &*class.name == "dwell.Lost");
+        let fields = &lost.next().unwrap().1.fields;
+        let unit = |name: &str| fields.iter().find(|it| &*it.name == name).map(|it| it.unit);
+        assert_eq!(unit("samples"), Some(Unit::Unsigned));
     }
 }

@@ -233,3 +233,36 @@ fn weight(resolver: &Resolver<'_>, unit: Unit, value: u64) -> u64 {
         _ => value,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::header::ChunkInfo;
+    use super::super::metadata::Types;
+    use super::super::pools::Pools;
+    use super::super::tables::Tables;
+    use super::*;
+    use crate::writer::{ChunkClock, ChunkWriter};
+
+    /// In a chunk whose clock has three ticks a second.
+    #[test]
+    fn weights_are_nanoseconds_in_whatever_unit_they_are_told() {
+        let clock = ChunkClock {
+            epoch_ns: 0,
+            start_ticks: 0,
+            ticks_per_second: 3,
+        };
+        let file = ChunkWriter::new(clock).flush(0);
+        let info = ChunkInfo::read(&file, 0).unwrap();
+        let mut metadata = Cursor::new(&file, info.metadata, info.end());
+        metadata.varint().unwrap();
+        metadata.varint().unwrap();
+        let types = Types::read(metadata).unwrap();
+        let (pools, mut tables) = (Pools::default(), Tables::default());
+        let resolver = Resolver::new(&file, &info, &types, &pools, &mut tables);
+        let of = |unit, value| weight(&resolver, unit, value);
+        assert_eq!(of(Unit::SpanTicks, 6), 2_000_000_000);
+        assert_eq!(of(Unit::SpanTicks, u64::MAX), 0, "less than nothing");
+        assert_eq!(of(Unit::Span(1000), 6), 6000);
+        assert_eq!(of(Unit::None, 6), 6);
+    }
+}

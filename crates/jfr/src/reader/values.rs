@@ -176,3 +176,108 @@ fn with_unit(resolver: &Resolver<'_>, unit: Unit, number: i64) -> Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::header::ChunkInfo;
+    use super::super::metadata::Types;
+    use super::super::pools::Pools;
+    use super::super::tables::Tables;
+    use super::*;
+    use crate::writer::{ChunkClock, ChunkWriter};
+
+    /// What a field of a type has in some bytes, by the clock of a chunk: three ticks a second from
+    /// 5 s on, when it was at 100.
+    fn read(wire: Wire, unit: Unit, array: bool, bytes: &[u8]) -> Result<Value, Error> {
+        let clock = ChunkClock {
+            epoch_ns: 5_000_000_000,
+            start_ticks: 100,
+            ticks_per_second: 3,
+        };
+        let file = ChunkWriter::new(clock).flush(100);
+        let info = ChunkInfo::read(&file, 0)?;
+        let mut metadata = Cursor::new(&file, info.metadata, info.end());
+        metadata.varint()?;
+        metadata.varint()?;
+        let types = Types::read(metadata)?;
+        let (pools, mut tables) = (Pools::default(), Tables::default());
+        let mut resolver = Resolver::new(&file, &info, &types, &pools, &mut tables);
+        let name = "field".into();
+        let field = Field {
+            name,
+            wire,
+            array,
+            unit,
+        };
+        let mut cursor = Cursor::new(bytes, 0, bytes.len());
+        let value = Values::default().field(&mut resolver, &field, &mut cursor, 0)?;
+        assert_eq!(cursor.remaining(), 0, "{wire:?}");
+        Ok(value)
+    }
+
+    #[test]
+    fn numbers_have_signs_unless_they_are_said_to_have_none() {
+        let (short, int) = ([0xfe, 0xff, 3], [0xfe, 0xff, 0xff, 0xff, 0xf]);
+        for (wire, bytes, signed, unsigned) in [
+            (Wire::Byte, &[0xfe][..], -2, 0xfe),
+            (Wire::Short, &short[..], -2, 0xfffe),
+            (Wire::Char, &short[..], 0xfffe, 0xfffe),
+            (Wire::Int, &int[..], -2, 0xffff_fffe),
+            (Wire::Long, &int[..], 0xffff_fffe, 0xffff_fffe),
+        ] {
+            let of = |unit| read(wire, unit, false, bytes);
+            assert_eq!(of(Unit::None), Ok(Value::Int(signed)), "{wire:?}");
+            assert_eq!(of(Unit::Unsigned), Ok(Value::Int(unsigned)), "{wire:?}");
+        }
+    }
+
+    #[test]
+    fn other_values_are_read_as_their_types_say() {
+        let plain = |wire, bytes: &[u8]| read(wire, Unit::None, false, bytes);
+        assert_eq!(plain(Wire::Bool, &[0]), Ok(Value::Bool(false)));
+        assert_eq!(plain(Wire::Bool, &[1]), Ok(Value::Bool(true)));
+        assert_eq!(
+            plain(Wire::Float, &[0x3f, 0xc0, 0, 0]),
+            Ok(Value::Float(1.5))
+        );
+        let double = [0xbf, 0xf8, 0, 0, 0, 0, 0, 0];
+        assert_eq!(plain(Wire::Double, &double), Ok(Value::Float(-1.5)));
+        assert_eq!(plain(Wire::Text, &[0]), Ok(Value::Null));
+        assert_eq!(
+            plain(Wire::Text, &[3, 2, b'a', b'b']),
+            Ok(Value::Text("ab".into()))
+        );
+        assert!(plain(Wire::Unknown, &[0]).is_err());
+        let array = read(Wire::Byte, Unit::None, true, &[2, 7, 8]);
+        assert_eq!(array, Ok(Value::Array(vec![Value::Int(7), Value::Int(8)])));
+        // A reference to nothing, and to something that is not there.
+        assert_eq!(plain(Wire::Pooled(0), &[0]), Ok(Value::Null));
+        assert_eq!(plain(Wire::Pooled(0), &[9]), Ok(Value::Null));
+    }
+
+    #[test]
+    fn units_make_times_and_durations() {
+        let long = |unit, bytes: &[u8]| read(Wire::Long, unit, false, bytes);
+        let second = 1_000_000_000;
+        assert_eq!(
+            long(Unit::SpanTicks, &[6]),
+            Ok(Value::DurationNs(2 * second))
+        );
+        assert_eq!(long(Unit::Span(1000), &[6]), Ok(Value::DurationNs(6000)));
+        assert_eq!(
+            long(Unit::TimeTicks, &[103]),
+            Ok(Value::TimeNs(6_000_000_000))
+        );
+        assert_eq!(
+            long(Unit::Time(1_000_000), &[6]),
+            Ok(Value::TimeNs(6_000_000))
+        );
+        // Not known, and for ever, in any unit.
+        let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        let least = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80];
+        for unit in [Unit::SpanTicks, Unit::Span(1000)] {
+            assert_eq!(long(unit, &most), Ok(Value::DurationNs(i64::MAX)));
+            assert_eq!(long(unit, &least), Ok(Value::DurationNs(i64::MIN)));
+        }
+    }
+}

@@ -144,4 +144,19 @@ mod tests {
         assert_eq!(pool.intern(b"two"), 2);
         assert_eq!(pool.entries[1].next, 1);
     }
+
+    /// Vectors double, and a table of the standard library has slots of 17 bytes for one in seven
+    /// eighths of a power of two.
+    #[test]
+    fn memory_is_what_vectors_and_tables_take() {
+        let mut pool = Pool::new(9);
+        for number in 0..1024u64 {
+            pool.intern(&number.to_le_bytes());
+        }
+        let values = 1024 * (8 + size_of::<Entry>());
+        let table = 2048 * 17;
+        let (least, most) = (values + table, values + table + table / 64);
+        let memory = pool.memory_bytes();
+        assert!((least..most).contains(&memory), "{memory} of {least}");
+    }
 }

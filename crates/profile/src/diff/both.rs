@@ -254,6 +254,18 @@ mod tests {
     }
 
     #[test]
+    fn options_are_those_of_both_if_they_had_the_same() {
+        let of = |options: &str| {
+            let mut builder = text_art::builder("a.A.x");
+            builder.info.options = options.to_owned();
+            builder.finish()
+        };
+        let options = |a, b| both(&of(a), &of(b)).profile.info().options.clone();
+        assert_eq!(options("cpu=1ms", "cpu=1ms"), "cpu=1ms");
+        assert_eq!(options("cpu=1ms", "cpu=2ms"), "");
+    }
+
+    #[test]
     fn the_coarser_bins_are_those_of_both() {
         let of = |bin_ns: u64| {
             let mut builder = text_art::builder("a.A.x");

@@ -156,3 +156,65 @@ proptest! {
         }
     }
 }
+
+fn sum(weight: u64, samples: u64) -> Weight {
+    let mut sum = Weight::default();
+    (0..samples).for_each(|_| sum += &Weight::of(weight));
+    sum
+}
+
+/// By hand: 100 in 2 s and 300 in 4 s are 50 and 75 a second, together 400 in 6 s.
+#[test]
+fn rates_and_their_errors_are_those_of_the_formula() {
+    let mut base = Base {
+        per: Per::Second,
+        a: 2.0,
+        b: 4.0,
+        grain_a: 7.0,
+        grain_b: 8.0,
+    };
+    let change = base.change("m".to_owned(), sum(10, 10), sum(15, 20));
+    assert_eq!((change.rate_a, change.rate_b), (50.0, 75.0));
+    assert_eq!(change.difference(), 25.0);
+    // A sample weighs 10 in one and 15 in the other.
+    let variance: f64 = 400.0 / 6.0 * (10.0 / 2.0 + 15.0 / 4.0);
+    assert!(
+        (change.error - variance.sqrt()).abs() < 1e-9,
+        "{}",
+        change.error
+    );
+    assert!(
+        (change.z - 25.0 / variance.sqrt()).abs() < 1e-9,
+        "{}",
+        change.z
+    );
+    assert!(!change.is_new() && !change.is_gone());
+    // Where one has none the grain of all its samples counts.
+    let new = base.variance(&Weight::default(), &sum(15, 20));
+    assert!(
+        (new - 300.0 / 6.0 * (7.0 / 2.0 + 15.0 / 4.0)).abs() < 1e-9,
+        "{new}"
+    );
+    let gone = base.variance(&sum(10, 10), &Weight::default());
+    assert!(
+        (gone - 100.0 / 6.0 * (10.0 / 2.0 + 8.0 / 4.0)).abs() < 1e-9,
+        "{gone}"
+    );
+    // Shares of a whole vary less.
+    base = Base {
+        per: Per::Sample,
+        a: 1000.0,
+        b: 1000.0,
+        ..base
+    };
+    let shares = base.variance(&sum(10, 10), &sum(10, 30));
+    assert!(
+        (shares - 0.2 * 0.8 * (10.0 + 10.0) / 1000.0).abs() < 1e-9,
+        "{shares}"
+    );
+    let few = TESTED_FROM - 1;
+    let untested = base.change("m".to_owned(), sum(10, few), Weight::default());
+    assert_eq!((untested.z, untested.is_gone()), (0.0, true));
+    let tested = base.change("m".to_owned(), Weight::default(), sum(10, few + 1));
+    assert!(tested.z > 0.0 && tested.is_new());
+}

@@ -171,3 +171,7 @@ impl Frames for SlotFrames<'_> {
         true
     }
 }
+
+#[cfg(test)]
+#[path = "walked_tests.rs"]
+mod tests;

@@ -261,3 +261,126 @@ impl Heap {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    /// Offsets of structures that are made up here.
+    fn layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        (
+            layout.heap_memory,
+            layout.heap_segmap,
+            layout.heap_log2_segment,
+        ) = (8, 24, 40);
+        (layout.space_low_boundary, layout.space_high_boundary) = (0, 8);
+        (layout.interpreter_code, layout.call_stub_return) = (0x100, 0x108);
+        (layout.stub_queue_buffer, layout.stub_queue_limit) = (8, 16);
+        (layout.sizeof_heap_block, layout.block_used) = (16, 8);
+        (layout.blob_name, layout.blob_size, layout.blob_frame_size) = (0, 8, 12);
+        layout.blob_code_offset = 16;
+        layout
+    }
+
+    /// Two heaps of 16 segments of 64 bytes, at 0x10000 and at 0x20000.
+    fn memory() -> Bytes {
+        let mut mem = Bytes::of_words(&[
+            (0x100, &[0x200, 0x1_0050, 0x300, 0x400]),
+            (0x200, &[0, 0x2_0100, 0x80]),
+            (0x300, &[2, 0x310, 0x400, 0x500]),
+            (0x400, &[0, 0x1_0000, 0x1_0400, 0x600, 0, 6]),
+            (0x500, &[0, 0x2_0000, 0x2_0400, 0x700, 0, 6]),
+            // A block of three segments from the second on: it has 150 bytes behind its header.
+            (0x1_0040, &[0, 1, 0x800, 5 << 32 | 150, 0x28]),
+            (0x2_0000, &[0, 1, 0x808, 400, 0x28]),
+            (0x2_0200, &[0, 0, 0x808, 400, 0x28]),
+        ]);
+        mem.add(0x600, &[0xff, 0, 1, 2, 0xff, 0xff]);
+        mem.add(0x700, &[0, 1, 2, 3, 1, 5, 0xff, 0xff, 0, 1, 1]);
+        mem.add(0x800, b"nmethod\0");
+        mem.add(0x808, b"Interpre");
+        mem
+    }
+
+    fn loaded() -> CodeCache {
+        let mut layout = layout();
+        layout.code_heaps = 0x110;
+        (layout.array_len, layout.array_data) = (0, 8);
+        // The array's elements begin in the array itself.
+        CodeCache::load(&memory(), &layout).unwrap()
+    }
+
+    #[test]
+    fn heaps_are_those_that_the_vm_lists() {
+        let cache = loaded();
+        let within = [0xffff, 0x1_0000, 0x1_8000, 0x2_03ff, 0x2_0400].map(|pc| cache.contains(pc));
+        assert_eq!(within, [false, true, true, true, false]);
+        assert_eq!(cache.interpreter(), (0x2_0100, 0x2_0180));
+        assert!(cache.is_call_stub_return(0x1_0050) && !cache.is_call_stub_return(0x1_0051));
+        let words = cache.to_words();
+        assert_eq!(
+            words[..8],
+            [0x1_0000, 0x1_0400, 0x600, 6, 0x2_0000, 0x2_0400, 0x700, 6]
+        );
+        assert_eq!(words[8..CODE_CACHE_WORDS - 3], [0; CODE_CACHE_WORDS - 11]);
+        let again = CodeCache::from_words(&words);
+        assert_eq!(again.to_words(), words);
+        assert!(again.contains(0x1_0000) && !again.contains(0x2_0400));
+        // JDK 8 has one.
+        let mut layout = layout();
+        layout.code_heap = 0x118;
+        let cache = CodeCache::load(&memory(), &layout).unwrap();
+        assert!(cache.contains(0x1_03ff) && !cache.contains(0x1_0400));
+        assert!(CodeCache::load(&Bytes::default(), &layout).is_err());
+    }
+
+    #[test]
+    fn a_blob_is_found_from_any_place_of_it() {
+        let (cache, mem) = (loaded(), memory());
+        let mut layout = layout();
+        let find = |layout: &Layout, pc| cache.find(&mem, layout, pc).unwrap();
+        let expected = Blob {
+            addr: 0x1_0050,
+            kind: BlobKind::Nmethod,
+            code_begin: 0x1_0078,
+            frame_bytes: 40,
+        };
+        for pc in [0x1_0040, 0x1_0078, 0x1_0080, 0x1_00c0, 0x1_0050 + 149] {
+            assert_eq!(find(&layout, pc), Some(expected), "{pc:x}");
+        }
+        for pc in [0x1_0000, 0x1_0050 + 150, 0x1_0100, 0x1_0400, 0x1_8000, 0] {
+            assert_eq!(find(&layout, pc), None, "{pc:x}");
+        }
+        for pc in [0x2_0000, 0x2_00c0, 0x2_0100, 0x2_0140] {
+            let found = find(&layout, pc).map(|blob| (blob.addr, blob.kind, blob.frame_bytes));
+            assert_eq!(found, Some((0x2_0010, BlobKind::Interpreter, 0)), "{pc:x}");
+        }
+        assert_eq!(find(&layout, 0x2_0240), None, "not in use");
+        layout.block_used = super::super::layout::ABSENT;
+        assert!(find(&layout, 0x2_0240).is_some());
+        // From 9 to 22 a blob has a pointer to its code.
+        layout.blob_code_begin = 16;
+        assert_eq!(
+            find(&layout, 0x1_0080).map(|blob| blob.code_begin),
+            Some(0x28)
+        );
+    }
+
+    #[test]
+    fn blobs_are_told_by_their_names() {
+        for (name, kind) in [
+            (b"native nmethod..", BlobKind::NativeNmethod),
+            (b"I2C/C2I adapters", BlobKind::Adapter),
+            (b"vtable chunks...", BlobKind::Vtable),
+            (b"Interpreter.....", BlobKind::Interpreter),
+            (b"StubRoutines (1)", BlobKind::Stub),
+            (b"nmethods........", BlobKind::Stub),
+        ] {
+            assert_eq!(kind_of(&Bytes::at(0x1000, name), 0x1000), Ok(kind));
+        }
+        let bytes = [-1, 0, 1, FRAME_WORDS_MAX, FRAME_WORDS_MAX + 1].map(frame_bytes);
+        assert_eq!(bytes, [0, 0, 8, 1 << 20, 0]);
+    }
+}

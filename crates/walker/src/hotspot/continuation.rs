@@ -365,5 +365,214 @@ mod tests {
             !is_in_thaw(&mem, AT + 0x1f0, AT + 0x1e0).unwrap(),
             "no such stub"
         );
+        // One that is as long as there is room for, and a longer one.
+        let begins = AT + 0x100;
+        let longest = |bytes: u64| is_in_thaw(&mem, begins + bytes, begins + 0x20).unwrap();
+        assert!(longest(0x90) && !longest(0x91));
+    }
+
+    /// Offsets of chunks and continuations that are made up here: each field has a word.
+    fn layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        layout.extra.chunk = ChunkLayout {
+            cont_tail: 8,
+            sp: 8,
+            size: 16,
+            bottom: 24,
+            argsize: ABSENT,
+            parent: 32,
+            stack: 40,
+            narrow_oops: false,
+            colored_oops: false,
+        };
+        layout
+    }
+
+    /// A chunk at `object`: sp, size, bottom or argsize, and its parent.
+    fn chunk(object: u64, fields: [u64; 4]) -> Bytes {
+        let [sp, size, bottom, parent] = fields;
+        Bytes::of_words(&[
+            (object, &[0, sp, size, bottom, parent]),
+            (0x2000, &[0, 1, 8, 6, 0]),
+        ])
+    }
+
+    #[test]
+    fn chunks_tell_where_their_frames_are() {
+        let mut layout = layout();
+        let of = |layout: &Layout, fields| filled_chunk(&chunk(0x1000, fields), layout, 0x1000);
+        let expected = |object: u64, sp: u64, bottom: u64, size: u64| {
+            let at = |words: u64| object + 40 + 8 * words;
+            Ok(Some(Chunk {
+                object,
+                sp: at(sp),
+                bottom: at(bottom),
+                end: at(size),
+            }))
+        };
+        assert_eq!(of(&layout, [2, 10, 9, 0]), expected(0x1000, 2, 9, 10));
+        assert_eq!(of(&layout, [0, 10, 10, 0]), expected(0x1000, 0, 10, 10));
+        assert_eq!(of(&layout, [9, 10, 9, 0]), Ok(None), "emptied");
+        assert_eq!(of(&layout, [9, 10, 9, 0x2000]), expected(0x2000, 1, 6, 8));
+        assert_eq!(
+            of(&layout, [2, 10, 11, 0x2000]),
+            Ok(None),
+            "longer than it is"
+        );
+        assert_eq!(
+            of(&layout, [u64::MAX, 10, 9, 0x2000]),
+            Ok(None),
+            "before its start"
+        );
+        assert_eq!(of(&layout, [2, u64::MAX, 9, 0x2000]), Ok(None));
+        assert_eq!(
+            of(&layout, [2, 1 << 24, 9, 0]),
+            expected(0x1000, 2, 9, 1 << 24)
+        );
+        assert_eq!(of(&layout, [2, (1 << 24) + 1, 9, 0]), Ok(None));
+        assert_eq!(filled_chunk(&Bytes::default(), &layout, 0), Ok(None));
+        assert!(filled_chunk(&Bytes::default(), &layout, 0x1000).is_err());
+        let mem = chunk(0x1000, [9, 10, 9, 0x2000]);
+        let above = Chunk {
+            object: 0x1000,
+            sp: 0,
+            bottom: 0,
+            end: 0,
+        };
+        assert_eq!(
+            parent_chunk(&mem, &layout, &above),
+            expected(0x2000, 1, 6, 8)
+        );
+        // Early versions tell how much of the end are arguments, or nothing.
+        layout.extra.chunk.bottom = ABSENT;
+        assert_eq!(of(&layout, [2, 10, 9, 0]), expected(0x1000, 2, 10, 10));
+        layout.extra.chunk.argsize = 24;
+        assert_eq!(of(&layout, [2, 10, 3, 0]), expected(0x1000, 2, 7, 10));
+    }
+
+    #[test]
+    fn a_continuation_leads_to_its_youngest_chunk() {
+        let mut layout = layout();
+        let mem = Bytes::of_words(&[
+            (0x500, &[0, 0x600, 0x700]),
+            (0x700, &[0, 0x1000]),
+            (0x1000, &[0, 2, 10, 9, 0]),
+        ]);
+        assert_eq!(entered(&mem, 0x500), Ok(0x700));
+        assert_eq!(parent_entry(&mem, 0x500), Ok(0x600));
+        let found = youngest_chunk(&mem, &layout, 0x500).unwrap().unwrap();
+        assert_eq!((found.object, found.sp), (0x1000, 0x1038));
+        assert_eq!(youngest_chunk(&mem, &layout, 0), Ok(None));
+        layout.extra.chunk.parent = ABSENT;
+        assert_eq!(
+            youngest_chunk(&mem, &layout, 0x500),
+            Ok(None),
+            "not known how"
+        );
+    }
+
+    #[test]
+    fn frames_in_chunks_have_links_relative_to_their_place() {
+        let chunk = Chunk {
+            object: 0x1000,
+            sp: 0x1040,
+            bottom: 0x1080,
+            end: 0x1090,
+        };
+        let mem = Bytes::of_words(&[(0x1030, &[3, 0x7777, 0])]);
+        let expected = NativeRegs {
+            pc: 0x7777,
+            sp: 0x1040,
+            fp: 0x1030,
+        };
+        assert_eq!(chunk.youngest_frame(&mem), Ok(expected));
+        assert_eq!(frozen_fp(&mem, 0x1030), Ok(0x1048));
+        assert_eq!(frozen_slot(0x1048, 2), 0x1058);
+        assert_eq!(frozen_slot(0x1048, 2u64.wrapping_neg()), 0x1038);
+        let held = [0x102f, 0x1030, 0x108f, 0x1090].map(|at| chunk.holds(at));
+        assert_eq!(held, [false, true, true, false]);
+    }
+
+    #[test]
+    fn references_are_narrow_wide_or_coloured() {
+        let mut layout = Layout::EMPTY;
+        // Behind its colour, with the third remap bit: the address is shifted by 12 + 2 + 1.
+        let colored = 0x1234_5678 << 15 | 0x4 << 12 | 0xabc;
+        let mem = Bytes::of_words(&[
+            (0x100, &[0x9_0000_0020, colored, 0]),
+            (0x200, &[1 << 40, 3]),
+        ]);
+        assert_eq!(
+            reference(&mem, &layout, 0x100),
+            Ok(0),
+            "it is not known how"
+        );
+        (layout.narrow_oop_base, layout.narrow_oop_shift) = (0x200, 0x208);
+        assert_eq!(reference(&mem, &layout, 0x100), Ok((1 << 40) + 0x100));
+        assert_eq!(reference(&mem, &layout, 0x110), Ok(0));
+        layout.extra.chunk.narrow_oops = false;
+        assert_eq!(reference(&mem, &layout, 0x100), Ok(0x9_0000_0020));
+        layout.extra.chunk.colored_oops = true;
+        assert_eq!(reference(&mem, &layout, 0x108), Ok(0x1234_5678));
+        assert_eq!(reference(&mem, &layout, 0x110), Ok(0));
+    }
+
+    /// `mov rsp, [r15 + 0x348]`, somewhere in the code.
+    #[test]
+    fn the_barrier_goes_back_to_the_entry() {
+        const AT: u64 = 0x1000;
+        let with = |place: usize| {
+            let mut code = [0x90u8; 0x200];
+            code[place..place + 7].copy_from_slice(&[0x49, 0x8b, 0xa7, 0x48, 0x03, 0, 0]);
+            Bytes::at(AT, &code)
+        };
+        let offset = |place| entry_offset_of_barrier(&with(place), AT).unwrap();
+        assert_eq!(offset(0), Some(0x348));
+        assert_eq!(offset(31), Some(0x348));
+        assert_eq!(offset(32), None);
+        assert_eq!(entry_offset_of_barrier(&with(0), 0), Ok(None));
+        let mut layout = Layout::EMPTY;
+        let went = |layout: &Layout, place, pc| went_back_to_entry(&with(place), layout, pc);
+        assert_eq!(
+            went(&layout, 0x40, AT + 0x100),
+            Ok(false),
+            "the offset is not known"
+        );
+        layout.extra.cont_entry = 0x348;
+        assert_eq!(went(&layout, 0xf9, AT + 0x100), Ok(true), "just before");
+        assert_eq!(went(&layout, 0xfa, AT + 0x100), Ok(false), "not yet");
+        assert_eq!(went(&layout, 0x31, AT + 0x100), Ok(true));
+        assert_eq!(went(&layout, 0x30, AT + 0x100), Ok(false), "too far");
+        layout.extra.cont_entry = 0x340;
+        assert_eq!(went(&layout, 0x40, AT + 0x100), Ok(false), "another field");
+    }
+
+    /// `mov rax, [r15 + 0x348]`, and later `mov [r15 + 0x348], rsp`.
+    #[test]
+    fn the_entrys_offset_is_in_the_code_that_enters() {
+        const BLOB: u64 = 0x1_0010;
+        let mut words = [0; crate::hotspot::codecache::CODE_CACHE_WORDS];
+        words[..4].copy_from_slice(&[0x1_0000, 0x2_0000, 0x600, 16]);
+        let cache = CodeCache::from_words(&words);
+        let mut layout = Layout::EMPTY;
+        (layout.sizeof_heap_block, layout.blob_name, layout.blob_size) = (16, 0, 8);
+        (layout.blob_frame_size, layout.blob_code_offset) = (12, 16);
+        let found = |layout: &Layout, load: [u8; 7], store: [u8; 7]| {
+            let mut code = [0x90u8; 0x400];
+            code[0x10..0x17].copy_from_slice(&load);
+            code[0x40..0x47].copy_from_slice(&store);
+            let mut mem = Bytes::of_words(&[(0x600, &[0]), (BLOB, &[0x800, 0x400, 0x30])]);
+            mem.add(0x800, b"native n");
+            mem.add(BLOB + 0x30, &code);
+            find_entry_offset(&mem, layout, &cache)
+        };
+        let load = [0x49, 0x8b, 0x87, 0x48, 3, 0, 0];
+        let store = [0x49, 0x89, 0xa7, 0x48, 3, 0, 0];
+        assert_eq!(found(&layout, load, store), Ok(None), "not known where");
+        layout.extra.cont_return_pc = BLOB + 0x30 + 0x80;
+        assert_eq!(found(&layout, load, store), Ok(Some(0x348)));
+        let other = [0x49, 0x89, 0xa7, 0x50, 3, 0, 0];
+        assert_eq!(found(&layout, load, other), Ok(None), "another field");
+        assert_eq!(found(&layout, store, load), Ok(None), "the other way round");
     }
 }

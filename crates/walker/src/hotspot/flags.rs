@@ -56,3 +56,70 @@ pub fn has_views<M: Memory>(mem: &M, layout: &Layout) -> bool {
     let uses_zgc = boolean(mem, layout, "UseZGC").ok().flatten() == Some(true);
     uses_zgc && !has_colored_references(mem, layout)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    /// Three flags of 32 bytes; the second has no name, as the last one of the real table.
+    fn memory(zgc: u8, generational: u8) -> (Bytes, Layout) {
+        let mut layout = Layout::EMPTY;
+        (layout.flags_table, layout.flags_count) = (0x1000, 0x1008);
+        (layout.sizeof_flag, layout.flag_name, layout.flag_addr) = (32, 8, 16);
+        let mut mem = Bytes::of_words(&[
+            (0x1000, &[0x2000, 3]),
+            (0x2000, &[1, 0x3000, 0x4000, 9]),
+            (0x2020, &[1, 0, 0x4008, 9]),
+            (0x2040, &[1, 0x3010, 0x4010, 9]),
+            (0x2060, &[1, 0x3020, 0x4018, 9]),
+        ]);
+        mem.add(0x3000, b"UseZGC\0");
+        mem.add(0x3010, b"ZGenerational\0");
+        mem.add(0x3020, b"Behind\0");
+        mem.add(0x4000, &[zgc]);
+        mem.add(0x4010, &[generational]);
+        (mem, layout)
+    }
+
+    #[test]
+    fn flags_are_found_by_their_names() {
+        let (mem, mut layout) = memory(1, 0);
+        assert_eq!(address(&mem, &layout, "UseZGC"), Ok(Some(0x4000)));
+        assert_eq!(address(&mem, &layout, "ZGenerational"), Ok(Some(0x4010)));
+        assert_eq!(address(&mem, &layout, "UseZ"), Ok(None));
+        assert_eq!(
+            address(&mem, &layout, "Behind"),
+            Ok(None),
+            "three are counted"
+        );
+        assert_eq!(boolean(&mem, &layout, "UseZGC"), Ok(Some(true)));
+        assert_eq!(boolean(&mem, &layout, "ZGenerational"), Ok(Some(false)));
+        assert_eq!(boolean(&mem, &layout, "Other"), Ok(None));
+        assert!(boolean(&Bytes::default(), &layout, "UseZGC").is_err());
+        layout.sizeof_flag = super::super::layout::ABSENT;
+        assert_eq!(address(&mem, &layout, "UseZGC"), Ok(None));
+        layout.sizeof_flag = 32;
+        layout.flags_table = super::super::layout::ABSENT;
+        assert_eq!(address(&mem, &layout, "UseZGC"), Ok(None));
+    }
+
+    #[test]
+    fn which_zgc_runs_is_told_by_two_flags_and_a_field() {
+        for (zgc, generational, has_field, colored, views) in [
+            (1, 1, true, true, false),
+            (1, 0, true, false, true),
+            (0, 1, true, false, false),
+            (1, 1, false, false, true),
+            (0, 0, false, false, false),
+        ] {
+            let (mem, mut layout) = memory(zgc, generational);
+            if has_field {
+                layout.z_load_good = 0x5000;
+            }
+            let what = (zgc, generational, has_field);
+            assert_eq!(has_colored_references(&mem, &layout), colored, "{what:?}");
+            assert_eq!(has_views(&mem, &layout), views, "{what:?}");
+        }
+    }
+}

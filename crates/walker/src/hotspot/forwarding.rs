@@ -210,4 +210,29 @@ mod tests {
         assert_eq!(at(places[6], SENDER - 16), Some((CALLER, SENDER)));
         assert_eq!(at(places[2], SENDER), None);
     }
+
+    /// A method that returns has left its frame so, too, but nobody is asked behind that.
+    #[test]
+    fn what_asks_nobody_is_another_end_of_a_method() {
+        let (mut code, places) = code(&[]);
+        code[(places[6] - CODE) as usize] = 0x90;
+        let mem = memory(&code);
+        for (place, sp) in [
+            (0, STACK + 16),
+            (1, STACK + 24),
+            (2, SENDER),
+            (3, SENDER - 8),
+        ] {
+            let regs = Regs {
+                pc: places[place],
+                sp,
+                rdx: CALLER,
+                rbx: SENDER,
+                ..Regs::default()
+            };
+            assert_eq!(interrupted(&mem, &regs), Ok(None), "{place}");
+        }
+        let (pc, sp) = (places[6], SENDER - 16);
+        assert_eq!(called(&mem, NativeRegs { pc, sp, fp: 9 }), Ok(None));
+    }
 }

@@ -574,4 +574,148 @@ mod tests {
             assert!(!has_called(&called, &layout, fp - 72, fp).unwrap());
         }
     }
+
+    const METHOD_AT: u64 = 0x4000;
+    const BYTECODES: u64 = 0x5018;
+    const FP: u64 = STACK + 0x100;
+
+    /// Where a method, its bytecodes, its constants and its class have what.
+    fn with_methods() -> Layout {
+        let mut layout = Layout::EMPTY;
+        (layout.method_const, layout.sizeof_const_method) = (8, 24);
+        (
+            layout.const_constants,
+            layout.const_code_size,
+            layout.const_name_index,
+        ) = (0, 8, 16);
+        (layout.pool_holder, layout.pool_length, layout.klass_name) = (0, 8, 8);
+        layout
+    }
+
+    /// A stack of 64 words with a frame of [`METHOD_AT`], of which some slots, told by how far
+    /// below rbp they are, are others.
+    fn stack(changes: &[(i64, u64)]) -> Bytes {
+        let mut words = [0u64; 64];
+        let slots = [
+            (-8, 0xca11),
+            (0, FP + 0x60),
+            (8, FP + 0x20),
+            (16, FP - 0x80),
+            (24, METHOD_AT),
+            (64, BYTECODES + 3),
+        ];
+        for (below, value) in slots.iter().chain(changes) {
+            words[(0x100 - below) as usize / 8] = *value;
+        }
+        let mut mem = Bytes::of_words(&[
+            (STACK, &words),
+            (METHOD_AT, &[0, 0x5000]),
+            // Five bytecodes.
+            (0x5000, &[0x6000, 5, 0, 0]),
+            (0x6000, &[0x7000, 1]),
+            (0x7000, &[0, 0x8000]),
+        ]);
+        mem.add(0x5020, &[0; 8]);
+        mem
+    }
+
+    #[test]
+    fn a_frame_says_its_method_its_bytecode_and_its_caller() {
+        let layout = with_methods();
+        let of = |changes: &[(i64, u64)], live| read_frame(&stack(changes), &layout, FP, live);
+        let expected = |bci| {
+            Ok(Some(Interpreted {
+                method: METHOD_AT,
+                bci,
+                caller_pc: 0xca11,
+                caller_sp: FP + 0x20,
+                caller_fp: FP + 0x60,
+            }))
+        };
+        assert_eq!(of(&[], None), expected(3));
+        assert_eq!(of(&[], Some(BYTECODES + 4)), expected(4), "r13 is newer");
+        assert_eq!(
+            of(&[], Some(BYTECODES + 5)),
+            expected(3),
+            "r13 is another's"
+        );
+        assert_eq!(of(&[(64, BYTECODES + 5)], None), expected(-1));
+        assert_eq!(
+            of(&[(8, FP)], None),
+            Ok(None),
+            "the caller's stack is above"
+        );
+        assert!(of(&[(8, FP + 8)], None).is_ok_and(|frame| frame.is_some()));
+        assert_eq!(of(&[(24, METHOD_AT + 8)], None), Ok(None), "no method");
+    }
+
+    #[test]
+    fn a_skeleton_has_links_only() {
+        let of = |changes: &[(i64, u64)]| read_skeleton(&stack(changes), FP, |pc| pc == 0xca11);
+        let expected = NativeRegs {
+            pc: 0xca11,
+            sp: FP + 0x20,
+            fp: FP + 0x60,
+        };
+        assert_eq!(of(&[]), Ok(Some(expected)));
+        assert_eq!(of(&[(-8, 0xca12)]), Ok(None), "no return address");
+        assert_eq!(of(&[(8, FP)]), Ok(None));
+        assert!(of(&[(8, FP + 8)]).is_ok_and(|frame| frame.is_some()));
+        let mem = stack(&[]);
+        assert!(is_frame(&mem, FP, FP) && is_frame(&mem, FP - 8, FP));
+        assert!(!is_frame(&mem, FP + 8, FP), "rbp is below rsp");
+        assert!(!is_frame(&mem, STACK, FP + 4));
+        assert!(!is_frame(&stack(&[(8, FP)]), STACK, FP));
+        assert!(!is_frame(&mem, STACK, 0x10_0000), "no memory");
+    }
+
+    #[test]
+    fn a_frame_that_calls_is_found_by_its_return_address() {
+        use super::super::codecache::CODE_CACHE_WORDS;
+        const BEGIN: u64 = 0xc000;
+        let layout = with_methods();
+        let mut words = [0; CODE_CACHE_WORDS];
+        words[..2].copy_from_slice(&[0xc000, 0xc900]);
+        words[CODE_CACHE_WORDS - 3..].copy_from_slice(&[BEGIN, BEGIN + 0x100, 0]);
+        let code = CodeCache::from_words(&words);
+        let last = FP - 0x80;
+        let of = |changes: &[(i64, u64)], sp| {
+            let mut all = [(-8, 0xca11), (16, last), (0x88, BEGIN + 1)].to_vec();
+            all.extend(changes);
+            read_calling(&stack(&all), &layout, &code, sp, FP).unwrap()
+        };
+        let found = |pc| {
+            Some(NativeRegs {
+                pc,
+                sp: last,
+                fp: FP,
+            })
+        };
+        let called = (-8, 0xc800);
+        assert_eq!(of(&[called], STACK), found(BEGIN + 1));
+        assert_eq!(of(&[called], last - 8), found(BEGIN + 1), "right below");
+        assert_eq!(of(&[called], last), None, "rsp is above that");
+        // Deeper, where an adapter has moved it, but not below rsp.
+        let moved = [called, (0x88, 0), (0x98, BEGIN + 0xff)];
+        assert_eq!(of(&moved, last - 24), found(BEGIN + 0xff));
+        assert_eq!(of(&moved, last - 16), None);
+        for pc in [BEGIN, BEGIN + 0x100, 0xca11] {
+            assert_eq!(of(&[called, (0x88, pc)], STACK + 0x40), None, "{pc:x}");
+        }
+        assert_eq!(of(&[], STACK), None, "the caller is no code of the VM's");
+        assert_eq!(
+            of(&[called, (64, BYTECODES + 5)], STACK),
+            None,
+            "no bytecode"
+        );
+        assert_eq!(of(&[called, (24, 0)], STACK), None, "no method");
+        for at in [last + 4, FP, FP + 8] {
+            assert_eq!(of(&[called, (16, at)], STACK), None, "{at:x}");
+        }
+        // In words from rbp, as since 21.
+        assert_eq!(
+            of(&[called, (16, 16u64.wrapping_neg())], STACK),
+            found(BEGIN + 1)
+        );
+    }
 }

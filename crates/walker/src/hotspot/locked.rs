@@ -261,5 +261,119 @@ mod tests {
         assert_eq!(monitors(&words, end + 16), [0; 0]);
         assert_eq!(monitors(&words, 0xdead_beef_0000), [0; 0]);
         assert_eq!(monitors(&words, end - 16 * 65), [0; 0], "too many");
+        let most: Vec<u64> = (0..65).flat_map(|_| [0, 7]).collect();
+        assert_eq!(monitors(&most, end - 16 * 64).len(), 64);
+        assert_eq!(monitors(&most, end - 16 * 65).len(), 0);
+    }
+
+    const NMETHOD: u64 = 0x10_0000;
+    const CODE: u64 = 0x20_0000;
+    const SP: u64 = 0x7f00_0000_0000;
+    const RETURN: u64 = CODE + 5;
+
+    /// Numbers in the newer form of the streams; all are below 192 or told to be longer here.
+    const INNER: [u8; 6] = [1, 2, 9, 0, 0, 48];
+    const OUTER: [u8; 6] = [0, 1, 9, 0, 0, 20];
+    /// On the stack in four words of four bytes; in rbp, and left out; the first constant.
+    const OF_OUTER: [u8; 14] = [3, 7, 0, 4 << 5 | 1, 0, 7, 0, 209, 2, 1, 7, 2, 1, 0];
+    /// A compressed one on the stack; null; one that is in registers, and one behind that.
+    const OF_INNER: [u8; 17] = [4, 7, 0, 194, 0, 0, 7, 2, 0, 0, 7, 1, 1, 7, 2, 1, 0];
+
+    fn compiled_layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        (layout.nmethod_method, layout.nmethod_comp_level) = (0, 8);
+        (
+            layout.nmethod_scopes_pcs_offset,
+            layout.nmethod_dependencies_offset,
+        ) = (12, 16);
+        (
+            layout.nmethod_scopes_data_offset,
+            layout.nmethod_metadata_offset,
+        ) = (20, 24);
+        layout.nmethod_oops_offset = 28;
+        (
+            layout.sizeof_pcdesc,
+            layout.pcdesc_pc_offset,
+            layout.pcdesc_scope_offset,
+        ) = (16, 0, 4);
+        layout.extra.unsigned5_base = 0;
+        (layout.location_type_mask, layout.location_where_mask) = (0xf, 0x10);
+        (
+            layout.location_offset_shift,
+            layout.location_oop,
+            layout.location_narrow_oop,
+        ) = (5, 1, 2);
+        (layout.narrow_oop_base, layout.narrow_oop_shift) = (0x500, 0x508);
+        layout
+    }
+
+    /// An nmethod with a call at [`RETURN`] in two scopes.
+    fn compiled_memory() -> Bytes {
+        let mut bytes = [0u8; 0x140];
+        let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
+        for (i, value) in [4u32, 0x40, 0x70, 0x80, 0x100, 0x120]
+            .into_iter()
+            .enumerate()
+        {
+            put(8 + 4 * i, &value.to_le_bytes());
+        }
+        for (i, (pc, scope)) in [(-1, 0), (5, 10), (i32::MAX, 0u32)].into_iter().enumerate() {
+            put(0x40 + 16 * i, &pc.to_le_bytes());
+            put(0x44 + 16 * i, &scope.to_le_bytes());
+        }
+        put(0x81, &OUTER);
+        put(0x80 + 10, &INNER);
+        put(0x80 + 20, &OF_OUTER);
+        put(0x80 + 48, &OF_INNER);
+        put(0x120, &0xc0_5000u64.to_le_bytes());
+        let mut mem = Bytes::at(NMETHOD, &bytes);
+        mem.add_words(SP, &[1, 2, 0xa11ce, 0x9_0000_0b0b, 5]);
+        mem.add_words(0x500, &[1 << 32, 3]);
+        mem
+    }
+
+    /// The monitors of a compiled frame: the scope's number, the object, whether it is left out.
+    fn of_compiled(layout: &Layout, kind: BlobKind, pc: u64) -> Vec<(usize, u64, bool)> {
+        let blob = Blob {
+            addr: NMETHOD,
+            kind,
+            code_begin: CODE,
+            frame_bytes: 64,
+        };
+        let (sp, fp) = (SP, 0xfeed);
+        let at = NativeRegs { pc, sp, fp };
+        let mut found = Vec::new();
+        compiled(&compiled_memory(), layout, &blob, at, |scope, locked| {
+            found.push((scope, locked.object, locked.is_eliminated));
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn debug_information_tells_the_monitors_of_compiled_frames() {
+        let mut layout = compiled_layout();
+        let narrow = (0, (1 << 32) + (0xb0b << 3), false);
+        let (word, rbp) = ((1, 0xa11ce, false), (1, 0xfeed, true));
+        let constant = (1, 0xc0_5000, false);
+        let of = |layout: &Layout| of_compiled(layout, BlobKind::Nmethod, RETURN);
+        assert_eq!(of(&layout), [narrow, word, rbp, constant]);
+        // Not of other code, and not where nobody has called.
+        assert!(of_compiled(&layout, BlobKind::NativeNmethod, RETURN).is_empty());
+        assert!(of_compiled(&layout, BlobKind::Nmethod, RETURN - 1).is_empty());
+        // Where constants are is told in one of three ways.
+        layout.nmethod_oops_offset = super::super::layout::ABSENT;
+        assert_eq!(of(&layout), [narrow, word, rbp], "not known");
+        layout.blob_data_offset = 28;
+        assert_eq!(of(&layout), [narrow, word, rbp, constant]);
+        layout.blob_data_offset = super::super::layout::ABSENT;
+        (layout.blob_code_offset, layout.blob_frame_size) = (24, 32);
+        assert_eq!(of(&layout), [narrow, word, rbp, constant]);
+        layout.blob_frame_size = 28;
+        assert_eq!(of(&layout), [narrow, word, rbp]);
+        // Another kind of value, and another register.
+        layout.nmethod_oops_offset = 28;
+        layout.location_oop = 3;
+        assert_eq!(of(&layout), [narrow]);
     }
 }

@@ -95,3 +95,103 @@ pub fn line<M: Memory>(mem: &M, layout: &Layout, method: u64, bci: i32) -> Resul
     }
     Ok(best_line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const METHOD: u64 = 0x1000;
+    const CONST: u64 = 0x2000;
+
+    /// `ConstMethod`s have 24 bytes: the pool, the size of the code, flags, and an index.
+    fn layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        (layout.method_const, layout.sizeof_const_method) = (8, 24);
+        (layout.const_constants, layout.const_code_size) = (0, 8);
+        (layout.const_flags, layout.const_name_index) = (10, 12);
+        (layout.pool_holder, layout.pool_length, layout.klass_name) = (0, 8, 8);
+        layout.extra.unsigned5_base = 0;
+        layout
+    }
+
+    #[test]
+    fn bytecodes_have_indices_up_to_the_last_one() {
+        let mem = Bytes::of_words(&[(METHOD, &[0, CONST]), (CONST, &[0, 0x1_0005])]);
+        let code = code(&mem, &layout(), METHOD).unwrap();
+        let expected = Code {
+            const_method: CONST,
+            begin: CONST + 24,
+            size: 5,
+        };
+        assert_eq!(code, expected);
+        assert_eq!(code.bci(CONST + 24), Some(0));
+        assert_eq!(code.bci(CONST + 28), Some(4));
+        assert_eq!(code.bci(CONST + 29), None);
+        assert_eq!(code.bci(CONST + 23), None);
+    }
+
+    /// The method, its constants and its class, all where they are told to be.
+    fn plausible(method: u64, code: u64, pool: u64, class: u64, name: u64, index: u64) -> bool {
+        let mem = Bytes::of_words(&[
+            (method & !7, &[0, code, code, code]),
+            (code & !7, &[pool, index << 32, pool]),
+            (pool & !7, &[class, 4, class]),
+            (class & !7, &[0, name, name]),
+        ]);
+        is_plausible(&mem, &layout(), method)
+    }
+
+    #[test]
+    fn a_method_leads_to_a_class_with_a_name() {
+        assert!(plausible(0x1000, 0x2000, 0x3000, 0x4000, 0x1000, 3));
+        assert!(!plausible(0x1008 - 4, 0x2000, 0x3000, 0x4000, 0x1000, 3));
+        assert!(!plausible(0xff8, 0x2000, 0x3000, 0x4000, 0x1000, 3));
+        assert!(!plausible(0x1000, 0x2000, 0x3000, 0x4000, 0xfff, 3));
+        assert!(
+            !plausible(0x1000, 0x2000, 0x3000, 0x4000, 0x1000, 4),
+            "no such constant"
+        );
+        // Each of the others may be the lowest there is, and not lower.
+        assert!(plausible(0x2000, 0x1000, 0x3000, 0x4000, 0x1000, 3));
+        assert!(!plausible(0x2000, 0xf00, 0x3000, 0x4000, 0x1000, 3));
+        assert!(!plausible(0x1000, 0x2000, 0xf00, 0x4000, 0x1000, 3));
+        assert!(!plausible(0x1000, 0x2000, 0x3000, 0xf00, 0x1000, 3));
+        assert!(
+            !is_plausible(&Bytes::default(), &layout(), METHOD),
+            "no memory"
+        );
+    }
+
+    /// Lines of `table`, which follows five bytecodes.
+    fn lines(table: &[u8], flags: u8) -> impl Fn(i32) -> i32 {
+        let mut bytes = [0u8; 64];
+        bytes[8] = 5;
+        bytes[10] = flags;
+        bytes[29..29 + table.len()].copy_from_slice(table);
+        let mut mem = Bytes::at(CONST, &bytes);
+        mem.add_words(METHOD, &[0, CONST]);
+        move |bci| line(&mem, &layout(), METHOD, bci).unwrap()
+    }
+
+    #[test]
+    fn lines_are_those_of_the_entry_before() {
+        // bci +0, line +7; bci +2, line +1; then by two numbers: bci +10, line -3 (zig-zag: 5).
+        let table = [0x07, 2 << 3 | 1, 0xff, 20, 5, 0];
+        let line = lines(&table, 1);
+        assert_eq!(
+            [line(0), line(1), line(2), line(11), line(12)],
+            [7, 7, 8, 8, 5]
+        );
+        assert_eq!(line(i32::MAX), 5);
+        assert_eq!(line(-1), -1);
+        assert_eq!(lines(&table, 2)(0), -1, "no table");
+        assert_eq!(lines(&table, 3)(0), 7);
+        // The first entry is above what is asked for.
+        assert_eq!(lines(&[2 << 3 | 1, 0], 1)(1), -1);
+        // Entries go back as well: the last one for a bytecode counts.
+        let table = [0x07, 4 << 3 | 1, 0xff, 3, 6, 0x01, 0];
+        let line = lines(&table, 1);
+        assert_eq!([line(1), line(2), line(4)], [7, 12, 8]);
+    }
+}

@@ -122,3 +122,125 @@ fn is_thread<M: Memory>(mem: &M, layout: &Layout, address: u64) -> bool {
     super::threads::kernel_id(mem, layout, address).is_ok_and(|tid| tid > 0)
         && super::threads::stack_high(mem, layout, address).is_ok_and(|high| high > 4096)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const THREAD: u64 = 0x1000;
+    const MONITOR: u64 = 0x2000;
+
+    #[test]
+    fn a_thread_tells_what_it_has_to_do_with_a_monitor() {
+        let mut layout = Layout::EMPTY;
+        let of = |layout: &Layout, pending, waiting| {
+            let mem = Bytes::of_words(&[(THREAD, &[9, pending, waiting])]);
+            contended(&mem, layout, THREAD)
+        };
+        assert_eq!(of(&layout, MONITOR, MONITOR), Ok(None), "no such fields");
+        layout.thread_pending_monitor = 8;
+        assert_eq!(of(&layout, 0, MONITOR), Ok(None));
+        layout.thread_waiting_monitor = 16;
+        assert_eq!(of(&layout, 0, 0), Ok(None));
+        assert_eq!(
+            of(&layout, MONITOR, 7),
+            Ok(Some(Contended::Entering(MONITOR)))
+        );
+        assert_eq!(
+            of(&layout, 0, MONITOR),
+            Ok(Some(Contended::Waiting(MONITOR)))
+        );
+        assert!(contended(&Bytes::default(), &layout, THREAD).is_err());
+    }
+
+    /// A thread with a kernel id and a stack, a monitor, and its object behind a handle.
+    fn memory(owner: u64, object: u64, tid: u64, stack: u64) -> Bytes {
+        Bytes::of_words(&[
+            (THREAD, &[0x3000, stack]),
+            (0x3000, &[0, tid]),
+            (MONITOR, &[owner, object]),
+            (0x4000, &[0x5550]),
+        ])
+    }
+
+    fn layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        layout.monitor_owner = 0;
+        layout.monitor_object = 8;
+        layout.thread_osthread = 0;
+        layout.thread_stack_base = 8;
+        layout.osthread_thread_id = 8;
+        layout.extra.chunk.narrow_oops = false;
+        layout
+    }
+
+    #[test]
+    fn owners_are_threads_places_on_stacks_ids_or_holders_of_the_object() {
+        let mut layout = layout();
+        let of = |layout: &Layout, word| owner(&memory(word, 0x4000, 77, 0x9000), layout, MONITOR);
+        assert_eq!(of(&layout, 0), Ok(Owner::Nobody));
+        assert_eq!(of(&layout, ANONYMOUS), Ok(Owner::HolderOf(0x5550)));
+        assert_eq!(of(&layout, THREAD), Ok(Owner::Thread(THREAD)));
+        assert_eq!(of(&layout, 0x8ff0), Ok(Owner::Stack(0x8ff0)));
+        assert_eq!(of(&layout, DEFLATER), Ok(Owner::Stack(DEFLATER)));
+        layout.thread_owner_id = 40;
+        assert_eq!(of(&layout, DEFLATER), Ok(Owner::Nobody));
+        assert_eq!(of(&layout, 33), Ok(Owner::Id(33)));
+        layout.monitor_owner = super::super::layout::ABSENT;
+        assert_eq!(of(&layout, 33), Ok(Owner::Nobody));
+        assert!(owner(&Bytes::default(), &self::layout(), MONITOR).is_err());
+    }
+
+    #[test]
+    fn what_has_no_kernel_id_or_no_stack_is_no_thread() {
+        let of = |tid, stack| owner(&memory(THREAD, 0, tid, stack), &layout(), MONITOR);
+        assert_eq!(of(1, 4097), Ok(Owner::Thread(THREAD)));
+        assert_eq!(of(0, 4097), Ok(Owner::Stack(THREAD)));
+        assert_eq!(of(0xffff_ffff, 4097), Ok(Owner::Stack(THREAD)), "-1");
+        assert_eq!(of(1, 4096), Ok(Owner::Stack(THREAD)));
+    }
+
+    #[test]
+    fn a_monitor_has_its_object_or_a_handle_of_it() {
+        let mut layout = layout();
+        let of = |layout: &Layout, value| object(&memory(0, value, 1, 0x9000), layout, MONITOR);
+        assert_eq!(of(&layout, 0x4000), Ok(0x5550));
+        assert_eq!(of(&layout, 0), Ok(0));
+        assert!(of(&layout, 0x7000).is_err(), "no such handle");
+        layout.extra.objects.thread_is_handle = false;
+        assert_eq!(of(&layout, 0x4000), Ok(0x4000));
+        layout.monitor_object = super::super::layout::ABSENT;
+        assert_eq!(of(&layout, 0x4000), Ok(0));
+    }
+
+    /// `_top` is an offset from the thread's start, behind the last entry.
+    #[test]
+    fn fast_locks_are_found_up_to_the_top() {
+        const OBJECTS: [u64; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+        let mut layout = Layout::EMPTY;
+        let has = |layout: &Layout, top: u64, object| {
+            let mut words = [7u64; 14];
+            words[2] = top;
+            words[3..13].copy_from_slice(&OBJECTS);
+            holds(
+                &Bytes::of_words(&[(THREAD, &words)]),
+                layout,
+                THREAD,
+                object,
+            )
+        };
+        assert_eq!(has(&layout, 40, 10), Ok(false));
+        layout.thread_lock_stack = 16;
+        assert_eq!(has(&layout, 40, 10), Ok(false));
+        (layout.lock_stack_top, layout.lock_stack_base) = (0, 8);
+        assert_eq!(has(&layout, 24, 10), Ok(false), "empty");
+        assert_eq!(has(&layout, 32, 10), Ok(true));
+        assert_eq!(has(&layout, 32, 20), Ok(false), "behind the top");
+        assert_eq!(has(&layout, 40, 20), Ok(true));
+        assert_eq!(has(&layout, 24 + 80, 80), Ok(true), "the last one of eight");
+        assert_eq!(has(&layout, 24 + 80, 90), Ok(false));
+        assert_eq!(has(&layout, 40, 0), Ok(false));
+        assert!(holds(&Bytes::default(), &layout, THREAD, 10).is_err());
+    }
+}

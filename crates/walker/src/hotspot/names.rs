@@ -115,3 +115,78 @@ pub fn c_string<'b, M: Memory>(mem: &M, addr: u64, buf: &'b mut [u8]) -> Result<
     }
     Ok(buf.get(..len).unwrap_or(&[]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const AT: u64 = 0x1000;
+
+    #[test]
+    fn symbols_have_their_length_in_one_of_two_places() {
+        let mut layout = Layout::EMPTY;
+        layout.symbol_body = 6;
+        layout.symbol_length = 0;
+        let mut buf = [0; 16];
+        let old = Bytes::at(AT, b"\x05\x00\xff\xff\xff\xffhello, you");
+        assert_eq!(symbol(&old, &layout, AT, &mut buf), Ok(&b"hello"[..]));
+        assert_eq!(symbol(&old, &layout, AT, &mut buf[..3]), Ok(&b"hel"[..]));
+        layout.symbol_length_and_refcount = 0;
+        let new = Bytes::at(AT, b"\xff\xff\x07\x00\xff\xffhello, you");
+        assert_eq!(symbol(&new, &layout, AT, &mut buf), Ok(&b"hello, "[..]));
+        assert!(symbol(&new, &layout, AT + 64, &mut buf).is_err());
+    }
+
+    #[test]
+    fn c_strings_end_with_a_zero_or_with_the_room() {
+        let mem = Bytes::at(AT, b"nmethod\0rest....");
+        let mut buf = [0; 16];
+        assert_eq!(c_string(&mem, AT, &mut buf), Ok(&b"nmethod"[..]));
+        assert_eq!(c_string(&mem, AT + 7, &mut buf), Ok(&b""[..]));
+        assert_eq!(c_string(&mem, AT + 2, &mut buf[..3]), Ok(&b"eth"[..]));
+        assert!(c_string(&mem, AT + 8, &mut buf).is_err(), "it does not end");
+        let mut layout = Layout::EMPTY;
+        layout.blob_name = 8;
+        let mut mem = Bytes::at(AT, b"nmethod\0");
+        mem.add_words(0x2000, &[0, AT]);
+        assert_eq!(blob(&mem, &layout, 0x2000, &mut buf), Ok(&b"nmethod"[..]));
+    }
+
+    /// A method, its constants (from the third word of the pool), and its class.
+    #[test]
+    fn a_method_is_known_by_its_symbols() {
+        let mut layout = Layout::EMPTY;
+        (layout.method_const, layout.method_access_flags) = (8, 18);
+        (
+            layout.const_constants,
+            layout.const_name_index,
+            layout.const_signature_index,
+        ) = (8, 16, 18);
+        (
+            layout.pool_holder,
+            layout.pool_length,
+            layout.sizeof_constant_pool,
+        ) = (0, 8, 16);
+        layout.klass_name = 8;
+        let (method, code, pool, class) = (0x1000, 0x2000, 0x3000, 0x4000);
+        let mem = Bytes::of_words(&[
+            (method, &[0, code, 0x1234_0000]),
+            (code, &[0, pool, 0x0003_0002]),
+            (pool, &[class, 4, 0x7000, 0x7100, 0x7200, 0x7300]),
+            (class, &[0, 0x7900]),
+        ]);
+        let expected = MethodKey {
+            method,
+            const_method: code,
+            class_symbol: 0x7900,
+            name_symbol: 0x7200,
+            descriptor_symbol: 0x7300,
+        };
+        assert_eq!(method_key(&mem, &layout, method), Ok(expected));
+        assert!(method_key(&mem, &layout, method + 8).is_err(), "no method");
+        assert_eq!(access_flags(&mem, &layout, method), Ok(0x1234));
+        layout.method_access_flags = super::super::layout::ABSENT;
+        assert_eq!(access_flags(&mem, &layout, method), Ok(0));
+    }
+}

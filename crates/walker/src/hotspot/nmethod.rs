@@ -309,3 +309,64 @@ fn is_deopt_handler<M: Memory>(
     }
     Ok(pc != 0 && handlers.contains(&pc))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::codecache::BlobKind;
+    use crate::hotspot::layout::ABSENT;
+    use crate::hotspot::test_memory::Bytes;
+
+    const NMETHOD: u64 = 0x1000;
+    const CODE: u64 = 0x1100;
+    const SP: u64 = 0x7000;
+    const ORIGINAL: u64 = 0x1180;
+
+    /// Where a pc that was patched in leads, with the original one in the frame's third word.
+    fn original(layout: &Layout, pc: u64) -> Option<u64> {
+        let mem = Bytes::of_words(&[
+            (NMETHOD, &[0, 16, 0x1200, 0x1240, 0x60, 0x70]),
+            (SP, &[1, 2, ORIGINAL]),
+        ]);
+        let blob = Blob {
+            addr: NMETHOD,
+            kind: BlobKind::Nmethod,
+            code_begin: CODE,
+            frame_bytes: 64,
+        };
+        original_pc(&mem, layout, &blob, pc, SP).unwrap()
+    }
+
+    fn assert_handlers(layout: &Layout, handlers: &[u64]) {
+        for pc in [
+            NMETHOD, CODE, 0x1060, 0x1070, 0x1160, 0x1170, 0x1200, 0x1240, 0,
+        ] {
+            let expected = handlers.contains(&pc).then_some(ORIGINAL);
+            assert_eq!(original(layout, pc), expected, "{pc:x}");
+        }
+    }
+
+    #[test]
+    fn handlers_of_deoptimisation_lead_to_the_original_pc_on_every_jdk() {
+        let mut layout = Layout::EMPTY;
+        layout.nmethod_deopt_handler_begin = 16;
+        assert_handlers(&layout, &[]);
+        layout.nmethod_orig_pc_offset = 8;
+        layout.nmethod_deopt_mh_handler_begin = 24;
+        assert_handlers(&layout, &[0x1200, 0x1240]);
+        // 8: an offset from the nmethod.
+        layout.nmethod_deopt_handler_begin = ABSENT;
+        layout.nmethod_deoptimize_offset = 32;
+        assert_handlers(&layout, &[0x1060]);
+        // 23 to 25: from there or from the code; another one for method handles.
+        layout.nmethod_deoptimize_offset = ABSENT;
+        layout.nmethod_deopt_handler_offset = 32;
+        assert_handlers(&layout, &[0x1060, 0x1160]);
+        layout.nmethod_deopt_mh_handler_offset = 40;
+        assert_handlers(&layout, &[0x1060, 0x1160, 0x1070]);
+        // 26 and later.
+        layout.nmethod_deopt_mh_handler_offset = ABSENT;
+        layout.nmethod_deopt_entry_offset = 40;
+        assert_handlers(&layout, &[0x1070, 0x1170]);
+    }
+}

@@ -270,3 +270,213 @@ pub fn calibrate<M: Memory>(mem: &M, layout: &Layout, objects: &mut Objects, thr
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const OBJECT: u64 = 0x1000;
+    const BASE: u64 = 0x10_0000;
+
+    /// Offsets of a class: its name at 8, its superclass at 16.
+    fn layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        (layout.narrow_klass_base, layout.narrow_klass_shift) = (0x500, 0x508);
+        (layout.klass_name, layout.klass_super) = (8, 16);
+        (layout.symbol_length, layout.symbol_body) = (0, 2);
+        layout.extra.chunk.narrow_oops = false;
+        layout
+    }
+
+    /// Adds a class with a name, and one that it extends.
+    fn add_class(mem: &mut Bytes, class: u64, name: &[u8], extends: u64) {
+        mem.add_words(class, &[0, class + 0x100, extends]);
+        let mut symbol = [0u8; 64];
+        symbol[0] = name.len() as u8;
+        symbol[2..2 + name.len()].copy_from_slice(name);
+        mem.add(class + 0x100, &symbol);
+    }
+
+    #[test]
+    fn an_object_tells_its_class_in_three_ways() {
+        let mut layout = layout();
+        let header = 0x30_u64 << COMPACT_SHIFT | 5;
+        let mem = Bytes::of_words(&[(OBJECT, &[header, 0x7_0000_0020]), (0x500, &[BASE, 3])]);
+        let of = |layout: &Layout, how| class_of(&mem, layout, how, OBJECT);
+        assert_eq!(of(&layout, ClassWord::Wide), Ok(0x7_0000_0020));
+        assert_eq!(of(&layout, ClassWord::Narrow), Ok(BASE + 0x100));
+        assert_eq!(of(&layout, ClassWord::Compact), Ok(BASE + 0x180));
+        layout.narrow_klass_base = ABSENT;
+        assert!(of(&layout, ClassWord::Narrow).is_err());
+        let none = Bytes::of_words(&[(OBJECT, &[0, 0]), (0x500, &[BASE, 3])]);
+        assert!(class_of(&none, &self::layout(), ClassWord::Narrow, OBJECT).is_err());
+        assert!(class_of(&none, &self::layout(), ClassWord::Compact, OBJECT).is_err());
+    }
+
+    #[test]
+    fn mirrors_lead_to_their_classes_and_those_of_primitives_to_none() {
+        let mut layout = layout();
+        let of = |layout: &Layout, class| {
+            let mem = Bytes::of_words(&[(OBJECT, &[0, 0, class]), (0x600, &[0xffff_0000_0010])]);
+            class_of_mirror(&mem, layout, OBJECT)
+        };
+        assert_eq!(of(&layout, 0x7000), Ok(None), "it is not known where");
+        layout.mirror_klass = 0x600;
+        // Four bytes, whatever lies behind them.
+        assert_eq!(of(&layout, 0x7000), Ok(Some(0x7000)));
+        assert_eq!(of(&layout, 0), Ok(None));
+    }
+
+    #[test]
+    fn a_class_is_what_it_extends_as_well() {
+        let mut layout = layout();
+        let mut mem = Bytes::default();
+        add_class(&mut mem, 0x2000, b"a/Child", 0x3000);
+        add_class(&mut mem, 0x3000, b"a/Parent", 0);
+        let is = |layout: &Layout, name| is_kind_of(&mem, layout, 0x2000, name);
+        assert_eq!(is(&layout, b"a/Child"), Ok(true));
+        assert_eq!(is(&layout, b"a/Parent"), Ok(true));
+        assert_eq!(is(&layout, b"a/Par"), Ok(false));
+        assert_eq!(is_kind_of(&mem, &layout, 0x3000, b"a/Child"), Ok(false));
+        assert_eq!(is_kind_of(&mem, &layout, 0, b"a/Child"), Ok(false));
+        layout.klass_super = ABSENT;
+        assert_eq!(is(&layout, b"a/Parent"), Ok(false));
+        // Sixteen are looked at.
+        let mut chain = Bytes::default();
+        for i in 0..16 {
+            add_class(
+                &mut chain,
+                0x2000 + i * 0x1000,
+                b"a/Link",
+                0x3000 + i * 0x1000,
+            );
+        }
+        add_class(&mut chain, 0x1_2000, b"a/Root", 0);
+        assert_eq!(
+            is_kind_of(&chain, &self::layout(), 0x2000, b"a/Root"),
+            Ok(false)
+        );
+        assert_eq!(
+            is_kind_of(&chain, &self::layout(), 0x3000, b"a/Root"),
+            Ok(true)
+        );
+    }
+
+    /// A platform thread's object is the one behind its handle, or the reference itself; that of
+    /// a mounted virtual thread comes first.
+    #[test]
+    fn threads_have_their_objects() {
+        let mut layout = layout();
+        layout.thread_obj = 0;
+        let mut objects = Objects::EMPTY;
+        let mem = Bytes::of_words(&[
+            (0x2000, &[0x3000, 0x3008]),
+            (0x3000, &[0x4000, 0x5000, 0]),
+            (0x2100, &[0x3000, 0]),
+            (0x2200, &[0x3000, 0x3010]),
+            (0x2300, &[0, 0]),
+        ]);
+        assert_eq!(of_thread(&mem, &layout, &objects, 0x2000), Ok(0x4000));
+        assert_eq!(of_thread(&mem, &layout, &objects, 0x2300), Ok(0));
+        let logical =
+            |layout: &Layout, thread| of_logical_thread(&mem, layout, &Objects::EMPTY, thread);
+        assert_eq!(
+            logical(&layout, 0x2000),
+            Ok(0x4000),
+            "before virtual threads"
+        );
+        layout.thread_vthread = 8;
+        assert_eq!(logical(&layout, 0x2000), Ok(0x5000));
+        assert_eq!(logical(&layout, 0x2100), Ok(0x4000), "no handle");
+        assert_eq!(logical(&layout, 0x2200), Ok(0x4000), "no object");
+        objects.thread_is_handle = false;
+        assert_eq!(of_thread(&mem, &layout, &objects, 0x2000), Ok(0x3000));
+    }
+
+    #[test]
+    fn fields_of_thread_objects_are_read_where_they_are_known() {
+        let mut objects = Objects::EMPTY;
+        let mem = Bytes::of_words(&[(OBJECT, &[0, 0, 0x7777, 42])]);
+        assert_eq!(java_thread(&mem, &objects, OBJECT), Ok(0));
+        assert_eq!(thread_id(&mem, &objects, OBJECT), Ok(0));
+        (objects.eetop, objects.tid) = (16, 24);
+        assert_eq!(java_thread(&mem, &objects, OBJECT), Ok(0x7777));
+        assert_eq!(thread_id(&mem, &objects, OBJECT), Ok(42));
+    }
+
+    #[test]
+    fn a_parked_thread_tells_what_it_is_parked_on_and_who_owns_that() {
+        let layout = layout();
+        let mut mem = Bytes::of_words(&[
+            (OBJECT, &[0, 0, 0x2000]),
+            (0x2000, &[0, 0x6000, 0x9990]),
+            (0x1100, &[0, 0, 0x2100]),
+            (0x2100, &[0, 0x7000, 0x9990]),
+            (0x1200, &[0, 0, 0]),
+        ]);
+        add_class(&mut mem, 0x6000, OWNABLE, 0);
+        add_class(&mut mem, 0x7000, b"a/Other", 0);
+        let mut objects = Objects {
+            class_word: ClassWord::Wide,
+            ..Objects::EMPTY
+        };
+        let of = |objects: &Objects, thread| blocker(&mem, &layout, objects, thread);
+        assert_eq!(of(&objects, OBJECT), Ok(None), "it is not known where");
+        objects.park_blocker = 16;
+        let expected = |class, is_ownable, owner| {
+            Ok(Some(Blocker {
+                class,
+                is_ownable,
+                owner,
+            }))
+        };
+        assert_eq!(of(&objects, OBJECT), expected(0x6000, true, 0));
+        objects.exclusive_owner = 16;
+        assert_eq!(of(&objects, OBJECT), expected(0x6000, true, 0x9990));
+        assert_eq!(of(&objects, 0x1100), expected(0x7000, false, 0));
+        assert_eq!(of(&objects, 0x1200), Ok(None));
+        assert_eq!(of(&objects, 0), Ok(None));
+    }
+
+    /// A live thread whose object is held in one of two ways and tells its class in one of three.
+    #[test]
+    fn a_live_thread_tells_how_objects_are_read() {
+        let mut layout = layout();
+        layout.thread_obj = 0;
+        let thread = 0x2000;
+        for is_handle in [true, false] {
+            for how in ClassWord::ALL {
+                let words = match how {
+                    ClassWord::Wide => [1, 0x6000],
+                    ClassWord::Narrow => [1, 0xc00],
+                    ClassWord::Compact => [0xc00 << COMPACT_SHIFT, 0],
+                };
+                let mut mem = Bytes::of_words(&[
+                    (thread, &[if is_handle { 0x3000 } else { OBJECT }]),
+                    (0x3000, &[OBJECT]),
+                    (OBJECT, &[words[0], words[1], thread]),
+                    (0x500, &[0, 3]),
+                ]);
+                add_class(&mut mem, 0x6000, b"java/lang/Thread", 0);
+                let mut objects = Objects {
+                    eetop: 16,
+                    thread_is_handle: !is_handle,
+                    ..Objects::EMPTY
+                };
+                assert!(calibrate(&mem, &layout, &mut objects, thread));
+                assert_eq!(
+                    (objects.thread_is_handle, objects.class_word),
+                    (is_handle, how)
+                );
+                let before = objects;
+                // Another thread's object, or none that is read.
+                objects.eetop = 8;
+                assert!(!calibrate(&mem, &layout, &mut objects, thread));
+                assert!(!calibrate(&mem, &layout, &mut objects, 0x9000));
+                objects.eetop = 16;
+                assert_eq!(objects, before);
+            }
+        }
+    }
+}

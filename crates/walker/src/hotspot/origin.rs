@@ -392,6 +392,8 @@ mod tests {
         /// Whether `Class` has a field for the domain, or only the VM knows where it is.
         is_named: bool,
         url: &'static str,
+        /// Bytes of `Class` objects, and a bit that has nothing to do with that.
+        size: u64,
     }
 
     /// Memory with a class, and that class.
@@ -424,7 +426,7 @@ mod tests {
         if case.is_named {
             fields.push(("protectionDomain", "Ljava/security/ProtectionDomain;", 32));
         }
-        let class = made.class("java/lang/Class", 40, &fields);
+        let class = made.class("java/lang/Class", case.size, &fields);
         let [protocol, host, file] =
             ["file", "server", "/a b.jar"].map(|part| made.string(text, part));
         let url = made.object(url, &[protocol, host, file]);
@@ -463,6 +465,7 @@ mod tests {
                     has_handle,
                     is_named,
                     url,
+                    size: 40,
                 });
                 let wanted = ("acme.core".into(), "file://server/a b.jar".into());
                 assert_eq!(told, Ok(wanted), "{has_handle} {is_named}");
@@ -476,8 +479,24 @@ mod tests {
             has_handle: true,
             is_named: true,
             url: "java/lang/Thread",
+            size: 40,
         };
         assert!(read(&case).is_err());
+    }
+
+    /// Static fields lie behind an object's own, and are the program's.
+    #[test]
+    fn what_is_behind_an_object_is_not_its_domain() {
+        let of = |size| {
+            read(&Case {
+                has_handle: true,
+                is_named: false,
+                url: "java/net/URL",
+                size,
+            })
+        };
+        assert_eq!(of(33), Ok(("acme.core".into(), String::new())));
+        assert_eq!(of(41).map(|told| told.1.is_empty()), Ok(false));
     }
 
     #[test]

@@ -161,7 +161,11 @@ mod tests {
         assert!(ends(&[0x41, 0xff, 0xd2]));
         assert!(ends(&[0xff, 0x50, 0x10]));
         assert!(ends(&[0xff, 0x90, 1, 2, 3, 4]));
+        assert!(ends(&[0xff, 0x15, 1, 2, 3, 4]));
         assert!(!ends(&[0xff, 0xe0]));
+        // What follows has no room, or is not part of it.
+        assert!(!ends(&[0xff, 0x50]) && !ends(&[0xff, 0x90]));
+        assert!(!ends(&[0xff, 0xd0, 0x90]) && !ends(&[0xff, 0xd0, 1, 2, 3, 4]));
         assert!(!ends(&[0x48, 0x89, 0xe5]));
     }
 
@@ -175,5 +179,40 @@ mod tests {
         );
         assert_eq!(epilogue(&[0x5d], &[0x49, 0x3b, 0xa7, 0x50, 0x04]), none);
         assert_eq!(epilogue(&[0x90], &[0x48, 0x83, 0xc4, 0x10]), None);
+        for left in [
+            [0x85, 0x05, 1, 2, 3, 4, 0xc3, 0],
+            [0xc5, 0xf8, 0x77, 0xc3, 0, 0, 0, 0],
+        ] {
+            assert_eq!(epilogue(&[0x5d], &left), none);
+            assert_eq!(epilogue(&[0x90], &left), None, "rbp is still to be taken");
+        }
+    }
+
+    #[test]
+    fn a_frame_is_complete_from_a_place_on_that_the_blob_tells() {
+        use crate::hotspot::codecache::BlobKind;
+        use crate::hotspot::test_memory::Bytes;
+        let mut layout = Layout::EMPTY;
+        layout.blob_frame_complete = 4;
+        let at = |layout: &Layout, complete: u32, pc| {
+            let mut mem = Bytes::at(0x1000, &[0x90; 64]);
+            mem.add_words(0x2000, &[u64::from(complete) << 32]);
+            let blob = Blob {
+                addr: 0x2000,
+                kind: BlobKind::Nmethod,
+                code_begin: 0x1010,
+                frame_bytes: 32,
+            };
+            frame_state(&mem, layout, &blob, pc).unwrap()
+        };
+        assert_eq!(at(&layout, 9, 0x1018), FrameState::None);
+        assert_eq!(at(&layout, 9, 0x1019), FrameState::Complete);
+        // Two bytes, behind which there is something else; and none at all.
+        assert_eq!(at(&layout, 0x7_0009, 0x1019), FrameState::None);
+        assert_eq!(at(&layout, u32::MAX, 0x1010), FrameState::Complete);
+        layout.extra.frame_complete_short = true;
+        assert_eq!(at(&layout, 0x7_0009, 0x1018), FrameState::None);
+        assert_eq!(at(&layout, 0x7_0009, 0x1019), FrameState::Complete);
+        assert_eq!(at(&layout, 0x7_ffff, 0x1010), FrameState::Complete);
     }
 }

@@ -313,4 +313,45 @@ mod tests {
         assert_eq!((found.futex(&mem), found.asked_by(&mem)), (None, None));
         assert_eq!(Safepoints::find(&|_| None), None);
     }
+
+    #[test]
+    fn who_runs_java_code_or_is_in_the_vm_is_late() {
+        let mut layout = Layout::EMPTY;
+        (
+            layout.thread_state,
+            layout.threads_first,
+            layout.thread_next,
+        ) = (4, 0x900, 8);
+        (layout.state_in_java, layout.state_in_vm) = (8, 6);
+        let of = |layout: &Layout, state: u64| {
+            late(
+                &Bytes::at(0x1000, &(state << 32 | 8).to_le_bytes()),
+                layout,
+                0x1000,
+            )
+            .unwrap()
+        };
+        let all = |layout: &Layout| [4, 5, 6, 7, 8, 9, 10].map(|state| of(layout, state));
+        let (java, vm) = (Some(Late::InJava), Some(Late::InVm));
+        assert_eq!(all(&layout), [None, None, vm, vm, java, java, None]);
+        // From 28 on there are no states between.
+        (layout.state_in_java, layout.state_in_vm) = (4, 6);
+        assert_eq!(all(&layout), [java, None, vm, None, None, None, None]);
+        let mem = Bytes::of_words(&[
+            (0x900, &[0x1000]),
+            (0x1000, &[4 << 32, 0x2000]),
+            (0x2000, &[5 << 32, 0x3000]),
+            (0x3000, &[6 << 32, 0]),
+        ]);
+        let (mut seen, mut count) = ([(0, Late::InJava); 3], 0);
+        for_each_late(&mem, &layout, |thread, late| {
+            seen[count] = (thread, late);
+            count += 1;
+        })
+        .unwrap();
+        assert_eq!(
+            seen[..count],
+            [(0x1000, Late::InJava), (0x3000, Late::InVm)]
+        );
+    }
 }

@@ -117,4 +117,12 @@ mod tests {
         assert_eq!(read(None, b"a\0b\0", 2), ("ab".into(), true));
         assert_eq!(read(Some(0), b"abcde", 5), ("abcd".into(), false));
     }
+
+    #[test]
+    fn arrays_begin_where_headers_end() {
+        let of = |how| (array(how, true), array(how, false));
+        assert_eq!(of(ClassWord::Narrow), ((12, 16), (12, 16)));
+        assert_eq!(of(ClassWord::Compact), ((8, 12), (8, 12)));
+        assert_eq!(of(ClassWord::Wide), ((16, 24), (16, 20)));
+    }
 }

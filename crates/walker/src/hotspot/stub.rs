@@ -718,4 +718,22 @@ mod tests {
         assert_eq!(return_slot(&mem, STACK), Ok(STACK + 16));
         assert_eq!(return_slot(&mem, STACK + 16), Ok(STACK + 24));
     }
+
+    /// Registers take up a page at most; what looks like flags above that is something else.
+    #[test]
+    fn saved_flags_lie_within_a_page() {
+        let found = |slot: usize, flags: u64| {
+            let mut stack = std::vec![0u64; 600];
+            (stack[slot], stack[slot + 1]) = (flags, 0xca11);
+            let mem = Bytes::at(STACK, &words(&stack));
+            let caller = saving_caller(&mem, STACK, 7, &|caller| caller.pc == 0xca11).unwrap();
+            caller.map(|it| ((it.sp - STACK) / 8, it.fp))
+        };
+        assert_eq!(found(0, 0x202), Some((2, 7)));
+        assert_eq!(found(511, 0x246), Some((513, 7)));
+        assert_eq!(found(512, 0x202), None);
+        for flags in [0, 0x200, 0x2, 0x1_0202, 0x20a] {
+            assert_eq!(found(3, flags), None, "{flags:x}");
+        }
+    }
 }

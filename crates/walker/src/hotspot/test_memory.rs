@@ -27,6 +27,21 @@ impl Bytes {
         self.ranges.push((addr, bytes));
     }
 
+    /// Adds words, as a range.
+    pub fn add_words(&mut self, addr: u64, words: &[u64]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.add(addr, &bytes);
+    }
+
+    /// Some ranges of words.
+    pub fn of_words(ranges: &[(u64, &[u64])]) -> Bytes {
+        let mut memory = Bytes::default();
+        for (addr, words) in ranges {
+            memory.add_words(*addr, words);
+        }
+        memory
+    }
+
     /// Changes the first word of a range.
     pub fn change(&mut self, addr: u64, word: u64) {
         let range = self.ranges.iter_mut().find(|(start, _)| *start == addr);

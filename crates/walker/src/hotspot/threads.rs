@@ -109,8 +109,63 @@ pub fn anchor_at<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<Ancho
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
     use crate::hotspot::test_memory::Bytes;
+    use std::vec::Vec;
+
+    fn all(mem: &Bytes, layout: &Layout) -> Result<Vec<u64>, Fault> {
+        let mut seen = Vec::new();
+        for_each(mem, layout, |thread| seen.push(thread)).map(|()| seen)
+    }
+
+    #[test]
+    fn threads_are_in_an_array_or_in_a_chain() {
+        let mem = Bytes::of_words(&[
+            (0x100, &[0x200]),
+            (0x200, &[0, 0x9_0000_0003, 0x300]),
+            (0x300, &[0x1000, 0x2000, 0x3000, 0x4000]),
+            (0x400, &[0x500]),
+            (0x500, &[0, 0x600]),
+            (0x600, &[0, 0]),
+        ]);
+        let mut layout = Layout::EMPTY;
+        (layout.threads_first, layout.thread_next) = (0x400, 8);
+        assert_eq!(all(&mem, &layout), Ok([0x500, 0x600].to_vec()));
+        layout.threads_list = 0x100;
+        (layout.threads_list_length, layout.threads_list_threads) = (8, 16);
+        assert_eq!(all(&mem, &layout), Ok([0x1000, 0x2000, 0x3000].to_vec()));
+        assert!(all(&Bytes::default(), &layout).is_err());
+    }
+
+    #[test]
+    fn a_thread_tells_its_numbers_and_its_anchor() {
+        let mut layout = Layout::EMPTY;
+        (layout.thread_osthread, layout.osthread_thread_id) = (8, 4);
+        let mem = Bytes::of_words(&[
+            (0x1000, &[0, 0x2000, 0x7000, 0x7100, 0x7200]),
+            (0x2000, &[77 << 32 | 5, 0x7fff_0000]),
+            (0x3000, &[0x7008, 0, 0x7200]),
+            (0x4000, &[0, 0, 0x7200]),
+            (0x7000, &[0x5555, 0]),
+        ]);
+        assert_eq!(kernel_id(&mem, &layout, 0x1000), Ok(77));
+        assert_eq!(thread_pointer(&mem, &layout, 0x1000), Ok(0), "not told");
+        layout.osthread_pthread_id = 8;
+        assert_eq!(thread_pointer(&mem, &layout, 0x1000), Ok(0x7fff_0000));
+        layout.thread_anchor = 16;
+        (layout.anchor_sp, layout.anchor_pc, layout.anchor_fp) = (0, 8, 16);
+        let expected = |sp, pc, fp| Ok(Anchor { sp, pc, fp });
+        assert_eq!(
+            anchor(&mem, &layout, 0x1000),
+            expected(0x7000, 0x7100, 0x7200)
+        );
+        assert_eq!(
+            anchor_at(&mem, &layout, 0x3000),
+            expected(0x7008, 0x5555, 0x7200)
+        );
+        assert_eq!(anchor_at(&mem, &layout, 0x4000), expected(0, 0, 0x7200));
+    }
 
     #[test]
     fn a_stack_ends_where_the_thread_says() {

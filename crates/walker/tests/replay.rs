@@ -3,7 +3,10 @@
 #![allow(missing_docs)]
 
 use dwell_frozen::Frozen;
-use dwell_walker::{Failure, Fault, Frame, FrameKind, Memory, Outcome, Walk};
+use dwell_walker::cache::{PcCache, Slot};
+use dwell_walker::hotspot::{BlobKind, CodeCache, continuation};
+use dwell_walker::native::NativeRegs;
+use dwell_walker::{Failure, Fault, Frame, FrameKind, Frames, Memory, Outcome, Walk, Walker};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::{Cell, RefCell};
@@ -300,4 +303,214 @@ fn wrong_words_never_lead_to_a_panic_or_an_endless_walk() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Memory of a fixture whose compilations are others, with other ids.
+struct Numbered<'a> {
+    frozen: &'a Frozen,
+    /// Where the ids are, and in which bits they differ.
+    ids: BTreeSet<u64>,
+    id: Cell<u64>,
+    reads: Cell<u64>,
+}
+
+impl<'a> Numbered<'a> {
+    fn new(frozen: &'a Frozen, code: &CodeCache) -> Numbered<'a> {
+        let blob = |pc: u64| code.find(frozen, &frozen.layout, pc).ok().flatten();
+        let compiled = frozen.words.values().flatten().filter_map(|pc| blob(*pc));
+        let compiled = compiled.filter(|blob| blob.kind == BlobKind::Nmethod);
+        Numbered {
+            frozen,
+            ids: compiled
+                .map(|blob| blob.addr + frozen.layout.nmethod_compile_id)
+                .collect(),
+            id: Cell::new(0),
+            reads: Cell::new(0),
+        }
+    }
+}
+
+impl Memory for Numbered<'_> {
+    fn word(&self, addr: u64) -> Result<u64, Fault> {
+        self.reads.set(self.reads.get() + 1);
+        let halves = [0, 4].map(|half| self.ids.contains(&(addr + half)));
+        let mut word = match self.frozen.word(addr) {
+            Err(fault) if halves == [false, false] => return Err(fault),
+            word => word.unwrap_or(0),
+        };
+        for (half, is_id) in halves.into_iter().enumerate() {
+            word ^= if is_id {
+                self.id.get() << (32 * half)
+            } else {
+                0
+            };
+        }
+        Ok(word)
+    }
+
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        for (i, byte) in buf.iter_mut().enumerate() {
+            *byte = self.u8(addr.wrapping_add(i as u64))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a cache remembers of return addresses says what was read, and for less; not so when the
+/// compilations are others.
+#[test]
+fn walks_are_the_same_with_what_is_remembered() {
+    let (mut cheaper, mut anew) = (0, 0);
+    for fixture in fixtures() {
+        let frozen = &fixture.frozen;
+        let code = CodeCache::from_words(&frozen.code);
+        let memory = Numbered::new(frozen, &code);
+        let slots = vec![Slot::empty(); 1 << 12];
+        let walk = |remembers: bool| {
+            let walker = Walker {
+                mem: &memory,
+                layout: &frozen.layout,
+                code: &code,
+                native: frozen,
+                cache: remembers.then(|| PcCache::new(&slots)),
+            };
+            let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+            memory.reads.set(0);
+            let walk = walker.walk(frozen.regs, &frozen.thread, &mut frames[..]);
+            frames.truncate(walk.len);
+            assert_eq!(frames, frozen.frames, "{}", fixture.name);
+            assert_eq!(outcome_name(&walk), frozen.outcome, "{}", fixture.name);
+            memory.reads.get()
+        };
+        let (plain, first, again) = (walk(false), walk(true), walk(true));
+        assert!(again <= first, "{}: {again} of {first}", fixture.name);
+        memory.id.set(6);
+        let others = walk(true);
+        cheaper += usize::from(again < plain);
+        anew += usize::from(others > again);
+    }
+    assert!(3 * cheaper > fixtures().len(), "{cheaper} are cheaper");
+    assert!(
+        4 * anew > 3 * cheaper,
+        "{anew} were read anew, {cheaper} are cheaper"
+    );
+}
+
+/// With less room each walk says the same up to there, and that it was cut.
+#[test]
+fn a_limit_cuts_walks_and_changes_nothing_before() {
+    // What was first taken for frames of a method that has gone is told as long as it has room.
+    let replaced = Frame::failed(Failure::BadCompiled);
+    for fixture in fixtures() {
+        let whole = &fixture.frozen.frames;
+        if whole.contains(&replaced) {
+            continue;
+        }
+        for room in 1..=whole.len() {
+            let mut frames = vec![Frame::EMPTY; room];
+            let walk = fixture.frozen.walk(&mut frames);
+            let what = format!("{}, {room}", fixture.name);
+            assert_eq!(walk.outcome, Outcome::Failed(Failure::Truncated), "{what}");
+            // The end is missing, not the middle.
+            assert_ne!(walk.flaw, Some(Failure::Truncated), "{what}");
+            assert!(
+                walk.len == room || walk.len + 1 == room,
+                "{what}: {}",
+                walk.len
+            );
+            let kept = walk.len - 1;
+            assert_eq!(frames[..kept], whole[..kept], "{what}");
+            // What is left out in the middle is told even in the last place.
+            let last = frames[kept];
+            let is_end = last == Frame::failed(Failure::Truncated);
+            assert!(is_end || last == whole[kept], "{what}: {last:?}");
+        }
+    }
+}
+
+/// Frames that the walk of a virtual thread finds in the heap are those that are found there when
+/// it is not mounted; below them is what is on the carrier's stack.
+#[test]
+fn frames_in_the_heap_are_the_same_without_a_carrier() {
+    let mut compared = 0;
+    for fixture in fixtures() {
+        let frozen = &fixture.frozen;
+        let known = continuation::filled_chunk(frozen, &frozen.layout, frozen.thread.chunk);
+        let entry = frozen.thread.cont_entry;
+        let found = continuation::youngest_chunk(frozen, &frozen.layout, entry);
+        let (Ok(Some(chunk)), code) = (known.or(found), CodeCache::from_words(&frozen.code)) else {
+            continue;
+        };
+        let walker = Walker {
+            mem: frozen,
+            layout: &frozen.layout,
+            code: &code,
+            native: frozen,
+            cache: None,
+        };
+        let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+        let walk = walker.walk_unmounted(&chunk, &mut frames[..]);
+        assert_eq!(walk.outcome, Outcome::Complete, "{}", fixture.name);
+        assert!(walk.len > 0, "{}", fixture.name);
+        let within = frozen
+            .frames
+            .windows(walk.len)
+            .any(|some| some == &frames[..walk.len]);
+        assert!(within, "{}: {:?}", fixture.name, &frames[..walk.len]);
+        compared += 1;
+    }
+    assert!(compared >= 4, "{compared} fixtures have a chunk");
+}
+
+/// What keeps frames, and notes where it is asked for the rest of them.
+struct Asked {
+    frames: Vec<Frame>,
+    asked: Vec<u64>,
+}
+
+impl Frames for Asked {
+    fn room(&self) -> usize {
+        FRAMES_MAX
+    }
+
+    fn set(&mut self, index: usize, frame: Frame) -> bool {
+        self.frames.truncate(index);
+        self.frames.push(frame);
+        true
+    }
+
+    fn rest(&mut self, _: usize, at: NativeRegs) -> Option<usize> {
+        self.asked.push(at.sp);
+        None
+    }
+}
+
+/// As long as a continuation runs, more than the stack tells what is there; behind its entry not.
+#[test]
+fn the_rest_of_a_stack_is_asked_for_behind_the_entry_of_a_continuation() {
+    let mut seen = 0;
+    for fixture in fixtures()
+        .iter()
+        .filter(|it| it.frozen.thread.cont_entry != 0)
+    {
+        let frozen = &fixture.frozen;
+        let code = CodeCache::from_words(&frozen.code);
+        let walker = Walker {
+            mem: frozen,
+            layout: &frozen.layout,
+            code: &code,
+            native: frozen,
+            cache: None,
+        };
+        let mut kept = Asked {
+            frames: Vec::new(),
+            asked: Vec::new(),
+        };
+        let walk = walker.walk(frozen.regs, &frozen.thread, &mut kept);
+        assert_eq!(kept.frames[..walk.len], frozen.frames, "{}", fixture.name);
+        let entry = frozen.thread.cont_entry;
+        assert!(kept.asked.iter().all(|sp| *sp > entry), "{}", fixture.name);
+        seen += usize::from(!kept.asked.is_empty());
+    }
+    assert!(seen >= 4, "asked in {seen}");
 }
