@@ -312,19 +312,17 @@ impl<'s> Watch<'s> {
         Some(Seen { noted, late })
     }
 
-    /// Who got a processor and came at once has waited until then: the kernel tells it now.
+    /// Who got a processor and came at once has waited until then, which the kernel tells now.
     fn ask_how_it_ended(&self, reach: &mut Reach) {
         for tardy in reach.asked() {
             let record = self.record(tardy.java_thread);
             let record = record.filter(|record| tardy.who == Some(record.user()));
+            let mut buf = [0u8; 512];
             if let (Some(record), Some(times)) = (record, &mut tardy.times)
-                && let Some(now) = self.moment(record.tid())
+                && let Some(text) = self.files.read(record.tid(), "schedstat", &mut buf)
+                && let Some(now) = dwell_wall::proc::schedule(text)
             {
-                // It stands at the safepoint, or goes on already.
-                times.until(Moment {
-                    is_ready: false,
-                    ..now
-                });
+                times.has_waited(now.waited_ns);
             }
         }
     }

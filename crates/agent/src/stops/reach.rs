@@ -70,6 +70,15 @@ impl Times {
         self.last = now;
     }
 
+    /// A wait for a processor is over: the kernel tells it then, and all of it. What the thread
+    /// did since, at the safepoint, is no part of what it did before.
+    pub fn has_waited(&mut self, waited_ns: u64) {
+        if waited_ns != self.last.waited_ns {
+            self.stuck_ns = self.last.at_ns;
+            self.last.waited_ns = waited_ns;
+        }
+    }
+
     /// Why it did not run, if it hardly did.
     #[must_use]
     pub fn why_not(&self) -> Option<&'static str> {
@@ -260,10 +269,18 @@ mod tests {
             is_ready,
         };
         let mut times = Times::since(moment(1000, 10, true));
-        times.until(moment(1300, 1210, false));
+        times.has_waited(1_210_000);
         assert_eq!(times.why_not(), Some("runnable"));
         let mut times = Times::since(moment(1000, 10, true));
-        times.until(moment(1300, 110, false));
+        times.has_waited(110_000);
+        assert_eq!(times.why_not(), None);
+        // It ran, and came long before the last one: what it stood then is not told of it.
+        let mut times = Times::since(moment(1000, 10, true));
+        times.until(Moment {
+            cpu_ns: 1_905_000,
+            ..moment(3000, 10, true)
+        });
+        times.has_waited(10_000);
         assert_eq!(times.why_not(), None);
         // First the one, then, longer, the other.
         let ready = [(5, 1, false), (5, 1, true), (5, 1, true), (5, 1, true)];
