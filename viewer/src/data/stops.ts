@@ -43,11 +43,14 @@ export function longestStops({ stops }: Profile, during: Span | null, most: numb
   return list.sort((a, b) => length(b) - length(a)).slice(0, most);
 }
 
-/** Places of the late threads of a safepoint, by its number; the one that held longest first. */
-export function lateFor({ late }: Profile, stop: number): number[] {
-  const list: number[] = [];
-  for (let i = 0; i < late.stop.length; i++) if (late.stop[i] === stop) list.push(i);
-  return list.sort((a, b) => late.held[b]! - late.held[a]!);
+/** Place of the thread that came last to a safepoint, by its number; the later one's of two. */
+export function lastFor({ late }: Profile, stop: number): number | undefined {
+  let last: number | undefined;
+  for (let i = 0; i < late.stop.length; i++) {
+    if (late.stop[i] !== stop || late.last[i] !== 1) continue;
+    if (last === undefined || late.duration[i]! > late.duration[last]!) last = i;
+  }
+  return last;
 }
 
 export interface Culprit {

@@ -4,7 +4,7 @@ import { useComputed, useSignal } from '@preact/signals';
 import { count, duration, plural } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { shortName } from '../data/stacks';
-import { culpritsOf, lateFor, longestStops, operationsOf } from '../data/stops';
+import { culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
 import { sum, wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
 import { around } from '../timeline/time';
@@ -187,7 +187,7 @@ function Longest({ store }: { store: Store }) {
           </thead>
           <tbody>
             {rows.value.map((i) => {
-              const [late] = lateFor(profile, i + 1);
+              const late = lastFor(profile, i + 1);
               return (
                 <tr key={i}>
                   <th scope="row">

@@ -40,7 +40,8 @@ pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
     );
     let late = profile.late().iter();
     let late = late.filter(|late| late.time_ns == stop.time_ns);
-    if let Some(late) = late.max_by_key(|late| late.held_ns) {
+    // Who came last: all others have waited for it, whoever was late before.
+    if let Some(late) = late.max_by_key(|late| (late.is_last, late.held_ns)) {
         let place = late.node.and_then(|node| profile.place(node));
         let place = place.unwrap_or_else(|| "[no Java frame]".to_owned());
         let why = Why::of(profile, late).word();
@@ -53,9 +54,9 @@ pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
 fn quantiles(mut times: Vec<u64>) -> [u64; 3] {
     times.sort_unstable();
     let at = |share: f64| {
-        let place = (times.len() as f64 * share) as usize;
-        let place = place.min(times.len().saturating_sub(1));
-        times.get(place).copied().unwrap_or(0)
+        // The least that so many are not above.
+        let rank = (times.len() as f64 * share).ceil() as usize;
+        times.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     };
     [at(0.5), at(0.99), at(1.0)]
 }
@@ -90,7 +91,10 @@ impl Report<'_> {
         let stops = self.profile.safepoints();
         if stops.is_empty() {
             self.raw("");
-            self.raw("No safepoints were recorded.");
+            self.raw(
+                "This recording has no safepoints: there were none, or what recorded does not",
+            );
+            self.raw("  look for any (dwell without an agent, other profilers).");
             return;
         }
         self.operations(stops);
@@ -339,7 +343,7 @@ impl Report<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::{safepoints_text, tests::full, text};
-    use super::safepoint_line;
+    use super::{quantiles, safepoint_line};
     use dwell_profile::{Late, Look, Safepoint};
 
     const MS: u64 = 1_000_000;
@@ -393,6 +397,47 @@ mod tests {
         assert!(text.contains("-XX:+UseCountedLoopSafepoints"), "{text}");
         assert!(text.contains("CompileCommand=exclude,a.A::"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+
+    #[test]
+    fn the_line_of_a_safepoint_names_who_came_last_and_not_who_held_longest() {
+        let mut builder = full();
+        let operation = builder.name("G1CollectFull");
+        let state = builder.name("java");
+        builder.safepoints = vec![Safepoint {
+            time_ns: 100 * MS,
+            id: 1,
+            operation,
+            reaching_ns: 9 * MS,
+            operation_ns: MS,
+            threads: 3,
+            running: 2,
+            count: 1,
+            is_known: true,
+        }];
+        let late = |thread, held_ns, is_last| Late {
+            time_ns: 100 * MS,
+            duration_ns: held_ns,
+            safepoint: 1,
+            operation,
+            thread,
+            node: None,
+            state,
+            held_ns,
+            is_last,
+        };
+        builder.late = vec![late(0, 6 * MS, false), late(1, 3 * MS, true)];
+        let profile = builder.finish();
+        let names = [profile.thread_name(0), profile.thread_name(1)].map(str::to_owned);
+        let line = safepoint_line(&profile, &profile.safepoints()[0]);
+        assert_ne!(names[0], names[1]);
+        assert!(line.contains(&format!(": {} in", names[1])), "{line}");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_times() {
+        assert_eq!(quantiles((1..=100).rev().collect()), [50, 99, 100]);
+        assert_eq!(quantiles(vec![7]), [7; 3]);
     }
 
     #[test]
@@ -490,6 +535,6 @@ mod tests {
     #[test]
     fn a_recording_without_safepoints_says_so() {
         let text = safepoints_text(&full().finish());
-        assert!(text.contains("No safepoints were recorded"), "{text}");
+        assert!(text.contains("This recording has no safepoints"), "{text}");
     }
 }
