@@ -179,6 +179,8 @@ fn crates_use_those_that_are_listed_above_them() {
         "[dev-dependencies]\ndwell-e2e = { workspace = true }\n",
     );
     assert_eq!(said(list, &[walker, ("native", native)]), [""; 0]);
+    let table = "[dependencies.dwell-walker]\npath = \"../walker\"\n";
+    assert_eq!(said(list, &[walker, ("native", table)]), [""; 0]);
     let upwards = "[dependencies]\ndwell-native.workspace = true\n";
     assert_eq!(
         said(list, &[("walker", upwards), ("native", native)]),
@@ -211,9 +213,14 @@ fn modules_use_each_other_in_one_direction() {
             "e.rs",
             "use crate::a;\n#[cfg(test)]\nmod tests { use crate::c; }",
         ),
+        ("f.rs", "#[cfg(test)]\nmod tests;\nfn f() {} use crate::g;"),
+        (
+            "g.rs",
+            "#[cfg(test)]\nmod t { fn f() { {} } }\nuse crate::f;",
+        ),
     ]);
     let on: Vec<String> = arrows::on_circles(&circle).into_iter().collect();
-    assert_eq!(on, ["a", "b", "c"]);
+    assert_eq!(on, ["a", "b", "c", "f", "g"]);
     let chain = graph(&[
         ("a.rs", "use crate::b; use super::b::c;"),
         ("b/mod.rs", "pub mod c;"),

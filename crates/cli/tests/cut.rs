@@ -5,25 +5,10 @@
 mod harness;
 
 use harness::common::modern;
-use harness::{Done, Place, busy_words};
-use std::path::Path;
-use std::process::Command;
+use harness::{Done, Place, busy_words, record_by_the_jdk};
 
 /// Where files are cut, in thousandths of their size.
 const CUTS: [u64; 9] = [0, 1, 20, 100, 300, 500, 700, 900, 999];
-
-/// Makes `jdk.jfr`.
-fn record_by_the_jdk(place: &Place) {
-    let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
-    let done = Command::new(modern().java())
-        .arg("-XX:StartFlightRecording:filename=jdk.jfr,settings=profile")
-        .arg(busy)
-        .arg("2500")
-        .current_dir(&place.dir)
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{done:?}");
-}
 
 /// Makes `own.jfr`.
 fn record_by_dwell(place: &Place) {

@@ -4,25 +4,7 @@
 
 mod harness;
 
-use harness::Place;
-use harness::common::modern;
-use std::path::Path;
-use std::process::Command;
-
-/// Makes `jdk.jfr`.
-fn record_by_the_jdk(place: &Place) {
-    let jdk = modern();
-    let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
-    let java = Path::new(&jdk.home).join("bin/java");
-    let done = Command::new(java)
-        .arg("-XX:StartFlightRecording:filename=jdk.jfr,settings=profile")
-        .arg(busy)
-        .arg("2500")
-        .current_dir(&place.dir)
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "{done:?}");
-}
+use harness::{Place, record_by_the_jdk};
 
 #[test]
 fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {

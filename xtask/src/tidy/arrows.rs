@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Where the list of crates is: a block of code that begins with this line.
 const BLOCK: &str = "```crates";
 
+/// What comes before an item that is for tests alone.
+const TEST: &str = "#[cfg(test)]";
+
 /// Circles that are left, by crate: the modules that are on one. What is here may become less.
 const CIRCLES: &[(&str, &[&str])] = &[
     ("agent", &["drain", "hook", "hotspot", "stops", "wall"]),
@@ -109,17 +112,19 @@ pub fn crates(architecture: &str, manifests: &[(String, String)], found: &mut Ve
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let mut is_in = false;
     let mut uses = BTreeSet::new();
-    for line in manifest.lines() {
-        if let Some(table) = line.trim().strip_prefix('[') {
-            is_in = table.trim_end_matches(']').ends_with("dependencies")
-                && !table.contains("dev-dependencies");
-        } else if is_in && let Some((name, _)) = line.split_once([' ', '=', '.']) {
-            let own = name.strip_prefix("dwell-");
-            uses.extend(
-                own.or((name == "jvm-sys").then_some(name))
-                    .map(str::to_owned),
-            );
-        }
+    for line in manifest.lines().map(str::trim) {
+        let name = match line.strip_prefix('[') {
+            Some(table) => {
+                let table = table.trim_end_matches(']');
+                is_in = table.ends_with("dependencies") && table != "dev-dependencies";
+                table.strip_prefix("dependencies.")
+            }
+            None if is_in => line.split([' ', '=', '.']).next(),
+            None => None,
+        };
+        let own = |name: &str| name.strip_prefix("dwell-").map(str::to_owned);
+        let name = name.filter(|name| name.starts_with("dwell-") || *name == "jvm-sys");
+        uses.extend(name.map(|name| own(name).unwrap_or_else(|| name.to_owned())));
     }
     uses
 }
@@ -156,7 +161,8 @@ pub fn modules(name: &str, files: &[(String, String)], found: &mut Vec<Violation
     }
 }
 
-/// Which modules right below a crate's root use which others.
+/// Which modules right below a crate's root use which others, by the paths that name them: what
+/// the root exports under a name of its own (`crate::Name`) is not followed.
 #[must_use]
 pub fn graph(files: &[(String, String)]) -> Graph {
     let module_of = |path: &str| {
@@ -190,12 +196,32 @@ pub fn graph(files: &[(String, String)]) -> Graph {
     graph
 }
 
-/// The code of a file on one line, without its tests.
+/// The code of a file on one line, without what is for tests alone.
 fn code_of(content: &str) -> String {
-    let lines = lexer::split(content).code;
-    let is_test = |line: &String| line.trim() == "#[cfg(test)]";
-    let until = lines.iter().position(is_test).unwrap_or(lines.len());
-    lines[..until].join(" ")
+    let code = lexer::split(content).code.join(" ");
+    let mut kept = String::new();
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find(TEST) {
+        kept.push_str(&rest[..at]);
+        rest = &rest[at + TEST.len()..];
+        rest = &rest[end_of_item(rest)..];
+    }
+    kept + rest
+}
+
+/// Where an item ends: behind its semicolon, or its last brace.
+fn end_of_item(text: &str) -> usize {
+    let mut depth = 0usize;
+    for (at, character) in text.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth <= 1 => return at + 1,
+            '}' => depth -= 1,
+            ';' if depth == 0 => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 /// The modules right below the root that paths in `code` lead to, which is in `module`.

@@ -4,7 +4,7 @@
 #[path = "../../../attach/tests/common/mod.rs"]
 pub mod common;
 
-use common::Jdk;
+use common::{Jdk, modern};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -264,4 +264,17 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Makes `jdk.jfr` with the JDK's own recorder.
+pub fn record_by_the_jdk(place: &Place) {
+    let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
+    let done = Command::new(modern().java())
+        .arg("-XX:StartFlightRecording:filename=jdk.jfr,settings=profile")
+        .arg(busy)
+        .arg("2500")
+        .current_dir(&place.dir)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
 }

@@ -46,8 +46,10 @@ enum Step {
     Ran,
     /// It ran when it was looked at last, or what it waits for has another owner.
     Open,
-    /// It was never looked at.
+    /// It was never looked at, and has done nothing since it was asked before.
     Unknown,
+    /// It was never looked at, and was not asked now.
+    Unasked,
 }
 
 impl<R: Runtime> Sampler<'_, R> {
@@ -82,7 +84,7 @@ impl<R: Runtime> Sampler<'_, R> {
                     super::add(known, at, weight_ns, &mut notes);
                 }
                 (Step::Woken, Some(known)) => super::flush(known, &mut notes),
-                (Step::Unknown, _) => astray.unknown.push(*index),
+                (Step::Unknown | Step::Unasked, _) => astray.unknown.push(*index),
                 _ => astray.moved.push(*index),
             }
         }
@@ -119,12 +121,15 @@ impl<R: Runtime> Sampler<'_, R> {
         if known.before.mark().is_none() {
             // Who works is looked at before those who have done nothing since they were met.
             if !(self.ticks + u64::from(index)).is_multiple_of(UNKNOWN_TICKS) {
-                return Step::Unknown;
+                return Step::Unasked;
             }
             let clock_ns = cpu_ns_of(record.tid()).ok();
             let before_ns = std::mem::replace(&mut known.asked_ns, clock_ns);
-            let has_run = before_ns.is_some() && before_ns != clock_ns;
-            return if has_run { Step::Ran } else { Step::Unknown };
+            return match before_ns {
+                None => Step::Unasked,
+                Some(_) if before_ns == clock_ns => Step::Unknown,
+                Some(_) => Step::Ran,
+            };
         }
         if !known.before.is_off() {
             return Step::Open;
