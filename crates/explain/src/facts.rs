@@ -4,7 +4,7 @@
 //! Wall time belongs to *subjects*: the endpoint that a thread worked for, or, where it worked for
 //! none, the group of threads that it belongs to.
 
-use crate::rules::Services;
+use crate::services::Services;
 use crate::stacks::Stacks;
 use dwell_profile::{
     NameId, NodeId, Profile, RUNNING, Role, Sample, Seeds, ThreadId, Unit, WallFilter, Weight,
@@ -204,9 +204,11 @@ impl<'p> Facts<'p> {
         self.groups = groups;
     }
 
-    /// Which services of libraries work where.
-    pub(crate) fn services(&self) -> &Services {
-        self.services.get_or_init(|| Services::new(self))
+    /// Which services of libraries work where; `patterns` are those of each, the same whenever
+    /// this is asked.
+    pub(crate) fn services(&self, patterns: &[&[&str]]) -> &Services {
+        (self.services)
+            .get_or_init(|| Services::new(self.profile, &self.stacks, &self.program_cpu, patterns))
     }
 
     /// The group that a thread belongs to.

@@ -13,6 +13,7 @@ mod names;
 mod operation;
 mod owners;
 mod rules;
+mod services;
 mod share;
 mod stacks;
 mod text;

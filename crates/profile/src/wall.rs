@@ -123,7 +123,10 @@ impl Profile {
     }
 
     /// The wall time of Java threads that `filter` wants, first that of threads that ran.
-    pub fn wall<'p>(&'p self, filter: &'p WallFilter) -> impl Iterator<Item = Wall<'p>> {
+    pub fn wall<'p, 'f>(
+        &'p self,
+        filter: &'f WallFilter,
+    ) -> impl Iterator<Item = Wall<'p>> + use<'p, 'f> {
         let ran = self.samples.iter().map(|sample| self.ran(sample));
         let heaviest = self.heaviest_looks();
         let waited = self.looks.iter();
@@ -254,7 +257,7 @@ impl Profile {
     /// Sums of wall time by what `key` says of it, the largest first.
     pub fn wall_by<'p, K: Ord>(
         &'p self,
-        filter: &'p WallFilter,
+        filter: &WallFilter,
         key: impl Fn(&Wall<'p>) -> K,
     ) -> Vec<(K, Weight)> {
         let mut sums: BTreeMap<K, Weight> = BTreeMap::new();

@@ -9,7 +9,7 @@
 use super::futures::{WAITS, minus};
 use super::pools::BORROWING;
 use super::sleeping::TIMED;
-use super::{NO_WALL, crews};
+use super::{NO_WALL, crews, pools};
 use crate::facts::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -129,7 +129,7 @@ impl Known {
             timed: Set::new(facts.profile, TIMED),
             meeting: Set::new(facts.profile, MEETING),
             full: match facts.endpoint.is_some() || filling.is_empty() {
-                false => crews::told(facts),
+                false => pools::full_queues(facts),
                 true => BTreeSet::new(),
             },
             filling,

@@ -10,7 +10,7 @@
 
 use super::amid_work::FILLING;
 use super::futures::{WAITS, is_held_up};
-use super::pools::{BORROWING, IDLE_MOST, IDLE_SURELY, WORKERS_LOOKS};
+use super::pools::{BORROWING, WORKERS_LOOKS, never_idle};
 use crate::facts::{Facts, IDLE, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, View};
 use crate::names::Set;
@@ -76,6 +76,8 @@ struct Group<'f> {
     threads: BTreeSet<ThreadId>,
     total: Weight,
     idle: Weight,
+    /// All that is not idle.
+    busy: Weight,
     runs: Weight,
     /// In waits so long that no task is meant.
     stuck_ns: u64,
@@ -105,24 +107,23 @@ struct Sets {
     borrows: Nodes,
 }
 
-pub(crate) fn saturated(facts: &Facts<'_>) -> Vec<Finding> {
-    let groups = groups(facts);
-    let mut found: Vec<Finding> = cases(facts, &groups)
-        .iter()
-        .filter_map(|case| finding(facts, &groups, case))
-        .collect();
-    found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    found.truncate(MOST);
-    found
+/// What a finding is of.
+pub(crate) struct Told {
+    /// Who is too few.
+    pub(crate) crew: String,
+    /// The class in which the queue is full; `None`: it is not known to be.
+    pub(crate) full: Option<String>,
 }
 
-/// The classes whose full queues are told here, with who waits there for room.
-pub(crate) fn told(facts: &Facts<'_>) -> BTreeSet<String> {
+pub(crate) fn saturated(facts: &Facts<'_>) -> Vec<(Finding, Told)> {
     let groups = groups(facts);
-    let cases = cases(facts, &groups).into_iter();
-    let full =
-        cases.filter(|case| case.what == For::Room && finding(facts, &groups, case).is_some());
-    full.map(|case| case.class.to_owned()).collect()
+    let mut found: Vec<(Finding, Told)> = cases(facts, &groups)
+        .iter()
+        .filter_map(|case| Some((finding(facts, &groups, case)?, case.told())))
+        .collect();
+    found.sort_by(|(a, _), (b, _)| b.weight.total_cmp(&a.weight));
+    found.truncate(MOST);
+    found
 }
 
 /// A class without those nested in it, and without what the JVM adds to those it makes.
@@ -164,48 +165,29 @@ fn groups<'f>(facts: &'f Facts<'_>) -> BTreeMap<&'f str, Group<'f>> {
             *group.roots.entry(root).or_default() += wall.weight.sum;
         }
         let is_parked = matches!(wall.cause, "park" | "object-wait");
-        match seen {
-            _ if wall.cause == IDLE => group.idle += &wall.weight,
-            Seen { takes: Some(_), .. } if is_parked => group.idle += &wall.weight,
-            seen => {
-                if is_held_up(wall.cause) {
-                    let cause = cause_name(wall.cause);
-                    let is_limited =
-                        matches!(cause, "monitor" | "lock") || sets.borrows.has(wall.node);
-                    let place = facts.stacks.place(wall.node);
-                    group.waits += &wall.weight;
-                    *group.places.entry((cause, place, is_limited)).or_default() += wall.weight.sum;
-                }
-                if wall.cause == RUNNING || is_ready(wall.cause) {
-                    group.runs += &wall.weight;
-                }
-                if is_parked {
-                    group.wait(seen, wall.node, &wall.weight);
-                }
-            }
+        let is_idle = wall.cause == IDLE || is_parked && seen.takes.is_some();
+        match is_idle {
+            true => group.idle += &wall.weight,
+            false => group.busy += &wall.weight,
+        }
+        if is_idle {
+            continue;
+        }
+        if is_held_up(wall.cause) {
+            let is_limited =
+                matches!(wall.cause, "monitor" | "lock") || sets.borrows.has(wall.node);
+            let place = facts.stacks.place(wall.node);
+            group.waits += &wall.weight;
+            *(group.places.entry((wall.cause, place, is_limited))).or_default() += wall.weight.sum;
+        }
+        if wall.cause == RUNNING || is_ready(wall.cause) {
+            group.runs += &wall.weight;
+        }
+        if is_parked {
+            group.wait(seen, wall.node, &wall.weight);
         }
     }
     groups
-}
-
-/// One of the names that rules know: those of a profile live as long as the filter that asked.
-fn cause_name(cause: &str) -> &'static str {
-    const NAMES: &[&str] = &[
-        "monitor",
-        "lock",
-        "park",
-        "sleep",
-        "object-wait",
-        "socket",
-        "file",
-        "page-fault",
-        "class-init",
-        "jit-wait",
-    ];
-    NAMES
-        .iter()
-        .find(|name| **name == cause)
-        .unwrap_or(&"unknown")
 }
 
 fn seen<'f>(facts: &'f Facts<'_>, sets: &Sets, node: NodeId) -> Seen<'f> {
@@ -247,9 +229,7 @@ impl<'f> Group<'f> {
 
     /// Whether none of its threads was ever without work, as far as that can be seen.
     fn is_full(&self) -> bool {
-        let idle = Share::sampled(&self.idle, &self.total, "");
-        let is_seen = self.total.samples >= WORKERS_LOOKS;
-        is_seen && idle.value <= IDLE_MOST && idle.high <= IDLE_SURELY
+        self.total.samples >= WORKERS_LOOKS && never_idle(&self.idle, &self.total)
     }
 
     /// Whether it works below a class nearly all its time.
@@ -349,10 +329,8 @@ fn finding(
 ) -> Option<Finding> {
     let (waiter, crew) = (groups.get(case.waiter)?, groups.get(case.crew)?);
     let wait = waiter.waiting.get(&(case.what, case.class))?;
-    let mut busy = waiter.total;
-    busy.sum = busy.sum.saturating_sub(waiter.idle.sum);
     let of = format!("the wall time of {}", case.waiter);
-    let share = Share::sampled(&wait.weight, &busy, of);
+    let share = Share::sampled(&wait.weight, &waiter.busy, of);
     if !share.is_at_least(SHARE, SURELY, LOOKS) {
         return None;
     }
@@ -403,6 +381,13 @@ fn view(threads: &str) -> View {
 }
 
 impl Case<'_> {
+    fn told(&self) -> Told {
+        Told {
+            crew: self.crew.to_owned(),
+            full: (self.what == For::Room).then(|| self.class.to_owned()),
+        }
+    }
+
     fn sure(&self) -> Sure {
         match (self.what, self.is_seen) {
             (For::Room, true) => Sure::High,
@@ -534,6 +519,29 @@ mod tests {
             // The wait for room is theirs, and not told a second time.
             assert_eq!(art.found(amid_work::check), []);
         }
+    }
+
+    /// What no longer fits below pools is told as a queue that is full.
+    #[test]
+    fn a_full_queue_is_told_by_one_rule_or_the_other() {
+        let mut art = Art::default();
+        for pool in ["a", "b", "c"] {
+            let name = format!("app.{pool}.Pool");
+            let stack = format!("app.Task.work;{name}$Worker.run");
+            art.cpu(&format!("{pool}-worker"), "", &stack, 99, 100);
+            let take =
+                format!("{PARK}java.util.concurrent.ArrayBlockingQueue.take;{name}$Worker.run");
+            art.look(&format!("{pool}-worker"), "", "park", &take, 1, 100);
+            waiter(
+                &mut art,
+                &format!("{pool}-client"),
+                PUT,
+                &format!("{name}.submit"),
+            );
+        }
+        assert_eq!(art.found(pools::check).len(), MOST);
+        let rest = art.found(amid_work::check);
+        assert_eq!(rest.len(), 1, "{rest:?}");
     }
 
     #[test]

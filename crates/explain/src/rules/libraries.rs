@@ -8,6 +8,7 @@ use super::exceptions::EXCEPTIONS;
 use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
+use crate::services::Services;
 use crate::share::Share;
 use crate::stacks::Heaviest;
 use crate::text::percent;
@@ -110,30 +111,16 @@ pub(crate) fn format(facts: &Facts<'_>) -> Verdict {
 /// All services.
 const ALL: [&Hot; 5] = [&LOGGING, &REFLECTION, &REGEX, &FORMAT, &EXCEPTIONS];
 
-/// Which service works in each node of the tree, made once for an explanation.
-pub(crate) struct Services(Vec<Option<u8>>);
+/// Which of them works where.
+struct Working<'f>(&'f Services);
 
-impl Services {
-    pub(crate) fn new(facts: &Facts<'_>) -> Services {
-        let sets = ALL.map(|service| Set::new(facts.profile, service.patterns));
-        let of_method = |method: MethodId| {
-            let at = sets.iter().position(|set| set.has(method));
-            at.map(|at| at as u8)
-        };
-        let any = sets.iter().any(|set| !set.is_empty());
-        let nodes = facts.program_cpu.iter().enumerate().map(|(node, weight)| {
-            let is_asked = any && weight.samples > 0;
-            // The last one that is met is the one that the program calls.
-            is_asked
-                .then(|| facts.stacks.outermost_of_top(node as NodeId, of_method))
-                .flatten()
-        });
-        Services(nodes.collect())
+impl<'f> Working<'f> {
+    fn of(facts: &'f Facts<'_>) -> Working<'f> {
+        Working(facts.services(&ALL.map(|service| service.patterns)))
     }
 
     fn is(&self, node: NodeId, service: &Hot) -> bool {
-        let at = self.0.get(node as usize).copied().flatten();
-        let known = at.and_then(|at| ALL.get(usize::from(at)));
+        let known = self.0.at(node).and_then(|at| ALL.get(at));
         known.is_some_and(|known| known.what == service.what)
     }
 }
@@ -145,7 +132,7 @@ pub(super) fn is_costly<'f>(facts: &'f Facts<'_>) -> impl Fn(NodeId) -> bool + u
         Verdict::Lacks(_) => false,
     };
     let costly: Vec<&Hot> = ALL.iter().filter(speaks).copied().collect();
-    let services = facts.services();
+    let services = Working::of(facts);
     move |node| costly.iter().any(|service| services.is(node, service))
 }
 
@@ -155,7 +142,7 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
         return Verdict::lacks(NO_CPU);
     }
     let set = Set::new(facts.profile, service.patterns);
-    let services = facts.services();
+    let services = Working::of(facts);
     let mut users: BTreeMap<Option<MethodId>, Heaviest> = BTreeMap::new();
     let mut total = Weight::default();
     for (node, weight) in facts.program_cpu.iter().enumerate() {

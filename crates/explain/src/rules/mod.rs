@@ -25,8 +25,6 @@ mod throttling;
 mod vm_waits;
 mod warmup;
 
-pub(crate) use libraries::Services;
-
 use crate::facts::Facts;
 use crate::finding::Verdict;
 

@@ -18,8 +18,8 @@ const SURELY: f64 = 0.04;
 const LOOKS: u64 = 8;
 /// Workers that have no more idle time than this, surely, and wait so much of their time, are all
 /// held up. Of two workers fifteen seconds say no more than the second one, if none was idle.
-pub(super) const IDLE_MOST: f64 = 0.03;
-pub(super) const IDLE_SURELY: f64 = 0.12;
+const IDLE_MOST: f64 = 0.03;
+const IDLE_SURELY: f64 = 0.12;
 const HELD_UP: f64 = 0.5;
 const WORKERS: usize = 2;
 pub(super) const WORKERS_LOOKS: u64 = 60;
@@ -67,17 +67,37 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
         return Verdict::lacks(NO_WALL);
     }
-    let mut found = borrowers(facts);
+    let found = all(facts).into_iter();
+    Verdict::Found(found.map(|(finding, _)| finding).collect())
+}
+
+/// The classes of the program whose full queues are told here, with who waits there for room.
+pub(crate) fn full_queues(facts: &Facts<'_>) -> BTreeSet<String> {
+    let found = all(facts).into_iter();
+    found.filter_map(|(_, full)| full).collect()
+}
+
+/// What is found, each with the class in which a queue is full, if one is.
+fn all(facts: &Facts<'_>) -> Vec<(Finding, Option<String>)> {
+    let alone = |finding| (finding, None);
+    let mut found: Vec<_> = borrowers(facts).into_iter().map(alone).collect();
     if facts.endpoint.is_none() {
-        found.extend(held_up(facts));
+        found.extend(held_up(facts).into_iter().map(alone));
         let threads =
             |found: &Finding| found.evidence.last().and_then(|it| it.view.threads.clone());
-        let told: BTreeSet<Option<String>> = found.iter().map(threads).collect();
+        let told: BTreeSet<Option<String>> = found.iter().map(|(it, _)| threads(it)).collect();
         let crews = crews::saturated(facts).into_iter();
-        found.extend(crews.filter(|crew| !told.contains(&threads(crew))));
+        let crews = crews.filter(|(_, of)| !told.contains(&Some(of.crew.clone())));
+        found.extend(crews.map(|(finding, of)| (finding, of.full)));
     }
     found.truncate(MOST);
-    Verdict::Found(found)
+    found
+}
+
+/// Whether workers were never without work, as far as looks can say.
+pub(super) fn never_idle(idle: &Weight, all: &Weight) -> bool {
+    let idle = Share::sampled(idle, all, "");
+    idle.value <= IDLE_MOST && idle.high <= IDLE_SURELY
 }
 
 fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
@@ -243,7 +263,7 @@ impl Pool<'_> {
             &self.total,
             format!("the wall time of {group}"),
         );
-        let is_full = idle.value <= IDLE_MOST && idle.high <= IDLE_SURELY;
+        let is_full = never_idle(&self.idle, &self.total);
         let is_pool = self.works && self.threads.len() >= WORKERS;
         if !is_pool || !is_full || !share.is_at_least(HELD_UP, HELD_UP / 2.0, WORKERS_LOOKS) {
             return None;

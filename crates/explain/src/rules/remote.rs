@@ -122,6 +122,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     };
     let has_endpoints = facts.has_endpoints();
     let mut found = Vec::new();
+    let mut is_unknown = false;
     for ((peer, place), wait) in gather(facts, |entry| call(facts, &clients.all, entry)) {
         let Some(whose) = wait.whose(facts) else {
             continue;
@@ -132,6 +133,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             continue;
         }
         let Some(shown) = Shown::of(&wait, &clients, has_endpoints) else {
+            is_unknown |= facts.profile.bin_ns() > 0;
             continue;
         };
         let each = whose
@@ -161,7 +163,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             break;
         }
     }
-    Verdict::Found(found)
+    match found.is_empty() && is_unknown {
+        true => Verdict::lacks(
+            "there are so many looks that they are put together, so how long each wait for a peer \
+             lasted is not known; record a shorter time, or mark requests (docs/context.md)",
+        ),
+        false => Verdict::Found(found),
+    }
 }
 
 fn call(facts: &Facts<'_>, clients: &Nodes, entry: &Entry<'_>) -> Option<(String, String)> {
@@ -275,10 +283,25 @@ mod tests {
 
     /// Where looks are put together it is not known how long a wait was.
     #[test]
-    fn of_looks_that_are_put_together_none_is_long() {
+    fn of_looks_that_are_put_together_it_is_not_known_whether_any_was_long() {
         let mut art = Art::default();
         art.builder.bin_ns = 200_000_000;
         art.look("client", "", "socket", ASK, 100, 20);
+        assert!(
+            art.lacks(check)
+                .contains("how long each wait for a peer lasted")
+        );
+        let mut art = Art::default();
+        art.builder.bin_ns = 200_000_000;
+        art.cpu("main", "", "app.Main.run", 100, 10);
+        art.look(
+            "main",
+            "",
+            "sleep",
+            "java.lang.Thread.sleep;app.Main.run",
+            100,
+            20,
+        );
         assert_eq!(art.found(check), []);
     }
 

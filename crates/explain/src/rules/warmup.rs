@@ -119,7 +119,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     };
     let later = Stretch::of(facts, started_ns);
     let share = later.share();
-    if is_known && later.span_ns < LATER_NS {
+    let end_ns = info.start_ns.saturating_add(info.duration_ns);
+    if is_known && end_ns < started_ns.saturating_add(LATER_NS) {
         // Only of what is seen something can be said, be it that more is to be seen.
         let all = Stretch::of(facts, 0);
         return match all.is_much(facts, &all.share()) {
@@ -252,6 +253,12 @@ mod tests {
             assert!(lacks.contains("compiling 50 %"), "{lacks}");
             assert!(lacks.contains("record longer"), "{lacks}");
         }
+        // An old one that is recorded as shortly does not start.
+        let mut art = Art::lasting(4);
+        art.age(5000);
+        art.native("C2 CompilerThre", 100, 10);
+        art.cpu("main", "", "app.Main.run", 100, 10);
+        assert!(art.found(check)[0].remedy.contains("code cache"));
         // One without much of either has nothing to be told.
         let mut art = Art::lasting(4);
         art.age(0);
