@@ -449,6 +449,47 @@ fn bytes_that_no_header_covers_are_skipped_with_a_warning() {
     }
 }
 
+/// Where each event of a chunk begins.
+fn events_of(chunk: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut at = 68;
+    while at < chunk.len() {
+        found.push(at);
+        let bytes = chunk[at..].iter().enumerate();
+        let end = chunk[at..].iter().position(|byte| *byte < 0x80).unwrap();
+        at += bytes.take(end + 1).fold(0, |size, (place, byte)| {
+            size | usize::from(byte & 0x7f) << (7 * place)
+        });
+    }
+    found
+}
+
+#[test]
+fn a_damaged_chunk_lasts_no_longer_than_its_header_says() {
+    let mut file = demo_flushes(2).pop().unwrap();
+    let last = *events_of(&file).last().unwrap();
+    file[40..48].copy_from_slice(&7_u64.to_be_bytes());
+    file[last] = 0; // no event is of no bytes
+    let recording = reader::parse(&file).unwrap();
+    assert_eq!(recording.unread.bytes, (file.len() - last) as u64);
+    assert_eq!(recording.chunks[0].duration_ns, 7);
+}
+
+#[test]
+fn events_of_types_that_are_not_described_are_counted() {
+    let mut file = demo_flushes(1).pop().unwrap();
+    assert_eq!(reader::parse(&file).unwrap().warnings, Vec::<String>::new());
+    // A size of four bytes, the type 8191 and one byte more: twice.
+    file.extend_from_slice(&[4, 0xff, 0x3f, 0, 4, 0xff, 0x3f, 0]);
+    let size = file.len() as u64;
+    file[8..16].copy_from_slice(&size.to_be_bytes());
+    let warnings = reader::parse(&file).unwrap().warnings;
+    assert_eq!(
+        warnings,
+        ["2 events are of types that the file does not describe"]
+    );
+}
+
 #[test]
 fn chunks_share_threads_methods_and_stacks() {
     let one = demo_flushes(4).pop().unwrap();

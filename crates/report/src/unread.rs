@@ -13,6 +13,20 @@ pub fn unread_words(unread: &Unread) -> String {
 
 /// What is wrong, as what follows the file's name.
 pub(crate) fn what(unread: &Unread) -> String {
+    format!("{}: {}", head(unread), missing(unread).join(", "))
+}
+
+/// The same in parts, for who breaks lines between them.
+pub(crate) fn parts(unread: &Unread) -> Vec<String> {
+    let mut parts = missing(unread);
+    if let Some(first) = parts.first_mut() {
+        *first = format!("{}: {first}", head(unread));
+    }
+    parts
+}
+
+/// What of it is not there or could not be read.
+fn missing(unread: &Unread) -> Vec<String> {
     let mut parts = Vec::new();
     if unread.chunks > 0 {
         let is = if unread.chunks == 1 { "is" } else { "are" };
@@ -24,11 +38,11 @@ pub(crate) fn what(unread: &Unread) -> String {
     if unread.bytes > 0 {
         parts.push(format!("{} could not be read", bytes(unread.bytes)));
     }
-    format!("{}: {}", head(unread), parts.join(", "))
+    parts
 }
 
 fn head(unread: &Unread) -> &'static str {
-    match (unread.is_at_end, unread.bytes + unread.absent) {
+    match (unread.is_at_end, unread.bytes.saturating_add(unread.absent)) {
         (false, _) => "is damaged",
         (true, 0) => "was never finished",
         (true, _) => "is cut off",
@@ -91,6 +105,17 @@ mod tests {
             is_at_end: true,
         };
         assert_eq!(what(&tail), "is cut off: 1 byte could not be read");
+        for unread in [&cut, &tail] {
+            assert_eq!(parts(unread).join(", "), what(unread));
+        }
+        assert_eq!(parts(&cut).len(), 3);
+        // Lengths are read from a file, and may be anything.
+        let most = Unread {
+            bytes: u64::MAX,
+            absent: u64::MAX,
+            ..cut
+        };
+        assert!(what(&most).starts_with("is cut off"));
         assert!(remedy(&tail).contains("stop or dump"));
         let open = Unread {
             chunks: 1,

@@ -6,7 +6,7 @@ use dwell_profile::{
 };
 
 /// The cause of waits of pooled threads for work: of no interest to who asks what is slow.
-pub const IDLE: &str = "idle-pool";
+pub const IDLE: &str = dwell_profile::IDLE;
 /// The cause of time on a processor.
 pub const RUNNING: &str = dwell_profile::RUNNING;
 

@@ -126,6 +126,7 @@ pub(crate) fn read(
     let read_ns = last_ns.saturating_sub(info.start_ns);
     let lasted_ns = match survey.stopped.is_some() || info.absent > 0 {
         // What the header promises is for what is not there as well.
+        true if info.complete => read_ns.min(info.duration_ns),
         true => read_ns,
         false if info.complete => info.duration_ns,
         false => info.duration_ns.max(read_ns),

@@ -258,9 +258,7 @@ impl<'p> Report<'p> {
             self.line("gaps", &text);
         }
         if let Some(unread) = self.profile.unread() {
-            let what = crate::unread::what(unread);
-            let parts: Vec<String> = what.split(", ").map(str::to_owned).collect();
-            self.list("file", &parts);
+            self.list("file", &crate::unread::parts(unread));
             self.line("", crate::unread::remedy(unread));
         }
         for warning in self.profile.warnings() {
