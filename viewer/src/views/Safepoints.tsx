@@ -1,8 +1,10 @@
 // Safepoints: what the JVM stopped everything for, how long until all had stopped, and who came
 // last.
 import { useComputed, useSignal } from '@preact/signals';
-import { count, duration, plural } from '../data/format';
+import { count, duration, percent, plural } from '../data/format';
+import { payersOf, payingThreads } from '../data/payers';
 import { plain, shortened } from '../data/plain';
+import { endpointName } from '../data/requests';
 import { shortName } from '../data/stacks';
 import { culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
 import { sum, wholeSpan } from '../data/wall';
@@ -16,6 +18,7 @@ const NAME_MAX = 100;
 
 export function Safepoints({ store }: { store: Store }) {
   const { stops, pauses } = store.profile;
+  const counted = sum(stops.count.filter((_, i) => stops.known[i] !== 1));
   if (stops.time.length === 0 && pauses.time.length === 0) {
     return (
       <div class="page" tabIndex={0}>
@@ -27,7 +30,15 @@ export function Safepoints({ store }: { store: Store }) {
     <div class="page stops-view" tabIndex={0}>
       <Pauses store={store} />
       <Operations store={store} />
+      {stops.time.length > 0 && (
+        <p class="weak">
+          {plural(sum(stops.count) - counted, 'safepoint')} read one by one from the JVM’s own
+          notes, {count(counted)} from its counters only.
+        </p>
+      )}
       <Culprits store={store} />
+      <Payers store={store} />
+      <PayingThreads store={store} />
       <Longest store={store} />
     </div>
   );
@@ -151,6 +162,89 @@ function Culprits({ store }: { store: Store }) {
             label="Stack of the late thread"
           />
         </div>
+      </div>
+    </section>
+  );
+}
+
+/** Requests that were under way at safepoints. */
+function Payers({ store }: { store: Store }) {
+  const { profile } = store;
+  const rows = useComputed(() => payersOf(profile, store.during.value));
+  if (rows.value.length === 0) return null;
+  return (
+    <section aria-labelledby="payers">
+      <h2 id="payers">Whose requests stood still</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Requests that stood still">
+        <table class="rows payers">
+          <thead>
+            <tr>
+              {['Endpoint', 'Stood still', 'Of their time', 'Of the requests', 'At most'].map(
+                (name) => (
+                  <th key={name} scope="col">
+                    {name}
+                  </th>
+                ),
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.value.slice(0, ROWS_MAX).map((row) => (
+              <tr key={row.endpoint}>
+                <th scope="row">
+                  {shortened(plain(endpointName(profile, row.endpoint)), NAME_MAX)}
+                </th>
+                <td>{duration(row.lost)}</td>
+                <td>{percent(row.lost / Math.max(1, row.total))}</td>
+                <td>{percent(row.stopped / Math.max(1, row.requests))}</td>
+                <td>{duration(row.most)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="weak">
+        The most that safepoints can have taken: what waited for something else meanwhile would have
+        waited anyhow.
+      </p>
+    </section>
+  );
+}
+
+/** Threads that were seen at safepoints, by group. */
+function PayingThreads({ store }: { store: Store }) {
+  const rows = useComputed(() => {
+    const { poolOfThread } = store.keys.value;
+    return payingThreads(store.profile, store.filter.value, poolOfThread);
+  });
+  if (rows.value.length === 0) return null;
+  const { first } = store.keys.value.groups('group');
+  return (
+    <section aria-labelledby="paying-threads">
+      <h2 id="paying-threads">Threads that were seen at safepoints</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Threads seen at safepoints">
+        <table class="rows paying-threads">
+          <thead>
+            <tr>
+              {['Threads', 'At safepoints', 'Of their time'].map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.value.slice(0, ROWS_MAX).map((row) => (
+              <tr key={row.key}>
+                <th scope="row">
+                  {shortened(store.keys.value.methodName(first + row.key), NAME_MAX)}
+                </th>
+                <td>{duration(row.lost)}</td>
+                <td>{percent(row.lost / Math.max(1, row.total))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
       </div>
     </section>
   );

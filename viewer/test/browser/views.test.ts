@@ -349,6 +349,8 @@ describe('locks and safepoints', () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=safepoints' });
     expect(await page.innerText('table.operations')).toContain('G1CollectForAllocation');
     expect(await page.innerText('table.culprits')).toContain('http-exec-2');
+    expect(await page.innerText('table.payers')).toContain('GET /');
+    expect(await page.innerText('.stops-view')).toContain('from the JVM’s own notes');
     await page.click('button:has-text("held all others up")');
     await ready(page);
     const frames = (await framesOf(page, 1)).map((place) => place.label);
