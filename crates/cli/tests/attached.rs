@@ -379,3 +379,40 @@ fn only_child(parent: u32) -> String {
         .unwrap()
         .to_owned()
 }
+
+#[test]
+fn stacks_of_a_live_jvm_are_repeated_grouped_and_told_as_json() {
+    let (place, busy) = (Place::new("stacks"), Busy::start(&modern()));
+    let pid = busy.pid();
+    let all = [
+        "stacks", "--json", "--native", "--repeat", "3", "-i", "50ms", &pid,
+    ];
+    let done = place.dwell(&all).exits(0);
+    let looks = done.out.lines().map(serde_json::from_str);
+    let looks: Vec<serde_json::Value> = looks.collect::<Result<_, _>>().unwrap();
+    assert_eq!(looks.len(), 3, "{done:?}");
+    let times = looks.iter().map(|it| it["timeMillis"].as_u64().unwrap());
+    let times: Vec<u64> = times.collect();
+    // Of an even pace from the first on: one that takes long leaves less to the next.
+    assert!(times.is_sorted() && times[2] >= times[0] + 95, "{times:?}");
+    for look in &looks {
+        let threads = look["threads"].as_array().unwrap();
+        let named = |name: &str| threads.iter().find(|it| it["name"] == name);
+        assert!(
+            named("main").is_some_and(|it| it["kind"] == "platform"),
+            "{look}"
+        );
+        assert!(threads.iter().any(|it| it["kind"] == "native"), "{look}");
+        assert_eq!(look["pid"].to_string(), pid);
+    }
+    // Without `--native` no thread of the JVM's own is there, and those alike are one entry.
+    let done = place.dwell(&["stacks", "--group", &pid]).exits(0);
+    assert!(!done.out.contains("native"), "{done:?}");
+    let each = place.dwell(&["stacks", &pid]).exits(0);
+    let entries = |text: &str| text.split("\n\n").count();
+    assert!(
+        entries(&done.out) <= entries(&each.out),
+        "{done:?} {each:?}"
+    );
+    assert!(done.out.contains("\"main\""), "{done:?}");
+}

@@ -2,6 +2,9 @@
 //! safepoints that hang; and nothing in the JVM is touched.
 #![allow(missing_docs)]
 
+#[path = "outside/damaged.rs"]
+mod damaged;
+
 use dwell_attach::Target;
 use dwell_e2e::{Jdk, Place, Program, Starter, both, each, jdks, record_outside, since, turn};
 use dwell_outside::dump::{Dumper, How, Kind, Options};
@@ -317,9 +320,12 @@ fn check_waits(dump: &Dump, jdk: &Jdk) {
     let circles: Vec<BTreeSet<&str>> = (dump.deadlocks.iter())
         .map(|circle| circle.iter().map(|at| &*dump.threads[*at].name).collect())
         .collect();
+    let circles: BTreeSet<BTreeSet<&str>> = circles.into_iter().collect();
+    let monitors = BTreeSet::from(["dead-left", "dead-right"]);
+    let locks = BTreeSet::from(["locked-left", "locked-right"]);
     assert_eq!(
         circles,
-        [BTreeSet::from(["dead-left", "dead-right"])],
+        BTreeSet::from([monitors, locks]),
         "{}",
         jdk.feature
     );
@@ -423,15 +429,16 @@ fn visible(pid: u32) -> (Vec<String>, String, Vec<u32>, usize) {
     )
 }
 
-/// A dump of the process while it is stopped; it goes on afterwards.
-fn dump_stopped(pid: u32) -> Dump {
-    let signal = |signal: &str| {
-        let status = Command::new("kill")
-            .args([signal, &pid.to_string()])
-            .status();
-        assert!(status.unwrap().success());
-    };
-    signal("-STOP");
+fn signal(signal: &str, pid: u32) {
+    let status = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Stops the process.
+fn await_stopped(pid: u32) {
+    signal("-STOP", pid);
     // Each of its threads stops when it next has a processor.
     until("all threads stop", || {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
@@ -442,8 +449,13 @@ fn dump_stopped(pid: u32) -> Dump {
                 .is_some_and(|it| it.1.starts_with('T'))
         })
     });
+}
+
+/// A dump of the process while it is stopped; it goes on afterwards.
+fn dump_stopped(pid: u32) -> Dump {
+    await_stopped(pid);
     let stopped = dump(pid, &PLAIN);
-    signal("-CONT");
+    signal("-CONT", pid);
     stopped
 }
 
@@ -627,5 +639,36 @@ fn virtual_threads_are_shown_where_they_wait() {
             assert!(dump.more_virtual);
             drop(program);
         }
+    });
+}
+
+/// Those that have a carrier are shown with it, under both names, down to the carrier's own frames.
+#[test]
+fn mounted_virtual_threads_are_shown_on_their_carriers() {
+    each(&turn(&since(21)), |jdk| {
+        let place = Place::new("outside");
+        let start = Starter::new(jdk, &place, "VirtualThreads");
+        let with = "seconds=600 threads=4 pause=sleep pause_us=1000 burst_us=50000";
+        let mut program = start.with(with).start();
+        program.pass();
+        let patient = Options {
+            running: Duration::from_secs(5),
+            ..PLAIN
+        };
+        until("one is seen with its carrier", || {
+            let dump = dump(program.pid, &patient);
+            let mounted = dump.threads.iter().find(|thread| {
+                let name = thread.mounted.as_ref().map(|(_, name)| name.as_str());
+                let is_whole = thread.failure.is_none() && thread.how != How::NotSampled;
+                name.is_some_and(|name| name.starts_with("vt-")) && is_whole
+            });
+            let Some(carrier) = mounted else {
+                return dump.refusal.is_some();
+            };
+            assert!(carrier.name.contains("ForkJoinPool"), "{carrier:?}");
+            let lines = lines(carrier);
+            let has = |text: &str| lines.iter().any(|line| line.contains(text));
+            has("VirtualThreads") && has("ForkJoinWorkerThread.run")
+        });
     });
 }

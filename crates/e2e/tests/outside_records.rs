@@ -123,7 +123,11 @@ fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
             ("lock-wanter", "lock", Some("locker")),
             ("dead-left", "monitor", Some("dead-right")),
             ("dead-right", "monitor", Some("dead-left")),
+            ("locked-left", "lock", Some("locked-right")),
             ("waiter", "object-wait", None),
+            ("deep", "sleep", None),
+            ("reader", "socket", None),
+            ("pool-0", "park", None),
         ] {
             let looks = profile.wall(&filter);
             // Those that want a monitor wake now and then to try again, up to 22.

@@ -8,7 +8,8 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Threads that stand where they are, each for another reason, and one that runs: {@code runner}.
- * {@code deadlock=1} adds two that wait for each other's monitors; {@code locks=1} two that have
+ * {@code deadlock=1} adds two that wait for each other's monitors, and two that wait for each
+ * other's locks; {@code locks=1} two that have
  * monitors nobody waits for, {@code locks-cold} in the interpreter and {@code locks-hot} in
  * compiled code.
  */
@@ -135,12 +136,24 @@ public final class Stands {
     }
 
     private static void deadlock() throws Exception {
+        final ReentrantLock left = new ReentrantLock();
+        final ReentrantLock right = new ReentrantLock();
+        for (final boolean isFirst : new boolean[] {true, false}) {
+            start(isFirst ? "locked-left" : "locked-right", new Body() {
+                void stand() throws Exception {
+                    (isFirst ? left : right).lock();
+                    tell();
+                    await(6);
+                    (isFirst ? right : left).lock();
+                }
+            });
+        }
         for (final boolean isFirst : new boolean[] {true, false}) {
             start(isFirst ? "dead-left" : "dead-right", new Body() {
                 void stand() throws Exception {
                     synchronized (isFirst ? LEFT : RIGHT) {
                         tell();
-                        await(4);
+                        await(6);
                         synchronized (isFirst ? RIGHT : LEFT) {
                             sink++;
                         }

@@ -6,37 +6,36 @@ package io.dwell.test;
  *
  * <p>Arguments: {@code millis=} that each loop takes, about (the loop is measured first), and
  * {@code pause=} between two collections asked for, in ms; {@code polling=0} leaves the thread out
- * that polls.
+ * that polls; {@code polling=N} starts N of them; with {@code copy=} the late thread copies so many
+ * megabytes at a time instead.
  */
 public final class Stops {
     private static volatile boolean over;
+    private static volatile boolean copying;
     private static volatile long sink;
     private static int[] numbers = new int[1 << 16];
 
     private Stops() {}
 
     public static void main(String[] args) throws InterruptedException {
-        Harness harness = new Harness("Stops", 5, args, "millis", "pause", "polling");
+        Harness harness = new Harness("Stops", 5, args, "millis", "pause", "polling", "copy");
         int millis = harness.number("millis", 30, 1, 10_000);
         int pause = harness.number("pause", 100, 1, 10_000);
-        boolean polls = harness.number("polling", 1, 0, 1) == 1;
-        for (int i = 0; i < 200; i++) {
-            sink += lateLoop(1);
-        }
-        int rounds = rounds(millis);
-        Thread late = new Thread(() -> {
-            while (!over) {
-                sink += lateLoop(rounds);
-            }
-        }, "late-one");
-        Thread polling = new Thread(() -> {
-            while (!over) {
-                sink += pollingLoop();
-            }
-        }, "polling-one");
+        int polling = harness.number("polling", 1, 0, 1000);
+        int copied = harness.number("copy", 0, 0, 1024) << 20;
+        Thread late = new Thread(copied > 0 ? () -> copy(copied) : loops(millis), "late-one");
         late.start();
-        if (polls) {
-            polling.start();
+        while (copied > 0 && !copying) {
+            Thread.sleep(1);
+        }
+        Thread[] pollers = new Thread[polling];
+        for (int i = 0; i < polling; i++) {
+            pollers[i] = new Thread(() -> {
+                while (!over) {
+                    sink += pollingLoop();
+                }
+            }, "polling-one");
+            pollers[i].start();
         }
         harness.ready();
         long asked = 0;
@@ -47,9 +46,41 @@ public final class Stops {
         }
         over = true;
         late.join();
-        polling.join();
+        for (Thread poller : pollers) {
+            poller.join();
+        }
         harness.info("asked", asked);
         harness.finish();
+    }
+
+    private static Runnable loops(int millis) {
+        for (int i = 0; i < 200; i++) {
+            sink += lateLoop(1);
+        }
+        int rounds = rounds(millis);
+        return () -> {
+            while (!over) {
+                sink += lateLoop(rounds);
+            }
+        };
+    }
+
+    private static void copy(int bytes) {
+        byte[] from = new byte[bytes];
+        byte[] to = new byte[bytes];
+        // Compiled before it copies much.
+        for (int i = 0; i < 30_000; i++) {
+            copy(from, to, 8);
+        }
+        copying = true;
+        while (!over) {
+            copy(from, to, bytes);
+            sink += to[(int) (sink & 7)];
+        }
+    }
+
+    private static void copy(byte[] from, byte[] to, int bytes) {
+        System.arraycopy(from, 0, to, 0, bytes);
     }
 
     /** How many rounds of the loop take so much CPU time, once it is compiled for good. */
