@@ -127,6 +127,9 @@ pub struct Sampling {
     /// A method in which a pooled thread waits for work (package.Class.method, * for anything)
     #[arg(long, value_name = "METHOD", value_parser = values::idle)]
     pub idle: Vec<String>,
+    /// Threads that keep a safepoint waiting for longer are asked where they are, from 200us to 10s
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::late)]
+    pub late: Duration,
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,

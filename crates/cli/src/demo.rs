@@ -6,7 +6,7 @@
 use crate::args::{Demo, Engine, Event, Sampling, Walk};
 use crate::record::outputs::Outputs;
 use crate::record::{attached, start_options};
-use crate::{java, recording, sys};
+use crate::{java, recording, sys, units};
 use anyhow::{Context, Result, bail};
 use dwell_attach::{Library, Target};
 use std::io::{BufRead, BufReader};
@@ -68,6 +68,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         wall_budget: WALL_BUDGET,
         filter: None,
         idle: Vec::new(),
+        late: units::LATE,
         engine: Engine::Auto,
         walk: Walk::Snapshot,
         depth: 8192,

@@ -8,6 +8,10 @@ const INTERVAL_MIN: Duration = Duration::from_micros(20);
 const WALL_MIN: Duration = Duration::from_millis(1);
 /// Longest interval that the agent takes.
 const INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// From when on threads are late for a safepoint.
+pub const LATE: Duration = Duration::from_millis(1);
+const LATE_MIN: Duration = Duration::from_micros(200);
+const LATE_MAX: Duration = Duration::from_secs(10);
 /// Shortest recording that can be asked for.
 const RECORDING_MIN: Duration = Duration::from_millis(1);
 /// Longest recording that can be asked for.
@@ -53,6 +57,15 @@ pub fn wall_interval(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 20ms")?;
     if !(WALL_MIN..=INTERVAL_MAX).contains(&time) {
         return Err("from 1ms to 10s".to_owned());
+    }
+    Ok(time)
+}
+
+/// How long a safepoint is waited for before those that are late are asked where they are.
+pub fn late(text: &str) -> Result<Duration, String> {
+    let time = time(text, None).ok_or("a time with its unit, such as 1ms or 500us")?;
+    if !(LATE_MIN..=LATE_MAX).contains(&time) {
+        return Err("from 200us to 10s".to_owned());
     }
     Ok(time)
 }
@@ -154,6 +167,14 @@ mod tests {
         assert_eq!(interval("0.5ms"), Ok(Duration::from_micros(500)));
         for bad in ["10", "10us", "11s", "ms", "", "10msec"] {
             assert!(interval(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn threads_are_late_after_a_time_with_a_unit() {
+        assert_eq!(late("1ms"), Ok(Duration::from_millis(1)));
+        for bad in ["1", "199us", "11s", "", "0s"] {
+            assert!(late(bad).is_err(), "{bad}");
         }
     }
 

@@ -2,7 +2,10 @@
 #![allow(missing_docs)]
 
 use dwell_attach::Target;
-use dwell_e2e::{Jdk, Place, Starter, View, both, each, jdks, since, turn, turn_beside_jdk};
+use dwell_e2e::{
+    Jdk, Place, Starter, View, both, each, jdks, since, turn, turn_beside_jdk,
+    waited_ns as waited_ns_of,
+};
 use dwell_outside::{Live, Vm};
 use dwell_profile::{Profile, WallFilter};
 use std::collections::BTreeMap;
@@ -65,19 +68,26 @@ fn record_and(
     (profile, logged(&log))
 }
 
+/// Where the watcher has waited for processors no longer than this, nobody else wants them.
+const WAITED_NS: u64 = 100_000_000;
+
 /// Counted loops have no polls then.
 const NO_POLLS: [&str; 2] = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"];
 
 /// Detects safepoints that are missing, and times off by 10 % or 0.1 ms. Both come from the same
 /// readings of the JVM's clock, so there is no sampling. False alarm: not by chance on an idle
-/// machine; on a busy one safepoints in a row may be told as one, which is counted.
+/// machine, where at most one may be counted only; on a busy one, on which the watcher had to wait
+/// for a processor, safepoints in a row may be told as one, which is counted.
 #[test]
 fn measured_safepoints_are_those_that_the_jvm_logs() {
     each(&turn(&since(17)), |jdk| {
         for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
-            let (profile, log) =
-                record(jdk, "seconds=3 cpu_ms=2000 millis=20 pause=50", "", &flags);
+            let with = "seconds=3 cpu_ms=2000 millis=20 pause=50";
+            let mut waited_ns = 0;
+            let (profile, log) = record_and(jdk, with, "", &flags, |pid| {
+                waited_ns = waited_ns_of(pid, "dwell-stops");
+            });
             let told = profile.safepoints();
             let names = profile.names();
             // The JVM's end is after that of the recording.
@@ -99,10 +109,12 @@ fn measured_safepoints_are_those_that_the_jvm_logs() {
             }
             let count: u64 = told.iter().map(|stop| stop.count).sum();
             println!(
-                "{} {collector}: {count} told, {} logged, {number} long, {} of them only counted",
+                "{} {collector}: {count} told, {} logged, {number} long, {} of them only counted; \
+                 the watcher waited for {:.1} ms",
                 jdk.feature,
                 log.len(),
-                missing.len()
+                missing.len(),
+                waited_ns as f64 / 1e6
             );
             assert!(number >= 5, "{log:?}");
             // Where processors are scarce, one of several in a row may only be counted: one in five
@@ -110,8 +122,12 @@ fn measured_safepoints_are_those_that_the_jvm_logs() {
             let counted = told.iter().filter(|stop| !stop.is_known);
             let counted: u64 = counted.map(|stop| stop.count).sum();
             let lost = missing.len() as u64;
+            let allowed = match waited_ns < WAITED_NS {
+                true => 1,
+                false => (number / 5).max(2),
+            };
             assert!(
-                lost <= counted && (lost * 5 <= number || lost == 2 && number < 10),
+                lost <= counted.min(allowed),
                 "{collector}: {missing:?}; {told:?}"
             );
             let told_ns: u64 = told.iter().map(|stop| stop.reaching_ns).sum();
@@ -158,13 +174,16 @@ fn check_asker(profile: &Profile) {
 #[test]
 fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
     each(&turn(&since(17)), |jdk| {
-        for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC"]) {
+        for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
             let with = "seconds=4 millis=60 pause=100 polling=0";
             let (profile, _) = record(jdk, with, ",wall=5ms,wall-threads=100", &flags);
             check_asker(&profile);
             // Those that the program asks for: of its beginning others are late.
-            let is_asked = |operation| profile.names().text(operation).contains("Collect");
+            let is_asked = |operation| {
+                let name = profile.names().text(operation);
+                name.contains("Collect") || name.starts_with("ZMark")
+            };
             let slow = profile.safepoints().iter();
             let slow = slow.filter(|it| it.reaching_ns >= 1_000_000 && is_asked(it.operation));
             let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
@@ -198,6 +217,124 @@ fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
                 "{text}"
             );
         }
+    });
+}
+
+/// A thread that polls all the time stands still from when a safepoint is asked for until its end,
+/// and looks at it say so.
+///
+/// Detects a tenth of that time under another cause, or so much of another under this one. A look
+/// is made every 5 ms, and each of the 20 safepoints and more lasts 60 ms: chance adds or takes
+/// one look at the begin and one at the end of each, which is 10 ms of 1200 in all (one standard
+/// deviation), a twelfth of what is allowed. False alarm: not by chance on an idle machine.
+#[test]
+fn measured_a_thread_that_stands_at_safepoints_is_told_to() {
+    each(&turn(&both()), |jdk| {
+        let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
+        let with = "seconds=4 millis=60 pause=100";
+        let (profile, _) = record(jdk, with, ",wall=5ms,wall-threads=100", &flags);
+        let filter = WallFilter {
+            thread: Some("polling-one".to_owned()),
+            ..WallFilter::default()
+        };
+        let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+        for wall in profile.wall(&filter) {
+            *causes.entry(wall.cause).or_default() += wall.weight.sum;
+        }
+        let told = causes.get("safepoint").copied().unwrap_or(0) as f64;
+        let stops = profile.safepoints().iter();
+        let truth = stops.map(|stop| stop.duration_ns()).sum::<u64>() as f64;
+        println!(
+            "{}: {:.1} of {:.1} ms; {causes:?}",
+            jdk.feature,
+            told / 1e6,
+            truth / 1e6
+        );
+        assert!(truth > 600e6, "the program kept the JVM from stopping");
+        assert!((told - truth).abs() <= 0.1 * truth, "{causes:?}");
+    });
+}
+
+/// The part of the time that threads held the others up for by what they did, as recordings and
+/// texts have it.
+fn held_by_state(profile: &Profile, thread: &str) -> BTreeMap<String, f64> {
+    let of = |late: &&dwell_profile::Late| profile.thread_name(late.thread) == thread;
+    let all: u64 = profile.late().iter().filter(of).map(|it| it.held_ns).sum();
+    let mut parts: BTreeMap<String, f64> = BTreeMap::new();
+    for late in profile.late().iter().filter(of) {
+        let state = profile.names().text(late.state).to_owned();
+        *parts.entry(state).or_default() += late.held_ns as f64 / all.max(1) as f64;
+    }
+    parts
+}
+
+/// A thread that copies much at a time is late because of that, in compiled code (in a stub) and in
+/// interpreted code (in the JVM).
+///
+/// Detects copies that are told as something else, a tenth of the time; a thread that has to wait
+/// for a processor besides, in one of the two, is told so. False alarm: not by chance on an idle
+/// machine: each copy that a collection comes upon takes some ms.
+#[test]
+fn measured_a_thread_that_copies_much_is_told_to() {
+    each(&turn(&both()), |jdk| {
+        for (mode, state) in turn_beside_jdk(&[("-XX:+TieredCompilation", "java"), ("-Xint", "vm")])
+        {
+            let with = "seconds=3 pause=20 polling=0 copy=64";
+            let (profile, _) = record(jdk, with, "", &["-XX:+UseSerialGC", mode]);
+            let parts = held_by_state(&profile, "late-one");
+            println!("{} {mode}: {parts:?}", jdk.feature);
+            let part = |state| parts.get(state).copied().unwrap_or(0.0);
+            assert!(profile.late().len() >= 5, "{:?}", profile.late());
+            assert!(
+                part(state) + part("runnable") >= 0.9 && part(state) > 0.5,
+                "{parts:?}"
+            );
+            let text = dwell_report::safepoints_text(&profile);
+            assert!(
+                text.contains("copying") && text.contains("Copy in parts"),
+                "{text}"
+            );
+        }
+    });
+}
+
+/// More threads than processors: most of them are late because they have none.
+///
+/// Detects waits for a processor that are told as something else, two fifths of the time: some
+/// threads run for a while first. False alarm: not by chance; where others want the processors as
+/// well there is only more of it.
+#[test]
+fn measured_threads_that_have_no_processor_are_told_to() {
+    each(&turn(&both()), |jdk| {
+        let with = "seconds=3 millis=1 pause=20 polling=32";
+        let (profile, _) = record(jdk, with, "", &["-XX:+UseSerialGC"]);
+        let parts = held_by_state(&profile, "polling-one");
+        println!("{}: {parts:?}", jdk.feature);
+        assert!(profile.late().len() >= 20, "{:?}", profile.late());
+        assert!(
+            parts.get("runnable").is_some_and(|part| *part >= 0.6),
+            "{parts:?}"
+        );
+        let text = dwell_report::safepoints_text(&profile);
+        assert!(
+            text.contains("no CPU") && text.contains("smaller pools"),
+            "{text}"
+        );
+    });
+}
+
+/// Nobody is late, and asked where it is, before the time that the recording was told.
+#[test]
+fn late_threads_are_those_after_the_time_that_is_asked_for() {
+    each(&turn(&both()), |jdk| {
+        let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
+        let with = "seconds=2 millis=60 pause=100 polling=0";
+        let (profile, _) = record(jdk, with, ",late=10s", &flags);
+        let long = profile.safepoints().iter();
+        let long = long.filter(|stop| stop.reaching_ns >= 5_000_000).count();
+        assert!(long >= 3, "{:?}", profile.safepoints());
+        assert_eq!(profile.late(), []);
+        assert_eq!(profile.late_after_ns(), 10_000_000_000);
     });
 }
 

@@ -38,6 +38,30 @@ impl Safepoint {
     }
 }
 
+/// From when on threads are late, if the recording was not told anything else.
+const LATE_NS: u64 = 1_000_000;
+
+impl Profile {
+    /// How long others had to wait before threads were looked for that were late, in nanoseconds:
+    /// the recording's option `late`.
+    #[must_use]
+    pub fn late_after_ns(&self) -> u64 {
+        let mut options = self.info().options.split(',');
+        let told = options.find_map(|option| nanoseconds(option.strip_prefix("late=")?));
+        told.unwrap_or(LATE_NS)
+    }
+}
+
+/// A time with its unit, as options have it.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let number = |(unit, scale): (&str, f64)| {
+        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+        Some((number * scale) as u64)
+    };
+    units.into_iter().find_map(number)
+}
+
 /// A thread that others waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
@@ -127,5 +151,35 @@ impl Profile {
     #[must_use]
     pub fn late(&self) -> &[Late] {
         &self.late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nanoseconds;
+    use crate::builder::Builder;
+
+    #[test]
+    fn threads_are_late_after_what_the_recording_was_told() {
+        let after = |options: &str| {
+            let mut builder = Builder::default();
+            builder.info.options = options.to_owned();
+            builder.finish().late_after_ns()
+        };
+        assert_eq!(after("start,cpu=10ms"), 1_000_000);
+        assert_eq!(after("start,late=500us,cpu=10ms"), 500_000);
+        assert_eq!(after("start,late=x,cpu=10ms"), 1_000_000);
+        let times = ["7ns", "0.2ms", "2s", "2", "ms", ""].map(nanoseconds);
+        assert_eq!(
+            times,
+            [
+                Some(7),
+                Some(200_000),
+                Some(2_000_000_000),
+                None,
+                None,
+                None
+            ]
+        );
     }
 }

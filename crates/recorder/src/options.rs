@@ -48,6 +48,8 @@ pub struct Options {
     pub only_context: bool,
     /// Methods in which pooled threads wait for work, beside those that are known.
     pub idle: Vec<String>,
+    /// Threads that keep others waiting at a safepoint for longer are asked where they are.
+    pub late: Duration,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
@@ -85,6 +87,7 @@ impl Default for Options {
             wall_budget_ppm: 5000,
             only_context: false,
             idle: Vec::new(),
+            late: Duration::from_millis(1),
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
             #[cfg(feature = "experiments")]
@@ -108,6 +111,9 @@ pub const INTERVAL_MIN: Duration = Duration::from_micros(20);
 pub const INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// Shortest time between two looks at threads.
 pub const WALL_MIN: Duration = Duration::from_millis(1);
+/// Bounds of `late`: the watcher looks every 0.2 ms.
+pub const LATE: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
@@ -163,7 +169,7 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, engine=auto|perf|timer, \
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, engine=auto|perf|timer, \
      walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
      maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
@@ -174,6 +180,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "wall" => options.wall_interval = wall_interval(value)?,
         "wall-threads" => options.wall_threads = Some(wall_threads(value)?),
         "idle" => options.idle.push(idle(value)?),
+        "late" => options.late = late(value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
         "filter" => match value {
             "context" => options.only_context = true,
@@ -241,6 +248,14 @@ fn idle(value: &str) -> Result<String, OptionError> {
             shown(value)
         )),
     }
+}
+
+fn late(value: &str) -> Result<Duration, OptionError> {
+    let late = duration("late", value)?;
+    if !LATE.contains(&late) {
+        return refuse(format!("late={}: from 200us to 10s", shown(value)));
+    }
+    Ok(late)
 }
 
 /// In millionths: `0.5%` is 5000.
@@ -443,6 +458,7 @@ mod tests {
             format!("wall={zeros}1us"),
             format!("wall-threads={zeros}"),
             format!("idle={zeros}"),
+            format!("late={zeros}1us"),
             format!("wall-budget={zeros}%"),
             format!("{zeros}=1"),
             zeros.clone(),
@@ -482,6 +498,7 @@ mod tests {
         for method in &options.idle {
             text += &format!(",idle={method}");
         }
+        text += &format!(",late={}ns", options.late.as_nanos());
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -494,12 +511,8 @@ mod tests {
     }
 
     fn any_options() -> impl Strategy<Value = Options> {
-        let commands = [
-            Command::Start,
-            Command::Stop,
-            Command::Dump,
-            Command::Status,
-        ];
+        use Command::{Dump, Start, Status, Stop};
+        let commands = [Start, Stop, Dump, Status];
         let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let words = (
@@ -511,6 +524,7 @@ mod tests {
             20_000..=10_000_000_000u64,
             5_000_000_000..1u64 << 50,
             0..1u64 << 50,
+            (200_000..=10_000_000_000u64).prop_map(Duration::from_nanos),
         );
         let sizes = (
             256 << 10..1u64 << 34,
@@ -531,7 +545,7 @@ mod tests {
         (words, times, sizes, wall, texts, DEPTH, any::<u64>()).prop_map(
             |(
                 (command, engine, walk),
-                (cpu, age, max_age),
+                (cpu, age, max_age, late),
                 sizes,
                 (wall, wall_threads, wall_budget_ppm, only_context, idle),
                 (file, reply, freeze),
@@ -550,6 +564,7 @@ mod tests {
                     wall_budget_ppm,
                     only_context,
                     idle,
+                    late,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

@@ -45,8 +45,6 @@ const CALM_NS: u64 = 20_000_000;
 const ALARMED_NS: u64 = 100_000_000;
 /// At most so often.
 const TENSE_NS: u64 = 1_000_000;
-/// Time to a safepoint below which nobody is looked for.
-const LATE_NS: u64 = 1_000_000;
 /// How long late threads are remembered.
 const TENSE_FOR_NS: u64 = 10_000_000_000;
 /// Threads asked for their stacks in one safepoint at most, and at once.
@@ -141,6 +139,8 @@ struct Watch<'s> {
     live: Live,
     found: Safepoints,
     futex: u64,
+    /// Time to a safepoint below which nobody is looked for.
+    late_ns: u64,
     waker: Arc<Waker>,
     /// Whether it can sleep on the futex and on the waker at once.
     waits_for_both: bool,
@@ -172,6 +172,7 @@ impl<'s> Watch<'s> {
             counters,
             sums_before: counters.map_or(Sums::default(), |it| it.read(&live)),
             sums_told: Sums::default(),
+            late_ns: setup.options.late.as_nanos() as u64,
             setup,
             live,
             found,
@@ -281,7 +282,7 @@ impl<'s> Watch<'s> {
         loop {
             let now_ns = process::monotonic_ns();
             let passed_ns = now_ns.saturating_sub(reach.began_ns);
-            if passed_ns >= LATE_NS {
+            if passed_ns >= self.late_ns {
                 late.clear();
                 let layout = &self.setup.recorder.runtime.vm().layout;
                 let visit = |thread, what| late.push((thread, what));
@@ -390,7 +391,7 @@ impl<'s> Watch<'s> {
         let missed = noted.id.saturating_sub(self.told).saturating_sub(1);
         self.told = noted.id;
         let reaching_ns = noted.reached_ns.saturating_sub(noted.began_ns);
-        if reaching_ns >= LATE_NS {
+        if reaching_ns >= self.late_ns {
             self.last_late = Some((noted.ended_ns, reaching_ns));
         }
         let operation_ns = noted.ended_ns.saturating_sub(noted.reached_ns);

@@ -82,8 +82,10 @@ impl Times {
     /// Why it did not run, if it hardly did.
     #[must_use]
     pub fn why_not(&self) -> Option<&'static str> {
-        /// Shorter times tell nothing.
-        const TELLING_NS: u64 = 1_000_000;
+        /// Of so long a time half is enough; of a shorter one nearly all; still shorter ones tell
+        /// nothing.
+        const LONG_NS: u64 = 1_000_000;
+        const SHORT_NS: u64 = 200_000;
         let (first, last) = (&self.first, &self.last);
         let seen_ns = last.at_ns.saturating_sub(first.at_ns);
         let used_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
@@ -91,14 +93,21 @@ impl Times {
         // The kernel adds a wait when it is over: also what was of it before the first moment.
         let ready_ns = last.waited_ns.saturating_sub(first.waited_ns) + stuck_ns;
         let known_ns = seen_ns.max(ready_ns);
-        if known_ns < TELLING_NS || used_ns >= known_ns / 2 {
+        let most_ns = match known_ns {
+            LONG_NS.. => known_ns / 2,
+            SHORT_NS.. => known_ns / 8,
+            _ => 0,
+        };
+        if used_ns >= most_ns {
             return None;
         }
         let asleep_ns = seen_ns.saturating_sub(used_ns).saturating_sub(ready_ns);
-        Some(match asleep_ns > ready_ns {
-            true => "page-fault",
-            false => "runnable",
-        })
+        match asleep_ns > ready_ns {
+            // It may as well have arrived, and stand: of a short time that is most of it.
+            true if known_ns < LONG_NS => None,
+            true => Some("page-fault"),
+            false => Some("runnable"),
+        }
     }
 }
 
@@ -282,6 +291,19 @@ mod tests {
         });
         times.has_waited(10_000);
         assert_eq!(times.why_not(), None);
+        // Of a short time nearly all has to be known.
+        let short = |used_ns| {
+            let first = moment(1000, 10, true);
+            let mut times = Times::since(first);
+            times.until(Moment {
+                at_ns: first.at_ns + 460_000,
+                cpu_ns: first.cpu_ns + used_ns,
+                ..first
+            });
+            times.why_not()
+        };
+        assert_eq!(short(0), Some("runnable"));
+        assert_eq!(short(100_000), None);
         // First the one, then, longer, the other.
         let ready = [(5, 1, false), (5, 1, true), (5, 1, true), (5, 1, true)];
         assert_eq!(seen(&ready), Some("runnable"));

@@ -8,7 +8,7 @@ pub mod outside;
 pub mod progress;
 
 use crate::args::{Event, Filter, Record, Sampling};
-use crate::find;
+use crate::{find, units};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -66,6 +66,9 @@ pub fn start_options(sampling: &Sampling) -> String {
         for method in &sampling.idle {
             options += &format!(",idle={method}");
         }
+    }
+    if sampling.late != units::LATE {
+        options += &format!(",late={}ns", sampling.late.as_nanos());
     }
     options
 }

@@ -3,7 +3,7 @@
 use super::outputs::Outputs;
 use super::progress::Progress;
 use crate::args::{Engine, Event, Record, Sampling, Walk};
-use crate::{Usage, recording, sys};
+use crate::{Usage, recording, sys, units};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use dwell_outside::record::{Recorder, Sum, Wanted};
@@ -41,6 +41,7 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
         (sampling.walk != Walk::Snapshot, "--walk"),
         (!sampling.idle.is_empty(), "--idle"),
         (sampling.wall_threads.is_some(), "--wall-threads"),
+        (sampling.late != units::LATE, "--late"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, option)) => Err(Usage(format!(

@@ -269,6 +269,50 @@ mod tests {
     }
 
     #[test]
+    fn each_reason_has_a_word_and_a_remedy_of_its_own() {
+        let all: [(Why, &str, &[&str]); 6] = [
+            (
+                Why::Loop,
+                "no poll",
+                &[
+                    "long index",
+                    "-XX:+UseCountedLoopSafepoints",
+                    "-XX:LoopStripMiningIter=1000",
+                    "Serial",
+                ],
+            ),
+            (Why::Copy, "copying", &["parts of some megabytes"]),
+            (Why::Interpreter, "interpreted", &["polls at every branch"]),
+            (Why::Vm, "in the VM", &["large arrays", "initialising"]),
+            (
+                Why::NoProcessor,
+                "no CPU",
+                &["smaller pools or more processors", "control group"],
+            ),
+            (Why::Page, "page fault", &["swap", "AlwaysPreTouch"]),
+        ];
+        for (why, word, parts) in all {
+            assert_eq!(why.word(), word);
+            let missing = parts.iter().find(|part| !why.remedy().contains(**part));
+            assert_eq!(missing, None, "{why:?}: {}", why.remedy());
+        }
+    }
+
+    #[test]
+    fn what_takes_long_at_safepoints_has_advice() {
+        for (operation, part) in [
+            ("ThreadDump", "fewer frames"),
+            ("HeapDumper", "histogram"),
+            ("RedefineClasses", "debugger"),
+            ("BulkRevokeBias", "-XX:-UseBiasedLocking"),
+        ] {
+            let advice = advice(operation).unwrap_or_default();
+            assert!(advice.contains(part), "{operation}: {advice}");
+        }
+        assert_eq!(advice("G1CollectFull"), None);
+    }
+
+    #[test]
     fn a_loop_in_its_own_method_can_only_be_interpreted() {
         let expected = "a.b.C.run: interpreted it polls everywhere and is slow: \
                         -XX:CompileCommand=exclude,a.b.C::run";

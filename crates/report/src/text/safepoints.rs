@@ -19,8 +19,6 @@ const PAYER_ROWS: usize = 10;
 const LOOPS: usize = 3;
 /// An operation is worth advice if it takes such a part of the time.
 const LONG_PART: f64 = 0.01;
-/// Below this nobody was looked for.
-const LATE_NS: u64 = 1_000_000;
 
 /// A safepoint in one line: when, how long, how long until it was reached, for what, and for whom
 /// others waited.
@@ -59,6 +57,14 @@ fn quantiles(mut times: Vec<u64>) -> [u64; 3] {
         times.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     };
     [at(0.5), at(0.99), at(1.0)]
+}
+
+/// A limit that somebody has set: `1 ms`.
+fn milliseconds(ns: u64) -> String {
+    match ns % 1_000_000 {
+        0 => format!("{} ms", ns / 1_000_000),
+        _ => duration(ns),
+    }
 }
 
 impl Report<'_> {
@@ -212,12 +218,24 @@ impl Report<'_> {
             self.raw(&format!("{head}{name}"));
         }
         self.more(rows.len(), OPERATION_ROWS);
+        let sum = |is_known: bool| -> u64 {
+            let of = stops.iter().filter(|stop| stop.is_known == is_known);
+            of.map(|stop| stop.count).fold(0, u64::saturating_add)
+        };
+        self.raw("");
+        self.raw(&format!(
+            "Read one by one from the JVM's own notes: {}; from its counters only: {}.",
+            count(sum(true)),
+            count(sum(false))
+        ));
     }
 
     fn late(&mut self) {
         let profile = self.profile;
         let slow = profile.safepoints().iter();
-        let slow = slow.filter(|stop| stop.reaching_ns >= LATE_NS * stop.count.max(1));
+        let late_ns = profile.late_after_ns();
+        let slow =
+            slow.filter(|stop| stop.reaching_ns >= late_ns.saturating_mul(stop.count.max(1)));
         let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
         let mut rows: BTreeMap<(String, String, Why), (u64, u64, u64)> = BTreeMap::new();
         for late in profile.late() {
@@ -236,9 +254,10 @@ impl Report<'_> {
         let told: u64 = rows.iter().map(|(_, (held_ns, ..))| held_ns).sum();
         self.raw("");
         self.raw(&format!(
-            "Who was late: {} of the {} that took 1 ms or more to reach",
+            "Who was late: {} of the {} that took {} or more to reach",
             percent(told as f64 / all.max(1) as f64),
-            duration(all)
+            duration(all),
+            milliseconds(late_ns)
         ));
         self.raw("      held     share   times  latest  why          threads in method");
         for ((group, place, why), (held_ns, times, latest_ns)) in rows.iter().take(LATE_ROWS) {
@@ -271,7 +290,8 @@ impl Report<'_> {
     /// Whether more threads ran than could, when safepoints that took long to reach were asked for.
     fn crowd(&mut self) {
         let slow = self.profile.safepoints().iter();
-        let slow = slow.filter(|stop| stop.count == 1 && stop.reaching_ns >= LATE_NS);
+        let late_ns = self.profile.late_after_ns();
+        let slow = slow.filter(|stop| stop.count == 1 && stop.reaching_ns >= late_ns);
         let running = slow.map(|stop| stop.running).max().unwrap_or(0);
         let processors = self.profile.cpu_limit().map_or(0, |limit| limit.processors);
         if processors > 0 && running > processors {
