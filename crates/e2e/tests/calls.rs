@@ -2,7 +2,7 @@
 //! memory holds what an older call left. Samples that land there must name the right method.
 #![allow(missing_docs)]
 
-use dwell_e2e::{FrameView, Jdk, Place, SampleView, Starter, View, both, each};
+use dwell_e2e::{FrameView, Jdk, Place, SampleView, Starter, View, both, each, turn};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SOURCE: &str = include_str!("../../../java/testprograms/src/io/dwell/test/Calls.java");
@@ -112,7 +112,7 @@ fn check(jdk: &Jdk, mode: &str, walk: &str) {
 
 #[test]
 fn never_is_a_method_above_a_line_that_does_not_call_it() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for (mode, walk) in [
             ("interpreted", "snapshot"),
             ("mixed", "snapshot"),

@@ -353,7 +353,7 @@ fn check_waits(dump: &Dump, jdk: &Jdk) {
 
 #[test]
 fn running_threads_are_sampled_or_stopped_on_demand() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("outside");
         let mut program = stands(jdk, &place, &[], "");
         // There is a sample once it has run: where others want the processors, too, that takes
@@ -461,7 +461,7 @@ fn dump_stopped(pid: u32) -> Dump {
 
 #[test]
 fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("outside");
         // Nobody could attach to this one.
         let flags = [

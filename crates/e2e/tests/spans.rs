@@ -1,7 +1,7 @@
 //! Spans inside of a request are told with their beginnings and ends, if they are long enough for
 //! anybody to look at.
 
-use dwell_e2e::{Place, Starter, View, both, each};
+use dwell_e2e::{Place, Starter, View, both, each, turn};
 use dwell_jfr::reader::GenericEvent;
 use dwell_profile::Profile;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn id_of(event: &GenericEvent, field: &str) -> u64 {
 /// after the other. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_spans_inside_of_requests_have_the_times_that_they_had() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("spans");
         let file = place.path("spans.jfr");
         let mut program = Starter::new(jdk, &place, "Spans")

@@ -68,7 +68,7 @@ fn measured_stacks_of_1200_frames_are_complete() {
 /// alarm: less than 1e-10 with 800 samples.
 #[test]
 fn measured_a_limit_of_depth_cuts_and_says_so() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let Run { view, _place, .. } = record(
             jdk,
             "DeepStacks",

@@ -180,7 +180,7 @@ fn compared(jdk: &Jdk, name: &str, arguments: &str) {
 
 #[test]
 fn never_does_a_copy_walk_unlike_the_thread_itself() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         compared(jdk, "Steady60", "seconds=2 threads=2 cpu_ms=2000");
         compared(jdk, "DeoptStorm", "seconds=2 cpu_ms=1500");
         compared(jdk, "StackOverflow", "seconds=2 cpu_ms=1500");

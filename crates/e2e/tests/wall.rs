@@ -302,7 +302,7 @@ fn await_looks(program: &Program, wanted: u64) {
 /// Nobody is signalled to be looked at: a call that waits is never interrupted (EINTR) by us.
 #[test]
 fn never_does_a_thread_that_waits_get_a_signal() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         const THREADS: usize = 300;
         let place = Place::new("wall-idle");
         let file = place.path("w.jfr");
@@ -499,7 +499,7 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
 /// Detects a thread that is told twice. False alarm: not by chance.
 #[test]
 fn measured_threads_have_the_names_that_they_gave_themselves_later() {
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         let place = Place::new("late-names");
         let late = Starter::new(jdk, &place, "LateNames").with("wait_ms=900");
         let options = "cpu=10ms,wall=10ms,wall-threads=200";

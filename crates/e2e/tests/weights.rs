@@ -193,7 +193,7 @@ fn measured_threads_shorter_than_an_interval_are_there() {
 #[test]
 fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
     const INTERVAL_NS: u64 = 10_000_000;
-    each(&both(), |jdk| {
+    each(&turn(&both()), |jdk| {
         for engine in engines() {
             let place = Place::new("hardly");
             let file = place.path("h.jfr");
