@@ -51,8 +51,9 @@ fn check_told_sums(view: &View) {
         let sum = of_looks.entry(cause).or_default();
         let weight_ns = sample.weight_ns.expect("a weight");
         let (weight, count) = (weight_ns as f64, wall.count.max(1));
+        assert!(wall.choices >= 1, "{wall:?}");
         (sum.0, sum.1) = (sum.0 + weight_ns, sum.1 + count);
-        sum.2 += weight * weight / count as f64;
+        sum.2 += weight * weight / wall.choices as f64;
         heaviest = heaviest.max(weight / count as f64);
     }
     let mut told = BTreeMap::new();

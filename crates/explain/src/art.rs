@@ -196,6 +196,7 @@ impl Art {
             cause,
             weight_ns: count * ms * MS,
             count,
+            choices: 0,
             context,
             detail: None,
             owner: None,

@@ -25,7 +25,7 @@ pub use header::ChunkInfo;
 pub use merge::{BINS_MIN, BINS_NS};
 pub use model::{
     Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread,
-    Unread, Value, Wall,
+    Unread, Value, Wall, choices_of_both,
 };
 
 use crate::writer::HEADER_BYTES;

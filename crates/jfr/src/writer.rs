@@ -154,6 +154,8 @@ pub struct WallSample<'a> {
     pub weight_ns: u64,
     /// How many looks there were.
     pub count: u64,
+    /// As how many looks of one weight that is certain; 0: as many as there were.
+    pub choices: u64,
     /// The thread that has what is waited for.
     pub owner: Option<ThreadId>,
     /// Where that was.
@@ -289,6 +291,7 @@ impl ChunkWriter {
         put_pooled_text(&mut self.scratch, detail);
         put_varint(&mut self.scratch, sample.weight_ns);
         put_varint(&mut self.scratch, sample.count);
+        put_varint(&mut self.scratch, sample.choices);
         let owner = sample.owner.unwrap_or_default();
         put_varint(&mut self.scratch, u64::from(owner.0));
         put_varint(&mut self.scratch, u64::from(sample.owner_stack.0));

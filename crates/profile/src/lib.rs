@@ -42,7 +42,7 @@ pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
 pub use dwell_jfr::hash::Seeds;
-pub use dwell_jfr::reader::{BINS_MIN, BINS_NS};
+pub use dwell_jfr::reader::{BINS_MIN, BINS_NS, choices_of_both};
 pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
 pub use from_jfr::{EVENTS, SAMPLES_MAX};
 pub use host::Host;

@@ -78,6 +78,9 @@ pub struct Look {
     pub weight_ns: u64,
     /// How many looks there were.
     pub count: u64,
+    /// As how many looks of one weight that is certain: more than there were where the thread is
+    /// known to have been there in between. 0: as many as there were.
+    pub choices: u64,
     /// What the thread worked for, if it said.
     pub context: Option<ContextId>,
     /// On what the thread waited, in words.
@@ -86,6 +89,17 @@ pub struct Look {
     pub owner: Option<ThreadId>,
     /// Where that one was, if it waited too.
     pub owner_node: Option<NodeId>,
+}
+
+impl Look {
+    /// [`Look::choices`], also where that is not told.
+    #[must_use]
+    pub fn as_choices(&self) -> u64 {
+        match self.choices {
+            0 => self.count.max(1),
+            choices => choices,
+        }
+    }
 }
 
 /// A sum of samples' weights that remembers how certain it is.
@@ -113,14 +127,13 @@ impl Weight {
         }
     }
 
-    /// The weight of looks that saw the same: each is a choice of its own, and all of them weigh
-    /// about the same. `heaviest` is the most that one of the recording weighs.
+    /// The weight of looks that saw the same, as certain as they are told to be. `heaviest` is the
+    /// most that one of the recording weighs.
     pub fn of_look(look: &Look, heaviest: f64) -> Weight {
-        let count = look.count.max(1);
         Weight {
             sum: look.weight_ns,
-            squares: (look.weight_ns as f64).powi(2) / count as f64,
-            samples: count,
+            squares: (look.weight_ns as f64).powi(2) / look.as_choices() as f64,
+            samples: look.count.max(1),
             heaviest,
         }
     }
@@ -213,6 +226,7 @@ impl Look {
         cause: 0,
         weight_ns: 0,
         count: 0,
+        choices: 0,
         context: None,
         detail: None,
         owner: None,
@@ -230,6 +244,20 @@ mod tests {
             sum += &Weight::of(weight);
         }
         sum
+    }
+
+    /// Looks that are known to have been there in between are as certain as they are told to be.
+    #[test]
+    fn looks_are_as_certain_as_choices_are_told() {
+        let error = |choices| {
+            let look = Look {
+                choices,
+                ..look(1000, 4)
+            };
+            Weight::of_look(&look, 0.0).standard_error()
+        };
+        assert_eq!([error(0), error(4), error(100)], [500.0, 500.0, 100.0]);
+        assert!(error(1_000_000_000) < 0.1);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Looks at a thread that saw the same become one event: how many they were, and what they stand
 //! for together.
 
+use crate::sums::choices;
+
 /// The first event of a run is not held back for longer than this, so that a recording that breaks
 /// off has it ...
 const HELD_FIRST_NS: u64 = 1_000_000_000;
@@ -9,8 +11,35 @@ const HELD_FIRST_NS: u64 = 1_000_000_000;
 const HELD_GROWS: u64 = 8;
 const HELD_MAX_NS: u64 = 60_000_000_000;
 
+/// What one look or tick of a thread stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The wall time: that of the tick by how many threads one of those that were chosen is.
+    pub weight_ns: u64,
+    /// The time of the tick.
+    pub span_ns: u64,
+    /// Whether the thread is known to have been there all of that time. Then the only chance in it
+    /// is whether the thread was chosen.
+    pub is_known: bool,
+}
+
+impl Part {
+    /// Its part of the variance of a sum. A look, at a random moment, counts its weight w squared.
+    /// A tick of length s that is known, of a thread chosen with the chance s/w, adds to a sum
+    /// w with that chance, which has the variance s (w - s); in the mean over those that are
+    /// chosen, that is w (w - s) for each.
+    #[must_use]
+    pub fn square(&self) -> f64 {
+        let weight = self.weight_ns as f64;
+        match self.is_known {
+            true => weight * self.weight_ns.saturating_sub(self.span_ns) as f64,
+            false => weight * weight,
+        }
+    }
+}
+
 /// Looks that saw the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Run<K> {
     /// What was seen.
     pub seen: K,
@@ -24,9 +53,17 @@ pub struct Run<K> {
     pub weight_ns: u64,
     /// The time that passed for each of them.
     pub span_ns: u64,
+    /// Their part of the variance of a sum, in ns squared: see [`Part::square`].
+    pub square: f64,
 }
 
 impl<K> Run<K> {
+    /// How many choices they are: see [`choices`].
+    #[must_use]
+    pub fn choices(&self) -> u64 {
+        choices(self.weight_ns, self.square)
+    }
+
     /// Whether a look is for about as many threads as these. Who reads a run spreads what it stands
     /// for evenly over its time: one look for a hundred threads must not be among many for one.
     fn is_like(&self, weight_ns: u64, span_ns: u64) -> bool {
@@ -58,7 +95,8 @@ impl<K> Default for Pending<K> {
 impl<K: PartialEq + Clone> Pending<K> {
     /// A look, with what it stands for and the time that has passed for it. Gives back the run that
     /// has ended with it, if one has.
-    pub fn add(&mut self, seen: K, at_ns: u64, (weight_ns, span_ns): (u64, u64)) -> Option<Run<K>> {
+    pub fn add(&mut self, seen: K, at_ns: u64, part: Part) -> Option<Run<K>> {
+        let (weight_ns, span_ns) = (part.weight_ns, part.span_ns);
         if let Some(run) = &mut self.run
             && run.seen == seen
             && run.count < u32::MAX
@@ -68,6 +106,7 @@ impl<K: PartialEq + Clone> Pending<K> {
             run.count += 1;
             run.weight_ns = run.weight_ns.saturating_add(weight_ns);
             run.span_ns = run.span_ns.saturating_add(span_ns);
+            run.square += part.square();
             return None;
         }
         if self.last.as_ref() != Some(&seen) {
@@ -81,6 +120,7 @@ impl<K: PartialEq + Clone> Pending<K> {
             count: 1,
             weight_ns,
             span_ns,
+            square: part.square(),
         })
     }
 
@@ -108,13 +148,42 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    fn look(weight_ns: u64, span_ns: u64) -> Part {
+        Part {
+            weight_ns,
+            span_ns,
+            is_known: false,
+        }
+    }
+
+    /// A tick of each of those who are followed has no chance in it; of one for three threads there
+    /// is whether it was chosen.
+    #[test]
+    fn what_is_known_counts_for_the_choice_of_the_thread_alone() {
+        let known = |weight_ns| Part {
+            weight_ns,
+            span_ns: 20,
+            is_known: true,
+        };
+        let squares = [look(60, 20), known(60), known(20), known(19)].map(|part| part.square());
+        assert_eq!(squares, [3600.0, 2400.0, 0.0, 0.0]);
+        let mut pending = Pending::default();
+        assert_eq!(pending.add('a', 10, look(20, 20)), None);
+        for at_ns in 11..20 {
+            assert_eq!(pending.add('a', at_ns, known(20)), None);
+        }
+        let run = pending.rest().unwrap();
+        assert_eq!((run.count, run.weight_ns, run.square), (10, 200, 400.0));
+        assert_eq!(run.choices(), 100);
+    }
+
     #[test]
     fn equal_looks_are_one_run() {
         let mut pending = Pending::default();
-        assert_eq!(pending.add('a', 10, (5, 5)), None);
-        assert_eq!(pending.add('a', 20, (7, 5)), None);
-        assert_eq!(pending.add('a', 30, (1, 1)), None);
-        let run = pending.add('b', 40, (3, 3)).unwrap();
+        assert_eq!(pending.add('a', 10, look(5, 5)), None);
+        assert_eq!(pending.add('a', 20, look(7, 5)), None);
+        assert_eq!(pending.add('a', 30, look(1, 1)), None);
+        let run = pending.add('b', 40, look(3, 3)).unwrap();
         let expected = Run {
             seen: 'a',
             since_ns: 10,
@@ -122,6 +191,7 @@ mod tests {
             count: 3,
             weight_ns: 13,
             span_ns: 11,
+            square: 75.0,
         };
         assert_eq!(run, expected);
         assert_eq!(pending.rest().unwrap().seen, 'b');
@@ -132,12 +202,12 @@ mod tests {
     #[test]
     fn looks_for_many_and_looks_for_one_are_told_apart() {
         let mut pending = Pending::default();
-        assert_eq!(pending.add('a', 10, (100, 1)), None);
-        let first = pending.add('a', 11, (1, 1)).unwrap();
+        assert_eq!(pending.add('a', 10, look(100, 1)), None);
+        let first = pending.add('a', 11, look(1, 1)).unwrap();
         assert_eq!((first.weight_ns, first.count), (100, 1));
-        assert_eq!(pending.add('a', 12, (2, 1)), None);
+        assert_eq!(pending.add('a', 12, look(2, 1)), None);
         // Of ticks that were missed.
-        assert_eq!(pending.add('a', 15, (3, 3)), None);
+        assert_eq!(pending.add('a', 15, look(3, 3)), None);
         let rest = pending.rest().unwrap();
         assert_eq!((rest.weight_ns, rest.count, rest.span_ns), (6, 3, 5));
     }
@@ -148,7 +218,7 @@ mod tests {
         let mut pending = Pending::default();
         let mut told = Vec::new();
         for second in 0..600 {
-            let ended = pending.add((), second * SECOND, (SECOND, SECOND));
+            let ended = pending.add((), second * SECOND, look(SECOND, SECOND));
             assert_eq!(ended, None);
             told.extend(pending.due(second * SECOND + 1).map(|run| run.count));
         }
@@ -170,7 +240,7 @@ mod tests {
                 now += step * SECOND / 10;
                 weight += step;
                 count += 1;
-                runs.extend(pending.add(*seen, now, (*step, 1)));
+                runs.extend(pending.add(*seen, now, look(*step, 1)));
                 if *what == 0 {
                     runs.extend(pending.due(now));
                 }

@@ -19,6 +19,22 @@ pub fn standard_error(squares: f64, heaviest: f64) -> f64 {
     (squares + UNSEEN * heaviest * heaviest).sqrt()
 }
 
+/// More choices than these are as good as certain.
+pub const CHOICES_MAX: u64 = 1_000_000_000;
+
+/// As how many choices of one weight a sum of `weight_ns` is certain whose part of the variance is
+/// `square`: `weight^2 / square`, 1 at least, [`CHOICES_MAX`] at most. For k looks of one weight
+/// that is k.
+#[must_use]
+pub fn choices(weight_ns: u64, square: f64) -> u64 {
+    let choices = (weight_ns as f64).powi(2) / square;
+    match choices.is_nan() {
+        true => 1,
+        // `as` stops at the ends of the range.
+        false => (choices.round() as u64).clamp(1, CHOICES_MAX),
+    }
+}
+
 /// Looks that saw the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
@@ -31,12 +47,12 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds `count` looks which stand for `weight_ns` together.
-    pub fn add(&mut self, weight_ns: u64, count: u64) {
-        let count = count.max(1);
+    /// Adds `count` looks which stand for `weight_ns` together, and are as certain as so many
+    /// [`choices`].
+    pub fn add(&mut self, weight_ns: u64, count: u64, choices: u64) {
         self.weight_ns = self.weight_ns.saturating_add(weight_ns);
-        self.squares += (weight_ns as f64).powi(2) / count as f64;
-        self.looks += count;
+        self.squares += (weight_ns as f64).powi(2) / choices.max(1) as f64;
+        self.looks += count.max(1);
     }
 }
 
@@ -52,10 +68,10 @@ pub struct ByCause {
 const EVERY_NS: u64 = 10_000_000_000;
 
 impl ByCause {
-    /// Adds `count` looks that stand for `weight_ns` together.
-    pub fn add(&mut self, cause: &'static str, weight_ns: u64, count: u64) {
+    /// Adds `count` looks that stand for `weight_ns` together: see [`Sum::add`].
+    pub fn add(&mut self, cause: &'static str, weight_ns: u64, count: u64, choices: u64) {
         let sum = self.of.entry(cause).or_default();
-        sum.add(weight_ns, count);
+        sum.add(weight_ns, count, choices);
         self.heaviest = self.heaviest.max(weight_ns as f64 / count.max(1) as f64);
     }
 
@@ -79,12 +95,24 @@ mod tests {
     #[test]
     fn looks_in_one_event_are_as_good_as_many_events() {
         let (mut one, mut many) = (Sum::default(), Sum::default());
-        one.add(40, 4);
-        (0..4).for_each(|_| many.add(10, 1));
+        one.add(40, 4, 4);
+        (0..4).for_each(|_| many.add(10, 1, 1));
         assert_eq!(one, many);
         assert_eq!(one.squares, 400.0);
-        one.add(30, 0);
+        one.add(30, 0, 0);
         assert_eq!((one.weight_ns, one.looks, one.squares), (70, 5, 1300.0));
+    }
+
+    #[test]
+    fn choices_are_as_many_as_looks_of_one_weight_and_more_of_what_is_known() {
+        assert_eq!(choices(40, 400.0), 4);
+        assert_eq!(choices(40, 1600.0), 1);
+        assert_eq!(choices(40, 0.0), CHOICES_MAX);
+        assert_eq!(choices(0, 0.0), 1);
+        assert_eq!(choices(1, 9.0), 1);
+        let mut sum = Sum::default();
+        sum.add(40, 4, CHOICES_MAX);
+        assert!(sum.squares < 1e-5 && sum.looks == 4);
     }
 
     #[test]
@@ -97,9 +125,9 @@ mod tests {
     #[test]
     fn sums_are_told_with_their_errors_once_in_a_while() {
         let mut sums = ByCause::default();
-        sums.add("sleep", 40, 4);
-        sums.add("monitor", 30, 1);
-        sums.add("sleep", 10, 1);
+        sums.add("sleep", 40, 4, 4);
+        sums.add("monitor", 30, 1, 1);
+        sums.add("sleep", 10, 1, 1);
         let numbers = |told: Vec<(&'static str, Sum, u64)>| -> Vec<_> {
             let number = told
                 .iter()

@@ -136,6 +136,7 @@ export function noSamples(size: number): Samples {
     node: new Uint32Array(size),
     weight: new Float64Array(size),
     count: new Uint32Array(size),
+    choices: new Uint32Array(size),
     cause: new Uint32Array(size),
     role: new Uint8Array(size),
     endpoint: new Uint32Array(size),
@@ -188,6 +189,7 @@ function lateSamples({ late }: Profile, { during }: Part): Samples {
     all.node[at] = late.node[i]! - 1;
     all.weight[at] = late.held[i]!;
     all.count[at] = 1;
+    all.choices[at] = 1;
   });
   return all;
 }

@@ -276,6 +276,8 @@ export interface Samples {
   weight: Float64Array;
   /** How many samples, or looks that saw the same, one entry stands for. */
   count: Uint32Array;
+  /** As how many choices of one weight that is certain; of what is known, more than looks. */
+  choices: Uint32Array;
   /** The number of the failure, from 1 on; 0: none. */
   cause: Uint32Array;
   role: Uint8Array;
@@ -359,6 +361,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
       node: u32('sample.node'),
       weight: column('sample.weight').f64(),
       count: u32('sample.count'),
+      choices: u32('sample.count'),
       cause: u32('sample.cause'),
       role: column('sample.role').u8(),
       endpoint: u32('sample.endpoint'),
@@ -381,6 +384,7 @@ function readWall(column: (name: string) => Column): Profile['wall'] {
       node,
       weight: column('look.weight').f64(),
       count: column('look.count').u32(),
+      choices: column('look.choices').u32(),
       cause: new Uint32Array(node.length),
       role: new Uint8Array(node.length),
       endpoint: column('look.endpoint').u32(),

@@ -18,13 +18,14 @@ const CLASSES = 64;
 
 export function wholeOf(profile: Profile, threads: Uint8Array): Whole {
   const { samples } = profile;
-  const { thread, weight, count } = samples;
+  const { thread, weight, choices } = samples;
   const all = { weight: 0, squares: 0, unseen: 0 };
   for (let i = 0; i < weight.length; i++) {
     if (!threads[thread[i]!]) continue;
     all.weight += weight[i]!;
-    // Looks that saw the same are choices of their own, of about the same weight.
-    all.squares += weight[i]! ** 2 / count[i]!;
+    // Looks that saw the same are choices of their own, of about the same weight; of what is known
+    // in between there is less chance, which is as that of more choices.
+    all.squares += weight[i]! ** 2 / choices[i]!;
   }
   all.unseen = UNSEEN * heaviest(samples, threads) ** 2;
   return all;

@@ -62,7 +62,7 @@ export function causeRows(
     if (!to) continue;
     const cause = samples.wait[i]!;
     to.weight[cause]! += samples.weight[i]!;
-    to.squares[cause]! += samples.weight[i]! ** 2 / samples.count[i]!;
+    to.squares[cause]! += samples.weight[i]! ** 2 / samples.choices[i]!;
     to.samples[cause]! += samples.count[i]!;
   }
   return rowsOf(new AllChanges(sides, sums), names);

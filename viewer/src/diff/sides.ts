@@ -125,7 +125,7 @@ function wholes(
     const sum = sums[at - 1];
     if (!sum) continue;
     sum.sum += samples.weight[i]!;
-    sum.squares += samples.weight[i]! ** 2 / samples.count[i]!;
+    sum.squares += samples.weight[i]! ** 2 / samples.choices[i]!;
     sum.samples += samples.count[i]!;
   }
   return sums;

@@ -66,7 +66,7 @@ export function addSamples(
     if (!to) continue;
     const node = samples.node[i]!;
     to.weight[node]! += samples.weight[i]!;
-    to.squares[node]! += samples.weight[i]! ** 2 / samples.count[i]!;
+    to.squares[node]! += samples.weight[i]! ** 2 / samples.choices[i]!;
     to.samples[node]! += samples.count[i]!;
   }
 }

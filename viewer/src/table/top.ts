@@ -103,13 +103,13 @@ function addSums(to: Sums, at: number, from: Sums, place: number): void {
 
 function nodeSums(profile: Profile, threads: Uint8Array): Sums {
   const sums = emptySums(profile.nodes.parent.length);
-  const { thread, node, weight, count } = profile.samples;
+  const { thread, node, weight, count, choices } = profile.samples;
   for (let i = 0; i < node.length; i++) {
     if (!threads[thread[i]!]) continue;
     const at = node[i]!;
     sums.weight[at]! += weight[i]!;
     // Looks that saw the same are choices of their own, of about the same weight.
-    sums.squares[at]! += weight[i]! ** 2 / count[i]!;
+    sums.squares[at]! += weight[i]! ** 2 / choices[i]!;
     sums.samples[at]! += count[i]!;
   }
   return sums;
@@ -156,13 +156,13 @@ export function walk(
 
 function threadTable(profile: Profile, keys: Keys, threads: Uint8Array, all: Whole): TopRow[] {
   const sums = emptySums(threads.length);
-  const { thread, weight, count } = profile.samples;
+  const { thread, weight, count, choices } = profile.samples;
   for (let i = 0; i < weight.length; i++) {
     const at = thread[i]!;
     if (!threads[at]) continue;
     sums.weight[at]! += weight[i]!;
     // Looks that saw the same are choices of their own, of about the same weight.
-    sums.squares[at]! += weight[i]! ** 2 / count[i]!;
+    sums.squares[at]! += weight[i]! ** 2 / choices[i]!;
     sums.samples[at]! += count[i]!;
   }
   const rows: TopRow[] = [];

@@ -106,10 +106,10 @@ export class ReverseTree implements FrameTree {
     const { samples } = this.request.profile;
     const sums = to.both[this.compared.side(samples, sample) - 1];
     if (!sums) return;
-    const [weight, count] = [this.compared.weight[sample]!, samples.count[sample]!];
+    const [weight, choices] = [this.compared.weight[sample]!, samples.choices[sample]!];
     sums.weight[at]! += weight;
-    sums.squares[at]! += weight ** 2 / count;
-    sums.samples[at]! += count;
+    sums.squares[at]! += weight ** 2 / choices;
+    sums.samples[at]! += samples.count[sample]!;
   }
 
   /** Items that have reached the root of the profile's tree are where a stack began. */

@@ -110,6 +110,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       node: column(samples, (s) => s.node),
       weight: Float64Array.from(samples, (s) => s.weight),
       count: new Uint32Array(samples.length).fill(1),
+      choices: new Uint32Array(samples.length).fill(1),
       cause: column(samples, (s) => s.cause),
       role: new Uint8Array(samples.length),
       endpoint: new Uint32Array(samples.length),

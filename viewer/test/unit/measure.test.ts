@@ -22,6 +22,7 @@ function profile(): Profile {
     node: cut(samples.node, from, to),
     weight: cut(samples.weight, from, to),
     count: cut(samples.count, from, to),
+    choices: cut(samples.choices, from, to),
     cause: cut(samples.cause, from, to),
     role: cut(samples.role, from, to),
     endpoint: cut(samples.endpoint, from, to),

@@ -145,6 +145,7 @@ describe('the table', () => {
     samples.wait.fill(1);
     expect(wholeOf(profile, threads).unseen).toBe(150);
     samples.count.set([1000, 1]);
+    samples.choices.set([1000, 1]);
     samples.weight.set([2000, 7]);
     // One look of 7 beside a thousand of 2 stands for less than a hundredth of the time.
     expect(wholeOf(profile, threads).unseen).toBe(6);
@@ -155,6 +156,11 @@ describe('the table', () => {
     const share = 2000 / 2030;
     const variance = (1 - share) ** 2 * (4000 + 1350) + share ** 2 * (900 + 1350);
     expect(shareError(2000, 4000, all)).toBeCloseTo(Math.sqrt(variance) / 2030, 12);
+    // What is known in between the looks has no squares, and is as heavy as it was.
+    samples.choices.set([1_000_000_000, 1]);
+    const known = wholeOf(profile, threads);
+    expect(known.squares).toBeCloseTo(900.004, 6);
+    expect(known.unseen).toBe(1350);
   });
 
   it('sorts by every column, both ways', () => {

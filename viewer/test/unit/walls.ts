@@ -11,6 +11,7 @@ export interface LookRow {
   duration?: number;
   weight?: number;
   count?: number;
+  choices?: number;
   endpoint?: number;
   request?: number;
   detail?: string;
@@ -56,6 +57,7 @@ export function wallProfile(rows: Rows): Profile {
     looks.node[i] = row.node ?? 2;
     looks.weight[i] = row.weight ?? 10;
     looks.count[i] = row.count ?? 1;
+    looks.choices[i] = row.choices ?? row.count ?? 1;
     looks.endpoint[i] = row.endpoint ?? 0;
     looks.request[i] = row.request ?? 0;
     looks.wait[i] = waits.indexOf(row.cause) + 1;

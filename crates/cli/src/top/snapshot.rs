@@ -271,6 +271,7 @@ pub mod tests {
             cause,
             weight_ns: ms * 1_000_000,
             count: 1,
+            choices: 0,
             context: None,
             detail: None,
             owner: None,

@@ -304,6 +304,7 @@ fn names_of_the_program_cannot_steer_the_terminal() {
         cause,
         weight_ns: MS,
         count: 1,
+        choices: 0,
         context: Some(context),
         detail: None,
         owner: None,

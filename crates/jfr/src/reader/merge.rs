@@ -7,7 +7,7 @@
 //! left. It decides nothing about what samples mean.
 
 use super::intern::Interner;
-use super::model::{Context, Sample, Wall};
+use super::model::{Context, Sample, Wall, choices_of_both};
 use crate::hash::{Seeds, mixed};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -389,6 +389,7 @@ fn is_alike(a: &Sample, a_wall: Option<&Wall>, b: &Sample, b_wall: Option<&Wall>
     let of_wall = |wall: &Wall| Wall {
         duration_ns: 0,
         count: 0,
+        choices: 0,
         ..*wall
     };
     what(a) == what(b) && a_wall.map(of_wall) == b_wall.map(of_wall)
@@ -400,6 +401,13 @@ fn absorb(known: &mut Sample, known_wall: Option<&mut Wall>, more: &Sample, wall
     if let (Some(known_wall), Some(wall)) = (known_wall, wall) {
         let last = end(known, known_wall).max(end(more, wall));
         known_wall.duration_ns = last - begin;
+        let choices = |wall: &Wall| match wall.choices {
+            0 => wall.count.max(1),
+            choices => choices,
+        };
+        let [a, b] = [(&*known, &*known_wall), (more, wall)]
+            .map(|(sample, wall)| (sample.weight_ns.unwrap_or(0), choices(wall)));
+        known_wall.choices = choices_of_both(a, b);
         // One that says nothing stands for one look.
         known_wall.count = (known_wall.count.max(1)).saturating_add(wall.count.max(1));
     }
@@ -416,6 +424,21 @@ mod tests {
     use super::*;
     use crate::ThreadState;
     use crate::reader::SampleKind;
+
+    /// Variances add up, also where one of the two is as good as certain.
+    #[test]
+    fn two_sums_are_as_certain_as_their_variances_together() {
+        assert_eq!(choices_of_both((10, 1), (10, 1)), 2);
+        assert_eq!(choices_of_both((40, 4), (60, 6)), 10);
+        // 100^2 / (100 + 900).
+        assert_eq!(choices_of_both((70, 49), (30, 1)), 10);
+        assert_eq!(
+            choices_of_both((1_000_000, 1_000_000_000), (1, 1)),
+            999_002_997
+        );
+        assert_eq!(choices_of_both((0, 2), (0, 3)), 5);
+        assert_eq!(choices_of_both((u64::MAX, 1), (u64::MAX, u64::MAX)), 4);
+    }
 
     fn sample(number: u64) -> Sample {
         Sample {

@@ -317,10 +317,26 @@ pub struct Wall {
     pub detail: Option<u32>,
     /// How many looks there were.
     pub count: u64,
+    /// As how many looks of one weight that is certain; 0: as many as there were.
+    pub choices: u64,
     /// Who has what is waited for: place in [`Recording::threads`].
     pub owner: Option<u32>,
     /// Where that was: place in [`Recording::stacks`].
     pub owner_stack: Option<u32>,
+}
+
+/// As how many looks of one weight two sums are certain together that are so as `choices` each: the
+/// variances, `weight^2 / choices`, add up.
+#[must_use]
+pub fn choices_of_both(a: (u64, u64), b: (u64, u64)) -> u64 {
+    let square = |(weight, choices): (u64, u64)| (weight as f64).powi(2) / choices.max(1) as f64;
+    let both = (a.0 as f64 + b.0 as f64).powi(2) / (square(a) + square(b));
+    match both.is_nan() {
+        // Neither weighs anything.
+        true => a.1.saturating_add(b.1),
+        // Up to rounding no less certain than the one alone.
+        false => (both.round() as u64).max(1),
+    }
 }
 
 /// An event that is not a sample.

@@ -30,6 +30,7 @@ enum Step<'a> {
     Cause,
     Detail,
     Count,
+    Choices,
     Owner(usize),
     OwnerStack(usize),
     Id(Id, bool),
@@ -99,6 +100,7 @@ impl<'a> SamplePlan<'a> {
                 Step::Cause => wall.cause = resolver.told(cursor)?,
                 Step::Detail => wall.detail = resolver.told(cursor)?,
                 Step::Count => wall.count = cursor.varint()?,
+                Step::Choices => wall.choices = cursor.varint()?,
                 Step::Owner(class) => {
                     let key = cursor.varint()?;
                     wall.owner = (key != 0).then(|| resolver.thread(class, key));
@@ -205,6 +207,7 @@ fn step<'a>(types: &Types, field: &'a Field) -> Step<'a> {
         ("cause", Wire::Text, _) => Step::Cause,
         ("detail", Wire::Text, _) => Step::Detail,
         ("count", Wire::Long, _) => Step::Count,
+        ("choices", Wire::Long, _) => Step::Choices,
         ("owner", Wire::Pooled(class), Some(Known::Thread)) => Step::Owner(class),
         ("ownerStackTrace", Wire::Pooled(class), Some(Known::Stack)) => Step::OwnerStack(class),
         ("traceId", Wire::Text, _) => Step::Id(Id::Trace, true),

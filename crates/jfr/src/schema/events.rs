@@ -65,6 +65,7 @@ pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
         sample_field("detail", Content::Text, "Detail"),
         sample_field("weight", Content::Nanos, "Weight"),
         sample_field("count", Content::Count, "Looks"),
+        sample_field("choices", Content::Count, "As Certain As So Many Looks"),
         sample_field("owner", Content::Pooled(id::THREAD), "Owner"),
         sample_field(
             "ownerStackTrace",

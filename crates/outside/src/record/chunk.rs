@@ -276,7 +276,7 @@ impl Chunk {
     /// Adds looks at a thread that waited: a platform thread, or a virtual one without a carrier.
     pub fn looks(&mut self, facts: Option<Facts>, looks: Looks<'_>) {
         self.wall_sums
-            .add(looks.cause, looks.weight_ns, looks.count);
+            .add(looks.cause, looks.weight_ns, looks.count, looks.count);
         let (thread, carrier) = match (facts, looks.logical) {
             (Some(facts), logical) => self.logical(facts, logical),
             (None, Some(logical)) => (self.virtual_thread(logical), None),
@@ -293,6 +293,7 @@ impl Chunk {
             detail: looks.detail,
             weight_ns: looks.weight_ns,
             count: looks.count,
+            choices: looks.count,
             owner,
             owner_stack: looks.owner_stack,
             failure: looks.failure,

@@ -290,6 +290,7 @@ mod tests {
                     cause,
                     weight_ns: 3,
                     count: 1,
+                    choices: 0,
                     context: None,
                     detail: None,
                     owner: Some(0),

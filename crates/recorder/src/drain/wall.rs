@@ -234,6 +234,7 @@ impl WallDrain {
             detail: current.detail.clone(),
             weight_ns: run.weight_ns,
             count: run.count,
+            choices: run.choices,
             failure: current.failure,
             context,
         });
@@ -309,6 +310,7 @@ fn runnable(thread: u64, carrier: Option<u64>, stack: Option<u32>, ready: &Ready
         detail: None,
         weight_ns: ready.weight_ns,
         count: ready.count,
+        choices: u64::from(ready.count),
         failure: None,
         context: ContextId::NONE,
     }

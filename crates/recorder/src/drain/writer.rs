@@ -261,8 +261,12 @@ impl<'s, R: Runtime> Writer<'s, R> {
             if is_ready(wall) && self.throttled.is_next() {
                 cause = WallCause::Throttled;
             }
-            self.wall_sums
-                .add(cause.name(), wall.weight_ns, u64::from(wall.count));
+            self.wall_sums.add(
+                cause.name(),
+                wall.weight_ns,
+                u64::from(wall.count),
+                wall.choices,
+            );
             let thread = self.thread(wall.thread, sampler);
             let carrier = wall.carrier.map(|key| self.thread(key, sampler));
             let stack = wall
@@ -278,6 +282,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
                 cause: cause.name(),
                 weight_ns: wall.weight_ns,
                 count: u64::from(wall.count),
+                choices: wall.choices,
                 owner,
                 owner_stack: wall
                     .owner_stack

@@ -120,6 +120,8 @@ pub struct PendingWall {
     pub weight_ns: u64,
     /// How many there were.
     pub count: u32,
+    /// As how many choices that is certain: see `dwell_wall::sums::choices`.
+    pub choices: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
     /// What the thread worked for; see [`Batch::context`].

@@ -24,7 +24,7 @@ use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::choose_of;
 use dwell_wall::random::Random;
-use dwell_wall::runs::{Pending, Run as SameRun};
+use dwell_wall::runs::{Part, Pending, Run as SameRun};
 use dwell_wall::strata::{self, Chosen, Strata};
 use focus::Focus;
 use follow::ASKED_ACTIVE_MAX;
@@ -575,7 +575,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let mut notes = at.shelf.lock();
         notes.add_ready(thread, now_ns, waited_ns, woken_ns);
         match seen {
-            Look::Same => add(known, at, weight_ns, &mut notes),
+            Look::Same => add(known, at, (weight_ns, false), &mut notes),
             Look::Off(off) => {
                 let len = off.walk.map_or(0, |walk| walk.len);
                 let stack = self.frames.get(..len).unwrap_or(&[]);
@@ -594,7 +594,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 if let Some(has_it) = has_it {
                     has_it.tell_name(&mut notes);
                 }
-                add(known, at, weight_ns, &mut notes);
+                add(known, at, (weight_ns, false), &mut notes);
             }
             // What it waits for a processor is told by the kernel's own account, when it has one.
             Look::Woken | Look::Ready | Look::Unclear => flush(known, &mut notes),
@@ -688,10 +688,19 @@ fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
 
-/// A look at a thread that is where the last stack says.
-fn add<C>(known: &mut Known<C>, at: &At<'_>, weight_ns: u64, notes: &mut Notes) {
-    let span_ns = at.look.span_ns;
-    let ended = known.pending.add((), at.now_ns, (weight_ns, span_ns));
+/// A look at a thread that is where the last stack says, or a tick in which it is known to have been.
+fn add<C>(
+    known: &mut Known<C>,
+    at: &At<'_>,
+    (weight_ns, is_known): (u64, bool),
+    notes: &mut Notes,
+) {
+    let part = Part {
+        weight_ns,
+        span_ns: at.look.span_ns,
+        is_known,
+    };
+    let ended = known.pending.add((), at.now_ns, part);
     let due = known.pending.due(at.now_ns);
     for run in [ended, due].into_iter().flatten() {
         tell(known.thread, &run, notes);
@@ -717,6 +726,7 @@ fn tell(thread: u64, run: &SameRun<()>, notes: &mut Notes) {
         until_ns: run.until_ns,
         count: run.count,
         weight_ns: run.weight_ns,
+        choices: run.choices(),
     };
     notes.add(Note::Run(told), run.weight_ns);
 }

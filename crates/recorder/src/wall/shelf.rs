@@ -80,6 +80,8 @@ pub struct Run {
     pub count: u32,
     /// What they stand for.
     pub weight_ns: u64,
+    /// As how many choices that is certain: see `dwell_wall::sums::choices`.
+    pub choices: u64,
 }
 
 /// How many threads were looked at.

@@ -129,6 +129,7 @@ fn tell<C>(
         until_ns: at_ns,
         count: 1,
         weight_ns,
+        choices: 1,
     };
     notes.add(Note::Run(run), weight_ns);
     notes.add(Note::Gone { thread }, 0);

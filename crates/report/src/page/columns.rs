@@ -187,6 +187,9 @@ fn waits(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
         Column::new("look.count", U32, looks, |look| {
             look.count.min(u64::from(u32::MAX))
         }),
+        Column::new("look.choices", U32, looks, |look| {
+            look.as_choices().min(u64::from(u32::MAX))
+        }),
         Column::new("look.cause", U8, looks, cause),
         Column::new("look.endpoint", U16, looks, |look| of(look.context)),
         Column::new("look.duration", U48, looks, |l| l.duration_ns.min(U48_MAX)),

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use dwell_profile::{BINS_MIN, BINS_NS, Look, Profile, Role, SAMPLES_MAX, Sample};
+use dwell_profile::{BINS_MIN, BINS_NS, Look, Profile, Role, SAMPLES_MAX, Sample, choices_of_both};
 
 /// Weights are rounded to about this part of their mean: less than what a sample is uncertain by.
 const WEIGHT_PARTS: u64 = 8;
@@ -225,6 +225,8 @@ fn merged_look(looks: &[Look], run: &[Item]) -> Option<Look> {
     let mut end_ns = sum.time_ns.saturating_add(sum.duration_ns);
     let rest = run.iter().skip(1);
     for look in rest.filter_map(|&(_, _, at)| looks.get(at as usize)) {
+        let [a, b] = [&sum, look].map(|it| (it.weight_ns, it.as_choices()));
+        sum.choices = choices_of_both(a, b);
         sum.weight_ns = sum.weight_ns.saturating_add(look.weight_ns);
         sum.count = sum.count.saturating_add(look.count);
         end_ns = end_ns.max(look.time_ns.saturating_add(look.duration_ns));
@@ -266,6 +268,7 @@ mod tests {
                 cause,
                 weight_ns: 7,
                 count: 2,
+                choices: 0,
                 context,
                 detail: None,
                 owner: None,

@@ -205,6 +205,7 @@ mod tests {
                 cause,
                 weight_ns: 1,
                 count: 1,
+                choices: 0,
                 context: Some(context),
                 detail: None,
                 owner: Some(0),

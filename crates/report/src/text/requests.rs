@@ -195,6 +195,7 @@ mod tests {
             cause: monitor,
             weight_ns: 750_000_000,
             count: 3,
+            choices: 0,
             context: Some(context),
             detail: None,
             owner: Some(other),

@@ -532,6 +532,7 @@ mod tests {
                 cause,
                 weight_ns: ms * MS,
                 count: 4,
+                choices: 0,
                 context: None,
                 detail: None,
                 owner: None,
