@@ -115,6 +115,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// The failure of samples that only say that they failed.
+    pub(crate) fn failed(&mut self) -> u32 {
+        self.tables.failures.place("failed".into())
+    }
+
     /// Whether the chunk has that constant.
     pub(crate) fn has(&self, class: usize, key: u64) -> bool {
         self.pools.offset(class, key).is_some()

@@ -89,9 +89,8 @@ impl<'a> SamplePlan<'a> {
                     failure = text.map(|text| resolver.tables.failures.place(text));
                 }
                 Step::Failed => {
-                    if cursor.byte()? != 0 {
-                        failure = Some(resolver.tables.failures.place("failed".into()));
-                    }
+                    let has_failed = cursor.byte()? != 0;
+                    failure = failure.or(has_failed.then(|| resolver.failed()));
                 }
                 Step::Biased => biased = cursor.byte()? != 0,
                 Step::Duration(unit) => {

@@ -688,7 +688,8 @@ fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
 
-/// A look at a thread that is where the last stack says, or a tick in which it is known to have been.
+/// A look at a thread that is where the last stack says, or a tick in which it is known to have
+/// been.
 fn add<C>(
     known: &mut Known<C>,
     at: &At<'_>,
