@@ -13,6 +13,8 @@ EVENTS = "dwell.Failures,dwell.Lost,dwell.Self,dwell.CpuLoad,dwell.Gap"
 # How far the weights may be from the CPU time: the moments before the recording's first and after
 # its last reading are in one of them only.
 SHARE, REST_NS = 0.03, 150_000_000
+# Of a file with so many walks no larger part fails; mostly it is a hundredth of that.
+WALKS_LEAST, FAILED_MOST = 1000, 0.05
 
 
 class Result:
@@ -125,6 +127,7 @@ def count(file: Path, result: Result) -> None:
         result.fault("output", f"{file.name}: print: {(out.stderr or out.stdout)[-300:]}")
         return
     walks = samples = 0
+    failed: dict[str, int] = {}
     for event in json.loads(out.stdout)["recording"]["events"]:
         values = event["values"]
         if event["type"] == "dwell.Self":
@@ -133,10 +136,14 @@ def count(file: Path, result: Result) -> None:
             result.gaps += 1
         elif event["type"] == "dwell.Failures":
             cause = values["cause"]
+            failed[cause] = failed.get(cause, 0) + values["samples"]
             result.failed[cause] = result.failed.get(cause, 0) + values["samples"]
         elif event["type"] == "dwell.Lost":
             cause = values["cause"]
             result.lost[cause] = result.lost.get(cause, 0) + values["samples"]
+    if walks >= WALKS_LEAST and failed_walks(failed) > FAILED_MOST * walks:
+        most = max(failed, key=failed.get)
+        result.fault("walks", f"{file.name}: {failed_walks(failed)} of {walks} failed, mostly {most}")
     # A dump is a copy: its walks are in the file that it was copied from, or in a later one.
     if not file.name.startswith("dump-"):
         result.walks, result.samples = result.walks + walks, result.samples + samples

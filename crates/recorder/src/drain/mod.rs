@@ -29,6 +29,7 @@ use crate::runtime::Runtime;
 use crate::session::{Orders, Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
+use dwell_signal::Cause;
 use pace::Pace;
 use sample::Sampler;
 use std::sync::Arc;
@@ -61,7 +62,12 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         census.find_if_changed(setup.engine);
         let now_ns = process::monotonic_ns();
         let losing = progress.patience.losing(now_ns);
-        setup.engine.set_behind(progress.patience.behind(now_ns));
+        let behind = progress.patience.behind(now_ns);
+        // Handlers that walk, be it for want of a copy, need whole tables of libraries.
+        if behind || setup.engine.counters().get(Cause::WalkedInstead) > 0 {
+            sampler.modules.make_whole();
+        }
+        setup.engine.set_behind(behind);
         let order = orders.wait(pace.wait(sampler.work.walks, losing));
         let mut all = sampler.drain(progress);
         if all {

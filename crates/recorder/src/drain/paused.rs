@@ -5,7 +5,7 @@ use crate::native::modules::TablesOf;
 use crate::runtime::Runtime;
 use crate::session::Setup;
 use crate::sys::process;
-use dwell_signal::{Engine, Vantage};
+use dwell_signal::{Cause, Engine, Vantage};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -73,11 +73,13 @@ pub fn take_position<R: Runtime>(setup: &Setup<R>) -> Walking {
     walking
 }
 
-/// Which tables of libraries the recording needs: handlers can use whole ones only.
+/// Which tables of libraries the recording needs: handlers can use whole ones only, and walk here
+/// and there if there was ever a sample that they could not copy.
 #[must_use]
 pub fn tables<R: Runtime>(setup: &Setup<R>) -> TablesOf {
+    let all_copied = setup.engine.counters().get(Cause::WalkedInstead) == 0;
     let tables = match vantage(setup) {
-        Vantage::Snapshot if R::WALKS_COPIES => Tables::AsMet,
+        Vantage::Snapshot if R::WALKS_COPIES && all_copied => Tables::AsMet,
         _ => Tables::Whole,
     };
     (tables, R::is_ahead_of_time)

@@ -99,8 +99,15 @@ impl Image {
         self.build_id = id.iter().take(32).map(|b| format!("{b:02x}")).collect();
     }
 
-    /// The rule at `offset` from the image's lowest address, if the table is [`Tables::Whole`].
-    /// Safe in a handler.
+    /// Makes the table one that handlers can use. Not in a handler.
+    pub fn make_whole(&self) {
+        if let Some(elf) = self.elf() {
+            self.table.make_whole(&elf);
+        }
+    }
+
+    /// The rule at `offset` from the image's lowest address, if the table is [`Tables::Whole`] or
+    /// was made so. Safe in a handler.
     #[must_use]
     pub fn rule(&self, offset: u32) -> Rule {
         self.table.rule(offset)
@@ -173,8 +180,14 @@ mod tests {
                 assert_eq!(met.rule_read(offset), rule, "{offset:#x}");
             }
         }
-        // What a handler may see of it: nothing.
+        // What a handler may see of it: nothing, until it is made whole.
         assert_eq!(met.rule(rows[0].offset), Rule::Gap);
         assert!((1..2 * whole.table_bytes()).contains(&met.table_bytes()));
+        met.make_whole();
+        for row in rows.iter().step_by(97) {
+            assert_eq!(met.rule(row.offset), whole.rule(row.offset));
+            assert_eq!(met.rule_read(row.offset), whole.rule(row.offset));
+        }
+        assert!(met.table_bytes() >= whole.table_bytes());
     }
 }

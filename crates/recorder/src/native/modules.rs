@@ -107,6 +107,21 @@ impl Modules {
         true
     }
 
+    /// Makes all tables whole that handlers may ask for, and those of libraries that come: takes
+    /// tens of milliseconds, once.
+    pub fn make_whole(&mut self) {
+        let (tables, is_met) = self.tables;
+        if tables == Tables::Whole {
+            return;
+        }
+        self.tables = (Tables::Whole, is_met);
+        for image in self.images.values() {
+            if !is_met(&image.name) {
+                image.make_whole();
+            }
+        }
+    }
+
     /// What is where now.
     #[must_use]
     pub fn map(&self) -> Arc<CodeMap> {
@@ -333,6 +348,21 @@ mod tests {
         assert!(modules.place(0x10).is_none());
         assert!(!modules.map().is_vm(pc));
     }
+    /// Who walks copies walks in handlers, too, where copies would be walked too late.
+    #[test]
+    fn tables_of_pages_are_there_for_handlers_once_these_walk() {
+        let mut modules = Modules::new(|_| false, (Tables::AsMet, |_| false));
+        let published = modules.map();
+        let pc = tables_of_pages_are_there_for_handlers_once_these_walk as fn() as usize as u64;
+        assert_eq!(published.rule(pc), Some(Rule::Gap));
+        modules.make_whole();
+        // Also in the map that handlers have already.
+        let rule = published.rule(pc);
+        assert!(matches!(rule, Some(Rule::Sp { .. } | Rule::Fp { .. })));
+        assert_eq!(rule, published.rule_read(pc));
+        modules.make_whole();
+    }
+
     #[test]
     fn tables_that_handlers_do_not_ask_for_are_not_made() {
         let pc = tables_that_handlers_do_not_ask_for_are_not_made as fn() as usize as u64;

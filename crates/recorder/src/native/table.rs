@@ -2,7 +2,8 @@
 //!
 //! Compiling a whole library takes long (tens of milliseconds and megabytes for a runtime's own),
 //! and few of its pages are ever met; but only a whole table can be used in a handler, where
-//! nothing can be compiled. Must not open files.
+//! nothing can be compiled. A table of pages is made whole as well once handlers begin to ask. Must
+//! not open files.
 
 use dwell_native::elf::Elf;
 use dwell_walker::native::{Pages, Row, Rule, lookup};
@@ -41,6 +42,8 @@ pub struct AsMet {
     pages: Mutex<FxHashMap<u32, Box<[Row]>>>,
     /// Where the file has no search table to go by: all rows.
     whole: OnceLock<Option<Whole>>,
+    /// All rows, once handlers ask as well.
+    for_handlers: OnceLock<Whole>,
     bytes: AtomicUsize,
 }
 
@@ -65,6 +68,9 @@ impl Whole {
 
 impl AsMet {
     fn rule<'e>(&self, offset: u32, elf: impl Fn() -> Option<Elf<'e>>) -> Rule {
+        if let Some(whole) = self.for_handlers.get() {
+            return whole.rule(offset);
+        }
         let whole = self.whole.get_or_init(|| {
             let elf = elf()?;
             let searched = elf.has_whole_search_table();
@@ -105,12 +111,23 @@ impl Table {
         }
     }
 
-    /// The rule at `offset` if the table is whole; else nothing is known. Safe in a handler.
+    /// The rule at `offset` if the table is whole; else nothing is known. Safe in a handler: reads
+    /// one atomic word before the rows.
     #[must_use]
     pub fn rule(&self, offset: u32) -> Rule {
         match self {
             Table::Whole(whole) => whole.rule(offset),
-            Table::AsMet(_) => Rule::Gap,
+            Table::AsMet(met) => {
+                let whole = met.for_handlers.get();
+                whole.map_or(Rule::Gap, |whole| whole.rule(offset))
+            }
+        }
+    }
+
+    /// Makes the table whole, if it is not. Not in a handler.
+    pub fn make_whole(&self, elf: &Elf<'_>) {
+        if let Table::AsMet(met) = self {
+            met.for_handlers.get_or_init(|| Whole::of(elf));
         }
     }
 
@@ -129,8 +146,12 @@ impl Table {
         match self {
             Table::Whole(whole) => whole.bytes(),
             Table::AsMet(met) => {
-                let whole = met.whole.get().and_then(Option::as_ref);
-                met.bytes.load(Ordering::Relaxed) + whole.map_or(0, Whole::bytes)
+                let wholes = [
+                    met.whole.get().and_then(Option::as_ref),
+                    met.for_handlers.get(),
+                ];
+                let wholes = wholes.into_iter().flatten().map(Whole::bytes);
+                met.bytes.load(Ordering::Relaxed) + wholes.sum::<usize>()
             }
         }
     }
