@@ -41,6 +41,22 @@ const FLUSH: Duration = Duration::from_millis(1000);
 /// The first flush comes early, so that a short recording shows something soon.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
 
+/// Has handlers walk where copies are walked too late. True if samples have been lost lately.
+fn mind_who_walks<R: Runtime>(
+    setup: &Setup<R>,
+    progress: &Progress,
+    sampler: &mut Sampler<'_, R>,
+) -> bool {
+    let now_ns = process::monotonic_ns();
+    let behind = progress.patience.behind(now_ns);
+    // Handlers that walk, be it for want of a copy, need whole tables of libraries.
+    if behind || setup.engine.counters().get(Cause::WalkedInstead) > 0 {
+        sampler.modules.make_whole();
+    }
+    setup.engine.set_behind(behind);
+    progress.patience.losing(now_ns)
+}
+
 /// Runs until told to stop; then drains and writes the rest.
 pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progress>) {
     process::block_signals();
@@ -60,14 +76,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
     let mut paid_ns = 0;
     loop {
         census.find_if_changed(setup.engine);
-        let now_ns = process::monotonic_ns();
-        let losing = progress.patience.losing(now_ns);
-        let behind = progress.patience.behind(now_ns);
-        // Handlers that walk, be it for want of a copy, need whole tables of libraries.
-        if behind || setup.engine.counters().get(Cause::WalkedInstead) > 0 {
-            sampler.modules.make_whole();
-        }
-        setup.engine.set_behind(behind);
+        let losing = mind_who_walks(setup, progress, &mut sampler);
         let order = orders.wait(pace.wait(sampler.work.walks, losing));
         let mut all = sampler.drain(progress);
         if all {
