@@ -103,9 +103,9 @@ def explained(recording: Path) -> list:
     return json.loads(run([tools.command(), "explain", recording, "--json"]))["findings"]
 
 
-def finding(findings: list, rule: str) -> dict | None:
-    """The first finding of a rule."""
-    return next((one for one in findings if one["rule"] == rule), None)
+def told(findings: list, rule: str) -> str:
+    """What all findings of a rule say and advise: two that are about as grave come in any order."""
+    return "; ".join(f"{one['what']}; {one['remedy']}" for one in findings if one["rule"] == rule)
 
 
 def wall_ns(recording: Path, *options: str) -> int:
