@@ -169,15 +169,18 @@ fn check_asker(profile: &Profile) {
     assert!(right >= 50 && wrong <= right / 50, "{causes:?}");
 }
 
-/// Detects 5 % of the time to safepoint that is given to nobody or to another. It is noticed at
-/// most 1 ms after its begin, of 60. False alarm: not by chance on an idle machine.
+/// Detects 5 % of the time to safepoint that is given to nobody or to another, or has no stack. It
+/// is noticed at most 1 ms after its begin, of 60. False alarm: by chance only with ZGC, where the
+/// stack of 3 delays of some 2,100 was missing: two or more of about 30 (17), or three or more of
+/// 42 (25), are missing in less than one run of a thousand, and in two in a row of a million.
 #[test]
 fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
     each(&turn(&since(17)), |jdk| {
         for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
-            let with = "seconds=4 millis=60 pause=100 polling=0";
-            let (profile, _) = record(jdk, with, ",wall=5ms,wall-threads=100", &flags);
+            let seconds = if collector.contains("ZGC") { 10 } else { 4 };
+            let with = format!("seconds={seconds} millis=60 pause=100 polling=0");
+            let (profile, _) = record(jdk, &with, ",wall=5ms,wall-threads=100", &flags);
             check_asker(&profile);
             // Those that the program asks for: of its beginning others are late.
             let is_asked = |operation| {
@@ -207,14 +210,8 @@ fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
                 held as f64 / 1e6
             );
             assert!(all > 200_000_000, "the program kept the JVM from stopping");
-            // With ZGC one of a hundred stacks is missing, or two, of some twenty to thirty here.
-            let least = if collector.contains("ZGC") {
-                0.85
-            } else {
-                0.95
-            };
             assert!(named as f64 >= 0.95 * all as f64, "{:?}", profile.late());
-            assert!(held as f64 >= least * all as f64, "{:?}", profile.late());
+            assert!(held as f64 >= 0.95 * all as f64, "{:?}", profile.late());
             let text = dwell_report::safepoints_text(&profile);
             // On a busy machine it may have had no processor each time.
             let state = |late: &dwell_profile::Late| profile.names().text(late.state);

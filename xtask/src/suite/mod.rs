@@ -1,7 +1,8 @@
 //! `test`: every test of the repository, each by the rules of its kind. What `./test` runs.
 //!
 //! Tests are *exact* or *never* (one failure is red) or *measured* (alone on the machine; a failure
-//! is repeated once, after everything else, and a pass then is listed as unstable). A Rust test
+//! is repeated once, after everything else, and a pass then is listed as unstable; examples are
+//! measured too, but tried beside other tests first). A Rust test
 //! says its kind by the beginning of its name; see [`kind`]. Must not install anything: `./test`
 //! does, before it.
 //!

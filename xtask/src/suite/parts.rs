@@ -86,6 +86,9 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         .command
         .extend(["--seed".to_owned(), turn.to_string()]);
     chaos.kind = Kind::Never;
+    // Shares of short recordings. Nearly always they are right beside other tests too; alone else.
+    let mut examples = part("examples", Count::One, "examples/check");
+    examples.kind = Kind::Measured;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let graph = |name, library: &str| {
@@ -111,7 +114,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
         viewer("viewer: units", Count::Vitest, "test"),
         viewer("viewer: types", Count::One, "check"),
-        part("examples", Count::One, "examples/check"),
+        examples,
         part(
             "deliberate faults find their places",
             Count::One,

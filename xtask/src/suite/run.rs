@@ -99,14 +99,16 @@ impl Suite {
         let (measured, others): (Vec<Case>, Vec<Case>) =
             cases.into_iter().partition(|case| case.kind.is_measured());
         let asked = beside.iter().filter(|part| self.options.wants(part.name));
-        let mut jobs: Vec<Job> = asked.map(Job::Part).collect();
+        let mut jobs: Vec<Job> = asked.clone().map(Job::Part).collect();
         jobs.extend(others.iter().map(Job::Case));
         // One more than there are processors: most tests wait for JVMs much of their time.
         let workers = 1 + std::thread::available_parallelism().map_or(1, usize::from);
         self.run_jobs("exact and never", &jobs, workers, &mut account);
         let jobs: Vec<Job> = measured.iter().map(Job::Case).collect();
         self.run_jobs("measured, one at a time", &jobs, 1, &mut account);
-        self.repeat(&measured, &mut account);
+        let parts = asked.filter(|part| part.kind.is_measured()).map(Job::Part);
+        let jobs: Vec<Job> = parts.chain(jobs).collect();
+        self.repeat(&jobs, &mut account);
         println!("the whole run took {} s", self.took());
         print!("{}", account.closing());
         Ok(account.is_green())
@@ -261,21 +263,24 @@ impl Suite {
         self.ran(case.name(), case.kind, command, limit, outcome)
     }
 
-    /// Repeats what was measured and failed, each alone, with all else over.
-    fn repeat(&self, cases: &[Case], account: &mut Account) {
+    /// Repeats of these what was measured and failed, each alone, with all else over.
+    fn repeat(&self, jobs: &[Job<'_>], account: &mut Account) {
         let names: Vec<String> = account.to_repeat().iter().map(|r| r.name.clone()).collect();
-        for case in cases.iter().filter(|case| names.contains(&case.name())) {
+        for job in jobs.iter().filter(|job| names.contains(&job.name())) {
             if self.is_over() {
                 return;
             }
-            let ran = self.case(case);
+            let ran = match job {
+                Job::Case(case) => self.case(case),
+                Job::Part(part) => self.part(part),
+            };
             tell(
                 &format!("again: {}", ran.name),
                 ran.took,
                 &in_words(&ran.outcome),
             );
             account.again.push(ran);
-            if let Err(error) = self.keep(&case.name(), account) {
+            if let Err(error) = self.keep(&job.name(), account) {
                 println!("    its files could not be kept: {error:#}");
             }
         }

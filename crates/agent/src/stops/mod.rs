@@ -328,9 +328,9 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Asks late threads where they are, each once and after a while once more, and looks up what they
-    /// have used. Of many that
-    /// are late at once only some: who is left in the end is asked then.
+    /// Asks late threads where they are, each once and after a while once more, and looks up what
+    /// they have used. Of many that are late at once only some: who is left in the end is asked
+    /// then.
     fn ask(&self, reach: &mut Reach, asked: &mut usize) {
         let mut now = 0;
         for tardy in reach.still_late() {
