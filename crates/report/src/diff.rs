@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use dwell_profile::diff::{Base, Change, Per, stable};
-use dwell_profile::{GroupBy, NodeId, Profile, Unit, WallFilter, Weight};
+use dwell_profile::{GroupBy, IDLE, NodeId, Profile, Unit, WallFilter, Weight};
 use serde_json::{Value, json};
 
 use crate::number::{count, duration};
@@ -137,8 +137,14 @@ impl Compared<'_> {
     fn table(&self, text: &mut String, table: &Table) {
         let _ = writeln!(text, "\n{}", table.title);
         let _ = writeln!(text, "          A          B      change        +-");
-        let told = (table.changes.iter().filter(|c| c.is_significant)).take(ROWS);
-        let rest = table.changes.iter().filter(|c| !c.is_significant);
+        let rows = || {
+            table
+                .changes
+                .iter()
+                .filter(|change| !is_idle(table, change))
+        };
+        let told = rows().filter(|c| c.is_significant).take(ROWS);
+        let rest = rows().filter(|c| !c.is_significant);
         let mut shown = 0usize;
         for change in told.chain(rest.take(ROWS_OF_CHANCE)) {
             shown += 1;
@@ -158,13 +164,16 @@ impl Compared<'_> {
             let room = COLUMNS.saturating_sub(head.len());
             let _ = writeln!(text, "{head}{}", shortened(&change.name, room));
         }
-        let significant = table.changes.iter().filter(|c| c.is_significant).count();
-        let left = table.changes.len().saturating_sub(shown);
+        let significant = rows().filter(|c| c.is_significant).count();
+        let (all, left) = (rows().count(), rows().count().saturating_sub(shown));
         let _ = writeln!(
             text,
-            "  {significant} of {} rows are more than chance, {left} are not shown",
-            table.changes.len()
+            "  {significant} of {all} rows are more than chance, {left} are not shown"
         );
+        if let Some(idle) = table.changes.iter().find(|change| change.name == IDLE) {
+            let (a, b) = (self.rate(idle.rate_a), self.rate(idle.rate_b));
+            let _ = writeln!(text, "  idle: {a} and {b} (rows of idle time: --json)");
+        }
     }
 
     fn rate(&self, rate: f64) -> String {
@@ -243,6 +252,14 @@ impl Compared<'_> {
     }
 }
 
+/// Whether a row is of threads that had nothing to do: how long they had not is no change of the
+/// program.
+fn is_idle(table: &Table, change: &Change) -> bool {
+    let is_wall = matches!(table.key, "causes" | "waits");
+    let rest = change.name.strip_prefix(IDLE).filter(|_| is_wall);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+}
+
 fn row(change: &Change) -> Value {
     json!({
         "name": plain(&change.name),
@@ -298,7 +315,7 @@ fn stacks(profile: &Profile, wall: Option<&WallFilter>) -> BTreeMap<String, u64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dwell_profile::text_art;
+    use dwell_profile::{Builder, Look, text_art};
 
     fn pair() -> (Profile, Profile) {
         let of = |art: &str, seconds: u64| {
@@ -338,6 +355,41 @@ mod tests {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
         assert!(text.lines().all(|line| line.len() <= COLUMNS));
+    }
+
+    #[test]
+    fn idle_time_has_one_line_and_no_row() {
+        let of = |idle_ns: u64| {
+            let mut builder = Builder::default();
+            builder.info.duration_ns = 1_000_000_000;
+            let thread = builder.thread("worker-1", 1, 1, false);
+            for (cause, weight_ns) in [("park", 100_000_000), ("idle-pool", idle_ns)] {
+                let cause = builder.cause(cause);
+                builder.look(Look {
+                    time_ns: 0,
+                    duration_ns: 0,
+                    thread,
+                    node: 0,
+                    cause,
+                    weight_ns,
+                    count: 1,
+                    choices: 0,
+                    context: None,
+                    detail: None,
+                    owner: None,
+                    owner_node: None,
+                });
+            }
+            builder.finish()
+        };
+        let (a, b) = (of(300_000_000), of(700_000_000));
+        let both = compared(&a, &b, Per::Second).unwrap();
+        let text = both.text(["a", "b"]);
+        let wall = &text[text.find("Wall time by cause\n").unwrap()..];
+        assert_eq!(wall.matches("idle").count(), 2, "{wall}");
+        assert_eq!(wall.matches("0 of 1 rows are more").count(), 2, "{wall}");
+        assert!(wall.contains("\n  idle: 300 ms and 700 ms (rows"), "{wall}");
+        assert_eq!(both.json().matches("idle-pool").count(), 2);
     }
 
     #[test]
