@@ -61,8 +61,8 @@ pub struct Sample {
     pub context: Option<ContextId>,
 }
 
-/// Looks at a thread that did not run and always saw the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Looks at a thread that did not run and always saw the same. The default is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The first look, in nanoseconds since the Unix epoch.
     pub time_ns: u64,

@@ -37,6 +37,16 @@ struct Table {
     changes: Vec<Change>,
 }
 
+impl Table {
+    /// Whether a row is of threads that had nothing to do: how long they had not is no change of
+    /// the program.
+    fn is_idle(&self, change: &Change) -> bool {
+        let is_wall = matches!(self.key, "causes" | "waits");
+        let rest = change.name.strip_prefix(IDLE).filter(|_| is_wall);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+    }
+}
+
 /// Compares two recordings; an error says in words why that makes no sense.
 ///
 /// # Errors
@@ -137,16 +147,20 @@ impl Compared<'_> {
     fn table(&self, text: &mut String, table: &Table) {
         let _ = writeln!(text, "\n{}", table.title);
         let _ = writeln!(text, "          A          B      change        +-");
-        let rows = || {
-            table
-                .changes
-                .iter()
-                .filter(|change| !is_idle(table, change))
-        };
-        let told = rows().filter(|c| c.is_significant).take(ROWS);
-        let rest = rows().filter(|c| !c.is_significant);
+        let (idle, rows): (Vec<&Change>, Vec<&Change>) = table
+            .changes
+            .iter()
+            .partition(|change| table.is_idle(change));
+        let (told, rest): (Vec<&Change>, Vec<&Change>) = rows
+            .iter()
+            .copied()
+            .partition(|change| change.is_significant);
         let mut shown = 0usize;
-        for change in told.chain(rest.take(ROWS_OF_CHANCE)) {
+        for change in told
+            .iter()
+            .take(ROWS)
+            .chain(rest.iter().take(ROWS_OF_CHANCE))
+        {
             shown += 1;
             let mark = if change.is_significant { "*" } else { " " };
             let note = match (change.is_new(), change.is_gone()) {
@@ -164,13 +178,14 @@ impl Compared<'_> {
             let room = COLUMNS.saturating_sub(head.len());
             let _ = writeln!(text, "{head}{}", shortened(&change.name, room));
         }
-        let significant = rows().filter(|c| c.is_significant).count();
-        let (all, left) = (rows().count(), rows().count().saturating_sub(shown));
         let _ = writeln!(
             text,
-            "  {significant} of {all} rows are more than chance, {left} are not shown"
+            "  {} of {} rows are more than chance, {} are not shown",
+            told.len(),
+            rows.len(),
+            rows.len().saturating_sub(shown)
         );
-        if let Some(idle) = table.changes.iter().find(|change| change.name == IDLE) {
+        if let Some(idle) = idle.iter().find(|change| change.name == IDLE) {
             let (a, b) = (self.rate(idle.rate_a), self.rate(idle.rate_b));
             let _ = writeln!(text, "  idle: {a} and {b} (rows of idle time: --json)");
         }
@@ -250,14 +265,6 @@ impl Compared<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a row is of threads that had nothing to do: how long they had not is no change of the
-/// program.
-fn is_idle(table: &Table, change: &Change) -> bool {
-    let is_wall = matches!(table.key, "causes" | "waits");
-    let rest = change.name.strip_prefix(IDLE).filter(|_| is_wall);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }
 
 fn row(change: &Change) -> Value {
@@ -366,18 +373,11 @@ mod tests {
             for (cause, weight_ns) in [("park", 100_000_000), ("idle-pool", idle_ns)] {
                 let cause = builder.cause(cause);
                 builder.look(Look {
-                    time_ns: 0,
-                    duration_ns: 0,
                     thread,
-                    node: 0,
                     cause,
                     weight_ns,
                     count: 1,
-                    choices: 0,
-                    context: None,
-                    detail: None,
-                    owner: None,
-                    owner_node: None,
+                    ..Look::default()
                 });
             }
             builder.finish()

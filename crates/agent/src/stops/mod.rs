@@ -328,9 +328,8 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Asks late threads where they are, each once and after a while once more, and looks up what
-    /// they have used. Of many that are late at once only some: who is left in the end is asked
-    /// then.
+    /// Asks late threads where they are, each once, and looks up what they have used. Of many that
+    /// are late at once only some: who is left in the end is asked then.
     fn ask(&self, reach: &mut Reach, asked: &mut usize) {
         let mut now = 0;
         for tardy in reach.still_late() {
@@ -342,11 +341,6 @@ impl<'s> Watch<'s> {
                 tardy.who = Some(record.user());
                 tardy.times = self.moment(record.tid()).map(Times::since);
                 (now, *asked) = (now + 1, *asked + 1);
-            }
-        }
-        for tardy in reach.still_unanswered() {
-            if let Some(record) = self.record(tardy.java_thread) {
-                tardy.asked_again = self.setup.engine.ask(record, Reason::Safepoint);
             }
         }
         for tardy in reach.still_late() {

@@ -19,8 +19,6 @@ pub struct Tardy {
     pub held_ns: u64,
     /// Whether it was asked for its stack.
     pub asked: bool,
-    /// Whether it was asked once more.
-    pub asked_again: bool,
     /// Its key, if it was looked up: it may end as soon as it may go on.
     pub who: Option<u64>,
     /// What it did with the time, if that was looked up.
@@ -154,7 +152,6 @@ impl Reach {
                     last_ns: now_ns,
                     held_ns: 0,
                     asked: false,
-                    asked_again: false,
                     who: None,
                     times: None,
                 });
@@ -173,16 +170,6 @@ impl Reach {
         self.tardy
             .iter_mut()
             .filter(move |tardy| tardy.last_ns == looked_ns)
-    }
-
-    /// Those seen in the last look that were asked long ago, and only once: an answer can get lost.
-    pub fn still_unanswered(&mut self) -> impl Iterator<Item = &mut Tardy> {
-        /// Longer than nearly all threads are late.
-        const LONG_NS: u64 = 10_000_000;
-        self.still_late().filter(|tardy| {
-            let seen_ns = tardy.last_ns.saturating_sub(tardy.first_ns);
-            tardy.asked && !tardy.asked_again && seen_ns >= LONG_NS
-        })
     }
 
     /// Those that were asked, when all have arrived.
@@ -219,24 +206,6 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_is_late_for_long_is_asked_a_second_time() {
-        const MS: u64 = 1_000_000;
-        let mut reach = Reach::new(0);
-        let mut asked = Vec::new();
-        for at_ms in 1..40 {
-            reach.look(at_ms * MS, &[(7, Late::InJava), (8, Late::InJava)]);
-            for tardy in reach.still_late().filter(|tardy| tardy.java_thread == 7) {
-                tardy.asked = true;
-            }
-            for tardy in reach.still_unanswered() {
-                tardy.asked_again = true;
-                asked.push((at_ms, tardy.java_thread));
-            }
-        }
-        assert_eq!(asked, [(11, 7)]);
-    }
 
     #[test]
     fn one_that_is_late_holds_all_of_the_time() {

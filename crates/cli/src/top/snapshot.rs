@@ -264,18 +264,12 @@ pub mod tests {
             .collect();
         let (node, cause) = (builder.stack(frames), builder.cause(cause));
         builder.look(Look {
-            time_ns: 0,
-            duration_ns: 0,
             thread,
             node,
             cause,
             weight_ns: ms * 1_000_000,
             count: 1,
-            choices: 0,
-            context: None,
-            detail: None,
-            owner: None,
-            owner_node: None,
+            ..Look::default()
         });
     }
 

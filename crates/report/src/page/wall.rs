@@ -97,18 +97,11 @@ mod tests {
         for (cause, weight_ns) in [("park", 100), ("monitor", 100), ("idle-pool", 100)] {
             let cause = builder.cause(cause);
             builder.look(Look {
-                time_ns: 0,
-                duration_ns: 0,
                 thread,
-                node: 0,
                 cause,
                 weight_ns,
                 count: 1,
-                choices: 0,
-                context: None,
-                detail: None,
-                owner: None,
-                owner_node: None,
+                ..Look::default()
             });
         }
         let wall = wall(&builder.finish()).unwrap();

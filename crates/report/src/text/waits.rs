@@ -249,18 +249,12 @@ mod tests {
             (jvm, idle, 3_000_000_000, 150),
         ] {
             builder.look(Look {
-                time_ns: 0,
-                duration_ns: 0,
                 thread,
                 node: 1,
                 cause,
                 weight_ns,
                 count,
-                choices: 0,
-                context: None,
-                detail: None,
-                owner: None,
-                owner_node: None,
+                ..Look::default()
             });
         }
         builder.finish()
