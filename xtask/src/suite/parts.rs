@@ -213,6 +213,15 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_are_not_exact_say_so() {
+        let parts = beside(Path::new("/repository"), false, 7);
+        let kind = |name| parts.iter().find(|part| part.name == name).unwrap().kind;
+        assert_eq!(kind("chaos"), Kind::Never);
+        assert_eq!(kind("examples"), Kind::Measured);
+        assert_eq!(kind("viewer: units"), Kind::Exact);
+    }
+
+    #[test]
     fn a_failure_without_numbers_and_no_test_at_all_are_failures() {
         for (count, succeeded, output) in [
             (Count::One, false, ""),
