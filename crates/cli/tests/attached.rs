@@ -64,8 +64,8 @@ fn a_second_recording_of_the_same_jvm_works_like_the_first() {
 fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
     let place = Place::new("safepoints");
     let jdk = modern();
-    let mut busy = Busy::start(&jdk);
-    let args = ["safepoints", "--least", "10us", &busy.pid()];
+    let mut resting = Busy::resting(&jdk);
+    let args = ["safepoints", "--least", "10us", &resting.pid()];
     let mut child = place.dwell_until(&args, "watching JVM");
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let jcmd = jdk.java().with_file_name("jcmd");
@@ -74,7 +74,7 @@ fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
         let mut asked = Command::new(&jcmd);
         // It may take longer than it has by itself.
         asked.arg("-J-Dsun.tools.attach.attachTimeout=120000");
-        let asked = asked.args([&busy.pid(), "GC.run"]).output();
+        let asked = asked.args([&resting.pid(), "GC.run"]).output();
         assert!(asked.unwrap().status.success());
         // Told while it goes on.
         output.read_line(&mut out).unwrap();
@@ -90,9 +90,9 @@ fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
     );
     assert!(sums.contains("Safepoints by operation"), "{sums}");
     assert!(place.files().is_empty(), "{:?}", place.files());
-    let status = place.dwell(&["status", &busy.pid()]).exits(0);
+    let status = place.dwell(&["status", &resting.pid()]).exits(0);
     assert!(status.out.contains("stopped"), "{status:?}");
-    busy.assert_running();
+    resting.assert_running();
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn an_answer_that_comes_too_late_leaves_nothing() {
     let mut command = Command::new("bash");
     command.args(["-c", "exec \"$0\" \"$@\" 2>\"$LOG\""]);
     command.arg(modern().java()).env("LOG", place.path("log"));
-    let mut busy = Busy::elsewhere(command);
-    let pid = busy.pid();
+    let mut resting = Busy::resting_elsewhere(command);
+    let pid = resting.pid();
     place.dwell(&["start", "-o", "x.jfr", &pid]).exits(0);
     // A connection that says nothing: the listener serves one at a time.
     let socket = format!("/tmp/.java_pid{pid}");
@@ -209,7 +209,7 @@ fn an_answer_that_comes_too_late_leaves_nothing() {
     assert!(path.starts_with("/tmp/"), "{text}");
     assert!(!path.parent().unwrap().exists(), "{text}");
     place.dwell(&["stop", &pid]).exits(0);
-    busy.assert_running();
+    resting.assert_running();
 }
 
 /// A limit of the file's size does to one JVM what a full disk does to all; answers fit into it.

@@ -7,7 +7,8 @@
 //! does, before it.
 //!
 //! Read next: [`kind`], [`parts`] (what is not a Rust test), [`cargo`] (finds the Rust tests),
-//! [`process`] (runs one), [`verdict`] (what the outcomes mean), [`run`](mod@run) (the order).
+//! [`turns`] (which of the measured ones are left to another run), [`process`] (runs one),
+//! [`verdict`] (what the outcomes mean), [`run`](mod@run) (the order).
 
 pub mod cargo;
 pub mod kind;
@@ -15,6 +16,7 @@ pub mod options;
 pub mod parts;
 pub mod process;
 pub mod run;
+pub mod turns;
 pub mod verdict;
 
 use anyhow::Result;

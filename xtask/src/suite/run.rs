@@ -6,6 +6,7 @@ use super::kind::Kind;
 use super::options::Options;
 use super::parts::{self, Part};
 use super::process::{self, End};
+use super::turns;
 use super::verdict::{Account, Outcome, Ran, kind_of_failure, said};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -90,12 +91,13 @@ impl Suite {
 
     fn run(&self) -> Result<bool> {
         let mut account = Account::default();
-        let cases = self.prepare(&mut account)?;
+        let mut cases = self.prepare(&mut account)?;
         let beside = parts::beside(&self.root, self.options.all, self.turn);
         if self.options.list {
             list(&cases, &beside);
             return Ok(true);
         }
+        self.leave_out(&mut cases)?;
         let (measured, others): (Vec<Case>, Vec<Case>) =
             cases.into_iter().partition(|case| case.kind.is_measured());
         let asked = beside.iter().filter(|part| self.options.wants(part.name));
@@ -112,6 +114,21 @@ impl Suite {
         println!("the whole run took {} s", self.took());
         print!("{}", account.closing());
         Ok(account.is_green())
+    }
+
+    /// Leaves to another run what has not its turn, unless tests are asked for by name.
+    fn leave_out(&self, cases: &mut Vec<Case>) -> Result<()> {
+        if self.options.all || !self.options.only.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = cases.iter().map(Case::name).collect();
+        let left = turns::left_out(&names, self.turn)?;
+        cases.retain(|case| !left.contains(&case.name().as_str()));
+        println!("{} measured tests are left to other commits:", left.len());
+        for name in left {
+            println!("    {name}");
+        }
+        Ok(())
     }
 
     /// The Rust tests that are asked for, in the order in which they are run.

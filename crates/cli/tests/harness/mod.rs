@@ -197,7 +197,20 @@ fn busy_words_of(jar: &Path, seconds: u32) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// A JVM that burns CPU; ended with this value.
+/// Words that run a program whose one thread sleeps.
+fn resting_words_of(jar: &Path) -> Vec<String> {
+    let jar = jar.to_str().unwrap();
+    let words = ["-cp", jar, "io.dwell.test.Idle", "threads=1", "seconds=120"];
+    words.map(str::to_owned).to_vec()
+}
+
+fn copy_of_programs() -> PathBuf {
+    let copy = common::scratch_dir("programs").join("programs.jar");
+    std::fs::copy(programs(), &copy).unwrap();
+    copy
+}
+
+/// A JVM that burns CPU, or hardly any; ended with this value.
 pub struct Busy {
     pub child: Child,
     pub pid: u32,
@@ -206,20 +219,28 @@ pub struct Busy {
 
 impl Busy {
     pub fn start(jdk: &Jdk) -> Busy {
-        Busy::with(Command::new(jdk.java()), &programs())
+        Busy::with(Command::new(jdk.java()), busy_words(120))
+    }
+
+    /// One that rests, where what it does is of no account: other tests have the processor.
+    pub fn resting(jdk: &Jdk) -> Busy {
+        Busy::with(Command::new(jdk.java()), resting_words_of(&programs()))
     }
 
     /// Runs it as another user, or elsewhere, by a command to which the JVM's words are added. The
     /// repository may be where only its owner can read.
     pub fn elsewhere(command: Command) -> Busy {
-        let copy = common::scratch_dir("programs").join("programs.jar");
-        std::fs::copy(programs(), &copy).unwrap();
-        Busy::with(command, &copy)
+        Busy::with(command, busy_words_of(&copy_of_programs(), 120))
     }
 
-    fn with(mut command: Command, jar: &Path) -> Busy {
+    /// Elsewhere, and resting.
+    pub fn resting_elsewhere(command: Command) -> Busy {
+        Busy::with(command, resting_words_of(&copy_of_programs()))
+    }
+
+    fn with(mut command: Command, words: Vec<String>) -> Busy {
         command
-            .args(busy_words_of(jar, 120))
+            .args(words)
             .env_remove("JAVA_TOOL_OPTIONS")
             .current_dir("/");
         command

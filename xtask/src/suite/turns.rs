@@ -1,0 +1,124 @@
+//! Measured tests that take turns in the gate: of each group one is run, the next one with the next
+//! commit, and all where everything is tried. Pure.
+//!
+//! Measured tests run alone, so their time is the gate's. In a group are those that would be red
+//! together in most cases, as they ask the same code in different surroundings; what nothing else
+//! asks is in none.
+
+use anyhow::{Result, bail};
+
+/// The groups, by the names of the tests.
+const GROUPS: &[&[&str]] = &[
+    &[
+        "e2e/accuracy: measured_shares_are_true_without_an_agent",
+        "e2e/accuracy: measured_c1_code_and_the_interpreter_are_told_apart",
+        "e2e/accuracy: measured_lines_that_c2_has_put_on_other_methods_are_put_right",
+    ],
+    &[
+        "e2e/examples: measured_a_loop_that_keeps_the_jvm_from_stopping_is_named",
+        "e2e/examples: measured_the_thread_that_hurts_another_is_named_and_the_remedies_help",
+    ],
+    &[
+        "e2e/limits: measured_attaching_makes_no_method_ids_of_all_classes",
+        "e2e/limits: measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb",
+    ],
+    &[
+        "e2e/safepoints: measured_a_thread_that_stands_at_safepoints_is_told_to",
+        "e2e/safepoints: measured_threads_that_have_no_processor_are_told_to",
+    ],
+    &[
+        "e2e/safepoints: measured_many_safepoints_are_summed_up",
+        "e2e/safepoints: measured_safepoints_are_counted_without_symbols",
+    ],
+    &[
+        "e2e/teardown: measured_many_recordings_leave_nothing_behind",
+        "e2e/teardown: measured_recordings_of_many_threads_leave_nothing_behind",
+    ],
+    &[
+        "e2e/throttled: measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts",
+        "e2e/throttled: measured_who_waits_for_a_quota_is_told_from_outside",
+    ],
+    &[
+        "e2e/vantages: measured_every_vantage_gives_the_same_stacks",
+        "e2e/vantages: measured_those_who_wait_give_as_many_samples",
+    ],
+    &[
+        "e2e/virtual_threads: \
+         measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works",
+        "e2e/virtual_threads: measured_threads_are_found_where_zgc_has_moved_them",
+        "e2e/virtual_threads: measured_threads_in_scopes_have_their_time",
+    ],
+    &[
+        "e2e/virtual_threads: measured_unmounted_virtual_threads_have_their_time_and_its_cause",
+        "e2e/virtual_threads: \
+         measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent",
+    ],
+    &[
+        "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_perf_events",
+        "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_timers",
+    ],
+];
+
+/// Those of `names` that are left to another turn.
+///
+/// # Errors
+/// A group that names a test which is not there: it would never be run.
+pub fn left_out(names: &[String], turn: u64) -> Result<Vec<&'static str>> {
+    let mut left = Vec::new();
+    for (place, group) in (0_u64..).zip(GROUPS) {
+        if let Some(unknown) = group.iter().find(|test| names.iter().all(|n| n != **test)) {
+            bail!("no test is called {unknown} (xtask/src/suite/turns.rs)");
+        }
+        // Groups do not all begin with their first ones.
+        let mine = (turn + place) % group.len() as u64;
+        let others = (0_u64..).zip(*group).filter(|(at, _)| *at != mine);
+        left.extend(others.map(|(_, test)| *test));
+    }
+    Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn all() -> Vec<String> {
+        let names = GROUPS.iter().flat_map(|group| group.iter());
+        names.map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn of_each_group_one_is_run_and_all_have_their_turn() {
+        let names = all();
+        let mut ran = BTreeSet::new();
+        for turn in 100..106 {
+            let left = left_out(&names, turn).unwrap();
+            let now: Vec<&String> = names
+                .iter()
+                .filter(|name| !left.contains(&name.as_str()))
+                .collect();
+            assert_eq!(now.len(), GROUPS.len());
+            for group in GROUPS {
+                let of_group = now.iter().filter(|name| group.contains(&name.as_str()));
+                assert_eq!(of_group.count(), 1, "{group:?}");
+            }
+            ran.extend(now);
+        }
+        assert_eq!(ran.len(), names.len());
+    }
+
+    #[test]
+    fn nobody_is_in_two_groups_or_alone() {
+        let names = all();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        assert!(GROUPS.iter().all(|group| group.len() > 1));
+        assert!(names.iter().all(|name| name.contains(": measured_")));
+    }
+
+    #[test]
+    fn a_test_that_is_gone_is_told() {
+        let names = all();
+        let error = left_out(&names[1..], 1).unwrap_err().to_string();
+        assert!(error.contains(&names[0]), "{error}");
+    }
+}
