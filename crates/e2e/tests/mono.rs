@@ -2,7 +2,7 @@
 //! Mono on the machine they are skipped, and say so.
 #![allow(missing_docs)]
 
-use dwell_e2e::{Mono, SampleView, View, stats};
+use dwell_e2e::{Mono, SampleView, View, stats, turn};
 use dwell_jfr::FrameKind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,11 +159,12 @@ fn the_heap_stays_right_under_all_suspend_modes() {
         return;
     };
     mono.compile("stress");
-    for (mode, gc) in [
+    let modes = [
         ("hybrid", "major=marksweep-conc"),
         ("preemptive", "major=marksweep,nursery-size=512k"),
         ("coop", "major=marksweep-conc"),
-    ] {
+    ];
+    for (mode, gc) in turn(&modes) {
         let file = format!("{mode}.jfr");
         let options = format!("cpu=1ms,wall=1ms,file={file}");
         let mut command = mono.recorded("mono", &options);

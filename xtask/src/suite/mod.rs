@@ -7,7 +7,7 @@
 //! does, before it.
 //!
 //! Read next: [`kind`], [`parts`] (what is not a Rust test), [`cargo`] (finds the Rust tests),
-//! [`turns`] (which of the measured ones are left to another run), [`process`] (runs one),
+//! [`turns`] (which tests are left to another run), [`process`] (runs one),
 //! [`verdict`] (what the outcomes mean), [`run`](mod@run) (the order).
 
 pub mod cargo;

@@ -124,7 +124,7 @@ impl Suite {
         let names: Vec<String> = cases.iter().map(Case::name).collect();
         let left = turns::left_out(&names, self.turn)?;
         cases.retain(|case| !left.contains(&case.name().as_str()));
-        println!("{} measured tests are left to other commits:", left.len());
+        println!("{} tests are left to other commits:", left.len());
         for name in left {
             println!("    {name}");
         }
