@@ -1,5 +1,15 @@
 //! A recording as a profile: which samples count, what their weights mean, and what the recording
-//! says about itself. Knows the reader's types, not the file's bytes.
+//! says about itself. Knows the reader's types, not the file's bytes. All that reads recordings is
+//! here and below; what it makes of them are types of the modules beside, which know no recording.
+
+mod contexts;
+mod foreign;
+mod host;
+mod requests;
+mod runtime;
+mod spans;
+mod stops;
+mod thread_time;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,9 +17,9 @@ use std::sync::Arc;
 use dwell_jfr::hash::Seeds;
 use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
 
+use self::contexts::Contexts;
+use self::foreign::{Causes, Clock};
 use crate::builder::Builder;
-use crate::contexts::Contexts;
-use crate::foreign::{self, Causes, Clock};
 use crate::frame::{FrameId, FrameKind};
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::library::library;
@@ -47,14 +57,14 @@ impl Profile {
         };
         builder.info = info(&recording);
         builder.bin_ns = recording.bin_ns;
-        builder.host = crate::host::host(&recording);
+        builder.host = host::host(&recording);
         tell_clock(&mut builder.info, &clock, taken.kind);
         builder.info.held_events = foreign::held(&recording);
         builder.losses = losses(&recording);
         builder.gaps = gaps(&recording);
         builder.pauses = pauses(&recording);
         builder.cpu_limit = cpu_limit(&recording);
-        crate::runtime::add(&mut builder, &recording);
+        runtime::add(&mut builder, &recording);
         let is_part = is_part(&recording);
         let duration_ns = builder.info.duration_ns;
         let counted = |name| Counted::find(&recording, name, is_part.then_some(duration_ns));
@@ -319,7 +329,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
         &mut contexts,
         &mut nodes,
     );
-    crate::stops::add(builder, recording, |builder, place| {
+    stops::add(builder, recording, |builder, place| {
         let stack = recording.stacks.get(place as usize)?;
         if stack.frames.is_empty() {
             return None;
@@ -329,9 +339,9 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             builder.stack(frames.into_iter().rev())
         }))
     });
-    crate::requests::add(builder, recording, &contexts);
-    crate::spans::add(builder, recording);
-    crate::thread_time::add(builder, recording);
+    requests::add(builder, recording, &contexts);
+    spans::add(builder, recording);
+    thread_time::add(builder, recording);
 }
 
 fn add_looks<'r>(
@@ -465,7 +475,7 @@ fn frames(
     frames
 }
 
-pub(crate) fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {
+fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {
     match kind {
         dwell_jfr::FrameKind::Interpreted => FrameKind::Interpreted,
         dwell_jfr::FrameKind::C1 | dwell_jfr::FrameKind::Ahead => FrameKind::C1,

@@ -12,9 +12,7 @@
 mod aggregate;
 mod builder;
 mod clusters;
-mod contexts;
 pub mod diff;
-mod foreign;
 mod forks;
 mod frame;
 mod from_jfr;

@@ -6,11 +6,11 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::names::Names;
-use crate::requests::Request;
+use crate::requests::{self, Latencies, Request};
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
 use crate::spans::Span;
-use crate::stops::{Late, Safepoint};
+use crate::stops::{self, Late, Safepoint};
 use crate::thread_time::ThreadTime;
 use crate::tree::{CallTree, NodeId};
 
@@ -127,6 +127,12 @@ impl Profile {
         &self.requests
     }
 
+    /// Latencies by endpoint; those of requests without one under `None`.
+    #[must_use]
+    pub fn latencies(&self) -> BTreeMap<Option<&str>, Latencies> {
+        requests::latencies(&self.requests, &self.names)
+    }
+
     /// Spans inside of requests whose times were told, in the order of the recording.
     pub fn spans(&self) -> &[Span] {
         &self.spans
@@ -135,6 +141,62 @@ impl Profile {
     /// Pauses for the garbage collector, in the order of the file.
     pub fn gc_pauses(&self) -> &[GcPause] {
         &self.pauses
+    }
+
+    /// Safepoints, in the order of time.
+    #[must_use]
+    pub fn safepoints(&self) -> &[Safepoint] {
+        &self.safepoints
+    }
+
+    /// Threads that others waited for at safepoints.
+    #[must_use]
+    pub fn late(&self) -> &[Late] {
+        &self.late
+    }
+
+    /// How long others had to wait before threads were looked for that were late, in nanoseconds:
+    /// the recording's option `late`.
+    #[must_use]
+    pub fn late_after_ns(&self) -> u64 {
+        stops::late_after_ns(&self.info.options)
+    }
+
+    /// The kernel's account of threads that were sampled, by thread; empty if there is none.
+    #[must_use]
+    pub fn thread_times(&self) -> &[ThreadTime] {
+        &self.thread_times
+    }
+
+    /// What the machine's processors did, in the order of time; only where that is known.
+    #[must_use]
+    pub fn machine(&self) -> &[Machine] {
+        &self.machine
+    }
+
+    /// All that is known of the machine's processors; how many, and when, is as in the last part.
+    #[must_use]
+    pub fn machine_sum(&self) -> Option<Machine> {
+        Machine::sum(&self.machine)
+    }
+
+    /// What the compilers did, in the order of time; only where something was compiled.
+    #[must_use]
+    pub fn compilers(&self) -> &[Compilers] {
+        &self.compilers
+    }
+
+    /// What was compiled, in the order of time. Recordings of the JDK's own recorder have this, and
+    /// only of what took longer than they were told.
+    #[must_use]
+    pub fn compilations(&self) -> &[Compilation] {
+        &self.compilations
+    }
+
+    /// When the control group held the process back, in the order of time.
+    #[must_use]
+    pub fn throttled(&self) -> &[Throttled] {
+        &self.throttled
     }
 
     /// What processors the process could use, if the recording says.
@@ -155,6 +217,12 @@ impl Profile {
             ("Mono", FrameKind::C2) => "JIT",
             _ => kind.label(),
         }
+    }
+
+    /// What the program ran on and with.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
     }
 
     /// Where and how the recording was made.

@@ -1,10 +1,6 @@
 //! Requests that ended while the recording ran: how many of each endpoint, and how long they took.
 
-use crate::builder::Builder;
-use crate::contexts::Contexts;
-use crate::names::NameId;
-use crate::profile::Profile;
-use dwell_jfr::reader::Recording;
+use crate::names::{NameId, Names};
 use std::collections::BTreeMap;
 
 /// A request that has ended.
@@ -69,48 +65,24 @@ impl Latencies {
     }
 }
 
-impl Profile {
-    /// Latencies by endpoint; those of requests without one under `None`.
-    #[must_use]
-    pub fn latencies(&self) -> BTreeMap<Option<&str>, Latencies> {
-        let mut by_endpoint: BTreeMap<Option<&str>, Vec<Request>> = BTreeMap::new();
-        for request in self.requests() {
-            let endpoint = request.endpoint.map(|name| self.names.text(name));
-            by_endpoint.entry(endpoint).or_default().push(*request);
-        }
-        let latencies = |(endpoint, requests): (_, Vec<_>)| (endpoint, Latencies::of(&requests));
-        by_endpoint.into_iter().map(latencies).collect()
+/// Latencies by endpoint; those of requests without one under `None`.
+pub(crate) fn latencies<'n>(
+    requests: &[Request],
+    names: &'n Names,
+) -> BTreeMap<Option<&'n str>, Latencies> {
+    let mut by_endpoint: BTreeMap<Option<&str>, Vec<Request>> = BTreeMap::new();
+    for request in requests {
+        let endpoint = request.endpoint.map(|name| names.text(name));
+        by_endpoint.entry(endpoint).or_default().push(*request);
     }
-}
-
-/// Takes the requests of a recording.
-pub(crate) fn add(builder: &mut Builder, recording: &Recording, contexts: &Contexts<'_>) {
-    for event in recording.events_named("dwell.Request") {
-        let number = |field| event.int(field).and_then(|value| u64::try_from(value).ok());
-        let hex = |field| {
-            let text = event.text(field)?;
-            u128::from_str_radix(text, 16).ok()
-        };
-        let local_root_span_id = hex("localRootSpanId").unwrap_or(0) as u64;
-        let told = event
-            .text("endpoint")
-            .filter(|endpoint| !endpoint.is_empty());
-        let endpoint = told.or_else(|| contexts.endpoint_of(local_root_span_id));
-        let endpoint = endpoint.map(|endpoint| builder.name(endpoint));
-        builder.requests.push(Request {
-            time_ns: event.time_ns,
-            duration_ns: number("duration").unwrap_or(0),
-            trace_id: hex("traceId").unwrap_or(0),
-            local_root_span_id,
-            endpoint,
-            count: number("count").unwrap_or(1),
-        });
-    }
+    let latencies = |(endpoint, requests): (_, Vec<_>)| (endpoint, Latencies::of(&requests));
+    by_endpoint.into_iter().map(latencies).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builder::Builder;
 
     fn request(duration_ns: u64, count: u64) -> Request {
         Request {

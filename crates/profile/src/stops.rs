@@ -1,11 +1,8 @@
 //! Safepoints of a recording, and the threads that others waited for.
 
-use crate::builder::Builder;
 use crate::names::NameId;
-use crate::profile::Profile;
 use crate::sample::ThreadId;
 use crate::tree::NodeId;
-use dwell_jfr::reader::{GenericEvent, Recording, Value};
 
 /// A stop of all threads by the JVM, or the sum of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +38,12 @@ impl Safepoint {
 /// From when on threads are late, if the recording was not told anything else.
 const LATE_NS: u64 = 1_000_000;
 
-impl Profile {
-    /// How long others had to wait before threads were looked for that were late, in nanoseconds:
-    /// the recording's option `late`.
-    #[must_use]
-    pub fn late_after_ns(&self) -> u64 {
-        let mut options = self.info().options.split(',');
-        let told = options.find_map(|option| nanoseconds(option.strip_prefix("late=")?));
-        told.unwrap_or(LATE_NS)
-    }
+/// How long others have to wait before threads are looked for that are late, by a recording's
+/// options.
+pub(crate) fn late_after_ns(options: &str) -> u64 {
+    let mut options = options.split(',');
+    let told = options.find_map(|option| nanoseconds(option.strip_prefix("late=")?));
+    told.unwrap_or(LATE_NS)
 }
 
 /// A time with its unit, as options have it.
@@ -83,75 +77,6 @@ pub struct Late {
     pub held_ns: u64,
     /// Whether it was the last one.
     pub is_last: bool,
-}
-
-/// Where sums come from: what single safepoints were for is not known then.
-const COUNTERS: &str = "counters";
-
-fn count(event: &GenericEvent, field: &str) -> u64 {
-    let number = event.int(field).unwrap_or(0);
-    u64::try_from(number).unwrap_or(0)
-}
-
-/// Reads both kinds of events; `node_of` gives the place of a stack of the recording.
-pub(crate) fn add(
-    builder: &mut Builder,
-    recording: &Recording,
-    mut node_of: impl FnMut(&mut Builder, u32) -> Option<NodeId>,
-) {
-    for event in recording.events_named("dwell.Safepoint") {
-        let operation = builder.name(event.text("operation").unwrap_or(""));
-        builder.safepoints.push(Safepoint {
-            time_ns: event.time_ns,
-            id: count(event, "safepointId"),
-            operation,
-            reaching_ns: count(event, "timeToSafepoint"),
-            operation_ns: count(event, "operationTime"),
-            threads: count(event, "threads"),
-            running: count(event, "running"),
-            count: count(event, "count").max(1),
-            is_known: event.text("source") != Some(COUNTERS),
-        });
-    }
-    for event in recording.events_named("dwell.SafepointLate") {
-        let Some(Value::Thread(thread)) = event.get("eventThread") else {
-            continue;
-        };
-        let node = match event.get("stackTrace") {
-            Some(Value::Stack(stack)) => node_of(builder, *stack),
-            _ => None,
-        };
-        let operation = builder.name(event.text("operation").unwrap_or(""));
-        let state = builder.name(event.text("state").unwrap_or(""));
-        builder.late.push(Late {
-            time_ns: event.time_ns,
-            duration_ns: count(event, "duration"),
-            safepoint: count(event, "safepointId"),
-            operation,
-            thread: *thread,
-            node,
-            state,
-            held_ns: count(event, "held"),
-            is_last: count(event, "last") > 0,
-        });
-    }
-    builder
-        .safepoints
-        .sort_by_key(|stop| (stop.time_ns, stop.id));
-}
-
-impl Profile {
-    /// Safepoints, in the order of time.
-    #[must_use]
-    pub fn safepoints(&self) -> &[Safepoint] {
-        &self.safepoints
-    }
-
-    /// Threads that others waited for at safepoints.
-    #[must_use]
-    pub fn late(&self) -> &[Late] {
-        &self.late
-    }
 }
 
 #[cfg(test)]

@@ -28,22 +28,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "profile",
-        &[
-            "builder",
-            "contexts",
-            "foreign",
-            "from_jfr",
-            "host",
-            "profile",
-            "requests",
-            "runtime",
-            "spans",
-            "stops",
-            "thread_time",
-        ],
-    ),
-    (
         "recorder",
         &["drain", "record", "recorder", "runtime", "session", "wall"],
     ),

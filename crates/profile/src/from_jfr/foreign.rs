@@ -157,7 +157,7 @@ impl Causes {
             let Some(method) = recording.method(frame) else {
                 continue;
             };
-            let is_java = crate::from_jfr::kind(frame.kind).is_java()
+            let is_java = super::kind(frame.kind).is_java()
                 || (frame.kind == dwell_jfr::FrameKind::Native && is_java_class(&method.class));
             names.push((method.class.replace('.', "/"), &*method.name, is_java));
         }

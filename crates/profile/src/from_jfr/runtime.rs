@@ -1,0 +1,259 @@
+//! Reads what compilers, the control group and the machine did.
+
+use crate::builder::Builder;
+use crate::runtime::{Compilation, Compilers, Machine, Throttled};
+use dwell_jfr::reader::{GenericEvent, Recording, Value};
+
+/// Events that are kept of each kind.
+const EVENTS_MAX: usize = 100_000;
+/// The agent asks the control group once a second, and tells it if there is something new: what an
+/// event tells of is never older than this.
+const ASKED_EVERY_NS: u64 = 1_100_000_000;
+
+/// Takes both from a recording.
+pub(super) fn add(builder: &mut Builder, recording: &Recording) {
+    builder.throttled = throttled(recording);
+    let mut compilations = Vec::new();
+    for event in recording.events_named("jdk.Compilation").take(EVENTS_MAX) {
+        compilations.push(Compilation {
+            time_ns: event.time_ns,
+            duration_ns: number(event, "duration"),
+            method: builder.name(&method(event, recording)),
+            level: number(event, "compileLevel"),
+        });
+    }
+    compilations.sort_by_key(|compilation| compilation.time_ns);
+    builder.compilations = compilations;
+    builder.compilers = compilers(recording);
+    builder.machine = machine(recording);
+}
+
+fn machine(recording: &Recording) -> Vec<Machine> {
+    let events = recording.events_named("dwell.Machine").take(EVENTS_MAX);
+    let told = events.map(|event| Machine {
+        time_ns: event.time_ns,
+        duration_ns: number(event, "duration"),
+        processors: number(event, "processors"),
+        busy_ns: number(event, "busy"),
+        own_ns: number(event, "own"),
+        idle_ns: number(event, "idle"),
+        stolen_ns: number(event, "stolen"),
+    });
+    let mut told: Vec<_> = told.filter(Machine::is_plausible).collect();
+    told.sort_by_key(|it| it.time_ns);
+    told
+}
+
+fn compilers(recording: &Recording) -> Vec<Compilers> {
+    let events = recording.events_named("dwell.Compilers").take(EVENTS_MAX);
+    let told = events.map(|event| Compilers {
+        time_ns: event.time_ns,
+        duration_ns: number(event, "duration"),
+        compilations: number(event, "compilations"),
+        compiling_ns: number(event, "compilationTime"),
+        wasted: number(event, "bailouts").saturating_add(number(event, "invalidated")),
+    });
+    let mut told: Vec<_> = told.collect();
+    told.sort_by_key(|it| it.time_ns);
+    told
+}
+
+/// The method that an event tells of; empty if it tells of none.
+fn method(event: &GenericEvent, recording: &Recording) -> String {
+    let Some(&Value::Method(place)) = event.get("method") else {
+        return String::new();
+    };
+    let method = recording.methods.get(place as usize);
+    method.map_or_else(String::new, |m| format!("{}.{}", m.class, m.name))
+}
+
+/// Each event counts since the one before, or since the agent asked before.
+fn throttled(recording: &Recording) -> Vec<Throttled> {
+    let mut events: Vec<&GenericEvent> = recording.events_named("dwell.CpuLimit").collect();
+    events.sort_by_key(|event| event.time_ns);
+    let mut before_ns = None;
+    let mut found = Vec::new();
+    for event in events.into_iter().take(EVENTS_MAX) {
+        let end_ns = event.time_ns;
+        let asked_ns = end_ns.saturating_sub(ASKED_EVERY_NS);
+        let since_ns = before_ns.map_or(asked_ns, |before: u64| before.max(asked_ns));
+        before_ns = Some(end_ns);
+        if number(event, "throttled") > 0 || number(event, "throttledTime") > 0 {
+            found.push(Throttled {
+                time_ns: since_ns,
+                duration_ns: end_ns - since_ns,
+                periods: number(event, "periods"),
+                throttled: number(event, "throttled"),
+                throttled_ns: number(event, "throttledTime"),
+            });
+        }
+    }
+    found
+}
+
+fn number(event: &GenericEvent, field: &str) -> u64 {
+    let number = event.int(field);
+    number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(name: &str, time_ns: u64, fields: &[(&str, i64)]) -> GenericEvent {
+        let fields = fields.iter();
+        let fields = fields.map(|(name, value)| ((*name).into(), Value::Int(*value)));
+        GenericEvent {
+            name: name.into(),
+            time_ns,
+            fields: fields.collect(),
+        }
+    }
+
+    #[test]
+    fn what_held_the_process_back_is_told_by_the_second() {
+        let limit = |time_ns, throttled, ns| {
+            let fields = [
+                ("periods", 10),
+                ("throttled", throttled),
+                ("throttledTime", ns),
+            ];
+            event("dwell.CpuLimit", time_ns, &fields)
+        };
+        let recording = Recording {
+            events: vec![
+                limit(9_000_000_000, 4, 70),
+                limit(5_000_000_000, 0, 0),
+                limit(5_500_000_000, 3, 50),
+            ],
+            ..Recording::default()
+        };
+        let mut builder = Builder::default();
+        add(&mut builder, &recording);
+        let profile = builder.finish();
+        let found: Vec<_> = (profile.throttled().iter())
+            .map(|t| (t.time_ns, t.duration_ns, t.throttled))
+            .collect();
+        // Nothing new was told between the second and the third: the third is of its own second.
+        let expected = [
+            (5_000_000_000, 500_000_000, 3),
+            (9_000_000_000 - ASKED_EVERY_NS, ASKED_EVERY_NS, 4),
+        ];
+        assert_eq!(found, expected);
+        assert!(profile.compilations().is_empty());
+    }
+
+    #[test]
+    fn what_the_jvm_counts_of_its_compilers_is_kept_by_the_second() {
+        let counted = |time_ns, count| {
+            let fields = [
+                ("duration", 1_000),
+                ("compilations", count),
+                ("compilationTime", 70),
+                ("bailouts", 1),
+                ("invalidated", 2),
+            ];
+            event("dwell.Compilers", time_ns, &fields)
+        };
+        let recording = Recording {
+            events: vec![counted(9, 4), counted(2, 5)],
+            ..Recording::default()
+        };
+        let mut builder = Builder::default();
+        add(&mut builder, &recording);
+        let profile = builder.finish();
+        let told = profile.compilers();
+        assert_eq!(
+            told.iter().map(|c| c.compilations).collect::<Vec<_>>(),
+            [5, 4]
+        );
+        assert_eq!((told[0].compiling_ns, told[0].wasted), (70, 3));
+    }
+
+    #[test]
+    fn the_machines_processors_are_told_where_the_parts_make_the_whole() {
+        let used = |time_ns, busy, idle| {
+            let fields = [
+                ("duration", 1_000),
+                ("processors", 2),
+                ("busy", busy),
+                ("own", 300),
+                ("idle", idle),
+                ("stolen", 100),
+            ];
+            event("dwell.Machine", time_ns, &fields)
+        };
+        let recording = Recording {
+            // Two processors had 2000 ns; the third event tells of more, the fourth of fewer.
+            events: vec![
+                used(9, 900, 1_000),
+                used(5, 100, 1_900),
+                used(6, 1_500, 1_000),
+                used(7, 700, 700),
+            ],
+            ..Recording::default()
+        };
+        let mut builder = Builder::default();
+        add(&mut builder, &recording);
+        let profile = builder.finish();
+        let told: Vec<_> = (profile.machine().iter())
+            .map(|m| (m.time_ns, m.others_ns(), m.idle_ns, m.stolen_ns))
+            .collect();
+        // What the process used can be counted a tick later than what all used.
+        assert_eq!(told, [(5, 0, 1_900, 100), (9, 600, 1_000, 100)]);
+        let sum = profile.machine_sum().unwrap();
+        assert_eq!((sum.duration_ns, sum.processors), (2_000, 2));
+        assert_eq!((sum.busy_ns, sum.own_ns), (1_000, 600));
+    }
+
+    #[test]
+    fn compilations_are_in_the_order_of_time() {
+        let compiled = |time_ns| {
+            let fields = [("duration", 7), ("compileLevel", 4)];
+            event("jdk.Compilation", time_ns, &fields)
+        };
+        let recording = Recording {
+            events: vec![compiled(9), compiled(2)],
+            ..Recording::default()
+        };
+        let mut builder = Builder::default();
+        add(&mut builder, &recording);
+        let profile = builder.finish();
+        let told: Vec<_> = (profile.compilations().iter())
+            .map(|c| (c.time_ns, c.duration_ns, c.level))
+            .collect();
+        assert_eq!(told, [(2, 7, 4), (9, 7, 4)]);
+    }
+
+    #[test]
+    fn compilations_tell_their_methods() {
+        let compiled = |time_ns, method: Value| {
+            let mut event = event("jdk.Compilation", time_ns, &[]);
+            event.fields.push(("method".into(), method));
+            event
+        };
+        let method = dwell_jfr::reader::Method {
+            class: "a.A".into(),
+            name: "f".into(),
+            descriptor: "()V".into(),
+            hidden: false,
+            module: "".into(),
+            location: "".into(),
+        };
+        let recording = Recording {
+            methods: vec![method],
+            events: vec![
+                compiled(1, Value::Method(0)),
+                compiled(2, Value::Method(1)),
+                compiled(3, Value::Null),
+            ],
+            ..Recording::default()
+        };
+        let mut builder = Builder::default();
+        add(&mut builder, &recording);
+        let profile = builder.finish();
+        let told = profile.compilations().iter();
+        let told: Vec<_> = told.map(|it| profile.names().text(it.method)).collect();
+        assert_eq!(told, ["a.A.f", "", ""]);
+    }
+}
