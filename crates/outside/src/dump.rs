@@ -163,6 +163,20 @@ pub struct Safepoint {
     pub late: Vec<usize>,
 }
 
+impl Safepoint {
+    /// With threads by their places in a dump.
+    fn among(found: Found, threads: &[Thread]) -> Safepoint {
+        let find = |address: u64| threads.iter().position(|thread| thread.address == address);
+        Safepoint {
+            is_reached: found.is_reached,
+            operation: found.operation,
+            since: found.since,
+            asked_by: found.asked_by.and_then(find),
+            late: found.late.into_iter().filter_map(find).collect(),
+        }
+    }
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub struct Dump {
@@ -274,7 +288,7 @@ impl<'d, 't> Dumper<'d, 't> {
             Some((at, owner))
         });
         let deadlocks = deadlock::circles(&waits_for.collect());
-        let safepoint = safepoint.map(|found| found.among(&threads));
+        let safepoint = safepoint.map(|found| Safepoint::among(found, &threads));
         Dump {
             at,
             took: began.elapsed(),
@@ -671,13 +685,6 @@ pub(crate) fn for_cause(frame: &Named) -> Option<cause::Named<'_>> {
         }),
         Named::Stub(_) | Named::Missing(_) => None,
     }
-}
-
-/// The monotonic clock, on which the JVM notes its safepoints.
-pub(crate) fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! [`dump`] (all of them).
 #![deny(unsafe_code)]
 
+mod clock;
 pub mod deadlock;
 mod denied;
 pub mod dump;

@@ -2,17 +2,16 @@
 //! shows by its polling page that there is one, and the operation that it is for lies on the stack
 //! of who asked for it.
 
-use crate::dump::{Safepoint, Thread, now_ns};
+use crate::clock::now_ns;
 use crate::memory::Pages;
 use crate::task::Tasks;
 use crate::vm::Vm;
 use dwell_native::elf::Segment;
 use dwell_native::maps;
 use dwell_walker::Memory;
-use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::operations::{self, Operation};
 use dwell_walker::hotspot::safepoints::{self, NAME_MAX, Safepoints, State};
-use dwell_walker::hotspot::{flags, threads};
+use dwell_walker::hotspot::threads;
 use dwell_walker::native::NativeCode;
 use dwell_wall::proc::Whereabouts;
 use std::collections::{HashMap, HashSet};
@@ -27,10 +26,14 @@ const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 
 /// A safepoint with threads by their addresses.
 pub(crate) struct Found {
-    is_reached: bool,
-    operation: String,
-    since: Option<Duration>,
-    asked_by: Option<u64>,
+    /// Whether all threads have arrived.
+    pub(crate) is_reached: bool,
+    /// The operation it is for; empty if unknown.
+    pub(crate) operation: String,
+    /// How long ago it was asked for.
+    pub(crate) since: Option<Duration>,
+    /// Who asked.
+    pub(crate) asked_by: Option<u64>,
     /// Threads that have not arrived.
     pub(crate) late: Vec<u64>,
 }
@@ -64,28 +67,6 @@ fn noted(vm: &Vm<'_>, safepoints: &Safepoints) -> Option<Found> {
             _ => Vec::new(),
         },
     })
-}
-
-/// Where the address of the page is that all compiled code reads when it polls, if that is how
-/// threads of this JVM are told to stop: up to 9, and to 13 if each thread has no page of its own.
-pub(crate) fn polling_page(vm: &Vm<'_>) -> Option<u64> {
-    let at = vm.layout.polling_page;
-    if !present(at) {
-        return None;
-    }
-    let flag = |name| flags::boolean(vm.live, &vm.layout, name).ok().flatten();
-    // One that came with 11.
-    let is_new = flag("UseDynamicNumberOfCompilerThreads").is_some();
-    polls_one_page(flag("ThreadLocalHandshakes"), is_new).then_some(at)
-}
-
-/// By the flag `ThreadLocalHandshakes`, which there is from 10 to 13, and whether the JVM has what
-/// came with 11: without that flag all its threads have pages of their own then.
-fn polls_one_page(own: Option<bool>, is_new: bool) -> bool {
-    match own {
-        Some(own) => !own,
-        None => !is_new,
-    }
 }
 
 /// While a safepoint is reached and lasts, nobody may read the page.
@@ -161,18 +142,6 @@ impl Found {
             since: since(operation.asked_ms),
             asked_by: Some(operation.thread),
             ..self
-        }
-    }
-
-    /// The same with threads by their places in a dump.
-    pub(crate) fn among(self, threads: &[Thread]) -> Safepoint {
-        let find = |address: u64| threads.iter().position(|thread| thread.address == address);
-        Safepoint {
-            is_reached: self.is_reached,
-            operation: self.operation,
-            since: self.since,
-            asked_by: self.asked_by.and_then(find),
-            late: self.late.into_iter().filter_map(find).collect(),
         }
     }
 }
@@ -275,20 +244,6 @@ mod tests {
         let pages = [0x7f00_0000_0000, 0x7f00_0000_1000, 0x7f00_0000_2000, 0x1000];
         assert_eq!(pages.map(closed), [false, true, false, false]);
         assert!(!is_closed(b"", 0));
-    }
-
-    #[test]
-    fn the_page_tells_of_safepoints_only_where_all_threads_poll_it() {
-        for (release, own, is_new, expected) in [
-            (8, None, false, true),
-            (10, Some(true), false, false),
-            (10, Some(false), false, true),
-            (11, Some(true), true, false),
-            (13, Some(false), true, true),
-            (17, None, true, false),
-        ] {
-            assert_eq!(polls_one_page(own, is_new), expected, "{release}");
-        }
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use crate::denied::remedy;
 use crate::memory::{Live, Pages};
 use crate::modules::Modules;
-use crate::safepoint;
 use dwell_attach::Target;
 use dwell_walker::Memory;
 use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
@@ -174,7 +173,7 @@ impl<'t> Vm<'t> {
         vm.continuation_returns();
         vm.threads();
         if vm.safepoints.is_none() {
-            vm.polling_page = safepoint::polling_page(&vm);
+            vm.polling_page = polling_page(live, &vm.layout);
         }
         Ok(vm)
     }
@@ -427,5 +426,46 @@ fn continuations(
             found => found,
         };
         layout.extra.cont_entry = found.unwrap_or(ABSENT);
+    }
+}
+
+/// Where the address of the page is that all compiled code reads when it polls, if that is how
+/// threads of this JVM are told to stop: up to 9, and to 13 if each thread has no page of its own.
+fn polling_page(live: &Live, layout: &Layout) -> Option<u64> {
+    let at = layout.polling_page;
+    if !present(at) {
+        return None;
+    }
+    let flag = |name| flags::boolean(live, layout, name).ok().flatten();
+    // One that came with 11.
+    let is_new = flag("UseDynamicNumberOfCompilerThreads").is_some();
+    polls_one_page(flag("ThreadLocalHandshakes"), is_new).then_some(at)
+}
+
+/// By the flag `ThreadLocalHandshakes`, which there is from 10 to 13, and whether the JVM has what
+/// came with 11: without that flag all its threads have pages of their own then.
+fn polls_one_page(own: Option<bool>, is_new: bool) -> bool {
+    match own {
+        Some(own) => !own,
+        None => !is_new,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_tells_of_safepoints_only_where_all_threads_poll_it() {
+        for (release, own, is_new, expected) in [
+            (8, None, false, true),
+            (10, Some(true), false, false),
+            (10, Some(false), false, true),
+            (11, Some(true), true, false),
+            (13, Some(false), true, true),
+            (17, None, true, false),
+        ] {
+            assert_eq!(polls_one_page(own, is_new), expected, "{release}");
+        }
     }
 }

@@ -16,18 +16,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("agent", &["drain", "hook", "hotspot", "stops", "wall"]),
     ("mono", &["looks", "mono", "sys", "walks"]),
     (
-        "outside",
-        &[
-            "dump",
-            "look",
-            "names",
-            "safepoint",
-            "stopped",
-            "virtuals",
-            "vm",
-        ],
-    ),
-    (
         "recorder",
         &["drain", "record", "recorder", "runtime", "session", "wall"],
     ),

@@ -3,7 +3,7 @@
 use super::Wanted;
 use super::mounted::Virtual;
 use super::threads::Facts;
-use crate::dump::now_ns;
+use crate::clock::now_ns;
 use crate::names::Named;
 use crate::origins::Origin as Place;
 use crate::running::Copied;

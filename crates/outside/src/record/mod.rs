@@ -13,7 +13,7 @@ mod threads;
 mod unmounted;
 mod wall;
 
-use crate::dump::now_ns;
+use crate::clock::now_ns;
 use crate::look::{Looker, Trail};
 use crate::memory::{Overlay, Pages};
 use crate::names::{Named, Namer};
