@@ -14,8 +14,11 @@ pub mod frame;
 pub mod hotspot;
 pub mod memory;
 pub mod native;
+pub mod regs;
 pub mod walk;
 
 pub use frame::{Failure, Frame, FrameKind, Frames};
+pub use hotspot::threads::Anchor;
 pub use memory::{Fault, Memory};
-pub use walk::{Anchor, Outcome, Regs, ThreadContext, Walk, Walker};
+pub use regs::Regs;
+pub use walk::{Outcome, ThreadContext, Walk, Walker};

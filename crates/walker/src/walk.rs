@@ -16,41 +16,11 @@ use crate::hotspot::interpreter::{self, Interpreted};
 use crate::hotspot::layout::{Layout, present};
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::prologue;
-use crate::hotspot::{forwarding, leaving, stub, threads};
+use crate::hotspot::threads::{self, Anchor};
+use crate::hotspot::{forwarding, leaving, stub};
 use crate::memory::{Fault, Memory};
 use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
-
-/// The registers of an interrupted thread that the walk uses (x86-64).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Regs {
-    /// rip.
-    pub pc: u64,
-    /// rsp.
-    pub sp: u64,
-    /// rbp.
-    pub fp: u64,
-    /// rax: a return address in some method entries.
-    pub rax: u64,
-    /// rbx: the callee's `Method*` in method entries.
-    pub rbx: u64,
-    /// rcx: an exception handler's address at the end of C1's exception stub.
-    pub rcx: u64,
-    /// rdx: the return address at the end of C2's rethrow stub.
-    pub rdx: u64,
-    /// r13: the interpreter's bytecode pointer; in method entries the caller's sp.
-    pub r13: u64,
-}
-
-/// A `JavaFrameAnchor`: the last Java frame of a thread that left Java; sp 0 if it has not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Anchor {
-    /// Its sp.
-    pub sp: u64,
-    /// Its pc.
-    pub pc: u64,
-    /// Its rbp; 0 if not recorded.
-    pub fp: u64,
-}
+use crate::regs::Regs;
 
 /// What is known of the thread that is walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

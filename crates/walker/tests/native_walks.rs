@@ -5,13 +5,14 @@
 mod common;
 
 use common::Bytes;
+use dwell_walker::Anchor;
 use dwell_walker::hotspot::codecache::{CODE_CACHE_WORDS, CodeCache};
 use dwell_walker::hotspot::layout::Layout;
 use dwell_walker::native::{
     CFA_BYTES_MAX, NativeCode, NativeRegs, NativeStep, Pages, RBP_SLOT_MAX, Row, Rule, SavedRbp,
     lookup, step,
 };
-use dwell_walker::walk::{Anchor, live_context};
+use dwell_walker::walk::live_context;
 use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Regs, ThreadContext, Walk, Walker};
 
 const STACK: u64 = 0x7000_0000;

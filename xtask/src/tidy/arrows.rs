@@ -20,7 +20,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         &["drain", "record", "recorder", "runtime", "session", "wall"],
     ),
     ("signal", &["capture", "engine", "handler", "pause"]),
-    ("walker", &["hotspot", "walk"]),
 ];
 
 /// A graph by names.

@@ -12,7 +12,7 @@
 use super::interpreter::{has_left, without_store};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::walk::Regs;
+use crate::regs::Regs;
 
 const POP: u8 = 0x5a;
 const MOVE: [u8; 3] = [0x48, 0x8b, 0xe3];

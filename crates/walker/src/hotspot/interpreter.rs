@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::method;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::walk::Regs;
+use crate::regs::Regs;
 
 /// Slot of the caller's sp before it was extended for locals.
 const SENDER_SP: u64 = 8;

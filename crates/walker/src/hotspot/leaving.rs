@@ -9,7 +9,7 @@
 use super::codecache::Blob;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::walk::Regs;
+use crate::regs::Regs;
 
 /// The caller of a stub interrupted right there; its pc may be a handler's. `None` anywhere else.
 ///

@@ -4,7 +4,7 @@
 use super::codecache::{Blob, BlobKind};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::walk::Regs;
+use crate::regs::Regs;
 
 /// Words above rsp searched for the return address; no stub pushes more without a frame pointer.
 const SCAN_WORDS: u64 = 16;

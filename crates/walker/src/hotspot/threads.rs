@@ -3,10 +3,20 @@
 
 use super::layout::{Layout, present};
 use crate::memory::{Fault, Memory};
-use crate::walk::Anchor;
 
 /// Threads visited at most.
 const THREADS_MAX: u64 = 1 << 20;
+
+/// A `JavaFrameAnchor`: the last Java frame of a thread that left Java; sp 0 if it has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its sp.
+    pub sp: u64,
+    /// Its pc.
+    pub pc: u64,
+    /// Its rbp; 0 if not recorded.
+    pub fp: u64,
+}
 
 /// Calls `visit` with each `JavaThread*`. The list is read while the VM runs: entries may be stale,
 /// so what is read through them must be checked.

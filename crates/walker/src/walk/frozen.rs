@@ -5,7 +5,7 @@ use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::continuation::{self, Chunk};
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
-use crate::walk::Regs;
+use crate::regs::Regs;
 
 /// In place of a continuation's entry: there is none, since the thread is not mounted.
 pub(super) const NOT_MOUNTED: u64 = u64::MAX;

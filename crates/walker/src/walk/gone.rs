@@ -7,7 +7,7 @@ use crate::frame::Failure;
 use crate::hotspot::{continuation, interpreter, stub};
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs, Rule};
-use crate::walk::Regs;
+use crate::regs::Regs;
 
 /// Frames with a frame pointer of their own (stubs) that are passed at most.
 const LINKS_MAX: u32 = 3;
