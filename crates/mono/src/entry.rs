@@ -145,15 +145,20 @@ fn start(asked: &Asked) -> Result<String, String> {
         threads::report_all(agent);
         agent.find_threads();
     })?;
-    exit::finish_at_exit();
+    exit::finish_at_exit(finish);
     Ok(started)
+}
+
+/// Ends the recording with the process.
+fn finish() {
+    if let Some(agent) = mono::agent() {
+        agent.finish();
+    }
 }
 
 unsafe extern "C" fn on_end(_: Profiler) {
     guarded(|| {
-        if let Some(agent) = mono::agent() {
-            agent.finish();
-        }
+        finish();
         #[cfg(feature = "experiments")]
         crate::sys::experiments::tell_stops();
     });

@@ -1,12 +1,13 @@
 //! What the wall-clock sampler asks of Mono: where a thread waits. Mono walks only the thread that
 //! asks, and who waits is not woken to ask; so the walk is ours, by what is known of the code.
+//! Knows nothing of who records: any runtime that runs Mono's code could look so.
 
 use crate::code;
-use crate::mono::{Mono, Setup};
 use crate::sys::walk::NUMBERED;
 use crate::view::{Place, VIEW, View};
 use dwell_context::Context;
-use dwell_recorder::runtime::Looks;
+use dwell_recorder::runtime::{Looks, Runtime};
+use dwell_recorder::session::Setup;
 use dwell_recorder::wall::look::{Off, Waiting};
 use dwell_recorder::wall::threads::{Holder, Threads};
 use dwell_signal::{Live, ThreadRecord};
@@ -18,11 +19,11 @@ pub struct MonoLooks {
     live: Live,
 }
 
-impl Looks<Mono> for MonoLooks {
+impl<R: Runtime> Looks<R> for MonoLooks {
     /// Mono does not tell who has what.
     type Claim = ();
 
-    fn new(setup: &Setup) -> MonoLooks {
+    fn new(setup: &Setup<R>) -> MonoLooks {
         MonoLooks {
             live: setup.engine.live(),
         }

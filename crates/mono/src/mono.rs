@@ -18,8 +18,6 @@ pub struct Mono {
 
 /// The agent: a recorder of a Mono.
 pub type Agent = Recorder<Mono>;
-/// What a recording of a Mono works with.
-pub type Setup = dwell_recorder::session::Setup<Mono>;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 

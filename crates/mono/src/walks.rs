@@ -1,13 +1,13 @@
 //! What the drainer asks of Mono: names, lines. Nothing of Mono is called, and no stack is walked
-//! here: that happened in the handler.
+//! here: that happened in the handler. Who records is not known here.
 
 use crate::code::{self, Method};
-use crate::mono::{Mono, Setup};
 use crate::sys::walk::NUMBERED;
 use crate::view;
 use dwell_recorder::native::Modules;
 use dwell_recorder::record::names::{Name, NameId, Names};
-use dwell_recorder::runtime::{Changes, Named, Walks};
+use dwell_recorder::runtime::{Changes, Named, Runtime, Walks};
+use dwell_recorder::session::Setup;
 use dwell_signal::Slot;
 use dwell_walker::native::NativeCode;
 use dwell_walker::{Failure, Frame, Outcome, Walk};
@@ -20,8 +20,8 @@ pub struct MonoWalks {
     known: HashMap<u32, (NameId, Method)>,
 }
 
-impl Walks<Mono> for MonoWalks {
-    fn new(_: &Setup) -> MonoWalks {
+impl<R: Runtime> Walks<R> for MonoWalks {
+    fn new(_: &Setup<R>) -> MonoWalks {
         MonoWalks::default()
     }
 
