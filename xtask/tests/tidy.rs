@@ -230,6 +230,16 @@ fn modules_use_each_other_in_one_direction() {
         ),
     ]);
     assert!(arrows::on_circles(&chain).is_empty(), "{chain:?}");
+    let by_the_root = graph(&[
+        ("lib.rs", "pub use a::{A, below::B as C};\npub use d::E;"),
+        ("a.rs", "use crate::b::f;"),
+        ("b.rs", "fn f(_: super::C) {}"),
+        ("b/tests.rs", "use crate::d;"),
+        ("d.rs", "use crate::A;"),
+        ("e_tests.rs", "use crate::E;"),
+    ]);
+    let on: Vec<String> = arrows::on_circles(&by_the_root).into_iter().collect();
+    assert_eq!(on, ["a", "b"]);
     let mut found = Vec::new();
     let files = owned(&[("x.rs", "use crate::y;"), ("y.rs", "use crate::x;")]);
     arrows::modules("some", &files, &mut found);

@@ -18,7 +18,10 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "recorder",
         &["drain", "record", "recorder", "runtime", "session", "wall"],
     ),
-    ("signal", &["capture", "engine", "handler", "pause"]),
+    (
+        "signal",
+        &["capture", "engine", "fault", "handler", "load", "pause"],
+    ),
 ];
 
 /// A graph by names.
@@ -136,8 +139,9 @@ pub fn modules_but(
     }
 }
 
-/// Which modules right below a crate's root use which others, by the paths that name them: what
-/// the root exports under a name of its own (`crate::Name`) is not followed.
+/// Which modules right below a crate's root use which others, by the paths that name them. What the
+/// root exports (`crate::Name`) is its module's. Files of tests alone count as little as tests
+/// within a file.
 #[must_use]
 pub fn graph(files: &[(String, String)]) -> Graph {
     let module_of = |path: &str| {
@@ -155,14 +159,24 @@ pub fn graph(files: &[(String, String)]) -> Graph {
         .iter()
         .filter_map(|(path, _)| module_of(path).into_iter().next())
         .collect();
+    let is_root = |path: &str| matches!(path, "lib.rs" | "main.rs");
+    let roots = files.iter().filter(|(path, _)| is_root(path));
+    let exported: BTreeMap<String, String> = roots
+        .flat_map(|(_, content)| exports_of(&code_of(content)))
+        .collect();
     let mut graph = Graph::new();
     for (path, content) in files {
         let module = module_of(path);
         let Some(top) = module.first() else {
             continue;
         };
+        if path.ends_with("/tests.rs") || path.ends_with("_tests.rs") {
+            continue;
+        }
         let uses = graph.entry(top.clone()).or_default();
         for used in uses_of(&code_of(content), &module) {
+            let of_root = exported.get(&used).filter(|_| !tops.contains(&used));
+            let used = of_root.unwrap_or(&used).clone();
             if used != *top && tops.contains(&used) {
                 uses.insert(used);
             }
@@ -197,6 +211,20 @@ fn end_of_item(text: &str) -> usize {
         }
     }
     text.len()
+}
+
+/// The names that the code of a root exports, each with the module right below that it is from.
+fn exports_of(code: &str) -> Vec<(String, String)> {
+    let is_word = |it: char| it.is_alphanumeric() || it == '_';
+    let mut found = Vec::new();
+    for (at, start) in code.match_indices("pub use ") {
+        let path = code[at + start.len()..].split(';').next().unwrap_or("");
+        let mut words = path.split(|it| !is_word(it)).filter(|it| !it.is_empty());
+        let module = words.find(|it| !matches!(*it, "crate" | "self"));
+        let module = module.unwrap_or("").to_owned();
+        found.extend(words.map(|name| (name.to_owned(), module.clone())));
+    }
+    found
 }
 
 /// The modules right below the root that paths in `code` lead to, which is in `module`.
