@@ -7,45 +7,24 @@ use crate::arch::{self, Registers};
 use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::engine::ring::Ring;
-use crate::load::Live;
-use crate::pause::{self, Offer};
+use crate::hook::{Capture, Extra, WalkHook};
+use crate::pause::Offer;
 use crate::record::ThreadRecord;
 use crate::room;
-use crate::slots::{
-    CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, SlotPool,
-    VTHREAD_NAME_MAX, WalkNote, WalkTarget,
-};
+use crate::slots::{KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, WalkNote, WalkTarget};
 use crate::sys;
 use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
-use dwell_context::Context;
 use dwell_walker::{Failure, Frame, Memory};
 
 /// Copied of a stack whose end nobody knows.
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
 /// Room kept for what the agent's hook copies from the heap.
 const CHUNK_BYTES: usize = 8 << 10;
-/// A larger chunk is not copied, so that a handler takes no longer than it must: it may well be an
-/// object whose size was read while a collector moved it.
-const CHUNK_MAX_BYTES: u32 = 1 << 20;
 /// Stacks found by the thread pointer are believed up to this size.
 const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
 /// Stacks of which only the end is known are believed up to this size.
 const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
-
-/// What the agent adds to a snapshot, called in the handler after the stack has been copied.
-///
-/// Must be safe in a signal handler: no allocation, no locks, no panics, no thread-local storage,
-/// no calls into the JVM, all memory read through [`Capture::live`], all loops bounded, little
-/// stack. `xtask handler-graph` checks it if its symbol is called `dwell_*_hook`.
-///
-/// It is `extern "C"` because calls of such functions cannot unwind: else the handler would have to
-/// deal with that.
-pub type Extra = extern "C" fn(&mut Capture<'_>);
-
-/// Walks a thread that stands still, called in the handler or by the walking thread. The rules for
-/// [`Extra`] apply.
-pub type WalkHook = extern "C" fn(&mut WalkTarget<'_>);
 
 /// One signal, as far as the snapshot is concerned.
 pub(crate) struct Moment<'a> {
@@ -55,129 +34,6 @@ pub(crate) struct Moment<'a> {
     pub weight_ns: u64,
     pub reason: Reason,
     pub frame: &'a libc::ucontext_t,
-}
-
-/// A snapshot in the making, for the agent's hook.
-pub struct Capture<'a> {
-    slot: &'a mut OwnedSlot,
-    pool: &'a SlotPool,
-    record: &'a ThreadRecord,
-    live: Live,
-    /// Whether the thread will have run on when the stack is walked.
-    copying: bool,
-}
-
-impl Capture<'_> {
-    /// The thread's record.
-    #[inline]
-    #[must_use]
-    pub fn record(&self) -> &ThreadRecord {
-        self.record
-    }
-
-    /// The process's memory, fault-tolerant.
-    #[inline]
-    #[must_use]
-    pub fn live(&self) -> Live {
-        self.live
-    }
-
-    /// The snapshot so far.
-    #[inline]
-    pub fn header(&mut self) -> &SlotHeader {
-        self.slot.header()
-    }
-
-    /// The thread's own thread pointer; 0 if it has none.
-    #[inline]
-    #[must_use]
-    pub fn thread_pointer(&self) -> u64 {
-        // SAFETY: `live` proves that the fault handler is installed.
-        unsafe { arch::thread_pointer() }
-    }
-
-    /// Notes which virtual thread is mounted.
-    #[inline]
-    pub fn set_vthread_id(&mut self, id: u64) {
-        self.slot.header().vthread_id = id;
-    }
-
-    /// Notes where the mounted continuation was entered.
-    #[inline]
-    pub fn set_cont_entry(&mut self, entry: u64) {
-        self.slot.header().cont_entry = entry;
-    }
-
-    /// Notes what the thread works for.
-    #[inline]
-    pub fn set_context(&mut self, context: &Context) {
-        self.slot.header().context = *context;
-    }
-
-    /// Copies the first bytes of the virtual thread's name.
-    #[inline]
-    pub fn copy_vthread_name(&mut self, addr: u64, len: usize) {
-        let len = len.min(VTHREAD_NAME_MAX);
-        let name = &mut self.slot.header().vthread_name;
-        // SAFETY: the array holds VTHREAD_NAME_MAX bytes, and the slot is ours alone.
-        let copied = unsafe { self.live.copy(name.as_mut_ptr(), addr, len) };
-        self.slot.header().vthread_name_len = copied as u8;
-    }
-
-    /// Copies one range of heap (a continuation's chunk) behind what is there, as much as fits;
-    /// returns how many bytes that was. What did not fit cannot be read by the walk: the live bytes
-    /// belong to another moment. At most [`CHUNKS_MAX`] ranges. If the thread waits until it has
-    /// been walked, only the range's address is kept.
-    #[inline]
-    pub fn copy_chunk(&mut self, addr: u64, len: u32) -> usize {
-        let number = self.slot.header().chunks_len as usize;
-        if number >= CHUNKS_MAX {
-            return 0;
-        }
-        let few_enough = self.copying && len <= CHUNK_MAX_BYTES;
-        if few_enough && self.slot.chunk_room().1 < len as usize {
-            self.grow(len as usize);
-        }
-        let (room, room_len) = self.slot.chunk_room();
-        let fitting = if few_enough {
-            room_len.min(len as usize)
-        } else {
-            0
-        };
-        // SAFETY: `chunk_room` is the unused rest of the slot's data, and the slot is ours alone.
-        let copied = unsafe { self.live.copy(room, addr, fitting) };
-        let header = self.slot.header();
-        if let Some(chunk) = header.chunks.get_mut(number) {
-            *chunk = ChunkCopy {
-                lo: addr,
-                len: copied as u32,
-                wanted: len,
-            };
-            header.chunks_len = header.chunks_len.wrapping_add(1);
-        }
-        copied
-    }
-
-    /// Moves to a slot with room for `more` bytes, if there is one.
-    #[inline]
-    fn grow(&mut self, more: usize) {
-        // Aligning what is added takes less than 16 bytes.
-        let needed = self
-            .slot
-            .header()
-            .used()
-            .saturating_add(more)
-            .saturating_add(16);
-        let Some(mut larger) = self.pool.take(needed) else {
-            return;
-        };
-        if larger.capacity() <= self.slot.capacity() {
-            self.pool.release(larger);
-            return;
-        }
-        larger.copy_from(self.slot);
-        self.pool.release(core::mem::replace(self.slot, larger));
-    }
 }
 
 /// What became of a sample.
@@ -258,7 +114,7 @@ fn paused(subject: &Subject<'_>) -> Published {
     let mut waited_ns: u64 = 0;
     let mut left = false;
     let mut published = walked(subject, |engine, slot| {
-        let (offer, ns) = pause::offer(engine, slot);
+        let (offer, ns) = engine.pause.offer(&engine.pool, slot);
         waited_ns = waited_ns.wrapping_add(ns);
         match offer {
             Offer::Walked(slot) => Some(slot),

@@ -159,7 +159,7 @@ pub fn is_installed() -> bool {
 ///
 /// # Errors
 /// The kernel's error, which for these signals means a sandbox that forbids `rt_sigaction`.
-pub fn install_fault_handler() -> Result<crate::Live, Errno> {
+pub fn install_fault_handler() -> Result<(), Errno> {
     static INSTALLING: AtomicBool = AtomicBool::new(false);
     for _ in 0..YIELDS_MAX {
         if is_installed() {
@@ -175,11 +175,15 @@ pub fn install_fault_handler() -> Result<crate::Live, Errno> {
         result?;
     }
     allow_faults_here();
-    crate::Live::get().ok_or(Errno(libc::EAGAIN))
+    if is_installed() {
+        Ok(())
+    } else {
+        Err(Errno(libc::EAGAIN))
+    }
 }
 
 /// Lets faults of the calling thread reach the handlers, which a thread that blocks SIGSEGV or
-/// SIGBUS must do before it loads through [`crate::Live`]: the kernel ends a process that faults
+/// SIGBUS must do before it loads anything that may fault: the kernel ends a process that faults
 /// with the signal blocked. (The sampling handler does it for itself.)
 pub fn allow_faults_here() {
     sys::unblock(sys::FAULT_SIGNALS);

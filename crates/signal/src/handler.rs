@@ -7,7 +7,7 @@
 use crate::arch;
 use crate::capture;
 use crate::counters::Cause;
-use crate::engine::Engine;
+use crate::engine::{Engine, Sender};
 use crate::plan::Due;
 use crate::record::{Cookie, Guard, LIVE, ThreadRecord};
 use crate::slots::Reason;
@@ -127,17 +127,6 @@ fn is_here(engine: &Engine, record: &ThreadRecord) -> bool {
         record.tls_base.store(base, Ordering::Relaxed);
     }
     is_here
-}
-
-/// Who sent a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sender {
-    /// The thread's perf event or timer.
-    Clock,
-    /// The thread's perf event, which has sent all it may and is disabled.
-    SilencedEvent,
-    /// The agent itself, on the thread.
-    Agent,
 }
 
 /// A signal that is ours.

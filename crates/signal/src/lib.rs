@@ -34,23 +34,26 @@ pub mod engine;
 pub mod fault;
 mod freelist;
 pub mod handler;
+mod hook;
 pub mod load;
 pub mod pause;
 pub mod plan;
 pub mod record;
 mod room;
+mod setup;
 pub mod slots;
 pub mod sys;
 pub mod vantage;
 
 pub use arch::{Registers, restorer};
-pub use capture::{Capture, Extra, WalkHook};
 pub use config::{ClassSpec, Config, EngineKind, Offsets};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
-pub use engine::{Engine, InitError, PerfLevel, Turns, init, perf_hangs, perf_permitted};
+pub use engine::{Engine, PerfLevel, Turns, perf_hangs, perf_permitted};
+pub use hook::{Capture, Extra, WalkHook};
 pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
+pub use setup::{InitError, init};
 pub use slots::{
     CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory, WalkTarget,
 };

@@ -4,6 +4,7 @@
 //! that succeed cost a call and a load; reads that fail cost a signal (10 to 20 us), so callers
 //! should not make a habit of them.
 
+use crate::sys::Errno;
 use crate::{arch, fault};
 use dwell_walker::{Fault, Memory};
 
@@ -18,6 +19,15 @@ impl Live {
     #[must_use]
     pub fn get() -> Option<Self> {
         fault::is_installed().then_some(Live(()))
+    }
+
+    /// The process's memory; installs the fault handler if that has not been done.
+    ///
+    /// # Errors
+    /// See [`fault::install_fault_handler`].
+    pub fn install() -> Result<Self, Errno> {
+        fault::install_fault_handler()?;
+        Ok(Live(()))
     }
 
     /// Copies `len` bytes from `src` to `dst`; returns how many came over before a fault.

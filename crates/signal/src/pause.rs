@@ -11,9 +11,11 @@
 //!
 //! A slot's `handoff` says who has it: `OFFERED` -> `TAKEN` -> `DONE`, or `LEFT` from either of the
 //! first two when the handler gave up: then it is the walking thread's.
+//!
+//! This is the hand-over alone: it knows slots and their pool, but neither who samples nor how
+//! stacks are walked.
 
-use crate::engine::Engine;
-use crate::slots::{OwnedSlot, WalkTarget};
+use crate::slots::{OwnedSlot, SlotPool};
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
@@ -36,9 +38,9 @@ pub(crate) struct Pause {
     offers: AtomicU32,
     asleep: AtomicBool,
     /// Whether there is a walking thread.
-    pub(crate) served: AtomicBool,
+    served: AtomicBool,
     /// Which thread it is: it cannot walk itself.
-    pub(crate) server: AtomicI32,
+    server: AtomicI32,
     ended: AtomicBool,
 }
 
@@ -52,6 +54,69 @@ impl Pause {
             ended: AtomicBool::new(false),
         }
     }
+
+    /// Whether a walking thread is at work.
+    #[inline]
+    pub(crate) fn is_served(&self) -> bool {
+        self.served.load(Ordering::SeqCst)
+    }
+
+    /// The walking thread, or 0.
+    #[inline]
+    pub(crate) fn server(&self) -> i32 {
+        self.server.load(Ordering::Relaxed)
+    }
+
+    /// Offers `slot` to the walking thread and waits. Also says for how long, in ns.
+    #[inline]
+    pub(crate) fn offer(&self, pool: &SlotPool, mut slot: OwnedSlot) -> (Offer, u64) {
+        let begin_ns = sys::monotonic_ns();
+        slot.header().handoff.store(OFFERED, Ordering::Relaxed);
+        let handoff = slot.handoff();
+        if !pool.offer(&slot) {
+            return (Offer::Walked(slot), 0); // as it is: without a walk, which fails by name
+        }
+        self.offers.fetch_add(1, Ordering::SeqCst);
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            sys::futex_wake(&self.offers);
+        }
+        let outcome = wait(handoff, begin_ns);
+        let waited_ns = sys::monotonic_ns().wrapping_sub(begin_ns);
+        let offer = if outcome {
+            Offer::Walked(slot)
+        } else {
+            Offer::Left
+        };
+        (offer, waited_ns)
+    }
+
+    /// Has `walk` walk the threads whose slots are offered in `pool`, until [`Pause::end`].
+    #[inline]
+    pub(crate) fn serve(&self, pool: &SlotPool, mut walk: impl FnMut(&mut OwnedSlot)) {
+        self.server.store(sys::gettid(), Ordering::SeqCst);
+        self.served.store(true, Ordering::SeqCst);
+        let _serving = Serving(self);
+        while !self.ended.load(Ordering::SeqCst) {
+            let offers = self.offers.load(Ordering::SeqCst);
+            if serve_offered(pool, &mut walk) > 0 {
+                continue;
+            }
+            self.asleep.store(true, Ordering::SeqCst);
+            // An offer after the look above has changed the word, so this does not sleep then.
+            sys::futex_wait(&self.offers, offers, SLEEP_MAX_NS);
+            self.asleep.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets [`Pause::serve`] be called, or end.
+    #[inline]
+    pub(crate) fn end(&self, ended: bool) {
+        self.ended.store(ended, Ordering::SeqCst);
+        if ended {
+            self.served.store(false, Ordering::SeqCst);
+            sys::futex_wake(&self.offers);
+        }
+    }
 }
 
 /// What came of an offer.
@@ -60,30 +125,6 @@ pub(crate) enum Offer {
     Walked(OwnedSlot),
     /// It has not, and belongs to the walking thread now, which frees it.
     Left,
-}
-
-/// Offers `slot` to the walking thread and waits. Also says for how long, in ns.
-#[inline]
-pub(crate) fn offer(engine: &Engine, mut slot: OwnedSlot) -> (Offer, u64) {
-    let begin_ns = sys::monotonic_ns();
-    let pause = &engine.pause;
-    slot.header().handoff.store(OFFERED, Ordering::Relaxed);
-    let handoff = slot.handoff();
-    if !engine.pool.offer(&slot) {
-        return (Offer::Walked(slot), 0); // as it is: without a walk, which fails by name
-    }
-    pause.offers.fetch_add(1, Ordering::SeqCst);
-    if pause.asleep.swap(false, Ordering::SeqCst) {
-        sys::futex_wake(&pause.offers);
-    }
-    let outcome = wait(handoff, begin_ns);
-    let waited_ns = sys::monotonic_ns().wrapping_sub(begin_ns);
-    let offer = if outcome {
-        Offer::Walked(slot)
-    } else {
-        Offer::Left
-    };
-    (offer, waited_ns)
 }
 
 /// True once the slot is done; false if it was left.
@@ -122,68 +163,22 @@ impl Drop for Serving<'_> {
     }
 }
 
-impl Engine {
-    /// Whether a walking thread is at work, so that threads may wait for it.
-    #[inline]
-    #[must_use]
-    pub fn is_served(&self) -> bool {
-        self.pause.served.load(Ordering::SeqCst)
-    }
-
-    /// The walking thread, or 0.
-    #[must_use]
-    pub fn server(&self) -> i32 {
-        self.pause.server.load(Ordering::Relaxed)
-    }
-
-    /// Walks the threads that wait in their handlers, until [`Engine::end_serving`]. To be called
-    /// by one thread at a time, from a function that `handler-graph` knows as a root.
-    #[inline]
-    pub fn serve(&self, mut walk: impl FnMut(&mut WalkTarget<'_>)) {
-        let pause = &self.pause;
-        pause.server.store(sys::gettid(), Ordering::SeqCst);
-        pause.served.store(true, Ordering::SeqCst);
-        let _serving = Serving(pause);
-        while !pause.ended.load(Ordering::SeqCst) {
-            let offers = pause.offers.load(Ordering::SeqCst);
-            if self.serve_offered(&mut walk) > 0 {
-                continue;
-            }
-            pause.asleep.store(true, Ordering::SeqCst);
-            // An offer after the look above has changed the word, so this does not sleep then.
-            sys::futex_wait(&pause.offers, offers, SLEEP_MAX_NS);
-            pause.asleep.store(false, Ordering::SeqCst);
+#[inline]
+fn serve_offered(pool: &SlotPool, walk: &mut impl FnMut(&mut OwnedSlot)) -> usize {
+    pool.take_offered(|mut slot| {
+        let handoff = slot.handoff();
+        let taken = handoff.compare_exchange(OFFERED, TAKEN, Ordering::AcqRel, Ordering::Acquire);
+        if taken.is_err() {
+            pool.release(slot);
+            return;
         }
-    }
-
-    /// Lets [`Engine::serve`] be called, or end.
-    pub fn end_serving(&self, ended: bool) {
-        self.pause.ended.store(ended, Ordering::SeqCst);
-        if ended {
-            self.pause.served.store(false, Ordering::SeqCst);
-            sys::futex_wake(&self.pause.offers);
+        walk(&mut slot);
+        let done = handoff.compare_exchange(TAKEN, DONE, Ordering::AcqRel, Ordering::Acquire);
+        if done.is_err() {
+            pool.release(slot);
+            return;
         }
-    }
-
-    #[inline]
-    fn serve_offered(&self, walk: &mut impl FnMut(&mut WalkTarget<'_>)) -> usize {
-        let frames_max = self.frames_max.load(Ordering::Relaxed) as usize;
-        self.pool.take_offered(|mut slot| {
-            let handoff = slot.handoff();
-            let taken =
-                handoff.compare_exchange(OFFERED, TAKEN, Ordering::AcqRel, Ordering::Acquire);
-            if taken.is_err() {
-                self.pool.release(slot);
-                return;
-            }
-            walk(&mut WalkTarget::new(&mut slot, self.live, frames_max));
-            let done = handoff.compare_exchange(TAKEN, DONE, Ordering::AcqRel, Ordering::Acquire);
-            if done.is_err() {
-                self.pool.release(slot);
-                return;
-            }
-            // From here on the slot is its thread's again; the word itself stays mapped.
-            sys::futex_wake(handoff);
-        })
-    }
+        // From here on the slot is its thread's again; the word itself stays mapped.
+        sys::futex_wake(handoff);
+    })
 }

@@ -111,7 +111,7 @@ fn an_older_handler_still_gets_its_faults_and_none_of_ours() {
             libc::SA_SIGINFO,
             Some(libc::SIGUSR1),
         );
-        let live = install_fault_handler().unwrap();
+        let live = Live::install().unwrap();
         let bad = unreadable();
         fault_at(bad + 16);
         demand(CALLS.load(Ordering::Relaxed) == 1, 10);
@@ -143,7 +143,7 @@ fn an_older_plain_handler_still_gets_its_faults() {
 fn without_a_handler_a_fault_kills_as_ever() {
     let child = || {
         on(libc::SIGSEGV, libc::SIG_DFL, 0, None);
-        let live = install_fault_handler().unwrap();
+        let live = Live::install().unwrap();
         demand(live.word(16).is_err(), 10);
         fault_at(16);
     };
@@ -214,7 +214,7 @@ fn stepping_in_front_again_makes_no_circle() {
             libc::SA_SIGINFO,
             None,
         );
-        let live = install_fault_handler().unwrap();
+        let live = Live::install().unwrap();
         demand(is_first_in_chain(), 10);
         let ours = sys::sigaction(libc::SIGSEGV, None).unwrap().handler;
         NEXT.store(ours as u64, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Fault-tolerant loads: whatever the address, a value or a `Fault`, never a crash.
 
-use dwell_signal::fault::{install_fault_handler, is_first_in_chain};
+use dwell_signal::fault::is_first_in_chain;
 use dwell_signal::{Live, sys};
 use dwell_walker::{Fault, Memory};
 
@@ -42,7 +42,7 @@ impl Guarded {
 }
 
 fn live() -> Live {
-    install_fault_handler().unwrap()
+    Live::install().unwrap()
 }
 
 #[test]

@@ -18,10 +18,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "recorder",
         &["drain", "record", "recorder", "runtime", "session", "wall"],
     ),
-    (
-        "signal",
-        &["capture", "engine", "fault", "handler", "load", "pause"],
-    ),
 ];
 
 /// A graph by names.

@@ -8,11 +8,21 @@ use crate::engine::Engine;
 use crate::engine::perf;
 use crate::engine::period::{self, Standing};
 use crate::engine::turns;
-use crate::handler::Sender;
 use crate::plan::{Due, Plan};
 use crate::record::{Guard, Inner, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
+
+/// Who sent a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// The thread's perf event or timer.
+    Clock,
+    /// The thread's perf event, which has sent all it may and is disabled.
+    SilencedEvent,
+    /// The agent itself, on the thread.
+    Agent,
+}
 
 impl Engine {
     /// In the handler: lets the thread's next signal come when `due` says, `now_ns` being used. A

@@ -1,26 +1,30 @@
 //! The engine: one per process, made once, never freed. Its handlers stay installed for ever,
 //! because a signal that is still on its way must never meet the default action.
 //!
-//! Order of things for an agent: [`init`], [`Engine::register`] for each thread, `start`; then
-//! periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends; `stop`.
+//! Order of things for an agent: [`init`](crate::init), [`Engine::register`] for each thread,
+//! `start`; then periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends;
+//! `stop`. Knows no handler: these are installed where the engine is made.
 
 mod arm;
 mod perf;
 mod period;
 pub(crate) mod ring;
-mod setup;
+mod serve;
 mod turns;
 
+pub(crate) use arm::Sender;
 pub use perf::{PerfLevel, perf_hangs, perf_permitted};
-pub use setup::{InitError, init};
 pub use turns::Turns;
 
-use crate::config::{EngineKind, Offsets};
+use crate::arch;
+use crate::config::{Config, EngineKind, Offsets};
 use crate::counters::{Cause, CounterSnapshot, Counters};
 use crate::fault::Previous;
+use crate::hook::{Extra, WalkHook};
 use crate::load::Live;
 use crate::pause::Pause;
 use crate::record::{ENDED, FdTable, LIVE, Registration, Slab, ThreadRecord};
+use crate::room;
 use crate::slots::{Reason, Slot, SlotPool};
 use crate::sys::{self, Errno};
 use crate::vantage::Vantage;
@@ -61,10 +65,41 @@ pub struct Engine {
     ended: AtomicU64,
 }
 
-/// The handlers' way to the engine; null until [`init`] has succeeded.
+/// The handlers' way to the engine; null until [`init`](crate::init) has succeeded.
 pub(crate) static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Engine {
+    /// Not running, without threads and hooks.
+    pub(crate) fn new(config: &Config<'_>, signal: i32, live: Live, pool: SlotPool) -> Engine {
+        Engine {
+            signal,
+            kind: config.engine,
+            fd_end: config.fd_end,
+            live,
+            reads_tls_base: arch::may_read_tls_base(),
+            room_bytes: room::needed(),
+            previous: Previous::new(),
+            pool,
+            slab: Slab::new(),
+            fds: FdTable::new(),
+            counters: Counters::new(),
+            offsets: Offsets::new(),
+            extra: AtomicPtr::new(core::ptr::null_mut()),
+            context: AtomicPtr::new(core::ptr::null_mut()),
+            walk: AtomicPtr::new(core::ptr::null_mut()),
+            vantage: AtomicU32::new(0),
+            behind: AtomicBool::new(false),
+            frames_max: AtomicU32::new(1),
+            pause: Pause::new(),
+            running: AtomicBool::new(false),
+            interval_ns: AtomicU64::new(1),
+            in_flight: AtomicU64::new(0),
+            starts: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+        }
+    }
+
     /// The engine, once made.
     #[inline]
     #[must_use]
@@ -98,19 +133,19 @@ impl Engine {
         &self.offsets
     }
 
-    /// Sets what else the handler calls for each snapshot; see [`crate::Extra`].
-    pub fn set_extra(&self, extra: crate::Extra) {
+    /// Sets what else the handler calls for each snapshot; see [`Extra`].
+    pub fn set_extra(&self, extra: Extra) {
         self.extra.store(extra as *mut (), Ordering::Release);
     }
 
-    /// Sets what finds out what a thread works for, called after [`crate::Extra`]; it must not copy
+    /// Sets what finds out what a thread works for, called after [`Extra`]; it must not copy
     /// chunks.
-    pub fn set_context(&self, hook: crate::Extra) {
+    pub fn set_context(&self, hook: Extra) {
         self.context.store(hook as *mut (), Ordering::Release);
     }
 
-    /// Sets what walks stacks before a slot is published; see [`crate::WalkHook`].
-    pub fn set_walk(&self, walk: crate::WalkHook) {
+    /// Sets what walks stacks before a slot is published; see [`WalkHook`].
+    pub fn set_walk(&self, walk: WalkHook) {
         self.walk.store(walk as *mut (), Ordering::Release);
     }
 

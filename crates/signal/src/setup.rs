@@ -1,18 +1,14 @@
-//! Makes the engine: memory, signal, handlers.
+//! Makes the engine, and installs its handlers: the one place that knows both.
 
 use crate::arch;
-use crate::config::{Config, EngineKind, Offsets, pick_signal};
-use crate::counters::Counters;
+use crate::config::{Config, EngineKind, pick_signal};
 use crate::engine::{ENGINE, Engine};
-use crate::fault::{self, Previous};
 use crate::handler;
-use crate::pause::Pause;
-use crate::record::{FdTable, Slab};
-use crate::room;
+use crate::load::Live;
 use crate::slots::SlotPool;
 use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
 use core::mem::size_of;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Why the engine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +66,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
     let bytes = SlotPool::region_bytes(config.classes)
         .filter(|_| ordered && !config.classes.is_empty())
         .ok_or(InitError::Classes)?;
-    let live = fault::install_fault_handler().map_err(InitError::FaultHandler)?;
+    let live = Live::install().map_err(InitError::FaultHandler)?;
     let signal = match config.signal {
         Some(signal) => signal,
         None => pick_signal().map_err(InitError::NoSignal)?,
@@ -83,33 +79,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
     let place = sys::map_zeroed(room)
         .map_err(|e| InitError::Memory(room, e))?
         .cast::<Engine>();
-    let engine = Engine {
-        signal,
-        kind: config.engine,
-        fd_end: config.fd_end,
-        live,
-        reads_tls_base: arch::may_read_tls_base(),
-        room_bytes: room::needed(),
-        previous: Previous::new(),
-        pool,
-        slab: Slab::new(),
-        fds: FdTable::new(),
-        counters: Counters::new(),
-        offsets: Offsets::new(),
-        extra: AtomicPtr::new(core::ptr::null_mut()),
-        context: AtomicPtr::new(core::ptr::null_mut()),
-        walk: AtomicPtr::new(core::ptr::null_mut()),
-        vantage: AtomicU32::new(0),
-        behind: AtomicBool::new(false),
-        frames_max: AtomicU32::new(1),
-        pause: Pause::new(),
-        running: AtomicBool::new(false),
-        interval_ns: AtomicU64::new(1),
-        in_flight: AtomicU64::new(0),
-        starts: AtomicU64::new(0),
-        epoch: AtomicU64::new(0),
-        ended: AtomicU64::new(0),
-    };
+    let engine = Engine::new(config, signal, live, pool);
     engine.previous.store(&before);
     // SAFETY: a fresh page-aligned mapping of sufficient size, never unmapped.
     let engine: &'static Engine = unsafe {
@@ -131,7 +101,7 @@ fn install_handlers(
         flags |= libc::SA_ONSTACK as u64;
     }
     let restorer = match before.restorer {
-        0 => crate::arch::restorer(),
+        0 => arch::restorer(),
         known => known,
     };
     // The signal itself is blocked while its handler runs; of others what was asked for, and never
