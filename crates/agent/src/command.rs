@@ -2,6 +2,7 @@
 
 use crate::hook;
 use crate::hotspot::{self, Agent, HotSpot};
+use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::environment;
 use crate::jvm::threads;
@@ -36,6 +37,14 @@ pub struct Caller {
 /// # Errors
 /// One line for the user.
 pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
+    // Two may come at once; what the JVM has once only is had by one of them.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = match options.command {
+        Command::Start | Command::Stop => {
+            Some((ONE_AT_A_TIME.lock()).unwrap_or_else(PoisonError::into_inner))
+        }
+        Command::Dump | Command::Status => None,
+    };
     if options.command == Command::Start {
         return start(caller, options, text);
     }
@@ -43,9 +52,10 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
     match (options.command, agent) {
         (Command::Status, None) => Ok("state=stopped\n".into()),
         (_, None) => Err(not_recording(HotSpot::PROCESS)),
-        (Command::Stop, Some(agent)) => {
-            agent.stop(|| environment::set_events(agent.runtime.jvmti, false))
-        }
+        (Command::Stop, Some(agent)) => agent.stop(|| {
+            allocations::end();
+            environment::set_events(agent.runtime.jvmti, false);
+        }),
         (Command::Dump, Some(agent)) => agent.dump(),
         (Command::Status | Command::Start, Some(agent)) => Ok(agent.status()),
     }
@@ -53,6 +63,12 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
 
 fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
     let agent = the_agent(caller, options.engine)?;
+    let sampling = match options.alloc_bytes {
+        // The one that runs may have the sampler.
+        _ if agent.is_recording() => None,
+        0 => None,
+        interval => Some(Sampling::prepare(caller.java_vm, interval)?),
+    };
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
         environment::set_events(jvmti, true);
@@ -61,6 +77,9 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         });
         agent.find_threads();
         api::connect(jvmti, caller.env);
+        if let Some(sampling) = sampling {
+            sampling.begin();
+        }
     })
 }
 

@@ -3,7 +3,7 @@
 
 use crate::command::{self, Caller};
 use crate::hotspot;
-use crate::jvm::{attaching, mutf8};
+use crate::jvm::{allocations, attaching, mutf8};
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;
 use dwell_recorder::sys::process;
@@ -188,6 +188,7 @@ fn finish() {
 
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
+        allocations::thread_begins();
         if let Some(agent) = hotspot::agent() {
             command::register(agent, env, thread, Some(process::own_tid()));
         }

@@ -17,6 +17,16 @@ pub fn share_bound(share: f64, samples: f64, comparisons: usize) -> f64 {
     linear + (linear * linear + 2.0 * variance * log / samples).sqrt()
 }
 
+/// How far a sum of independent terms may be off its mean, with a chance of at most `chance`: a sum
+/// with this `variance` whose terms are each at most `largest` off their own mean. Bernstein's
+/// inequality: P(|X - EX| >= t) <= 2 exp(-t^2 / (2 (V + M t / 3))).
+#[must_use]
+pub fn sum_bound(variance: f64, largest: f64, chance: f64) -> f64 {
+    let log = (2.0 / chance).ln();
+    let linear = log * largest / 3.0;
+    linear + (linear * linear + 2.0 * variance * log).sqrt()
+}
+
 /// How large the total variation distance between true shares and `samples` samples may be. Its
 /// mean is at most half the sum of the standard deviations; one sample moves it by at most 1/n, so
 /// it exceeds its mean by t with a chance of at most exp(-2 n t^2) (McDiarmid).
@@ -72,6 +82,15 @@ mod tests {
         assert!(bound < 0.025, "{bound}");
         let distance = distance_bound(&[0.05; 20], samples);
         assert!((0.04..0.09).contains(&distance), "{distance}");
+    }
+
+    /// Of 1,000 tosses of a coin 500 are heads, up to 5 standard deviations or so.
+    #[test]
+    fn sums_of_many_small_terms_are_bounded_by_their_variance() {
+        let bound = sum_bound(250.0, 0.5, 1e-6);
+        let sigma = 250.0_f64.sqrt();
+        assert!(bound > 5.0 * sigma && bound < 6.0 * sigma, "{bound}");
+        assert_eq!(sum_bound(0.0, 0.0, 1e-6), 0.0);
     }
 
     /// P(X >= 19 | 1000, 0.005) = 1.28e-6 and P(X >= 20) = 3.1e-7, computed with fractions.

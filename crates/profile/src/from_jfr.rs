@@ -104,6 +104,7 @@ fn tell_clock(info: &mut Info, clock: &Clock, kind: SampleKind) {
 pub const EVENTS: &[&str] = &[
     "datadog.DatadogProfilerConfig",
     "datadog.Endpoint",
+    "dwell.Allocations",
     "dwell.Compilers",
     "dwell.CpuLimit",
     "dwell.CpuLoad",
@@ -125,6 +126,7 @@ pub const EVENTS: &[&str] = &[
     "jdk.GCPhasePause",
     "jdk.JVMInformation",
     "jdk.OSInformation",
+    "jdk.ObjectAllocationSample",
 ];
 
 /// Of more samples and looks than this, those that say the same within a bin of time are put
@@ -281,6 +283,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     );
     let mut contexts = Contexts::new(recording);
     let mut nodes = Nodes::default();
+    let mut allocating = Nodes::default();
     for sample in recording
         .samples
         .iter()
@@ -328,6 +331,16 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             let frames = frames(builder, &methods, Some(stack), None);
             builder.stack(frames.into_iter().rev())
         }))
+    });
+    crate::allocations::add(builder, recording, &contexts, |builder, place, failure| {
+        let stack = place.and_then(|place| recording.stacks.get(place as usize));
+        // The same stack can belong to walks that failed and to others.
+        let failed = failure.map(|cause| builder.cause(cause));
+        let key = (place.unwrap_or(u32::MAX), failed);
+        *allocating.entry(key).or_insert_with(|| {
+            let frames = frames(builder, &methods, stack, failure);
+            builder.stack(frames.into_iter().rev())
+        })
     });
     crate::requests::add(builder, recording, &contexts);
     crate::spans::add(builder, recording);

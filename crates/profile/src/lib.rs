@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod allocations;
 mod builder;
 mod clusters;
 mod contexts;
@@ -39,6 +40,7 @@ mod tree;
 mod wall;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
+pub use allocations::{AllocatedClass, Allocation, AllocationSampling};
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
 pub use dwell_jfr::hash::Seeds;

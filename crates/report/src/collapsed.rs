@@ -28,6 +28,9 @@ pub enum Stacks {
     Cpu(WallFilter),
     /// Wall time. The numbers count looks or nanoseconds.
     Wall(WallFilter),
+    /// Allocations, the class innermost. The numbers count samples or, in the place of
+    /// nanoseconds, bytes.
+    Allocated(WallFilter),
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
@@ -74,6 +77,11 @@ pub fn collapsed(
         Stacks::Wall(filter) => {
             for wall in profile.wall(filter) {
                 add(wall.thread, wall.node, &wall.weight);
+            }
+        }
+        Stacks::Allocated(filter) => {
+            for allocation in profile.allocations_of(filter) {
+                add(allocation.thread, allocation.node, &allocation.weight());
             }
         }
         Stacks::Late => {

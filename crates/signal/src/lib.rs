@@ -52,7 +52,8 @@ pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
 pub use slots::{
-    CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory, WalkTarget,
+    Allocation, CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory,
+    WalkTarget,
 };
 pub use sys::Errno;
 pub use vantage::Vantage;

@@ -4,6 +4,7 @@
 //! Order of things for an agent: [`init`], [`Engine::register`] for each thread, `start`; then
 //! periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends; `stop`.
 
+mod allocated;
 mod arm;
 mod perf;
 mod period;
