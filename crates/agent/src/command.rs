@@ -10,12 +10,14 @@ use crate::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use crate::jvm::vm::SharedVm;
 use crate::jvm::{Vm, flags, stubs::Stubs};
 use crate::vantage::dwell_walk_hook;
+use dwell_recorder::allocated::weight;
 use dwell_recorder::native::Modules;
 use dwell_recorder::options::{Command, EngineChoice, Options};
 use dwell_recorder::recorder::{Recorder, Seen, not_recording};
 use dwell_recorder::runtime::Runtime;
 use dwell_recorder::source::Source;
-use dwell_signal::Engine;
+use dwell_recorder::sys::process;
+use dwell_signal::{Allocation, Engine};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -67,7 +69,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         // The one that runs may have the sampler.
         _ if agent.is_recording() => None,
         0 => None,
-        interval => Some(Sampling::prepare(caller.java_vm, interval)?),
+        interval => Some(Sampling::prepare(caller.java_vm, interval, allocated)?),
     };
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
@@ -81,6 +83,24 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             sampling.begin();
         }
     })
+}
+
+/// The calling thread has allocated an object that the JVM's sampler has chosen.
+fn allocated(jvmti: Jvmti, class: Object, size: u64, interval: u64) {
+    let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) else {
+        return;
+    };
+    let Some(record) = agent.registry.get(process::own_tid()) else {
+        return; // a thread that is just becoming one, or is one no more
+    };
+    agent.engine.allocated(
+        record,
+        &Allocation {
+            size,
+            weight: weight(size, interval),
+            class: allocations::number_of(&agent.classes, jvmti, class),
+        },
+    );
 }
 
 /// The agent, made now if there is none. Two may ask at once: whoever attaches while the JVM starts

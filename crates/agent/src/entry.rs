@@ -188,8 +188,12 @@ fn finish() {
 
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
-        allocations::thread_begins();
         if let Some(agent) = hotspot::agent() {
+            // The main thread of a JVM that starts is told late: it is known by then.
+            let record = agent.registry.get(process::own_tid());
+            if record.is_none_or(|record| record.managed_thread() == 0) {
+                allocations::thread_begins();
+            }
             command::register(agent, env, thread, Some(process::own_tid()));
         }
     });

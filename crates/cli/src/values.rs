@@ -99,7 +99,7 @@ fn bytes(text: &str) -> Option<u64> {
     };
     let digits = number.bytes().all(|b| b.is_ascii_digit());
     let number = number.parse::<u64>().ok().filter(|_| digits)?;
-    Some(number.checked_mul(1 << shift).unwrap_or(u64::MAX))
+    Some(number.saturating_mul(1 << shift))
 }
 
 #[cfg(test)]

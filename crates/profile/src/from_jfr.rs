@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dwell_jfr::hash::Seeds;
-use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
+use dwell_jfr::reader::{
+    GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack, Value,
+};
 
+use crate::allocations::{Allocation, AllocationSampling, readable_class};
 use crate::builder::Builder;
 use crate::contexts::Contexts;
 use crate::foreign::{self, Causes, Clock};
@@ -22,6 +25,8 @@ use crate::tree::NodeId;
 const TRUNCATED: &str = "[truncated]";
 /// Stands for a stack that a recording does not have.
 const NO_STACK: &str = "[no stack]";
+/// Events of objects that were allocated.
+const ALLOCATION: &str = "jdk.ObjectAllocationSample";
 /// Said of a file that does not begin where its recording began.
 const PART: &str = "a part of a recording: what came before is not in this file";
 /// Events that a recording may repeat are kept up to this number.
@@ -283,7 +288,6 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     );
     let mut contexts = Contexts::new(recording);
     let mut nodes = Nodes::default();
-    let mut allocating = Nodes::default();
     for sample in recording
         .samples
         .iter()
@@ -332,19 +336,60 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             builder.stack(frames.into_iter().rev())
         }))
     });
-    crate::allocations::add(builder, recording, &contexts, |builder, place, failure| {
-        let stack = place.and_then(|place| recording.stacks.get(place as usize));
-        // The same stack can belong to walks that failed and to others.
-        let failed = failure.map(|cause| builder.cause(cause));
-        let key = (place.unwrap_or(u32::MAX), failed);
-        *allocating.entry(key).or_insert_with(|| {
-            let frames = frames(builder, &methods, stack, failure);
-            builder.stack(frames.into_iter().rev())
-        })
-    });
+    add_allocations(builder, recording, &methods, &contexts);
     crate::requests::add(builder, recording, &contexts);
     crate::spans::add(builder, recording);
     crate::thread_time::add(builder, recording);
+}
+
+/// Objects that were allocated, and how they were chosen.
+fn add_allocations(
+    builder: &mut Builder,
+    recording: &Recording,
+    methods: &[u32],
+    contexts: &Contexts<'_>,
+) {
+    let mut nodes = Nodes::default();
+    let mut nobody = None;
+    for event in recording.events_named(ALLOCATION) {
+        let thread = match event.get("eventThread") {
+            Some(Value::Thread(thread)) => *thread,
+            _ => *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false)),
+        };
+        let place = match event.get("stackTrace") {
+            Some(Value::Stack(stack)) => Some(*stack),
+            _ => None,
+        };
+        let failure = event.text("failure").filter(|text| !text.is_empty());
+        let failed = failure.map(|cause| builder.cause(cause));
+        let key = (place.unwrap_or(u32::MAX), failed);
+        let stack = *nodes.entry(key).or_insert_with(|| {
+            let stack = place.and_then(|place| recording.stacks.get(place as usize));
+            let frames = frames(builder, methods, stack, failure);
+            builder.stack(frames.into_iter().rev())
+        });
+        let class = readable_class(event.text("objectClass").unwrap_or("[unknown class]"));
+        let frame = builder.marker(&class, FrameKind::Other);
+        let node = builder.child(stack, frame);
+        let class = builder.name(&class);
+        let context = contexts.of_event(event, builder);
+        builder.allocations.push(Allocation {
+            time_ns: event.time_ns,
+            thread,
+            node,
+            class,
+            bytes: count(event, "weight"),
+            size: count(event, "objectSize"),
+            context,
+        });
+    }
+    let sums = recording.events_named("dwell.Allocations");
+    let last = sums.max_by_key(|event| event.time_ns);
+    builder.allocation_sampling = last.map(|last| AllocationSampling {
+        interval_bytes: count(last, "interval"),
+        lost: count(last, "lostSamples"),
+        lost_bytes: count(last, "lostWeight"),
+    });
 }
 
 fn add_looks<'r>(

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod allocated;
 mod allocations;
 mod builder;
 mod clusters;

@@ -77,7 +77,7 @@ mod tests {
         // To half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
         assert_eq!(weight(16, 512 * K), 512 * K + 8);
         assert_eq!(weight(K, 512 * K), 512 * K + 512);
-        assert_eq!(weight(512 * K, 512 * K), 829_412);
+        assert_eq!(weight(512 * K, 512 * K), 829_411);
         assert_eq!(weight(64 << 20, 512 * K), 64 << 20);
         assert_eq!(weight(0, 0), 2, "of nothing, the least that there is");
         assert!(weight(u64::MAX, 1) >= 1 << 63);

@@ -153,6 +153,36 @@ mod tests {
             .collect()
     }
 
+    #[test]
+    fn allocations_have_their_class_innermost_and_weigh_bytes() {
+        let mut builder = text_art::builder("a.A.x");
+        let frame = builder.marker("byte[]", FrameKind::Other);
+        let node = builder.child(1, frame);
+        let class = builder.name("byte[]");
+        for bytes in [100, 28] {
+            builder.allocations.push(dwell_profile::Allocation {
+                time_ns: 0,
+                thread: 0,
+                node,
+                class,
+                bytes,
+                size: 28,
+                context: None,
+            });
+        }
+        let profile = builder.finish();
+        let told = |unit| {
+            let options = CollapsedOptions {
+                unit,
+                stacks: Stacks::Allocated(WallFilter::default()),
+                ..CollapsedOptions::default()
+            };
+            lines(&profile, &options)
+        };
+        assert_eq!(told(Unit::Nanoseconds), ["a.A.x;byte[] 128"]);
+        assert_eq!(told(Unit::Samples), ["a.A.x;byte[] 2"]);
+    }
+
     const ART: &str = "thread: main    worker  main
                        weight: 10      20      30
                                b.B.x:1 b.B.x:2 a.A.z

@@ -119,12 +119,5 @@ function say(store: Store): void {
   const tree = store.tree.value;
   if (!tree) return;
   const { shown, keys, focused, whole, diff } = store;
-  store.said.value = spoken(
-    shown.value,
-    keys.value,
-    tree,
-    focused.value,
-    whole.value,
-    diff.value,
-  );
+  store.said.value = spoken(shown.value, keys.value, tree, focused.value, whole.value, diff.value);
 }

@@ -11,11 +11,13 @@
 //! All of this has an environment of its own, which is given back when a recording ends: until the
 //! next one the JVM does nothing for it.
 
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "a reference is a pointer only to the VM, and comes from its callbacks"
+)]
+
 use super::mutf8;
-use crate::hotspot::{self, Agent};
-use dwell_recorder::allocated;
-use dwell_recorder::sys::process;
-use dwell_signal::Allocation;
+use dwell_recorder::allocated::Classes;
 use jvm_sys::jni::Object;
 use jvm_sys::jvmti::{Callbacks, Event, SAMPLING_INTERVAL, VERSION_11};
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -23,8 +25,15 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+/// What is told of an object: an environment to ask about its class, that class, its size in bytes,
+/// and the interval around which the distance to its point was drawn. Called on the allocating
+/// thread, which may be any of the program's.
+pub type Told = fn(Jvmti, Object, u64, u64);
+
+/// Who is told.
+static TOLD: OnceLock<Told> = OnceLock::new();
 /// The environment of the recording that runs, if allocations are sampled.
 static ENVIRONMENT: Mutex<Option<Jvmti>> = Mutex::new(None);
 /// The sampler's interval, in bytes.
@@ -46,11 +55,13 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean.
+    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean. The first
+    /// `told` of a process is told of all.
     ///
     /// # Errors
     /// One line for the user, if this JVM has no such sampler or another agent has it.
-    pub fn prepare(java_vm: JavaVm, interval: u64) -> Result<Sampling, String> {
+    pub fn prepare(java_vm: JavaVm, interval: u64, told: Told) -> Result<Sampling, String> {
+        let _ = TOLD.set(told);
         // SAFETY: the VM calls us, so it is alive.
         let env = unsafe { java_vm.get_env(VERSION_11) };
         let jvmti = Jvmti(env.ok_or_else(|| {
@@ -72,12 +83,12 @@ impl Sampling {
                     e.0
                 )
             })?;
-            let told = |e: jvm_sys::jvmti::Error| {
+            let refused = |e: jvm_sys::jvmti::Error| {
                 format!("alloc={interval}: the JVM refuses it (JVMTI error {})", e.0)
             };
-            jvmti.set_callbacks(&callbacks).map_err(told)?;
+            jvmti.set_callbacks(&callbacks).map_err(refused)?;
             let bytes = i32::try_from(interval).unwrap_or(i32::MAX);
-            jvmti.set_sampling_interval(bytes).map_err(told)?;
+            jvmti.set_sampling_interval(bytes).map_err(refused)?;
         }
         Ok(sampling)
     }
@@ -125,7 +136,7 @@ fn give_back(jvmti: Jvmti) {
     }
 }
 
-/// A thread has begun; called on it. The distance to its first point was drawn then.
+/// The calling thread has just begun, and the distance to its first point was drawn.
 pub fn thread_begins() {
     let interval = INTERVAL.load(Ordering::Relaxed);
     let _ = DRAWN.try_with(|drawn| drawn.set(interval));
@@ -143,12 +154,12 @@ unsafe extern "C" fn on_allocation(
         // The next point is drawn after this, whatever becomes of the sample.
         let interval = INTERVAL.load(Ordering::Relaxed);
         let drawn = DRAWN.try_with(|drawn| drawn.replace(interval)).unwrap_or(0);
-        if let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) {
-            let drawn = match drawn {
-                0 => SAMPLING_INTERVAL as u64,
-                drawn => drawn,
-            };
-            sample(agent, jvmti, class, size.max(0) as u64, drawn);
+        let drawn = match drawn {
+            0 => SAMPLING_INTERVAL as u64,
+            drawn => drawn,
+        };
+        if let Some(told) = TOLD.get() {
+            told(jvmti, class, size.max(0) as u64, drawn);
         }
     };
     if catch_unwind(AssertUnwindSafe(work)).is_err() && FAILED.fetch_add(1, Ordering::Relaxed) == 0
@@ -157,23 +168,8 @@ unsafe extern "C" fn on_allocation(
     }
 }
 
-fn sample(agent: &'static Agent, jvmti: Jvmti, class: Object, size: u64, interval: u64) {
-    let Some(record) = agent.registry.get(process::own_tid()) else {
-        return; // a thread that is just becoming one, or is one no more
-    };
-    let class = number(agent, jvmti, class);
-    agent.engine.allocated(
-        record,
-        &Allocation {
-            size,
-            weight: allocated::weight(size, interval),
-            class,
-        },
-    );
-}
-
 /// The number of an object's class. Nothing of ours is locked while the JVM is asked.
-fn number(agent: &Agent, jvmti: Jvmti, class: Object) -> u32 {
+pub fn number_of(classes: &Classes, jvmti: Jvmti, class: Object) -> u32 {
     // SAFETY: a callback's reference to a class, in the live phase; the text is used before it is
     // given back.
     unsafe {
@@ -181,7 +177,7 @@ fn number(agent: &Agent, jvmti: Jvmti, class: Object) -> u32 {
             return u32::MAX;
         };
         let bytes = CStr::from_ptr(signature).to_bytes();
-        let number = agent.classes.number(bytes, || name(&mutf8::decode(bytes)));
+        let number = classes.number(bytes, || name(&mutf8::decode(bytes)));
         jvmti.deallocate(signature.cast());
         number
     }

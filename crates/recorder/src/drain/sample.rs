@@ -236,17 +236,28 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let stack = has_frames.then(|| self.batch.stack(&[], named, truncated));
             self.outer = outer;
             self.frames = frames;
+            self.mind_failure(slot, failure, progress);
             self.add_allocation(slot, stack, failure);
             return;
         }
         let stack = self.batch.stack(&self.kernel, named, truncated);
         self.outer = outer;
         self.frames = frames;
+        self.mind_failure(slot, failure, progress);
+        self.add_sample(slot, stack, failure);
+    }
+
+    /// What is gone before it is walked is told to those who can help that.
+    fn mind_failure(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
+        if matches!(failure, Some(Failure::StaleMethod | Failure::NoBlob)) {
+            let now_ns = process::monotonic_ns();
+            progress.patience.lost(slot.header().time_ns, now_ns);
+        }
+    }
+
+    fn add_sample(&mut self, slot: &Slot<'_>, stack: u32, failure: Option<Failure>) {
+        let header = slot.header();
         if let Some(failure) = failure {
-            if matches!(failure, Failure::StaleMethod | Failure::NoBlob) {
-                let now_ns = process::monotonic_ns();
-                progress.patience.lost(header.time_ns, now_ns);
-            }
             let entry = self.failures.entry(failure.name()).or_default();
             entry.0 += 1;
             entry.1 += slot.weight_ns();
