@@ -2,6 +2,7 @@
 
 use crate::hook;
 use crate::hotspot::{self, Agent, HotSpot};
+use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::environment;
 use crate::jvm::threads;
@@ -9,12 +10,14 @@ use crate::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use crate::jvm::vm::SharedVm;
 use crate::jvm::{Vm, flags, stubs::Stubs};
 use crate::vantage::dwell_walk_hook;
+use dwell_recorder::allocated::weight;
 use dwell_recorder::native::Modules;
 use dwell_recorder::options::{Command, EngineChoice, Options};
 use dwell_recorder::recorder::{Recorder, Seen, not_recording};
 use dwell_recorder::runtime::Runtime;
 use dwell_recorder::source::Source;
-use dwell_signal::Engine;
+use dwell_recorder::sys::process;
+use dwell_signal::{Allocation, Engine};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -36,6 +39,14 @@ pub struct Caller {
 /// # Errors
 /// One line for the user.
 pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
+    // Two may come at once; what the JVM has once only is had by one of them.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = match options.command {
+        Command::Start | Command::Stop => {
+            Some((ONE_AT_A_TIME.lock()).unwrap_or_else(PoisonError::into_inner))
+        }
+        Command::Dump | Command::Status => None,
+    };
     if options.command == Command::Start {
         return start(caller, options, text);
     }
@@ -43,9 +54,10 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
     match (options.command, agent) {
         (Command::Status, None) => Ok("state=stopped\n".into()),
         (_, None) => Err(not_recording(HotSpot::PROCESS)),
-        (Command::Stop, Some(agent)) => {
-            agent.stop(|| environment::set_events(agent.runtime.jvmti, false))
-        }
+        (Command::Stop, Some(agent)) => agent.stop(|| {
+            allocations::end();
+            environment::set_events(agent.runtime.jvmti, false);
+        }),
         (Command::Dump, Some(agent)) => agent.dump(),
         (Command::Status | Command::Start, Some(agent)) => Ok(agent.status()),
     }
@@ -53,6 +65,12 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
 
 fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
     let agent = the_agent(caller, options.engine)?;
+    let sampling = match options.alloc_bytes {
+        // The one that runs may have the sampler.
+        _ if agent.is_recording() => None,
+        0 => None,
+        interval => Some(Sampling::prepare(caller.java_vm, interval, allocated)?),
+    };
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
         environment::set_events(jvmti, true);
@@ -61,7 +79,28 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         });
         agent.find_threads();
         api::connect(jvmti, caller.env);
+        if let Some(sampling) = sampling {
+            sampling.begin();
+        }
     })
+}
+
+/// The calling thread has allocated an object that the JVM's sampler has chosen.
+fn allocated(jvmti: Jvmti, class: Object, size: u64, interval: u64) {
+    let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) else {
+        return;
+    };
+    let Some(record) = agent.registry.get(process::own_tid()) else {
+        return; // a thread that is just becoming one, or is one no more
+    };
+    agent.engine.allocated(
+        record,
+        &Allocation {
+            size,
+            weight: weight(size, interval),
+            class: allocations::number_of(&agent.classes, jvmti, class),
+        },
+    );
 }
 
 /// The agent, made now if there is none. Two may ask at once: whoever attaches while the JVM starts

@@ -3,7 +3,7 @@
 
 use crate::command::{self, Caller};
 use crate::hotspot;
-use crate::jvm::{attaching, mutf8};
+use crate::jvm::{allocations, attaching, mutf8};
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;
 use dwell_recorder::sys::process;
@@ -189,6 +189,11 @@ fn finish() {
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
+            // The main thread of a JVM that starts is told late: it is known by then.
+            let record = agent.registry.get(process::own_tid());
+            if record.is_none_or(|record| record.managed_thread() == 0) {
+                allocations::thread_begins();
+            }
             command::register(agent, env, thread, Some(process::own_tid()));
         }
     });

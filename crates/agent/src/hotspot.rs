@@ -81,6 +81,7 @@ impl HotSpot {
 
 impl Runtime for HotSpot {
     const PROCESS: &'static str = "JVM";
+    const TELLS_ALLOCATIONS: bool = true;
 
     type Walks = JavaWalks;
     type Looks = JavaLooks;

@@ -9,6 +9,7 @@ use crate::jvm::Vm;
 use dwell_recorder::native::Modules;
 use dwell_recorder::native::modules::{CodeMap, Read};
 use dwell_recorder::sys::published::Published;
+use dwell_signal::slots::Reason;
 use dwell_signal::{Engine, Live, SlotHeader, ThreadRecord, WalkTarget};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::continuation::Chunk;
@@ -86,6 +87,7 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
         // An alternate stack may lie below or above the ordinary one.
         context.stack_high = 0;
     }
+    let is_java = begins_in_java(target.header());
     VIEW.read(|view| {
         let walker = Walker {
             mem: &live,
@@ -94,8 +96,19 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
             native: &*view.map,
             cache,
         };
-        target.keep(|frames| walker.walk(regs, &context, frames));
+        target.keep(|frames| match is_java {
+            true => walker.walk_java(&context, frames),
+            false => walker.walk(regs, &context, frames),
+        });
     });
+}
+
+/// Whether a stack is walked from the last Java frame on, and not from where the thread was: who
+/// has allocated an object is in the VM's code for it, and in ours.
+#[inline]
+#[must_use]
+pub fn begins_in_java(header: &SlotHeader) -> bool {
+    header.reason == Reason::Allocation
 }
 
 /// The registers that a walk begins with.

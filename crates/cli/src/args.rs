@@ -108,7 +108,7 @@ pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample: `cpu`, `wall` or both
+    /// What to sample: `cpu`, `wall`, `alloc`, or several
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
           default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
     pub event: Vec<Event>,
@@ -130,6 +130,9 @@ pub struct Sampling {
     /// Threads that keep a safepoint waiting for longer are asked where they are, from 200us to 10s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::late)]
     pub late: Duration,
+    /// With -e alloc: bytes allocated between two samples, from 1k to 1g (JDK 11 and later)
+    #[arg(long, value_name = "SIZE", default_value = "512k", value_parser = values::alloc)]
+    pub alloc: u64,
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
@@ -149,6 +152,8 @@ pub enum Event {
     Cpu,
     /// Wall-clock time of Java threads, with what they wait for
     Wall,
+    /// Objects that are allocated, by class
+    Alloc,
 }
 
 /// Which threads are looked at.
@@ -523,7 +528,7 @@ pub struct Convert {
     /// A page, whatever the output's ending
     #[arg(long, group = "format")]
     pub html: bool,
-    /// What collapsed stacks count [default: samples]
+    /// In what collapsed stacks count [default: samples; of allocations bytes]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
@@ -533,7 +538,8 @@ pub struct Convert {
     /// others up (in ns)
     #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
     pub safepoints: bool,
-    /// Which time collapsed stacks count [default: cpu, or wall with one of the next options]
+    /// What collapsed stacks count: time or, with alloc, bytes, the class innermost [default: cpu,
+    /// or wall with one of the next options]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
@@ -558,8 +564,10 @@ pub struct Convert {
 pub enum Unit {
     /// Samples
     Samples,
-    /// Nanoseconds of CPU time
+    /// Nanoseconds of CPU time or wall time
     Ns,
+    /// Allocated bytes
+    Bytes,
 }
 
 /// `dwell demo`.
@@ -613,6 +621,10 @@ mod tests {
         );
         let cpu = record(&["-e", "cpu", "1"]).unwrap().sampling;
         assert_eq!(cpu.event, [Event::Cpu]);
+        let all = ["-e", "cpu,wall,alloc", "--alloc", "1m", "1"];
+        let all = record(&all).unwrap().sampling;
+        assert_eq!(all.event, [Event::Cpu, Event::Wall, Event::Alloc]);
+        assert_eq!((both.alloc, all.alloc), (512 << 10, 1 << 20));
         let more = [
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];
@@ -624,7 +636,8 @@ mod tests {
         for words in [
             &["-i", "10", "1"][..],
             &["-d", "x", "1"],
-            &["-e", "alloc", "1"],
+            &["-e", "heap", "1"],
+            &["-e", "alloc", "--alloc", "1", "1"],
             &["--wall", "20", "1"],
             &["--wall-budget", "0", "1"],
             &["--idle", "no method", "1"],

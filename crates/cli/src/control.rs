@@ -210,6 +210,9 @@ fn described(reply: &Reply) -> String {
     if let Some(wall) = wall(reply) {
         line("wall", wall);
     }
+    if let Some(alloc) = alloc(reply) {
+        line("alloc", alloc);
+    }
     for (label, value) in own_cost(reply) {
         line(label, value);
     }
@@ -247,6 +250,22 @@ fn wall(reply: &Reply) -> Option<String> {
     if let Some(elapsed_ns) = number("wall_ns").filter(|ns| *ns > 0) {
         let share = 100.0 * cpu_ns as f64 / elapsed_ns as f64;
         text += &format!(", {share:.2} % of a CPU");
+    }
+    Some(text)
+}
+
+/// What was allocated, by the samples.
+fn alloc(reply: &Reply) -> Option<String> {
+    let number = |key| reply.number(key);
+    let mut text = format!(
+        "every {} KiB, {} samples of {} MiB",
+        number("alloc_interval")? >> 10,
+        number("alloc_samples")?,
+        number("alloc_bytes")? >> 20,
+    );
+    if let Some(lost) = number("alloc_lost").filter(|lost| *lost > 0) {
+        let bytes = number("alloc_lost_bytes").unwrap_or(0);
+        text += &format!(", {lost} of {} MiB lost for want of room", bytes >> 20);
     }
     Some(text)
 }
@@ -315,6 +334,8 @@ mod tests {
               wall_interval_ns=20000000\nwall_ns=1000000000\nwall_threads=40\nwall_looks=800\n\
               wall_failed=1\nwall_cpu_ns=4000000\nwall_unmounted=9000\nwall_unmounted_looks=70\n\
               wall_followed=600\nwall_by_page=700\n\
+              alloc_interval=524288\nalloc_samples=30\nalloc_bytes=15728640\nalloc_lost=2\n\
+              alloc_lost_bytes=1048576\n\
               handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
               agent_cpu_ns=80000000\nagent_memory=2097152\n\
               lost.no_free_slot_weight_moved_on=7\n",
@@ -326,6 +347,7 @@ mod tests {
              stacks     walked while paused\n\
              wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the \
              kernel's pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
+             alloc      every 512 KiB, 30 samples of 15 MiB, 2 of 1 MiB lost for want of room\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

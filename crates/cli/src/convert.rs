@@ -98,6 +98,9 @@ fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
             };
             bail!("{input}: has no wall time; record with -e cpu,wall{other}");
         }
+        Stacks::Allocated(_) if profile.allocations().is_empty() => {
+            bail!("{input}: has no allocations; record with -e cpu,wall,alloc")
+        }
         Stacks::Late if profile.late().is_empty() => bail!(
             "{input}: no thread was seen to be late for a safepoint; \
              leave --safepoints out, or record for longer"
@@ -117,14 +120,16 @@ fn write(
         Format::Html => recording::put_html(profile, &args.input, out),
         Format::Text => Ok(out.write_all(dwell_report::text(profile).as_bytes())?),
         Format::Collapsed => {
-            // How often somebody was late says little.
+            // How often somebody was late, or an object was chosen, says little.
             let usual = match stacks {
                 Stacks::Late => Unit::Ns,
+                Stacks::Allocated(_) => Unit::Bytes,
                 _ => Unit::Samples,
             };
             let unit = match args.unit.unwrap_or(usual) {
                 Unit::Samples => dwell_profile::Unit::Samples,
-                Unit::Ns => dwell_profile::Unit::Nanoseconds,
+                // What a stack weighs.
+                Unit::Ns | Unit::Bytes => dwell_profile::Unit::Nanoseconds,
             };
             let options = dwell_report::CollapsedOptions {
                 unit,
@@ -166,11 +171,23 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         from_ns: args.from.map(|time| time.as_nanos() as u64),
         to_ns: args.to.map(|time| time.as_nanos() as u64),
     };
+    let is_alloc = args.event == Some(Event::Alloc);
+    let is_told_otherwise = match args.unit {
+        Some(Unit::Bytes) => !is_alloc,
+        Some(Unit::Ns) => is_alloc,
+        Some(Unit::Samples) | None => false,
+    };
+    if is_told_otherwise {
+        let text = "--unit: bytes are what -e alloc counts, ns what all else does";
+        return Err(Usage(text.to_owned()).into());
+    }
     match args.event {
-        Some(Event::Cpu) if !filter.causes.is_empty() => {
-            let text = "--cause is for wall time; leave out -e cpu";
-            Err(Usage(text.to_owned()).into())
+        Some(Event::Cpu | Event::Alloc) if !filter.causes.is_empty() => {
+            let event = if is_alloc { "alloc" } else { "cpu" };
+            let text = format!("--cause is for wall time; leave out -e {event}");
+            Err(Usage(text).into())
         }
+        Some(Event::Alloc) => Ok(Stacks::Allocated(filter)),
         Some(Event::Cpu) => Ok(Stacks::Cpu(filter)),
         None if filter == WallFilter::default() => Ok(Stacks::Cpu(filter)),
         Some(Event::Wall) | None => Ok(Stacks::Wall(filter)),

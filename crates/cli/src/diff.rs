@@ -40,6 +40,10 @@ pub fn run(args: &Diff) -> Result<()> {
         let text = "-e is for --collapsed; without it both CPU and wall time are told";
         return Err(Usage(text.to_owned()).into());
     }
+    if args.event == Some(Event::Alloc) {
+        let text = "-e alloc: two recordings are compared by time; take cpu or wall";
+        return Err(Usage(text.to_owned()).into());
+    }
     let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
     let per = match args.per {
         PerWhat::Second => Per::Second,

@@ -68,10 +68,29 @@ pub fn jvm(text: &str) -> Result<String, String> {
     }
 }
 
+/// Bytes allocated between two samples: `512k`, `2m`.
+pub fn alloc(text: &str) -> Result<u64, String> {
+    match bytes(text) {
+        Some(bytes @ 0x400..=0x4000_0000) => Ok(bytes),
+        Some(_) => Err("from 1k to 1g".to_owned()),
+        None => Err("a size such as 512k or 2m, from 1k to 1g".to_owned()),
+    }
+}
+
 /// How much of a recording is kept, `64m` or `1g`, as the agent reads it.
 pub fn size(text: &str) -> Result<String, String> {
     const MIN: u64 = 1 << 20;
     const MAX: u64 = 1 << 50;
+    match bytes(text) {
+        Some(MIN..=MAX) => Ok(text.to_owned()),
+        Some(_) => Err("at least 1m".to_owned()),
+        None => Err("a size such as 64m or 1g".to_owned()),
+    }
+}
+
+/// A number with an optional unit: k, m, g (powers of 1024); the greatest there is for what is more
+/// than that.
+fn bytes(text: &str) -> Option<u64> {
     let (number, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
@@ -79,13 +98,8 @@ pub fn size(text: &str) -> Result<String, String> {
         _ => (text, 0),
     };
     let digits = number.bytes().all(|b| b.is_ascii_digit());
-    match number.parse::<u64>().ok().filter(|_| digits) {
-        Some(number) => match number.checked_mul(1 << shift) {
-            Some(MIN..=MAX) => Ok(text.to_owned()),
-            _ => Err("at least 1m".to_owned()),
-        },
-        None => Err("a size such as 64m or 1g".to_owned()),
-    }
+    let number = number.parse::<u64>().ok().filter(|_| digits)?;
+    Some(number.saturating_mul(1 << shift))
 }
 
 #[cfg(test)]
@@ -101,6 +115,24 @@ mod tests {
         assert_eq!(format("a.txt"), Some(Format::Text));
         for other in ["a.pb.gz", "a", ".html", "", "a.jfr", "a.pprof"] {
             assert_eq!(format(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn bytes_between_allocations_are_a_size_in_bounds() {
+        assert_eq!(alloc("512k"), Ok(512 << 10));
+        assert_eq!((alloc("1024"), alloc("1g")), (Ok(1024), Ok(1 << 30)));
+        for bad in [
+            "1023",
+            "2g",
+            "",
+            "k",
+            "1.5m",
+            "512kb",
+            "-1k",
+            "99999999999999999999",
+        ] {
+            assert!(alloc(bad).is_err(), "{bad}");
         }
     }
 

@@ -24,6 +24,30 @@ fn are_refused(test: &str, lines: &[(&[&str], &str)]) {
 }
 
 #[test]
+fn wrong_command_lines_for_allocations_are_one_line_and_exit_code_2() {
+    are_refused(
+        "usage-allocations",
+        &[
+            (&["record", "--alloc", "512kb", "1"], "--alloc"),
+            (&["record", "--alloc", "1", "1"], "from 1k to 1g"),
+            (&["start", "--alloc", "2g", "1"], "from 1k to 1g"),
+            (
+                &["diff", "a.jfr", "a.jfr", "--collapsed", "-e", "alloc"],
+                "-e alloc",
+            ),
+            (
+                &["convert", "a.jfr", "--collapsed", "--unit", "bytes"],
+                "--unit",
+            ),
+            (
+                &["record", "--no-agent", "-e", "alloc", "1"],
+                "-e alloc: needs",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
     are_refused(
         "usage",
@@ -37,7 +61,7 @@ fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
             (&["record", "-d", "1h", "--", "true"], "-d: only a program"),
             (&["record", "-i", "10", "1"], "with its unit"),
             (&["record", "-i", "1us", "1"], "from 20us to 10s"),
-            (&["record", "-e", "alloc", "1"], "invalid value 'alloc'"),
+            (&["record", "-e", "heap", "1"], "invalid value 'heap'"),
             (&["record", "--wall", "20", "1"], "with its unit"),
             (&["record", "--wall", "1us", "1"], "from 1ms to 10s"),
             (&["record", "--wall-budget", "2", "1"], "from 0.01% to 100%"),

@@ -17,6 +17,42 @@ pub fn share_bound(share: f64, samples: f64, comparisons: usize) -> f64 {
     linear + (linear * linear + 2.0 * variance * log / samples).sqrt()
 }
 
+/// How far a sum of independent terms may be off its mean, with a chance of at most `chance`: a sum
+/// with this `variance` whose terms are each at most `largest` off their own mean. Bernstein's
+/// inequality: P(|X - EX| >= t) <= 2 exp(-t^2 / (2 (V + M t / 3))).
+#[must_use]
+pub fn sum_bound(variance: f64, largest: f64, chance: f64) -> f64 {
+    let log = (2.0 / chance).ln();
+    let linear = log * largest / 3.0;
+    linear + (linear * linear + 2.0 * variance * log).sqrt()
+}
+
+/// How far a number of successes in `draws` draws with the chance `p` each may be off its mean,
+/// with a chance of at most `chance`. Chernoff's bound: P(X >= q n) <= exp(-n D(q || p)) for q > p,
+/// D being the relative entropy, and the same below.
+#[must_use]
+pub fn binomial_bound(draws: f64, p: f64, chance: f64) -> f64 {
+    let log = (2.0 / chance).ln();
+    let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+    let is_likely = |off: f64| {
+        let q = p + off / draws;
+        (0.0..=1.0).contains(&q) && draws * (term(q, p) + term(1.0 - q, 1.0 - p)) < log
+    };
+    // D grows with the distance on either side.
+    let side = |sign: f64| {
+        let (mut near, mut far) = (0.0, draws);
+        for _ in 0..100 {
+            let middle = (near + far) / 2.0;
+            match is_likely(sign * middle) {
+                true => near = middle,
+                false => far = middle,
+            }
+        }
+        far
+    };
+    side(1.0).max(side(-1.0))
+}
+
 /// How large the total variation distance between true shares and `samples` samples may be. Its
 /// mean is at most half the sum of the standard deviations; one sample moves it by at most 1/n, so
 /// it exceeds its mean by t with a chance of at most exp(-2 n t^2) (McDiarmid).
@@ -72,6 +108,27 @@ mod tests {
         assert!(bound < 0.025, "{bound}");
         let distance = distance_bound(&[0.05; 20], samples);
         assert!((0.04..0.09).contains(&distance), "{distance}");
+    }
+
+    /// P(|X - 500| > 77 | 1000, 0.5) = 1e-6, and P(X < 83 | 84, 1 - 1e-7) = 4e-11.
+    #[test]
+    fn binomial_numbers_are_bounded_where_they_are_few_and_where_all_succeed() {
+        let bound = binomial_bound(1000.0, 0.5, 1e-6);
+        assert!(bound > 77.0 && bound < 90.0, "{bound}");
+        let bound = binomial_bound(84.0, 1.0 - 1.1e-7, 1e-7);
+        assert!(bound > 1.0 && bound < 2.0, "{bound}");
+        // A Poisson number of mean 1,000: 5.3 standard deviations.
+        let bound = binomial_bound(1e9, 1e-6, 1e-6);
+        assert!(bound > 4.9 * 31.6 && bound < 6.0 * 31.6, "{bound}");
+    }
+
+    /// Of 1,000 tosses of a coin 500 are heads, up to 5 standard deviations or so.
+    #[test]
+    fn sums_of_many_small_terms_are_bounded_by_their_variance() {
+        let bound = sum_bound(250.0, 0.5, 1e-6);
+        let sigma = 250.0_f64.sqrt();
+        assert!(bound > 5.0 * sigma && bound < 6.0 * sigma, "{bound}");
+        assert_eq!(sum_bound(0.0, 0.0, 1e-6), 0.0);
     }
 
     /// P(X >= 19 | 1000, 0.005) = 1.28e-6 and P(X >= 20) = 3.1e-7, computed with fractions.

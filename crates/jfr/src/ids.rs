@@ -20,6 +20,8 @@ ids! {
     MethodId
     /// A stack of this chunk.
     StackId
+    /// A class of this chunk.
+    ClassId
 }
 
 impl StackId {

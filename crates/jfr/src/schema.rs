@@ -39,6 +39,7 @@ pub(crate) mod id {
     pub(crate) const UNSIGNED: u8 = 47;
     pub(crate) const EXECUTION_SAMPLE: u8 = 100;
     pub(crate) const WALL_SAMPLE: u8 = 101;
+    pub(crate) const ALLOCATION_SAMPLE: u8 = 102;
 }
 
 /// What a type is for; decides its super type and attributes in the metadata.
@@ -145,7 +146,11 @@ impl Content {
 pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
     constants::TYPES
         .iter()
-        .chain([&events::EXECUTION_SAMPLE, &events::WALL_SAMPLE])
+        .chain([
+            &events::EXECUTION_SAMPLE,
+            &events::WALL_SAMPLE,
+            &events::ALLOCATION_SAMPLE,
+        ])
         .chain(events::TYPES)
 }
 

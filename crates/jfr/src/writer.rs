@@ -7,7 +7,7 @@ mod metadata;
 mod names;
 mod pool;
 
-pub use crate::ids::{MethodId, StackId, ThreadId};
+pub use crate::ids::{ClassId, MethodId, StackId, ThreadId};
 pub use crate::schema::events::Event;
 use crate::schema::id;
 use crate::wire::{put_framed, put_hex, put_pooled_text, put_varint};
@@ -18,6 +18,9 @@ use constants::Constants;
 pub const EXECUTION_SAMPLE_TYPE_ID: u64 = id::EXECUTION_SAMPLE as u64;
 /// Type id of `dwell.WallSample` in our files.
 pub const WALL_SAMPLE_TYPE_ID: u64 = id::WALL_SAMPLE as u64;
+
+/// Type id of `jdk.ObjectAllocationSample` in our files.
+pub const ALLOCATION_SAMPLE_TYPE_ID: u64 = id::ALLOCATION_SAMPLE as u64;
 
 /// Digits of a trace id.
 const TRACE_DIGITS: u32 = 32;
@@ -166,6 +169,29 @@ pub struct WallSample<'a> {
     pub context: Option<&'a Context<'a>>,
 }
 
+/// An object that was allocated (`jdk.ObjectAllocationSample`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AllocationSample<'a> {
+    /// When, in ticks of the chunk's clock.
+    pub ticks: u64,
+    /// The thread: the virtual one if one was mounted.
+    pub thread: ThreadId,
+    /// The platform thread below a virtual thread.
+    pub carrier: Option<ThreadId>,
+    /// The stack; [`StackId::NONE`] if there is none.
+    pub stack: StackId,
+    /// The object's class.
+    pub class: ClassId,
+    /// The bytes of allocated objects that the sample stands for.
+    pub weight_bytes: u64,
+    /// The object's own size in bytes.
+    pub size_bytes: u64,
+    /// Why the stack is not complete; `None`: it is.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for.
+    pub context: Option<&'a Context<'a>>,
+}
+
 /// A chunk being written.
 ///
 /// Ids it gives out hold until it is dropped. Flushing never invalidates them.
@@ -257,6 +283,12 @@ impl ChunkWriter {
         self.constants.stack(frames, truncated)
     }
 
+    /// The class of objects with this name: internal (`java/lang/String`), arrays as in class files
+    /// (`[B`).
+    pub fn object_class(&mut self, name: &str) -> ClassId {
+        self.constants.object_class(name)
+    }
+
     /// Adds a sample.
     pub fn execution_sample(&mut self, sample: &Sample<'_>) {
         let failure = sample.failure.map_or(0, |text| self.constants.string(text));
@@ -302,6 +334,25 @@ impl ChunkWriter {
         put_framed(&mut self.events, &self.scratch);
         let end = sample.ticks.saturating_add(sample.duration_ticks);
         self.last_ticks = self.last_ticks.max(end);
+    }
+
+    /// Adds an object that was allocated.
+    pub fn allocation_sample(&mut self, sample: &AllocationSample<'_>) {
+        let failure = sample.failure.map_or(0, |text| self.constants.string(text));
+        self.scratch.clear();
+        put_varint(&mut self.scratch, ALLOCATION_SAMPLE_TYPE_ID);
+        put_varint(&mut self.scratch, sample.ticks);
+        put_varint(&mut self.scratch, u64::from(sample.thread.0));
+        put_varint(&mut self.scratch, u64::from(sample.stack.0));
+        put_varint(&mut self.scratch, u64::from(sample.class.0));
+        put_varint(&mut self.scratch, sample.weight_bytes);
+        put_varint(&mut self.scratch, sample.size_bytes);
+        put_pooled_text(&mut self.scratch, failure);
+        let carrier = sample.carrier.unwrap_or_default();
+        put_varint(&mut self.scratch, u64::from(carrier.0));
+        self.put_context(sample.context);
+        put_framed(&mut self.events, &self.scratch);
+        self.last_ticks = self.last_ticks.max(sample.ticks);
     }
 
     /// Ids stand in the event: there are too many of them for a pool. The rest is pooled.

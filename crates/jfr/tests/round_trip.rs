@@ -6,7 +6,8 @@ mod common;
 use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
 use dwell_jfr::writer::{
-    ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, Origin, Sample, ThreadInfo,
+    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, Origin, Sample,
+    ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
@@ -547,6 +548,68 @@ fn events_come_back_with_their_units() {
         (count("dwell.Gap"), count("jdk.GarbageCollection")),
         (Some(1), None)
     );
+}
+
+#[test]
+fn allocations_come_back_with_their_classes() {
+    let mut demo = Demo::new(clock());
+    let context = common::CONTEXT;
+    let writer = demo.writer();
+    let thread = writer.thread(77, &ThreadInfo::default());
+    let method = MethodInfo {
+        class: "a/A",
+        name: "make",
+        descriptor: "()V",
+        ..MethodInfo::default()
+    };
+    let frame = FrameRef {
+        method: writer.method(77, &method),
+        line: 7,
+        bci: 3,
+        kind: FrameKind::C2,
+    };
+    let stack = writer.stack(&[frame], false);
+    let classes = ["[B", "java/lang/String", "[[La/B;", "[other classes]"];
+    for (place, name) in classes.into_iter().enumerate() {
+        let class = writer.object_class(name);
+        assert_eq!(writer.object_class(name), class);
+        writer.allocation_sample(&AllocationSample {
+            ticks: START_TICKS + 5,
+            thread,
+            carrier: None,
+            stack,
+            class,
+            weight_bytes: 524_296,
+            size_bytes: 16,
+            failure: (place == 3).then_some("timeout"),
+            context: (place == 0).then_some(&context),
+        });
+    }
+    let bytes = demo.flush();
+    let recording = reader::parse(&bytes).unwrap();
+    let samples: Vec<_> = recording
+        .events_named("jdk.ObjectAllocationSample")
+        .collect();
+    let told = samples.iter().map(|it| it.text("objectClass").unwrap());
+    let told: Vec<_> = told.collect();
+    assert_eq!(
+        told,
+        ["[B", "java.lang.String", "[[La.B;", "[other classes]"]
+    );
+    assert_eq!(samples[0].int("weight"), Some(524_296));
+    assert_eq!(samples[0].int("objectSize"), Some(16));
+    assert_eq!(samples[0].text("endpoint"), Some(context.endpoint));
+    assert_eq!(samples[0].text("spanId"), Some("b7ad6b7169203331"));
+    assert_eq!(samples[3].text("failure"), Some("timeout"));
+    let Some(Value::Stack(stack)) = samples[0].get("stackTrace") else {
+        panic!("{:?}", samples[0]);
+    };
+    let frame = recording.stacks[*stack as usize].frames[0];
+    assert_eq!(&*recording.method(&frame).unwrap().name, "make");
+    assert!(matches!(
+        samples[0].get("eventThread"),
+        Some(Value::Thread(_))
+    ));
 }
 
 #[test]

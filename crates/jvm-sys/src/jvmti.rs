@@ -7,6 +7,13 @@ use core::ffi::{c_char, c_int, c_void};
 /// `JVMTI_VERSION_1_1`, which every JDK since 6 offers.
 pub const VERSION: c_int = 0x3001_0100;
 
+/// `JVMTI_VERSION_11`, with which sampled allocations came.
+pub const VERSION_11: c_int = 0x300b_0000;
+
+/// What the sampler of allocations has for an interval unless it is told another one, in bytes
+/// (src/hotspot/share/runtime/threadHeapSampler.cpp).
+pub const SAMPLING_INTERVAL: c_int = 512 << 10;
+
 /// A `jvmtiError`; 0 is success. Not an enum: the VM may return codes of the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -42,6 +49,9 @@ pub enum Event {
     GarbageCollectionStart = 81,
     /// A garbage collection pause ends; as above.
     GarbageCollectionFinish = 82,
+    /// An object was allocated and chosen by the sampler; needs a capability. Sent on the thread,
+    /// for a virtual thread on its carrier.
+    SampledObjectAlloc = 86,
 }
 
 const EVENT_FIRST: usize = 50;
@@ -53,6 +63,8 @@ pub type ThreadCallback = unsafe extern "C" fn(Jvmti, Env, Object);
 pub type DeathCallback = unsafe extern "C" fn(Jvmti, Env);
 /// Callback of `GarbageCollectionStart` and `GarbageCollectionFinish`.
 pub type CollectionCallback = unsafe extern "C" fn(Jvmti);
+/// Callback of `SampledObjectAlloc`: thread, object, class, size.
+pub type AllocationCallback = unsafe extern "C" fn(Jvmti, Env, Object, Object, Object, i64);
 /// Callback of `DynamicCodeGenerated`: name, address, length.
 pub type CodeCallback = unsafe extern "C" fn(Jvmti, *const c_char, *const c_void, c_int);
 
@@ -96,6 +108,12 @@ impl Callbacks {
     #[must_use]
     pub fn collection_finish(self, function: CollectionCallback) -> Self {
         self.set(Event::GarbageCollectionFinish, function as *const c_void)
+    }
+
+    /// Sets the callback of `SampledObjectAlloc`.
+    #[must_use]
+    pub fn allocation(self, function: AllocationCallback) -> Self {
+        self.set(Event::SampledObjectAlloc, function as *const c_void)
     }
 
     /// Sets the callback of `DynamicCodeGenerated`.
@@ -146,11 +164,16 @@ const GENERATE_EVENTS: usize = 123 - 1;
 const DISPOSE_ENVIRONMENT: usize = 127 - 1;
 const GET_SYSTEM_PROPERTY: usize = 131 - 1;
 const ADD_CAPABILITIES: usize = 142 - 1;
+const SET_HEAP_SAMPLING_INTERVAL: usize = 156 - 1;
 
 /// `jvmtiCapabilities`: a field of 128 bits.
 type Capabilities = [u32; 4];
 /// `can_generate_garbage_collection_events`, bit 31.
 const COLLECTION_EVENTS: Capabilities = [1 << 31, 0, 0, 0];
+/// `can_generate_sampled_object_alloc_events`, bit 43.
+const SAMPLED_ALLOCATIONS: Capabilities = [0, 1 << (43 - 32), 0, 0];
+/// `can_support_virtual_threads`, bit 44; since 21.
+const VIRTUAL_THREADS: Capabilities = [0, 1 << (44 - 32), 0, 0];
 
 fn check(code: c_int) -> Result<(), Error> {
     if code == 0 { Ok(()) } else { Err(Error(code)) }
@@ -175,9 +198,34 @@ impl Jvmti {
     /// `AddCapabilities`, for the events of garbage collections; every HotSpot has it at any time
     /// and at no cost (src/hotspot/share/prims/jvmtiManageCapabilities.cpp).
     pub unsafe fn add_collection_events(self) -> Result<(), Error> {
+        // SAFETY: by the caller.
+        unsafe { self.add_capabilities(&COLLECTION_EVENTS) }
+    }
+
+    /// `AddCapabilities`, for sampled allocations.
+    pub unsafe fn add_sampled_allocations(self) -> Result<(), Error> {
+        // SAFETY: by the caller.
+        unsafe { self.add_capabilities(&SAMPLED_ALLOCATIONS) }
+    }
+
+    /// `AddCapabilities`, for events on virtual threads.
+    pub unsafe fn add_virtual_threads(self) -> Result<(), Error> {
+        // SAFETY: by the caller.
+        unsafe { self.add_capabilities(&VIRTUAL_THREADS) }
+    }
+
+    unsafe fn add_capabilities(self, wanted: &Capabilities) -> Result<(), Error> {
         type F = unsafe extern "C" fn(*mut Table, *const Capabilities) -> c_int;
         // SAFETY: position 142 is AddCapabilities(capabilities).
-        check(unsafe { slot::<F>(self.0, ADD_CAPABILITIES)(self.0, &COLLECTION_EVENTS) })
+        check(unsafe { slot::<F>(self.0, ADD_CAPABILITIES)(self.0, wanted) })
+    }
+
+    /// `SetHeapSamplingInterval`, in bytes; needs the capability for sampled allocations, and a
+    /// table of version 11 or later.
+    pub unsafe fn set_sampling_interval(self, bytes: c_int) -> Result<(), Error> {
+        type F = unsafe extern "C" fn(*mut Table, c_int) -> c_int;
+        // SAFETY: position 156 is SetHeapSamplingInterval(sampling_interval), since 11.
+        check(unsafe { slot::<F>(self.0, SET_HEAP_SAMPLING_INTERVAL)(self.0, bytes) })
     }
 
     /// `SetEventCallbacks`.

@@ -3,6 +3,7 @@
 use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
+use crate::allocations::{Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
@@ -49,6 +50,10 @@ pub struct Builder {
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
     pub late: Vec<Late>,
+    /// Objects that were allocated.
+    pub allocations: Vec<Allocation>,
+    /// How these were sampled.
+    pub allocation_sampling: Option<AllocationSampling>,
     /// The kernel's account of threads.
     pub thread_times: Vec<ThreadTime>,
     /// What processors the process could use.
@@ -226,6 +231,8 @@ impl Builder {
             pauses: self.pauses,
             safepoints: self.safepoints,
             late: self.late,
+            allocations: self.allocations,
+            allocation_sampling: self.allocation_sampling,
             cpu_limit: self.cpu_limit,
             throttled: self.throttled,
             compilations: self.compilations,

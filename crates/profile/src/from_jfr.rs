@@ -2,6 +2,7 @@
 //! says about itself. Knows the reader's types, not the file's bytes. All that reads recordings is
 //! here and below; what it makes of them are types of the modules beside, which know no recording.
 
+mod allocations;
 mod contexts;
 mod foreign;
 mod host;
@@ -114,6 +115,7 @@ fn tell_clock(info: &mut Info, clock: &Clock, kind: SampleKind) {
 pub const EVENTS: &[&str] = &[
     "datadog.DatadogProfilerConfig",
     "datadog.Endpoint",
+    "dwell.Allocations",
     "dwell.Compilers",
     "dwell.CpuLimit",
     "dwell.CpuLoad",
@@ -135,6 +137,7 @@ pub const EVENTS: &[&str] = &[
     "jdk.GCPhasePause",
     "jdk.JVMInformation",
     "jdk.OSInformation",
+    "jdk.ObjectAllocationSample",
 ];
 
 /// Of more samples and looks than this, those that say the same within a bin of time are put
@@ -339,9 +342,28 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             builder.stack(frames.into_iter().rev())
         }))
     });
+    add_allocations(builder, recording, &methods, &contexts);
     requests::add(builder, recording, &contexts);
     spans::add(builder, recording);
     thread_time::add(builder, recording);
+}
+
+fn add_allocations(
+    builder: &mut Builder,
+    recording: &Recording,
+    methods: &[u32],
+    contexts: &Contexts<'_>,
+) {
+    let mut nodes = Nodes::default();
+    allocations::add(builder, recording, contexts, |builder, place, failure| {
+        let failed = failure.map(|cause| builder.cause(cause));
+        let key = (place.unwrap_or(u32::MAX), failed);
+        *nodes.entry(key).or_insert_with(|| {
+            let stack = place.and_then(|place| recording.stacks.get(place as usize));
+            let frames = frames(builder, methods, stack, failure);
+            builder.stack(frames.into_iter().rev())
+        })
+    });
 }
 
 fn add_looks<'r>(

@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod allocated;
+mod allocations;
 mod builder;
 mod clusters;
 pub mod diff;
@@ -37,6 +39,7 @@ mod tree;
 mod wall;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
+pub use allocations::{AllocatedClass, Allocation, AllocationSampling};
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
 pub use dwell_jfr::hash::Seeds;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::allocations::{Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
@@ -57,6 +58,8 @@ pub struct Profile {
     pub(crate) pauses: Vec<GcPause>,
     pub(crate) safepoints: Vec<Safepoint>,
     pub(crate) late: Vec<Late>,
+    pub(crate) allocations: Vec<Allocation>,
+    pub(crate) allocation_sampling: Option<AllocationSampling>,
     pub(crate) cpu_limit: Option<CpuLimit>,
     pub(crate) throttled: Vec<Throttled>,
     pub(crate) compilations: Vec<Compilation>,
@@ -255,7 +258,8 @@ impl Profile {
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
         // Weights of wall time have nothing to do with the CPU time used.
-        let is_cpu = matches!(self.info.mode.as_str(), "" | "cpu" | "cpu,wall");
+        let mode = self.info.mode.trim_end_matches(",alloc");
+        let is_cpu = matches!(mode, "" | "cpu" | "cpu,wall");
         if !is_cpu || self.unit != Unit::Nanoseconds {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Wall time: what threads did or waited for, made of looks at those that did not run and of the
 //! samples of CPU time of those that did.
 
+use crate::allocations::Allocation;
 use crate::names::NameId;
 use crate::platform::is_of_platform;
 use crate::profile::{Profile, Unit};
@@ -147,6 +148,16 @@ impl Profile {
         let wanted = self.wanted(filter);
         let is_wanted = move |s: &&Sample| wanted.is(s.time_ns, s.thread, s.context);
         self.samples.iter().filter(is_wanted)
+    }
+
+    /// The allocations of all threads that `filter` wants, whose causes do not matter.
+    pub fn allocations_of<'p>(
+        &'p self,
+        filter: &'p WallFilter,
+    ) -> impl Iterator<Item = &'p Allocation> {
+        let wanted = self.wanted(filter);
+        let is_wanted = move |a: &&Allocation| wanted.is(a.time_ns, a.thread, a.context);
+        self.allocations.iter().filter(is_wanted)
     }
 
     /// What `filter` says of each thread and of each context.

@@ -3,7 +3,8 @@
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
-    ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample, ThreadInfo,
+    AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample,
+    ThreadInfo,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
 use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit};
@@ -39,6 +40,75 @@ fn thread(name: &str, tid: i64) -> ThreadInfo<'_> {
         group: None,
         is_virtual: false,
     }
+}
+
+#[test]
+fn allocations_are_told_by_class_thread_and_endpoint() {
+    let mut chunk = writer();
+    let main = chunk.thread(1, &thread("main", 1));
+    let frame = FrameRef {
+        method: chunk.method(1, &method("a/A", "make")),
+        line: 3,
+        bci: 1,
+        kind: JfrKind::C2,
+    };
+    let stack = chunk.stack(&[frame], false);
+    let context = Context {
+        span_id: 7,
+        local_root_span_id: 7,
+        endpoint: "GET /",
+        ..Context::default()
+    };
+    for (class, weight_bytes, size_bytes, context) in [
+        ("[B", 1000, 100, Some(&context)),
+        ("[B", 500, 500, None),
+        ("java/lang/Long", 24_000, 24, None),
+    ] {
+        let class = chunk.object_class(class);
+        chunk.allocation_sample(&AllocationSample {
+            ticks: 5,
+            thread: main,
+            stack,
+            class,
+            weight_bytes,
+            size_bytes,
+            context,
+            ..AllocationSample::default()
+        });
+    }
+    let sums = |ticks, samples| Event::Allocations {
+        ticks,
+        interval_bytes: 24_000,
+        samples,
+        weight_bytes: 25_500,
+        lost: 2,
+        lost_bytes: 48_000,
+    };
+    chunk.event(&sums(1, 1));
+    chunk.event(&sums(9, 3));
+    let profile = Profile::from_recording(read(chunk));
+    let rows = profile.allocated_classes();
+    let rows: Vec<_> = (rows.iter())
+        .map(|row| (row.name.as_str(), row.bytes.sum, row.objects))
+        .collect();
+    assert_eq!(
+        rows,
+        [("java.lang.Long", 24_000, 1000.0), ("byte[]", 1500, 11.0)]
+    );
+    let methods = profile.allocating_methods();
+    assert_eq!((methods.len(), methods[0].name.as_str()), (1, "a.A.make"));
+    assert_eq!(methods[0].own.sum, 25_500);
+    let first = profile.allocations()[0];
+    assert_eq!(profile.thread_name(first.thread), "main");
+    let context = &profile.contexts()[first.context.unwrap() as usize];
+    assert_eq!(profile.names().text(context.endpoint.unwrap()), "GET /");
+    // The class is the innermost frame.
+    let leaf = profile.method_of(profile.tree().key(first.node)).unwrap();
+    assert_eq!(profile.method_name(leaf.0), "byte[]");
+    let sampling = profile.allocation_sampling().unwrap();
+    assert_eq!((sampling.lost, sampling.lost_bytes), (2, 48_000));
+    // It is no time.
+    assert_eq!(profile.total().sum, 0);
 }
 
 #[test]

@@ -21,6 +21,7 @@
     )
 )]
 
+pub mod allocated;
 pub mod context;
 pub mod drain;
 #[cfg(feature = "experiments")]

@@ -50,6 +50,8 @@ pub struct Options {
     pub idle: Vec<String>,
     /// Threads that keep others waiting at a safepoint for longer are asked where they are.
     pub late: Duration,
+    /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
+    pub alloc_bytes: u64,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
@@ -88,6 +90,7 @@ impl Default for Options {
             only_context: false,
             idle: Vec::new(),
             late: Duration::from_millis(1),
+            alloc_bytes: 0,
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
             #[cfg(feature = "experiments")]
@@ -114,6 +117,8 @@ pub const WALL_MIN: Duration = Duration::from_millis(1);
 /// Bounds of `late`: the watcher looks every 0.2 ms.
 pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
+/// Bounds of `alloc`: below, most of the time would go into samples.
+pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
@@ -169,7 +174,7 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, late=TIME, engine=auto|perf|timer, \
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, engine=auto|perf|timer, \
      walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
      maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
@@ -181,6 +186,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "wall-threads" => options.wall_threads = Some(wall_threads(value)?),
         "idle" => options.idle.push(idle(value)?),
         "late" => options.late = late(value)?,
+        "alloc" => options.alloc_bytes = alloc(value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
         "filter" => match value {
             "context" => options.only_context = true,
@@ -256,6 +262,16 @@ fn late(value: &str) -> Result<Duration, OptionError> {
         return refuse(format!("late={}: from 200us to 10s", shown(value)));
     }
     Ok(late)
+}
+
+fn alloc(value: &str) -> Result<u64, OptionError> {
+    match size("alloc", value) {
+        Ok(bytes) if ALLOC.contains(&bytes) => Ok(bytes),
+        _ => refuse(format!(
+            "alloc={}: bytes between two samples, from 1k to 1g, such as 512k",
+            shown(value)
+        )),
+    }
 }
 
 /// In millionths: `0.5%` is 5000.
@@ -399,6 +415,18 @@ mod tests {
     }
 
     #[test]
+    fn bytes_between_allocations_may_have_a_unit() {
+        assert_eq!(parse("").unwrap().alloc_bytes, 0);
+        for (text, bytes) in [("512k", 512 << 10), ("1024", 1024), ("1g", 1 << 30)] {
+            let options = parse(&format!("alloc={text}")).unwrap();
+            assert_eq!(options.alloc_bytes, bytes);
+        }
+        for bad in ["1023", "1025m", "0", "k", "-1", "1.5m"] {
+            assert!(parse(&format!("alloc={bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn times_need_a_unit_and_fractions_work() {
         assert_eq!(
             parse("cpu=0.5ms").unwrap().cpu_interval,
@@ -435,6 +463,9 @@ mod tests {
             ("bogus", "bogus"),
             ("wall=20", "wall=20"),
             ("idle=work", "idle=work"),
+            ("alloc=1", "alloc=1"),
+            ("alloc=2g", "alloc=2g"),
+            ("alloc=512kb", "alloc=512kb"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -459,6 +490,7 @@ mod tests {
             format!("wall-threads={zeros}"),
             format!("idle={zeros}"),
             format!("late={zeros}1us"),
+            format!("alloc={zeros}1"),
             format!("wall-budget={zeros}%"),
             format!("{zeros}=1"),
             zeros.clone(),
@@ -499,6 +531,9 @@ mod tests {
             text += &format!(",idle={method}");
         }
         text += &format!(",late={}ns", options.late.as_nanos());
+        if options.alloc_bytes != 0 {
+            text += &format!(",alloc={}", options.alloc_bytes);
+        }
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -529,6 +564,7 @@ mod tests {
         let sizes = (
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
+            prop_oneof![Just(0), ALLOC],
         );
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
@@ -565,6 +601,7 @@ mod tests {
                     only_context,
                     idle,
                     late,
+                    alloc_bytes: sizes.2,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

@@ -1,6 +1,7 @@
 //! What there is once per process, and never freed: callbacks may come as long as it lives. Begins
 //! and ends recordings, and takes what the runtime reports.
 
+use crate::allocated::Classes;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
 use crate::options::{EngineChoice, Options};
@@ -30,6 +31,8 @@ pub struct Recorder<R: Runtime> {
     pub threads: ThreadTable,
     /// Which threads are registered.
     pub registry: Registry,
+    /// What classes of allocated objects are called.
+    pub classes: Classes,
     /// Pauses of the collector that are not written yet.
     pub pauses: Pauses,
     /// The recording that runs, if one does.
@@ -68,6 +71,7 @@ impl<R: Runtime> Recorder<R> {
             engine_reason: source.reason,
             threads: ThreadTable::new(),
             registry: Registry::default(),
+            classes: Classes::default(),
             pauses: Pauses::default(),
             session: Mutex::new(None),
             last: Mutex::new(None),
@@ -98,6 +102,13 @@ impl<R: Runtime> Recorder<R> {
             ));
         }
         self.check_engine(options.engine)?;
+        if options.alloc_bytes != 0 && !R::TELLS_ALLOCATIONS {
+            let process = R::PROCESS;
+            return Err(format!(
+                "alloc={}: allocations of a {process} cannot be sampled; leave it out",
+                options.alloc_bytes
+            ));
+        }
         let path = target_path(options);
         let file = RecordingFile::create(&path)
             .map_err(|e| format!("file={}: cannot create it: {e}", path.display()))?;
@@ -164,6 +175,12 @@ impl<R: Runtime> Recorder<R> {
         } else {
             Err("the rest was not written within 10 s".into())
         }
+    }
+
+    /// Whether a recording runs.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.session().is_some()
     }
 
     /// Makes what was recorded so far readable.

@@ -74,6 +74,10 @@ pub trait Runtime: Send + Sync + Sized + 'static {
     /// at. If not, CPU clocks are asked.
     const MAPS_TURNS: bool = true;
 
+    /// Whether it tells of objects that are allocated, if it is asked to
+    /// ([`Engine::allocated`](dwell_signal::Engine::allocated)).
+    const TELLS_ALLOCATIONS: bool = false;
+
     /// Walks stacks and names frames, on the drainer's thread.
     type Walks: Walks<Self>;
     /// Looks at threads that wait, on the wall-clock sampler's thread.

@@ -441,6 +441,7 @@ impl<R: Runtime> Session<R> {
             self.progress.copied_bytes.load(Ordering::Relaxed),
         );
         text += &self.wall();
+        text += &self.allocations();
         for (name, cause) in DROPS {
             let dropped = now.get(cause).saturating_sub(before.get(cause));
             if dropped > 0 {
@@ -452,6 +453,24 @@ impl<R: Runtime> Session<R> {
 }
 
 impl<R: Runtime> Session<R> {
+    /// What was allocated, as `key=value` lines; none if that is not sampled.
+    fn allocations(&self) -> String {
+        let interval = self.setup.options.alloc_bytes;
+        if interval == 0 {
+            return String::new();
+        }
+        let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
+        let since = |cause| now.get(cause).saturating_sub(before.get(cause));
+        format!(
+            "alloc_interval={interval}\nalloc_samples={}\nalloc_bytes={}\nalloc_lost={}\n\
+             alloc_lost_bytes={}\n",
+            since(Cause::Allocation),
+            now.allocated_bytes.saturating_sub(before.allocated_bytes),
+            since(Cause::AllocationLost),
+            (now.allocated_lost_bytes).saturating_sub(before.allocated_lost_bytes),
+        )
+    }
+
     /// What the wall-clock sampler does, as `key=value` lines; none if there is none.
     fn wall(&self) -> String {
         let sum = self

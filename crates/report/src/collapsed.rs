@@ -28,6 +28,9 @@ pub enum Stacks {
     Cpu(WallFilter),
     /// Wall time. The numbers count looks or nanoseconds.
     Wall(WallFilter),
+    /// Allocations, the class innermost. The numbers count samples or, in the place of
+    /// nanoseconds, bytes.
+    Allocated(WallFilter),
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
@@ -74,6 +77,11 @@ pub fn collapsed(
         Stacks::Wall(filter) => {
             for wall in profile.wall(filter) {
                 add(wall.thread, wall.node, &wall.weight);
+            }
+        }
+        Stacks::Allocated(filter) => {
+            for allocation in profile.allocations_of(filter) {
+                add(allocation.thread, allocation.node, &allocation.weight());
             }
         }
         Stacks::Late => {
@@ -143,6 +151,36 @@ mod tests {
             .lines()
             .map(str::to_owned)
             .collect()
+    }
+
+    #[test]
+    fn allocations_have_their_class_innermost_and_weigh_bytes() {
+        let mut builder = text_art::builder("a.A.x");
+        let frame = builder.marker("byte[]", FrameKind::Other);
+        let node = builder.child(1, frame);
+        let class = builder.name("byte[]");
+        for bytes in [100, 28] {
+            builder.allocations.push(dwell_profile::Allocation {
+                time_ns: 0,
+                thread: 0,
+                node,
+                class,
+                bytes,
+                size: 28,
+                context: None,
+            });
+        }
+        let profile = builder.finish();
+        let told = |unit| {
+            let options = CollapsedOptions {
+                unit,
+                stacks: Stacks::Allocated(WallFilter::default()),
+                ..CollapsedOptions::default()
+            };
+            lines(&profile, &options)
+        };
+        assert_eq!(told(Unit::Nanoseconds), ["a.A.x;byte[] 128"]);
+        assert_eq!(told(Unit::Samples), ["a.A.x;byte[] 2"]);
     }
 
     const ART: &str = "thread: main    worker  main

@@ -11,7 +11,9 @@ use crate::hook::{Capture, Extra, WalkHook};
 use crate::pause::Offer;
 use crate::record::ThreadRecord;
 use crate::room;
-use crate::slots::{KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, WalkNote, WalkTarget};
+use crate::slots::{
+    Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, WalkNote, WalkTarget,
+};
 use crate::sys;
 use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
@@ -26,14 +28,14 @@ const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
 /// Stacks of which only the end is known are believed up to this size.
 const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
 
-/// One signal, as far as the snapshot is concerned.
-pub(crate) struct Moment<'a> {
+/// What a snapshot is taken for.
+pub(crate) struct Moment {
     pub begin_ns: u64,
     pub cpu_ns: u64,
     pub points: u32,
     pub weight_ns: u64,
     pub reason: Reason,
-    pub frame: &'a libc::ucontext_t,
+    pub allocation: Allocation,
 }
 
 /// What became of a sample.
@@ -50,7 +52,7 @@ struct Subject<'a> {
     engine: &'static Engine,
     record: &'a ThreadRecord,
     interval_ns: u64,
-    moment: &'a Moment<'a>,
+    moment: &'a Moment,
     regs: Registers,
     stack: StackRange,
 }
@@ -61,10 +63,11 @@ pub(crate) fn publish(
     engine: &'static Engine,
     record: &ThreadRecord,
     interval_ns: u64,
-    moment: &Moment<'_>,
+    moment: &Moment,
+    frame: &libc::ucontext_t,
 ) -> Published {
-    allow_faults(moment.frame);
-    let regs = Registers::of(moment.frame);
+    allow_faults(frame);
+    let regs = Registers::of(frame);
     let stack = stack_range(record, regs.sp());
     let subject = Subject {
         engine,
@@ -74,7 +77,7 @@ pub(crate) fn publish(
         regs,
         stack,
     };
-    if room::is_short(moment.frame, engine.room_bytes) {
+    if room::is_short(frame, engine.room_bytes) {
         return not_walked(&subject, Failure::SignalStack);
     }
     let is_server = record.tid() == engine.server();
@@ -93,6 +96,43 @@ pub(crate) fn publish(
         Vantage::Snapshot | Vantage::Paused => copied(&subject),
         #[cfg(feature = "experiments")]
         Vantage::Compare => snapshot(&subject, true),
+    }
+}
+
+/// Takes a snapshot of the calling thread, which is in no handler, where its managed code has left
+/// for the runtime's: at its anchor. Nothing below that is copied, so it has to be walked from
+/// there. All of the thread's signals may come meanwhile: slots are taken and published without
+/// locks.
+pub(crate) fn publish_here(
+    engine: &'static Engine,
+    record: &ThreadRecord,
+    moment: &Moment,
+) -> Published {
+    let (sp, pc, fp) = anchor(engine, record.managed_thread()).unwrap_or_default();
+    let stack = match sp {
+        // A thread that has no managed frame: the runtime allocates for itself.
+        0 => StackRange {
+            lo: 0,
+            hi: 0,
+            wanted: 0,
+            end_known: true,
+            left: (0, 0),
+        },
+        sp => stack_range(record, sp),
+    };
+    let subject = Subject {
+        engine,
+        record,
+        interval_ns: 0,
+        moment,
+        regs: Registers::at(pc, sp, fp),
+        stack,
+    };
+    match engine.vantage() {
+        Vantage::Handler => walked(&subject, walk_here),
+        #[cfg(feature = "experiments")]
+        Vantage::NoCopy | Vantage::Empty | Vantage::Compare => snapshot(&subject, true),
+        Vantage::Snapshot | Vantage::Paused => copied(&subject),
     }
 }
 
@@ -242,12 +282,19 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.time_ns = moment.begin_ns;
     header.cpu_ns = moment.cpu_ns;
     header.interval_ns = subject.interval_ns;
-    header.weight_ns = moment
-        .weight_ns
-        .saturating_add(record.carried_ns.load(Ordering::Relaxed));
+    // What the thread owes is its next sample's.
+    let (carried, carried_ns) = match moment.reason {
+        Reason::Allocation => (0, 0),
+        _ => (
+            record.carried.load(Ordering::Relaxed),
+            record.carried_ns.load(Ordering::Relaxed),
+        ),
+    };
+    header.weight_ns = moment.weight_ns.saturating_add(carried_ns);
     header.points = moment.points;
-    header.carried = record.carried.load(Ordering::Relaxed);
+    header.carried = carried;
     header.reason = moment.reason;
+    header.allocation = moment.allocation;
     header.record_index = record.index();
     header.record_generation = record.generation();
     header.tid = record.tid();
@@ -381,11 +428,24 @@ fn copy_runtime_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotH
     }
     let field = |offset: Option<u64>| live.word(managed_thread.wrapping_add(offset?)).ok();
     header.poll_pc = field(engine.offsets.poll_pc()).unwrap_or(0);
-    let [sp, pc, fp] = engine.offsets.anchor();
-    if let (Some(sp), Some(pc), Some(fp)) = (field(sp), field(pc), field(fp)) {
-        (header.anchor_sp, header.anchor_pc, header.anchor_fp) = (sp, pc, fp);
+    if let Some(anchor) = anchor(engine, managed_thread) {
+        (header.anchor_sp, header.anchor_pc, header.anchor_fp) = anchor;
         header.anchor_valid = true;
     }
+}
+
+/// The sp, pc and fp of a managed thread's anchor, if they can be read.
+#[inline]
+fn anchor(engine: &Engine, managed_thread: u64) -> Option<(u64, u64, u64)> {
+    if managed_thread == 0 {
+        return None;
+    }
+    let field = |offset: Option<u64>| {
+        let at = managed_thread.wrapping_add(offset?);
+        engine.live.word(at).ok()
+    };
+    let [sp, pc, fp] = engine.offsets.anchor();
+    Some((field(sp)?, field(pc)?, field(fp)?))
 }
 
 #[inline]

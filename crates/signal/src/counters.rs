@@ -53,10 +53,14 @@ pub enum Cause {
     /// Stacks walked in the handler because copies were walked too late; see
     /// [`crate::Engine::set_behind`].
     WalkedBehind,
+    /// Snapshots of threads that had allocated an object were published.
+    Allocation,
+    /// Allocations without a free slot.
+    AllocationLost,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = Cause::WalkedBehind as usize + 1;
+pub const CAUSES: usize = Cause::AllocationLost as usize + 1;
 
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;
@@ -97,6 +101,10 @@ pub struct CounterSnapshot {
     pub waited_ns: u64,
     /// CPU time that the points lost stood for.
     pub lost_ns: u64,
+    /// Bytes that the published snapshots of allocations stand for.
+    pub allocated_bytes: u64,
+    /// Bytes that the allocations without a slot stood for.
+    pub allocated_lost_bytes: u64,
 }
 
 impl CounterSnapshot {
@@ -116,6 +124,8 @@ pub struct Counters {
     worked_ns: AtomicU64,
     waited_ns: AtomicU64,
     lost_ns: AtomicU64,
+    allocated_bytes: AtomicU64,
+    allocated_lost_bytes: AtomicU64,
 }
 
 impl Counters {
@@ -127,6 +137,8 @@ impl Counters {
             worked_ns: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
             lost_ns: AtomicU64::new(0),
+            allocated_bytes: AtomicU64::new(0),
+            allocated_lost_bytes: AtomicU64::new(0),
         }
     }
 
@@ -161,6 +173,16 @@ impl Counters {
         self.lost_ns.fetch_add(weight_ns, Ordering::Relaxed);
     }
 
+    /// An allocation that stands for so many bytes was published, or found no slot.
+    pub(crate) fn allocated(&self, bytes: u64, published: bool) {
+        let (cause, sum) = match published {
+            true => (Cause::Allocation, &self.allocated_bytes),
+            false => (Cause::AllocationLost, &self.allocated_lost_bytes),
+        };
+        self.add(cause, 1);
+        sum.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// The counters now; not one instant across all of them.
     pub fn snapshot(&self) -> CounterSnapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -170,6 +192,8 @@ impl Counters {
             worked: (load(&self.worked), load(&self.worked_ns)),
             waited_ns: load(&self.waited_ns),
             lost_ns: load(&self.lost_ns),
+            allocated_bytes: load(&self.allocated_bytes),
+            allocated_lost_bytes: load(&self.allocated_lost_bytes),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::counters::Cause;
 use crate::engine::{Engine, Sender};
 use crate::plan::Due;
 use crate::record::{Cookie, Guard, LIVE, ThreadRecord};
-use crate::slots::Reason;
+use crate::slots::{Allocation, Reason};
 use crate::sys::{self, SignalInfo};
 use core::sync::atomic::Ordering;
 
@@ -188,9 +188,9 @@ fn on_signal(
             points: due.points,
             weight_ns: due.weight_ns,
             reason,
-            frame,
+            allocation: Allocation::default(),
         };
-        waited_ns = sample(engine, &mut guard, &moment);
+        waited_ns = sample(engine, &mut guard, &moment, frame);
     } else {
         engine.counters.add(Cause::Early, 1);
     }
@@ -248,14 +248,19 @@ fn lock_or_miss(record: &ThreadRecord) -> Option<Guard<'_>> {
 /// Takes a sample, or carries the weight over to the thread's next one. Returns for how long the
 /// thread waited meanwhile, in ns.
 #[inline]
-fn sample(engine: &'static Engine, guard: &mut Guard<'_>, moment: &capture::Moment<'_>) -> u64 {
+fn sample(
+    engine: &'static Engine,
+    guard: &mut Guard<'_>,
+    moment: &capture::Moment,
+    frame: &libc::ucontext_t,
+) -> u64 {
     let record = guard.record();
     let interval_ns = guard.inner().plan.interval_ns();
     let carried = record.carried.load(Ordering::Relaxed);
     let total = carried.wrapping_add(u64::from(moment.points));
     let carried_ns = record.carried_ns.load(Ordering::Relaxed);
     let total_ns = carried_ns.saturating_add(moment.weight_ns);
-    let published = capture::publish(engine, record, interval_ns, moment);
+    let published = capture::publish(engine, record, interval_ns, moment, frame);
     if published.ok {
         record.carried.store(0, Ordering::Relaxed);
         record.carried_ns.store(0, Ordering::Relaxed);

@@ -26,6 +26,7 @@ compile_error!("dwell-signal knows only Linux");
 #[cfg(test)]
 extern crate std;
 
+mod allocated;
 mod arch;
 pub mod capture;
 pub mod config;
@@ -55,7 +56,8 @@ pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
 pub use setup::{InitError, init};
 pub use slots::{
-    CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory, WalkTarget,
+    Allocation, CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory,
+    WalkTarget,
 };
 pub use sys::Errno;
 pub use vantage::Vantage;

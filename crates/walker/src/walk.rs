@@ -145,12 +145,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         thread: &ThreadContext,
         frames: &mut F,
     ) -> Walk {
-        let mut sink = Sink {
-            frames,
-            len: 0,
-            flaw: None,
-        };
-        let mut cursor = Cursor {
+        let cursor = Cursor {
             at: NativeRegs {
                 pc: regs.pc,
                 sp: regs.sp,
@@ -162,6 +157,32 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             handling: false,
             bridged: false,
             thread,
+        };
+        self.walk_on(cursor, frames)
+    }
+
+    /// The same from the thread's last Java frame on: without those of the VM's code that runs. A
+    /// thread without one has no frames.
+    pub fn walk_java<F: Frames + ?Sized>(&self, thread: &ThreadContext, frames: &mut F) -> Walk {
+        let Anchor { sp, pc, fp } = thread.anchor;
+        let cursor = Cursor {
+            at: NativeRegs { pc, sp, fp },
+            exact: None,
+            frozen: None,
+            cont_entry: thread.cont_entry,
+            handling: false,
+            bridged: true,
+            thread,
+        };
+        self.walk_on(cursor, frames)
+    }
+
+    fn walk_on<F: Frames + ?Sized>(&self, mut cursor: Cursor<'_>, frames: &mut F) -> Walk {
+        let thread = cursor.thread;
+        let mut sink = Sink {
+            frames,
+            len: 0,
+            flaw: None,
         };
         let mut gaps = 0;
         // Not every step writes a frame, so steps are bounded apart from frames.

@@ -127,7 +127,7 @@ function numbersOf(store: Store, tree: FrameTree, node: number): readonly string
     return [...shares, count(tree.samples(node))];
   }
   const { per } = diff.sides.base;
-  const { unit } = store.profile.header;
+  const { unit } = store.shown.value.header;
   const change = diff.total.at(node);
   const mark = diff.total.isSignificant(node) ? ' *' : '';
   return [

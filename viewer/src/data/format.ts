@@ -24,8 +24,22 @@ function three(value: number): string {
   return value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
-export function weight(value: number, unit: 'ns' | 'samples'): string {
+/** What weights are in. */
+export type Unit = 'ns' | 'samples' | 'bytes';
+
+export function weight(value: number, unit: Unit): string {
+  if (unit === 'bytes') return size(value);
   return unit === 'ns' ? duration(value) : plural(value, 'sample');
+}
+
+const SIZES = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** A number of bytes. */
+export function size(bytes: number): string {
+  if (bytes < 1024) return plural(Math.round(bytes), 'byte');
+  let [value, at] = [bytes / 1024, 0];
+  while (value >= 1024 && at < SIZES.length - 1) [value, at] = [value / 1024, at + 1];
+  return `${three(value)}\u00a0${SIZES[at]}`;
 }
 
 export function plural(value: number, noun: string): string {

@@ -5,9 +5,10 @@ import type { Header, Profile, Samples, Span } from './profile';
 
 /**
  * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
- * for, by how long these waited; those who kept all others from a safepoint.
+ * for, by how long these waited; those who kept all others from a safepoint. Or no time at all, but
+ * the bytes that were allocated.
  */
-export type Time = 'cpu' | 'wall' | 'off' | 'owners' | 'late' | { cause: string };
+export type Time = 'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | { cause: string };
 
 export interface Measure {
   time: Time;
@@ -41,7 +42,10 @@ export function idleNumber(header: Header): number {
 export function possible(header: Header, measure: Measure): Measure {
   const { time, endpoint } = measure;
   const hasCause = typeof time !== 'object' || header.waits.includes(time.cause);
-  const has = time === 'late' || (header.wall !== null && hasCause);
+  // Two recordings are compared by time.
+  const hasAllocated = !!header.allocated && !header.compare;
+  const has =
+    time === 'alloc' ? hasAllocated : time === 'late' || (header.wall !== null && hasCause);
   return {
     time: has ? time : 'cpu',
     endpoint: endpoint !== null && header.endpoints.includes(endpoint) ? endpoint : null,
@@ -60,12 +64,18 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
     return profile;
   }
   if (time === 'late') return { ...profile, samples: lateSamples(profile, part) };
-  const { wall } = profile;
+  const { wall, allocations } = profile;
   const number = endpointNumber(profile.header, endpoint);
   const wanted = (of: Samples) => (i: number) =>
     (number < 0 || of.endpoint[i] === number) &&
     (part.request === 0 || of.request[i] === part.request);
   const pieces: Piece[] = [];
+  if (time === 'alloc' && allocations) {
+    const of = allocations.samples;
+    pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
+    const header = { ...profile.header, unit: 'bytes' as const };
+    return { ...profile, header, samples: together(pieces) };
+  }
   const { samples } = profile;
   const isSample = wanted(samples);
   const inTime = shareOfSample(samples, part.during);
@@ -199,7 +209,7 @@ export function textOf(time: Time): string {
   return typeof time === 'object' ? `waits:${time.cause}` : time;
 }
 
-const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late'];
+const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc'];
 
 /** The choice that a text stands for; CPU time if it stands for none. */
 export function timeOf(text: string): Time {

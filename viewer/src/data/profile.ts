@@ -1,12 +1,13 @@
 // The profile as the page holds it: tables of typed arrays, names decoded when they are asked for.
 import { type Column, type ColumnEntry, readContainer } from './columns';
 import type { RawFinding } from './findings';
+import type { Unit } from './format';
 import { plain } from './plain';
 
 export interface Header {
   version: number;
   title: string;
-  unit: 'ns' | 'samples';
+  unit: Unit;
   kinds: string[];
   roles: string[];
   causes: string[];
@@ -31,6 +32,8 @@ export interface Header {
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
+  /** What was allocated, by samples; null or missing if that was not recorded. */
+  allocated?: Allocated | null;
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -74,6 +77,17 @@ export interface Latency {
   requests: number;
   p50Ns: number;
   p95Ns: number;
+}
+
+/** What was allocated. */
+export interface Allocated {
+  bytes: number;
+  samples: number;
+  /** Between two samples, in the mean; 0: not known. */
+  intervalBytes: number;
+  /** Samples that could not be kept, and what they stood for. */
+  lost: number;
+  lostBytes: number;
 }
 
 /** Wall time of one cause, and the standard error of its share. */
@@ -166,6 +180,14 @@ export interface Profile {
     owner: Uint32Array;
     /** Where that one was, as a node's number plus 1; 0: not known. */
     ownerNode: Uint32Array;
+  } | null;
+  /** Allocated objects; null if they were not recorded. Weights are bytes. */
+  allocations: {
+    samples: Samples;
+    /** A name's number. */
+    class: Uint32Array;
+    /** How many objects each one stands for. */
+    objects: Float64Array;
   } | null;
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
@@ -369,6 +391,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
       wait: new Uint8Array(column('sample.time').rows),
     },
     wall: header.wall && readWall(column),
+    allocations: header.allocated ? readAllocations(column) : null,
     ...readEvents(column),
   };
   return profile;
@@ -395,6 +418,28 @@ function readWall(column: (name: string) => Column): Profile['wall'] {
     detail: column('look.detail').u32(),
     owner: column('look.owner').u32(),
     ownerNode: column('look.owner_node').u32(),
+  };
+}
+
+function readAllocations(column: (name: string) => Column): Profile['allocations'] {
+  const node = column('alloc.node').u32();
+  const count = column('alloc.count').u32();
+  return {
+    samples: {
+      time: column('alloc.time').f64(),
+      thread: column('alloc.thread').u32(),
+      node,
+      weight: column('alloc.bytes').f64(),
+      count,
+      choices: count,
+      cause: new Uint32Array(node.length),
+      role: new Uint8Array(node.length),
+      endpoint: column('alloc.endpoint').u32(),
+      request: column('alloc.request').u32(),
+      wait: new Uint8Array(node.length),
+    },
+    class: column('alloc.class').u32(),
+    objects: column('alloc.objects').f64(),
   };
 }
 

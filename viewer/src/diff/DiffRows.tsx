@@ -19,7 +19,7 @@ export function DiffRows(props: {
   onName?(row: DiffRow): void;
 }) {
   const { store, sides, rows, sort, onName } = props;
-  const { unit } = store.profile.header;
+  const { unit } = store.shown.value.header;
   const { per } = sides.base;
   const colours = diffColours(theme.value, contrastful.value);
   const columns: readonly [DiffSort, string][] = [

@@ -1,12 +1,12 @@
 // What is said about a frame of a comparison: both values, the change, and how sure it is.
-import { plural } from '../data/format';
+import { plural, type Unit } from '../data/format';
 import type { TreeDiff } from './sums';
 import { certainty, rate, relative, signedRate } from './words';
 
 export function diffFacts(
   diff: TreeDiff,
   node: number,
-  unit: 'ns' | 'samples',
+  unit: Unit,
 ): [label: string, value: string][] {
   const { sides, total, own } = diff;
   const { per } = sides.base;
@@ -22,7 +22,7 @@ export function diffFacts(
 }
 
 /** Both sides and the change, in a line. */
-export function changeInWords(diff: TreeDiff, node: number, unit: 'ns' | 'samples'): string {
+export function changeInWords(diff: TreeDiff, node: number, unit: Unit): string {
   const { sides, total } = diff;
   const { per } = sides.base;
   const all = total.at(node);

@@ -1,15 +1,16 @@
 // A difference in words and numbers.
-import { duration, percent, plural } from '../data/format';
+import { duration, percent, plural, size, type Unit } from '../data/format';
 import type { Sides } from './sides';
 import type { Change, Per } from './statistics';
 
 /** A rate of one side: time a second or a request, or a share. */
-export function rate(value: number, per: Per, unit: 'ns' | 'samples'): string {
+export function rate(value: number, per: Per, unit: Unit): string {
   if (per === 'sample') return percent(value);
+  if (unit === 'bytes') return size(value);
   return unit === 'ns' ? duration(value) : value.toFixed(2);
 }
 
-export function signedRate(value: number, per: Per, unit: 'ns' | 'samples'): string {
+export function signedRate(value: number, per: Per, unit: Unit): string {
   const sign = value > 0 ? '+' : value < 0 ? '−' : '';
   return sign + rate(Math.abs(value), per, unit);
 }

@@ -118,6 +118,6 @@ function onKey(store: Store, controller: FlameController, event: KeyboardEvent):
 function say(store: Store): void {
   const tree = store.tree.value;
   if (!tree) return;
-  const { profile, keys, focused, whole, diff } = store;
-  store.said.value = spoken(profile, keys.value, tree, focused.value, whole.value, diff.value);
+  const { shown, keys, focused, whole, diff } = store;
+  store.said.value = spoken(shown.value, keys.value, tree, focused.value, whole.value, diff.value);
 }

@@ -85,7 +85,7 @@ function Middle({ store, below }: { store: Store; below: Store }) {
     }
     return all;
   }, [samples, threads]);
-  const { unit } = store.profile.header;
+  const { unit } = store.shown.value.header;
   const total = tree?.total ?? 0;
   const diff = below.diff.value;
   const isThere = diff ? diff.total.rates(0).some((rate) => rate > 0) : total > 0;

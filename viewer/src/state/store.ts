@@ -1,6 +1,7 @@
 // The state of the page: what was chosen (signals), what follows from it (computed), and the tree
 // that is built from it in slices.
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
+import { allocatedStrip } from '../data/allocations';
 import { CPU, type Measure, measured, possible } from '../data/measure';
 import type { Profile, Span } from '../data/profile';
 import { endpointRows } from '../data/requests';
@@ -142,6 +143,7 @@ export class Store {
   readonly wallStrip = computed(() => wallStrip(this.profile, this.filter.value, BINS));
   readonly cpuStrip = computed(() => cpuStrip(this.profile, this.threads.value, BINS));
   readonly throttledStrip = computed(() => throttledStrip(this.profile, BINS));
+  readonly allocatedStrip = computed(() => allocatedStrip(this.profile, this.filter.value, BINS));
   readonly stopStrip = computed(() => stopStrip(this.profile, BINS));
   /** What each thread did, in the order of time. */
   readonly tracks = computed(() => new Tracks(this.profile));

@@ -1,7 +1,7 @@
 // The table of methods, classes, packages or threads. Only the rows in sight exist.
 import { type Signal, useComputed, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { count, percent, plural, weight } from '../data/format';
+import { count, percent, plural, type Unit, weight } from '../data/format';
 import { shortened } from '../data/plain';
 import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
@@ -85,7 +85,7 @@ export function TableView({ store }: { store: Store }) {
                 current={current.value === shown.first + i}
                 all={table.value.all}
                 room={room}
-                unit={store.profile.header.unit}
+                unit={store.shown.value.header.unit}
                 onClick={() => (current.value = shown.first + i)}
                 onDblClick={() => search(row)}
               />
@@ -174,7 +174,7 @@ function Row(props: {
   all: number;
   /** Characters of the name that fit. */
   room: number;
-  unit: 'ns' | 'samples';
+  unit: Unit;
   onClick(): void;
   onDblClick(): void;
 }) {

@@ -36,7 +36,7 @@ function Frame({ store }: { store: Store }) {
   const key = chosen.value;
   if (key < 0)
     return <p>Choose a frame of code first: point at it, or go to it with the arrows.</p>;
-  const { unit } = store.profile.header;
+  const { unit } = store.shown.value.header;
   const { total, own, callers, callees } = around.value;
   const original = keys.originals(key);
   return (

@@ -1,7 +1,7 @@
 // Values over the time of the recording as stacked bars. Dragging over them chooses a part of the
 // time; the keyboard has fields for that (see Filters).
 import { useEffect, useRef } from 'preact/hooks';
-import { duration } from '../data/format';
+import { duration, size } from '../data/format';
 import type { Strip } from '../data/wall';
 import { coloursOf } from '../flame/colours';
 import type { Store } from '../state/store';
@@ -15,6 +15,11 @@ export interface Series {
   at: number;
 }
 
+/** The unit of bytes: the scale says MiB a second. */
+export const BYTES = 'bytes';
+/** From bytes a nanosecond. */
+const MIB_PER_SECOND = 1e9 / 2 ** 20;
+
 const AXIS = 16;
 const LEFT = 44;
 
@@ -27,18 +32,18 @@ export function StripView(props: {
   /** What one is, e.g. threads: a bin's value is divided by its time. */
   unit: string;
 }) {
-  const { store, strip, series, height } = props;
+  const { store, strip, series, height, unit } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const during = store.during.value;
   const [scheme, contrast] = [theme.value, contrastful.value];
   useEffect(() => {
     const element = canvas.current!;
-    const paint = () => draw(element, strip, series, during, height);
+    const paint = () => draw(element, strip, series, during, height, unit);
     const observer = new ResizeObserver(paint);
     observer.observe(element);
     paint();
     return () => observer.disconnect();
-  }, [strip, series, during, height, scheme, contrast]);
+  }, [strip, series, during, height, unit, scheme, contrast]);
   const timeAt = (event: PointerEvent) => {
     const box = canvas.current!.getBoundingClientRect();
     const share = (event.clientX - box.left - LEFT) / Math.max(1, box.width - LEFT);
@@ -52,14 +57,14 @@ export function StripView(props: {
     const bin = (strip.span.to - strip.span.from) / strip.bins;
     if (b - a > bin && isLast) store.during.value = { from: a, to: b };
     else if (isLast) store.during.value = null;
-    else draw(canvas.current!, strip, series, { from: a, to: b }, height);
+    else draw(canvas.current!, strip, series, { from: a, to: b }, height, unit);
     if (isLast) from.current = null;
   };
   const top = topOf(strip, series);
   return (
     <figure class="strip">
       <figcaption>
-        {props.title} <span class="weak">{scaleText(top, props.unit)}</span>
+        {props.title} <span class="weak">{scaleText(top, unit)}</span>
       </figcaption>
       <canvas
         ref={canvas}
@@ -80,6 +85,7 @@ export function StripView(props: {
 
 function scaleText(top: number, unit: string): string {
   if (unit === '%') return `up to ${Math.round(top * 100)} % of the time`;
+  if (unit === BYTES) return `up to ${size(top * 1e9)} a second`;
   return `up to ${top.toFixed(top < 10 ? 1 : 0)} ${unit} at once`;
 }
 
@@ -101,6 +107,7 @@ function draw(
   series: readonly Series[],
   during: { from: number; to: number } | null,
   height: number,
+  unit: string,
 ): void {
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth;
@@ -135,7 +142,8 @@ function draw(
   context.fillStyle = text;
   context.strokeStyle = line;
   context.textBaseline = 'top';
-  context.fillText(top >= 10 ? top.toFixed(0) : top.toFixed(top < 1 ? 2 : 1), 2, 2);
+  const told = unit === BYTES ? top * MIB_PER_SECOND : top;
+  context.fillText(told >= 10 ? told.toFixed(0) : told.toFixed(told < 1 ? 2 : 1), 2, 2);
   context.fillText('0', 2, plot.height - 10);
   context.beginPath();
   context.moveTo(plot.left, plot.height + 0.5);

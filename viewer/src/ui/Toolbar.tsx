@@ -73,9 +73,11 @@ function Measures({ store }: { store: Store }) {
   const { wall, waits } = profile.header;
   const hasLate = profile.late.node.some((node) => node !== 0);
   const hasOwners = profile.wall?.ownerNode.some((node) => node !== 0) ?? false;
-  if (!wall && !hasLate) return null;
+  const hasAllocated = profile.allocations !== null && !profile.header.compare;
+  if (!wall && !hasLate && !hasAllocated) return null;
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
   const named: [Time, string][] = wall ? [...TIMES] : [TIMES[0]!];
+  if (hasAllocated) named.push(['alloc', 'Allocated bytes']);
   const others: [Time, string][] = [];
   if (hasOwners) others.push(['owners', 'Owners of locks others wait for']);
   if (hasLate) others.push(['late', 'Late for safepoints']);

@@ -29,7 +29,7 @@ export function Tooltip({ store, controller }: { store: Store; controller: Flame
 
   if (!shown) return null;
   const { name, kind, facts } = describe(
-    store.profile,
+    store.shown.value,
     store.keys.value,
     tree,
     node,

@@ -118,6 +118,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       wait: new Uint8Array(samples.length),
     },
     wall: null,
+    allocations: null,
     ...noEvents(),
   };
 }

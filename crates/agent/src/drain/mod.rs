@@ -170,13 +170,19 @@ impl JavaWalks {
         let header = slot.header();
         let registers = registers_of(header);
         let context = context_of(header, memory);
+        let is_java = vantage::begins_in_java(header);
         let walk = match stack_of(slot, &context) {
-            Some(stack) => self.splice.walk(stack, frames, |known| {
-                walker.walk(registers, &context, known)
+            Some(stack) => self.splice.walk(stack, frames, |known| match is_java {
+                true => walker.walk_java(&context, known),
+                false => walker.walk(registers, &context, known),
             }),
+            None if is_java => walker.walk_java(&context, frames),
             None => walker.walk(registers, &context, frames),
         };
-        self.freezer.offer(&walker, registers, &context, &walk);
+        // A walk is kept with the registers that it began with.
+        if !is_java {
+            self.freezer.offer(&walker, registers, &context, &walk);
+        }
         walk
     }
 }

@@ -67,6 +67,9 @@ pub fn start_options(sampling: &Sampling) -> String {
             options += &format!(",idle={method}");
         }
     }
+    if has(Event::Alloc) {
+        options += &format!(",alloc={}", sampling.alloc);
+    }
     if sampling.late != units::LATE {
         options += &format!(",late={}ns", sampling.late.as_nanos());
     }

@@ -82,6 +82,34 @@ pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
     ],
 };
 
+/// `jdk.ObjectAllocationSample`, as the JDK has it since 16, with our additional fields at its end.
+pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
+    id: id::ALLOCATION_SAMPLE,
+    name: "jdk.ObjectAllocationSample",
+    kind: TypeKind::Event(&["Java Application"]),
+    label: "Object Allocation Sample",
+    description: "An object that was allocated, and the bytes that it stands for",
+    fields: &[
+        START_TIME,
+        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
+        sample_field("weight", Content::Bytes, "Sample Weight"),
+        sample_field("objectSize", Content::Bytes, "Object Size"),
+        sample_field("failure", Content::Text, "Failure"),
+        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
+    ],
+};
+
 const TRACE_ID: FieldDef = sample_field("traceId", Content::Text, "Trace Id");
 const SPAN_ID: FieldDef = sample_field("spanId", Content::Text, "Span Id");
 const LOCAL_ROOT_SPAN_ID: FieldDef =
@@ -349,6 +377,19 @@ events! {
         error_ns: u64 = Nanos "standardError" "Standard Error";
         /// How many looks there were
         looks: u64 = Count "looks" "Looks";
+    }
+    /// What was allocated since the recording began, by the samples
+    Allocations = 103 "dwell.Allocations" PROFILER, "Allocations" {
+        /// The bytes between two samples, in the mean
+        interval_bytes: u64 = Bytes "interval" "Interval";
+        /// Samples
+        samples: u64 = Count "samples" "Samples";
+        /// The bytes that they stand for
+        weight_bytes: u64 = Bytes "weight" "Weight";
+        /// Samples that were taken but not kept
+        lost: u64 = Count "lostSamples" "Lost Samples";
+        /// The bytes that these stood for
+        lost_bytes: u64 = Bytes "lostWeight" "Lost Weight";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

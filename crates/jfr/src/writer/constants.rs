@@ -1,9 +1,9 @@
 //! The constants of a chunk: threads, methods, stacks and what they are made of, each interned in
 //! its pool. Writes checkpoints; knows nothing of events and of the file.
 
-use super::names::{package, printable_class, printable_descriptor};
+use super::names::{package, printable_class, printable_descriptor, printable_object_class};
 use super::pool::Pool;
-use super::{FrameRef, MethodId, MethodInfo, Origin, StackId, ThreadId, ThreadInfo};
+use super::{ClassId, FrameRef, MethodId, MethodInfo, Origin, StackId, ThreadId, ThreadInfo};
 use crate::hash::Seeds;
 use crate::schema::id;
 use crate::wire::{cut, put_framed, put_int, put_text, put_varint};
@@ -192,8 +192,17 @@ impl Constants {
             + self.scratch.capacity()
     }
 
+    /// The class of objects; equal names share an id.
+    pub(crate) fn object_class(&mut self, name: &str) -> ClassId {
+        let name = printable_object_class(name);
+        ClassId(self.named_class(&name, None))
+    }
+
     fn class(&mut self, name: &str, origin: Option<Origin<'_>>) -> u32 {
-        let name = &*printable_class(name);
+        self.named_class(&printable_class(name), origin)
+    }
+
+    fn named_class(&mut self, name: &str, origin: Option<Origin<'_>>) -> u32 {
         let module = origin.map_or(0, |origin| self.module(origin));
         // The module belongs to the package, so a class without one has the unnamed package.
         let package = package(name).or((module != 0).then_some(""));

@@ -27,6 +27,15 @@ pub(crate) fn printable_class(class: &str) -> Cow<'_, str> {
     }
 }
 
+/// The same for the class of an object, which may be that of arrays: these are called as in class
+/// files (`[B`, `[Ljava/lang/String;`).
+pub(crate) fn printable_object_class(class: &str) -> Cow<'_, str> {
+    match class.starts_with('[') && skip_type(class) == Some("") {
+        true => Cow::Borrowed(class),
+        false => printable_class(class),
+    }
+}
+
 fn is_method_descriptor(descriptor: &str) -> bool {
     let Some((parameters, result)) = descriptor
         .strip_prefix('(')
@@ -107,6 +116,16 @@ mod tests {
         ];
         for (bad, good) in bad {
             assert_eq!(printable_class(bad), good);
+        }
+    }
+
+    #[test]
+    fn classes_of_arrays_are_told_as_such() {
+        for good in ["[B", "[[J", "[Ljava/lang/String;", "a/B", "[[La;"] {
+            assert_eq!(printable_object_class(good), good);
+        }
+        for (bad, good) in [("[kernel]", "(kernel)"), ("[", "("), ("[BB", "(BB")] {
+            assert_eq!(printable_object_class(bad), good);
         }
     }
 

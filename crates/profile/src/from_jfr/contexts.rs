@@ -2,9 +2,10 @@
 //! request was over are found by its local root.
 
 use crate::builder::Builder;
+use crate::names::NameId;
 use crate::sample::{Context, ContextId};
 use dwell_jfr::hash::Seeds;
-use dwell_jfr::reader::{Context as JfrContext, Recording, Sample};
+use dwell_jfr::reader::{Context as JfrContext, GenericEvent, Recording, Sample};
 use std::collections::HashMap;
 
 /// Finds the contexts of samples.
@@ -66,25 +67,55 @@ impl<'r> Contexts<'r> {
         Some(id)
     }
 
+    /// What the thread of an event worked for, which tells it in fields as samples have them.
+    pub(crate) fn of_event(
+        &self,
+        event: &GenericEvent,
+        builder: &mut Builder,
+    ) -> Option<ContextId> {
+        let text = |field| event.text(field).filter(|text| !text.is_empty());
+        let span_id = text("spanId").map_or(0, parse);
+        let local_root = text("localRootSpanId").map_or(0, parse);
+        let (endpoint, labels) = (text("endpoint"), text("labels"));
+        if span_id == 0 && local_root == 0 && endpoint.is_none() && labels.is_none() {
+            return None;
+        }
+        let trace_id = text("traceId").and_then(|id| u128::from_str_radix(id, 16).ok());
+        let endpoint = endpoint.or_else(|| self.endpoint_of(local_root));
+        let context = Context {
+            trace_id: trace_id.unwrap_or(0),
+            span_id,
+            local_root_span_id: local_root,
+            endpoint: endpoint.map(|endpoint| builder.name(endpoint)),
+            labels: labels_of(labels.unwrap_or(""), builder),
+        };
+        Some(builder.context(context))
+    }
+
     fn made(&self, context: &JfrContext, builder: &mut Builder) -> Context {
         let root = context.local_root_span_id;
         let told = self.recording.text(context.endpoint);
         let endpoint = told.or_else(|| self.endpoint_of(root));
         let labels = self.recording.text(context.labels).unwrap_or("");
-        let labels = labels.split(',').filter_map(|label| label.split_once('='));
         Context {
             trace_id: context.trace_id,
             span_id: context.span_id,
             local_root_span_id: root,
             endpoint: endpoint.map(|endpoint| builder.name(endpoint)),
-            labels: labels
-                .map(|(name, value)| {
-                    let name = builder.name(&unescaped(name));
-                    (name, builder.name(&unescaped(value)))
-                })
-                .collect(),
+            labels: labels_of(labels, builder),
         }
     }
+}
+
+/// Names and values of labels that were written as `name=value,name=value`.
+fn labels_of(labels: &str, builder: &mut Builder) -> Vec<(NameId, NameId)> {
+    let labels = labels.split(',').filter_map(|label| label.split_once('='));
+    labels
+        .map(|(name, value)| {
+            let name = builder.name(&unescaped(name));
+            (name, builder.name(&unescaped(value)))
+        })
+        .collect()
 }
 
 fn parse(text: &str) -> u64 {

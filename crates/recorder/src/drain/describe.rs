@@ -31,10 +31,11 @@ pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
         ticks,
         version: env!("CARGO_PKG_VERSION"),
         pid,
-        mode: if options.wall_interval.is_zero() {
-            "cpu"
-        } else {
-            "cpu,wall"
+        mode: match (!options.wall_interval.is_zero(), options.alloc_bytes != 0) {
+            (false, false) => "cpu",
+            (true, false) => "cpu,wall",
+            (false, true) => "cpu,alloc",
+            (true, true) => "cpu,wall,alloc",
         },
         engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
         engine_reason: &setup.recorder.engine_reason,

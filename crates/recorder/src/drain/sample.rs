@@ -7,7 +7,9 @@ use super::virtual_names::VirtualNames;
 use super::wall::WallDrain;
 use crate::native::Modules;
 use crate::native::remembered::Rules;
-use crate::record::batch::{Batch, Code, ContextId, PendingFrame, PendingSample};
+use crate::record::batch::{
+    Batch, Code, ContextId, PendingAllocation, PendingFrame, PendingSample,
+};
 use crate::record::names::{Name, NameId, Names};
 use crate::record::resolve::Images;
 use crate::runtime::{Runtime, Walks};
@@ -121,7 +123,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         engine.drain_while(|slot| {
             self.take(slot, progress);
             if slot.weight_ns() == 0 {
-                return true; // it said where a thread was, and stands for nothing
+                // It said where a thread was, and stands for no time.
+                return self.batch.bytes() < BATCH_BYTES_MAX;
             }
             let failed = self.failures.values().map(|(count, _)| count).sum();
             progress.failed.store(failed, Ordering::Relaxed);
@@ -202,6 +205,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let walked = frames
             .get(..walk.len.saturating_sub(usize::from(truncated)))
             .unwrap_or(&[]);
+        let walked = match header.reason {
+            Reason::Allocation => from_managed(walked),
+            _ => walked,
+        };
         let mut failure = match walk.outcome {
             Outcome::Failed(failure) if !truncated => Some(failure),
             Outcome::Failed(_) | Outcome::Complete => walk.flaw,
@@ -224,14 +231,33 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 return;
             }
         }
+        if header.reason == Reason::Allocation {
+            let has_frames = !named.pending().is_empty();
+            let stack = has_frames.then(|| self.batch.stack(&[], named, truncated));
+            self.outer = outer;
+            self.frames = frames;
+            self.mind_failure(slot, failure, progress);
+            self.add_allocation(slot, stack, failure);
+            return;
+        }
         let stack = self.batch.stack(&self.kernel, named, truncated);
         self.outer = outer;
         self.frames = frames;
+        self.mind_failure(slot, failure, progress);
+        self.add_sample(slot, stack, failure);
+    }
+
+    /// What is gone before it is walked is told to those who can help that.
+    fn mind_failure(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
+        if matches!(failure, Some(Failure::StaleMethod | Failure::NoBlob)) {
+            let now_ns = process::monotonic_ns();
+            progress.patience.lost(slot.header().time_ns, now_ns);
+        }
+    }
+
+    fn add_sample(&mut self, slot: &Slot<'_>, stack: u32, failure: Option<Failure>) {
+        let header = slot.header();
         if let Some(failure) = failure {
-            if matches!(failure, Failure::StaleMethod | Failure::NoBlob) {
-                let now_ns = process::monotonic_ns();
-                progress.patience.lost(header.time_ns, now_ns);
-            }
             let entry = self.failures.entry(failure.name()).or_default();
             entry.0 += 1;
             entry.1 += slot.weight_ns();
@@ -249,6 +275,21 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         self.batch.add(sample);
         self.wall.sampled(header.user, &sample, &mut self.batch);
+    }
+
+    fn add_allocation(&mut self, slot: &Slot<'_>, stack: Option<u32>, failure: Option<Failure>) {
+        let header = slot.header();
+        let (thread, carrier) = self.thread_of(slot);
+        let context = self.batch.context(&header.context);
+        self.batch.add_allocation(PendingAllocation {
+            time_ns: header.time_ns,
+            thread,
+            carrier,
+            stack,
+            object: header.allocation,
+            failure: failure.map(Failure::name),
+            context,
+        });
     }
 
     /// Walks the copy of a stack.
@@ -401,6 +442,14 @@ fn is_copied(_: &crate::options::Options) -> bool {
 #[cfg(feature = "experiments")]
 fn is_copied(options: &crate::options::Options) -> bool {
     options.experiment != Some(crate::experiments::Experiment::NoCopy)
+}
+
+/// The frames from the first managed one on: who allocates does so by the runtime's stubs, which
+/// say nothing. A failure stays.
+fn from_managed(frames: &[Frame]) -> &[Frame] {
+    let is_told = |frame: &Frame| frame.kind.is_managed() || frame.kind == FrameKind::Failed;
+    let first = frames.iter().position(is_told);
+    frames.get(first.unwrap_or(frames.len())..).unwrap_or(&[])
 }
 
 fn copy_frames(from: &[Frame], to: &mut [Frame]) {

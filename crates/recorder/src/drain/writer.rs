@@ -20,8 +20,8 @@ use crate::sys::process;
 use dwell_host::Whose;
 use dwell_host::throttled::Throttled;
 use dwell_jfr::writer::{
-    ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Origin, Sample, StackId,
-    ThreadId, WallSample,
+    AllocationSample, ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Origin,
+    Sample, StackId, ThreadId, WallSample,
 };
 use dwell_signal::{Cause, CounterSnapshot, bucket_end_ns};
 use dwell_wall::cause::{Cause as WallCause, Os};
@@ -182,6 +182,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             let took = process::own_cpu().saturating_sub(before);
             self.looks_cpu_ns += took.as_nanos() as u64;
         }
+        self.allocations(&batch, &stacks, &contexts, sampler);
         self.ticks(&batch);
         self.stops(&batch, &stacks, sampler);
         self.endpoints.write(batch.contexts(), &mut self.chunk);
@@ -238,6 +239,53 @@ impl<'s, R: Runtime> Writer<'s, R> {
             weight_ns: sample.weight_ns,
             failure: sample.failure,
             context: contexts.get(sample.context).as_ref(),
+        });
+    }
+
+    /// Objects that were allocated.
+    fn allocations(
+        &mut self,
+        batch: &Batch,
+        stacks: &[StackId],
+        contexts: &ContextTexts,
+        sampler: &Sampler<'_, R>,
+    ) {
+        for allocation in batch.allocations() {
+            let stack = allocation.stack;
+            let stack = stack.and_then(|index| stacks.get(index as usize).copied());
+            let thread = self.thread(allocation.thread, sampler);
+            let carrier = allocation.carrier.map(|key| self.thread(key, sampler));
+            let name = self.setup.recorder.classes.name(allocation.object.class);
+            let class = self.chunk.object_class(&name);
+            self.chunk.allocation_sample(&AllocationSample {
+                ticks: allocation.time_ns,
+                thread,
+                carrier,
+                stack: stack.unwrap_or_default(),
+                class,
+                weight_bytes: allocation.object.weight,
+                size_bytes: allocation.object.size,
+                failure: allocation.failure,
+                context: contexts.get(allocation.context).as_ref(),
+            });
+        }
+    }
+
+    /// What was allocated since the recording began.
+    fn allocation_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
+        let interval_bytes = self.setup.options.alloc_bytes;
+        if interval_bytes == 0 {
+            return;
+        }
+        let before = &self.setup.counters_at_start;
+        let since = |cause| now.get(cause).saturating_sub(before.get(cause));
+        self.chunk.event(&Event::Allocations {
+            ticks,
+            interval_bytes,
+            samples: since(Cause::Allocation),
+            weight_bytes: now.allocated_bytes.saturating_sub(before.allocated_bytes),
+            lost: since(Cause::AllocationLost),
+            lost_bytes: (now.allocated_lost_bytes).saturating_sub(before.allocated_lost_bytes),
         });
     }
 
@@ -450,6 +498,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             .fetch_add(since(Cause::PointsLost), Ordering::Relaxed);
         let before = std::mem::replace(&mut self.counters, now);
         self.handler_times(ticks, &before, &now);
+        self.allocation_sums(ticks, &now);
         self.chunk.event(&self.own_cost(ticks, sampler, &now));
         let process_cpu = self.cpu_at_end.or_else(|| self.process_cpu.ask());
         let Some((user, system)) = process_cpu else {
@@ -614,7 +663,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
             return;
         }
         let next_file = self.file_is_over();
-        if !sampler.batch.samples().is_empty() {
+        let batch = &sampler.batch;
+        if !batch.samples().is_empty() || !batch.allocations().is_empty() {
             return; // their names belong to this chunk; the next flush comes soon
         }
         sampler.clear_names();

@@ -9,6 +9,7 @@ use crate::stops::{LateThread, Stop};
 use crate::wall::shelf::Tick;
 use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
+use dwell_signal::Allocation;
 use dwell_wall::cause::{Monitor, Os};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -128,6 +129,25 @@ pub struct PendingWall {
     pub context: ContextId,
 }
 
+/// An allocated object that waits for the flush.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingAllocation {
+    /// When, on the monotonic clock.
+    pub time_ns: u64,
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack; none if there is none.
+    pub stack: Option<u32>,
+    /// The object.
+    pub object: Allocation,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
+}
+
 /// A safepoint that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
@@ -161,6 +181,7 @@ pub struct Batch {
     by_hash: FxHashMap<u64, u32>,
     samples: Vec<PendingSample>,
     walls: Vec<PendingWall>,
+    allocations: Vec<PendingAllocation>,
     ticks: Vec<Tick>,
     stops: Vec<PendingStop>,
     contexts: Vec<Context>,
@@ -239,6 +260,17 @@ impl Batch {
         self.samples.push(sample);
     }
 
+    /// Adds an allocated object.
+    pub fn add_allocation(&mut self, allocation: PendingAllocation) {
+        self.allocations.push(allocation);
+    }
+
+    /// The allocated objects, in the order of adding.
+    #[must_use]
+    pub fn allocations(&self) -> &[PendingAllocation] {
+        &self.allocations
+    }
+
     /// Adds looks at a thread.
     pub fn add_wall(&mut self, wall: PendingWall) {
         self.walls.push(wall);
@@ -277,6 +309,7 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
             && self.walls.is_empty()
+            && self.allocations.is_empty()
             && self.ticks.is_empty()
             && self.stops.is_empty()
     }
@@ -315,6 +348,7 @@ impl Batch {
         size_of_val(&*self.frames)
             + size_of_val(&*self.samples)
             + size_of_val(&*self.walls)
+            + size_of_val(&*self.allocations)
             + 2 * size_of_val(&*self.contexts)
             + self.stacks.len() * 32
     }
@@ -331,6 +365,8 @@ impl Batch {
         self.samples.shrink_to(KEPT);
         self.walls.clear();
         self.walls.shrink_to(KEPT);
+        self.allocations.clear();
+        self.allocations.shrink_to(KEPT);
         self.ticks.clear();
         self.stops.clear();
         self.contexts.clear();

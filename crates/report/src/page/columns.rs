@@ -131,6 +131,9 @@ pub(super) fn columns(profile: &Profile) -> (Vec<Column>, u64) {
     }
     columns.extend(requests.columns(profile, &entries));
     columns.extend(Spans::of(profile, &requests).columns(&entries));
+    if profile.has_allocations() {
+        columns.extend(super::allocations::columns(profile, &requests));
+    }
     columns.extend(super::events::columns(profile));
     (columns, entries.bin_ns)
 }

@@ -202,6 +202,17 @@ impl Registers {
         }
     }
 
+    /// Those of which only these are known.
+    #[inline]
+    pub fn at(pc: u64, sp: u64, fp: u64) -> Self {
+        Self {
+            rip: pc,
+            rsp: sp,
+            rbp: fp,
+            ..Self::default()
+        }
+    }
+
     /// Where the interrupted code was.
     #[inline]
     pub fn pc(&self) -> u64 {

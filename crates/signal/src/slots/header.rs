@@ -27,6 +27,8 @@ pub enum Reason {
     Flush = 3,
     /// A safepoint waits for the thread: where it is, whether it owes anything or not.
     Safepoint = 4,
+    /// The thread has allocated an object that was chosen; no CPU time belongs to it.
+    Allocation = 5,
 }
 
 impl Reason {
@@ -36,6 +38,7 @@ impl Reason {
             2 => Reason::ThreadEnd,
             3 => Reason::Flush,
             4 => Reason::Safepoint,
+            5 => Reason::Allocation,
             _ => Reason::CpuTime,
         }
     }
@@ -114,6 +117,8 @@ pub struct SlotHeader {
     pub cont_entry: u64,
     /// What the thread worked for.
     pub context: Context,
+    /// What it has allocated, if it was for that ([`Reason::Allocation`]).
+    pub allocation: Allocation,
     /// Time the handler had used up when it published.
     pub handler_ns: u64,
     /// The walk, if there was one before publication.
@@ -124,6 +129,18 @@ pub struct SlotHeader {
     pub vthread_name: [u8; VTHREAD_NAME_MAX],
     /// The kernel's call chain, innermost first.
     pub kernel: [u64; KERNEL_FRAMES_MAX],
+}
+
+/// An object that was allocated and chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Allocation {
+    /// The object's size in bytes.
+    pub size: u64,
+    /// The bytes of allocated objects that it stands for.
+    pub weight: u64,
+    /// What it is: a number that the agent understands.
+    pub class: u32,
 }
 
 /// Chunks of a continuation copied at most. A thread has more than one while it freezes at growing

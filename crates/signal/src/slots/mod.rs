@@ -11,7 +11,8 @@ mod pool;
 mod walked;
 
 pub use header::{
-    CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader, VTHREAD_NAME_MAX,
+    Allocation, CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader,
+    VTHREAD_NAME_MAX,
 };
 pub use memory::{REGIONS_MAX, Region, SnapshotMemory};
 pub use pool::{OwnedSlot, SlotPool};

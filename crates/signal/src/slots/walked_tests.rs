@@ -162,6 +162,7 @@ fn reasons_come_back_from_their_numbers() {
         Reason::ThreadEnd,
         Reason::Flush,
         Reason::Safepoint,
+        Reason::Allocation,
     ];
     for reason in all {
         assert_eq!(Reason::from_bits(reason as u32), reason);

@@ -1,0 +1,112 @@
+//! Objects that were allocated and chosen: what one stands for, and what their classes are called.
+//! Nothing here is called in a handler.
+
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Classes that are told apart. A program that goes on making others (hidden ones, say) has them
+/// told as one.
+const CLASSES_MAX: usize = 16_384;
+
+/// What classes beyond [`CLASSES_MAX`] are called.
+const OTHERS: &str = "[other classes]";
+
+/// The bytes that an object of `size` stands for, that was met by one of the points which lie
+/// `interval` bytes apart in the mean, each as likely as any other: it had a chance of
+/// `p = 1 - exp(-size / interval)`, so it stands for `1 / p` objects of its size.
+#[must_use]
+pub fn weight(size: u64, interval: u64) -> u64 {
+    let (size, interval) = (size.max(1) as f64, interval.max(1) as f64);
+    // Not by `1 - exp`, which forgets most digits of small objects.
+    let chance = -(-size / interval).exp_m1();
+    (size / chance).round() as u64
+}
+
+/// Names of classes by number. Taken into account on threads of the program, asked for by the
+/// drainer.
+#[derive(Debug, Default)]
+pub struct Classes {
+    inner: RwLock<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    numbers: FxHashMap<Box<[u8]>, u32>,
+    names: Vec<Arc<str>>,
+}
+
+impl Classes {
+    /// The number of the class that the runtime calls so; `name` is what the file calls it. They
+    /// last as long as the process.
+    pub fn number(&self, key: &[u8], name: impl FnOnce() -> String) -> u32 {
+        let known = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.numbers.get(key) {
+            return *number;
+        }
+        drop(known);
+        let name: Arc<str> = name().into();
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = inner.numbers.get(key) {
+            return *number;
+        }
+        if inner.names.len() >= CLASSES_MAX {
+            return u32::MAX;
+        }
+        let number = inner.names.len() as u32;
+        inner.names.push(name);
+        inner.numbers.insert(key.into(), number);
+        number
+    }
+
+    /// The name of a class.
+    #[must_use]
+    pub fn name(&self, number: u32) -> Arc<str> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let name = inner.names.get(number as usize);
+        name.map_or_else(|| OTHERS.into(), Arc::clone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_objects_stand_for_an_interval_and_large_ones_for_themselves() {
+        const K: u64 = 1 << 10;
+        // To half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
+        assert_eq!(weight(16, 512 * K), 512 * K + 8);
+        assert_eq!(weight(K, 512 * K), 512 * K + 512);
+        assert_eq!(weight(512 * K, 512 * K), 829_411);
+        assert_eq!(weight(64 << 20, 512 * K), 64 << 20);
+        assert_eq!(weight(0, 0), 2, "of nothing, the least that there is");
+        assert!(weight(u64::MAX, 1) >= 1 << 63);
+    }
+
+    /// Over all gaps that the points may have, an object's weight is its size in the mean.
+    #[test]
+    fn weights_are_sizes_in_the_mean() {
+        for (size, interval) in [(16, 1 << 10), (1 << 10, 1 << 10), (1 << 20, 512 << 10)] {
+            let chance = 1.0 - (-(size as f64) / interval as f64).exp();
+            let mean = chance * weight(size, interval) as f64;
+            assert!((mean / size as f64 - 1.0).abs() < 1e-3, "{size}: {mean}");
+        }
+    }
+
+    #[test]
+    fn classes_keep_their_numbers_and_too_many_are_one() {
+        let classes = Classes::default();
+        let number = |key: &str| classes.number(key.as_bytes(), || format!("name of {key}"));
+        let first = number("a");
+        assert_eq!(number("a"), first);
+        assert_ne!(number("b"), first);
+        assert_eq!(&*classes.name(first), "name of a");
+        for n in 0..CLASSES_MAX {
+            number(&format!("class {n}"));
+        }
+        let others = [number("c"), number("d")];
+        assert_eq!(others, [u32::MAX; 2]);
+        assert_eq!(&*classes.name(others[0]), OTHERS);
+        assert_eq!(number("a"), first);
+    }
+}

@@ -1,0 +1,92 @@
+//! What was allocated: by class, and by the methods that did it.
+
+use super::{COLUMNS, ROWS, Report};
+use crate::number::{bytes, count, percent, plural};
+use crate::plain::shortened;
+use dwell_profile::{Row, Weight};
+
+impl Report<'_> {
+    /// How allocations were sampled, what of them, and by whom; nothing where they were not.
+    pub(super) fn allocations(&mut self) {
+        let profile = self.profile;
+        let sampling = profile.allocation_sampling().copied().unwrap_or_default();
+        if !profile.has_allocations() {
+            return;
+        }
+        let all = profile.allocated();
+        let classes = profile.allocated_classes();
+        let objects: f64 = classes.iter().map(|class| class.objects).sum();
+        let mut told = size(all.sum);
+        if objects > 0.0 {
+            told += &format!(", {}", plural(objects.round() as u64, "object"));
+        }
+        told += &format!(", {}", plural(all.samples, "sample"));
+        if sampling.interval_bytes > 0 {
+            told += &format!(", one for {} in the mean", bytes(sampling.interval_bytes));
+        }
+        self.raw("");
+        self.raw(&format!("Allocated: {told}"));
+        if sampling.lost > 0 {
+            let lost = plural(sampling.lost, "sample");
+            let not = size(sampling.lost_bytes);
+            self.raw(&format!(
+                "  lost: {lost} for want of room, which stood for {not}"
+            ));
+        }
+        self.raw("");
+        self.raw("Classes by bytes allocated");
+        self.raw("     share     +-        bytes        objects   samples  class");
+        for class in classes.iter().take(ROWS) {
+            let objects = match class.objects {
+                0.0 => String::new(),
+                objects => count(objects.round() as u64),
+            };
+            let head = format!(
+                "{} {:>12} {objects:>14} {:>9}  ",
+                share_cells(&class.bytes, &all),
+                size(class.bytes.sum),
+                count(class.bytes.samples),
+            );
+            let name = shortened(&class.name, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(classes.len(), ROWS);
+        let mut rows = profile.allocating_methods();
+        self.allocating("Methods by bytes allocated, callees included", &rows, &all);
+        rows.retain(|row| row.own.sum > 0);
+        rows.sort_by(|a, b| b.own.sum.cmp(&a.own.sum).then_with(|| a.name.cmp(&b.name)));
+        self.allocating("Methods by bytes allocated themselves", &rows, &all);
+    }
+
+    fn allocating(&mut self, title: &str, rows: &[Row], all: &Weight) {
+        self.raw("");
+        self.raw(title);
+        self.raw("      self     +-     total     +-        bytes   samples  method");
+        for row in rows.iter().take(ROWS) {
+            let head = format!(
+                "{} {} {:>12} {:>9}  ",
+                share_cells(&row.own, all),
+                share_cells(&row.total, all),
+                size(row.total.sum),
+                count(row.total.samples),
+            );
+            let name = shortened(&row.name, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(rows.len(), ROWS);
+    }
+}
+
+/// `  12.3 %   0.4`: a share and its error, 17 columns.
+fn share_cells(weight: &Weight, all: &Weight) -> String {
+    let error = weight.share_error(all) * 100.0;
+    format!("{:>10} {error:>6.1}", percent(weight.share(all)))
+}
+
+/// A size that may be very large.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_737_418_240 => crate::number::bytes(bytes),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
