@@ -77,7 +77,7 @@ function Measures({ store }: { store: Store }) {
   if (!wall && !hasLate && !hasAllocated) return null;
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
   const named: [Time, string][] = wall ? [...TIMES] : [TIMES[0]!];
-  if (hasAllocated) named.push(['alloc', 'Allocated bytes']);
+  if (hasAllocated) named.push(['alloc', 'Allocated']);
   const others: [Time, string][] = [];
   if (hasOwners) others.push(['owners', 'Owners of locks others wait for']);
   if (hasLate) others.push(['late', 'Late for safepoints']);
