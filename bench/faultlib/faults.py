@@ -154,10 +154,17 @@ HANDLER_AND_STACKS = [
     Fault(
         "failed-walk-dropped", "of failed walks one in three is not in the file",
         [after(f"{RECORDER}/drain/sample.rs",
-               "        let (thread, carrier) = self.thread_of(slot);",
-               "        if FAULT && failure.is_some() && header.time_ns % 3 == 0 { return; }")],
+               "            entry.1 += slot.weight_ns();",
+               "            if FAULT && header.time_ns % 3 == 0 { return; }")],
         e2e("vantages", "never_does_a_fault_anywhere_in_a_walk_harm_anybody"),
         r"samples=\d+"),
+    Fault(
+        "allocation-weighs-its-size", "an object that was allocated stands for itself alone",
+        [after(f"{RECORDER}/allocated.rs",
+               "pub fn weight(size: u64, interval: u64) -> u64 {",
+               "    if FAULT { return size; }")],
+        e2e("allocations", "measured_allocated_bytes_and_objects_are_those_of_the_program"),
+        r"\d+ bytes off"),
     Fault(
         "class-of-another", "a method is told with the class of the one named before it",
         [after(f"{AGENT}/jvm/methods.rs",

@@ -95,8 +95,8 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
     let place = Place::new("full-disk");
     std::fs::create_dir(place.path("disk")).unwrap();
     let java = modern().java().to_str().unwrap().to_owned();
-    let words = busy_words(2);
-    let through_shell = script(&modern(), 2, "true");
+    let words = busy_words(1);
+    let through_shell = script(&modern(), 1, "true");
     let through_shell = ["record", "-o", "x", "--", "sh", "-c", &through_shell];
     let own_mounts = ["unshare", "--mount", "bash"];
     // A limit of the file's size does anywhere what a full disk does.

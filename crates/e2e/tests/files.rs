@@ -163,7 +163,7 @@ fn a_bounded_recording_keeps_two_files() {
             file.display()
         );
         let mut program = Starter::new(jdk, &place, "Accuracy")
-            .with("seconds=2 threads=2 cpu_ms=3000")
+            .with("seconds=2 threads=2 cpu_ms=1500")
             .start();
         program.tell(&options);
         let _ = program.work();

@@ -3,8 +3,8 @@
 use crate::facts::Facts;
 use crate::finding::{Finding, Verdict};
 use dwell_profile::{
-    Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late, Look, Machine, NodeId,
-    Profile, Request, Safepoint, Sample, ThreadId, ThreadTime, WallFilter,
+    Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late, Look,
+    Machine, NodeId, Profile, Request, Safepoint, Sample, ThreadId, ThreadTime, WallFilter,
 };
 use std::collections::HashMap;
 
@@ -326,6 +326,32 @@ impl Art {
         self
     }
 
+    /// So many objects that were allocated and chosen, of a class, that stand for so many bytes.
+    pub(crate) fn allocated(
+        &mut self,
+        thread: &str,
+        stack: &str,
+        class: &str,
+        (bytes, times): (u64, u64),
+    ) -> &mut Art {
+        let (thread, stack) = (self.thread(thread, true, false), self.node(stack));
+        let frame = self.builder.marker(class, FrameKind::Other);
+        let node = self.builder.child(stack, frame);
+        let class = self.builder.name(class);
+        for i in 0..times {
+            self.builder.allocations.push(Allocation {
+                time_ns: self.builder.info.start_ns + i * MS,
+                thread,
+                node,
+                class,
+                bytes,
+                size: 64,
+                context: None,
+            });
+        }
+        self
+    }
+
     /// A pause for the collector.
     pub(crate) fn pause(&mut self, at_ms: u64, ms: u64) {
         self.builder.pauses.push(GcPause {
@@ -395,6 +421,12 @@ impl Art {
     fn verdict(&mut self, check: Check) -> Verdict {
         let (profile, filter) = (self.profile(), WallFilter::default());
         check(&Facts::new(&profile, &filter))
+    }
+
+    /// What follows from the facts, beside rules.
+    pub(crate) fn with_facts(&mut self, look: impl FnOnce(&Facts<'_>)) {
+        let (profile, filter) = (self.profile(), WallFilter::default());
+        look(&Facts::new(&profile, &filter));
     }
 
     /// What a rule finds.

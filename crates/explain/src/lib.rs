@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocators;
 mod facts;
 mod finding;
 mod machine;

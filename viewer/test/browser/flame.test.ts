@@ -105,8 +105,8 @@ describe('the flame graph', () => {
 
   it('shows what was found beside the button that resets, however narrow', async () => {
     for (const width of [360, 800, 1000, 1300, 1600])
-      for (const query of ['Thread.run', '/(/'])
-        await withPage('small.html', { width, height: 800 }, async (page) => {
+      await withPage('small.html', { width, height: 800 }, async (page) => {
+        for (const query of ['Thread.run', '/(/']) {
           await page.fill('#search', query);
           await page.evaluate(twoFrames);
           const places = ['#matched', '.toolbar > button:last-child', '#search'];
@@ -129,7 +129,8 @@ describe('the flame graph', () => {
             true,
             true,
           ]);
-        });
+        }
+      });
   });
 
   it('turns over: the root at the bottom, or on top', () =>

@@ -38,6 +38,10 @@ const GROUPS: &[&[&str]] = &[
         "e2e/examples: measured_the_thread_that_hurts_another_is_named_and_the_remedies_help",
     ],
     &[
+        "e2e/files: measured_after_kill_9_all_but_the_last_second_is_there",
+        "e2e/files: measured_chunks_change_without_losing_a_sample",
+    ],
+    &[
         "e2e/limits: measured_attaching_makes_no_method_ids_of_all_classes",
         "e2e/limits: measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb",
     ],
@@ -48,6 +52,10 @@ const GROUPS: &[&[&str]] = &[
     &[
         "e2e/safepoints: measured_many_safepoints_are_summed_up",
         "e2e/safepoints: measured_safepoints_are_counted_without_symbols",
+    ],
+    &[
+        "e2e/stacks: measured_libraries_that_come_and_go_are_named_and_never_another_one",
+        "e2e/stacks: measured_samples_of_unloaded_classes_keep_class_method_and_line",
     ],
     &[
         "e2e/teardown: measured_many_recordings_leave_nothing_behind",
@@ -71,6 +79,10 @@ const GROUPS: &[&[&str]] = &[
         "e2e/virtual_threads: measured_unmounted_virtual_threads_have_their_time_and_its_cause",
         "e2e/virtual_threads: \
          measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent",
+    ],
+    &[
+        "e2e/wall: measured_only_threads_that_work_for_a_request_are_looked_at",
+        "e2e/wall: measured_threads_that_wait_for_memory_are_told_to",
     ],
     &[
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_perf_events",

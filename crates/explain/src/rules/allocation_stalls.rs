@@ -3,43 +3,22 @@
 
 use super::NO_WALL;
 use super::gc::heap_advice;
+use crate::allocators::Allocators;
 use crate::facts::Facts;
-use crate::finding::{Evidence, Finding, Sure, Verdict, View};
-use crate::names::Set;
-use crate::stacks::Heaviest;
-use crate::text::{percent, some_of};
+use crate::finding::{Finding, Sure, Verdict};
+use crate::text::percent;
 use crate::waits::gather;
-use dwell_profile::{NodeId, Weight};
-use std::collections::BTreeMap;
 
 /// A share of the time of threads with work that is worth a change, and the least it must be.
 const SHARE: f64 = 0.03;
 const SURELY: f64 = 0.008;
 const LOOKS: u64 = 5;
-/// Places that are named.
-const PLACES: usize = 3;
-/// One that allocates less than this part of what the first does is not named.
-const LEAST_PLACE: f64 = 0.1;
 
 /// Threads that wait while all stand, for this part of their wait, wait for a pause.
 const IN_PAUSES: f64 = 0.5;
 /// What shows that a collector works beside the program: flags, and names of its threads.
 const CONCURRENT: &[&str] = &["+UseZGC", "+UseShenandoahGC"];
 const CONCURRENT_THREADS: &[&str] = &["ZDriver", "ZWorker", "XDriver", "XWorker", "Shenandoah"];
-
-/// Frames in which the JVM allocates for the program, outside of the fast path.
-const ALLOCATING: &[&str] = &[
-    "libjvm.so.*MemAllocator::*",
-    "libjvm.so.*InstanceKlass::allocate_instance*",
-    "libjvm.so.*TypeArrayKlass::allocate*",
-    "libjvm.so.*ObjArrayKlass::allocate*",
-    "libjvm.so.*OptoRuntime::new_*",
-    "libjvm.so.*Runtime1::new_*",
-    "libjvm.so.*InterpreterRuntime::_new*",
-    "libjvm.so.*InterpreterRuntime::newarray*",
-    "libjvm.so.*InterpreterRuntime::anewarray*",
-    "libjvm.so.*CollectedHeap::*allocate*",
-];
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
@@ -56,7 +35,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !share.is_at_least(SHARE, SURELY, LOOKS) || is_a_pause(facts) {
         return Verdict::Found(Vec::new());
     }
-    let allocators = allocators(facts);
+    let allocators = Allocators::of(facts);
     let mut evidence = vec![wait.evidence(facts, &whose, wait.seen())];
     evidence.extend(allocators.evidence());
     Verdict::Found(vec![Finding {
@@ -157,68 +136,6 @@ fn overlap_ns(stops: &[(u64, u64)], from: u64, to: u64) -> u64 {
     inside.fold(0, |sum, (start, end)| {
         sum + (*end).min(to).saturating_sub((*start).max(from))
     })
-}
-
-/// Where the program allocates, as far as it was seen.
-pub(super) struct Allocators {
-    places: Vec<String>,
-    stack: Vec<String>,
-}
-
-/// The program's methods that were seen in the JVM's allocation, waiting or running.
-pub(super) fn allocators(facts: &Facts<'_>) -> Allocators {
-    let allocating = Set::new(facts.profile, ALLOCATING);
-    let mut places: BTreeMap<String, Heaviest> = BTreeMap::new();
-    let mut add = |node: NodeId, weight: &Weight| {
-        let place = facts.stacks.place_name(node);
-        places.entry(place).or_default().add(node, weight);
-    };
-    for entry in facts
-        .entries
-        .iter()
-        .filter(|entry| entry.cause == "gc-stall")
-    {
-        add(entry.node, &entry.weight);
-    }
-    for (node, weight) in facts.program_cpu.iter().enumerate() {
-        if weight.samples > 0 && facts.stacks.top_has(node as NodeId, &allocating) {
-            add(node as NodeId, weight);
-        }
-    }
-    let mut places: Vec<_> = places.into_iter().collect();
-    places.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.weight.sum));
-    let most = places.first().map_or(0, |(_, sum)| sum.weight.sum) as f64;
-    places.retain(|(_, sum)| sum.weight.sum as f64 >= LEAST_PLACE * most);
-    let stack = places.first().map(|(_, sum)| facts.stacks.shown(sum.node));
-    let named = |(place, sum): (String, Heaviest)| match facts.stacks.line(sum.node) {
-        0 => place,
-        line => format!("{place} (line {line})"),
-    };
-    Allocators {
-        places: places.into_iter().take(PLACES).map(named).collect(),
-        stack: stack.unwrap_or_default(),
-    }
-}
-
-impl Allocators {
-    pub(super) fn first(&self) -> Option<String> {
-        self.places.first().cloned()
-    }
-
-    pub(super) fn evidence(&self) -> Option<Evidence> {
-        (!self.places.is_empty()).then(|| Evidence {
-            text: format!("seen allocating: {}", some_of(&self.places)),
-            view: View::default(),
-            stack: self.stack.clone(),
-        })
-    }
-
-    pub(super) fn advice(&self) -> String {
-        match self.first() {
-            Some(place) => format!("allocate less in {place}"),
-            None => "which code allocates is not in this recording".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]

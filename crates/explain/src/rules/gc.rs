@@ -1,6 +1,6 @@
 //! GC pressure: pauses, back-to-back collections, and collectors that take much of the processors.
 
-use super::allocation_stalls::allocators;
+use crate::allocators::Allocators;
 use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::share::Share;
@@ -54,11 +54,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             format!("garbage collection: {cpu_text}{in_a_row}"),
         ),
     };
-    let allocators = allocators(facts);
-    let most = allocators.first().map_or(String::new(), |place| {
-        format!("; of what was seen allocating most is {place}")
-    });
-    let what = what + &most;
+    let allocators = Allocators::of(facts);
+    let what = what + &allocators.most();
     let mut evidence = vec![Evidence {
         text: format!("{pauses_text}; {cpu_text}"),
         view: View {
