@@ -130,9 +130,10 @@ pub struct Sampling {
     /// Threads that keep a safepoint waiting for longer are asked where they are, from 200us to 10s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::late)]
     pub late: Duration,
-    /// With -e alloc: bytes allocated between two samples, from 1k to 1g (JDK 11 and later)
-    #[arg(long, value_name = "SIZE", default_value = "512k", value_parser = values::alloc)]
-    pub alloc: u64,
+    /// Bytes allocated between two samples, from 1k to 1g; samples allocations, be it in -e or not
+    /// (JDK 11 and later) [default with -e alloc: 512k]
+    #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
+    pub alloc: Option<u64>,
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
@@ -143,6 +144,17 @@ pub struct Sampling {
     #[arg(long, value_name = "N", default_value_t = 8192,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
+}
+
+/// Bytes between two samples of allocations where nobody says how many.
+const ALLOC_BYTES: u64 = 512 << 10;
+
+impl Sampling {
+    /// Bytes between two samples of allocations; none if these are not sampled.
+    pub fn alloc_bytes(&self) -> Option<u64> {
+        let by_event = self.event.contains(&Event::Alloc).then_some(ALLOC_BYTES);
+        self.alloc.or(by_event)
+    }
 }
 
 /// What is sampled.
@@ -528,7 +540,7 @@ pub struct Convert {
     /// A page, whatever the output's ending
     #[arg(long, group = "format")]
     pub html: bool,
-    /// In what collapsed stacks count [default: samples; of allocations bytes]
+    /// The unit that collapsed stacks count in [default: samples; of allocations bytes]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
@@ -624,7 +636,13 @@ mod tests {
         let all = ["-e", "cpu,wall,alloc", "--alloc", "1m", "1"];
         let all = record(&all).unwrap().sampling;
         assert_eq!(all.event, [Event::Cpu, Event::Wall, Event::Alloc]);
-        assert_eq!((both.alloc, all.alloc), (512 << 10, 1 << 20));
+        let bytes = |words: &[&str]| record(words).unwrap().sampling.alloc_bytes();
+        assert_eq!(
+            (both.alloc_bytes(), all.alloc_bytes()),
+            (None, Some(1 << 20))
+        );
+        assert_eq!(bytes(&["-e", "cpu,alloc", "1"]), Some(512 << 10));
+        assert_eq!(bytes(&["--alloc", "64k", "1"]), Some(64 << 10));
         let more = [
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];

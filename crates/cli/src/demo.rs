@@ -69,7 +69,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         filter: None,
         idle: Vec::new(),
         late: units::LATE,
-        alloc: 512 << 10,
+        alloc: None,
         engine: Engine::Auto,
         walk: Walk::Snapshot,
         depth: 8192,

@@ -172,8 +172,6 @@ type Capabilities = [u32; 4];
 const COLLECTION_EVENTS: Capabilities = [1 << 31, 0, 0, 0];
 /// `can_generate_sampled_object_alloc_events`, bit 43.
 const SAMPLED_ALLOCATIONS: Capabilities = [0, 1 << (43 - 32), 0, 0];
-/// `can_support_virtual_threads`, bit 44; since 21.
-const VIRTUAL_THREADS: Capabilities = [0, 1 << (44 - 32), 0, 0];
 
 fn check(code: c_int) -> Result<(), Error> {
     if code == 0 { Ok(()) } else { Err(Error(code)) }
@@ -206,12 +204,6 @@ impl Jvmti {
     pub unsafe fn add_sampled_allocations(self) -> Result<(), Error> {
         // SAFETY: by the caller.
         unsafe { self.add_capabilities(&SAMPLED_ALLOCATIONS) }
-    }
-
-    /// `AddCapabilities`, for events on virtual threads.
-    pub unsafe fn add_virtual_threads(self) -> Result<(), Error> {
-        // SAFETY: by the caller.
-        unsafe { self.add_capabilities(&VIRTUAL_THREADS) }
     }
 
     unsafe fn add_capabilities(self, wanted: &Capabilities) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 
 mod allocations;
 mod contexts;
+mod fields;
 mod foreign;
 mod host;
 mod requests;
@@ -19,6 +20,7 @@ use dwell_jfr::hash::Seeds;
 use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
 
 use self::contexts::Contexts;
+use self::fields::count;
 use self::foreign::{Causes, Clock};
 use crate::builder::Builder;
 use crate::frame::{FrameId, FrameKind};
@@ -573,13 +575,6 @@ fn options(text: String) -> String {
 }
 
 /// A number that cannot be negative in a recording that makes sense.
-fn count(event: &GenericEvent, field: &str) -> u64 {
-    event
-        .int(field)
-        .and_then(|value| u64::try_from(value).ok())
-        .unwrap_or(0)
-}
-
 fn cause(event: &GenericEvent) -> String {
     event.text("cause").unwrap_or("unknown cause").to_owned()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dwell_profile::{GroupBy, Profile, Row, Unit, Weight, sort_by_total};
+use dwell_profile::{GroupBy, Profile, Unit, Weight, sort_by_total};
 
 use crate::explanation::in_short;
 use crate::number::{bytes, count, duration, percent};
@@ -31,20 +31,18 @@ pub fn findings(profile: &Profile) -> String {
         .collect();
     let _ = writeln!(text, "spent by {}", roles.join(", "));
     let mut rows = profile.top(GroupBy::Method, |_| true);
-    let own: Vec<&Row> = rows.iter().filter(|row| row.own.sum > 0).collect();
-    table(&mut text, "top frames by self CPU", &own, |row| {
-        share(&row.own)
-    });
+    let own = rows.iter().filter(|row| row.own.sum > 0);
+    let own = own.map(|row| (share(&row.own), row.name.as_str()));
+    table(&mut text, "top frames by self CPU", own);
     let forks = profile.forks();
     rows.retain(|row| forks.contains(&row.name));
     sort_by_total(&mut rows);
-    let rows: Vec<&Row> = rows.iter().collect();
-    table(
-        &mut text,
-        "top frames by total CPU (where stacks fork)",
-        &rows,
-        |row| share(&row.total),
-    );
+    let forking = rows
+        .iter()
+        .map(|row| (share(&row.total), row.name.as_str()));
+    let title = "top frames by total CPU (where stacks fork)";
+    table(&mut text, title, forking);
+    classes(&mut text, profile);
     text.push('\n');
     reasons(&mut text, profile);
     tail(&mut text, profile, &total, &share);
@@ -62,15 +60,23 @@ fn reasons(text: &mut String, profile: &Profile) {
     }
 }
 
-fn table(text: &mut String, title: &str, rows: &[&Row], share: impl Fn(&Row) -> String) {
+/// What of which classes was allocated, if that was recorded.
+fn classes(text: &mut String, profile: &Profile) {
+    let (classes, all) = (profile.allocated_classes(), profile.allocated());
+    if classes.is_empty() {
+        return;
+    }
+    let rows = classes.iter().map(|class| {
+        let share = percent(class.bytes.share(&all));
+        (share, class.name.as_str())
+    });
+    table(text, "top classes by bytes allocated", rows);
+}
+
+fn table<'r>(text: &mut String, title: &str, rows: impl Iterator<Item = (String, &'r str)>) {
     let _ = writeln!(text, "\n{title}");
-    for row in rows.iter().take(ROWS) {
-        let _ = writeln!(
-            text,
-            "  {:>7}  {}",
-            share(row),
-            shortened(&row.name, NAME_COLUMNS)
-        );
+    for (share, name) in rows.take(ROWS) {
+        let _ = writeln!(text, "  {share:>7}  {}", shortened(name, NAME_COLUMNS));
     }
 }
 
@@ -133,6 +139,7 @@ fn tail(text: &mut String, profile: &Profile, total: &Weight, share: &dyn Fn(&We
 mod tests {
     use super::*;
     use crate::text::tests::full;
+    use dwell_profile::{Allocation, FrameKind};
 
     #[test]
     fn findings_name_frames_shares_and_failures() {
@@ -152,6 +159,35 @@ mod tests {
                 "no line {line:?} in\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn classes_are_told_where_allocations_were_recorded() {
+        let mut builder = full();
+        let silent = findings(&full().finish());
+        assert!(!silent.contains("allocated"), "{silent}");
+        for (class, bytes) in [("byte[]", 3000), ("a.\u{1b}[2J", 1000)] {
+            let frame = builder.marker(class, FrameKind::Other);
+            let node = builder.child(1, frame);
+            let class = builder.name(class);
+            builder.allocations.push(Allocation {
+                time_ns: 0,
+                thread: 0,
+                node,
+                class,
+                bytes,
+                size: 50,
+                context: None,
+            });
+        }
+        let text = findings(&builder.finish());
+        let rows = text.split("top classes by bytes allocated\n").nth(1);
+        let rows: Vec<&str> = rows.unwrap().lines().take(2).collect();
+        assert_eq!(rows[0], "   75.0 %  byte[]");
+        assert!(
+            rows[1].starts_with("   25.0 %  a.") && !text.contains('\u{1b}'),
+            "{rows:?}"
+        );
     }
 
     #[test]

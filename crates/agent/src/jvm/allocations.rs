@@ -97,7 +97,10 @@ impl Sampling {
     pub fn begin(mut self) {
         INTERVAL.store(self.interval, Ordering::Relaxed);
         // SAFETY: the environment has the capability and the callback.
-        let _ = unsafe { self.jvmti.enable(Event::SampledObjectAlloc, true) };
+        if let Err(error) = unsafe { self.jvmti.enable(Event::SampledObjectAlloc, true) } {
+            let why = error.0;
+            eprintln!("dwell: no allocations are recorded: the JVM tells none (JVMTI error {why})");
+        }
         self.begun = true;
         let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
         *environment = Some(self.jvmti);

@@ -67,8 +67,8 @@ pub fn start_options(sampling: &Sampling) -> String {
             options += &format!(",idle={method}");
         }
     }
-    if has(Event::Alloc) {
-        options += &format!(",alloc={}", sampling.alloc);
+    if let Some(bytes) = sampling.alloc_bytes() {
+        options += &format!(",alloc={bytes}");
     }
     if sampling.late != units::LATE {
         options += &format!(",late={}ns", sampling.late.as_nanos());

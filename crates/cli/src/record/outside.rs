@@ -42,7 +42,7 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
         (!sampling.idle.is_empty(), "--idle"),
         (sampling.wall_threads.is_some(), "--wall-threads"),
         (sampling.late != units::LATE, "--late"),
-        (sampling.event.contains(&Event::Alloc), "-e alloc"),
+        (sampling.alloc_bytes().is_some(), "-e alloc"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, option)) => Err(Usage(format!(

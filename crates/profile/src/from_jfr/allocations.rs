@@ -1,19 +1,15 @@
 //! Reads objects that were allocated, and how they were chosen.
 
 use super::contexts::Contexts;
+use super::fields::count;
 use crate::allocations::{Allocation, AllocationSampling, readable_class};
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::tree::NodeId;
-use dwell_jfr::reader::{GenericEvent, Recording, Value};
+use dwell_jfr::reader::{Recording, Value};
 
 /// What the JDK has since 16, too.
 const ALLOCATION: &str = "jdk.ObjectAllocationSample";
-
-fn count(event: &GenericEvent, field: &str) -> u64 {
-    let number = event.int(field).unwrap_or(0);
-    u64::try_from(number).unwrap_or(0)
-}
 
 /// Reads both kinds of events; `node_of` gives the place of a stack of the recording, and of why it
 /// is not complete.

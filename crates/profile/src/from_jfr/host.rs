@@ -1,5 +1,6 @@
 //! Reads what the program ran on and with.
 
+use super::fields::count;
 use crate::host::Host;
 use dwell_jfr::reader::Recording;
 
@@ -12,8 +13,7 @@ pub(super) fn host(recording: &Recording) -> Host {
     };
     let number = |event: &str, field: &str| {
         let event = recording.events_named(event).last();
-        let number = event.and_then(|event| event.int(field));
-        number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+        event.map_or(0, |event| count(event, field))
     };
     Host {
         jvm_arguments: text("jdk.JVMInformation", "jvmArguments"),

@@ -1,5 +1,6 @@
 //! Reads what compilers, the control group and the machine did.
 
+use super::fields::count;
 use crate::builder::Builder;
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use dwell_jfr::reader::{GenericEvent, Recording, Value};
@@ -17,9 +18,9 @@ pub(super) fn add(builder: &mut Builder, recording: &Recording) {
     for event in recording.events_named("jdk.Compilation").take(EVENTS_MAX) {
         compilations.push(Compilation {
             time_ns: event.time_ns,
-            duration_ns: number(event, "duration"),
+            duration_ns: count(event, "duration"),
             method: builder.name(&method(event, recording)),
-            level: number(event, "compileLevel"),
+            level: count(event, "compileLevel"),
         });
     }
     compilations.sort_by_key(|compilation| compilation.time_ns);
@@ -32,12 +33,12 @@ fn machine(recording: &Recording) -> Vec<Machine> {
     let events = recording.events_named("dwell.Machine").take(EVENTS_MAX);
     let told = events.map(|event| Machine {
         time_ns: event.time_ns,
-        duration_ns: number(event, "duration"),
-        processors: number(event, "processors"),
-        busy_ns: number(event, "busy"),
-        own_ns: number(event, "own"),
-        idle_ns: number(event, "idle"),
-        stolen_ns: number(event, "stolen"),
+        duration_ns: count(event, "duration"),
+        processors: count(event, "processors"),
+        busy_ns: count(event, "busy"),
+        own_ns: count(event, "own"),
+        idle_ns: count(event, "idle"),
+        stolen_ns: count(event, "stolen"),
     });
     let mut told: Vec<_> = told.filter(Machine::is_plausible).collect();
     told.sort_by_key(|it| it.time_ns);
@@ -48,10 +49,10 @@ fn compilers(recording: &Recording) -> Vec<Compilers> {
     let events = recording.events_named("dwell.Compilers").take(EVENTS_MAX);
     let told = events.map(|event| Compilers {
         time_ns: event.time_ns,
-        duration_ns: number(event, "duration"),
-        compilations: number(event, "compilations"),
-        compiling_ns: number(event, "compilationTime"),
-        wasted: number(event, "bailouts").saturating_add(number(event, "invalidated")),
+        duration_ns: count(event, "duration"),
+        compilations: count(event, "compilations"),
+        compiling_ns: count(event, "compilationTime"),
+        wasted: count(event, "bailouts").saturating_add(count(event, "invalidated")),
     });
     let mut told: Vec<_> = told.collect();
     told.sort_by_key(|it| it.time_ns);
@@ -78,22 +79,17 @@ fn throttled(recording: &Recording) -> Vec<Throttled> {
         let asked_ns = end_ns.saturating_sub(ASKED_EVERY_NS);
         let since_ns = before_ns.map_or(asked_ns, |before: u64| before.max(asked_ns));
         before_ns = Some(end_ns);
-        if number(event, "throttled") > 0 || number(event, "throttledTime") > 0 {
+        if count(event, "throttled") > 0 || count(event, "throttledTime") > 0 {
             found.push(Throttled {
                 time_ns: since_ns,
                 duration_ns: end_ns - since_ns,
-                periods: number(event, "periods"),
-                throttled: number(event, "throttled"),
-                throttled_ns: number(event, "throttledTime"),
+                periods: count(event, "periods"),
+                throttled: count(event, "throttled"),
+                throttled_ns: count(event, "throttledTime"),
             });
         }
     }
     found
-}
-
-fn number(event: &GenericEvent, field: &str) -> u64 {
-    let number = event.int(field);
-    number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,17 +1,13 @@
 //! Reads safepoints, and the threads that others waited for.
 
+use super::fields::count;
 use crate::builder::Builder;
 use crate::stops::{Late, Safepoint};
 use crate::tree::NodeId;
-use dwell_jfr::reader::{GenericEvent, Recording, Value};
+use dwell_jfr::reader::{Recording, Value};
 
 /// Where sums come from: what single safepoints were for is not known then.
 const COUNTERS: &str = "counters";
-
-fn count(event: &GenericEvent, field: &str) -> u64 {
-    let number = event.int(field).unwrap_or(0);
-    u64::try_from(number).unwrap_or(0)
-}
 
 /// Reads both kinds of events; `node_of` gives the place of a stack of the recording.
 pub(super) fn add(

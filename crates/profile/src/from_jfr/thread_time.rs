@@ -1,17 +1,14 @@
 //! Reads the kernel's accounts of threads.
 
+use super::fields::count;
 use crate::builder::Builder;
 use crate::sample::ThreadId;
 use crate::thread_time::ThreadTime;
-use dwell_jfr::reader::{GenericEvent, Recording, Value};
+use dwell_jfr::reader::{Recording, Value};
 use std::collections::BTreeMap;
 
 /// Takes the accounts of a recording.
 pub(super) fn add(builder: &mut Builder, recording: &Recording) {
-    let count = |event: &GenericEvent, field| {
-        let number = event.int(field).unwrap_or(0);
-        u64::try_from(number).unwrap_or(0)
-    };
     let mut sums: BTreeMap<ThreadId, ThreadTime> = BTreeMap::new();
     for event in recording.events_named("dwell.ThreadTime") {
         let Some(Value::Thread(thread)) = event.get("sampledThread") else {
