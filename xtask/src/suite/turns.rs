@@ -46,6 +46,7 @@ const GROUPS: &[&[&str]] = &[
         "e2e/limits: measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb",
     ],
     &[
+        "e2e/safepoints: measured_a_thread_that_copies_much_is_told_to",
         "e2e/safepoints: measured_a_thread_that_stands_at_safepoints_is_told_to",
         "e2e/safepoints: measured_threads_that_have_no_processor_are_told_to",
     ],
@@ -85,8 +86,38 @@ const GROUPS: &[&[&str]] = &[
         "e2e/wall: measured_threads_that_wait_for_memory_are_told_to",
     ],
     &[
+        "e2e/weights: measured_a_recording_with_the_agent_from_the_start_adds_up_too",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_perf_events",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_timers",
+    ],
+    &[
+        "e2e/weights: measured_threads_shorter_than_an_interval_are_there",
+        "e2e/weights: measured_threads_that_hardly_run_are_given_no_more_than_they_used",
+    ],
+    &[
+        "e2e/allocations: measured_allocated_bytes_and_objects_are_those_of_the_program",
+        "e2e/allocations: measured_virtual_threads_allocate_in_their_own_name",
+    ],
+    &[
+        "e2e/commands: measured_a_program_full_of_implicit_null_checks_is_counted_right",
+        "e2e/commands: measured_samplers_of_the_jdk_work_beside_us",
+    ],
+    &[
+        "e2e/mono: measured_phases_have_their_shares_and_stacks_their_frames",
+        "e2e/mono: measured_who_waits_is_not_signalled_and_is_told_from_who_runs",
+    ],
+    &[
+        "e2e/outside_records: measured_looks_tell_who_has_what_is_waited_for_without_an_agent",
+        "e2e/outside_records: measured_mounted_virtual_threads_have_their_names_without_an_agent",
+        "e2e/outside_records: measured_the_kernels_frames_are_there_without_an_agent",
+    ],
+    &[
+        "e2e/stacks: measured_a_limit_of_depth_cuts_and_says_so",
+        "e2e/stacks: measured_stacks_of_1200_frames_are_complete",
+    ],
+    &[
+        "e2e/wall: measured_ten_thousand_threads_have_their_time",
+        "e2e/wall: measured_threads_that_work_are_looked_at_however_many_rest",
     ],
 ];
 
