@@ -29,6 +29,7 @@ thread_local! {
     // No destructors, and in an executable: ordinary accesses to the thread's static block.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     static IN_MALLOC: Cell<bool> = const { Cell::new(false) };
+    static HANDLED: Cell<u32> = const { Cell::new(0) };
 }
 
 static REFUSED: AtomicU64 = AtomicU64::new(0);
@@ -72,6 +73,12 @@ unsafe impl GlobalAlloc for Watching {
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
+/// How many signals the calling thread has handled. With timers these come at ticks of the kernel,
+/// and a thread that shares its processor can run for long without being there at one.
+pub fn handled() -> u32 {
+    HANDLED.get()
+}
+
 /// How many handlers other processes have run.
 fn elsewhere() -> u64 {
     // SAFETY: set once, before any child is made, to a mapping that is never removed.
@@ -87,6 +94,7 @@ extern "C" fn watched(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
         // SAFETY: as in `elsewhere`.
         unsafe { &*ELSEWHERE.load(Ordering::Acquire) }.fetch_add(1, Ordering::SeqCst);
     }
+    HANDLED.set(HANDLED.get() + 1);
     if IN_MALLOC.get() {
         IN_MALLOC_COUNT.fetch_add(1, Ordering::Relaxed);
     }
