@@ -21,7 +21,8 @@ enum RequestMix {
     HEALTH("/health", 5, null),
     TARIFF("/tariff", 5, null),
     RULES("/rules", 3, null),
-    ARCHIVE("/archive", 4, null);
+    ARCHIVE("/archive", 4, null),
+    LOGIN("/login", 12, new byte[0]);
 
     private static final int WEIGHTS_TOTAL = weightsTotal();
 

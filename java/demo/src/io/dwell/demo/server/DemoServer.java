@@ -57,7 +57,8 @@ public final class DemoServer {
                 new RecurseEndpoint(), new LockEndpoint(), new AllocEndpoint(), new RetryEndpoint(),
                 new StockEndpoint(), new RenderEndpoint(renderer), new QuoteEndpoint(backend),
                 new AuditEndpoint(), new ShipEndpoint(Packer.start()), new HealthEndpoint(),
-                new TariffEndpoint(helper), new RulesEndpoint(), new ArchiveEndpoint());
+                new TariffEndpoint(helper), new RulesEndpoint(), new ArchiveEndpoint(),
+                new LoginEndpoint());
     }
 
     private static ThreadFactory threads(String name) {
