@@ -9,6 +9,8 @@
 #                                 the parser of JDK Mission Control: downloaded once from Maven
 #                                 Central, or the mirror DWELL_MAVEN, into DWELL_JARS (default
 #                                 ~/.cache/dwell-jars). Needs a JDK >= 17.
+#        java/build.sh --jfrconv  put async-profiler's converter, which only tests need, into
+#                                 target/java/jfrconv, downloaded in the same way
 #        java/build.sh --otel     build target/java/dwell-opentelemetry.jar, and a program for its
 #                                 tests, against OpenTelemetry's jars, downloaded in the same way
 #        java/build.sh --vertx    build target/java/dwell-fileserver.jar, an example, with Vert.x
@@ -176,6 +178,10 @@ build_jmc() {
         "$here/verify/src-jmc"
 }
 
+# async-profiler's converter of recordings: a reader that many tools share.
+jfrconv_jar="tools/profiler/jfr-converter/4.5/jfr-converter-4.5.jar \
+d8a5452b26adb11a2a0abf0c53799a6fd60dbccb0647efa5a734e3c46ced3df4"
+
 # OpenTelemetry's API and SDK, as far as tracing needs them.
 otel_jars="\
 io/opentelemetry/opentelemetry-api/1.49.0/opentelemetry-api-1.49.0.jar \
@@ -277,6 +283,14 @@ if [ "${1:-}" = --jmc ]; then
     exec 9>"$out/.jmc.lock"
     ! command -v flock >/dev/null || flock 9
     build_jmc
+    exit
+fi
+if [ "${1:-}" = --jfrconv ]; then
+    mkdir -p "$out/jfrconv"
+    exec 9>"$out/.jfrconv.lock"
+    ! command -v flock >/dev/null || flock 9
+    read -r path sum <<<"$jfrconv_jar"
+    fetch jfrconv "$path" "$sum"
     exit
 fi
 if [ "${1:-}" = --jdk ]; then

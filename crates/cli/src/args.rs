@@ -522,13 +522,14 @@ Examples:
   dwell convert app.jfr -o locks.collapsed --cause monitor,lock --thread 'worker-*'
   dwell convert app.jfr -o late.collapsed --safepoints
   dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
-  dwell convert app.jfr -o app.html")]
+  dwell convert app.jfr -o app.html
+  dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
     /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write: .collapsed, .txt (a summary) or .html, or any name with one of the next
-    /// three options [default with those: standard output]
+    /// Where to write: .collapsed, .txt (a summary), .html or .jfr, or any name with one of the
+    /// next four options [default with those: standard output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Collapsed stacks, whatever the output's ending
@@ -540,6 +541,9 @@ pub struct Convert {
     /// A page, whatever the output's ending
     #[arg(long, group = "format")]
     pub html: bool,
+    /// A recording with only what all tools for JFR know, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub jfr: bool,
     /// The unit that collapsed stacks count in [default: samples; of allocations bytes]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,

@@ -68,6 +68,7 @@ fn format(args: &Convert) -> Result<Format> {
         (args.collapsed, Format::Collapsed),
         (args.text, Format::Text),
         (args.html, Format::Html),
+        (args.jfr, Format::Jfr),
     ];
     let said = said.into_iter().find(|(is_said, _)| *is_said);
     let output = args.output.as_deref().unwrap_or(Path::new(""));
@@ -79,8 +80,8 @@ fn format(args: &Convert) -> Result<Format> {
         None => {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
-                "--output {output}: name it .collapsed, .txt or .html, \
-                 or say --collapsed, --text or --html"
+                "--output {output}: name it .collapsed, .txt, .html or .jfr, \
+                 or say --collapsed, --text, --html or --jfr"
             );
             Err(Usage(text).into())
         }
@@ -119,6 +120,7 @@ fn write(
     match format {
         Format::Html => recording::put_html(profile, &args.input, out),
         Format::Text => Ok(out.write_all(dwell_report::text(profile).as_bytes())?),
+        Format::Jfr => Ok(dwell_report::interchange_jfr(profile, out)?),
         Format::Collapsed => {
             // How often somebody was late, or an object was chosen, says little.
             let usual = match stacks {
@@ -197,7 +199,8 @@ fn stacks(args: &Convert) -> Result<Stacks> {
 /// Nobody wants the recording itself replaced.
 fn refuse_same(input: &Path, output: &Path) -> Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
-    if real(input).is_some_and(|input| real(output) == Some(input)) {
+    let is_same = real(input).is_some_and(|input| real(output) == Some(input));
+    if is_same || input == output {
         let output = output.display();
         let text = format!("-o {output}: is the recording itself; choose another name");
         return Err(Usage(text).into());

@@ -12,6 +12,8 @@ pub enum Format {
     Collapsed,
     /// The page.
     Html,
+    /// A recording for other tools.
+    Jfr,
     /// The summary.
     Text,
 }
@@ -21,6 +23,7 @@ pub fn format_of(output: &Path) -> Option<Format> {
     match output.extension()?.to_str()? {
         "collapsed" | "folded" => Some(Format::Collapsed),
         "html" | "htm" => Some(Format::Html),
+        "jfr" => Some(Format::Jfr),
         "txt" => Some(Format::Text),
         _ => None,
     }
@@ -113,7 +116,8 @@ mod tests {
         assert_eq!(format("a.collapsed"), Some(Format::Collapsed));
         assert_eq!(format("a.b.html"), Some(Format::Html));
         assert_eq!(format("a.txt"), Some(Format::Text));
-        for other in ["a.pb.gz", "a", ".html", "", "a.jfr", "a.pprof"] {
+        assert_eq!(format("a.jfr"), Some(Format::Jfr));
+        for other in ["a.pb.gz", "a", ".html", "", "a.pprof"] {
             assert_eq!(format(other), None, "{other}");
         }
     }

@@ -175,9 +175,9 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
             (&["convert", "a.jfr", "-o", "x.pprof"], "--output"),
             (
                 &["convert", "a.jfr", "-o", "x"],
-                ".collapsed, .txt or .html",
+                ".collapsed, .txt, .html or .jfr",
             ),
-            (&["convert", "a.jfr", "-o", "a.jfr"], ".collapsed, .txt or"),
+            (&["convert", "a.jfr", "-o", "a.jfr"], "the recording itself"),
             (
                 &["convert", "a.jfr", "-o", "x.html", "--threads"],
                 "--threads",

@@ -76,6 +76,32 @@ impl FrameKind {
     pub(crate) const fn pool_key(self) -> u32 {
         self as u32 + 1
     }
+
+    /// The names that other tools know, by their keys from 0 on: some readers know the keys only.
+    /// The first four are the JDK's (`jfrTypeSet.cpp` and `jfrStackTrace.cpp` have no more), the
+    /// rest async-profiler's.
+    pub(crate) const COMMON: [&'static str; 7] = [
+        "Interpreted",
+        "JIT compiled",
+        "Inlined",
+        "Native",
+        "C++",
+        "Kernel",
+        "C1 compiled",
+    ];
+
+    /// The key of what other tools call it.
+    pub(crate) const fn common_key(self) -> u32 {
+        match self {
+            Self::Interpreted => 0,
+            Self::C2 | Self::Ahead => 1,
+            Self::Inlined => 2,
+            Self::Native | Self::Stub | Self::Failed | Self::Other => 3,
+            Self::Vm => 4,
+            Self::Kernel => 5,
+            Self::C1 => 6,
+        }
+    }
 }
 
 /// What a thread was doing when it was sampled; written as `jdk.types.ThreadState`.

@@ -6,7 +6,7 @@ pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 const STRING_EMPTY: u8 = 1;
 const STRING_POOLED: u8 = 2;
-const STRING_UTF8: u8 = 3;
+pub(crate) const STRING_UTF8: u8 = 3;
 /// After eight bytes with a continuation bit the ninth carries eight bits, not seven.
 const VARINT_BYTES_MAX: usize = 9;
 

@@ -192,12 +192,27 @@ pub struct AllocationSample<'a> {
     pub context: Option<&'a Context<'a>>,
 }
 
+/// Points of the wall clock at which a thread was seen at one place (`profiler.WallClockSample`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WallClockSample {
+    /// The first point, in ticks of the chunk's clock.
+    pub ticks: u64,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The stack; [`StackId::NONE`] if there is none.
+    pub stack: StackId,
+    /// What the thread was doing.
+    pub state: ThreadState,
+    /// How many points.
+    pub count: u32,
+}
+
 /// A chunk being written.
 ///
 /// Ids it gives out hold until it is dropped. Flushing never invalidates them.
 pub struct ChunkWriter {
     clock: ChunkClock,
-    /// Whether samples have the fields of the JDK's alone.
+    /// Whether samples have the fields alone that other tools know.
     is_plain: bool,
     constants: Constants,
     /// Events since the last flush.
@@ -215,8 +230,9 @@ impl ChunkWriter {
         Self::above(clock, 0, false)
     }
 
-    /// Begins a chunk whose `jdk.ExecutionSample` has the fields of the JDK's and no others: for
-    /// readers that do not ask the metadata what fields there are.
+    /// Begins a chunk whose `jdk.ExecutionSample` and `jdk.ObjectAllocationSample` have the fields
+    /// of the JDK's and no others: for readers that do not ask the metadata what fields there are.
+    /// Wall time goes to [`Self::wall_clock_sample`].
     pub fn plain(clock: ChunkClock) -> Self {
         Self::above(clock, 0, true)
     }
@@ -231,7 +247,7 @@ impl ChunkWriter {
         Self {
             clock,
             is_plain,
-            constants: Constants::new(base),
+            constants: Constants::new(base, is_plain),
             events: Vec::new(),
             scratch: Vec::new(),
             flushed_bytes: 0,
@@ -346,11 +362,30 @@ impl ChunkWriter {
         put_varint(&mut self.scratch, u64::from(sample.stack.0));
         put_varint(&mut self.scratch, u64::from(sample.class.0));
         put_varint(&mut self.scratch, sample.weight_bytes);
-        put_varint(&mut self.scratch, sample.size_bytes);
-        put_pooled_text(&mut self.scratch, failure);
-        let carrier = sample.carrier.unwrap_or_default();
-        put_varint(&mut self.scratch, u64::from(carrier.0));
-        self.put_context(sample.context);
+        if !self.is_plain {
+            put_varint(&mut self.scratch, sample.size_bytes);
+            put_pooled_text(&mut self.scratch, failure);
+            let carrier = sample.carrier.unwrap_or_default();
+            put_varint(&mut self.scratch, u64::from(carrier.0));
+            self.put_context(sample.context);
+        }
+        put_framed(&mut self.events, &self.scratch);
+        self.last_ticks = self.last_ticks.max(sample.ticks);
+    }
+
+    /// Adds points of the wall clock, as async-profiler writes them, to a plain chunk; other chunks
+    /// have [`Self::wall_sample`], and leave this out.
+    pub fn wall_clock_sample(&mut self, sample: &WallClockSample) {
+        if !self.is_plain {
+            return;
+        }
+        self.scratch.clear();
+        put_varint(&mut self.scratch, u64::from(id::WALL_CLOCK_SAMPLE));
+        put_varint(&mut self.scratch, sample.ticks);
+        put_varint(&mut self.scratch, u64::from(sample.thread.0));
+        put_varint(&mut self.scratch, u64::from(sample.stack.0));
+        put_varint(&mut self.scratch, u64::from(sample.state.pool_key()));
+        put_varint(&mut self.scratch, u64::from(sample.count));
         put_framed(&mut self.events, &self.scratch);
         self.last_ticks = self.last_ticks.max(sample.ticks);
     }

@@ -17,6 +17,11 @@ impl Content {
     const Stack: Content = Content::Pooled(id::STACK_TRACE);
 }
 
+/// The first fields of `jdk.ExecutionSample` are the JDK's own: so many.
+pub(crate) const EXECUTION_SAMPLE_FIELDS: usize = 4;
+/// The same of `jdk.ObjectAllocationSample`.
+pub(crate) const ALLOCATION_SAMPLE_FIELDS: usize = 5;
+
 /// `jdk.ExecutionSample` with our additional fields at its end.
 pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
     id: id::EXECUTION_SAMPLE,
@@ -107,6 +112,26 @@ pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
         LOCAL_ROOT_SPAN_ID,
         ENDPOINT,
         LABELS,
+    ],
+};
+
+/// `profiler.WallClockSample` as async-profiler has it since 3.0; in plain files only.
+pub(crate) static WALL_CLOCK_SAMPLE: TypeDef = TypeDef {
+    id: id::WALL_CLOCK_SAMPLE,
+    name: "profiler.WallClockSample",
+    kind: TypeKind::Event(&["Java Virtual Machine", "Profiling"]),
+    label: "Wall Clock Sample",
+    description: "A thread's stack, and at how many points of the wall clock it was there",
+    fields: &[
+        START_TIME,
+        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("state", Content::Pooled(id::THREAD_STATE), "Thread State"),
+        sample_field("samples", Content::Int, "Samples"),
     ],
 };
 

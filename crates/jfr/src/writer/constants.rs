@@ -6,9 +6,16 @@ use super::pool::Pool;
 use super::{ClassId, FrameRef, MethodId, MethodInfo, Origin, StackId, ThreadId, ThreadInfo};
 use crate::hash::Seeds;
 use crate::schema::id;
-use crate::wire::{cut, put_framed, put_int, put_text, put_varint};
+use crate::wire::{STRING_UTF8, cut, put_framed, put_int, put_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use std::collections::HashMap;
+
+/// What async-profiler calls the state of a thread that was sampled by CPU time; its tools take no
+/// other for such a sample.
+const COMMON_STATE: &str = "STATE_DEFAULT";
+
+/// A string of no bytes.
+const EMPTY_SYMBOL: [u8; 2] = [STRING_UTF8, 0];
 
 /// Longest symbol; the class file format allows no longer name.
 const SYMBOL_BYTES_MAX: usize = 65_535;
@@ -27,12 +34,14 @@ pub(crate) struct Constants {
     thread_states: Pool,
     method_keys: HashMap<u64, MethodId, Seeds>,
     thread_keys: HashMap<u64, ThreadId, Seeds>,
+    /// Whether frames have the types alone that other tools know.
+    is_plain: bool,
     scratch: Vec<u8>,
 }
 
 impl Constants {
     /// With the two fixed pools filled, so that the first checkpoint is never empty.
-    pub(crate) fn new(base: u32) -> Self {
+    pub(crate) fn new(base: u32, is_plain: bool) -> Self {
         let mut constants = Self {
             symbols: Pool::above(id::SYMBOL, base),
             strings: Pool::above(id::STRING, base),
@@ -43,17 +52,30 @@ impl Constants {
             stacks: Pool::above(id::STACK_TRACE, base),
             groups: Pool::above(id::THREAD_GROUP, base),
             threads: Pool::above(id::THREAD, base),
-            frame_types: Pool::new(id::FRAME_TYPE),
+            frame_types: match is_plain {
+                true => Pool::from_zero(id::FRAME_TYPE),
+                false => Pool::new(id::FRAME_TYPE),
+            },
             thread_states: Pool::new(id::THREAD_STATE),
             method_keys: HashMap::default(),
             thread_keys: HashMap::default(),
+            is_plain,
             scratch: Vec::new(),
         };
-        for kind in FrameKind::ALL {
-            intern_text(&mut constants.frame_types, kind.name());
+        match is_plain {
+            true => FrameKind::COMMON.iter().for_each(|name| {
+                intern_text(&mut constants.frame_types, name);
+            }),
+            false => FrameKind::ALL.iter().for_each(|kind| {
+                intern_text(&mut constants.frame_types, kind.name());
+            }),
         }
         for state in ThreadState::ALL {
-            intern_text(&mut constants.thread_states, state.name());
+            let name = match state {
+                ThreadState::Other if is_plain => COMMON_STATE,
+                state => state.name(),
+            };
+            intern_text(&mut constants.thread_states, name);
         }
         constants
     }
@@ -129,7 +151,11 @@ impl Constants {
             put_varint(&mut self.scratch, u64::from(frame.method.0));
             put_int(&mut self.scratch, frame.line);
             put_int(&mut self.scratch, frame.bci);
-            put_varint(&mut self.scratch, u64::from(frame.kind.pool_key()));
+            let kind = match self.is_plain {
+                true => frame.kind.common_key(),
+                false => frame.kind.pool_key(),
+            };
+            put_varint(&mut self.scratch, u64::from(kind));
         }
         StackId(self.stacks.intern(&self.scratch))
     }
@@ -239,8 +265,12 @@ impl Constants {
         self.modules.intern(&self.scratch)
     }
 
+    /// Also an empty one is written with its length, as the JDK does: some readers take no others.
     fn symbol(&mut self, text: &str) -> u32 {
-        intern_text(&mut self.symbols, cut(text, SYMBOL_BYTES_MAX))
+        match cut(text, SYMBOL_BYTES_MAX) {
+            "" => self.symbols.intern(&EMPTY_SYMBOL),
+            text => intern_text(&mut self.symbols, text),
+        }
     }
 }
 

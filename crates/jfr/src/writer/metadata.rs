@@ -1,12 +1,9 @@
 //! The metadata event, generated from the tables in `schema`: a list of strings and a tree of
 //! elements whose names and attributes are places in that list.
 
-use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id};
+use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id, plain_types};
 use crate::wire::{put_framed, put_text, put_varint};
 use std::collections::HashMap;
-
-/// Fields of the JDK's own `jdk.ExecutionSample`: ours begins with them.
-const PLAIN_FIELDS: usize = 4;
 
 /// An element of the tree, the way the format has it.
 #[derive(Default)]
@@ -30,14 +27,15 @@ impl Element {
     }
 }
 
-/// The complete metadata event; `is_plain`: samples have the fields of the JDK's alone.
+/// The complete metadata event; `is_plain`: samples have the fields alone that other tools know.
 pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
     let mut metadata = Element::new("metadata");
-    let class = |def: &'static TypeDef| match is_plain && def.id == id::EXECUTION_SAMPLE {
-        true => class(def, def.fields.get(..PLAIN_FIELDS).unwrap_or(def.fields)),
-        false => class(def, def.fields),
+    metadata.children = match is_plain {
+        true => plain_types()
+            .map(|(def, known)| class(def, known))
+            .collect(),
+        false => all_types().map(|def| class(def, def.fields)).collect(),
     };
-    metadata.children = all_types().map(class).collect();
     let region = Element::new("region")
         .attribute("locale", "en_US")
         .attribute("gmtOffset", 0);

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import jdk.jfr.ValueDescriptor;
+import jdk.jfr.consumer.RecordedClass;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordedFrame;
 import jdk.jfr.consumer.RecordedMethod;
@@ -79,6 +80,8 @@ final class JdkEvents {
             return thread((RecordedThread) value);
         } else if (value instanceof RecordedStackTrace) {
             return stack((RecordedStackTrace) value);
+        } else if (value instanceof RecordedClass) {
+            return Line.type(((RecordedClass) value).getName());
         }
         return String.valueOf(value);
     }

@@ -6,6 +6,7 @@ import org.openjdk.jmc.common.IMCFrame;
 import org.openjdk.jmc.common.IMCMethod;
 import org.openjdk.jmc.common.IMCStackTrace;
 import org.openjdk.jmc.common.IMCThread;
+import org.openjdk.jmc.common.IMCType;
 import org.openjdk.jmc.common.item.IAccessorKey;
 import org.openjdk.jmc.common.item.IItem;
 import org.openjdk.jmc.common.item.IItemCollection;
@@ -65,6 +66,8 @@ final class JmcEvents {
             return thread((IMCThread) value);
         } else if (value instanceof IMCStackTrace) {
             return stack((IMCStackTrace) value);
+        } else if (value instanceof IMCType) {
+            return Line.type(((IMCType) value).getFullName());
         } else if (value instanceof LabeledIdentifier) {
             return Long.toString(((LabeledIdentifier) value).getImplementationId());
         }

@@ -49,10 +49,24 @@ final class Line {
         return "(" + quoted(name) + " " + javaId + " " + quoted(group) + ")";
     }
 
+    /** A class as in Java: {@code byte[]}. Readers differ in how they tell arrays. */
+    static String type(String name) {
+        String element = name.replaceAll("^\\[+", "");
+        int dimensions = name.length() - element.length();
+        if (dimensions == 0) {
+            return quoted(name);
+        }
+        int code = element.length() == 1 ? "BCDFIJSZ".indexOf(element) : -1;
+        String[] names = {"byte", "char", "double", "float", "int", "long", "short", "boolean"};
+        String readable = code >= 0 ? names[code] : element.replaceAll("^L|;$", "");
+        return quoted(readable + "[]".repeat(dimensions));
+    }
+
     static String frame(String type, String method, String descriptor, int modifiers,
             boolean hidden, int line, int bytecode, String kind) {
         // Mission Control turns the names of kinds into identifiers.
-        String identifier = kind.toUpperCase(Locale.ROOT).replace(' ', '_');
+        String identifier = kind.equals("C++") ? "CPP"
+                : kind.toUpperCase(Locale.ROOT).replace(' ', '_');
         return "\n    " + quoted(type) + " " + quoted(method) + " " + quoted(descriptor) + " "
                 + modifiers + " " + hidden + " " + line + " " + bytecode + " " + identifier;
     }

@@ -1,0 +1,528 @@
+//! Recordings for other tools: JFR with the events and fields alone that they know.
+//!
+//! Our own recordings have more: what a sample stands for, what a thread waited for, what it worked
+//! for. Readers that do not ask the metadata for fields cannot read them, and tools that count
+//! samples take each for as much as the next. So samples are drawn anew, by points at equal
+//! distances of the measured time, the first at a random place: a sample that stands for two and a
+//! half intervals has two or three points, and every sum of points is unbiased.
+//!
+//! What other tools have no event for is left out: causes, owners, requests, safepoints.
+
+use dwell_jfr::writer::{
+    AllocationSample, ChunkClock, ChunkWriter, EXECUTION_SAMPLE_TYPE_ID, Event, FrameRef, MethodId,
+    MethodInfo, Origin, Sample, StackId, ThreadInfo, WallClockSample,
+};
+use dwell_jfr::{FrameKind as Kind, ThreadState};
+use dwell_profile::{
+    Allocation, CallTree, FrameKind, NodeId, Profile, RUNNING, Unit, Wall, WallFilter,
+};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// Ticks are nanoseconds.
+const TICKS_PER_SECOND: u64 = 1_000_000_000;
+/// A chunk ends when its events and constants take so much memory.
+const CHUNK_BYTES_MAX: usize = 32 << 20;
+/// How often that is asked, in events.
+const ASKED_EVENTS: u32 = 4096;
+/// No recording has samples that are closer; of one that says nothing there would be too many.
+const INTERVAL_MIN_NS: u64 = 10_000;
+/// So many points of one sample at most: more would be an error in the recording.
+const POINTS_MAX: u64 = 1_000_000;
+
+/// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
+/// and `profiler.WallClockSample`, as async-profiler has it.
+///
+/// # Errors
+///
+/// Only those of `out`.
+pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let start_ns = profile.info().start_ns;
+    let mut file = File::begin(profile, start_ns);
+    file.settings();
+    // Of both times, as there are tools that know one distance only.
+    let [mut cpu, mut clock] = [0, 1].map(|seed| Points::new(file.distance, start_ns ^ seed));
+    // One kind after the other, wall time last: a reader that many use (Grafana's jfr-parser,
+    // pprof 0.0.4) takes the number of points of an event for that of all which follow.
+    for sample in profile.samples() {
+        file.ran(sample, &mut cpu);
+        file.make_room(out)?;
+    }
+    for allocation in profile.allocations() {
+        file.allocated(allocation);
+        file.make_room(out)?;
+    }
+    if profile.has_wall() {
+        for wall in profile.wall(&WallFilter::default()) {
+            file.was(&wall, &mut clock);
+            file.make_room(out)?;
+        }
+    }
+    file.flush(out)
+}
+
+/// Points at equal distances.
+struct Points {
+    distance: u64,
+    /// What is left of the distance to the next point.
+    rest: u64,
+}
+
+impl Points {
+    /// The first one is at a place that `seed` chooses.
+    fn new(distance: u64, seed: u64) -> Points {
+        let distance = distance.max(1);
+        // The finaliser of splitmix64 makes any number a random one.
+        let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let rest = (word ^ (word >> 31)) % distance;
+        Points { distance, rest }
+    }
+
+    /// How many there are in the next `weight`.
+    fn within(&mut self, weight: u64) -> u64 {
+        if weight <= self.rest {
+            self.rest -= weight;
+            return 0;
+        }
+        let beyond = weight - self.rest - 1;
+        self.rest = self.distance - 1 - beyond % self.distance;
+        1 + beyond / self.distance
+    }
+}
+
+/// The file that is written.
+struct File<'p> {
+    profile: &'p Profile,
+    chunk: ChunkWriter,
+    start_ns: u64,
+    /// Of two points, in the unit of the recording's weights.
+    distance: u64,
+    /// Stacks of this chunk.
+    stacks: HashMap<(NodeId, bool), StackId>,
+    frames: Vec<FrameRef>,
+    last_ns: u64,
+    /// How often it was asked whether the chunk is full.
+    asked: u32,
+}
+
+impl<'p> File<'p> {
+    fn begin(profile: &'p Profile, start_ns: u64) -> File<'p> {
+        let info = profile.info();
+        File {
+            profile,
+            chunk: ChunkWriter::plain(clock(start_ns)),
+            start_ns,
+            distance: match profile.unit() {
+                Unit::Nanoseconds => info.interval_ns.max(INTERVAL_MIN_NS),
+                Unit::Samples => 1,
+            },
+            stacks: HashMap::new(),
+            frames: Vec::new(),
+            last_ns: start_ns,
+            asked: 0,
+        }
+    }
+
+    /// What was recorded, as the JDK and async-profiler say it.
+    fn settings(&mut self) {
+        let (ticks, info) = (self.ticks(self.start_ns), self.profile.info());
+        self.chunk.event(&Event::JvmInformation {
+            ticks,
+            jvm_name: &info.jvm_name,
+            jvm_version: &info.jvm_version,
+            jvm_arguments: &info.jvm_arguments,
+            jvm_flags: "",
+            java_arguments: &info.java_arguments,
+            jvm_start_epoch_ms: info.jvm_start_ns / 1_000_000,
+            pid: info.pid.unsigned_abs(),
+        });
+        let mut settings = vec![("event", "cpu".to_owned())];
+        if self.profile.unit() == Unit::Nanoseconds {
+            settings.push(("interval", self.distance.to_string()));
+        }
+        if self.profile.has_wall() {
+            settings.push(("wall", self.distance.to_string()));
+        }
+        for (name, value) in &settings {
+            self.chunk.event(&Event::ActiveSetting {
+                ticks,
+                event_id: EXECUTION_SAMPLE_TYPE_ID,
+                name,
+                value,
+            });
+        }
+    }
+
+    /// CPU time: an event for each point.
+    fn ran(&mut self, sample: &dwell_profile::Sample, points: &mut Points) {
+        let count = points.within(sample.weight).min(POINTS_MAX);
+        if count == 0 {
+            return;
+        }
+        let sample = Sample {
+            ticks: self.ticks(sample.time_ns),
+            thread: self.thread(sample.thread),
+            stack: self.stack(sample.node, sample.failure.is_some()),
+            state: ThreadState::Other,
+            ..Sample::default()
+        };
+        for _ in 0..count {
+            self.chunk.execution_sample(&sample);
+        }
+    }
+
+    /// Wall time: one event for all points.
+    fn was(&mut self, wall: &Wall, points: &mut Points) {
+        let count = points.within(wall.weight.sum);
+        if count == 0 {
+            return;
+        }
+        let sample = WallClockSample {
+            ticks: self.ticks(wall.time_ns),
+            thread: self.thread(wall.thread),
+            stack: self.stack(wall.node, false),
+            state: state(wall.cause),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+        };
+        self.chunk.wall_clock_sample(&sample);
+    }
+
+    fn allocated(&mut self, it: &Allocation) {
+        let profile = self.profile;
+        // Innermost is a frame for the class, which the event has by itself.
+        let node = profile.tree().parent(it.node);
+        let class = internal_class(profile.names().text(it.class));
+        let sample = AllocationSample {
+            ticks: self.ticks(it.time_ns),
+            thread: self.thread(it.thread),
+            stack: self.stack(node, false),
+            class: self.chunk.object_class(&class),
+            weight_bytes: it.bytes,
+            ..AllocationSample::default()
+        };
+        self.chunk.allocation_sample(&sample);
+    }
+
+    fn thread(&mut self, thread: u32) -> dwell_jfr::writer::ThreadId {
+        let key = u64::from(thread);
+        if let Some(known) = self.chunk.thread_id(key) {
+            return known;
+        }
+        let name = self.profile.thread_name(thread);
+        let info = match self.profile.threads().get(thread as usize) {
+            Some(it) => ThreadInfo {
+                os_name: name,
+                os_tid: it.os_tid,
+                java_name: (it.java_tid != 0).then_some(name),
+                java_tid: it.java_tid,
+                group: None,
+                is_virtual: it.is_virtual,
+            },
+            None => ThreadInfo::default(),
+        };
+        self.chunk.thread(key, &info)
+    }
+
+    fn stack(&mut self, node: NodeId, is_cut: bool) -> StackId {
+        if node == CallTree::ROOT {
+            return StackId::NONE;
+        }
+        if let Some(known) = self.stacks.get(&(node, is_cut)) {
+            return *known;
+        }
+        let profile = self.profile;
+        self.frames.clear();
+        for key in profile.tree().stack(node) {
+            let Some(frame) = profile.frames().get(key as usize) else {
+                continue;
+            };
+            let method = self.method(frame.method, frame.kind);
+            self.frames.push(FrameRef {
+                method,
+                line: i32::try_from(frame.line).unwrap_or(0),
+                bci: 0,
+                kind: kind(frame.kind),
+            });
+        }
+        let stack = self.chunk.stack(&self.frames, is_cut);
+        self.stacks.insert((node, is_cut), stack);
+        stack
+    }
+
+    fn method(&mut self, method: u32, kind: FrameKind) -> MethodId {
+        let key = u64::from(method);
+        if let Some(known) = self.chunk.method_id(key) {
+            return known;
+        }
+        let profile = self.profile;
+        let text = |name| profile.names().text(name);
+        let Some(it) = profile.methods().get(method as usize) else {
+            return self.chunk.method(key, &MethodInfo::default());
+        };
+        let class = match kind.is_java() || text(it.descriptor).starts_with('(') {
+            true => text(it.class).replace('.', "/"),
+            false => text(it.class).to_owned(),
+        };
+        let origin = it.library.map(|library| Origin {
+            module: "",
+            location: text(library),
+        });
+        let info = MethodInfo {
+            class: &class,
+            name: text(it.name),
+            descriptor: text(it.descriptor),
+            origin,
+            ..MethodInfo::default()
+        };
+        self.chunk.method(key, &info)
+    }
+
+    /// After an event: ends the chunk if it is full, and begins the next one.
+    fn make_room(&mut self, out: &mut impl Write) -> io::Result<()> {
+        self.asked += 1;
+        if !self.asked.is_multiple_of(ASKED_EVENTS) || self.chunk.memory_bytes() <= CHUNK_BYTES_MAX
+        {
+            return Ok(());
+        }
+        self.flush(out)?;
+        self.chunk = self.chunk.following(clock(self.start_ns));
+        self.stacks.clear();
+        self.settings();
+        Ok(())
+    }
+
+    fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let ticks = self.ticks(self.last_ns);
+        out.write_all(&self.chunk.flush(ticks))
+    }
+
+    /// Ticks count from the beginning of the recording.
+    fn ticks(&mut self, time_ns: u64) -> u64 {
+        self.last_ns = self.last_ns.max(time_ns);
+        time_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// All chunks begin with the recording: none of the kinds is before it.
+fn clock(start_ns: u64) -> ChunkClock {
+    ChunkClock {
+        epoch_ns: start_ns,
+        start_ticks: 0,
+        ticks_per_second: TICKS_PER_SECOND,
+    }
+}
+
+/// What other tools call it; of what they have no word for they are told that it does not run.
+fn state(cause: &str) -> ThreadState {
+    match cause {
+        RUNNING | "runnable" | "throttled" => ThreadState::Runnable,
+        _ => ThreadState::Sleeping,
+    }
+}
+
+fn kind(kind: FrameKind) -> Kind {
+    match kind {
+        FrameKind::Interpreted => Kind::Interpreted,
+        FrameKind::C1 => Kind::C1,
+        FrameKind::C2 => Kind::C2,
+        FrameKind::Inlined => Kind::Inlined,
+        FrameKind::Native => Kind::Native,
+        FrameKind::Vm => Kind::Vm,
+        FrameKind::Kernel => Kind::Kernel,
+        FrameKind::Stub => Kind::Stub,
+        FrameKind::Failed => Kind::Failed,
+        FrameKind::Other => Kind::Other,
+    }
+}
+
+/// A class as class files have it, from the way Java has it: `[B` of `byte[]`.
+fn internal_class(readable: &str) -> String {
+    let element = readable.trim_end_matches("[]");
+    let dimensions = (readable.len() - element.len()) / 2;
+    if dimensions == 0 {
+        return readable.replace('.', "/");
+    }
+    let code = match element {
+        "byte" => "B",
+        "char" => "C",
+        "double" => "D",
+        "float" => "F",
+        "int" => "I",
+        "long" => "J",
+        "short" => "S",
+        "boolean" => "Z",
+        _ => return format!("{}L{};", "[".repeat(dimensions), element.replace('.', "/")),
+    };
+    "[".repeat(dimensions) + code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_jfr::reader::{Recording, SampleKind, Value, parse};
+    use dwell_jfr::writer::{ThreadId, WallSample};
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+    const START_NS: u64 = 1_700_000_000_000_000_000;
+
+    /// The frame of a method, of which `descriptor` says whether it is Java's.
+    fn frame(chunk: &mut ChunkWriter, key: u64, class: &str, descriptor: &str) -> FrameRef {
+        let info = MethodInfo {
+            class,
+            name: "run",
+            descriptor,
+            ..MethodInfo::default()
+        };
+        FrameRef {
+            method: chunk.method(key, &info),
+            line: 7,
+            bci: 3,
+            kind: match descriptor {
+                "" => Kind::Vm,
+                _ => Kind::C1,
+            },
+        }
+    }
+
+    fn thread(chunk: &mut ChunkWriter) -> ThreadId {
+        let info = ThreadInfo {
+            os_name: "worker",
+            os_tid: 11,
+            java_name: Some("worker"),
+            java_tid: 12,
+            ..ThreadInfo::default()
+        };
+        chunk.thread(1, &info)
+    }
+
+    /// 100 ms of CPU time in samples of 4 ms, 1 s of a wait, and 10,000 bytes of one class.
+    fn ours() -> Profile {
+        let mut chunk = ChunkWriter::new(ChunkClock {
+            epoch_ns: START_NS,
+            start_ticks: 0,
+            ticks_per_second: 0,
+        });
+        let thread = thread(&mut chunk);
+        let java = frame(&mut chunk, 1, "a/b/C", "()V");
+        let vm = frame(&mut chunk, 2, "libjvm.so", "");
+        let runs = chunk.stack(&[java], false);
+        let waits = chunk.stack(&[vm, java], false);
+        chunk.event(&Event::Recording {
+            ticks: 0,
+            version: "1",
+            pid: 1,
+            mode: "cpu,wall,alloc",
+            engine: "perf",
+            engine_reason: "",
+            cpu_interval_ns: 10 * MS,
+            wall_interval_ns: 20 * MS,
+            options: "",
+        });
+        for place in 0..25 {
+            chunk.execution_sample(&Sample {
+                ticks: place * 4 * MS,
+                thread,
+                stack: runs,
+                state: ThreadState::Runnable,
+                weight_ns: 4 * MS,
+                ..Sample::default()
+            });
+        }
+        chunk.wall_sample(&WallSample {
+            ticks: 100 * MS,
+            duration_ticks: 980 * MS,
+            thread,
+            stack: waits,
+            cause: "park",
+            weight_ns: 1000 * MS,
+            count: 50,
+            ..WallSample::default()
+        });
+        let class = chunk.object_class("[Ljava/lang/String;");
+        chunk.allocation_sample(&AllocationSample {
+            ticks: 5,
+            thread,
+            stack: runs,
+            class,
+            weight_bytes: 10_000,
+            size_bytes: 100,
+            ..AllocationSample::default()
+        });
+        Profile::from_recording(parse(&chunk.flush(2000 * MS)).unwrap())
+    }
+
+    fn theirs(profile: &Profile) -> Recording {
+        let mut bytes = Vec::new();
+        interchange_jfr(profile, &mut bytes).unwrap();
+        parse(&bytes).unwrap()
+    }
+
+    #[test]
+    fn sums_are_those_of_our_recording() {
+        let theirs = theirs(&ours());
+        // Points of 10 ms.
+        let of = |kind| theirs.samples.iter().filter(move |it| it.kind == kind);
+        let count = of(SampleKind::Execution).count();
+        assert!((10..=11).contains(&count), "{count}");
+        let first = &theirs.samples[0];
+        let frames = &theirs.stacks[first.stack as usize].frames;
+        assert_eq!((frames.len(), frames[0].line), (1, 7));
+        // 1.1 s of wall time, of which 0.1 ran.
+        let count = |wall: Option<u32>| theirs.walls[wall.unwrap() as usize].count;
+        let points: u64 = of(SampleKind::WallClock).map(|it| count(it.wall)).sum();
+        assert!((109..=111).contains(&points), "{points}");
+        let allocated: Vec<_> = theirs.events_named("jdk.ObjectAllocationSample").collect();
+        assert_eq!(allocated.len(), 1);
+        assert_eq!(allocated[0].int("weight"), Some(10_000));
+        assert_eq!(
+            allocated[0].text("objectClass"),
+            Some("[Ljava.lang.String;")
+        );
+        assert_eq!(allocated[0].get("objectSize"), None);
+        assert!(
+            matches!(allocated[0].get("stackTrace"), Some(Value::Stack(stack))
+            if theirs.stacks[*stack as usize].frames.len() == 1)
+        );
+    }
+
+    #[test]
+    fn nothing_of_ours_is_in_it() {
+        let theirs = theirs(&ours());
+        let names: Vec<&str> = theirs.events.iter().map(|e| e.name.as_ref()).collect();
+        assert!(
+            names.iter().all(|name| !name.starts_with("dwell.")),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn classes_are_written_as_in_class_files() {
+        for (readable, internal) in [
+            ("byte[]", "[B"),
+            ("long[][]", "[[J"),
+            ("java.lang.String", "java/lang/String"),
+            ("java.lang.String[]", "[Ljava/lang/String;"),
+            ("", ""),
+        ] {
+            assert_eq!(internal_class(readable), internal);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn points_are_at_equal_distances(
+            distance in 0..1000_u64,
+            seed: u64,
+            weights in prop::collection::vec(0..5000_u64, 0..50),
+        ) {
+            let mut points = Points::new(distance, seed);
+            let count: u64 = weights.iter().map(|weight| points.within(*weight)).sum();
+            let sum: u64 = weights.iter().sum();
+            let distance = distance.max(1);
+            prop_assert!(count >= sum / distance && count <= sum.div_ceil(distance));
+        }
+    }
+}
