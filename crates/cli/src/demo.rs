@@ -60,9 +60,13 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     eprintln!("starting the demo service with {}", java.display());
     let service = Service::start(java, &jar, args.duration)?;
     let target = Target::examine(service.child.id())?;
+    let mut event = vec![Event::Cpu, Event::Wall];
+    if service.samples_allocations {
+        event.push(Event::Alloc);
+    }
     let sampling = Sampling {
         interval: args.interval,
-        event: vec![Event::Cpu, Event::Wall],
+        event,
         wall: WALL,
         wall_threads: None,
         wall_budget: WALL_BUDGET,
@@ -85,6 +89,8 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
 /// The running service; ended when dropped.
 struct Service {
     child: Child,
+    /// Whether its JVM can: JDK 8 cannot.
+    samples_allocations: bool,
 }
 
 impl Service {
@@ -103,16 +109,24 @@ impl Service {
             .with_context(|| java.display().to_string())?;
         sys::end_with_us(Some(&child));
         let stdout = child.stdout.take();
-        let mut service = Service { child };
-        service.wait_until_ready(first_line(stdout))?;
+        let mut service = Service {
+            child,
+            samples_allocations: false,
+        };
+        let version = service.wait_until_ready(first_line(stdout))?;
+        service.samples_allocations = !version.starts_with("1.");
         Ok(service)
     }
 
-    fn wait_until_ready(&mut self, line: mpsc::Receiver<String>) -> Result<()> {
+    /// Waits until it is warm; its version of Java.
+    fn wait_until_ready(&mut self, line: mpsc::Receiver<String>) -> Result<String> {
         let began = Instant::now();
         loop {
             match line.recv_timeout(Duration::from_millis(50)) {
-                Ok(text) if text.starts_with("ready ") => return Ok(()),
+                Ok(text) if text.starts_with("ready ") => {
+                    let version = text.split_whitespace().nth(2);
+                    return Ok(version.unwrap_or("1.").to_owned());
+                }
                 Ok(text) => bail!(
                     "the demo service said '{}'",
                     dwell_report::plain(text.trim())

@@ -8,8 +8,8 @@ import java.io.IOException;
  * The bundled service: an HTTP server on the loopback interface and a bounded load against it,
  * both in this process, so that a profile of one JVM shows a service at work.
  *
- * <p>Prints {@code ready PORT} on standard output once warm, serves for the time asked for and
- * then ends by itself with status 0. It must never listen on anything but loopback.
+ * <p>Prints {@code ready PORT VERSION} on standard output once warm, the version being that of Java
+ * (1.8, 17), serves for the time asked for and then ends by itself with status 0. It must never listen on anything but loopback.
  */
 public final class Demo {
     private static final int EXIT_FAILURE = 1;
@@ -47,7 +47,8 @@ public final class Demo {
         LoadGenerator load = LoadGenerator.start(server.port(), options.busyCores());
         try {
             load.awaitWarm();
-            System.out.println("ready " + server.port());
+            System.out.println("ready " + server.port() + " "
+                    + System.getProperty("java.specification.version"));
             System.out.flush();
             new StatusReporter(load, options.quiet()).reportFor(options.seconds());
         } finally {
