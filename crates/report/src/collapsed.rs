@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use dwell_profile::{CallTree, GroupBy, NodeId, Profile, Unit, WallFilter, Weight, merged_tree};
+use dwell_profile::{
+    CallTree, GroupBy, LiveObject, NodeId, Profile, Unit, WallFilter, Weight, merged_tree,
+};
 
 use crate::plain::plain;
 
@@ -31,6 +33,11 @@ pub enum Stacks {
     /// Allocations, the class innermost. The numbers count samples or, in the place of
     /// nanoseconds, bytes.
     Allocated(WallFilter),
+    /// What has survived a collection, the class innermost. The numbers count samples or, in the
+    /// place of nanoseconds, bytes.
+    Alive(WallFilter),
+    /// The same; in the place of nanoseconds the numbers count objects.
+    AliveObjects(WallFilter),
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
@@ -82,6 +89,17 @@ pub fn collapsed(
         Stacks::Allocated(filter) => {
             for allocation in profile.allocations_of(filter) {
                 add(allocation.thread, allocation.node, &allocation.weight());
+            }
+        }
+        Stacks::Alive(filter) => {
+            for LiveObject { allocated, .. } in profile.live_of(filter) {
+                add(allocated.thread, allocated.node, &allocated.weight());
+            }
+        }
+        Stacks::AliveObjects(filter) => {
+            for LiveObject { allocated, .. } in profile.live_of(filter) {
+                let objects = Weight::of(allocated.objects().round() as u64);
+                add(allocated.thread, allocated.node, &objects);
             }
         }
         Stacks::Late => {
@@ -170,17 +188,31 @@ mod tests {
                 context: None,
             });
         }
+        for (number, allocated) in builder.allocations.clone().into_iter().enumerate() {
+            builder.live.push(LiveObject {
+                allocated,
+                age_ns: 1,
+                collections: number as u64,
+            });
+        }
         let profile = builder.finish();
-        let told = |unit| {
+        let told = |stacks: &dyn Fn(WallFilter) -> Stacks, unit| {
             let options = CollapsedOptions {
                 unit,
-                stacks: Stacks::Allocated(WallFilter::default()),
+                stacks: stacks(WallFilter::default()),
                 ..CollapsedOptions::default()
             };
             lines(&profile, &options)
         };
-        assert_eq!(told(Unit::Nanoseconds), ["a.A.x;byte[] 128"]);
-        assert_eq!(told(Unit::Samples), ["a.A.x;byte[] 2"]);
+        let allocated = &Stacks::Allocated;
+        assert_eq!(told(allocated, Unit::Nanoseconds), ["a.A.x;byte[] 128"]);
+        assert_eq!(told(allocated, Unit::Samples), ["a.A.x;byte[] 2"]);
+        // The first one may have been cleared away already.
+        let alive = &Stacks::Alive;
+        assert_eq!(told(alive, Unit::Nanoseconds), ["a.A.x;byte[] 28"]);
+        assert_eq!(told(alive, Unit::Samples), ["a.A.x;byte[] 1"]);
+        let objects = told(&Stacks::AliveObjects, Unit::Nanoseconds);
+        assert_eq!(objects, ["a.A.x;byte[] 1"]);
     }
 
     const ART: &str = "thread: main    worker  main

@@ -1,5 +1,6 @@
 //! What the agent knows of the JVM it lives in.
 
+pub mod alive;
 pub mod allocations;
 pub mod api;
 pub mod attaching;

@@ -3,6 +3,7 @@
 //! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
 //! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
 
+pub mod alive;
 pub mod causes;
 pub mod census;
 pub mod contexts;
@@ -106,11 +107,17 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
                 }
                 sampler.end_of_wall();
             }
+            if order.stop && all || order.flush && !order.stop {
+                sampler.tell_alive();
+            }
             // At most as often as there are slots; in fact a few times.
             while order.stop && !all {
                 // As the last one: a new file could stay without samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
                 all = sampler.drain(progress);
+                if all {
+                    sampler.tell_alive();
+                }
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }
