@@ -7,7 +7,7 @@ use dwell_e2e::{
 use dwell_profile::{LiveObject, Profile};
 
 /// The bytes between two samples.
-const INTERVAL: f64 = 2048.0;
+const INTERVAL: f64 = 4096.0;
 /// The chance of a false alarm of all that is compared in one run of a program.
 const FALSE_ALARM: f64 = 1e-6;
 
@@ -46,8 +46,8 @@ fn found<'p>(profile: &'p Profile, (name, class): (&str, &str), size: u64) -> Ve
         let of = &object.allocated;
         let stack = profile.tree().stack(of.node).skip(1);
         let mut methods = stack.filter_map(|frame| profile.method_of(frame));
-        let is_made = methods.any(|(id, _)| profile.method_name(id) == own);
-        is_made && profile.thread_name(of.thread) == "kept-1"
+        let innermost = methods.next().map(|(id, _)| profile.method_name(id));
+        innermost.as_ref() == Some(&own) && profile.thread_name(of.thread) == "kept-1"
     };
     let found: Vec<&LiveObject> = profile.live().iter().filter(is_own).collect();
     for object in &found {
@@ -75,7 +75,7 @@ fn check(profile: &Profile, truths: &Truths) {
     must!(sampling.interval_bytes as f64 == INTERVAL, "{sampling:?}");
     let lost = sampling.lost as f64 / sampling.samples.max(1) as f64;
     println!("{sampling:?}");
-    assert!(lost < 0.02, "too busy a machine: {lost} were lost");
+    assert!(lost < 0.05, "too busy a machine: {lost} were lost");
     let chance = FALSE_ALARM / (KINDS.len() + 1) as f64;
     let (mut all, mut sum, mut variances, mut largest) = (0.0, 0.0, 0.0, 0.0_f64);
     for kind in KINDS {
@@ -121,7 +121,8 @@ fn check(profile: &Profile, truths: &Truths) {
         stacks[0].frames[..2],
         [KINDS[0].1, "io.dwell.test.Kept.leak"]
     );
-    assert!(stacks[0].alive.grows(), "{:?}", stacks[0].alive);
+    let parts: u64 = stacks[0].alive.parts.iter().sum();
+    assert_eq!(parts, stacks[0].alive.bytes.sum);
     assert_eq!(profile.alive_classes()[0].name, KINDS[0].1);
 }
 
@@ -133,8 +134,8 @@ fn measured_bytes_alive_are_those_that_the_program_keeps() {
             println!("{collector}");
             let place = Place::new("alive");
             let file = place.path("a.jfr");
-            let mut program = start(jdk, &place, collector, "mib=96 keep=10 pause_ms=10");
-            program.tell(&format!("start,cpu=10ms,live=2k,file={}", file.display()));
+            let mut program = start(jdk, &place, collector, "mib=128 keep=10 pause_ms=3");
+            program.tell(&format!("start,cpu=10ms,live=4k,file={}", file.display()));
             let truths = program.work();
             let reachable = (truths.number("reachable"), truths.number("weak"));
             must!(
@@ -142,7 +143,7 @@ fn measured_bytes_alive_are_those_that_the_program_keeps() {
                 "{reachable:?}: objects were kept alive that nobody has"
             );
             let status = program.tell("stop");
-            assert!(status.contains("live_interval=2048"), "{status}");
+            assert!(status.contains("live_interval=4096"), "{status}");
             program.end();
             let profile = profile(&file);
             must!(
@@ -166,17 +167,17 @@ fn measured_of_too_many_objects_some_stand_for_all() {
         jdk,
         &place,
         "-XX:+UseParallelGC -Xmn8m",
-        "mib=64 keep=2 pause_ms=10",
+        "mib=64 keep=2 pause_ms=3",
     );
     program.tell(&format!(
-        "start,cpu=10ms,live=2k,alloc=2k,file={}",
+        "start,cpu=10ms,live=4k,alloc=4k,file={}",
         file.display()
     ));
     let truths = program.work();
     // A look meanwhile, which the last one replaces.
     program.tell("dump");
     let status = program.tell("stop");
-    assert!(status.contains("alloc_interval=2048"), "{status}");
+    assert!(status.contains("alloc_interval=4096"), "{status}");
     program.end();
     let profile = profile(&file);
     let sampling = profile.live_sampling().unwrap();

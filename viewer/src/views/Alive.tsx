@@ -67,8 +67,7 @@ export function Alive({ store }: { store: Store }) {
                 <td>{row.objects > 0 ? count(row.objects) : ''}</td>
                 <td>{row.oldest > 0 ? duration(row.oldest) : ''}</td>
                 <td>
-                  {row.bytes > 0 &&
-                    row.parts.map((part) => percent(part / row.bytes)).join(', ')}
+                  {row.bytes > 0 && row.parts.map((part) => percent(part / row.bytes)).join(', ')}
                 </td>
                 <td>{row.young > 0 ? size(row.young) : ''}</td>
               </tr>

@@ -21,7 +21,7 @@ static COUNTED_AT: AtomicU64 = AtomicU64::new(0);
 /// Collections that have begun after an object was allocated, and of which one cannot say yet that
 /// they have looked at it.
 static UNSURE: AtomicU32 = AtomicU32::new(0);
-/// Objects that came to be followed.
+/// A number of each object that came to be followed.
 static OBJECTS: AtomicU64 = AtomicU64::new(0);
 
 /// Weak references, by the calling thread's environment.
@@ -61,6 +61,8 @@ impl Weak {
 /// A recording begins that follows objects.
 pub fn begin(agent: &'static Agent, env: Env) {
     find_count(&agent.runtime);
+    // Other keys in each recording: two of them are two experiments.
+    OBJECTS.store(process::epoch_ns(), Ordering::Relaxed);
     let table = agent.alive.get_or_init(Table::default);
     table.open(&Weak::asking(env));
 }

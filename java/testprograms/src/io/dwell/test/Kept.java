@@ -13,7 +13,7 @@ import java.util.concurrent.locks.LockSupport;
  */
 public final class Kept {
     /** Bytes of each class in one round. */
-    private static final long ROUND_BYTES = 1 << 20;
+    private static final long ROUND_BYTES = 256 << 10;
     private static final int ARRAY_BYTES = 8000;
     private static final int MEASURED = 100;
     /** One array in so many is held weakly, if it is not kept. */
@@ -52,7 +52,7 @@ public final class Kept {
 
     public static void main(String[] args) throws Exception {
         Harness harness = new Harness("Kept", 60, args, "mib", "keep", "pause_ms");
-        int rounds = harness.number("mib", 32, 1, 65_536);
+        int rounds = (int) ((harness.number("mib", 32, 1, 65_536) << 20L) / ROUND_BYTES);
         int pauseMs = harness.number("pause_ms", 0, 0, 10_000);
         int keep = harness.number("keep", 1000, 2, 1_000_000);
         long leakedBytes = measure(() -> leak(MEASURED, Integer.MAX_VALUE));
