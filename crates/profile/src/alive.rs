@@ -144,8 +144,9 @@ impl Profile {
         rows
     }
 
-    /// What is still there by stack, whatever the lines, the most bytes first. Stacks of which
-    /// nothing has survived a collection are left out.
+    /// What is still there by stack, whatever the lines, the most bytes first, without what a thread
+    /// begins with in the runtime's own code. Stacks of which nothing has survived a collection are
+    /// left out.
     #[must_use]
     pub fn alive_stacks(&self) -> Vec<AliveStack> {
         let grouped = self.group(GroupBy::Method);
@@ -156,9 +157,12 @@ impl Profile {
             let sum = sums.entry(node.unwrap_or(CallTree::ROOT)).or_default();
             sum.add(object, self.part_of(object.allocated.time_ns));
         }
-        let name = |key: u32| grouped.names.get(key as usize).cloned();
+        let managed = self.are_managed(&grouped);
         let row = |(node, alive)| AliveStack {
-            frames: tree.stack(node).filter_map(name).collect(),
+            frames: told(&tree, node, &managed)
+                .into_iter()
+                .filter_map(|key| grouped.names.get(key as usize).cloned())
+                .collect(),
             alive,
         };
         let mut rows: Vec<AliveStack> = sums.into_iter().map(row).collect();
@@ -167,28 +171,28 @@ impl Profile {
     }
 
     /// Bytes by stack, outermost frame first and the class last, with names that are the same in
-    /// each run: of what has survived a collection, or of all that was allocated.
+    /// each run: of what has survived a collection, or of all that was allocated. Whole stacks, or
+    /// without what a thread begins with in the runtime's own code.
     #[must_use]
-    pub fn sums_by_stack(&self, of: Objects) -> Sums {
+    pub fn sums_by_stack(&self, of: Objects, whole: bool) -> Sums {
         let grouped = self.group(GroupBy::Method);
         let (tree, to) = merged_tree(self.tree(), &grouped.of_frame);
         let mut by_node: HashMap<NodeId, Weight> = HashMap::new();
-        let mut add = |allocation: &Allocation| {
+        self.each(of, |allocation| {
             let node = to.get(allocation.node as usize).copied();
             *by_node.entry(node.unwrap_or(CallTree::ROOT)).or_default() += &allocation.weight();
+        });
+        let managed = match whole {
+            true => vec![true; grouped.names.len()],
+            false => self.are_managed(&grouped),
         };
-        match of {
-            Objects::Alive => {
-                let survivors = self.live.iter().filter(|object| object.has_survived());
-                survivors.for_each(|object| add(&object.allocated));
-            }
-            Objects::Allocated => self.allocations.iter().for_each(add),
-        }
         let cell = |name: &String| stable(name).replace(';', ":");
-        let name = |key: u32| grouped.names.get(key as usize).map(cell);
         let mut sums = Sums::new();
         for (node, weight) in by_node {
-            let mut frames: Vec<String> = tree.stack(node).filter_map(name).collect();
+            let mut frames: Vec<String> = told(&tree, node, &managed)
+                .into_iter()
+                .filter_map(|key| grouped.names.get(key as usize).map(cell))
+                .collect();
             frames.reverse();
             *sums.entry(frames.join(";")).or_default() += &weight;
         }
@@ -199,19 +203,33 @@ impl Profile {
     #[must_use]
     pub fn sums_by_class(&self, of: Objects) -> Sums {
         let mut sums = Sums::new();
-        let mut add = |allocation: &Allocation| {
+        self.each(of, |allocation| {
             let name = stable(self.names.text(allocation.class));
             *sums.entry(name).or_default() += &allocation.weight();
-        };
+        });
+        sums
+    }
+
+    fn each(&self, of: Objects, see: impl FnMut(&Allocation)) {
         match of {
             Objects::Alive => {
                 let survivors = self.live.iter().filter(|object| object.has_survived());
-                survivors.for_each(|object| add(&object.allocated));
+                survivors.map(|object| &object.allocated).for_each(see);
             }
-            Objects::Allocated => self.allocations.iter().for_each(add),
+            Objects::Allocated => self.allocations.iter().for_each(see),
         }
-        sums
     }
+}
+
+/// A stack from the innermost frame on, the class, down to the outermost one that is managed; all of
+/// it where none is.
+fn told(tree: &CallTree, node: NodeId, managed: &[bool]) -> Vec<u32> {
+    let mut keys: Vec<u32> = tree.stack(node).collect();
+    let is_managed = |key: &u32| managed.get(*key as usize) == Some(&true);
+    if let Some(outermost) = keys.iter().rposition(is_managed) {
+        keys.truncate(outermost + 1);
+    }
+    keys
 }
 
 /// Which objects are summed up.
@@ -316,7 +334,7 @@ mod tests {
     #[test]
     fn sums_have_names_that_stay() {
         let profile = profile();
-        let sums = profile.sums_by_stack(Objects::Alive);
+        let sums = profile.sums_by_stack(Objects::Alive, true);
         let sums: Vec<_> = sums
             .iter()
             .map(|(name, w)| (name.as_str(), w.sum))

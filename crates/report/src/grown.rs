@@ -104,7 +104,7 @@ impl Grown<'_> {
     }
 
     fn stacks(&self, text: &mut String) {
-        let changes = self.changes(|profile| profile.sums_by_stack(self.of));
+        let changes = self.changes(|profile| profile.sums_by_stack(self.of, false));
         text.push_str("\nStacks that grow most, innermost method first\n");
         self.head(text);
         for change in changes
@@ -146,7 +146,11 @@ impl Grown<'_> {
             (_, true) => "gone ",
             _ => "",
         };
-        let sign = if change.difference() > 0.0 { "+" } else { "-" };
+        let sign = match change.difference() {
+            change if change > 0.0 => "+",
+            change if change < 0.0 => "-",
+            _ => "",
+        };
         let bytes = |rate: f64| size(rate.abs().round() as u64);
         let head = format!(
             "{:>11}{:>11}{:>12}{:>10} {mark} {note}",
@@ -167,7 +171,7 @@ impl Grown<'_> {
     /// Only those of `out`.
     pub fn collapsed(&self, out: &mut impl io::Write) -> io::Result<()> {
         let scale = self.base.b / self.base.a;
-        let mut changes = self.changes(|profile| profile.sums_by_stack(self.of));
+        let mut changes = self.changes(|profile| profile.sums_by_stack(self.of, true));
         changes.sort_by(|x, y| x.name.cmp(&y.name));
         for change in &changes {
             let a = (change.a.sum as f64 * scale).round() as u64;

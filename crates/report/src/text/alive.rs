@@ -24,17 +24,17 @@ impl Report<'_> {
             return;
         };
         let all = profile.alive();
-        let mut told = format!(
-            "{} that survived a collection, {}",
-            size(all.bytes.sum),
-            plural(all.objects.round() as u64, "object")
-        );
+        let alive = size(all.bytes.sum);
+        let mut told = plural(all.objects.round() as u64, "object");
         told += &format!(", {}", plural(all.bytes.samples, "sample"));
         if sampling.interval_bytes > 0 {
             told += &format!(", one for {} in the mean", bytes(sampling.interval_bytes));
         }
         self.raw("");
-        self.raw(&format!("Alive at the end: {told}"));
+        self.raw(&format!(
+            "Alive at the end, having survived a collection: {alive}"
+        ));
+        self.raw(&format!("  {told}"));
         if all.young.samples > 0 {
             let young = size(all.young.sum);
             self.raw(&format!(
@@ -168,8 +168,8 @@ mod tests {
         }
         let text = crate::text(&builder.finish());
         for part in [
-            "Alive at the end: 14.0 MiB that survived a collection, 917,504 objects, 14 samples, \
-             one for 1024 KiB in the mean",
+            "Alive at the end, having survived a collection: 14.0 MiB\n  917,504 objects, 14 samples, \
+             one for 1024 KiB in the mean\n",
             "besides, 1024 KiB that no collection has looked at yet",
             "of 2 samples one was followed",
             "lost: 1 of 30 samples for want of room",

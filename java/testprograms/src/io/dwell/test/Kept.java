@@ -16,8 +16,6 @@ public final class Kept {
     private static final long ROUND_BYTES = 256 << 10;
     private static final int ARRAY_BYTES = 8000;
     private static final int MEASURED = 100;
-    /** One array in so many is held weakly, if it is not kept. */
-    private static final int WEAK_EVERY = 16;
     /** Collectors look at objects of a time in the second or third cycle after it at the latest. */
     private static final int COLLECTIONS = 4;
 
@@ -36,6 +34,8 @@ public final class Kept {
     private static int cachedCount;
     private static int bufferCount;
     private static int weakCount;
+    /** The last array that is not kept. */
+    private static Object dropped;
     private static long leakedMade;
     private static long cachedMade;
     private static long bufferMade;
@@ -62,14 +62,19 @@ public final class Kept {
         leaked = new Object[(int) (2 * all / leakedBytes / (keep / 2 * 2) + 1)];
         cached = new Object[(int) (all / cachedBytes / keep + 1)];
         buffers = new Object[(int) (all / bufferBytes / keep + 1)];
-        weak = new WeakReference<?>[(int) (all / bufferBytes / WEAK_EVERY + 1)];
+        weak = new WeakReference<?>[rounds];
         leakedMade = cachedMade = bufferMade = 0;
+        dropped = null;
         harness.ready();
         Thread thread = new Thread(() -> {
             for (int round = 0; round < rounds; round++) {
                 leak(ROUND_BYTES / leakedBytes, keep / 2);
                 cache(ROUND_BYTES / cachedBytes, keep);
                 buffer(ROUND_BYTES / bufferBytes, keep);
+                if (dropped != null) {
+                    weak[weakCount++] = new WeakReference<>(dropped);
+                    dropped = null;
+                }
                 LockSupport.parkNanos(pauseMs * 1_000_000L);
             }
             seen = null;
@@ -92,7 +97,6 @@ public final class Kept {
 
     /** The bytes of one object, as the JVM counts them. */
     private static long measure(Runnable made) {
-        weak = new WeakReference<?>[0];
         long each = 0;
         for (int i = 0; i < 2; i++) {
             long thread = Thread.currentThread().getId();
@@ -140,14 +144,9 @@ public final class Kept {
             seen = object;
             if (++bufferMade % keep == 0) {
                 buffers[bufferCount++] = object;
-            } else if (bufferMade % WEAK_EVERY == 0 && weakCount < weak.length) {
-                hold(object);
+            } else {
+                dropped = object;
             }
         }
-    }
-
-    /** Its own method: the reference is no buffer. */
-    private static void hold(Object object) {
-        weak[weakCount++] = new WeakReference<>(object);
     }
 }
