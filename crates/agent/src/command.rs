@@ -1,8 +1,8 @@
 //! Carries out commands: start, stop, dump, status.
 
+use crate::alive;
 use crate::hook;
 use crate::hotspot::{self, Agent, HotSpot};
-use crate::jvm::alive;
 use crate::jvm::allocations::{self, Chosen, Sampling};
 use crate::jvm::api;
 use crate::jvm::environment;

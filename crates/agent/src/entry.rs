@@ -1,9 +1,10 @@
 //! How the JVM calls us: agent entry points and JVMTI callbacks. Each catches panics: unwinding
 //! into the JVM would end it.
 
+use crate::alive;
 use crate::command::{self, Caller};
 use crate::hotspot;
-use crate::jvm::{alive, allocations, attaching, mutf8};
+use crate::jvm::{allocations, attaching, mutf8};
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;
 use dwell_recorder::sys::process;
@@ -179,8 +180,8 @@ unsafe extern "C" fn on_vm_death(_: Jvmti, env: Env) {
     guarded((), || finish(Some(env)));
 }
 
-/// Ends the recording, if one runs. Which objects are still there only a thread can ask that the JVM
-/// knows.
+/// Ends the recording, if one runs. Which objects are still there only a thread can ask that the
+/// JVM knows.
 fn finish(env: Option<Env>) {
     if let Some(agent) = hotspot::agent() {
         if let Some(env) = env {

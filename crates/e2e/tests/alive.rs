@@ -61,14 +61,14 @@ fn found<'p>(profile: &'p Profile, (name, class): (&str, &str), size: u64) -> Ve
     found
 }
 
-/// Of each kind, and in all, the bytes that have survived are those that the program keeps, and what
-/// it keeps most of comes first.
+/// Of each kind, and in all, the bytes that have survived are those that the program keeps, and
+/// what it keeps most of comes first.
 ///
 /// Assumes that an object of size s is chosen with a chance of p = 1 - exp(-s / interval), and
-/// followed with a chance of 1 / 2^L by its key: of n that are kept a binomial number is found, each
-/// worth s 2^L / p. Compares four sums with a false alarm of 1e-6 together (`stats::binomial_bound`,
-/// `stats::sum_bound`). Samples that were lost are told, and taken to be spread evenly. Detects sums
-/// that are off by a twentieth in all, where nothing was thinned.
+/// followed with a chance of 1 / 2^L by its key: of n that are kept a binomial number is found,
+/// each worth s 2^L / p. Compares four sums with a false alarm of 1e-6 together
+/// (`stats::binomial_bound`, `stats::sum_bound`). Samples that were lost are told, and taken to be
+/// spread evenly. Detects sums that are off by a twentieth in all, where nothing was thinned.
 #[track_caller]
 fn check(profile: &Profile, truths: &Truths) {
     let sampling = *profile.live_sampling().expect("it was followed");

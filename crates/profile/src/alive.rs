@@ -46,7 +46,8 @@ impl Alive {
     }
 
     /// Whether each third of the recording has left about as much as the others: what only comes
-    /// and never goes. What was filled once is of the first third, what is soon dropped of the last.
+    /// and never goes. What was filled once is of the first third, what is soon dropped of the
+    /// last.
     #[must_use]
     pub fn grows(&self) -> bool {
         let least = self.parts.iter().min().copied().unwrap_or(0);
@@ -144,9 +145,9 @@ impl Profile {
         rows
     }
 
-    /// What is still there by stack, whatever the lines, the most bytes first, without what a thread
-    /// begins with in the runtime's own code. Stacks of which nothing has survived a collection are
-    /// left out.
+    /// What is still there by stack, whatever the lines, the most bytes first, without what a
+    /// thread begins with in the runtime's own code. Stacks of which nothing has survived a
+    /// collection are left out.
     #[must_use]
     pub fn alive_stacks(&self) -> Vec<AliveStack> {
         let grouped = self.group(GroupBy::Method);
@@ -221,8 +222,8 @@ impl Profile {
     }
 }
 
-/// A stack from the innermost frame on, the class, down to the outermost one that is managed; all of
-/// it where none is.
+/// A stack from the innermost frame on, the class, down to the outermost one that is managed; all
+/// of it where none is.
 fn told(tree: &CallTree, node: NodeId, managed: &[bool]) -> Vec<u32> {
     let mut keys: Vec<u32> = tree.stack(node).collect();
     let is_managed = |key: &u32| managed.get(*key as usize) == Some(&true);

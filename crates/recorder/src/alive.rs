@@ -1,9 +1,9 @@
 //! Objects that were chosen while they were allocated, and which of them are still there: a table
 //! of bounded size, filled on threads of the program, without locks.
 //!
-//! It holds references of the runtime's that keep nothing alive. That an object is gone is found out
-//! when somebody asks: who needs a place looks at some of them, and who ends a recording, or wants
-//! to know what it has so far, looks at all.
+//! It holds references of the runtime's that keep nothing alive. That an object is gone is found
+//! out when somebody asks: who needs a place looks at some of them, and who ends a recording, or
+//! wants to know what it has so far, looks at all.
 //!
 //! Where it is full, chance decides which objects are followed on: each came with a random key, and
 //! only those below a limit stay, which is halved. Those that stay stand for twice as much each. So
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 /// Objects that are followed at most.
 pub const PLACES: usize = 16_384;
-/// Places that are looked at for a free one. Where none of so many is, the table is as good as full:
-/// at nine tenths that happens once in 850 times.
+/// Places that are looked at for a free one. Where none of so many is, the table is as good as
+/// full: at nine tenths that happens once in 850 times.
 const PROBES: usize = 64;
 /// The limit of keys is halved so often at most.
 const LEVELS: u32 = 24;
@@ -197,7 +197,8 @@ impl Table {
         Put::Followed(u32::try_from(index).unwrap_or(u32::MAX), serial)
     }
 
-    /// A place that is the caller's now: a free one, or one whose object is gone or above the limit.
+    /// A place that is the caller's now: a free one, or one whose object is gone or above the
+    /// limit.
     fn free_one(&self, level: u32, references: &impl References) -> Option<(usize, &Place)> {
         for _ in 0..PROBES.min(self.places.len()) {
             let index = self.next.fetch_add(1, Ordering::Relaxed) % self.places.len();

@@ -128,8 +128,8 @@ fn what_nobody_wants_to_be_followed_is_not() {
 }
 
 /// Of a population of which the table can follow a fifth, and half of which dies early, the sum of
-/// what survivors stand for is that of all survivors in the mean, and so it is for each tenth of the
-/// time in which they came: 200 tables, keys from their numbers.
+/// what survivors stand for is that of all survivors in the mean, and so it is for each tenth of
+/// the time in which they came: 200 tables, keys from their numbers.
 ///
 /// After L halvings a survivor is followed with a chance of 2^-L, whatever happens to others, and
 /// stands for 2^L: of n survivors that adds up to n, with a variance of n (2^L - 1) at most, of the

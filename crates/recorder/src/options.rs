@@ -226,9 +226,9 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, live, live=SIZE, engine=auto|perf|timer, \
-     walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
-     maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, live, live=SIZE, \
+     engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, \
+     chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
@@ -621,13 +621,19 @@ mod tests {
         text
     }
 
+    /// Those of `alloc` and `live`, which are one where there are both.
+    fn any_intervals() -> impl Strategy<Value = (u64, u64)> {
+        (ALLOC, 0..4u8).prop_map(|(bytes, which)| {
+            (bytes * u64::from(which & 1), bytes * u64::from(which >> 1))
+        })
+    }
+
     fn any_options() -> impl Strategy<Value = Options> {
         use Command::{Dump, Start, Status, Stop};
-        let commands = [Start, Stop, Dump, Status];
         let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let words = (
-            prop::sample::select(commands.to_vec()),
+            prop::sample::select(vec![Start, Stop, Dump, Status]),
             prop::sample::select(engines.to_vec()),
             prop::sample::select(vantages.to_vec()),
         );
@@ -640,8 +646,7 @@ mod tests {
         let sizes = (
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
-            prop_oneof![Just(0), ALLOC],
-            prop_oneof![Just(0), ALLOC],
+            any_intervals(),
         );
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
@@ -678,12 +683,8 @@ mod tests {
                     only_context,
                     idle,
                     late,
-                    alloc_bytes: sizes.2,
-                    alive_bytes: match (sizes.2, sizes.3) {
-                        (0, bytes) => bytes,
-                        (_, 0) => 0,
-                        (bytes, _) => bytes,
-                    },
+                    alloc_bytes: sizes.2.0,
+                    alive_bytes: sizes.2.1,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

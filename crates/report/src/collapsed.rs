@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use dwell_profile::{
-    CallTree, GroupBy, LiveObject, NodeId, Profile, Unit, WallFilter, Weight, merged_tree,
+    Allocation, CallTree, GroupBy, LiveObject, NodeId, Profile, Unit, WallFilter, Weight,
+    merged_tree,
 };
 
 use crate::plain::plain;
@@ -41,6 +42,16 @@ pub enum Stacks {
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
+}
+
+impl Stacks {
+    /// What an object weighs that is still there.
+    fn weight_of(&self, object: &Allocation) -> Weight {
+        match self {
+            Stacks::AliveObjects(_) => Weight::of(object.objects().round() as u64),
+            _ => object.weight(),
+        }
+    }
 }
 
 impl Default for CollapsedOptions {
@@ -91,15 +102,13 @@ pub fn collapsed(
                 add(allocation.thread, allocation.node, &allocation.weight());
             }
         }
-        Stacks::Alive(filter) => {
+        stacks @ (Stacks::Alive(filter) | Stacks::AliveObjects(filter)) => {
             for LiveObject { allocated, .. } in profile.live_of(filter) {
-                add(allocated.thread, allocated.node, &allocated.weight());
-            }
-        }
-        Stacks::AliveObjects(filter) => {
-            for LiveObject { allocated, .. } in profile.live_of(filter) {
-                let objects = Weight::of(allocated.objects().round() as u64);
-                add(allocated.thread, allocated.node, &objects);
+                add(
+                    allocated.thread,
+                    allocated.node,
+                    &stacks.weight_of(allocated),
+                );
             }
         }
         Stacks::Late => {

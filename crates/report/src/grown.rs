@@ -1,5 +1,5 @@
-//! Two recordings compared by objects: what is alive in the one and was not in the other, or what is
-//! allocated more. Text, and stacks with two numbers.
+//! Two recordings compared by objects: what is alive in the one and was not in the other, or what
+//! is allocated more. Text, and stacks with two numbers.
 
 use std::fmt::Write as _;
 use std::io;
@@ -25,8 +25,8 @@ pub struct Grown<'p> {
     base: Base,
 }
 
-/// Compares two recordings by objects that are alive, at their last looks, or by what is allocated in
-/// a second; an error says in words why that cannot be.
+/// Compares two recordings by objects that are alive, at their last looks, or by what is allocated
+/// in a second; an error says in words why that cannot be.
 ///
 /// # Errors
 ///

@@ -70,8 +70,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean, as the option
-    /// `asked` wants it. The first `told` of a process is told of all.
+    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean, as the
+    /// option `asked` wants it. The first `told` of a process is told of all.
     ///
     /// # Errors
     /// One line for the user, if this JVM has no such sampler or another agent has it.

@@ -1,6 +1,5 @@
 //! What the agent knows of the JVM it lives in.
 
-pub mod alive;
 pub mod allocations;
 pub mod api;
 pub mod attaching;
@@ -14,5 +13,6 @@ pub mod thread_names;
 pub mod threads;
 pub mod virtual_threads;
 pub mod vm;
+pub mod weak;
 
 pub use vm::Vm;

@@ -12,7 +12,8 @@ const SURELY: f64 = 0.03;
 const SAMPLES: u64 = 12;
 /// In less time one cannot tell what stays from what is in use.
 const SHORTEST_NS: u64 = 20_000_000_000;
-/// The oldest objects have survived so many collections at least: they were not merely not found yet.
+/// The oldest objects have survived so many collections at least: they were not merely not found
+/// yet.
 const COLLECTIONS: u64 = 3;
 /// Stacks that are told.
 const MOST: usize = 2;
@@ -64,8 +65,8 @@ fn finding(profile: &Profile, stack: &AliveStack, share: Share) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "memory grows: {class} that {by} makes is not cleared away, {:.1} MiB in {seconds:.0} s, {} \
-             of what stays",
+            "memory grows: {class} that {by} makes is not cleared away, {:.1} MiB in {seconds:.0} \
+             s, {} of what stays",
             mib(stack.alive.bytes.sum),
             percent(share.value)
         ),
@@ -73,8 +74,8 @@ fn finding(profile: &Profile, stack: &AliveStack, share: Share) -> Finding {
         share,
         evidence: vec![Evidence {
             text: format!(
-                "of the first, second and last third of the recording {first:.1}, {middle:.1} and \
-                 {last:.1} MiB are there, having survived collections"
+                "of the first, second and last third of the recording {first:.1}, {middle:.1} \
+                 and {last:.1} MiB are there, having survived collections"
             ),
             view: View {
                 measure: Measure::Alive,
@@ -83,9 +84,9 @@ fn finding(profile: &Profile, stack: &AliveStack, share: Share) -> Finding {
             stack: frames.take(SHOWN).cloned().collect(),
         }],
         remedy: format!(
-            "look where what {by} makes is put, and take it out again, or bound it (by number, size or \
-             age); compare two looks with dwell dump and dwell diff -e live, and take a heap dump to \
-             see what holds it"
+            "look where what {by} makes is put, and take it out again, or bound it (by number, \
+             size or age); compare two looks with dwell dump and dwell diff -e live, and take a \
+             heap dump to see what holds it"
         ),
         sure: Sure::Medium,
         because: "a cache that is still being filled looks the same".to_owned(),

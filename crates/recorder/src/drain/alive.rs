@@ -107,8 +107,8 @@ impl AliveDrain {
         self.frames = self.stacks.values().map(|frames| frames.len()).sum();
     }
 
-    /// An object is followed, at a place that another one may have had. Snapshots come in any order:
-    /// the last number counts.
+    /// An object is followed, at a place that another one may have had. Snapshots come in any
+    /// order: the last number counts.
     pub fn add(
         &mut self,
         seen: &Seen<'_>,

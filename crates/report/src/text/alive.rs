@@ -12,8 +12,8 @@ const FRAMES: usize = 8;
 
 /// What the columns mean.
 const NOTES: [&str; 2] = [
-    "  thirds: of the bytes, by the third of the recording that allocated them; *: each has left much,",
-    "  so it grows; young: bytes that no collection has looked at yet, which are not in the sums",
+    "  thirds: of the bytes, by the third of the recording that allocated them; *: each has left",
+    "  much, so it grows; young: what no collection has looked at yet, which is not in the sums",
 ];
 
 impl Report<'_> {
@@ -168,8 +168,8 @@ mod tests {
         }
         let text = crate::text(&builder.finish());
         for part in [
-            "Alive at the end, having survived a collection: 14.0 MiB\n  917,504 objects, 14 samples, \
-             one for 1024 KiB in the mean\n",
+            "Alive at the end, having survived a collection: 14.0 MiB\n",
+            "  917,504 objects, 14 samples, one for 1024 KiB in the mean\n",
             "besides, 1024 KiB that no collection has looked at yet",
             "of 2 samples one was followed",
             "lost: 1 of 30 samples for want of room",

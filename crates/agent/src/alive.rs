@@ -1,12 +1,10 @@
 //! Which of the sampled objects are still there: weak global references, made in the callback of
 //! their allocation, and asked about by threads that the JVM knows: those that allocate, that which
 //! carries a command out, and that which ends the JVM. The agent's own threads ask nothing.
-//!
-//! A weak reference keeps nothing alive. Collectors clear those whose objects they find dead, as they
-//! do for the JVM's own (src/hotspot/share/gc/shared/weakProcessor.cpp), beside their other work.
 
 use crate::hotspot::{Agent, HotSpot};
-use dwell_recorder::alive::{Looked, Put, References, Table, key};
+use crate::jvm::weak::Weak;
+use dwell_recorder::alive::{Looked, Put, Table, key};
 use dwell_recorder::sys::process;
 use dwell_signal::Followed;
 use dwell_walker::Memory;
@@ -23,40 +21,6 @@ static COUNTED_AT: AtomicU64 = AtomicU64::new(0);
 static UNSURE: AtomicU32 = AtomicU32::new(0);
 /// A number of each object that came to be followed.
 static OBJECTS: AtomicU64 = AtomicU64::new(0);
-
-/// Weak references, by the calling thread's environment.
-struct Weak {
-    env: Env,
-    /// The object that is to be followed; null where none is.
-    object: Object,
-}
-
-impl References for Weak {
-    fn make(&self) -> usize {
-        // SAFETY: the callback's own reference to the object it tells of, in its own environment.
-        let weak = unsafe { self.env.new_weak(self.object) };
-        weak.map_or(0, |weak| weak as usize)
-    }
-
-    fn is_alive(&self, reference: usize) -> bool {
-        // SAFETY: the table holds what `make` answered, and hands it out to one thread at a time;
-        // the environment is the calling thread's.
-        !unsafe { self.env.is_gone(reference as Object) }
-    }
-
-    fn give_back(&self, reference: usize) {
-        // SAFETY: as above; the table forgets it.
-        unsafe { self.env.delete_weak(reference as Object) };
-    }
-}
-
-impl Weak {
-    /// For who makes no references.
-    fn asking(env: Env) -> Weak {
-        let object = std::ptr::null_mut();
-        Weak { env, object }
-    }
-}
 
 /// A recording begins that follows objects.
 pub fn begin(agent: &'static Agent, env: Env) {
@@ -113,8 +77,8 @@ pub fn forget(agent: &'static Agent, env: Env, followed: &Followed) {
     }
 }
 
-/// Finds where the JVM counts collections. It counts one when it begins; a concurrent collector looks
-/// at objects later, and two of them (of each generation one) may be at work.
+/// Finds where the JVM counts collections. It counts one when it begins; a concurrent collector
+/// looks at objects later, and two of them (of each generation one) may be at work.
 fn find_count(jvm: &HotSpot) {
     let (live, layout) = (jvm.engine.live(), &jvm.vm().layout);
     let is_there = present(layout.collected_heap) && present(layout.heap_collections);
