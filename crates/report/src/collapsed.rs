@@ -126,11 +126,8 @@ pub fn collapsed(
     let mut stack: Vec<&str> = Vec::new();
     for ((root, _, node), sum) in &sums {
         stack.clear();
-        stack.extend(
-            tree.stack(*node)
-                .filter_map(|key| names.get(key as usize))
-                .map(|n| &**n),
-        );
+        let keys = tree.stack(*node);
+        stack.extend(keys.filter_map(|key| names.get(key as usize).map(String::as_str)));
         stack.extend((!root.is_empty()).then_some(&**root));
         if stack.is_empty() {
             stack.push("[no stack]");

@@ -242,3 +242,7 @@ fn name_of(key: u64, threads: &ThreadTable, virtuals: &VirtualNames) -> Option<A
         ..ThreadName::default()
     }))
 }
+
+#[cfg(test)]
+#[path = "alive_tests.rs"]
+mod tests;
