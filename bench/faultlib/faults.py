@@ -166,6 +166,13 @@ HANDLER_AND_STACKS = [
         e2e("allocations", "measured_allocated_bytes_and_objects_are_those_of_the_program"),
         r"\d+ bytes off"),
     Fault(
+        "thinned-not-weighed", "objects that stand for others weigh as if they did not",
+        [Edit(f"{RECORDER}/drain/alive.rs",
+              "            object.weight = object.weight.saturating_mul(1 << level);",
+              "            object.weight = object.weight.saturating_mul(1 << (level * u32::from(!FAULT)));")],
+        e2e("alive", "measured_of_too_many_objects_some_stand_for_all"),
+        r"\d+ bytes off"),
+    Fault(
         "class-of-another", "a method is told with the class of the one named before it",
         [after(f"{AGENT}/jvm/methods.rs",
                "        let told = self.origins.of(mem, layout, key);",

@@ -1,8 +1,9 @@
 //! Carries out commands: start, stop, dump, status.
 
+use crate::alive;
 use crate::hook;
 use crate::hotspot::{self, Agent, HotSpot};
-use crate::jvm::allocations::{self, Sampling};
+use crate::jvm::allocations::{self, Chosen, Sampling};
 use crate::jvm::api;
 use crate::jvm::environment;
 use crate::jvm::threads;
@@ -21,6 +22,7 @@ use dwell_signal::{Allocation, Engine};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Who carries a command out: the VM and the calling thread's environment.
@@ -54,22 +56,33 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
     match (options.command, agent) {
         (Command::Status, None) => Ok("state=stopped\n".into()),
         (_, None) => Err(not_recording(HotSpot::PROCESS)),
-        (Command::Stop, Some(agent)) => agent.stop(|| {
-            allocations::end();
-            environment::set_events(agent.runtime.jvmti, false);
-        }),
-        (Command::Dump, Some(agent)) => agent.dump(),
+        (Command::Stop, Some(agent)) => {
+            alive::look(agent, caller.env);
+            agent.stop(|| {
+                allocations::end();
+                alive::end(agent, caller.env);
+                environment::set_events(agent.runtime.jvmti, false);
+            })
+        }
+        (Command::Dump, Some(agent)) => {
+            alive::look(agent, caller.env);
+            agent.dump()
+        }
         (Command::Status | Command::Start, Some(agent)) => Ok(agent.status()),
     }
 }
 
 fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
     let agent = the_agent(caller, options.engine)?;
-    let sampling = match options.alloc_bytes {
+    let sampling = match options.object_bytes() {
         // The one that runs may have the sampler.
         _ if agent.is_recording() => None,
         0 => None,
-        interval => Some(Sampling::prepare(caller.java_vm, interval, allocated)?),
+        interval => {
+            let asked = options.asked_objects();
+            let java_vm = caller.java_vm;
+            Some(Sampling::prepare(java_vm, &asked, interval, allocated)?)
+        }
     };
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
@@ -79,28 +92,44 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         });
         agent.find_threads();
         api::connect(jvmti, caller.env);
+        if options.alive_bytes != 0 {
+            alive::begin(agent, caller.env);
+        }
+        TELLS_ALL.store(options.alloc_bytes != 0, Ordering::Relaxed);
         if let Some(sampling) = sampling {
             sampling.begin();
         }
     })
 }
 
+/// Whether each object is told that was chosen, and not only those that are followed.
+static TELLS_ALL: AtomicBool = AtomicBool::new(true);
+
 /// The calling thread has allocated an object that the JVM's sampler has chosen.
-fn allocated(jvmti: Jvmti, class: Object, size: u64, interval: u64) {
+fn allocated(chosen: &Chosen) {
     let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) else {
         return;
     };
     let Some(record) = agent.registry.get(process::own_tid()) else {
         return; // a thread that is just becoming one, or is one no more
     };
-    agent.engine.allocated(
+    let env = chosen.env;
+    let followed = alive::follow(agent, env, chosen.object);
+    if followed.is_none() && !TELLS_ALL.load(Ordering::Relaxed) {
+        return;
+    }
+    let is_told = agent.engine.allocated(
         record,
         &Allocation {
-            size,
-            weight: weight(size, interval),
-            class: allocations::number_of(&agent.classes, jvmti, class),
+            size: chosen.size,
+            weight: weight(chosen.size, chosen.interval),
+            class: allocations::number_of(&agent.classes, chosen.jvmti, chosen.class),
+            followed: followed.unwrap_or_default(),
         },
     );
+    if let (Some(followed), false) = (followed, is_told) {
+        alive::forget(agent, env, &followed);
+    }
 }
 
 /// The agent, made now if there is none. Two may ask at once: whoever attaches while the JVM starts

@@ -1,6 +1,7 @@
 //! How the JVM calls us: agent entry points and JVMTI callbacks. Each catches panics: unwinding
 //! into the JVM would end it.
 
+use crate::alive;
 use crate::command::{self, Caller};
 use crate::hotspot;
 use crate::jvm::{allocations, attaching, mutf8};
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut
 /// Called by the JVM only, as the JVMTI specification says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn Agent_OnUnload(_: JavaVm) {
-    guarded((), finish);
+    guarded((), || finish(None));
 }
 
 /// # Safety
@@ -175,13 +176,17 @@ unsafe extern "C" fn on_vm_init(jvmti: Jvmti, env: Env, _thread: Object) {
     });
 }
 
-unsafe extern "C" fn on_vm_death(_: Jvmti, _: Env) {
-    guarded((), finish);
+unsafe extern "C" fn on_vm_death(_: Jvmti, env: Env) {
+    guarded((), || finish(Some(env)));
 }
 
-/// Ends the recording, if one runs.
-fn finish() {
+/// Ends the recording, if one runs. Which objects are still there only a thread can ask that the
+/// JVM knows.
+fn finish(env: Option<Env>) {
     if let Some(agent) = hotspot::agent() {
+        if let Some(env) = env {
+            alive::look(agent, env);
+        }
         agent.finish();
     }
 }

@@ -22,6 +22,7 @@
     )
 )]
 
+pub mod alive;
 pub mod command;
 pub mod drain;
 pub mod entry;

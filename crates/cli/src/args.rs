@@ -108,7 +108,7 @@ pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample: `cpu`, `wall`, `alloc`, or several
+    /// What to sample: `cpu`, `wall`, `alloc`, `live`, or several
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
           default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
     pub event: Vec<Event>,
@@ -130,8 +130,8 @@ pub struct Sampling {
     /// Threads that keep a safepoint waiting for longer are asked where they are, from 200us to 10s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::late)]
     pub late: Duration,
-    /// Bytes allocated between two samples, from 1k to 1g; samples allocations, be it in -e or not
-    /// (JDK 11 and later) [default with -e alloc: 512k]
+    /// Bytes allocated between two samples, from 1k to 1g; samples allocations, be it in -e or not,
+    /// unless that has live alone (JDK 11 and later) [default with -e alloc or live: 512k]
     #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
     pub alloc: Option<u64>,
     /// Where samples are triggered from
@@ -152,8 +152,18 @@ const ALLOC_BYTES: u64 = 512 << 10;
 impl Sampling {
     /// Bytes between two samples of allocations; none if these are not sampled.
     pub fn alloc_bytes(&self) -> Option<u64> {
-        let by_event = self.event.contains(&Event::Alloc).then_some(ALLOC_BYTES);
-        self.alloc.or(by_event)
+        let has = |event| self.event.contains(&event);
+        let by_event = has(Event::Alloc).then_some(ALLOC_BYTES);
+        let by_size = self
+            .alloc
+            .filter(|_| has(Event::Alloc) || !has(Event::Live));
+        by_size.or(by_event)
+    }
+
+    /// Bytes between two samples of objects that are followed; none if these are not.
+    pub fn live_bytes(&self) -> Option<u64> {
+        let is_asked = self.event.contains(&Event::Live);
+        is_asked.then(|| self.alloc.unwrap_or(ALLOC_BYTES))
     }
 }
 
@@ -166,6 +176,8 @@ pub enum Event {
     Wall,
     /// Objects that are allocated, by class
     Alloc,
+    /// Of these, those that are alive at the end
+    Live,
 }
 
 /// Which threads are looked at.
@@ -498,7 +510,8 @@ pub struct Diff {
     /// Print stacks with their numbers in A and B, those of A brought to what B has
     #[arg(long, conflicts_with_all = ["text", "output"])]
     pub collapsed: bool,
-    /// Which time --collapsed counts [default: cpu]
+    /// Which time --collapsed counts [default: cpu]; or, with alloc and live, bytes in the place of
+    /// time, as text or collapsed
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
 }
@@ -544,7 +557,7 @@ pub struct Convert {
     /// A recording with only what all tools for JFR know, whatever the output's ending
     #[arg(long, group = "format")]
     pub jfr: bool,
-    /// The unit that collapsed stacks count in [default: samples; of allocations bytes]
+    /// The unit that collapsed stacks count in [default: samples; with alloc and live bytes]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
@@ -554,8 +567,8 @@ pub struct Convert {
     /// others up (in ns)
     #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
     pub safepoints: bool,
-    /// What collapsed stacks count: time or, with alloc, bytes, the class innermost [default: cpu,
-    /// or wall with one of the next options]
+    /// What collapsed stacks count: time or, with alloc and live, bytes, the class innermost
+    /// [default: cpu, or wall with one of the next options]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
@@ -582,8 +595,10 @@ pub enum Unit {
     Samples,
     /// Nanoseconds of CPU time or wall time
     Ns,
-    /// Allocated bytes
+    /// Bytes that are allocated, or alive
     Bytes,
+    /// Objects that are alive
+    Objects,
 }
 
 /// `dwell demo`.
@@ -647,6 +662,18 @@ mod tests {
         );
         assert_eq!(bytes(&["-e", "cpu,alloc", "1"]), Some(512 << 10));
         assert_eq!(bytes(&["--alloc", "64k", "1"]), Some(64 << 10));
+        let both = |words: &[&str]| {
+            let sampling = record(words).unwrap().sampling;
+            (sampling.alloc_bytes(), sampling.live_bytes())
+        };
+        let (k64, k512) = (Some(64 << 10), Some(512 << 10));
+        assert_eq!(both(&["-e", "live", "1"]), (None, k512));
+        assert_eq!(both(&["-e", "live", "--alloc", "64k", "1"]), (None, k64));
+        assert_eq!(both(&["-e", "alloc,live", "1"]), (k512, k512));
+        assert_eq!(
+            both(&["-e", "alloc,live", "--alloc", "64k", "1"]),
+            (k64, k64)
+        );
         let more = [
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];

@@ -213,6 +213,9 @@ fn described(reply: &Reply) -> String {
     if let Some(alloc) = alloc(reply) {
         line("alloc", alloc);
     }
+    if let Some(live) = live(reply) {
+        line("live", live);
+    }
     for (label, value) in own_cost(reply) {
         line(label, value);
     }
@@ -266,6 +269,23 @@ fn alloc(reply: &Reply) -> Option<String> {
     if let Some(lost) = number("alloc_lost").filter(|lost| *lost > 0) {
         let bytes = number("alloc_lost_bytes").unwrap_or(0);
         text += &format!(", {lost} of {} MiB lost for want of room", bytes >> 20);
+    }
+    Some(text)
+}
+
+/// What is followed.
+fn live(reply: &Reply) -> Option<String> {
+    let number = |key| reply.number(key);
+    let mut text = format!(
+        "every {} KiB, {} objects followed",
+        number("live_interval")? >> 10,
+        number("live_objects")?
+    );
+    if let Some(one_of) = number("live_one_of").filter(|one_of| *one_of > 1) {
+        text += &format!(", one of {one_of}");
+    }
+    if let Some(lost) = number("live_lost").filter(|lost| *lost > 0) {
+        text += &format!(", {lost} lost for want of room");
     }
     Some(text)
 }
@@ -336,6 +356,7 @@ mod tests {
               wall_followed=600\nwall_by_page=700\n\
               alloc_interval=524288\nalloc_samples=30\nalloc_bytes=15728640\nalloc_lost=2\n\
               alloc_lost_bytes=1048576\n\
+              live_interval=65536\nlive_objects=812\nlive_one_of=4\nlive_lost=0\n\
               handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
               agent_cpu_ns=80000000\nagent_memory=2097152\n\
               lost.no_free_slot_weight_moved_on=7\n",
@@ -348,6 +369,7 @@ mod tests {
              wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the \
              kernel's pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
              alloc      every 512 KiB, 30 samples of 15 MiB, 2 of 1 MiB lost for want of room\n\
+             live       every 64 KiB, 812 objects followed, one of 4\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

@@ -102,6 +102,9 @@ fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
         Stacks::Allocated(_) if profile.allocations().is_empty() => {
             bail!("{input}: has no allocations; record with -e cpu,wall,alloc")
         }
+        Stacks::Alive(_) | Stacks::AliveObjects(_) if !profile.has_live() => {
+            bail!("{input}: does not say what is alive; record with -e cpu,wall,live")
+        }
         Stacks::Late if profile.late().is_empty() => bail!(
             "{input}: no thread was seen to be late for a safepoint; \
              leave --safepoints out, or record for longer"
@@ -125,13 +128,13 @@ fn write(
             // How often somebody was late, or an object was chosen, says little.
             let usual = match stacks {
                 Stacks::Late => Unit::Ns,
-                Stacks::Allocated(_) => Unit::Bytes,
+                Stacks::Allocated(_) | Stacks::Alive(_) | Stacks::AliveObjects(_) => Unit::Bytes,
                 _ => Unit::Samples,
             };
             let unit = match args.unit.unwrap_or(usual) {
                 Unit::Samples => dwell_profile::Unit::Samples,
                 // What a stack weighs.
-                Unit::Ns | Unit::Bytes => dwell_profile::Unit::Nanoseconds,
+                Unit::Ns | Unit::Bytes | Unit::Objects => dwell_profile::Unit::Nanoseconds,
             };
             let options = dwell_report::CollapsedOptions {
                 unit,
@@ -173,23 +176,31 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         from_ns: args.from.map(|time| time.as_nanos() as u64),
         to_ns: args.to.map(|time| time.as_nanos() as u64),
     };
-    let is_alloc = args.event == Some(Event::Alloc);
+    let is_of_objects = matches!(args.event, Some(Event::Alloc | Event::Live));
     let is_told_otherwise = match args.unit {
-        Some(Unit::Bytes) => !is_alloc,
-        Some(Unit::Ns) => is_alloc,
+        Some(Unit::Bytes) => !is_of_objects,
+        Some(Unit::Objects) => args.event != Some(Event::Live),
+        Some(Unit::Ns) => is_of_objects,
         Some(Unit::Samples) | None => false,
     };
     if is_told_otherwise {
-        let text = "--unit: bytes are what -e alloc counts, ns what all else does";
+        let text = "--unit: bytes are what -e alloc and -e live count, objects what -e live does, \
+                    ns what all else does";
         return Err(Usage(text.to_owned()).into());
     }
     match args.event {
-        Some(Event::Cpu | Event::Alloc) if !filter.causes.is_empty() => {
-            let event = if is_alloc { "alloc" } else { "cpu" };
+        Some(event @ (Event::Cpu | Event::Alloc | Event::Live)) if !filter.causes.is_empty() => {
+            let event = match event {
+                Event::Alloc => "alloc",
+                Event::Live => "live",
+                Event::Cpu | Event::Wall => "cpu",
+            };
             let text = format!("--cause is for wall time; leave out -e {event}");
             Err(Usage(text).into())
         }
         Some(Event::Alloc) => Ok(Stacks::Allocated(filter)),
+        Some(Event::Live) if args.unit == Some(Unit::Objects) => Ok(Stacks::AliveObjects(filter)),
+        Some(Event::Live) => Ok(Stacks::Alive(filter)),
         Some(Event::Cpu) => Ok(Stacks::Cpu(filter)),
         None if filter == WallFilter::default() => Ok(Stacks::Cpu(filter)),
         Some(Event::Wall) | None => Ok(Stacks::Wall(filter)),

@@ -3,9 +3,8 @@
 use crate::args::{Diff, Event, PerWhat};
 use crate::{Usage, recording};
 use anyhow::{Result, anyhow, bail};
-use dwell_profile::Profile;
-use dwell_profile::WallFilter;
 use dwell_profile::diff::Per;
+use dwell_profile::{Objects, Profile, WallFilter};
 use std::path::{Path, PathBuf};
 
 /// Where the page goes.
@@ -34,15 +33,41 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per) -> Result<()> {
     crate::print(&format!("\n{}\n", recording::shown(&output)))
 }
 
+/// Says which objects there are more of, in text alone.
+fn objects(args: &Diff, of: Objects) -> Result<()> {
+    let refused = [
+        (args.json, "--json"),
+        (args.output.is_some(), "--output"),
+        (args.per != PerWhat::Second, "--per"),
+    ];
+    if let Some((_, option)) = refused.iter().find(|(is_given, _)| *is_given) {
+        let text = format!("{option} is for times; leave it out with -e alloc and -e live");
+        return Err(Usage(text).into());
+    }
+    let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
+    let names = [recording::shown(&args.a), recording::shown(&args.b)];
+    recording::warn_of_unread(&a, &args.a);
+    recording::warn_of_unread(&b, &args.b);
+    let grown = dwell_report::grown(&a, &b, of)
+        .map_err(|why| anyhow!("{} and {}: {why}", names[0], names[1]))?;
+    if !args.collapsed {
+        return crate::print(&grown.text([&names[0], &names[1]]));
+    }
+    let mut out = Vec::new();
+    grown.collapsed(&mut out)?;
+    crate::print(&String::from_utf8_lossy(&out))
+}
+
 /// Says in what two recordings differ.
 pub fn run(args: &Diff) -> Result<()> {
-    if args.event.is_some() && !args.collapsed {
-        let text = "-e is for --collapsed; without it both CPU and wall time are told";
-        return Err(Usage(text.to_owned()).into());
-    }
-    if args.event == Some(Event::Alloc) {
-        let text = "-e alloc: two recordings are compared by time; take cpu or wall";
-        return Err(Usage(text.to_owned()).into());
+    match args.event {
+        Some(Event::Alloc) => return objects(args, Objects::Allocated),
+        Some(Event::Live) => return objects(args, Objects::Alive),
+        Some(Event::Cpu | Event::Wall) if !args.collapsed => {
+            let text = "-e cpu and -e wall are for --collapsed; without it both are told";
+            return Err(Usage(text.to_owned()).into());
+        }
+        Some(Event::Cpu | Event::Wall) | None => {}
     }
     let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
     let per = match args.per {

@@ -32,8 +32,40 @@ fn wrong_command_lines_for_allocations_are_one_line_and_exit_code_2() {
             (&["record", "--alloc", "1", "1"], "from 1k to 1g"),
             (&["start", "--alloc", "2g", "1"], "from 1k to 1g"),
             (
-                &["diff", "a.jfr", "a.jfr", "--collapsed", "-e", "alloc"],
-                "-e alloc",
+                &["diff", "a.jfr", "a.jfr", "--json", "-e", "alloc"],
+                "--json is for times",
+            ),
+            (
+                &["diff", "a.jfr", "a.jfr", "-e", "live", "--per", "request"],
+                "--per is for times",
+            ),
+            (
+                &[
+                    "convert",
+                    "a.jfr",
+                    "--collapsed",
+                    "-e",
+                    "alloc",
+                    "--unit",
+                    "objects",
+                ],
+                "--unit",
+            ),
+            (
+                &[
+                    "convert",
+                    "a.jfr",
+                    "--collapsed",
+                    "-e",
+                    "live",
+                    "--cause",
+                    "lock",
+                ],
+                "leave out -e live",
+            ),
+            (
+                &["record", "--no-agent", "-e", "live", "1"],
+                "-e live: needs",
             ),
             (
                 &["convert", "a.jfr", "--collapsed", "--unit", "bytes"],

@@ -64,7 +64,7 @@ struct Fact {
 
 fn fact() -> impl Strategy<Value = Fact> {
     let stack = prop::collection::vec(0..FRAMES.len(), 1..6);
-    (0u8..8, stack, any::<[u16; 4]>(), 0u64..200, 0u64..100_000).prop_map(
+    (0u8..9, stack, any::<[u16; 4]>(), 0u64..200, 0u64..100_000).prop_map(
         |(what, stack, picks, count, ms)| Fact {
             what,
             stack,
@@ -95,6 +95,18 @@ fn add(art: &mut Art, fact: &Fact) {
             art.safepoint(fact.ms % 1000, fact.count % 5)
                 .late(thread, &stack, "java", 9),
         ),
+        7 => {
+            let seconds = fact.ms % 30;
+            let seconds = seconds..seconds + fact.count % 30;
+            let class = pick(FRAMES, 2);
+            art.alive(
+                &stack,
+                class,
+                (fact.ms, fact.count),
+                seconds,
+                fact.count % 5,
+            );
+        }
         6 => drop(art.pinned("v-1", cause, &stack, fact.count, fact.ms, "carrier")),
         _ => {
             art.processors(fact.count, fact.ms, fact.count, fact.count / 2)
@@ -113,7 +125,7 @@ proptest! {
         facts in prop::collection::vec(fact(), 0..30),
         of_endpoint in any::<bool>(),
     ) {
-        let mut art = Art::default();
+        let mut art = Art::lasting(30);
         facts.iter().for_each(|fact| add(&mut art, fact));
         let endpoint = of_endpoint.then(|| "GET *".to_owned());
         let explained = explain(&art.profile(), &Options { endpoint });

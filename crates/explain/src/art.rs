@@ -3,8 +3,9 @@
 use crate::facts::Facts;
 use crate::finding::{Finding, Verdict};
 use dwell_profile::{
-    Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late, Look,
-    Machine, NodeId, Profile, Request, Safepoint, Sample, ThreadId, ThreadTime, WallFilter,
+    Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late,
+    LiveObject, LiveSampling, Look, Machine, NodeId, Profile, Request, Safepoint, Sample, ThreadId,
+    ThreadTime, WallFilter,
 };
 use std::collections::HashMap;
 
@@ -347,6 +348,45 @@ impl Art {
                 bytes,
                 size: 64,
                 context: None,
+            });
+        }
+        self
+    }
+
+    /// So many objects of so many bytes each that are still there, allocated in these seconds one
+    /// after the other, and the collections that they have survived.
+    pub(crate) fn alive(
+        &mut self,
+        stack: &str,
+        class: &str,
+        (bytes, times): (u64, u64),
+        seconds: std::ops::Range<u64>,
+        collections: u64,
+    ) -> &mut Art {
+        let (thread, stack) = (self.thread("w", true, false), self.node(stack));
+        let frame = self.builder.marker(class, FrameKind::Other);
+        let node = self.builder.child(stack, frame);
+        let class = self.builder.name(class);
+        let (start_ns, span_ns) = (self.builder.info.start_ns, self.span_ns);
+        self.builder.live_sampling = Some(LiveSampling {
+            time_ns: start_ns + span_ns,
+            ..LiveSampling::default()
+        });
+        let lasted = seconds.end - seconds.start;
+        for i in 0..times {
+            let at_ns = (seconds.start * 1000 + lasted * 1000 * i / times) * MS;
+            self.builder.live.push(LiveObject {
+                allocated: Allocation {
+                    time_ns: start_ns + at_ns,
+                    thread,
+                    node,
+                    class,
+                    bytes,
+                    size: 64,
+                    context: None,
+                },
+                age_ns: span_ns.saturating_sub(at_ns),
+                collections,
             });
         }
         self

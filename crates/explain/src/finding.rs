@@ -35,6 +35,8 @@ pub enum Measure {
     Wall,
     /// Stops of all threads.
     Safepoints,
+    /// Bytes that are alive.
+    Alive,
 }
 
 impl Measure {
@@ -45,6 +47,7 @@ impl Measure {
             Measure::Cpu => "cpu",
             Measure::Wall => "wall",
             Measure::Safepoints => "safepoints",
+            Measure::Alive => "live",
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) mod id {
     pub(crate) const WALL_SAMPLE: u8 = 101;
     pub(crate) const ALLOCATION_SAMPLE: u8 = 102;
     pub(crate) const WALL_CLOCK_SAMPLE: u8 = 99;
+    pub(crate) const LIVE_OBJECT: u8 = 98;
+    pub(crate) const COMMON_LIVE_OBJECT: u8 = 97;
 }
 
 /// What a type is for; decides its super type and attributes in the metadata.
@@ -151,13 +153,14 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
             &events::EXECUTION_SAMPLE,
             &events::WALL_SAMPLE,
             &events::ALLOCATION_SAMPLE,
+            &events::LIVE_OBJECT,
         ])
         .chain(events::TYPES)
 }
 
 /// Every type of plain files, in which events have the fields that other tools know, and no others.
 pub(crate) fn plain_types() -> impl Iterator<Item = (&'static TypeDef, &'static [FieldDef])> {
-    let types = all_types().chain([&events::WALL_CLOCK_SAMPLE]);
+    let types = all_types().chain([&events::WALL_CLOCK_SAMPLE, &events::COMMON_LIVE_OBJECT]);
     types.map(|def| {
         let known = match def.id {
             id::EXECUTION_SAMPLE => events::EXECUTION_SAMPLE_FIELDS,
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn ids_are_unique_and_every_reference_is_defined() {
         let ids: HashSet<u8> = plain_types().map(|(t, _)| t.id).collect();
-        assert_eq!(ids.len(), all_types().count() + 1);
+        assert_eq!(ids.len(), all_types().count() + 2);
         assert!(ids.iter().all(|&id| id > id::CHECKPOINT && id < 128));
         for field in plain_types().flat_map(|(t, _)| t.fields) {
             assert!(ids.contains(&field.content.type_id()), "{}", field.name);

@@ -207,6 +207,20 @@ pub struct WallClockSample {
     pub count: u32,
 }
 
+/// An object that was sampled when it was allocated, and is still there (`dwell.LiveObject`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveObject<'a> {
+    /// Its allocation; the weight is what it stands for among those that are still there. Its
+    /// carrier is not written.
+    pub allocated: AllocationSample<'a>,
+    /// Its age in nanoseconds when it was looked at.
+    pub age_ns: u64,
+    /// Collections that it has survived.
+    pub collections: u64,
+    /// The number of the look.
+    pub snapshot: u64,
+}
+
 /// A chunk being written.
 ///
 /// Ids it gives out hold until it is dropped. Flushing never invalidates them.
@@ -354,9 +368,36 @@ impl ChunkWriter {
 
     /// Adds an object that was allocated.
     pub fn allocation_sample(&mut self, sample: &AllocationSample<'_>) {
+        let carrier = sample.carrier.unwrap_or_default();
+        self.object(ALLOCATION_SAMPLE_TYPE_ID, sample, &[u64::from(carrier.0)]);
+    }
+
+    /// Adds an object that is still there; to a plain chunk as async-profiler does, its size being
+    /// what it stands for.
+    pub fn live_object(&mut self, live: &LiveObject<'_>) {
+        if self.is_plain {
+            let it = &live.allocated;
+            self.scratch.clear();
+            put_varint(&mut self.scratch, u64::from(id::COMMON_LIVE_OBJECT));
+            put_varint(&mut self.scratch, it.ticks);
+            put_varint(&mut self.scratch, u64::from(it.thread.0));
+            put_varint(&mut self.scratch, u64::from(it.stack.0));
+            put_varint(&mut self.scratch, u64::from(it.class.0));
+            put_varint(&mut self.scratch, it.weight_bytes);
+            put_varint(&mut self.scratch, it.ticks);
+            put_framed(&mut self.events, &self.scratch);
+            self.last_ticks = self.last_ticks.max(it.ticks);
+            return;
+        }
+        let more = [live.age_ns, live.collections, live.snapshot];
+        self.object(u64::from(id::LIVE_OBJECT), &live.allocated, &more);
+    }
+
+    /// What events of objects have in common, with what one kind has between object and context.
+    fn object(&mut self, type_id: u64, sample: &AllocationSample<'_>, more: &[u64]) {
         let failure = sample.failure.map_or(0, |text| self.constants.string(text));
         self.scratch.clear();
-        put_varint(&mut self.scratch, ALLOCATION_SAMPLE_TYPE_ID);
+        put_varint(&mut self.scratch, type_id);
         put_varint(&mut self.scratch, sample.ticks);
         put_varint(&mut self.scratch, u64::from(sample.thread.0));
         put_varint(&mut self.scratch, u64::from(sample.stack.0));
@@ -365,8 +406,9 @@ impl ChunkWriter {
         if !self.is_plain {
             put_varint(&mut self.scratch, sample.size_bytes);
             put_pooled_text(&mut self.scratch, failure);
-            let carrier = sample.carrier.unwrap_or_default();
-            put_varint(&mut self.scratch, u64::from(carrier.0));
+            for number in more {
+                put_varint(&mut self.scratch, *number);
+            }
             self.put_context(sample.context);
         }
         put_framed(&mut self.events, &self.scratch);

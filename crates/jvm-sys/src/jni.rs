@@ -78,6 +78,7 @@ const FIND_CLASS: usize = 6;
 const NEW_GLOBAL_REF: usize = 21;
 const EXCEPTION_CLEAR: usize = 17;
 const DELETE_LOCAL_REF: usize = 23;
+const IS_SAME_OBJECT: usize = 24;
 const GET_FIELD_ID: usize = 94;
 const GET_LONG_FIELD: usize = 101;
 const GET_STATIC_METHOD_ID: usize = 113;
@@ -89,6 +90,8 @@ const GET_STATIC_LONG_FIELD: usize = 151;
 const GET_STRING_LENGTH: usize = 164;
 const REGISTER_NATIVES: usize = 215;
 const GET_STRING_REGION: usize = 220;
+const NEW_WEAK_GLOBAL_REF: usize = 226;
+const DELETE_WEAK_GLOBAL_REF: usize = 227;
 const EXCEPTION_CHECK: usize = 228;
 const NEW_DIRECT_BYTE_BUFFER: usize = 229;
 const GET_JAVA_VM: usize = 219;
@@ -191,6 +194,31 @@ impl Env {
             // SAFETY: slot 23 is DeleteLocalRef; object is a local reference of this frame.
             unsafe { slot::<F>(self.0, DELETE_LOCAL_REF)(self.0, object) };
         }
+    }
+
+    /// `NewWeakGlobalRef`; an exception is cleared and answers `None`.
+    pub unsafe fn new_weak(self, object: Object) -> Option<Object> {
+        type F = unsafe extern "C" fn(*mut Table, Object) -> Object;
+        // SAFETY: slot 226 is NewWeakGlobalRef; object is a live reference by contract.
+        let weak = unsafe { slot::<F>(self.0, NEW_WEAK_GLOBAL_REF)(self.0, object) };
+        // SAFETY: same environment.
+        unsafe { self.non_null(weak) }
+    }
+
+    /// `DeleteWeakGlobalRef`.
+    pub unsafe fn delete_weak(self, weak: Object) {
+        type F = unsafe extern "C" fn(*mut Table, Object);
+        // SAFETY: slot 227 is DeleteWeakGlobalRef; weak is a weak global reference by contract, and
+        // nobody uses it afterwards.
+        unsafe { slot::<F>(self.0, DELETE_WEAK_GLOBAL_REF)(self.0, weak) };
+    }
+
+    /// `IsSameObject` with null: whether what a weak reference led to is gone.
+    pub unsafe fn is_gone(self, weak: Object) -> bool {
+        type F = unsafe extern "C" fn(*mut Table, Object, Object) -> u8;
+        let none = core::ptr::null_mut();
+        // SAFETY: slot 24 is IsSameObject; weak is a weak global reference by contract.
+        unsafe { slot::<F>(self.0, IS_SAME_OBJECT)(self.0, weak, none) != 0 }
     }
 
     /// `GetStringLength` and `GetStringRegion`: the first UTF-16 units of a string, `max` at most.

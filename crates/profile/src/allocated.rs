@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::aggregate::{GroupBy, Row, sort_by_total};
+use crate::aggregate::{GroupBy, Grouped, Row, sort_by_total};
 use crate::allocations::{AllocatedClass, Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameKind};
 use crate::names::NameId;
@@ -68,6 +68,18 @@ impl Profile {
         frame.kind == FrameKind::Native && !is_library
     }
 
+    /// Whether each method is one of the runtime's language, by its group.
+    pub(crate) fn are_managed(&self, grouped: &Grouped) -> Vec<bool> {
+        let mut managed = vec![false; grouped.names.len()];
+        for (frame, group) in self.frames.iter().zip(&grouped.of_frame) {
+            let is_method = frame.kind.is_java() || self.is_native_method(frame);
+            if let Some(managed) = managed.get_mut(*group as usize).filter(|_| is_method) {
+                *managed = true;
+            }
+        }
+        managed
+    }
+
     /// The methods that allocated, by the bytes that they, or those that they called, did: the most
     /// in all first. Classes have no rows of their own.
     #[must_use]
@@ -82,13 +94,7 @@ impl Profile {
         }
         let (own, total) = self.sums(&grouped, &by_node);
         // Threads begin in the runtime's own code, which says nothing of who allocates.
-        let mut managed = vec![false; grouped.names.len()];
-        for (frame, group) in self.frames.iter().zip(&grouped.of_frame) {
-            let is_method = frame.kind.is_java() || self.is_native_method(frame);
-            if let Some(managed) = managed.get_mut(*group as usize).filter(|_| is_method) {
-                *managed = true;
-            }
-        }
+        let managed = self.are_managed(&grouped);
         let row = |(name, (own, total))| Row { name, own, total };
         let rows = grouped.names.into_iter().zip(own.into_iter().zip(total));
         let mut rows: Vec<Row> = (rows.map(row).zip(managed))

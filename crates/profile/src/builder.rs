@@ -7,6 +7,7 @@ use crate::allocations::{Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::live::{LiveObject, LiveSampling};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
@@ -54,6 +55,10 @@ pub struct Builder {
     pub allocations: Vec<Allocation>,
     /// How these were sampled.
     pub allocation_sampling: Option<AllocationSampling>,
+    /// Objects that are still there.
+    pub live: Vec<LiveObject>,
+    /// How these were followed.
+    pub live_sampling: Option<LiveSampling>,
     /// The kernel's account of threads.
     pub thread_times: Vec<ThreadTime>,
     /// What processors the process could use.
@@ -233,6 +238,8 @@ impl Builder {
             late: self.late,
             allocations: self.allocations,
             allocation_sampling: self.allocation_sampling,
+            live: self.live,
+            live_sampling: self.live_sampling,
             cpu_limit: self.cpu_limit,
             throttled: self.throttled,
             compilations: self.compilations,

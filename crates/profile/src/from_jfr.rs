@@ -2,6 +2,7 @@
 //! says about itself. Knows the reader's types, not the file's bytes. All that reads recordings is
 //! here and below; what it makes of them are types of the modules beside, which know no recording.
 
+mod alive;
 mod allocations;
 mod contexts;
 mod fields;
@@ -124,6 +125,8 @@ pub const EVENTS: &[&str] = &[
     "dwell.Endpoint",
     "dwell.GcPause",
     "dwell.Gap",
+    "dwell.LiveObject",
+    "dwell.LiveObjects",
     "dwell.Lost",
     "dwell.Machine",
     "dwell.Recording",
@@ -357,7 +360,7 @@ fn add_allocations(
     contexts: &Contexts<'_>,
 ) {
     let mut nodes = Nodes::default();
-    allocations::add(builder, recording, contexts, |builder, place, failure| {
+    let mut node_of = |builder: &mut Builder, place: Option<u32>, failure: Option<&str>| {
         let failed = failure.map(|cause| builder.cause(cause));
         let key = (place.unwrap_or(u32::MAX), failed);
         *nodes.entry(key).or_insert_with(|| {
@@ -365,7 +368,9 @@ fn add_allocations(
             let frames = frames(builder, methods, stack, failure);
             builder.stack(frames.into_iter().rev())
         })
-    });
+    };
+    allocations::add(builder, recording, contexts, &mut node_of);
+    alive::add(builder, recording, contexts, &mut node_of);
 }
 
 fn add_looks<'r>(

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod alive;
 mod allocated;
 mod allocations;
 mod builder;
@@ -22,6 +23,7 @@ mod host;
 mod idle;
 mod info;
 mod library;
+mod live;
 mod names;
 mod payers;
 mod platform;
@@ -39,6 +41,7 @@ mod tree;
 mod wall;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
+pub use alive::{Alive, AliveClass, AliveStack, Objects, PARTS};
 pub use allocations::{AllocatedClass, Allocation, AllocationSampling};
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
@@ -49,6 +52,7 @@ pub use from_jfr::{EVENTS, SAMPLES_MAX};
 pub use host::Host;
 pub use idle::{IDLE, Idle};
 pub use info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+pub use live::{LiveObject, LiveSampling};
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use platform::{Platform, is_of_platform};

@@ -6,6 +6,7 @@ use crate::allocations::{Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::live::{LiveObject, LiveSampling};
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};
@@ -60,6 +61,8 @@ pub struct Profile {
     pub(crate) late: Vec<Late>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) allocation_sampling: Option<AllocationSampling>,
+    pub(crate) live: Vec<LiveObject>,
+    pub(crate) live_sampling: Option<LiveSampling>,
     pub(crate) cpu_limit: Option<CpuLimit>,
     pub(crate) throttled: Vec<Throttled>,
     pub(crate) compilations: Vec<Compilation>,
@@ -258,7 +261,8 @@ impl Profile {
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
         // Weights of wall time have nothing to do with the CPU time used.
-        let mode = self.info.mode.trim_end_matches(",alloc");
+        let mode = self.info.mode.trim_end_matches(",live");
+        let mode = mode.trim_end_matches(",alloc");
         let is_cpu = matches!(mode, "" | "cpu" | "cpu,wall");
         if !is_cpu || self.unit != Unit::Nanoseconds {
             return None;

@@ -94,7 +94,7 @@ impl Heaviest {
 }
 
 /// A filter, applied to the threads and the contexts of a profile.
-struct Wanted<'p> {
+pub(crate) struct Wanted<'p> {
     /// Which threads are Java's.
     java: Vec<bool>,
     /// Which threads have the right name.
@@ -106,7 +106,8 @@ struct Wanted<'p> {
 }
 
 impl Wanted<'_> {
-    fn is(&self, time_ns: u64, thread: ThreadId, context: Option<ContextId>) -> bool {
+    /// Whether something of a thread, of this time and for this context, is wanted.
+    pub(crate) fn is(&self, time_ns: u64, thread: ThreadId, context: Option<ContextId>) -> bool {
         let at_ns = time_ns.saturating_sub(self.start_ns);
         let is_for = |context| self.contexts.get(context as usize) == Some(&true);
         self.named.get(thread as usize) == Some(&true)
@@ -161,7 +162,7 @@ impl Profile {
     }
 
     /// What `filter` says of each thread and of each context.
-    fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
+    pub(crate) fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
         let threads = 0..self.threads.len() as u32;
         let contexts = 0..self.contexts.len() as u32;
         Wanted {

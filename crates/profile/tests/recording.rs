@@ -3,8 +3,8 @@
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
-    AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample,
-    ThreadInfo,
+    AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, LiveObject, MethodInfo,
+    Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
 use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit};
@@ -40,6 +40,74 @@ fn thread(name: &str, tid: i64) -> ThreadInfo<'_> {
         group: None,
         is_virtual: false,
     }
+}
+
+#[test]
+fn of_several_looks_at_objects_the_last_one_counts() {
+    let mut chunk = writer();
+    let main = chunk.thread(1, &thread("main", 1));
+    let frame = FrameRef {
+        method: chunk.method(1, &method("a/A", "make")),
+        line: 3,
+        bci: 1,
+        kind: JfrKind::C2,
+    };
+    let stack = chunk.stack(&[frame], false);
+    let context = Context {
+        local_root_span_id: 7,
+        endpoint: "GET /",
+        ..Context::default()
+    };
+    let class = chunk.object_class("[B");
+    let second = 1_000_000_000;
+    for (snapshot, ticks, collections) in [(1, 1, 0), (2, 1, 4), (2, 29, 0)] {
+        chunk.live_object(&LiveObject {
+            allocated: AllocationSample {
+                ticks: ticks * second,
+                thread: main,
+                stack,
+                class,
+                weight_bytes: 1000,
+                size_bytes: 100,
+                context: Some(&context),
+                ..AllocationSample::default()
+            },
+            age_ns: (30 - ticks) * second,
+            collections,
+            snapshot,
+        });
+        chunk.event(&Event::LiveObjects {
+            ticks: 15 * snapshot * second,
+            snapshot,
+            interval_bytes: 4096,
+            objects: snapshot,
+            one_of: 2,
+            samples: 40,
+            lost: 3,
+        });
+    }
+    let profile = Profile::from_recording(read(chunk));
+    assert_eq!(profile.live().len(), 2);
+    let object = profile.live()[0];
+    assert_eq!((object.age_ns, object.collections), (29 * second, 4));
+    assert_eq!(object.allocated.objects(), 10.0);
+    let context = object.allocated.context.expect("it has one");
+    assert_eq!(profile.contexts()[context as usize].local_root_span_id, 7);
+    let sampling = profile.live_sampling().unwrap();
+    let told = (
+        sampling.interval_bytes,
+        sampling.one_of,
+        sampling.samples,
+        sampling.lost,
+    );
+    assert_eq!(told, (4096, 2, 40, 3));
+    let alive = profile.alive();
+    assert_eq!(
+        (alive.bytes.sum, alive.young.sum, alive.parts[0]),
+        (1000, 1000, 1000)
+    );
+    assert_eq!(profile.alive_stacks()[0].frames, ["byte[]", "a.A.make"]);
+    assert!(!profile.has_allocations());
 }
 
 #[test]

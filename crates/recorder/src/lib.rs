@@ -21,6 +21,7 @@
     )
 )]
 
+pub mod alive;
 pub mod allocated;
 pub mod context;
 pub mod drain;

@@ -52,6 +52,9 @@ pub struct Options {
     pub late: Duration,
     /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
     pub alloc_bytes: u64,
+    /// The same for objects that are followed, to tell which are alive at the end; 0: none are. If
+    /// both are given they are equal: there is one sampler.
+    pub alive_bytes: u64,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
@@ -91,6 +94,7 @@ impl Default for Options {
             idle: Vec::new(),
             late: Duration::from_millis(1),
             alloc_bytes: 0,
+            alive_bytes: 0,
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
             #[cfg(feature = "experiments")]
@@ -119,6 +123,10 @@ pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
 pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
+/// What `live` takes for an interval, in bytes, where neither it nor `alloc` says one.
+const ALIVE_BYTES: u64 = 512 << 10;
+/// Stands for the interval of `alloc` while options are read.
+const AS_ALLOC: u64 = u64::MAX;
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
@@ -153,13 +161,57 @@ pub fn parse(text: &str) -> Result<Options, OptionError> {
             command = Some(this);
             continue;
         }
+        if word == "live" {
+            options.alive_bytes = AS_ALLOC;
+            continue;
+        }
         let Some(value) = value.filter(|v| !v.is_empty()) else {
             return refuse(format!("'{}': {}", shown(word), known_options()));
         };
         set(&mut options, name, value)?;
     }
     options.command = command.unwrap_or(Command::Start);
+    agree(&mut options)?;
     Ok(options)
+}
+
+/// There is one sampler of objects, with one interval.
+fn agree(options: &mut Options) -> Result<(), OptionError> {
+    let Options {
+        alloc_bytes,
+        alive_bytes,
+        ..
+    } = options;
+    match (*alloc_bytes, *alive_bytes) {
+        (0, AS_ALLOC) => *alive_bytes = ALIVE_BYTES,
+        (bytes, AS_ALLOC) => *alive_bytes = bytes,
+        (0, _) | (_, 0) => {}
+        (one, other) if one == other => {}
+        (one, other) => {
+            return refuse(format!(
+                "live={other}: the sampler has one interval, that of alloc={one}; leave a size out"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Options {
+    /// Bytes allocated between two objects that are sampled, for whatever reason, in the mean; 0:
+    /// none are.
+    #[must_use]
+    pub fn object_bytes(&self) -> u64 {
+        self.alloc_bytes.max(self.alive_bytes)
+    }
+
+    /// The option that wants objects to be sampled, as a message names it.
+    #[must_use]
+    pub fn asked_objects(&self) -> String {
+        match self.alloc_bytes {
+            0 => format!("live={}", self.alive_bytes),
+            bytes => format!("alloc={bytes}"),
+        }
+    }
 }
 
 fn command_of(name: &str) -> Option<Command> {
@@ -174,9 +226,9 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, engine=auto|perf|timer, \
-     walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
-     maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, live, live=SIZE, \
+     engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, \
+     chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
@@ -186,7 +238,8 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "wall-threads" => options.wall_threads = Some(wall_threads(value)?),
         "idle" => options.idle.push(idle(value)?),
         "late" => options.late = late(value)?,
-        "alloc" => options.alloc_bytes = alloc(value)?,
+        "alloc" => options.alloc_bytes = objects(name, value)?,
+        "live" => options.alive_bytes = objects(name, value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
         "filter" => match value {
             "context" => options.only_context = true,
@@ -264,11 +317,11 @@ fn late(value: &str) -> Result<Duration, OptionError> {
     Ok(late)
 }
 
-fn alloc(value: &str) -> Result<u64, OptionError> {
-    match size("alloc", value) {
+fn objects(name: &str, value: &str) -> Result<u64, OptionError> {
+    match size(name, value) {
         Ok(bytes) if ALLOC.contains(&bytes) => Ok(bytes),
         _ => refuse(format!(
-            "alloc={}: bytes between two samples, from 1k to 1g, such as 512k",
+            "{name}={}: bytes between two samples, from 1k to 1g, such as 512k",
             shown(value)
         )),
     }
@@ -427,6 +480,22 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_followed_with_the_interval_of_allocations() {
+        let bytes = |text: &str| {
+            let options = parse(text).unwrap();
+            let asked = options.asked_objects();
+            (options.alloc_bytes, options.alive_bytes, asked)
+        };
+        assert_eq!(bytes("live"), (0, 512 << 10, "live=524288".to_owned()));
+        assert_eq!(bytes("live=1k"), (0, 1024, "live=1024".to_owned()));
+        for text in ["alloc=2k,live", "live,alloc=2k", "live=2048,alloc=2k"] {
+            assert_eq!(bytes(text), (2048, 2048, "alloc=2048".to_owned()));
+        }
+        assert_eq!(parse("").unwrap().object_bytes(), 0);
+        assert_eq!(parse("live").unwrap().object_bytes(), 512 << 10);
+    }
+
+    #[test]
     fn times_need_a_unit_and_fractions_work() {
         assert_eq!(
             parse("cpu=0.5ms").unwrap().cpu_interval,
@@ -466,6 +535,9 @@ mod tests {
             ("alloc=1", "alloc=1"),
             ("alloc=2g", "alloc=2g"),
             ("alloc=512kb", "alloc=512kb"),
+            ("live=1", "live=1"),
+            ("live=", "live="),
+            ("alloc=1k,live=2k", "live=2048"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -491,6 +563,7 @@ mod tests {
             format!("idle={zeros}"),
             format!("late={zeros}1us"),
             format!("alloc={zeros}1"),
+            format!("live={zeros}1"),
             format!("wall-budget={zeros}%"),
             format!("{zeros}=1"),
             zeros.clone(),
@@ -534,6 +607,9 @@ mod tests {
         if options.alloc_bytes != 0 {
             text += &format!(",alloc={}", options.alloc_bytes);
         }
+        if options.alive_bytes != 0 {
+            text += &format!(",live={}", options.alive_bytes);
+        }
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -545,13 +621,19 @@ mod tests {
         text
     }
 
+    /// Those of `alloc` and `live`, which are one where there are both.
+    fn any_intervals() -> impl Strategy<Value = (u64, u64)> {
+        (ALLOC, 0..4u8).prop_map(|(bytes, which)| {
+            (bytes * u64::from(which & 1), bytes * u64::from(which >> 1))
+        })
+    }
+
     fn any_options() -> impl Strategy<Value = Options> {
         use Command::{Dump, Start, Status, Stop};
-        let commands = [Start, Stop, Dump, Status];
         let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let words = (
-            prop::sample::select(commands.to_vec()),
+            prop::sample::select(vec![Start, Stop, Dump, Status]),
             prop::sample::select(engines.to_vec()),
             prop::sample::select(vantages.to_vec()),
         );
@@ -564,7 +646,7 @@ mod tests {
         let sizes = (
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
-            prop_oneof![Just(0), ALLOC],
+            any_intervals(),
         );
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
@@ -601,7 +683,8 @@ mod tests {
                     only_context,
                     idle,
                     late,
-                    alloc_bytes: sizes.2,
+                    alloc_bytes: sizes.2.0,
+                    alive_bytes: sizes.2.1,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

@@ -67,6 +67,12 @@ impl Pauses {
         }
     }
 
+    /// How many have ended since the process began, those of before a recording included.
+    #[must_use]
+    pub fn ended(&self) -> u32 {
+        self.written.load(Ordering::Relaxed) as u32
+    }
+
     /// Those that have ended, in their order. For the drainer only.
     #[must_use]
     pub fn take(&self) -> Vec<Pause> {

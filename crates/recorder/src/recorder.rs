@@ -1,6 +1,7 @@
 //! What there is once per process, and never freed: callbacks may come as long as it lives. Begins
 //! and ends recordings, and takes what the runtime reports.
 
+use crate::alive::Table;
 use crate::allocated::Classes;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
@@ -17,7 +18,7 @@ use crate::threads::{ThreadName, ThreadTable};
 use crate::wall::shelf::Shelf;
 use dwell_signal::slots::Reason;
 use dwell_signal::{Engine, EngineKind, Registration};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Who records.
 pub struct Recorder<R: Runtime> {
@@ -33,6 +34,8 @@ pub struct Recorder<R: Runtime> {
     pub registry: Registry,
     /// What classes of allocated objects are called.
     pub classes: Classes,
+    /// Which of them are followed; none before a recording has wanted it.
+    pub alive: OnceLock<Table>,
     /// Pauses of the collector that are not written yet.
     pub pauses: Pauses,
     /// The recording that runs, if one does.
@@ -72,6 +75,7 @@ impl<R: Runtime> Recorder<R> {
             threads: ThreadTable::new(),
             registry: Registry::default(),
             classes: Classes::default(),
+            alive: OnceLock::new(),
             pauses: Pauses::default(),
             session: Mutex::new(None),
             last: Mutex::new(None),
@@ -102,11 +106,10 @@ impl<R: Runtime> Recorder<R> {
             ));
         }
         self.check_engine(options.engine)?;
-        if options.alloc_bytes != 0 && !R::TELLS_ALLOCATIONS {
-            let process = R::PROCESS;
+        if options.object_bytes() != 0 && !R::TELLS_ALLOCATIONS {
+            let (asked, process) = (options.asked_objects(), R::PROCESS);
             return Err(format!(
-                "alloc={}: allocations of a {process} cannot be sampled; leave it out",
-                options.alloc_bytes
+                "{asked}: allocations of a {process} cannot be sampled; leave it out"
             ));
         }
         let path = target_path(options);

@@ -442,6 +442,7 @@ impl<R: Runtime> Session<R> {
         );
         text += &self.wall();
         text += &self.allocations();
+        text += &self.alive();
         for (name, cause) in DROPS {
             let dropped = now.get(cause).saturating_sub(before.get(cause));
             if dropped > 0 {
@@ -469,6 +470,21 @@ impl<R: Runtime> Session<R> {
             since(Cause::AllocationLost),
             (now.allocated_lost_bytes).saturating_sub(before.allocated_lost_bytes),
         )
+    }
+
+    /// What is followed, as `key=value` lines; none if nothing is.
+    fn alive(&self) -> String {
+        let interval = self.setup.options.alive_bytes;
+        match self.setup.recorder.alive.get() {
+            Some(table) if interval != 0 => {
+                let state = table.state();
+                format!(
+                    "live_interval={interval}\nlive_objects={}\nlive_one_of={}\nlive_lost={}\n",
+                    state.followed, state.one_of, state.lost
+                )
+            }
+            _ => String::new(),
+        }
     }
 
     /// What the wall-clock sampler does, as `key=value` lines; none if there is none.

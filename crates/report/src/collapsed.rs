@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use dwell_profile::{CallTree, GroupBy, NodeId, Profile, Unit, WallFilter, Weight, merged_tree};
+use dwell_profile::{
+    Allocation, CallTree, GroupBy, LiveObject, NodeId, Profile, Unit, WallFilter, Weight,
+    merged_tree,
+};
 
 use crate::plain::plain;
 
@@ -31,9 +34,24 @@ pub enum Stacks {
     /// Allocations, the class innermost. The numbers count samples or, in the place of
     /// nanoseconds, bytes.
     Allocated(WallFilter),
+    /// What has survived a collection, the class innermost. The numbers count samples or, in the
+    /// place of nanoseconds, bytes.
+    Alive(WallFilter),
+    /// The same; in the place of nanoseconds the numbers count objects.
+    AliveObjects(WallFilter),
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
+}
+
+impl Stacks {
+    /// What an object weighs that is still there.
+    fn weight_of(&self, object: &Allocation) -> Weight {
+        match self {
+            Stacks::AliveObjects(_) => Weight::of(object.objects().round() as u64),
+            _ => object.weight(),
+        }
+    }
 }
 
 impl Default for CollapsedOptions {
@@ -84,6 +102,15 @@ pub fn collapsed(
                 add(allocation.thread, allocation.node, &allocation.weight());
             }
         }
+        stacks @ (Stacks::Alive(filter) | Stacks::AliveObjects(filter)) => {
+            for LiveObject { allocated, .. } in profile.live_of(filter) {
+                add(
+                    allocated.thread,
+                    allocated.node,
+                    &stacks.weight_of(allocated),
+                );
+            }
+        }
         Stacks::Late => {
             for late in profile.late() {
                 let node = late.node.unwrap_or(CallTree::ROOT);
@@ -99,11 +126,8 @@ pub fn collapsed(
     let mut stack: Vec<&str> = Vec::new();
     for ((root, _, node), sum) in &sums {
         stack.clear();
-        stack.extend(
-            tree.stack(*node)
-                .filter_map(|key| names.get(key as usize))
-                .map(|n| &**n),
-        );
+        let keys = tree.stack(*node);
+        stack.extend(keys.filter_map(|key| names.get(key as usize).map(String::as_str)));
         stack.extend((!root.is_empty()).then_some(&**root));
         if stack.is_empty() {
             stack.push("[no stack]");
@@ -170,17 +194,31 @@ mod tests {
                 context: None,
             });
         }
+        for (number, allocated) in builder.allocations.clone().into_iter().enumerate() {
+            builder.live.push(LiveObject {
+                allocated,
+                age_ns: 1,
+                collections: number as u64,
+            });
+        }
         let profile = builder.finish();
-        let told = |unit| {
+        let told = |stacks: &dyn Fn(WallFilter) -> Stacks, unit| {
             let options = CollapsedOptions {
                 unit,
-                stacks: Stacks::Allocated(WallFilter::default()),
+                stacks: stacks(WallFilter::default()),
                 ..CollapsedOptions::default()
             };
             lines(&profile, &options)
         };
-        assert_eq!(told(Unit::Nanoseconds), ["a.A.x;byte[] 128"]);
-        assert_eq!(told(Unit::Samples), ["a.A.x;byte[] 2"]);
+        let allocated = &Stacks::Allocated;
+        assert_eq!(told(allocated, Unit::Nanoseconds), ["a.A.x;byte[] 128"]);
+        assert_eq!(told(allocated, Unit::Samples), ["a.A.x;byte[] 2"]);
+        // The first one may have been cleared away already.
+        let alive = &Stacks::Alive;
+        assert_eq!(told(alive, Unit::Nanoseconds), ["a.A.x;byte[] 28"]);
+        assert_eq!(told(alive, Unit::Samples), ["a.A.x;byte[] 1"]);
+        let objects = told(&Stacks::AliveObjects, Unit::Nanoseconds);
+        assert_eq!(objects, ["a.A.x;byte[] 1"]);
     }
 
     const ART: &str = "thread: main    worker  main

@@ -43,6 +43,7 @@ pub fn findings(profile: &Profile) -> String {
     let title = "top frames by total CPU (where stacks fork)";
     table(&mut text, title, forking);
     classes(&mut text, profile);
+    alive(&mut text, profile);
     text.push('\n');
     reasons(&mut text, profile);
     tail(&mut text, profile, &total, &share);
@@ -71,6 +72,25 @@ fn classes(text: &mut String, profile: &Profile) {
         (share, class.name.as_str())
     });
     table(text, "top classes by bytes allocated", rows);
+}
+
+/// What of which classes is still there, if that was recorded.
+fn alive(text: &mut String, profile: &Profile) {
+    let (classes, all) = (profile.alive_classes(), profile.alive().bytes);
+    let rows = classes.iter().filter(|class| class.alive.bytes.samples > 0);
+    let rows: Vec<(String, &str)> = rows
+        .map(|class| {
+            let share = percent(class.alive.bytes.share(&all));
+            (share, class.name.as_str())
+        })
+        .collect();
+    if !rows.is_empty() {
+        table(
+            text,
+            "top classes by bytes alive at the end",
+            rows.into_iter(),
+        );
+    }
 }
 
 fn table<'r>(text: &mut String, title: &str, rows: impl Iterator<Item = (String, &'r str)>) {
@@ -139,7 +159,7 @@ fn tail(text: &mut String, profile: &Profile, total: &Weight, share: &dyn Fn(&We
 mod tests {
     use super::*;
     use crate::text::tests::full;
-    use dwell_profile::{Allocation, FrameKind};
+    use dwell_profile::{Allocation, FrameKind, LiveObject};
 
     #[test]
     fn findings_name_frames_shares_and_failures() {
@@ -188,6 +208,32 @@ mod tests {
             rows[1].starts_with("   25.0 %  a.") && !text.contains('\u{1b}'),
             "{rows:?}"
         );
+    }
+
+    #[test]
+    fn classes_are_told_that_are_still_there() {
+        let mut builder = full();
+        let node = builder.child(1, 0);
+        for (class, bytes, collections) in [("a.Leak", 900, 1), ("byte[]", 100, 2), ("c", 50, 0)] {
+            let class = builder.name(class);
+            builder.live.push(LiveObject {
+                allocated: Allocation {
+                    time_ns: 0,
+                    thread: 0,
+                    node,
+                    class,
+                    bytes,
+                    size: 50,
+                    context: None,
+                },
+                age_ns: 1,
+                collections,
+            });
+        }
+        let text = findings(&builder.finish());
+        let rows = text.split("top classes by bytes alive at the end\n").nth(1);
+        let rows: Vec<&str> = rows.unwrap().lines().take(3).collect();
+        assert_eq!(rows, ["   90.0 %  a.Leak", "   10.0 %  byte[]", ""]);
     }
 
     #[test]

@@ -72,6 +72,14 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
+/// A size that may be very large.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_737_418_240 => self::bytes(bytes),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
 /// `2026-11-21 09:15:00 UTC`.
 pub(crate) fn date(epoch_ns: u64) -> String {
     let [year, month, day, hour, minute, second] = utc(epoch_ns / 1_000_000_000);

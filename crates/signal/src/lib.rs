@@ -56,8 +56,8 @@ pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
 pub use setup::{InitError, init};
 pub use slots::{
-    Allocation, CHUNKS_MAX, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader, SnapshotMemory,
-    WalkTarget,
+    Allocation, CHUNKS_MAX, Followed, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader,
+    SnapshotMemory, WalkTarget,
 };
 pub use sys::Errno;
 pub use vantage::Vantage;

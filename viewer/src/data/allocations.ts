@@ -1,5 +1,5 @@
 // What was allocated: by class, and over the time of the recording.
-import type { Profile } from './profile';
+import type { Header, Profile, Samples } from './profile';
 import { emptyStrip, type Strip, type WallFilter, wholeSpan } from './wall';
 
 /** What of one class was allocated. */
@@ -13,11 +13,13 @@ export interface ClassRow {
   error: number;
 }
 
-/** Shows every entry that a filter takes. */
-function each(profile: Profile, filter: WallFilter, see: (i: number) => void): void {
-  const { allocations, header } = profile;
-  if (!allocations) return;
-  const { samples } = allocations;
+/** Shows every entry of a table of objects that a filter takes. */
+export function eachOf(
+  samples: Samples,
+  header: Header,
+  filter: WallFilter,
+  see: (i: number) => void,
+): void {
   const { threads, endpoint, during, request } = filter;
   const number = endpoint === null ? -1 : header.endpoints.indexOf(endpoint) + 1;
   for (let i = 0; i < samples.node.length; i++) {
@@ -28,6 +30,12 @@ function each(profile: Profile, filter: WallFilter, see: (i: number) => void): v
     if (during && (time < during.from || time >= during.to)) continue;
     see(i);
   }
+}
+
+/** Shows every allocation that a filter takes. */
+function each(profile: Profile, filter: WallFilter, see: (i: number) => void): void {
+  const { allocations, header } = profile;
+  if (allocations) eachOf(allocations.samples, header, filter, see);
 }
 
 /** By class, the most bytes first. */

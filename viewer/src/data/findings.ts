@@ -12,7 +12,7 @@ export interface RawFinding {
   evidence: string;
   remedy: string;
   sure: string;
-  /** `cpu`, `wall` or `safepoints`. */
+  /** `cpu`, `wall`, `safepoints` or `live`. */
   measure: string;
   causes: string[];
   endpoint: string | null;
@@ -30,13 +30,15 @@ export function findingsOf(header: Header): Finding[] {
   return header.findings.map((raw) => {
     const [cause = ''] = raw.causes;
     const time: Time =
-      raw.measure === 'cpu' || cause === 'running'
-        ? 'cpu'
-        : raw.causes.length === 1
-          ? { cause }
-          : raw.causes.length > 1
-            ? 'off'
-            : 'wall';
+      raw.measure === 'live'
+        ? 'live'
+        : raw.measure === 'cpu' || cause === 'running'
+          ? 'cpu'
+          : raw.causes.length === 1
+            ? { cause }
+            : raw.causes.length > 1
+              ? 'off'
+              : 'wall';
     return {
       what: plain(raw.what),
       share: plain(raw.share),

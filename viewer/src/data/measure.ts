@@ -6,9 +6,10 @@ import type { Header, Profile, Samples, Span } from './profile';
 /**
  * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
  * for, by how long these waited; those who kept all others from a safepoint. Or no time at all, but
- * the bytes that were allocated.
+ * the bytes that were allocated, or are still there.
  */
-export type Time = 'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | { cause: string };
+export type Time =
+  'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | 'live' | { cause: string };
 
 export interface Measure {
   time: Time;
@@ -43,9 +44,12 @@ export function possible(header: Header, measure: Measure): Measure {
   const { time, endpoint } = measure;
   const hasCause = typeof time !== 'object' || header.waits.includes(time.cause);
   // Two recordings are compared by time.
-  const hasAllocated = !!header.allocated && !header.compare;
+  const objects = time === 'alloc' ? header.allocated : header.alive;
+  const hasObjects = !!objects && !header.compare;
   const has =
-    time === 'alloc' ? hasAllocated : time === 'late' || (header.wall !== null && hasCause);
+    time === 'alloc' || time === 'live'
+      ? hasObjects
+      : time === 'late' || (header.wall !== null && hasCause);
   return {
     time: has ? time : 'cpu',
     endpoint: endpoint !== null && header.endpoints.includes(endpoint) ? endpoint : null,
@@ -73,6 +77,15 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'alloc' && allocations) {
     const of = allocations.samples;
     pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
+    const header = { ...profile.header, unit: 'bytes' as const };
+    return { ...profile, header, samples: together(pieces) };
+  }
+  if (time === 'live' && profile.alive) {
+    const { samples: of, collections } = profile.alive;
+    const isWanted = wanted(of);
+    // What no collection has looked at is no news.
+    const survived = (i: number) => collections[i]! > 0 && isWanted(i);
+    pieces.push(piece(of, survived, shareOfSample(of, part.during)));
     const header = { ...profile.header, unit: 'bytes' as const };
     return { ...profile, header, samples: together(pieces) };
   }
@@ -209,7 +222,7 @@ export function textOf(time: Time): string {
   return typeof time === 'object' ? `waits:${time.cause}` : time;
 }
 
-const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc'];
+const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc', 'live'];
 
 /** The choice that a text stands for; CPU time if it stands for none. */
 export function timeOf(text: string): Time {

@@ -34,6 +34,8 @@ export interface Header {
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
   /** What was allocated, by samples; null or missing if that was not recorded. */
   allocated?: Allocated | null;
+  /** What is still there of it; null or missing if that was not recorded. */
+  alive?: AliveFacts | null;
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -88,6 +90,20 @@ export interface Allocated {
   /** Samples that could not be kept, and what they stood for. */
   lost: number;
   lostBytes: number;
+}
+
+/** What of the sampled objects is still there. */
+export interface AliveFacts {
+  /** Of those that have survived a collection. */
+  bytes: number;
+  /** Of those that no collection has looked at yet. */
+  young: number;
+  /** Between two samples, in the mean; 0: not known. */
+  intervalBytes: number;
+  /** Of so many that were sampled one was followed. */
+  oneOf: number;
+  /** Samples that found no room. */
+  lost: number;
 }
 
 /** Wall time of one cause, and the standard error of its share. */
@@ -189,6 +205,8 @@ export interface Profile {
     /** How many objects each one stands for. */
     objects: Float64Array;
   } | null;
+  /** Objects that are still there; null if they were not recorded. Weights are bytes. */
+  alive: AliveObjects | null;
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
   spans: SpanTable;
@@ -201,6 +219,20 @@ export interface Profile {
   compilers: CompilersTable;
   /** What was compiled; only the JDK's own recorder tells that. */
   compiled: CompiledTable;
+}
+
+/** Objects that are still there. */
+export interface AliveObjects {
+  /** When and by whom they were allocated. */
+  samples: Samples;
+  /** A name's number. */
+  class: Uint32Array;
+  /** How many objects each one stands for. */
+  objects: Float64Array;
+  /** In nanoseconds, at the end. */
+  age: Float64Array;
+  /** Collections that each has survived; 0: none has looked at it. */
+  collections: Uint32Array;
 }
 
 export interface ThrottledTable {
@@ -392,6 +424,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     },
     wall: header.wall && readWall(column),
     allocations: header.allocated ? readAllocations(column) : null,
+    alive: header.alive ? readAlive(column) : null,
     ...readEvents(column),
   };
   return profile;
@@ -422,24 +455,35 @@ function readWall(column: (name: string) => Column): Profile['wall'] {
 }
 
 function readAllocations(column: (name: string) => Column): Profile['allocations'] {
-  const node = column('alloc.node').u32();
-  const count = column('alloc.count').u32();
+  return readObjects(column, 'alloc', column('alloc.count').u32());
+}
+
+function readAlive(column: (name: string) => Column): AliveObjects {
+  const age = column('live.age').f64();
+  const objects = readObjects(column, 'live', new Uint32Array(age.length).fill(1));
+  return { ...objects, age, collections: column('live.collections').u32() };
+}
+
+/** What tables of objects have in common. */
+function readObjects(column: (name: string) => Column, table: string, count: Uint32Array) {
+  const named = (name: string) => column(`${table}.${name}`);
+  const node = named('node').u32();
   return {
     samples: {
-      time: column('alloc.time').f64(),
-      thread: column('alloc.thread').u32(),
+      time: named('time').f64(),
+      thread: named('thread').u32(),
       node,
-      weight: column('alloc.bytes').f64(),
+      weight: named('bytes').f64(),
       count,
       choices: count,
       cause: new Uint32Array(node.length),
       role: new Uint8Array(node.length),
-      endpoint: column('alloc.endpoint').u32(),
-      request: column('alloc.request').u32(),
+      endpoint: named('endpoint').u32(),
+      request: named('request').u32(),
       wait: new Uint8Array(node.length),
     },
-    class: column('alloc.class').u32(),
-    objects: column('alloc.objects').f64(),
+    class: named('class').u32(),
+    objects: named('objects').f64(),
   };
 }
 

@@ -21,6 +21,7 @@ import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { BYTES, type Series, StripView } from '../ui/StripView';
+import { Alive } from './Alive';
 
 const TEXT_MAX = 600;
 const ENDPOINTS_MAX = 12;
@@ -41,6 +42,7 @@ export function Overview({ store }: { store: Store }) {
       <StandsOut store={store} />
       <Endpoints store={store} />
       <OverTime store={store} />
+      <Alive store={store} />
       <Allocated store={store} />
       <Causes store={store} />
       <Groups store={store} />

@@ -9,6 +9,10 @@ use anyhow::{Result, bail};
 /// The groups, by the names of the tests.
 const GROUPS: &[&[&str]] = &[
     &[
+        "e2e/alive: measured_bytes_alive_are_those_that_the_program_keeps",
+        "e2e/alive: measured_of_too_many_objects_some_stand_for_all",
+    ],
+    &[
         "e2e/collectors: never_does_serial_find_its_heap_broken",
         "e2e/collectors: never_does_parallel_find_its_heap_broken",
         "e2e/collectors: never_does_g1_find_its_heap_broken",

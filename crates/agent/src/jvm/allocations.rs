@@ -27,10 +27,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What is told of an object: an environment to ask about its class, that class, its size in bytes,
-/// and the interval around which the distance to its point was drawn. Called on the allocating
-/// thread, which may be any of the program's.
-pub type Told = fn(Jvmti, Object, u64, u64);
+/// An object that the sampler has chosen, as its callback tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    /// An environment to ask about its class.
+    pub jvmti: Jvmti,
+    /// The allocating thread's environment.
+    pub env: Env,
+    /// A local reference to it.
+    pub object: Object,
+    /// A local reference to its class.
+    pub class: Object,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The interval around which the distance to its point was drawn, in bytes.
+    pub interval: u64,
+}
+
+/// What is called for each object, on the allocating thread, which may be any of the program's.
+pub type Told = fn(&Chosen);
 
 /// Who is told.
 static TOLD: OnceLock<Told> = OnceLock::new();
@@ -55,17 +70,22 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean. The first
-    /// `told` of a process is told of all.
+    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean, as the
+    /// option `asked` wants it. The first `told` of a process is told of all.
     ///
     /// # Errors
     /// One line for the user, if this JVM has no such sampler or another agent has it.
-    pub fn prepare(java_vm: JavaVm, interval: u64, told: Told) -> Result<Sampling, String> {
+    pub fn prepare(
+        java_vm: JavaVm,
+        asked: &str,
+        interval: u64,
+        told: Told,
+    ) -> Result<Sampling, String> {
         let _ = TOLD.set(told);
         // SAFETY: the VM calls us, so it is alive.
         let env = unsafe { java_vm.get_env(VERSION_11) };
         let jvmti = Jvmti(env.ok_or_else(|| {
-            format!("alloc={interval}: this JVM cannot sample allocations (JDK 11 and later can)")
+            format!("{asked}: this JVM cannot sample allocations (JDK 11 and later can)")
         })?);
         let sampling = Sampling {
             jvmti,
@@ -78,13 +98,13 @@ impl Sampling {
         unsafe {
             jvmti.add_sampled_allocations().map_err(|e| {
                 format!(
-                    "alloc={interval}: the JVM gives its sampler of allocations to nobody else \
+                    "{asked}: the JVM gives its sampler of allocations to nobody else \
                      while another agent has it (JVMTI error {}); end that one, or leave it out",
                     e.0
                 )
             })?;
             let refused = |e: jvm_sys::jvmti::Error| {
-                format!("alloc={interval}: the JVM refuses it (JVMTI error {})", e.0)
+                format!("{asked}: the JVM refuses it (JVMTI error {})", e.0)
             };
             jvmti.set_callbacks(&callbacks).map_err(refused)?;
             let bytes = i32::try_from(interval).unwrap_or(i32::MAX);
@@ -147,9 +167,9 @@ pub fn thread_begins() {
 
 unsafe extern "C" fn on_allocation(
     jvmti: Jvmti,
-    _: Env,
+    env: Env,
     _thread: Object,
-    _object: Object,
+    object: Object,
     class: Object,
     size: i64,
 ) {
@@ -162,7 +182,14 @@ unsafe extern "C" fn on_allocation(
             drawn => drawn,
         };
         if let Some(told) = TOLD.get() {
-            told(jvmti, class, size.max(0) as u64, drawn);
+            told(&Chosen {
+                jvmti,
+                env,
+                object,
+                class,
+                size: size.max(0) as u64,
+                interval: drawn,
+            });
         }
     };
     if catch_unwind(AssertUnwindSafe(work)).is_err() && FAILED.fetch_add(1, Ordering::Relaxed) == 0

@@ -13,5 +13,6 @@ pub mod thread_names;
 pub mod threads;
 pub mod virtual_threads;
 pub mod vm;
+pub mod weak;
 
 pub use vm::Vm;

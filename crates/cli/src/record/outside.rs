@@ -42,6 +42,7 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
         (!sampling.idle.is_empty(), "--idle"),
         (sampling.wall_threads.is_some(), "--wall-threads"),
         (sampling.late != units::LATE, "--late"),
+        (sampling.live_bytes().is_some(), "-e live"),
         (sampling.alloc_bytes().is_some(), "-e alloc"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {

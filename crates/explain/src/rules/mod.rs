@@ -8,6 +8,7 @@ mod exceptions;
 mod files;
 mod futures;
 mod gc;
+mod growth;
 mod hot_path;
 mod libraries;
 mod locks;
@@ -48,6 +49,7 @@ pub(crate) const ALL: &[Rule] = &[
     rule("cpu-throttling", throttling::check),
     rule("allocation-stalls", allocation_stalls::check),
     rule("gc-pressure", gc::check),
+    rule("growing-memory", growth::check),
     rule("lock-contention", locks::check),
     rule("pool-exhaustion", pools::check),
     rule("waiting-for-tasks", futures::check),

@@ -115,6 +115,37 @@ pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
     ],
 };
 
+/// An object that was sampled when it was allocated, and is still there.
+pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
+    id: id::LIVE_OBJECT,
+    name: "dwell.LiveObject",
+    kind: TypeKind::Event(&["Profiler"]),
+    label: "Live Object",
+    description: "An object that was sampled when it was allocated, at the start time, and was not \
+                  found dead by a collection when it was looked at",
+    fields: &[
+        START_TIME,
+        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
+        sample_field("weight", Content::Bytes, "Bytes That It Stands For"),
+        sample_field("objectSize", Content::Bytes, "Object Size"),
+        sample_field("failure", Content::Text, "Failure"),
+        sample_field("age", Content::Nanos, "Age"),
+        sample_field("collections", Content::Count, "Survived Collections"),
+        sample_field("snapshot", Content::Count, "Snapshot"),
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
+    ],
+};
+
 /// `profiler.WallClockSample` as async-profiler has it since 3.0; in plain files only.
 pub(crate) static WALL_CLOCK_SAMPLE: TypeDef = TypeDef {
     id: id::WALL_CLOCK_SAMPLE,
@@ -132,6 +163,27 @@ pub(crate) static WALL_CLOCK_SAMPLE: TypeDef = TypeDef {
         ),
         sample_field("state", Content::Pooled(id::THREAD_STATE), "Thread State"),
         sample_field("samples", Content::Int, "Samples"),
+    ],
+};
+
+/// `profiler.LiveObject` as async-profiler has it; in plain files only.
+pub(crate) static COMMON_LIVE_OBJECT: TypeDef = TypeDef {
+    id: id::COMMON_LIVE_OBJECT,
+    name: "profiler.LiveObject",
+    kind: TypeKind::Event(&["Java Virtual Machine", "Memory"]),
+    label: "Live Object",
+    description: "An object that is still there, and the bytes that it stands for",
+    fields: &[
+        START_TIME,
+        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
+        sample_field("allocationSize", Content::Bytes, "Allocation Size"),
+        sample_field("allocationTime", Content::Ticks, "Allocation Time"),
     ],
 };
 
@@ -415,6 +467,21 @@ events! {
         lost: u64 = Count "lostSamples" "Lost Samples";
         /// The bytes that these stood for
         lost_bytes: u64 = Bytes "lostWeight" "Lost Weight";
+    }
+    /// One look at the objects that were sampled: which are still there
+    LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
+        /// Its number, which its objects carry; the last one is of the recording's end
+        snapshot: u64 = Count "snapshot" "Snapshot";
+        /// The bytes between two samples, in the mean
+        interval_bytes: u64 = Bytes "interval" "Interval";
+        /// Objects that are still there
+        objects: u64 = Count "objects" "Objects";
+        /// Of so many that were sampled one was followed; weights have it in them
+        one_of: u64 = Count "oneOf" "One Of";
+        /// Objects that were sampled
+        samples: u64 = Count "samples" "Samples";
+        /// Of these, objects that were not followed for want of room
+        lost: u64 = Count "lostSamples" "Lost Samples";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

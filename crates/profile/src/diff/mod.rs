@@ -116,6 +116,22 @@ impl Base {
         (base.a > 0.0 && base.b > 0.0).then_some(base)
     }
 
+    /// The base of sums that stand for themselves: what there is at one moment.
+    #[must_use]
+    pub fn of_moments(a: &Weight, b: &Weight) -> Base {
+        let grain = |whole: &Weight| match whole.sum {
+            0 => 1.0,
+            sum => whole.squares / sum as f64,
+        };
+        Base {
+            per: Per::Second,
+            a: 1.0,
+            b: 1.0,
+            grain_a: grain(a),
+            grain_b: grain(b),
+        }
+    }
+
     /// The variance of the difference of two rates that are the same but for chance.
     ///
     /// A sum of weights w of samples that come by chance has the variance `sum of w^2`, that is,

@@ -5,8 +5,9 @@ use super::fields::count;
 use crate::allocations::{Allocation, AllocationSampling, readable_class};
 use crate::builder::Builder;
 use crate::frame::FrameKind;
+use crate::sample::ThreadId;
 use crate::tree::NodeId;
-use dwell_jfr::reader::{Recording, Value};
+use dwell_jfr::reader::{GenericEvent, Recording, Value};
 
 /// What the JDK has since 16, too.
 const ALLOCATION: &str = "jdk.ObjectAllocationSample";
@@ -19,8 +20,37 @@ pub(super) fn add(
     contexts: &Contexts<'_>,
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
-    let mut nobody = None;
+    let mut reader = Reader::default();
     for event in recording.events_named(ALLOCATION) {
+        let allocation = reader.read(builder, event, contexts, &mut node_of);
+        builder.allocations.push(allocation);
+    }
+    let sums = recording.events_named("dwell.Allocations");
+    let last = sums.max_by_key(|event| event.time_ns);
+    builder.allocation_sampling = last.map(|last| AllocationSampling {
+        interval_bytes: count(last, "interval"),
+        lost: count(last, "lostSamples"),
+        lost_bytes: count(last, "lostWeight"),
+    });
+}
+
+/// Reads what events of objects have in common.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// Stands for threads that events do not name.
+    nobody: Option<ThreadId>,
+}
+
+impl Reader {
+    /// The allocation that an event tells of.
+    pub(super) fn read(
+        &mut self,
+        builder: &mut Builder,
+        event: &GenericEvent,
+        contexts: &Contexts<'_>,
+        node_of: &mut impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
+    ) -> Allocation {
+        let nobody = &mut self.nobody;
         let thread = match event.get("eventThread") {
             Some(Value::Thread(thread)) => *thread,
             _ => *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false)),
@@ -36,7 +66,7 @@ pub(super) fn add(
         let node = builder.child(stack, frame);
         let class = builder.name(&class);
         let context = contexts.of_event(event, builder);
-        builder.allocations.push(Allocation {
+        Allocation {
             time_ns: event.time_ns,
             thread,
             node,
@@ -44,13 +74,6 @@ pub(super) fn add(
             bytes: count(event, "weight"),
             size: count(event, "objectSize"),
             context,
-        });
+        }
     }
-    let sums = recording.events_named("dwell.Allocations");
-    let last = sums.max_by_key(|event| event.time_ns);
-    builder.allocation_sampling = last.map(|last| AllocationSampling {
-        interval_bytes: count(last, "interval"),
-        lost: count(last, "lostSamples"),
-        lost_bytes: count(last, "lostWeight"),
-    });
 }

@@ -1,5 +1,6 @@
 //! What every chunk says of the recording, the runtime and the machine.
 
+use crate::options::Options;
 use crate::runtime::Runtime;
 use crate::session::Setup;
 use crate::sys::process;
@@ -21,6 +22,22 @@ fn cpu_model() -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
+/// What is recorded: `cpu,wall,alloc`.
+fn mode(options: &Options) -> String {
+    let mut mode = String::from("cpu");
+    for (name, is_recorded) in [
+        ("wall", !options.wall_interval.is_zero()),
+        ("alloc", options.alloc_bytes != 0),
+        ("live", options.alive_bytes != 0),
+    ] {
+        if is_recorded {
+            mode += ",";
+            mode += name;
+        }
+    }
+    mode
+}
+
 /// Adds the descriptive events to a chunk.
 pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
     let ticks = process::monotonic_ns();
@@ -31,12 +48,7 @@ pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
         ticks,
         version: env!("CARGO_PKG_VERSION"),
         pid,
-        mode: match (!options.wall_interval.is_zero(), options.alloc_bytes != 0) {
-            (false, false) => "cpu",
-            (true, false) => "cpu,wall",
-            (false, true) => "cpu,alloc",
-            (true, true) => "cpu,wall,alloc",
-        },
+        mode: &mode(options),
         engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
         engine_reason: &setup.recorder.engine_reason,
         cpu_interval_ns: interval_ns,

@@ -3,6 +3,7 @@
 //! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
 //! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
 
+pub mod alive;
 pub mod causes;
 pub mod census;
 pub mod contexts;
@@ -95,22 +96,20 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
                 sampler.add_unsampled(weight_ns, progress);
             }
             if order.stop {
-                let mut owing = Vec::new();
-                setup.engine.stop_showing(|record, owed_ns| {
-                    owing.push((record.user(), owed_ns));
-                });
-                writer.end_of_sampling(&walking);
-                all = sampler.drain(progress);
-                for (thread, owed_ns) in owing {
-                    sampler.add_owed(thread, owed_ns, progress);
-                }
-                sampler.end_of_wall();
+                let end = || writer.end_of_sampling(&walking);
+                all = take_rest(setup, progress, &mut sampler, end);
+            }
+            if order.flush && (all || !order.stop) {
+                sampler.tell_alive();
             }
             // At most as often as there are slots; in fact a few times.
             while order.stop && !all {
                 // As the last one: a new file could stay without samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
                 all = sampler.drain(progress);
+                if all {
+                    sampler.tell_alive();
+                }
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }
@@ -125,6 +124,26 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
         orders.done(&order);
     }
+}
+
+/// Ends sampling, says so, and takes what threads owe. Returns whether all samples were taken.
+fn take_rest<R: Runtime>(
+    setup: &Setup<R>,
+    progress: &Progress,
+    sampler: &mut Sampler<'_, R>,
+    has_ended: impl FnOnce(),
+) -> bool {
+    let mut owing = Vec::new();
+    setup.engine.stop_showing(|record, owed_ns| {
+        owing.push((record.user(), owed_ns));
+    });
+    has_ended();
+    let all = sampler.drain(progress);
+    for (thread, owed_ns) in owing {
+        sampler.add_owed(thread, owed_ns, progress);
+    }
+    sampler.end_of_wall();
+    all
 }
 
 fn spent_on_looks<R: Runtime>(sampler: &Sampler<'_, R>, writer: &Writer<'_, R>) -> u64 {

@@ -1,5 +1,6 @@
 //! One snapshot: have it walked, name its frames, keep it for the flush.
 
+use super::alive::{self, AliveDrain, KeptStack};
 use super::named::NamedFrames;
 use super::outer::Outer;
 use super::stops::StopDrain;
@@ -70,6 +71,7 @@ pub struct Sampler<'s, R: Runtime> {
     pub virtual_names: VirtualNames,
     wall: WallDrain,
     stops: StopDrain,
+    alive: AliveDrain,
     /// What addresses in native code stood for.
     rules: Rules,
     /// Frames of this drain that are named already.
@@ -96,6 +98,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             virtual_names: VirtualNames::default(),
             wall: WallDrain::default(),
             stops: StopDrain::default(),
+            alive: AliveDrain::default(),
             rules: Rules::default(),
             named: NamedFrames::default(),
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
@@ -163,6 +166,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let old = std::mem::take(&mut self.names);
         self.wall.rename(&old, &mut self.names);
         self.stops.rename(&old, &mut self.names);
+        self.alive.rename(&old, &mut self.names);
         self.walks.forget_names();
     }
 
@@ -232,12 +236,20 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
         }
         if header.reason == Reason::Allocation {
-            let has_frames = !named.pending().is_empty();
+            let is_told = self.setup.options.alloc_bytes != 0;
+            let has_frames = is_told && !named.pending().is_empty();
             let stack = has_frames.then(|| self.batch.stack(&[], named, truncated));
+            let is_followed = header.allocation.followed.serial != 0;
+            let kept = is_followed.then(|| self.alive.stack(named, truncated));
             self.outer = outer;
             self.frames = frames;
             self.mind_failure(slot, failure, progress);
-            self.add_allocation(slot, stack, failure);
+            if let Some(kept) = kept {
+                self.keep(slot, kept, failure);
+            }
+            if is_told {
+                self.add_allocation(slot, stack, failure);
+            }
             return;
         }
         let stack = self.batch.stack(&self.kernel, named, truncated);
@@ -290,6 +302,35 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             failure: failure.map(Failure::name),
             context,
         });
+    }
+
+    /// Remembers an object that is followed.
+    fn keep(&mut self, slot: &Slot<'_>, stack: KeptStack, failure: Option<Failure>) {
+        let header = slot.header();
+        let (thread, _) = self.thread_of(slot);
+        let seen = alive::Seen {
+            time_ns: header.time_ns,
+            thread,
+            object: header.allocation,
+            failure: failure.map(Failure::name),
+            context: &header.context,
+        };
+        let threads = &self.setup.recorder.threads;
+        self.alive.add(&seen, stack, threads, &self.virtual_names);
+    }
+
+    /// Puts the objects that are still there into the batch, if any are followed.
+    pub fn tell_alive(&mut self) {
+        let table = self.setup.recorder.alive.get();
+        if let Some(table) = table.filter(|_| self.setup.options.alive_bytes != 0) {
+            let now_ns = process::monotonic_ns();
+            self.alive.tell(table, now_ns, &mut self.batch);
+        }
+    }
+
+    /// Bytes that are held for objects that are followed.
+    pub fn alive_bytes(&self) -> usize {
+        self.alive.bytes()
     }
 
     /// Walks the copy of a stack.

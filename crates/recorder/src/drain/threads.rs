@@ -4,6 +4,7 @@
 use super::sample::{NOBODY_KEY, Sampler, VIRTUAL_KEY};
 use crate::runtime::Runtime;
 use crate::session::Setup;
+use crate::threads::ThreadName;
 use dwell_jfr::writer::{ChunkWriter, ThreadId, ThreadInfo};
 
 /// Lets events refer to threads by the names that they have by now.
@@ -28,18 +29,7 @@ pub fn write<R: Runtime>(
     sampler: &Sampler<'_, R>,
 ) -> ThreadId {
     if key & VIRTUAL_KEY != 0 {
-        let id = key & !VIRTUAL_KEY;
-        return chunk.update_thread(
-            key,
-            &ThreadInfo {
-                os_name: "",
-                os_tid: 0,
-                java_name: Some(sampler.virtual_names.get(key)),
-                java_tid: id as i64,
-                group: Some("VirtualThreads"),
-                is_virtual: true,
-            },
-        );
+        return write_virtual(chunk, key, sampler.virtual_names.get(key));
     }
     if key == NOBODY_KEY {
         let os_name = "[ended or unseen threads]";
@@ -52,6 +42,33 @@ pub fn write<R: Runtime>(
         );
     }
     let known = setup.recorder.threads.get(key).unwrap_or_default();
+    write_platform(chunk, key, &known)
+}
+
+/// The same of a thread that was called so when it was there last.
+pub fn write_named(chunk: &mut ChunkWriter, key: u64, name: &ThreadName) -> ThreadId {
+    match key & VIRTUAL_KEY {
+        0 => write_platform(chunk, key, name),
+        _ => write_virtual(chunk, key, name.name.as_deref().unwrap_or("")),
+    }
+}
+
+fn write_virtual(chunk: &mut ChunkWriter, key: u64, name: &str) -> ThreadId {
+    let id = key & !VIRTUAL_KEY;
+    chunk.update_thread(
+        key,
+        &ThreadInfo {
+            os_name: "",
+            os_tid: 0,
+            java_name: Some(name),
+            java_tid: id as i64,
+            group: Some("VirtualThreads"),
+            is_virtual: true,
+        },
+    )
+}
+
+fn write_platform(chunk: &mut ChunkWriter, key: u64, known: &ThreadName) -> ThreadId {
     chunk.update_thread(
         key,
         &ThreadInfo {

@@ -1,5 +1,7 @@
 //! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
 
+mod alive;
+
 use super::causes::Causes;
 use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
@@ -183,6 +185,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             self.looks_cpu_ns += took.as_nanos() as u64;
         }
         self.allocations(&batch, &stacks, &contexts, sampler);
+        self.alive(&batch, &stacks, &contexts, sampler);
         self.ticks(&batch);
         self.stops(&batch, &stacks, sampler);
         self.endpoints.write(batch.contexts(), &mut self.chunk);
@@ -527,7 +530,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
         );
         let handler_cpu_ns = histogram::cpu_ns(handlers, worked);
         let own = process::own_cpu() + self.walking_cpu;
-        let memory = sampler.modules.table_bytes() + self.chunk.memory_bytes();
+        let tables = sampler.modules.table_bytes() + sampler.alive_bytes();
+        let memory = tables + self.chunk.memory_bytes();
         let work = &sampler.work;
         let others_ns = self.setup.stops.cpu_ns() + self.setup.shelf.own_cpu_ns();
         let others_ns = handler_cpu_ns.saturating_add(others_ns);
@@ -664,7 +668,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         let next_file = self.file_is_over();
         let batch = &sampler.batch;
-        if !batch.samples().is_empty() || !batch.allocations().is_empty() {
+        if !batch.samples().is_empty()
+            || !batch.allocations().is_empty()
+            || !batch.snapshots().is_empty()
+        {
             return; // their names belong to this chunk; the next flush comes soon
         }
         sampler.clear_names();

@@ -6,6 +6,7 @@
 use super::names::{NameId, Names};
 use crate::drain::outer::NamedStack;
 use crate::stops::{LateThread, Stop};
+use crate::threads::ThreadName;
 use crate::wall::shelf::Tick;
 use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
@@ -148,6 +149,38 @@ pub struct PendingAllocation {
     pub context: ContextId,
 }
 
+/// An object that is still there, told for a snapshot.
+#[derive(Clone, Debug)]
+pub struct PendingAlive {
+    /// Its allocation; the weight is what it stands for by now.
+    pub of: PendingAllocation,
+    /// What the thread was called that allocated it.
+    pub name: Option<Arc<ThreadName>>,
+    /// Its age when it was looked at.
+    pub age_ns: u64,
+    /// Collections that it is known to have survived.
+    pub collections: u32,
+    /// The snapshot's number.
+    pub snapshot: u64,
+}
+
+/// One look at all objects that are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Counted from 1 on in a recording.
+    pub number: u64,
+    /// When, on the monotonic clock.
+    pub at_ns: u64,
+    /// Objects that are still there.
+    pub objects: u64,
+    /// Each stands for so many that were chosen.
+    pub one_of: u64,
+    /// Objects that were chosen.
+    pub chosen: u64,
+    /// Of these, objects that were not followed for want of room.
+    pub lost: u64,
+}
+
 /// A safepoint that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
@@ -182,6 +215,8 @@ pub struct Batch {
     samples: Vec<PendingSample>,
     walls: Vec<PendingWall>,
     allocations: Vec<PendingAllocation>,
+    alive: Vec<PendingAlive>,
+    snapshots: Vec<Snapshot>,
     ticks: Vec<Tick>,
     stops: Vec<PendingStop>,
     contexts: Vec<Context>,
@@ -271,6 +306,28 @@ impl Batch {
         &self.allocations
     }
 
+    /// Adds an object that is still there.
+    pub fn add_alive(&mut self, alive: PendingAlive) {
+        self.alive.push(alive);
+    }
+
+    /// The objects that are still there, in the order of adding.
+    #[must_use]
+    pub fn alive(&self) -> &[PendingAlive] {
+        &self.alive
+    }
+
+    /// Adds what is to be said of a snapshot.
+    pub fn add_snapshot(&mut self, snapshot: Snapshot) {
+        self.snapshots.push(snapshot);
+    }
+
+    /// The snapshots.
+    #[must_use]
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
     /// Adds looks at a thread.
     pub fn add_wall(&mut self, wall: PendingWall) {
         self.walls.push(wall);
@@ -310,6 +367,7 @@ impl Batch {
         self.samples.is_empty()
             && self.walls.is_empty()
             && self.allocations.is_empty()
+            && self.snapshots.is_empty()
             && self.ticks.is_empty()
             && self.stops.is_empty()
     }
@@ -349,6 +407,7 @@ impl Batch {
             + size_of_val(&*self.samples)
             + size_of_val(&*self.walls)
             + size_of_val(&*self.allocations)
+            + size_of_val(&*self.alive)
             + 2 * size_of_val(&*self.contexts)
             + self.stacks.len() * 32
     }
@@ -367,6 +426,8 @@ impl Batch {
         self.walls.shrink_to(KEPT);
         self.allocations.clear();
         self.allocations.shrink_to(KEPT);
+        self.alive = Vec::new();
+        self.snapshots.clear();
         self.ticks.clear();
         self.stops.clear();
         self.contexts.clear();

@@ -5,6 +5,7 @@
 //! compression: the magic `DWP1`, the header's length (u32, little endian), the header (JSON: who,
 //! when, and the list of columns), then the columns in that order without gaps.
 
+mod alive;
 mod allocations;
 mod blocks;
 mod columns;

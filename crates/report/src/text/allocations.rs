@@ -1,7 +1,7 @@
 //! What was allocated: by class, and by the methods that did it.
 
 use super::{COLUMNS, ROWS, Report};
-use crate::number::{bytes, count, percent, plural};
+use crate::number::{bytes, count, percent, plural, size};
 use crate::plain::shortened;
 use dwell_profile::{Row, Weight};
 
@@ -81,12 +81,4 @@ impl Report<'_> {
 fn share_cells(weight: &Weight, all: &Weight) -> String {
     let error = weight.share_error(all) * 100.0;
     format!("{:>10} {error:>6.1}", percent(weight.share(all)))
-}
-
-/// A size that may be very large.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_737_418_240 => crate::number::bytes(bytes),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
-    }
 }

@@ -1,5 +1,6 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
+mod alive;
 mod allocations;
 mod remedies;
 mod requests;
@@ -54,6 +55,7 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
     report.reasons();
     report.waits();
     report.requests();
+    report.alive();
     report.allocations();
     if report.total.samples > 0 {
         report.shares();

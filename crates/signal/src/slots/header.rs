@@ -141,6 +141,20 @@ pub struct Allocation {
     pub weight: u64,
     /// What it is: a number that the agent understands.
     pub class: u32,
+    /// Where it is followed, if it is.
+    pub followed: Followed,
+}
+
+/// An object's place in the agent's table of those that are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Followed {
+    /// Its number, which no other object has; 0: it is not followed.
+    pub serial: u64,
+    /// The place.
+    pub place: u32,
+    /// Collections that were over, or had begun, when it was allocated.
+    pub collections: u32,
 }
 
 /// Chunks of a continuation copied at most. A thread has more than one while it freezes at growing

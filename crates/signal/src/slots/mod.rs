@@ -11,7 +11,7 @@ mod pool;
 mod walked;
 
 pub use header::{
-    Allocation, CHUNKS_MAX, ChunkCopy, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader,
+    Allocation, CHUNKS_MAX, ChunkCopy, Followed, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader,
     VTHREAD_NAME_MAX,
 };
 pub use memory::{REGIONS_MAX, Region, SnapshotMemory};

@@ -387,6 +387,8 @@ layout! {
         z_load_good: ["ZGlobalsForVMStructs", "_ZPointerLoadGoodMask"];
         /// The heap; address of the static.
         collected_heap: ["Universe", "_collectedHeap"];
+        /// How many collections there were, or have begun: four bytes.
+        heap_collections: ["CollectedHeap", "_total_collections"];
         /// Where ZGC's globals are; address of the static.
         z_globals: ["ZGlobalsForVMStructs", "_instance_p"];
         /// Address of the mask of offsets in the heap.

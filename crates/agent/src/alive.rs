@@ -1,0 +1,109 @@
+//! Which of the sampled objects are still there: weak global references, made in the callback of
+//! their allocation, and asked about by threads that the JVM knows: those that allocate, that which
+//! carries a command out, and that which ends the JVM. The agent's own threads ask nothing.
+
+use crate::hotspot::{Agent, HotSpot};
+use crate::jvm::weak::Weak;
+use dwell_recorder::alive::{Looked, Put, Table, key};
+use dwell_recorder::sys::process;
+use dwell_signal::Followed;
+use dwell_walker::Memory;
+use dwell_walker::hotspot::flags;
+use dwell_walker::hotspot::layout::present;
+use jvm_sys::Env;
+use jvm_sys::jni::Object;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Where the JVM counts its collections; 0: that is not known.
+static COUNTED_AT: AtomicU64 = AtomicU64::new(0);
+/// Collections that have begun after an object was allocated, and of which one cannot say yet that
+/// they have looked at it.
+static UNSURE: AtomicU32 = AtomicU32::new(0);
+/// A number of each object that came to be followed.
+static OBJECTS: AtomicU64 = AtomicU64::new(0);
+
+/// A recording begins that follows objects.
+pub fn begin(agent: &'static Agent, env: Env) {
+    find_count(&agent.runtime);
+    // Other keys in each recording: two of them are two experiments.
+    OBJECTS.store(process::epoch_ns(), Ordering::Relaxed);
+    let table = agent.alive.get_or_init(Table::default);
+    table.open(&Weak::asking(env));
+}
+
+/// It is over.
+pub fn end(agent: &'static Agent, env: Env) {
+    if let Some(table) = opened(agent) {
+        table.close(&Weak::asking(env));
+    }
+}
+
+/// The table, while a recording follows objects.
+fn opened(agent: &'static Agent) -> Option<&'static Table> {
+    agent.alive.get().filter(|table| table.is_open())
+}
+
+/// Looks which objects are still there, on a thread that the JVM knows.
+pub fn look(agent: &'static Agent, env: Env) {
+    if let Some(table) = opened(agent) {
+        let sure = collections(agent).saturating_sub(UNSURE.load(Ordering::Relaxed));
+        let looked = Looked {
+            at_ns: process::monotonic_ns(),
+            collections: sure,
+        };
+        table.look(looked, &Weak::asking(env));
+    }
+}
+
+/// Follows an object from its allocation on, in the callback that tells of it. `None`: it is not
+/// followed.
+pub fn follow(agent: &'static Agent, env: Env, object: Object) -> Option<Followed> {
+    let table = opened(agent)?;
+    let key = key(OBJECTS.fetch_add(1, Ordering::Relaxed));
+    match table.put(key, &Weak { env, object }) {
+        Put::Followed(place, serial) => Some(Followed {
+            serial,
+            place,
+            collections: collections(agent),
+        }),
+        Put::Thinned | Put::Lost => None,
+    }
+}
+
+/// Does not follow it any more: its snapshot found no room.
+pub fn forget(agent: &'static Agent, env: Env, followed: &Followed) {
+    if let Some(table) = opened(agent) {
+        table.forget(followed, &Weak::asking(env));
+    }
+}
+
+/// Finds where the JVM counts collections. It counts one when it begins; a concurrent collector
+/// looks at objects later, and two of them (of each generation one) may be at work.
+fn find_count(jvm: &HotSpot) {
+    let (live, layout) = (jvm.engine.live(), &jvm.vm().layout);
+    let is_there = present(layout.collected_heap) && present(layout.heap_collections);
+    let heap = is_there.then(|| live.word(layout.collected_heap).ok());
+    let flag = |name| flags::boolean(&live, layout, name) == Ok(Some(true));
+    // Shenandoah does not count so; its pauses are several a cycle.
+    let shenandoah = flag("UseShenandoahGC");
+    let (at, unsure) = match heap.flatten() {
+        Some(heap) if heap != 0 && !shenandoah => {
+            let unsure = if flag("UseZGC") { 2 } else { 0 };
+            (heap.wrapping_add(layout.heap_collections), unsure)
+        }
+        _ => (0, if shenandoah { SHENANDOAH_PAUSES } else { 0 }),
+    };
+    COUNTED_AT.store(at, Ordering::Relaxed);
+    UNSURE.store(unsure, Ordering::Relaxed);
+}
+
+/// Pauses of two cycles of Shenandoah, each of which has at most four.
+const SHENANDOAH_PAUSES: u32 = 8;
+
+/// Collections so far; where the JVM's count is not known, pauses of its collector.
+fn collections(agent: &'static Agent) -> u32 {
+    match COUNTED_AT.load(Ordering::Relaxed) {
+        0 => agent.pauses.ended(),
+        at => agent.engine.live().u32(at).unwrap_or(0),
+    }
+}

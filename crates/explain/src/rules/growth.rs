@@ -1,0 +1,130 @@
+//! Memory that only grows: of one stack, objects of all parts of the recording are still there.
+
+use crate::facts::Facts;
+use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::share::Share;
+use crate::text::{percent, short};
+use dwell_profile::{AliveStack, Profile};
+
+/// A part of what is alive that is worth a look, and the least it must be.
+const SHARE: f64 = 0.10;
+const SURELY: f64 = 0.03;
+const SAMPLES: u64 = 12;
+/// In less time one cannot tell what stays from what is in use.
+const SHORTEST_NS: u64 = 20_000_000_000;
+/// The oldest objects have survived so many collections at least: they were not merely not found
+/// yet.
+const COLLECTIONS: u64 = 3;
+/// Stacks that are told.
+const MOST: usize = 2;
+/// Methods of a stack that are shown.
+const SHOWN: usize = 8;
+/// What a leak weighs beside times: it ends the program, but later.
+const GRAVITY: f64 = 0.2;
+
+pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
+    let profile = facts.profile;
+    if !profile.has_live() {
+        return Verdict::lacks(
+            "the recording does not say which objects are alive; record with -e cpu,wall,live",
+        );
+    }
+    if profile.info().duration_ns < SHORTEST_NS {
+        return Verdict::lacks("the recording is too short to tell what grows; record for 20 s");
+    }
+    let collections = profile.live().iter().map(|object| object.collections).max();
+    if collections.unwrap_or(0) < COLLECTIONS {
+        return Verdict::Found(Vec::new());
+    }
+    let all = profile.alive().bytes;
+    let stacks = profile.alive_stacks();
+    let found = stacks.iter().filter(|stack| stack.alive.grows());
+    let found = found.map(|stack| {
+        let share = Share::sampled(&stack.alive.bytes, &all, "the bytes that stay alive");
+        // What is counted here is no time.
+        (stack, Share { ns: 0, ..share })
+    });
+    let found = found.filter(|(_, share)| share.is_at_least(SHARE, SURELY, SAMPLES));
+    let found = found.take(MOST);
+    Verdict::Found(
+        found
+            .map(|(stack, share)| finding(profile, stack, share))
+            .collect(),
+    )
+}
+
+fn finding(profile: &Profile, stack: &AliveStack, share: Share) -> Finding {
+    let mut frames = stack.frames.iter();
+    let class = frames.next().map_or("[unknown class]", String::as_str);
+    let is_own = |frame: &&String| !frame.starts_with("java.") && !frame.starts_with("jdk.");
+    let by = frames.clone().find(is_own).or(frames.clone().next());
+    let by = by.map_or("[no stack]", |method| short(method));
+    let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
+    let seconds = profile.info().duration_ns as f64 / 1e9;
+    let [first, middle, last] = stack.alive.parts.map(mib);
+    Finding {
+        rule: "",
+        what: format!(
+            "memory grows: {class} that {by} makes is not cleared away, {:.1} MiB in {seconds:.0} \
+             s, {} of what stays",
+            mib(stack.alive.bytes.sum),
+            percent(share.value)
+        ),
+        weight: share.value * GRAVITY,
+        share,
+        evidence: vec![Evidence {
+            text: format!(
+                "of the first, second and last third of the recording {first:.1}, {middle:.1} \
+                 and {last:.1} MiB are there, having survived collections"
+            ),
+            view: View {
+                measure: Measure::Alive,
+                ..View::default()
+            },
+            stack: frames.take(SHOWN).cloned().collect(),
+        }],
+        remedy: format!(
+            "look where what {by} makes is put, and take it out again, or bound it (by number, \
+             size or age); compare two looks with dwell dump and dwell diff -e live, and take a \
+             heap dump to see what holds it"
+        ),
+        sure: Sure::Medium,
+        because: "a cache that is still being filled looks the same".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::art::Art;
+
+    #[test]
+    fn what_stays_of_all_times_is_a_leak_and_what_stays_of_one_is_not() {
+        let mut art = Art::lasting(30);
+        let put = "java.util.HashMap.put;app.Sessions.add;app.Main.run";
+        art.alive(put, "java.util.HashMap$Node", (1 << 20, 30), 1..30, 5);
+        art.alive("app.Cache.fill", "byte[]", (1 << 20, 20), 0..1, 5);
+        art.alive("app.Work.do", "int[]", (1 << 20, 500), 28..30, 0);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let what = &found[0].what;
+        assert!(
+            what.contains("Sessions.add makes") && what.contains("30.0 MiB in 30 s"),
+            "{what}"
+        );
+        assert_eq!(found[0].evidence[0].stack.len(), 3);
+        assert_eq!((found[0].share.ns, found[0].share.samples), (0, 30));
+    }
+
+    #[test]
+    fn where_it_cannot_be_told_it_is_not() {
+        let mut art = Art::lasting(30);
+        assert!(art.lacks(check).contains("-e cpu,wall,live"));
+        // Hardly a collection has looked.
+        art.alive("app.A.a", "byte[]", (1 << 20, 30), 1..30, 2);
+        assert_eq!(art.found(check), []);
+        let mut art = Art::lasting(10);
+        art.alive("app.A.a", "byte[]", (1 << 20, 30), 1..10, 5);
+        assert!(art.lacks(check).contains("too short"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Columns of objects that are still there.
+
+use dwell_profile::{LiveObject, Profile};
+use serde_json::{Value, json};
+
+use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints};
+use super::events::since;
+use super::requests::Requests;
+
+/// The columns; empty ones where nothing is there.
+pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
+    let (time, endpoints) = (since(profile), endpoints(profile));
+    let all = profile.live();
+    let of = |object: &LiveObject| object.allocated;
+    let small = |number: u64| number.min(u64::from(u32::MAX));
+    vec![
+        Column::new("live.time", U48, all, |o| time(of(o).time_ns)),
+        Column::new("live.thread", U32, all, |o| of(o).thread.into()),
+        Column::new("live.node", U32, all, |o| of(o).node.into()),
+        Column::new("live.class", U32, all, |o| of(o).class.into()),
+        Column::new("live.bytes", U48, all, |o| of(o).bytes.min(U48_MAX)),
+        Column::new("live.objects", U48, all, |o| {
+            (of(o).objects().round() as u64).min(U48_MAX)
+        }),
+        Column::new("live.age", U48, all, |o| o.age_ns.min(U48_MAX)),
+        Column::new("live.collections", U32, all, |o| small(o.collections)),
+        Column::new("live.endpoint", U16, all, |o| {
+            endpoint(profile, &endpoints, of(o).context)
+        }),
+        Column::new("live.request", U32, all, |o| {
+            requests.number_of(of(o).context)
+        }),
+    ]
+}
+
+/// What the header says of them; null where objects were not followed.
+pub(super) fn header(profile: &Profile) -> Option<Value> {
+    let sampling = profile.live_sampling()?;
+    let all = profile.alive();
+    Some(json!({
+        "bytes": all.bytes.sum,
+        "young": all.young.sum,
+        "intervalBytes": sampling.interval_bytes,
+        "oneOf": sampling.one_of,
+        "lost": sampling.lost,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::{Allocation, LiveSampling, text_art};
+
+    #[test]
+    fn a_page_says_what_is_young_apart() {
+        assert!(header(&text_art::profile("a.A.x")).is_none());
+        let mut builder = text_art::builder("a.A.x");
+        builder.live_sampling = Some(LiveSampling::default());
+        let class = builder.name("byte[]");
+        for collections in [0, 3] {
+            builder.live.push(LiveObject {
+                allocated: Allocation {
+                    time_ns: 0,
+                    thread: 0,
+                    node: 1,
+                    class,
+                    bytes: 100 + collections,
+                    size: 50,
+                    context: None,
+                },
+                age_ns: 7,
+                collections,
+            });
+        }
+        let profile = builder.finish();
+        let header = header(&profile).unwrap();
+        assert_eq!(
+            (&header["bytes"], &header["young"]),
+            (&json!(103), &json!(100))
+        );
+        let columns = columns(&profile, &Requests::of(&profile));
+        assert_eq!(columns.len(), 10);
+    }
+}
