@@ -9,12 +9,12 @@
 //! What other tools have no event for is left out: causes, owners, requests, safepoints.
 
 use dwell_jfr::writer::{
-    AllocationSample, ChunkClock, ChunkWriter, EXECUTION_SAMPLE_TYPE_ID, Event, FrameRef, MethodId,
-    MethodInfo, Origin, Sample, StackId, ThreadInfo, WallClockSample,
+    self as written, AllocationSample, ChunkClock, ChunkWriter, EXECUTION_SAMPLE_TYPE_ID, Event,
+    FrameRef, MethodId, MethodInfo, Origin, Sample, StackId, ThreadInfo, WallClockSample,
 };
 use dwell_jfr::{FrameKind as Kind, ThreadState};
 use dwell_profile::{
-    Allocation, CallTree, FrameKind, NodeId, Profile, RUNNING, Unit, Wall, WallFilter,
+    Allocation, CallTree, FrameKind, LiveObject, NodeId, Profile, RUNNING, Unit, Wall, WallFilter,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ const INTERVAL_MIN_NS: u64 = 10_000;
 const POINTS_MAX: u64 = 1_000_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
-/// and `profiler.WallClockSample`, as async-profiler has it.
+/// and, as async-profiler has them, `profiler.WallClockSample` and `profiler.LiveObject`.
 ///
 /// # Errors
 ///
@@ -50,6 +50,10 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
     }
     for allocation in profile.allocations() {
         file.allocated(allocation);
+        file.make_room(out)?;
+    }
+    for object in profile.live().iter().filter(|it| it.has_survived()) {
+        file.lives(object);
         file.make_room(out)?;
     }
     if profile.has_wall() {
@@ -190,19 +194,33 @@ impl<'p> File<'p> {
     }
 
     fn allocated(&mut self, it: &Allocation) {
+        let sample = self.object(it);
+        self.chunk.allocation_sample(&sample);
+    }
+
+    fn lives(&mut self, it: &LiveObject) {
+        let allocated = self.object(&it.allocated);
+        self.chunk.live_object(&written::LiveObject {
+            allocated,
+            age_ns: it.age_ns,
+            collections: it.collections,
+            snapshot: 0,
+        });
+    }
+
+    fn object(&mut self, it: &Allocation) -> AllocationSample<'static> {
         let profile = self.profile;
         // Innermost is a frame for the class, which the event has by itself.
         let node = profile.tree().parent(it.node);
         let class = internal_class(profile.names().text(it.class));
-        let sample = AllocationSample {
+        AllocationSample {
             ticks: self.ticks(it.time_ns),
             thread: self.thread(it.thread),
             stack: self.stack(node, false),
             class: self.chunk.object_class(&class),
             weight_bytes: it.bytes,
             ..AllocationSample::default()
-        };
-        self.chunk.allocation_sample(&sample);
+        }
     }
 
     fn thread(&mut self, thread: u32) -> dwell_jfr::writer::ThreadId {
