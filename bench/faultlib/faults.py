@@ -166,6 +166,13 @@ HANDLER_AND_STACKS = [
         e2e("allocations", "measured_allocated_bytes_and_objects_are_those_of_the_program"),
         r"\d+ bytes off"),
     Fault(
+        "wait-weighs-its-duration", "a wait for a monitor that was chosen stands for itself alone",
+        [after(f"{RECORDER}/blocked.rs",
+               "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",
+               "    if FAULT { return duration_ns; }")],
+        e2e("locks", "measured_waits_for_locks_are_those_of_the_program"),
+        r"\d+ ns off of"),
+    Fault(
         "class-of-another", "a method is told with the class of the one named before it",
         [after(f"{AGENT}/jvm/methods.rs",
                "        let told = self.origins.of(mem, layout, key);",

@@ -1,10 +1,12 @@
 //! Carries out commands: start, stop, dump, status.
 
+use crate::contended;
 use crate::hook;
 use crate::hotspot::{self, Agent, HotSpot};
 use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::environment;
+use crate::jvm::monitors::{self, Watching};
 use crate::jvm::threads;
 use crate::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use crate::jvm::vm::SharedVm;
@@ -56,6 +58,7 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
         (_, None) => Err(not_recording(HotSpot::PROCESS)),
         (Command::Stop, Some(agent)) => agent.stop(|| {
             allocations::end();
+            monitors::end();
             environment::set_events(agent.runtime.jvmti, false);
         }),
         (Command::Dump, Some(agent)) => agent.dump(),
@@ -71,6 +74,10 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         0 => None,
         interval => Some(Sampling::prepare(caller.java_vm, interval, allocated)?),
     };
+    let watching = match options.lock_interval.is_zero() || agent.is_recording() {
+        true => None,
+        false => Some(Watching::prepare(caller.java_vm, contended::TOLD)?),
+    };
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
         environment::set_events(jvmti, true);
@@ -81,6 +88,10 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         api::connect(jvmti, caller.env);
         if let Some(sampling) = sampling {
             sampling.begin();
+        }
+        if let Some(watching) = watching {
+            contended::begin(options.lock_interval.as_nanos() as u64);
+            watching.begin();
         }
     })
 }

@@ -23,6 +23,7 @@
 )]
 
 pub mod command;
+pub mod contended;
 pub mod drain;
 pub mod entry;
 pub mod hook;

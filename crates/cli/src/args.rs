@@ -108,7 +108,7 @@ pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample: `cpu`, `wall`, `alloc`, or several
+    /// What to sample: `cpu`, `wall`, `alloc`, `lock`, or several
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
           default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
     pub event: Vec<Event>,
@@ -134,6 +134,10 @@ pub struct Sampling {
     /// (JDK 11 and later) [default with -e alloc: 512k]
     #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
     pub alloc: Option<u64>,
+    /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to 10s;
+    /// records waits for locks, be it in -e or not [default with -e lock: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = units::lock)]
+    pub lock: Option<Duration>,
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
@@ -149,7 +153,16 @@ pub struct Sampling {
 /// Bytes between two samples of allocations where nobody says how many.
 const ALLOC_BYTES: u64 = 512 << 10;
 
+/// The interval of waits for monitors where nobody says it.
+const LOCK_INTERVAL: Duration = Duration::from_millis(1);
+
 impl Sampling {
+    /// The interval of waits for monitors; none if these are not recorded.
+    pub fn lock_interval(&self) -> Option<Duration> {
+        let by_event = self.event.contains(&Event::Lock).then_some(LOCK_INTERVAL);
+        self.lock.or(by_event)
+    }
+
     /// Bytes between two samples of allocations; none if these are not sampled.
     pub fn alloc_bytes(&self) -> Option<u64> {
         let by_event = self.event.contains(&Event::Alloc).then_some(ALLOC_BYTES);
@@ -166,6 +179,8 @@ pub enum Event {
     Wall,
     /// Objects that are allocated, by class
     Alloc,
+    /// Waits for locks that other threads have, by class
+    Lock,
 }
 
 /// Which threads are looked at.
@@ -540,7 +555,7 @@ pub struct Convert {
     /// A page, whatever the output's ending
     #[arg(long, group = "format")]
     pub html: bool,
-    /// The unit that collapsed stacks count in [default: samples; of allocations bytes]
+    /// The unit that collapsed stacks count in [default: samples; of allocations bytes, of locks ns]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
@@ -550,8 +565,8 @@ pub struct Convert {
     /// others up (in ns)
     #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
     pub safepoints: bool,
-    /// What collapsed stacks count: time or, with alloc, bytes, the class innermost [default: cpu,
-    /// or wall with one of the next options]
+    /// What collapsed stacks count: time, with lock that in locks, or with alloc bytes, the class
+    /// innermost [default: cpu, or wall with one of the next options]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
@@ -643,6 +658,11 @@ mod tests {
         );
         assert_eq!(bytes(&["-e", "cpu,alloc", "1"]), Some(512 << 10));
         assert_eq!(bytes(&["--alloc", "64k", "1"]), Some(64 << 10));
+        let lock = |words: &[&str]| record(words).unwrap().sampling.lock_interval();
+        assert_eq!(lock(&["1"]), None);
+        assert_eq!(lock(&["-e", "cpu,wall,lock", "1"]), Some(LOCK_INTERVAL));
+        let finer = Some(Duration::from_micros(50));
+        assert_eq!(lock(&["--lock", "50us", "1"]), finer);
         let more = [
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];
@@ -656,6 +676,8 @@ mod tests {
             &["-d", "x", "1"],
             &["-e", "heap", "1"],
             &["-e", "alloc", "--alloc", "1", "1"],
+            &["--lock", "1", "1"],
+            &["--lock", "11s", "1"],
             &["--wall", "20", "1"],
             &["--wall-budget", "0", "1"],
             &["--idle", "no method", "1"],

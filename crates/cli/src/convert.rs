@@ -101,6 +101,9 @@ fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
         Stacks::Allocated(_) if profile.allocations().is_empty() => {
             bail!("{input}: has no allocations; record with -e cpu,wall,alloc")
         }
+        Stacks::Locked(_) if !profile.has_locks() => {
+            bail!("{input}: has no waits for locks; record with -e cpu,wall,lock")
+        }
         Stacks::Late if profile.late().is_empty() => bail!(
             "{input}: no thread was seen to be late for a safepoint; \
              leave --safepoints out, or record for longer"
@@ -122,7 +125,7 @@ fn write(
         Format::Collapsed => {
             // How often somebody was late, or an object was chosen, says little.
             let usual = match stacks {
-                Stacks::Late => Unit::Ns,
+                Stacks::Late | Stacks::Locked(_) => Unit::Ns,
                 Stacks::Allocated(_) => Unit::Bytes,
                 _ => Unit::Samples,
             };
@@ -182,12 +185,17 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         return Err(Usage(text.to_owned()).into());
     }
     match args.event {
-        Some(Event::Cpu | Event::Alloc) if !filter.causes.is_empty() => {
-            let event = if is_alloc { "alloc" } else { "cpu" };
+        Some(event @ (Event::Cpu | Event::Alloc | Event::Lock)) if !filter.causes.is_empty() => {
+            let event = match event {
+                Event::Alloc => "alloc",
+                Event::Lock => "lock",
+                _ => "cpu",
+            };
             let text = format!("--cause is for wall time; leave out -e {event}");
             Err(Usage(text).into())
         }
         Some(Event::Alloc) => Ok(Stacks::Allocated(filter)),
+        Some(Event::Lock) => Ok(Stacks::Locked(filter)),
         Some(Event::Cpu) => Ok(Stacks::Cpu(filter)),
         None if filter == WallFilter::default() => Ok(Stacks::Cpu(filter)),
         Some(Event::Wall) | None => Ok(Stacks::Wall(filter)),

@@ -70,6 +70,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         idle: Vec::new(),
         late: units::LATE,
         alloc: None,
+        lock: None,
         engine: Engine::Auto,
         walk: Walk::Snapshot,
         depth: 8192,

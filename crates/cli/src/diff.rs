@@ -44,6 +44,10 @@ pub fn run(args: &Diff) -> Result<()> {
         let text = "-e alloc: two recordings are compared by time; take cpu or wall";
         return Err(Usage(text.to_owned()).into());
     }
+    if args.event == Some(Event::Lock) {
+        let text = "-e lock: two recordings are compared by cpu or wall; take wall for waits";
+        return Err(Usage(text.to_owned()).into());
+    }
     let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
     let per = match args.per {
         PerWhat::Second => Per::Second,

@@ -40,6 +40,7 @@ pub(crate) mod id {
     pub(crate) const EXECUTION_SAMPLE: u8 = 100;
     pub(crate) const WALL_SAMPLE: u8 = 101;
     pub(crate) const ALLOCATION_SAMPLE: u8 = 102;
+    pub(crate) const MONITOR_ENTER: u8 = 98;
 }
 
 /// What a type is for; decides its super type and attributes in the metadata.
@@ -150,6 +151,7 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
             &events::EXECUTION_SAMPLE,
             &events::WALL_SAMPLE,
             &events::ALLOCATION_SAMPLE,
+            &events::MONITOR_ENTER,
         ])
         .chain(events::TYPES)
 }

@@ -4,6 +4,7 @@ use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::allocations::{Allocation, AllocationSampling};
+use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
@@ -54,6 +55,12 @@ pub struct Builder {
     pub allocations: Vec<Allocation>,
     /// How these were sampled.
     pub allocation_sampling: Option<AllocationSampling>,
+    /// Waits for monitors that were chosen.
+    pub monitor_waits: Vec<MonitorWait>,
+    /// What is said of all of them.
+    pub monitor_sums: Option<MonitorSums>,
+    /// Looks that are part of the time in locks.
+    pub lock_looks: Vec<LockLook>,
     /// The kernel's account of threads.
     pub thread_times: Vec<ThreadTime>,
     /// What processors the process could use.
@@ -175,6 +182,32 @@ impl Builder {
         self.looks.push(look);
     }
 
+    /// How many looks there are by now.
+    pub(crate) fn looks_len(&self) -> u32 {
+        u32::try_from(self.looks.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The looks at a place.
+    pub(crate) fn look_at(&self, place: u32) -> Option<&Look> {
+        self.looks.get(place as usize)
+    }
+
+    /// Whether the looks at a place were at a virtual thread that kept its carrier.
+    pub(crate) fn has_carrier(&self, place: u32) -> bool {
+        self.carriers.contains_key(&place)
+    }
+
+    /// Whether a thread is a virtual one.
+    pub(crate) fn is_virtual(&self, thread: ThreadId) -> bool {
+        let thread = self.threads.get(thread as usize);
+        thread.is_some_and(|thread| thread.is_virtual)
+    }
+
+    /// A name.
+    pub(crate) fn text(&self, name: NameId) -> &str {
+        self.names.text(name)
+    }
+
     /// The id of what a thread worked for.
     pub fn context(&mut self, context: Context) -> ContextId {
         let next = self.contexts.len() as ContextId;
@@ -233,6 +266,9 @@ impl Builder {
             late: self.late,
             allocations: self.allocations,
             allocation_sampling: self.allocation_sampling,
+            monitor_waits: self.monitor_waits,
+            monitor_sums: self.monitor_sums,
+            lock_looks: self.lock_looks,
             cpu_limit: self.cpu_limit,
             throttled: self.throttled,
             compilations: self.compilations,

@@ -7,6 +7,7 @@ mod contexts;
 mod fields;
 mod foreign;
 mod host;
+mod locks;
 mod requests;
 mod runtime;
 mod spans;
@@ -126,6 +127,7 @@ pub const EVENTS: &[&str] = &[
     "dwell.Gap",
     "dwell.Lost",
     "dwell.Machine",
+    "dwell.MonitorWaits",
     "dwell.Recording",
     "dwell.Request",
     "dwell.Safepoint",
@@ -138,6 +140,7 @@ pub const EVENTS: &[&str] = &[
     "jdk.Compilation",
     "jdk.GCPhasePause",
     "jdk.JVMInformation",
+    "jdk.JavaMonitorEnter",
     "jdk.OSInformation",
     "jdk.ObjectAllocationSample",
 ];
@@ -344,20 +347,21 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             builder.stack(frames.into_iter().rev())
         }))
     });
-    add_allocations(builder, recording, &methods, &contexts);
+    add_told(builder, recording, &methods, &contexts);
     requests::add(builder, recording, &contexts);
     spans::add(builder, recording);
     thread_time::add(builder, recording);
 }
 
-fn add_allocations(
+/// What the runtime told on the thread itself: objects that were allocated, waits for monitors.
+fn add_told(
     builder: &mut Builder,
     recording: &Recording,
     methods: &[u32],
     contexts: &Contexts<'_>,
 ) {
     let mut nodes = Nodes::default();
-    allocations::add(builder, recording, contexts, |builder, place, failure| {
+    let mut node_of = |builder: &mut Builder, place: Option<u32>, failure: Option<&str>| {
         let failed = failure.map(|cause| builder.cause(cause));
         let key = (place.unwrap_or(u32::MAX), failed);
         *nodes.entry(key).or_insert_with(|| {
@@ -365,7 +369,9 @@ fn add_allocations(
             let frames = frames(builder, methods, stack, failure);
             builder.stack(frames.into_iter().rev())
         })
-    });
+    };
+    allocations::add(builder, recording, contexts, &mut node_of);
+    locks::add(builder, recording, contexts, &mut node_of);
 }
 
 fn add_looks<'r>(

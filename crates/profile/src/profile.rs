@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::allocations::{Allocation, AllocationSampling};
+use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
@@ -60,6 +61,9 @@ pub struct Profile {
     pub(crate) late: Vec<Late>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) allocation_sampling: Option<AllocationSampling>,
+    pub(crate) monitor_waits: Vec<MonitorWait>,
+    pub(crate) monitor_sums: Option<MonitorSums>,
+    pub(crate) lock_looks: Vec<LockLook>,
     pub(crate) cpu_limit: Option<CpuLimit>,
     pub(crate) throttled: Vec<Throttled>,
     pub(crate) compilations: Vec<Compilation>,
@@ -258,8 +262,9 @@ impl Profile {
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
         // Weights of wall time have nothing to do with the CPU time used.
-        let mode = self.info.mode.trim_end_matches(",alloc");
-        let is_cpu = matches!(mode, "" | "cpu" | "cpu,wall");
+        // What is recorded beside time does not matter.
+        let mode = self.info.mode.replace(",alloc", "").replace(",lock", "");
+        let is_cpu = matches!(mode.as_str(), "" | "cpu" | "cpu,wall");
         if !is_cpu || self.unit != Unit::Nanoseconds {
             return None;
         }

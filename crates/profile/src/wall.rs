@@ -94,7 +94,7 @@ impl Heaviest {
 }
 
 /// A filter, applied to the threads and the contexts of a profile.
-struct Wanted<'p> {
+pub(crate) struct Wanted<'p> {
     /// Which threads are Java's.
     java: Vec<bool>,
     /// Which threads have the right name.
@@ -106,7 +106,7 @@ struct Wanted<'p> {
 }
 
 impl Wanted<'_> {
-    fn is(&self, time_ns: u64, thread: ThreadId, context: Option<ContextId>) -> bool {
+    pub(crate) fn is(&self, time_ns: u64, thread: ThreadId, context: Option<ContextId>) -> bool {
         let at_ns = time_ns.saturating_sub(self.start_ns);
         let is_for = |context| self.contexts.get(context as usize) == Some(&true);
         self.named.get(thread as usize) == Some(&true)
@@ -161,7 +161,7 @@ impl Profile {
     }
 
     /// What `filter` says of each thread and of each context.
-    fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
+    pub(crate) fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
         let threads = 0..self.threads.len() as u32;
         let contexts = 0..self.contexts.len() as u32;
         Wanted {
@@ -227,7 +227,7 @@ impl Profile {
 
     /// The most that one look weighs, of those at platform threads and at virtual ones: these are
     /// chosen in other ways, and some of them stand for many.
-    fn heaviest_looks(&self) -> [f64; 2] {
+    pub(crate) fn heaviest_looks(&self) -> [f64; 2] {
         let mut sorts = [Heaviest::default(), Heaviest::default()];
         for look in &self.looks {
             let [of_platform, of_virtual] = &mut sorts;
@@ -244,7 +244,7 @@ impl Profile {
         thread.is_some_and(|thread| thread.is_virtual)
     }
 
-    fn waited(&self, look: &Look, [of_platform, of_virtual]: &[f64; 2]) -> Wall<'_> {
+    pub(crate) fn waited(&self, look: &Look, [of_platform, of_virtual]: &[f64; 2]) -> Wall<'_> {
         let heaviest = match self.is_virtual(look.thread) {
             true => *of_virtual,
             false => *of_platform,

@@ -3,11 +3,11 @@
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
-    AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample,
-    ThreadInfo,
+    AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, MonitorEnter,
+    Sample, ThreadInfo, WallSample,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
-use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit};
+use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit, WallFilter};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -109,6 +109,97 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
     assert_eq!((sampling.lost, sampling.lost_bytes), (2, 48_000));
     // It is no time.
     assert_eq!(profile.total().sum, 0);
+}
+
+/// Monitors by events, other locks by looks, and each wait once.
+#[test]
+fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
+    let mut chunk = writer();
+    let [main, owner] = [("main", 1), ("owner-7", 2)].map(|(name, id)| {
+        let key = id as u64;
+        chunk.thread(key, &thread(name, id))
+    });
+    let [virtual_one, carrier] = [(3, true), (4, false)].map(|(id, is_virtual)| {
+        let info = ThreadInfo {
+            is_virtual,
+            ..thread("v", id)
+        };
+        chunk.thread(id as u64, &info)
+    });
+    let frame = FrameRef {
+        method: chunk.method(1, &method("a/A", "book")),
+        line: 3,
+        bci: 1,
+        kind: JfrKind::C2,
+    };
+    let stack = chunk.stack(&[frame], false);
+    let class = chunk.object_class("a/Ledger");
+    for (duration_ticks, weight_ns) in [(4_000, 4_000), (250, 1_000)] {
+        chunk.monitor_enter(&MonitorEnter {
+            ticks: 5,
+            duration_ticks,
+            thread: main,
+            stack,
+            class,
+            owner: Some(owner),
+            weight_ns,
+            ..MonitorEnter::default()
+        });
+    }
+    let sync = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
+    for (thread, carrier, cause, detail, weight_ns) in [
+        (main, None, "lock", sync, 700),
+        (main, None, "monitor", "a.Ledger@7f00", 10_000),
+        (main, None, "park", "a.Queue", 10_000),
+        (virtual_one, None, "monitor", "a.Ledger@7f00", 300),
+        (virtual_one, Some(carrier), "monitor", "a.Ledger@7f00", 10_000),
+    ] {
+        chunk.wall_sample(&WallSample {
+            ticks: 5,
+            thread,
+            carrier,
+            stack,
+            cause,
+            detail: Some(detail),
+            weight_ns,
+            count: 1,
+            owner: Some(owner),
+            owner_stack: stack,
+            ..WallSample::default()
+        });
+    }
+    chunk.event(&Event::MonitorWaits {
+        ticks: 9,
+        interval_ns: 1_000,
+        waits: 6,
+        blocked_ns: 5_100,
+        samples: 2,
+        weight_ns: 5_000,
+        lost: 1,
+        lost_ns: 1_000,
+    });
+    let profile = Profile::from_recording(read(chunk));
+    let rows = profile.lock_classes();
+    let told: Vec<_> = (rows.iter())
+        .map(|row| (row.name.as_str(), row.blocked.sum, row.waits, row.longest_ns))
+        .collect();
+    assert_eq!(told, [("a.Ledger", 5_300, 5.0, 4_000), (sync, 700, 0.0, 0)]);
+    assert_eq!(rows[0].owners, [("owner-*".to_owned(), 5_300)]);
+    assert_eq!(rows[0].waiters, [("a.A.book".to_owned(), 5_300)]);
+    assert_eq!(rows[0].owners_at[0].0, "a.A.book");
+    assert_eq!((rows[0].is_looks, rows[1].is_looks), (false, true));
+    // One wait in four of 250 ns is chosen: 1000 * (1000 - 250).
+    let waits = profile.monitor_waits();
+    assert_eq!([0, 1].map(|at: usize| waits[at].weight().squares), [0.0, 750_000.0]);
+    let methods = profile.waiting_methods();
+    assert_eq!((methods[0].name.as_str(), methods[0].total.sum), ("a.A.book", 6_000));
+    let filter = WallFilter {
+        thread: Some("main".into()),
+        ..WallFilter::default()
+    };
+    assert_eq!(profile.locked(&filter).len(), 3);
+    let sums = profile.monitor_sums().unwrap();
+    assert_eq!((sums.waits, sums.blocked_ns, sums.lost), (6, 5_100, 1));
 }
 
 #[test]

@@ -22,6 +22,7 @@
 )]
 
 pub mod allocated;
+pub mod blocked;
 pub mod context;
 pub mod drain;
 #[cfg(feature = "experiments")]

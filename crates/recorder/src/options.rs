@@ -52,6 +52,8 @@ pub struct Options {
     pub late: Duration,
     /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
     pub alloc_bytes: u64,
+    /// Waits for monitors are chosen by how long they last, from this on all; zero: none are.
+    pub lock_interval: Duration,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
@@ -91,6 +93,7 @@ impl Default for Options {
             idle: Vec::new(),
             late: Duration::from_millis(1),
             alloc_bytes: 0,
+            lock_interval: Duration::ZERO,
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
             #[cfg(feature = "experiments")]
@@ -119,6 +122,9 @@ pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
 pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
+/// Bounds of `lock`: an interval below is shorter than any wait.
+pub const LOCK: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(1)..=Duration::from_secs(10);
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
@@ -174,7 +180,7 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, engine=auto|perf|timer, \
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, lock=TIME, engine=auto|perf|timer, \
      walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
      maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
@@ -187,6 +193,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "idle" => options.idle.push(idle(value)?),
         "late" => options.late = late(value)?,
         "alloc" => options.alloc_bytes = alloc(value)?,
+        "lock" => options.lock_interval = lock(value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
         "filter" => match value {
             "context" => options.only_context = true,
@@ -272,6 +279,14 @@ fn alloc(value: &str) -> Result<u64, OptionError> {
             shown(value)
         )),
     }
+}
+
+fn lock(value: &str) -> Result<Duration, OptionError> {
+    let interval = duration("lock", value)?;
+    if !LOCK.contains(&interval) {
+        return refuse(format!("lock={}: from 1us to 10s", shown(value)));
+    }
+    Ok(interval)
 }
 
 /// In millionths: `0.5%` is 5000.
@@ -466,6 +481,9 @@ mod tests {
             ("alloc=1", "alloc=1"),
             ("alloc=2g", "alloc=2g"),
             ("alloc=512kb", "alloc=512kb"),
+            ("lock=1", "lock=1"),
+            ("lock=0us", "lock=0us"),
+            ("lock=11s", "lock=11s"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -491,6 +509,7 @@ mod tests {
             format!("idle={zeros}"),
             format!("late={zeros}1us"),
             format!("alloc={zeros}1"),
+            format!("lock={zeros}1ns"),
             format!("wall-budget={zeros}%"),
             format!("{zeros}=1"),
             zeros.clone(),
@@ -534,6 +553,9 @@ mod tests {
         if options.alloc_bytes != 0 {
             text += &format!(",alloc={}", options.alloc_bytes);
         }
+        if !options.lock_interval.is_zero() {
+            text += &format!(",lock={}ns", options.lock_interval.as_nanos());
+        }
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -565,6 +587,7 @@ mod tests {
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
             prop_oneof![Just(0), ALLOC],
+            prop_oneof![Just(0), 1000..=10_000_000_000u64],
         );
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
@@ -602,6 +625,7 @@ mod tests {
                     idle,
                     late,
                     alloc_bytes: sizes.2,
+                    lock_interval: Duration::from_nanos(sizes.3),
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

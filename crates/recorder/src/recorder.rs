@@ -2,6 +2,7 @@
 //! and ends recordings, and takes what the runtime reports.
 
 use crate::allocated::Classes;
+use crate::blocked::Blocked;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
 use crate::options::{EngineChoice, Options};
@@ -33,6 +34,8 @@ pub struct Recorder<R: Runtime> {
     pub registry: Registry,
     /// What classes of allocated objects are called.
     pub classes: Classes,
+    /// All waits for monitors, where these are told.
+    pub blocked: Blocked,
     /// Pauses of the collector that are not written yet.
     pub pauses: Pauses,
     /// The recording that runs, if one does.
@@ -72,6 +75,7 @@ impl<R: Runtime> Recorder<R> {
             threads: ThreadTable::new(),
             registry: Registry::default(),
             classes: Classes::default(),
+            blocked: Blocked::default(),
             pauses: Pauses::default(),
             session: Mutex::new(None),
             last: Mutex::new(None),
@@ -109,11 +113,18 @@ impl<R: Runtime> Recorder<R> {
                 options.alloc_bytes
             ));
         }
+        if !options.lock_interval.is_zero() && !R::TELLS_WAITS {
+            let process = R::PROCESS;
+            return Err(format!(
+                "lock: waits for locks of a {process} are not told; leave it out"
+            ));
+        }
         let path = target_path(options);
         let file = RecordingFile::create(&path)
             .map_err(|e| format!("file={}: cannot create it: {e}", path.display()))?;
         let path = file.path().to_owned();
         let setup = self.setup(options, text, file);
+        self.blocked.begin();
         begin();
         let session = Session::start(setup, path)?;
         let status = session.status("running");

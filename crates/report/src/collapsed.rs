@@ -31,6 +31,8 @@ pub enum Stacks {
     /// Allocations, the class innermost. The numbers count samples or, in the place of
     /// nanoseconds, bytes.
     Allocated(WallFilter),
+    /// Waits for locks, the lock's class innermost. The numbers count samples or nanoseconds.
+    Locked(WallFilter),
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
@@ -82,6 +84,11 @@ pub fn collapsed(
         Stacks::Allocated(filter) => {
             for allocation in profile.allocations_of(filter) {
                 add(allocation.thread, allocation.node, &allocation.weight());
+            }
+        }
+        Stacks::Locked(filter) => {
+            for locked in profile.locked(filter) {
+                add(locked.thread, locked.node, &locked.weight);
             }
         }
         Stacks::Late => {

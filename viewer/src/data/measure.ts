@@ -6,9 +6,10 @@ import type { Header, Profile, Samples, Span } from './profile';
 /**
  * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
  * for, by how long these waited; those who kept all others from a safepoint. Or no time at all, but
- * the bytes that were allocated.
+ * the bytes that were allocated; or the time in locks, of monitors by events.
  */
-export type Time = 'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | { cause: string };
+export type Time =
+  'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | 'locks' | { cause: string };
 
 export interface Measure {
   time: Time;
@@ -44,8 +45,13 @@ export function possible(header: Header, measure: Measure): Measure {
   const hasCause = typeof time !== 'object' || header.waits.includes(time.cause);
   // Two recordings are compared by time.
   const hasAllocated = !!header.allocated && !header.compare;
+  const hasLocks = !!header.locked && !header.compare;
   const has =
-    time === 'alloc' ? hasAllocated : time === 'late' || (header.wall !== null && hasCause);
+    time === 'alloc'
+      ? hasAllocated
+      : time === 'locks'
+        ? hasLocks
+        : time === 'late' || (header.wall !== null && hasCause);
   return {
     time: has ? time : 'cpu',
     endpoint: endpoint !== null && header.endpoints.includes(endpoint) ? endpoint : null,
@@ -75,6 +81,11 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
     pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
     const header = { ...profile.header, unit: 'bytes' as const };
     return { ...profile, header, samples: together(pieces) };
+  }
+  if (time === 'locks' && profile.locks) {
+    const of = profile.locks.samples;
+    pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
+    return { ...profile, samples: together(pieces) };
   }
   const { samples } = profile;
   const isSample = wanted(samples);
@@ -209,7 +220,7 @@ export function textOf(time: Time): string {
   return typeof time === 'object' ? `waits:${time.cause}` : time;
 }
 
-const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc'];
+const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc', 'locks'];
 
 /** The choice that a text stands for; CPU time if it stands for none. */
 export function timeOf(text: string): Time {

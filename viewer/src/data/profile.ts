@@ -2,6 +2,7 @@
 import { type Column, type ColumnEntry, readContainer } from './columns';
 import type { RawFinding } from './findings';
 import type { Unit } from './format';
+import { type Locked, type LockTable, readLocks } from './locked';
 import { plain } from './plain';
 
 export interface Header {
@@ -34,6 +35,8 @@ export interface Header {
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
   /** What was allocated, by samples; null or missing if that was not recorded. */
   allocated?: Allocated | null;
+  /** Of waits for locks; null or missing if they were not recorded. */
+  locked?: Locked | null;
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -189,6 +192,8 @@ export interface Profile {
     /** How many objects each one stands for. */
     objects: Float64Array;
   } | null;
+  /** Waits for locks; null if they were not recorded. */
+  locks: LockTable | null;
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
   spans: SpanTable;
@@ -392,6 +397,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     },
     wall: header.wall && readWall(column),
     allocations: header.allocated ? readAllocations(column) : null,
+    locks: header.locked ? readLocks(column) : null,
     ...readEvents(column),
   };
   return profile;

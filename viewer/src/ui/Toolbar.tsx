@@ -74,10 +74,12 @@ function Measures({ store }: { store: Store }) {
   const hasLate = profile.late.node.some((node) => node !== 0);
   const hasOwners = profile.wall?.ownerNode.some((node) => node !== 0) ?? false;
   const hasAllocated = profile.allocations !== null && !profile.header.compare;
-  if (!wall && !hasLate && !hasAllocated) return null;
+  const hasLocks = profile.locks !== null && !profile.header.compare;
+  if (!wall && !hasLate && !hasAllocated && !hasLocks) return null;
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
   const named: [Time, string][] = wall ? [...TIMES] : [TIMES[0]!];
   if (hasAllocated) named.push(['alloc', 'Allocated']);
+  if (hasLocks) named.push(['locks', 'In locks']);
   const others: [Time, string][] = [];
   if (hasOwners) others.push(['owners', 'Owners of locks others wait for']);
   if (hasLate) others.push(['late', 'Late for safepoints']);

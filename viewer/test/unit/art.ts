@@ -119,6 +119,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
     },
     wall: null,
     allocations: null,
+    locks: null,
     ...noEvents(),
   };
 }

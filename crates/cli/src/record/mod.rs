@@ -70,6 +70,9 @@ pub fn start_options(sampling: &Sampling) -> String {
     if let Some(bytes) = sampling.alloc_bytes() {
         options += &format!(",alloc={bytes}");
     }
+    if let Some(interval) = sampling.lock_interval() {
+        options += &format!(",lock={}ns", interval.as_nanos());
+    }
     if sampling.late != units::LATE {
         options += &format!(",late={}ns", sampling.late.as_nanos());
     }

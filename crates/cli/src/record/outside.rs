@@ -43,6 +43,7 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
         (sampling.wall_threads.is_some(), "--wall-threads"),
         (sampling.late != units::LATE, "--late"),
         (sampling.alloc_bytes().is_some(), "-e alloc"),
+        (sampling.lock_interval().is_some(), "-e lock"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, option)) => Err(Usage(format!(

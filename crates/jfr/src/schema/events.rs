@@ -110,6 +110,41 @@ pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
     ],
 };
 
+/// `jdk.JavaMonitorEnter`, as the JDK has it, with our additional fields at its end.
+pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
+    id: id::MONITOR_ENTER,
+    name: "jdk.JavaMonitorEnter",
+    kind: TypeKind::Event(&["Java Application"]),
+    label: "Java Monitor Blocked",
+    description: "A wait for a monitor that another thread had, and the time in waits that it \
+                  stands for",
+    fields: &[
+        START_TIME,
+        sample_field("duration", Content::TickSpan, "Duration"),
+        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("monitorClass", Content::Pooled(id::CLASS), "Monitor Class"),
+        sample_field(
+            "previousOwner",
+            Content::Pooled(id::THREAD),
+            "Owner When The Wait Began",
+        ),
+        sample_field("address", Content::Count, "Monitor Address"),
+        sample_field("weight", Content::Nanos, "Weight"),
+        sample_field("failure", Content::Text, "Failure"),
+        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
+    ],
+};
+
 const TRACE_ID: FieldDef = sample_field("traceId", Content::Text, "Trace Id");
 const SPAN_ID: FieldDef = sample_field("spanId", Content::Text, "Span Id");
 const LOCAL_ROOT_SPAN_ID: FieldDef =
@@ -390,6 +425,23 @@ events! {
         lost: u64 = Count "lostSamples" "Lost Samples";
         /// The bytes that these stood for
         lost_bytes: u64 = Bytes "lostWeight" "Lost Weight";
+    }
+    /// Waits for monitors since the recording began, and what those that were chosen say of them
+    MonitorWaits = 97 "dwell.MonitorWaits" PROFILER, "Waits for Monitors" {
+        /// Waits are chosen by how long they last, from this on all
+        interval_ns: u64 = Nanos "interval" "Interval";
+        /// All waits
+        waits: u64 = Count "waits" "Waits";
+        /// How long all of them lasted
+        blocked_ns: u64 = Nanos "blocked" "Blocked Time";
+        /// Waits that were chosen
+        samples: u64 = Count "samples" "Samples";
+        /// The time in waits that these stand for
+        weight_ns: u64 = Nanos "weight" "Weight";
+        /// Waits that were chosen but not kept
+        lost: u64 = Count "lostSamples" "Lost Samples";
+        /// The time that these stood for
+        lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

@@ -1,5 +1,6 @@
 //! What every chunk says of the recording, the runtime and the machine.
 
+use crate::options::Options;
 use crate::runtime::Runtime;
 use crate::session::Setup;
 use crate::sys::process;
@@ -21,6 +22,21 @@ fn cpu_model() -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
+/// What is recorded, as the option `-e` of the command names it.
+fn mode(options: &Options) -> String {
+    let mut mode = "cpu".to_owned();
+    for (is_on, name) in [
+        (!options.wall_interval.is_zero(), ",wall"),
+        (options.alloc_bytes != 0, ",alloc"),
+        (!options.lock_interval.is_zero(), ",lock"),
+    ] {
+        if is_on {
+            mode += name;
+        }
+    }
+    mode
+}
+
 /// Adds the descriptive events to a chunk.
 pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
     let ticks = process::monotonic_ns();
@@ -31,12 +47,7 @@ pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
         ticks,
         version: env!("CARGO_PKG_VERSION"),
         pid,
-        mode: match (!options.wall_interval.is_zero(), options.alloc_bytes != 0) {
-            (false, false) => "cpu",
-            (true, false) => "cpu,wall",
-            (false, true) => "cpu,alloc",
-            (true, true) => "cpu,wall,alloc",
-        },
+        mode: &mode(options),
         engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
         engine_reason: &setup.recorder.engine_reason,
         cpu_interval_ns: interval_ns,

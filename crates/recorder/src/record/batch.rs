@@ -9,7 +9,7 @@ use crate::stops::{LateThread, Stop};
 use crate::wall::shelf::Tick;
 use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
-use dwell_signal::Allocation;
+use dwell_signal::{Allocation, Wait};
 use dwell_wall::cause::{Monitor, Os};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -148,6 +148,25 @@ pub struct PendingAllocation {
     pub context: ContextId,
 }
 
+/// A wait for a monitor that waits for the flush.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingWait {
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack; none if there is none.
+    pub stack: Option<u32>,
+    /// The wait.
+    pub wait: Wait,
+    /// Key of the thread that had the monitor when it began, if that is known.
+    pub owner: Option<u64>,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
+}
+
 /// A safepoint that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
@@ -182,6 +201,7 @@ pub struct Batch {
     samples: Vec<PendingSample>,
     walls: Vec<PendingWall>,
     allocations: Vec<PendingAllocation>,
+    waits: Vec<PendingWait>,
     ticks: Vec<Tick>,
     stops: Vec<PendingStop>,
     contexts: Vec<Context>,
@@ -271,6 +291,17 @@ impl Batch {
         &self.allocations
     }
 
+    /// Adds a wait for a monitor.
+    pub fn add_wait(&mut self, wait: PendingWait) {
+        self.waits.push(wait);
+    }
+
+    /// The waits for monitors, in the order of adding.
+    #[must_use]
+    pub fn waits(&self) -> &[PendingWait] {
+        &self.waits
+    }
+
     /// Adds looks at a thread.
     pub fn add_wall(&mut self, wall: PendingWall) {
         self.walls.push(wall);
@@ -310,6 +341,7 @@ impl Batch {
         self.samples.is_empty()
             && self.walls.is_empty()
             && self.allocations.is_empty()
+            && self.waits.is_empty()
             && self.ticks.is_empty()
             && self.stops.is_empty()
     }
@@ -349,6 +381,7 @@ impl Batch {
             + size_of_val(&*self.samples)
             + size_of_val(&*self.walls)
             + size_of_val(&*self.allocations)
+            + size_of_val(&*self.waits)
             + 2 * size_of_val(&*self.contexts)
             + self.stacks.len() * 32
     }
@@ -367,6 +400,8 @@ impl Batch {
         self.walls.shrink_to(KEPT);
         self.allocations.clear();
         self.allocations.shrink_to(KEPT);
+        self.waits.clear();
+        self.waits.shrink_to(KEPT);
         self.ticks.clear();
         self.stops.clear();
         self.contexts.clear();

@@ -12,6 +12,7 @@ mod compare;
 mod entries;
 mod events;
 mod header;
+mod locks;
 mod requests;
 mod spans;
 mod wall;

@@ -1,6 +1,7 @@
 //! The profile as text for a terminal, at most 100 columns wide.
 
 mod allocations;
+mod locks;
 mod remedies;
 mod requests;
 mod safepoints;
@@ -55,6 +56,7 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
     report.waits();
     report.requests();
     report.allocations();
+    report.locks();
     if report.total.samples > 0 {
         report.shares();
         report.methods();

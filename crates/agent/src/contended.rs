@@ -1,0 +1,181 @@
+//! What is noted of a wait for a monitor: when it began and who had the monitor then, and, if the
+//! wait is chosen, where the thread is when it is over. Called on the thread itself, which is in no
+//! handler but may have any monitor of the program.
+//!
+//! Where a wait begins it is drawn how long it must last to be recorded
+//! ([`dwell_recorder::blocked`]); all are counted.
+
+use crate::hotspot::{self, Agent};
+use crate::jvm::monitors::{Told, class_of};
+use crate::wall::look::Looker;
+use dwell_recorder::blocked::{draw, threshold, weight};
+use dwell_recorder::sys::process;
+use dwell_signal::{LockOwner, ThreadRecord, Wait};
+use dwell_walker::Memory;
+use dwell_walker::hotspot::layout::{Layout, present};
+use dwell_walker::hotspot::monitors::{self, Contended, Owner};
+use dwell_walker::hotspot::threads;
+use jvm_sys::jni::Object;
+use jvm_sys::{Env, Jvmti};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
+/// to wait for it asks all of them.
+const ASKED_MAX: usize = 1024;
+
+/// A wait that has begun.
+#[derive(Clone, Copy)]
+struct Begun {
+    /// 0: none.
+    at_ns: u64,
+    /// Who waits: another virtual thread may be on this carrier by the end.
+    who: u64,
+    monitor: u64,
+    threshold_ns: u64,
+    owner: LockOwner,
+}
+
+impl Begun {
+    const NONE: Begun = Begun {
+        at_ns: 0,
+        who: 0,
+        monitor: 0,
+        threshold_ns: 0,
+        owner: LockOwner::Unknown,
+    };
+}
+
+// Nothing of it is made when it is used first, and nothing is to be done when a thread ends.
+thread_local! {
+    static BEGUN: Cell<Begun> = const { Cell::new(Begun::NONE) };
+    static RANDOM: Cell<u64> = const { Cell::new(0) };
+    static RECORD: Cell<Option<&'static ThreadRecord>> = const { Cell::new(None) };
+}
+
+/// The recording's interval, in nanoseconds.
+static INTERVAL_NS: AtomicU64 = AtomicU64::new(0);
+/// When the recording began: what has begun before does not belong to it.
+static SINCE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Who is told.
+pub const TOLD: Told = Told { begins, ends };
+
+/// A recording begins that chooses waits so.
+pub fn begin(interval_ns: u64) {
+    INTERVAL_NS.store(interval_ns, Ordering::Relaxed);
+    SINCE_NS.store(process::monotonic_ns(), Ordering::Relaxed);
+}
+
+fn begins() {
+    let Some((agent, record)) = here() else {
+        return;
+    };
+    let at_ns = process::monotonic_ns();
+    let thread = record.managed_thread();
+    let (live, layout) = (agent.engine.live(), &agent.runtime.vm().layout);
+    let monitor = match monitors::contended(&live, layout, thread) {
+        Ok(Some(Contended::Entering(monitor))) => monitor,
+        _ => 0,
+    };
+    let seed = match RANDOM.get() {
+        0 => at_ns ^ (thread << 20),
+        state => state,
+    };
+    let (number, state) = draw(seed);
+    RANDOM.set(state);
+    BEGUN.set(Begun {
+        at_ns,
+        who: who(agent, layout, thread),
+        monitor,
+        threshold_ns: threshold(number, INTERVAL_NS.load(Ordering::Relaxed)),
+        owner: match monitor {
+            0 => LockOwner::Unknown,
+            _ => owner(agent, layout, monitor),
+        },
+    });
+}
+
+fn ends(jvmti: Jvmti, env: Env, object: Object) {
+    let begun = BEGUN.replace(Begun::NONE);
+    if begun.at_ns == 0 || begun.at_ns < SINCE_NS.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some((agent, record)) = here() else {
+        return;
+    };
+    let layout = &agent.runtime.vm().layout;
+    if begun.who != who(agent, layout, record.managed_thread()) {
+        return;
+    }
+    let duration_ns = process::monotonic_ns().saturating_sub(begun.at_ns);
+    agent.blocked.add(duration_ns);
+    if duration_ns < begun.threshold_ns {
+        return;
+    }
+    agent.engine.waited(
+        record,
+        &Wait {
+            begin_ns: begun.at_ns,
+            duration_ns,
+            weight_ns: weight(duration_ns, INTERVAL_NS.load(Ordering::Relaxed)),
+            monitor: begun.monitor,
+            class: class_of(&agent.classes, jvmti, env, object),
+            owner: begun.owner,
+        },
+    );
+}
+
+/// The agent, if it records, and the calling thread's record.
+fn here() -> Option<(&'static Agent, &'static ThreadRecord)> {
+    let agent = hotspot::agent().filter(|agent| agent.engine.is_running())?;
+    let tid = process::own_tid();
+    let known = RECORD.get();
+    if let Some(record) = known.filter(|record| record.is_live() && record.tid() == tid) {
+        return Some((agent, record));
+    }
+    // One that is just becoming a thread, or is one no more, has none.
+    let record = agent.registry.get(tid)?;
+    RECORD.set(Some(record));
+    Some((agent, record))
+}
+
+/// Who runs on this thread, by a number that others do not have.
+fn who(agent: &Agent, layout: &Layout, thread: u64) -> u64 {
+    match layout.thread_owner_id {
+        at if present(at) => (agent.engine.live().word(thread.wrapping_add(at))).unwrap_or(thread),
+        _ => thread,
+    }
+}
+
+/// Who has a monitor.
+fn owner(agent: &'static Agent, layout: &Layout, monitor: u64) -> LockOwner {
+    let live = agent.engine.live();
+    let found = match monitors::owner(&live, layout, monitor) {
+        Err(_) | Ok(Owner::Nobody) => return LockOwner::Unknown,
+        Ok(Owner::Id(id)) => return LockOwner::Logical(id),
+        Ok(Owner::Thread(thread)) => return on(agent, thread).unwrap_or(LockOwner::Managed(thread)),
+        Ok(Owner::Stack(address)) => agent.registry.find(ASKED_MAX, |record| {
+            let thread = record.managed_thread();
+            thread != 0 && threads::has_on_stack(&live, layout, thread, address) == Ok(true)
+        }),
+        Ok(Owner::HolderOf(object)) => agent.registry.find(ASKED_MAX, |record| {
+            let thread = record.managed_thread();
+            thread != 0 && monitors::holds(&live, layout, thread, object) == Ok(true)
+        }),
+    };
+    let Some(record) = found else {
+        return LockOwner::Unknown;
+    };
+    on(agent, record.managed_thread()).unwrap_or(LockOwner::User(record.user()))
+}
+
+/// The virtual thread on a platform thread.
+fn on(agent: &'static Agent, thread: u64) -> Option<LockOwner> {
+    let looker = Looker {
+        live: agent.engine.live(),
+        vm: agent.runtime.vm(),
+        cache: None,
+    };
+    looker.mounted(thread).ok()?.map(LockOwner::Logical)
+}
