@@ -91,7 +91,7 @@ fn begins() {
         threshold_ns: threshold(number, INTERVAL_NS.load(Ordering::Relaxed)),
         owner: match monitor {
             0 => LockOwner::Unknown,
-            _ => owner(agent, layout, monitor),
+            _ => owner(agent, layout, thread, monitor),
         },
     });
 }
@@ -148,17 +148,28 @@ fn who(agent: &Agent, layout: &Layout, thread: u64) -> u64 {
     }
 }
 
-/// Who has a monitor.
-fn owner(agent: &'static Agent, layout: &Layout, monitor: u64) -> LockOwner {
+/// Who has a monitor for which `waiter` is about to wait.
+fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> LockOwner {
     let live = agent.engine.live();
+    // What a stack holds may look like a thread, but does not begin as one.
+    let is_thread = |thread| {
+        live.word(thread)
+            .is_ok_and(|it| live.word(waiter) == Ok(it))
+    };
     let found = match monitors::owner(&live, layout, monitor) {
         Err(_) | Ok(Owner::Nobody) => return LockOwner::Unknown,
         Ok(Owner::Id(id)) => return LockOwner::Logical(id),
-        Ok(Owner::Thread(thread)) => return on(agent, thread).unwrap_or(LockOwner::Managed(thread)),
-        Ok(Owner::Stack(address)) => agent.registry.find(ASKED_MAX, |record| {
-            let thread = record.managed_thread();
-            thread != 0 && threads::has_on_stack(&live, layout, thread, address) == Ok(true)
-        }),
+        Ok(Owner::Thread(thread)) if is_thread(thread) => {
+            let tid = threads::kernel_id(&live, layout, thread);
+            let of_tid = tid.map_or(LockOwner::Unknown, LockOwner::Kernel);
+            return on(agent, thread).unwrap_or(of_tid);
+        }
+        Ok(Owner::Thread(address) | Owner::Stack(address)) => {
+            agent.registry.find(ASKED_MAX, |record| {
+                let thread = record.managed_thread();
+                thread != 0 && threads::has_on_stack(&live, layout, thread, address) == Ok(true)
+            })
+        }
         Ok(Owner::HolderOf(object)) => agent.registry.find(ASKED_MAX, |record| {
             let thread = record.managed_thread();
             thread != 0 && monitors::holds(&live, layout, thread, object) == Ok(true)

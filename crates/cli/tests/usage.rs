@@ -63,7 +63,15 @@ fn wrong_command_lines_for_locks_are_one_line_and_exit_code_2() {
                 "--unit",
             ),
             (
-                &["convert", "a.jfr", "--collapsed", "-e", "lock", "--cause", "park"],
+                &[
+                    "convert",
+                    "a.jfr",
+                    "--collapsed",
+                    "-e",
+                    "lock",
+                    "--cause",
+                    "park",
+                ],
                 "-e lock",
             ),
             (

@@ -4,7 +4,8 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Verdict};
 use dwell_profile::{
     Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late, Look,
-    Machine, MonitorWait, NodeId, Profile, Request, Safepoint, Sample, ThreadId, ThreadTime, WallFilter,
+    Machine, MonitorWait, NodeId, Profile, Request, Safepoint, Sample, ThreadId, ThreadTime,
+    WallFilter,
 };
 use std::collections::HashMap;
 

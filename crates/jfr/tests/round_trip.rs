@@ -7,8 +7,7 @@ use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
 use dwell_jfr::writer::{
     AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, MonitorEnter, Origin,
-    Sample,
-    ThreadInfo,
+    Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
@@ -643,7 +642,10 @@ fn waits_for_monitors_come_back_with_class_and_owner() {
     assert_eq!(waits[0].text("endpoint"), Some(context.endpoint));
     let (waiter, had) = (waits[0].get("eventThread"), waits[0].get("previousOwner"));
     assert!(matches!(had, Some(Value::Thread(_))) && waiter != had);
-    assert!(!matches!(waits[1].get("previousOwner"), Some(Value::Thread(_))));
+    assert!(!matches!(
+        waits[1].get("previousOwner"),
+        Some(Value::Thread(_))
+    ));
 }
 
 #[test]

@@ -4,10 +4,10 @@ use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::allocations::{Allocation, AllocationSampling};
-use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::allocations::{Allocation, AllocationSampling};
-use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};

@@ -152,7 +152,13 @@ fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
         (main, None, "monitor", "a.Ledger@7f00", 10_000),
         (main, None, "park", "a.Queue", 10_000),
         (virtual_one, None, "monitor", "a.Ledger@7f00", 300),
-        (virtual_one, Some(carrier), "monitor", "a.Ledger@7f00", 10_000),
+        (
+            virtual_one,
+            Some(carrier),
+            "monitor",
+            "a.Ledger@7f00",
+            10_000,
+        ),
     ] {
         chunk.wall_sample(&WallSample {
             ticks: 5,
@@ -181,7 +187,14 @@ fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
     let profile = Profile::from_recording(read(chunk));
     let rows = profile.lock_classes();
     let told: Vec<_> = (rows.iter())
-        .map(|row| (row.name.as_str(), row.blocked.sum, row.waits, row.longest_ns))
+        .map(|row| {
+            (
+                row.name.as_str(),
+                row.blocked.sum,
+                row.waits,
+                row.longest_ns,
+            )
+        })
         .collect();
     assert_eq!(told, [("a.Ledger", 5_300, 5.0, 4_000), (sync, 700, 0.0, 0)]);
     assert_eq!(rows[0].owners, [("owner-*".to_owned(), 5_300)]);
@@ -190,9 +203,15 @@ fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
     assert_eq!((rows[0].is_looks, rows[1].is_looks), (false, true));
     // One wait in four of 250 ns is chosen: 1000 * (1000 - 250).
     let waits = profile.monitor_waits();
-    assert_eq!([0, 1].map(|at: usize| waits[at].weight().squares), [0.0, 750_000.0]);
+    assert_eq!(
+        [0, 1].map(|at: usize| waits[at].weight().squares),
+        [0.0, 750_000.0]
+    );
     let methods = profile.waiting_methods();
-    assert_eq!((methods[0].name.as_str(), methods[0].total.sum), ("a.A.book", 6_000));
+    assert_eq!(
+        (methods[0].name.as_str(), methods[0].total.sum),
+        ("a.A.book", 6_000)
+    );
     let filter = WallFilter {
         thread: Some("main".into()),
         ..WallFilter::default()

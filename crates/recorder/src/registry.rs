@@ -125,13 +125,6 @@ impl Registry {
         self.lock().by_tid.get(&tid).map(|entry| entry.record)
     }
 
-    /// Shows the record of each thread, in no order.
-    pub fn visit(&self, mut show: impl FnMut(Record)) {
-        for entry in self.lock().by_tid.values() {
-            show(entry.record);
-        }
-    }
-
     /// The record of a thread of which `is_it` holds, of so many that are asked at most.
     pub fn find(&self, most: usize, is_it: impl Fn(&ThreadRecord) -> bool) -> Option<Record> {
         let inner = self.lock();

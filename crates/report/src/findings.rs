@@ -229,7 +229,9 @@ mod tests {
         }
         let profile = builder.finish();
         let text = findings(&profile);
-        let rows = text.split("top locks by blocked time, 4.00 ms in all\n").nth(1);
+        let rows = text
+            .split("top locks by blocked time, 4.00 ms in all\n")
+            .nth(1);
         let rows: Vec<&str> = rows.unwrap().lines().take(2).collect();
         assert_eq!(rows[0], "   75.0 %  a.Ledger");
         assert!(

@@ -21,7 +21,7 @@ fn wait(number: u64) -> Wait {
         class: number as u32,
         owner: match number % 4 {
             0 => LockOwner::Unknown,
-            1 => LockOwner::Managed(number),
+            1 => LockOwner::Kernel(number as i32),
             2 => LockOwner::Logical(number),
             _ => LockOwner::User(number),
         },

@@ -327,7 +327,14 @@ mod tests {
         art.waited("w-1", "app.Ledger.read", "app.Ledger", "w-2", (900, 900));
         let found = art.found(check);
         let evidence = &found[0].evidence[1].text;
-        for part in ["3 waits", "6.0 ms", "2.0 ms each", "longest 4.0 ms", "100 %", "w-* had"] {
+        for part in [
+            "3 waits",
+            "6.0 ms",
+            "2.0 ms each",
+            "longest 4.0 ms",
+            "100 %",
+            "w-* had",
+        ] {
             assert!(evidence.contains(part), "{part}: {evidence}");
         }
     }

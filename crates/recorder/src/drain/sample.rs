@@ -304,7 +304,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let header = slot.header();
         let (thread, carrier) = self.thread_of(slot);
         let context = self.batch.context(&header.context);
-        let owner = self.owners.key(self.setup, header.wait.owner);
+        let owner = self
+            .owners
+            .key(&self.setup.recorder.threads, header.wait.owner);
         self.batch.add_wait(PendingWait {
             thread,
             carrier,

@@ -29,14 +29,18 @@ impl Report<'_> {
             self.monitors(sums);
         }
         if !profile.has_wall() {
-            self.raw("  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock");
+            self.raw(
+                "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
+            );
         }
         if classes.is_empty() {
             return;
         }
         self.raw("");
         self.raw("Locks by blocked time");
-        self.raw("     share     +-      blocked      waits    longest   samples  class of the lock");
+        self.raw(
+            "     share     +-      blocked      waits    longest   samples  class of the lock",
+        );
         for class in classes.iter().take(ROWS) {
             let waits = match class.waits {
                 0.0 => String::new(),

@@ -7,8 +7,8 @@ pub enum LockOwner {
     /// Nobody any more, or it is not known.
     #[default]
     Unknown,
-    /// The platform thread with this structure of the runtime's, or who ran on it.
-    Managed(u64),
+    /// The platform thread with this id of the kernel's.
+    Kernel(i32),
     /// The logical thread with this id.
     Logical(u64),
     /// The platform thread with this mark (see `ThreadRecord::user`).
