@@ -5,6 +5,7 @@
 //! Where a wait begins it is drawn how long it must last to be recorded
 //! ([`dwell_recorder::blocked`]); all are counted.
 
+use crate::begun::{Begun, Waits};
 use crate::hotspot::{self, Agent};
 use crate::jvm::monitors::{Told, class_of};
 use crate::wall::look::Looker;
@@ -24,27 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// to wait for it asks all of them.
 const ASKED_MAX: usize = 1024;
 
-/// A wait that has begun.
-#[derive(Clone, Copy)]
-struct Begun {
-    /// 0: none.
-    at_ns: u64,
-    /// Who waits: another virtual thread may be on this carrier by the end.
-    who: u64,
-    monitor: u64,
-    threshold_ns: u64,
-    owner: LockOwner,
-}
-
-impl Begun {
-    const NONE: Begun = Begun {
-        at_ns: 0,
-        who: 0,
-        monitor: 0,
-        threshold_ns: 0,
-        owner: LockOwner::Unknown,
-    };
-}
+/// Of virtual threads where they can leave their carrier meanwhile.
+static VIRTUAL: Waits = Waits::new();
 
 // Nothing of it is made when it is used first, and nothing is to be done when a thread ends.
 thread_local! {
@@ -64,6 +46,7 @@ pub const TOLD: Told = Told { begins, ends };
 /// A recording begins that chooses waits so.
 pub fn begin(interval_ns: u64) {
     INTERVAL_NS.store(interval_ns, Ordering::Relaxed);
+    VIRTUAL.clear();
     SINCE_NS.store(process::monotonic_ns(), Ordering::Relaxed);
 }
 
@@ -84,28 +67,31 @@ fn begins() {
     };
     let (number, state) = draw(seed);
     RANDOM.set(state);
-    BEGUN.set(Begun {
+    let begun = Begun {
         at_ns,
-        who: who(agent, layout, thread),
         monitor,
         threshold_ns: threshold(number, INTERVAL_NS.load(Ordering::Relaxed)),
         owner: match monitor {
             0 => LockOwner::Unknown,
             _ => owner(agent, layout, thread, monitor),
         },
-    });
+    };
+    match wanderer(agent, layout, record) {
+        None => BEGUN.set(begun),
+        Some(id) if VIRTUAL.put(id, &begun) => {}
+        Some(_) => agent.blocked.add_untold(),
+    }
 }
 
 fn ends(jvmti: Jvmti, env: Env, object: Object) {
-    let begun = BEGUN.replace(Begun::NONE);
-    if begun.at_ns == 0 || begun.at_ns < SINCE_NS.load(Ordering::Relaxed) {
-        return;
-    }
     let Some((agent, record)) = here() else {
         return;
     };
-    let layout = &agent.runtime.vm().layout;
-    if begun.who != who(agent, layout, record.managed_thread()) {
+    let begun = match wanderer(agent, &agent.runtime.vm().layout, record) {
+        None => BEGUN.replace(Begun::NONE),
+        Some(id) => VIRTUAL.take(id),
+    };
+    if begun.at_ns == 0 || begun.at_ns < SINCE_NS.load(Ordering::Relaxed) {
         return;
     }
     let duration_ns = process::monotonic_ns().saturating_sub(begun.at_ns);
@@ -140,12 +126,16 @@ fn here() -> Option<(&'static Agent, &'static ThreadRecord)> {
     Some((agent, record))
 }
 
-/// Who runs on this thread, by a number that others do not have.
-fn who(agent: &Agent, layout: &Layout, thread: u64) -> u64 {
-    match layout.thread_owner_id {
-        at if present(at) => (agent.engine.live().word(thread.wrapping_add(at))).unwrap_or(thread),
-        _ => thread,
+/// The virtual thread that is mounted, where it may be on another carrier when its wait is over
+/// (JDK 24 and later, JEP 491; before it keeps its carrier).
+fn wanderer(agent: &Agent, layout: &Layout, record: &ThreadRecord) -> Option<u64> {
+    let at = layout.thread_owner_id;
+    if !present(at) {
+        return None;
     }
+    let id = agent.engine.live();
+    let id = id.word(record.managed_thread().wrapping_add(at)).ok()?;
+    (id != 0 && id != record.managed_id()).then_some(id)
 }
 
 /// Who has a monitor for which `waiter` is about to wait.

@@ -22,6 +22,7 @@
     )
 )]
 
+pub mod begun;
 pub mod command;
 pub mod contended;
 pub mod drain;

@@ -288,6 +288,9 @@ fn lock(reply: &Reply) -> Option<String> {
         let ns = units::short(number("lock_lost_ns").unwrap_or(0));
         text += &format!(", {lost} of {ns} lost for want of room");
     }
+    if let Some(untold) = number("lock_untold").filter(|untold| *untold > 0) {
+        text += &format!(", {untold} more could not be timed: too many virtual threads wait");
+    }
     Some(text)
 }
 

@@ -192,17 +192,6 @@ impl Builder {
         self.looks.get(place as usize)
     }
 
-    /// Whether the looks at a place were at a virtual thread that kept its carrier.
-    pub(crate) fn has_carrier(&self, place: u32) -> bool {
-        self.carriers.contains_key(&place)
-    }
-
-    /// Whether a thread is a virtual one.
-    pub(crate) fn is_virtual(&self, thread: ThreadId) -> bool {
-        let thread = self.threads.get(thread as usize);
-        thread.is_some_and(|thread| thread.is_virtual)
-    }
-
     /// A name.
     pub(crate) fn text(&self, name: NameId) -> &str {
         self.names.text(name)

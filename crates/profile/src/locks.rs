@@ -72,6 +72,8 @@ pub struct MonitorSums {
     pub lost: u64,
     /// The time that these stood for.
     pub lost_ns: u64,
+    /// Waits of which it could not be noted when they began; in no other number.
+    pub untold: u64,
 }
 
 /// Some time that a thread waited for a lock.

@@ -33,6 +33,7 @@ pub fn draw(state: u64) -> (u64, u64) {
 pub struct Blocked {
     waits: AtomicU64,
     ns: AtomicU64,
+    untold: AtomicU64,
 }
 
 impl Blocked {
@@ -40,12 +41,24 @@ impl Blocked {
     pub fn begin(&self) {
         self.waits.store(0, Ordering::Relaxed);
         self.ns.store(0, Ordering::Relaxed);
+        self.untold.store(0, Ordering::Relaxed);
     }
 
     /// A wait is over.
     pub fn add(&self, duration_ns: u64) {
         self.waits.fetch_add(1, Ordering::Relaxed);
         self.ns.fetch_add(duration_ns, Ordering::Relaxed);
+    }
+
+    /// Of a wait it could not be noted when it began: how long it lasts is not known.
+    pub fn add_untold(&self) {
+        self.untold.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many waits are not among the others for that.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.untold.load(Ordering::Relaxed)
     }
 
     /// How many there were, and how long they lasted in all, in nanoseconds.
@@ -108,8 +121,9 @@ mod tests {
         let blocked = Blocked::default();
         blocked.add(20);
         blocked.add(7);
-        assert_eq!(blocked.sums(), (2, 27));
+        blocked.add_untold();
+        assert_eq!((blocked.sums(), blocked.untold()), ((2, 27), 1));
         blocked.begin();
-        assert_eq!(blocked.sums(), (0, 0));
+        assert_eq!((blocked.sums(), blocked.untold()), ((0, 0), 0));
     }
 }

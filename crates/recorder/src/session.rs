@@ -483,12 +483,14 @@ impl<R: Runtime> Session<R> {
         let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
         format!(
             "lock_interval_ns={}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
-             lock_samples={}\nlock_sampled_ns={}\nlock_lost={}\nlock_lost_ns={}\n",
+             lock_samples={}\nlock_sampled_ns={}\nlock_lost={}\nlock_lost_ns={}\n\
+             lock_untold={}\n",
             interval.as_nanos(),
             since(Cause::Wait),
             now.blocked_ns.saturating_sub(before.blocked_ns),
             since(Cause::WaitLost),
             (now.blocked_lost_ns).saturating_sub(before.blocked_lost_ns),
+            self.setup.recorder.blocked.untold(),
         )
     }
 

@@ -4,8 +4,8 @@
 //! Both come from the JVM's slow path, after a first round of spinning was in vain
 //! (`ObjectMonitor::enter`, src/hotspot/share/runtime/objectMonitor.cpp): locking without
 //! contention is as without us. A virtual thread that gives its carrier up (24 and later, JEP 491)
-//! is told to begin only: for its end the JVM would have to tell each mount to agents
-//! (`jvmti_mount_end`, continuationFreezeThaw.cpp), which is not asked for.
+//! is told to have the monitor when it has been mounted again (`jvmti_mount_end` in
+//! continuationFreezeThaw.cpp), which may be on another carrier.
 //!
 //! All of this has an environment of its own, which is given back when a recording ends.
 

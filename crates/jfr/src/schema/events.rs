@@ -442,6 +442,8 @@ events! {
         lost: u64 = Count "lostSamples" "Lost Samples";
         /// The time that these stood for
         lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
+        /// Waits of which it could not be noted when they began: they are in no other number
+        untold: u64 = Count "untold" "Untold Waits";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

@@ -7,7 +7,6 @@ use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::locked::class_of_detail;
 use crate::locks::{LockLook, MonitorSums, MonitorWait};
-use crate::sample::Look;
 use crate::tree::NodeId;
 use dwell_jfr::reader::{Recording, Value};
 
@@ -67,20 +66,20 @@ pub(super) fn add(
         blocked_ns: count(last, "blocked"),
         lost: count(last, "lostSamples"),
         lost_ns: count(last, "lostWeight"),
+        untold: count(last, "untold"),
     });
     if builder.monitor_sums.is_some() {
         add_looks(builder);
     }
 }
 
-/// Looks at threads that waited for what no event tells of: locks of `java.util.concurrent`, and
-/// monitors for which a virtual thread has given its carrier up.
+/// Looks at threads that waited for what no event tells of: locks of `java.util.concurrent`.
 fn add_looks(builder: &mut Builder) {
     for place in 0..builder.looks_len() {
         let Some(look) = builder.look_at(place).copied() else {
             break;
         };
-        if !is_of_locks(builder, &look, place) {
+        if builder.text(look.cause) != "lock" {
             continue;
         }
         let detail = look.detail.map_or("", |detail| builder.text(detail));
@@ -97,13 +96,5 @@ fn add_looks(builder: &mut Builder) {
             node,
             class,
         });
-    }
-}
-
-fn is_of_locks(builder: &Builder, look: &Look, place: u32) -> bool {
-    match builder.text(look.cause) {
-        "lock" => true,
-        "monitor" => builder.is_virtual(look.thread) && !builder.has_carrier(place),
-        _ => false,
     }
 }

@@ -110,6 +110,12 @@ impl Report<'_> {
                 duration(sums.lost_ns)
             ));
         }
+        if sums.untold > 0 {
+            self.raw(&format!(
+                "  {} more could not be timed: too many virtual threads wait at once",
+                plural(sums.untold, "wait")
+            ));
+        }
     }
 
     fn lock(&mut self, class: &LockClass) {

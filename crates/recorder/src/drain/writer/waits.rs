@@ -60,6 +60,7 @@ impl<R: Runtime> Writer<'_, R> {
             weight_ns: now.blocked_ns.saturating_sub(before.blocked_ns),
             lost: since(Cause::WaitLost),
             lost_ns: now.blocked_lost_ns.saturating_sub(before.blocked_lost_ns),
+            untold: self.setup.recorder.blocked.untold(),
         });
     }
 }
