@@ -1,5 +1,5 @@
-//! Waits that have begun, of virtual threads: one of these may be on another carrier when it has got
-//! the monitor. Without locks: a thread that waits for the program's locks must not wait for ours.
+//! Waits that have begun, of virtual threads: one of these may be on another carrier when it has
+//! got the monitor. Without locks: who waits for the program's locks must not wait for ours.
 //!
 //! Only a virtual thread itself, wherever it is mounted, touches what is noted of it.
 
@@ -44,6 +44,18 @@ struct Place {
     owner: [AtomicU64; 2],
 }
 
+impl Place {
+    const fn free() -> Place {
+        Place {
+            id: AtomicU64::new(0),
+            at_ns: AtomicU64::new(0),
+            threshold_ns: AtomicU64::new(0),
+            monitor: AtomicU64::new(0),
+            owner: [const { AtomicU64::new(0) }; 2],
+        }
+    }
+}
+
 /// Waits by the ids of threads.
 pub struct Waits {
     places: [Place; PLACES],
@@ -53,15 +65,8 @@ impl Waits {
     /// None.
     #[must_use]
     pub const fn new() -> Waits {
-        const FREE: Place = Place {
-            id: AtomicU64::new(0),
-            at_ns: AtomicU64::new(0),
-            threshold_ns: AtomicU64::new(0),
-            monitor: AtomicU64::new(0),
-            owner: [const { AtomicU64::new(0) }; 2],
-        };
         Waits {
-            places: [FREE; PLACES],
+            places: [const { Place::free() }; PLACES],
         }
     }
 

@@ -134,8 +134,8 @@ pub struct Sampling {
     /// (JDK 11 and later) [default with -e alloc: 512k]
     #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
     pub alloc: Option<u64>,
-    /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to 10s;
-    /// records waits for locks, be it in -e or not [default with -e lock: 1ms]
+    /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to
+    /// 10s; records waits for locks, be it in -e or not [default with -e lock: 1ms]
     #[arg(long, value_name = "TIME", value_parser = units::lock)]
     pub lock: Option<Duration>,
     /// Where samples are triggered from
@@ -555,7 +555,8 @@ pub struct Convert {
     /// A page, whatever the output's ending
     #[arg(long, group = "format")]
     pub html: bool,
-    /// The unit that collapsed stacks count in [default: samples; of allocations bytes, of locks ns]
+    /// The unit that collapsed stacks count in [default: samples; of allocations bytes, of locks
+    /// ns]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread

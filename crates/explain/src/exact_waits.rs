@@ -37,7 +37,8 @@ pub(crate) fn evidence(facts: &Facts<'_>, class: &str, place: &str) -> Option<Ev
     };
     Some(Evidence {
         text: format!(
-            "told by the JVM itself: {} for it here took {}, {} each in the mean, the longest {}{had}",
+            "told by the JVM itself: {} for it here took {}, {} each in the mean, the longest \
+             {}{had}",
             plural(waits.round() as u64, "wait"),
             duration(sum as f64),
             duration(sum as f64 / waits.max(1.0)),

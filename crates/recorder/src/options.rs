@@ -180,9 +180,9 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, lock=TIME, engine=auto|perf|timer, \
-     walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, \
-     maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, lock=TIME, \
+     engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, \
+     chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
@@ -567,13 +567,19 @@ mod tests {
         text
     }
 
+    /// Of allocations and of waits for locks.
+    fn intervals() -> impl Strategy<Value = (u64, Duration)> {
+        let lock = prop_oneof![Just(0), 1000..=10_000_000_000u64];
+        let lock = lock.prop_map(Duration::from_nanos);
+        (prop_oneof![Just(0), ALLOC], lock)
+    }
+
     fn any_options() -> impl Strategy<Value = Options> {
         use Command::{Dump, Start, Status, Stop};
-        let commands = [Start, Stop, Dump, Status];
         let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let words = (
-            prop::sample::select(commands.to_vec()),
+            prop::sample::select(vec![Start, Stop, Dump, Status]),
             prop::sample::select(engines.to_vec()),
             prop::sample::select(vantages.to_vec()),
         );
@@ -586,8 +592,7 @@ mod tests {
         let sizes = (
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
-            prop_oneof![Just(0), ALLOC],
-            prop_oneof![Just(0), 1000..=10_000_000_000u64],
+            intervals(),
         );
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
@@ -624,8 +629,8 @@ mod tests {
                     only_context,
                     idle,
                     late,
-                    alloc_bytes: sizes.2,
-                    lock_interval: Duration::from_nanos(sizes.3),
+                    alloc_bytes: sizes.2.0,
+                    lock_interval: sizes.2.1,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

@@ -31,7 +31,9 @@ const FINDINGS_FIRST = 3;
 const GROUPS_MAX = 12;
 const CLASSES_MAX = 15;
 const ALLOCATED: readonly Series[] = [{ name: 'bytes', colour: roleColour(''), at: 0 }];
-const LOCKS: readonly Series[] = [{ name: 'threads', colour: causeColour('monitor', 'light'), at: 0 }];
+const LOCKS: readonly Series[] = [
+  { name: 'threads', colour: causeColour('monitor', 'light'), at: 0 },
+];
 const THROTTLED: readonly Series[] = [
   { name: 'held back', colour: RUNTIME_COLOURS.throttled, at: 0 },
 ];

@@ -36,33 +36,7 @@ impl Report<'_> {
         if classes.is_empty() {
             return;
         }
-        self.raw("");
-        self.raw("Locks by blocked time");
-        self.raw(
-            "     share     +-      blocked      waits    longest   samples  class of the lock",
-        );
-        for class in classes.iter().take(ROWS) {
-            let waits = match class.waits {
-                0.0 => String::new(),
-                waits => count(waits.round() as u64),
-            };
-            let longest = match class.longest_ns {
-                0 => String::new(),
-                ns => duration(ns),
-            };
-            let head = format!(
-                "{} {:>12} {waits:>10} {longest:>10} {:>9}  ",
-                share_cells(&class.blocked, &all),
-                duration(class.blocked.sum),
-                count(class.blocked.samples),
-            );
-            let name = shortened(&class.name, COLUMNS.saturating_sub(head.len()));
-            self.raw(&format!("{head}{name}"));
-        }
-        self.more(classes.len(), ROWS);
-        if classes.iter().any(|class| class.is_looks) {
-            self.raw("  without a number of waits: known from looks of the wall clock");
-        }
+        self.lock_table(&classes, &all);
         self.raw("");
         self.raw("Who had these locks, and who waited");
         for class in classes.iter().take(TOLD) {
@@ -83,6 +57,36 @@ impl Report<'_> {
             self.raw(&format!("{head}{name}"));
         }
         self.more(rows.len(), ROWS);
+    }
+
+    fn lock_table(&mut self, classes: &[LockClass], all: &Weight) {
+        self.raw("");
+        self.raw("Locks by blocked time");
+        self.raw(
+            "     share     +-      blocked      waits    longest   samples  class of the lock",
+        );
+        for class in classes.iter().take(ROWS) {
+            let waits = match class.waits {
+                0.0 => String::new(),
+                waits => count(waits.round() as u64),
+            };
+            let longest = match class.longest_ns {
+                0 => String::new(),
+                ns => duration(ns),
+            };
+            let head = format!(
+                "{} {:>12} {waits:>10} {longest:>10} {:>9}  ",
+                share_cells(&class.blocked, all),
+                duration(class.blocked.sum),
+                count(class.blocked.samples),
+            );
+            let name = shortened(&class.name, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(classes.len(), ROWS);
+        if classes.iter().any(|class| class.is_looks) {
+            self.raw("  without a number of waits: known from looks of the wall clock");
+        }
     }
 
     /// All waits for monitors, and what those that were chosen say of them.

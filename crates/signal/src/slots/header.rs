@@ -30,8 +30,8 @@ pub enum Reason {
     Safepoint = 4,
     /// The thread has allocated an object that was chosen; no CPU time belongs to it.
     Allocation = 5,
-    /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time belongs
-    /// to it.
+    /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
+    /// belongs to it.
     Wait = 6,
 }
 
