@@ -617,7 +617,13 @@ fn waits_for_monitors_come_back_with_class_and_owner() {
     let mut demo = Demo::new(clock());
     let context = common::CONTEXT;
     let writer = demo.writer();
-    let [thread, owner] = [77, 78].map(|key| writer.thread(key, &ThreadInfo::default()));
+    let [thread, owner] = [77, 78].map(|os_tid| {
+        let info = ThreadInfo {
+            os_tid,
+            ..ThreadInfo::default()
+        };
+        writer.thread(os_tid as u64, &info)
+    });
     let class = writer.object_class("app/Ledger");
     for (owner, weight_ns) in [(Some(owner), 1_000_000), (None, 5_000_000)] {
         writer.monitor_enter(&MonitorEnter {

@@ -242,7 +242,7 @@ mod tests {
         for line in [
             "Blocked by locks: 4.00 ms",
             "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
-            "     75.0 %    0.0      3.00 ms          1    3.00 ms         1  a.Ledger",
+            "    75.0 %    0.0      3.00 ms          1    3.00 ms         1  a.Ledger",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
         }
