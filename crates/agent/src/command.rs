@@ -1,11 +1,13 @@
 //! Carries out commands: start, stop, dump, status.
 
 use crate::alive;
+use crate::contended;
 use crate::hook;
 use crate::hotspot::{self, Agent, HotSpot};
 use crate::jvm::allocations::{self, Chosen, Sampling};
 use crate::jvm::api;
 use crate::jvm::environment;
+use crate::jvm::monitors::{self, Watching};
 use crate::jvm::threads;
 use crate::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use crate::jvm::vm::SharedVm;
@@ -61,6 +63,7 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
             agent.stop(|| {
                 allocations::end();
                 alive::end(agent, caller.env);
+                monitors::end();
                 environment::set_events(agent.runtime.jvmti, false);
             })
         }
@@ -84,6 +87,10 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             Some(Sampling::prepare(java_vm, &asked, interval, allocated)?)
         }
     };
+    let watching = match options.lock_interval.is_zero() || agent.is_recording() {
+        true => None,
+        false => Some(Watching::prepare(caller.java_vm, contended::TOLD)?),
+    };
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
         environment::set_events(jvmti, true);
@@ -98,6 +105,10 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         TELLS_ALL.store(options.alloc_bytes != 0, Ordering::Relaxed);
         if let Some(sampling) = sampling {
             sampling.begin();
+        }
+        if let Some(watching) = watching {
+            contended::begin(options.lock_interval.as_nanos() as u64);
+            watching.begin();
         }
     })
 }

@@ -82,6 +82,7 @@ impl HotSpot {
 impl Runtime for HotSpot {
     const PROCESS: &'static str = "JVM";
     const TELLS_ALLOCATIONS: bool = true;
+    const TELLS_WAITS: bool = true;
 
     type Walks = JavaWalks;
     type Looks = JavaLooks;

@@ -23,7 +23,9 @@
 )]
 
 pub mod alive;
+pub mod begun;
 pub mod command;
+pub mod contended;
 pub mod drain;
 pub mod entry;
 pub mod hook;

@@ -104,11 +104,11 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
 }
 
 /// Whether a stack is walked from the last Java frame on, and not from where the thread was: who
-/// has allocated an object is in the VM's code for it, and in ours.
+/// has allocated an object, or waited for a monitor, is in the VM's code for it, and in ours.
 #[inline]
 #[must_use]
 pub fn begins_in_java(header: &SlotHeader) -> bool {
-    header.reason == Reason::Allocation
+    matches!(header.reason, Reason::Allocation | Reason::Wait)
 }
 
 /// The registers that a walk begins with.

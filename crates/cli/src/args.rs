@@ -108,7 +108,7 @@ pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample: `cpu`, `wall`, `alloc`, `live`, or several
+    /// What to sample: `cpu`, `wall`, `alloc`, `live`, `lock`, several of them, or `all`
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
           default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
     pub event: Vec<Event>,
@@ -134,6 +134,10 @@ pub struct Sampling {
     /// unless that has live alone (JDK 11 and later) [default with -e alloc or live: 512k]
     #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
     pub alloc: Option<u64>,
+    /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to
+    /// 10s; records waits for locks, be it in -e or not [default with -e lock: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = units::lock)]
+    pub lock: Option<Duration>,
     /// Where samples are triggered from
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
@@ -149,21 +153,34 @@ pub struct Sampling {
 /// Bytes between two samples of allocations where nobody says how many.
 const ALLOC_BYTES: u64 = 512 << 10;
 
+/// The interval of waits for monitors where nobody says it.
+const LOCK_INTERVAL: Duration = Duration::from_millis(1);
+
 impl Sampling {
+    /// Whether this is sampled.
+    pub fn has(&self, event: Event) -> bool {
+        self.event.contains(&event) || self.event.contains(&Event::All)
+    }
+
+    /// The interval of waits for monitors; none if these are not recorded.
+    pub fn lock_interval(&self) -> Option<Duration> {
+        let by_event = self.has(Event::Lock).then_some(LOCK_INTERVAL);
+        self.lock.or(by_event)
+    }
+
     /// Bytes between two samples of allocations; none if these are not sampled.
     pub fn alloc_bytes(&self) -> Option<u64> {
-        let has = |event| self.event.contains(&event);
-        let by_event = has(Event::Alloc).then_some(ALLOC_BYTES);
+        let by_event = self.has(Event::Alloc).then_some(ALLOC_BYTES);
         let by_size = self
             .alloc
-            .filter(|_| has(Event::Alloc) || !has(Event::Live));
+            .filter(|_| self.has(Event::Alloc) || !self.has(Event::Live));
         by_size.or(by_event)
     }
 
     /// Bytes between two samples of objects that are followed; none if these are not.
     pub fn live_bytes(&self) -> Option<u64> {
-        let is_asked = self.event.contains(&Event::Live);
-        is_asked.then(|| self.alloc.unwrap_or(ALLOC_BYTES))
+        self.has(Event::Live)
+            .then(|| self.alloc.unwrap_or(ALLOC_BYTES))
     }
 }
 
@@ -178,6 +195,11 @@ pub enum Event {
     Alloc,
     /// Of these, those that are alive at the end
     Live,
+    /// Waits for locks that other threads have, by class
+    Lock,
+    /// All of these; of what is recorded only
+    #[value(hide = true)]
+    All,
 }
 
 /// Which threads are looked at.
@@ -557,7 +579,8 @@ pub struct Convert {
     /// A recording with only what all tools for JFR know, whatever the output's ending
     #[arg(long, group = "format")]
     pub jfr: bool,
-    /// The unit that collapsed stacks count in [default: samples; with alloc and live bytes]
+    /// The unit that collapsed stacks count in [default: samples; with alloc and live
+    /// bytes, with lock ns]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
@@ -567,8 +590,8 @@ pub struct Convert {
     /// others up (in ns)
     #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
     pub safepoints: bool,
-    /// What collapsed stacks count: time or, with alloc and live, bytes, the class innermost
-    /// [default: cpu, or wall with one of the next options]
+    /// What collapsed stacks count: time, with lock that in locks, or with alloc and live bytes,
+    /// the class innermost [default: cpu, or wall with one of the next options]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
@@ -674,6 +697,15 @@ mod tests {
             both(&["-e", "alloc,live", "--alloc", "64k", "1"]),
             (k64, k64)
         );
+        let lock = |words: &[&str]| record(words).unwrap().sampling.lock_interval();
+        assert_eq!(lock(&["1"]), None);
+        assert_eq!(lock(&["-e", "cpu,wall,lock", "1"]), Some(LOCK_INTERVAL));
+        let finer = Some(Duration::from_micros(50));
+        assert_eq!(lock(&["--lock", "50us", "1"]), finer);
+        assert_eq!(lock(&["-e", "all", "1"]), Some(LOCK_INTERVAL));
+        assert_eq!(both(&["-e", "all", "1"]), (k512, k512));
+        let all = record(&["-e", "all", "1"]).unwrap().sampling;
+        assert!(all.has(Event::Cpu) && all.has(Event::Wall));
         let more = [
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];
@@ -687,6 +719,8 @@ mod tests {
             &["-d", "x", "1"],
             &["-e", "heap", "1"],
             &["-e", "alloc", "--alloc", "1", "1"],
+            &["--lock", "1", "1"],
+            &["--lock", "11s", "1"],
             &["--wall", "20", "1"],
             &["--wall-budget", "0", "1"],
             &["--idle", "no method", "1"],

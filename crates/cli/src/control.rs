@@ -216,6 +216,9 @@ fn described(reply: &Reply) -> String {
     if let Some(live) = live(reply) {
         line("live", live);
     }
+    if let Some(lock) = lock(reply) {
+        line("lock", lock);
+    }
     for (label, value) in own_cost(reply) {
         line(label, value);
     }
@@ -290,6 +293,27 @@ fn live(reply: &Reply) -> Option<String> {
     Some(text)
 }
 
+/// Waits for monitors, all of them and those that were recorded.
+fn lock(reply: &Reply) -> Option<String> {
+    let number = |key| reply.number(key);
+    let mut text = format!(
+        "{} waits of {}, {} recorded (all from {} on) that stand for {}",
+        number("lock_waits")?,
+        units::short(number("lock_blocked_ns")?),
+        number("lock_samples")?,
+        units::short(number("lock_interval_ns")?),
+        units::short(number("lock_sampled_ns")?),
+    );
+    if let Some(lost) = number("lock_lost").filter(|lost| *lost > 0) {
+        let ns = units::short(number("lock_lost_ns").unwrap_or(0));
+        text += &format!(", {lost} of {ns} lost for want of room");
+    }
+    if let Some(untold) = number("lock_untold").filter(|untold| *untold > 0) {
+        text += &format!(", {untold} more could not be timed: too many virtual threads wait");
+    }
+    Some(text)
+}
+
 /// What the recording costs, and why samples are missing.
 fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
     let time = |key| reply.number(key).map(units::short);
@@ -357,6 +381,8 @@ mod tests {
               alloc_interval=524288\nalloc_samples=30\nalloc_bytes=15728640\nalloc_lost=2\n\
               alloc_lost_bytes=1048576\n\
               live_interval=65536\nlive_objects=812\nlive_one_of=4\nlive_lost=0\n\
+              lock_interval_ns=1000000\nlock_waits=900\nlock_blocked_ns=3000000000\n\
+              lock_samples=40\nlock_sampled_ns=2900000000\nlock_lost=1\nlock_lost_ns=1000000\n\
               handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
               agent_cpu_ns=80000000\nagent_memory=2097152\n\
               lost.no_free_slot_weight_moved_on=7\n",
@@ -370,6 +396,8 @@ mod tests {
              kernel's pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
              alloc      every 512 KiB, 30 samples of 15 MiB, 2 of 1 MiB lost for want of room\n\
              live       every 64 KiB, 812 objects followed, one of 4\n\
+             lock       900 waits of 3.0 s, 40 recorded (all from 1.0 ms on) that stand for 2.9 s, \
+             1 of 1.0 ms lost for want of room\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

@@ -105,6 +105,9 @@ fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
         Stacks::Alive(_) | Stacks::AliveObjects(_) if !profile.has_live() => {
             bail!("{input}: does not say what is alive; record with -e cpu,wall,live")
         }
+        Stacks::Locked(_) if !profile.has_locks() => {
+            bail!("{input}: has no waits for locks; record with -e cpu,wall,lock")
+        }
         Stacks::Late if profile.late().is_empty() => bail!(
             "{input}: no thread was seen to be late for a safepoint; \
              leave --safepoints out, or record for longer"
@@ -127,7 +130,7 @@ fn write(
         Format::Collapsed => {
             // How often somebody was late, or an object was chosen, says little.
             let usual = match stacks {
-                Stacks::Late => Unit::Ns,
+                Stacks::Late | Stacks::Locked(_) => Unit::Ns,
                 Stacks::Allocated(_) | Stacks::Alive(_) | Stacks::AliveObjects(_) => Unit::Bytes,
                 _ => Unit::Samples,
             };
@@ -189,11 +192,14 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         return Err(Usage(text.to_owned()).into());
     }
     match args.event {
-        Some(event @ (Event::Cpu | Event::Alloc | Event::Live)) if !filter.causes.is_empty() => {
+        Some(event @ (Event::Cpu | Event::Alloc | Event::Live | Event::Lock))
+            if !filter.causes.is_empty() =>
+        {
             let event = match event {
                 Event::Alloc => "alloc",
                 Event::Live => "live",
-                Event::Cpu | Event::Wall => "cpu",
+                Event::Lock => "lock",
+                Event::Cpu | Event::Wall | Event::All => "cpu",
             };
             let text = format!("--cause is for wall time; leave out -e {event}");
             Err(Usage(text).into())
@@ -201,10 +207,18 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         Some(Event::Alloc) => Ok(Stacks::Allocated(filter)),
         Some(Event::Live) if args.unit == Some(Unit::Objects) => Ok(Stacks::AliveObjects(filter)),
         Some(Event::Live) => Ok(Stacks::Alive(filter)),
+        Some(Event::Lock) => Ok(Stacks::Locked(filter)),
+        Some(Event::All) => Err(all_is_recorded()),
         Some(Event::Cpu) => Ok(Stacks::Cpu(filter)),
         None if filter == WallFilter::default() => Ok(Stacks::Cpu(filter)),
         Some(Event::Wall) | None => Ok(Stacks::Wall(filter)),
     }
+}
+
+/// Stacks of everything cannot be added up.
+pub fn all_is_recorded() -> anyhow::Error {
+    let text = "-e all is for what is recorded; name one of cpu, wall, alloc, live, lock";
+    Usage(text.to_owned()).into()
 }
 
 /// Nobody wants the recording itself replaced.

@@ -60,9 +60,9 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     eprintln!("starting the demo service with {}", java.display());
     let service = Service::start(java, &jar, args.duration)?;
     let target = Target::examine(service.child.id())?;
-    let mut event = vec![Event::Cpu, Event::Wall];
+    let mut event = vec![Event::Cpu, Event::Wall, Event::Lock];
     if service.samples_allocations {
-        event.push(Event::Alloc);
+        event.extend([Event::Alloc, Event::Live]);
     }
     let sampling = Sampling {
         interval: args.interval,
@@ -74,6 +74,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         idle: Vec::new(),
         late: units::LATE,
         alloc: None,
+        lock: None,
         engine: Engine::Auto,
         walk: Walk::Snapshot,
         depth: 8192,

@@ -1,7 +1,7 @@
 //! `dwell diff`.
 
 use crate::args::{Diff, Event, PerWhat};
-use crate::{Usage, recording};
+use crate::{Usage, convert, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
 use dwell_profile::{Objects, Profile, WallFilter};
@@ -67,6 +67,11 @@ pub fn run(args: &Diff) -> Result<()> {
             let text = "-e cpu and -e wall are for --collapsed; without it both are told";
             return Err(Usage(text.to_owned()).into());
         }
+        Some(Event::Lock) => {
+            let text = "-e lock: two recordings are compared by cpu or wall; take wall for waits";
+            return Err(Usage(text.to_owned()).into());
+        }
+        Some(Event::All) => return Err(convert::all_is_recorded()),
         Some(Event::Cpu | Event::Wall) | None => {}
     }
     let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);

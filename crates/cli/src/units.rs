@@ -70,6 +70,15 @@ pub fn late(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
+/// From which duration on all waits for monitors are recorded.
+pub fn lock(text: &str) -> Result<Duration, String> {
+    let time = time(text, None).ok_or("a time with its unit, such as 1ms or 50us")?;
+    if !(Duration::from_micros(1)..=INTERVAL_MAX).contains(&time) {
+        return Err("from 1us to 10s".to_owned());
+    }
+    Ok(time)
+}
+
 /// A part of a processor's time in percent: `0.5%`.
 pub fn budget(text: &str) -> Result<f64, String> {
     let number = text

@@ -80,6 +80,41 @@ fn wrong_command_lines_for_allocations_are_one_line_and_exit_code_2() {
 }
 
 #[test]
+fn wrong_command_lines_for_locks_are_one_line_and_exit_code_2() {
+    are_refused(
+        "usage-locks",
+        &[
+            (&["record", "--lock", "1", "1"], "--lock"),
+            (&["record", "--lock", "11s", "1"], "from 1us to 10s"),
+            (
+                &["diff", "a.jfr", "a.jfr", "--collapsed", "-e", "lock"],
+                "-e lock",
+            ),
+            (
+                &["convert", "a.jfr", "-e", "lock", "--unit", "bytes"],
+                "--unit",
+            ),
+            (
+                &[
+                    "convert",
+                    "a.jfr",
+                    "--collapsed",
+                    "-e",
+                    "lock",
+                    "--cause",
+                    "park",
+                ],
+                "-e lock",
+            ),
+            (
+                &["record", "--no-agent", "-e", "lock", "1"],
+                "-e lock: needs",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
     are_refused(
         "usage",

@@ -4,8 +4,8 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Verdict};
 use dwell_profile::{
     Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late,
-    LiveObject, LiveSampling, Look, Machine, NodeId, Profile, Request, Safepoint, Sample, ThreadId,
-    ThreadTime, WallFilter,
+    LiveObject, LiveSampling, Look, Machine, MonitorWait, NodeId, Profile, Request, Safepoint,
+    Sample, ThreadId, ThreadTime, WallFilter,
 };
 use std::collections::HashMap;
 
@@ -389,6 +389,33 @@ impl Art {
                 collections,
             });
         }
+        self
+    }
+
+    /// A wait for a monitor of a class, so many milliseconds long, that stands for so many.
+    pub(crate) fn waited(
+        &mut self,
+        thread: &str,
+        stack: &str,
+        class: &str,
+        owner: &str,
+        (ms, weight_ms): (u64, u64),
+    ) -> &mut Art {
+        let (thread, stack) = (self.thread(thread, true, false), self.node(stack));
+        let owner = Some(self.thread(owner, true, false));
+        let frame = self.builder.marker(class, FrameKind::Other);
+        let node = self.builder.child(stack, frame);
+        let class = self.builder.name(class);
+        self.builder.monitor_waits.push(MonitorWait {
+            time_ns: self.builder.info.start_ns,
+            duration_ns: ms * MS,
+            weight_ns: weight_ms * MS,
+            thread,
+            node,
+            class,
+            context: None,
+            owner,
+        });
         self
     }
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod allocators;
+mod exact_waits;
 mod facts;
 mod finding;
 mod machine;

@@ -40,9 +40,10 @@ pub(crate) mod id {
     pub(crate) const EXECUTION_SAMPLE: u8 = 100;
     pub(crate) const WALL_SAMPLE: u8 = 101;
     pub(crate) const ALLOCATION_SAMPLE: u8 = 102;
-    pub(crate) const WALL_CLOCK_SAMPLE: u8 = 99;
+    pub(crate) const WALL_CLOCK_SAMPLE: u8 = 95;
     pub(crate) const LIVE_OBJECT: u8 = 98;
-    pub(crate) const COMMON_LIVE_OBJECT: u8 = 97;
+    pub(crate) const COMMON_LIVE_OBJECT: u8 = 94;
+    pub(crate) const MONITOR_ENTER: u8 = 96;
 }
 
 /// What a type is for; decides its super type and attributes in the metadata.
@@ -154,6 +155,7 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
             &events::WALL_SAMPLE,
             &events::ALLOCATION_SAMPLE,
             &events::LIVE_OBJECT,
+            &events::MONITOR_ENTER,
         ])
         .chain(events::TYPES)
 }
@@ -165,6 +167,7 @@ pub(crate) fn plain_types() -> impl Iterator<Item = (&'static TypeDef, &'static 
         let known = match def.id {
             id::EXECUTION_SAMPLE => events::EXECUTION_SAMPLE_FIELDS,
             id::ALLOCATION_SAMPLE => events::ALLOCATION_SAMPLE_FIELDS,
+            id::MONITOR_ENTER => events::MONITOR_ENTER_FIELDS,
             _ => def.fields.len(),
         };
         (def, def.fields.get(..known).unwrap_or(def.fields))

@@ -4,6 +4,7 @@
 
 mod constants;
 mod metadata;
+mod monitors;
 mod names;
 mod pool;
 
@@ -13,6 +14,7 @@ use crate::schema::id;
 use crate::wire::{put_framed, put_hex, put_pooled_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use constants::Constants;
+pub use monitors::MonitorEnter;
 
 /// Type id of `jdk.ExecutionSample` in our files, for [`Event::ActiveSetting`].
 pub const EXECUTION_SAMPLE_TYPE_ID: u64 = id::EXECUTION_SAMPLE as u64;

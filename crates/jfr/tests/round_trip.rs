@@ -6,8 +6,8 @@ mod common;
 use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
 use dwell_jfr::writer::{
-    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, Origin, Sample,
-    ThreadInfo,
+    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, MonitorEnter, Origin,
+    Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
@@ -608,6 +608,48 @@ fn allocations_come_back_with_their_classes() {
     assert_eq!(&*recording.method(&frame).unwrap().name, "make");
     assert!(matches!(
         samples[0].get("eventThread"),
+        Some(Value::Thread(_))
+    ));
+}
+
+#[test]
+fn waits_for_monitors_come_back_with_class_and_owner() {
+    let mut demo = Demo::new(clock());
+    let context = common::CONTEXT;
+    let writer = demo.writer();
+    let [thread, owner] = [77, 78].map(|os_tid| {
+        let info = ThreadInfo {
+            os_tid,
+            ..ThreadInfo::default()
+        };
+        writer.thread(os_tid as u64, &info)
+    });
+    let class = writer.object_class("app/Ledger");
+    for (owner, weight_ns) in [(Some(owner), 1_000_000), (None, 5_000_000)] {
+        writer.monitor_enter(&MonitorEnter {
+            ticks: START_TICKS + 5,
+            duration_ticks: 10,
+            thread,
+            class,
+            owner,
+            address: 0x7fcd_2800_1a30,
+            weight_ns,
+            context: Some(&context),
+            ..MonitorEnter::default()
+        });
+    }
+    let bytes = demo.flush();
+    let recording = reader::parse(&bytes).unwrap();
+    let waits: Vec<_> = recording.events_named("jdk.JavaMonitorEnter").collect();
+    assert_eq!(waits.len(), 2);
+    assert_eq!(waits[0].text("monitorClass"), Some("app.Ledger"));
+    assert_eq!(waits[0].int("address"), Some(0x7fcd_2800_1a30));
+    assert_eq!(waits[0].int("weight"), Some(1_000_000));
+    assert_eq!(waits[0].text("endpoint"), Some(context.endpoint));
+    let (waiter, had) = (waits[0].get("eventThread"), waits[0].get("previousOwner"));
+    assert!(matches!(had, Some(Value::Thread(_))) && waiter != had);
+    assert!(!matches!(
+        waits[1].get("previousOwner"),
         Some(Value::Thread(_))
     ));
 }

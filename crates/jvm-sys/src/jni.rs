@@ -79,6 +79,7 @@ const NEW_GLOBAL_REF: usize = 21;
 const EXCEPTION_CLEAR: usize = 17;
 const DELETE_LOCAL_REF: usize = 23;
 const IS_SAME_OBJECT: usize = 24;
+const GET_OBJECT_CLASS: usize = 31;
 const GET_FIELD_ID: usize = 94;
 const GET_LONG_FIELD: usize = 101;
 const GET_STATIC_METHOD_ID: usize = 113;
@@ -102,6 +103,15 @@ impl Env {
         type F = unsafe extern "C" fn(*mut Table, *const c_char) -> Object;
         // SAFETY: slot 6 of JNIEnv is FindClass; the name is a C string.
         let class = unsafe { slot::<F>(self.0, FIND_CLASS)(self.0, name.as_ptr()) };
+        // SAFETY: same environment.
+        unsafe { self.non_null(class) }
+    }
+
+    /// `GetObjectClass`: a local reference.
+    pub unsafe fn object_class(self, object: Object) -> Option<Object> {
+        type F = unsafe extern "C" fn(*mut Table, Object) -> Object;
+        // SAFETY: slot 31 is GetObjectClass; the object is a live reference and not null.
+        let class = unsafe { slot::<F>(self.0, GET_OBJECT_CLASS)(self.0, object) };
         // SAFETY: same environment.
         unsafe { self.non_null(class) }
     }

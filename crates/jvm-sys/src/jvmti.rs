@@ -44,6 +44,11 @@ pub enum Event {
     ThreadEnd = 53,
     /// A piece of VM code was generated.
     DynamicCodeGenerated = 70,
+    /// A thread is about to wait for a monitor that another one has; needs a capability. Sent on
+    /// the thread, for a virtual thread on its carrier.
+    MonitorContendedEnter = 75,
+    /// It has got the monitor; as above.
+    MonitorContendedEntered = 76,
     /// A garbage collection pause begins; needs a capability. Sent while the VM stands still: the
     /// callback may use neither JNI nor most of JVMTI.
     GarbageCollectionStart = 81,
@@ -65,6 +70,8 @@ pub type DeathCallback = unsafe extern "C" fn(Jvmti, Env);
 pub type CollectionCallback = unsafe extern "C" fn(Jvmti);
 /// Callback of `SampledObjectAlloc`: thread, object, class, size.
 pub type AllocationCallback = unsafe extern "C" fn(Jvmti, Env, Object, Object, Object, i64);
+/// Callback of `MonitorContendedEnter` and `MonitorContendedEntered`: thread, object.
+pub type MonitorCallback = unsafe extern "C" fn(Jvmti, Env, Object, Object);
 /// Callback of `DynamicCodeGenerated`: name, address, length.
 pub type CodeCallback = unsafe extern "C" fn(Jvmti, *const c_char, *const c_void, c_int);
 
@@ -114,6 +121,12 @@ impl Callbacks {
     #[must_use]
     pub fn allocation(self, function: AllocationCallback) -> Self {
         self.set(Event::SampledObjectAlloc, function as *const c_void)
+    }
+
+    /// Sets the callback of `MonitorContendedEnter` or `MonitorContendedEntered`.
+    #[must_use]
+    pub fn monitor(self, event: Event, function: MonitorCallback) -> Self {
+        self.set(event, function as *const c_void)
     }
 
     /// Sets the callback of `DynamicCodeGenerated`.
@@ -170,6 +183,8 @@ const SET_HEAP_SAMPLING_INTERVAL: usize = 156 - 1;
 type Capabilities = [u32; 4];
 /// `can_generate_garbage_collection_events`, bit 31.
 const COLLECTION_EVENTS: Capabilities = [1 << 31, 0, 0, 0];
+/// `can_generate_monitor_events`, bit 28.
+const MONITOR_EVENTS: Capabilities = [1 << 28, 0, 0, 0];
 /// `can_generate_sampled_object_alloc_events`, bit 43.
 const SAMPLED_ALLOCATIONS: Capabilities = [0, 1 << (43 - 32), 0, 0];
 
@@ -204,6 +219,13 @@ impl Jvmti {
     pub unsafe fn add_sampled_allocations(self) -> Result<(), Error> {
         // SAFETY: by the caller.
         unsafe { self.add_capabilities(&SAMPLED_ALLOCATIONS) }
+    }
+
+    /// `AddCapabilities`, for the events of contended monitors; every HotSpot has it at any time
+    /// (src/hotspot/share/prims/jvmtiManageCapabilities.cpp).
+    pub unsafe fn add_monitor_events(self) -> Result<(), Error> {
+        // SAFETY: by the caller.
+        unsafe { self.add_capabilities(&MONITOR_EVENTS) }
     }
 
     unsafe fn add_capabilities(self, wanted: &Capabilities) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
+use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
@@ -59,6 +60,12 @@ pub struct Builder {
     pub live: Vec<LiveObject>,
     /// How these were followed.
     pub live_sampling: Option<LiveSampling>,
+    /// Waits for monitors that were chosen.
+    pub monitor_waits: Vec<MonitorWait>,
+    /// What is said of all of them.
+    pub monitor_sums: Option<MonitorSums>,
+    /// Looks that are part of the time in locks.
+    pub lock_looks: Vec<LockLook>,
     /// The kernel's account of threads.
     pub thread_times: Vec<ThreadTime>,
     /// What processors the process could use.
@@ -180,6 +187,21 @@ impl Builder {
         self.looks.push(look);
     }
 
+    /// How many looks there are by now.
+    pub(crate) fn looks_len(&self) -> u32 {
+        u32::try_from(self.looks.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The looks at a place.
+    pub(crate) fn look_at(&self, place: u32) -> Option<&Look> {
+        self.looks.get(place as usize)
+    }
+
+    /// A name.
+    pub(crate) fn text(&self, name: NameId) -> &str {
+        self.names.text(name)
+    }
+
     /// The id of what a thread worked for.
     pub fn context(&mut self, context: Context) -> ContextId {
         let next = self.contexts.len() as ContextId;
@@ -240,6 +262,9 @@ impl Builder {
             allocation_sampling: self.allocation_sampling,
             live: self.live,
             live_sampling: self.live_sampling,
+            monitor_waits: self.monitor_waits,
+            monitor_sums: self.monitor_sums,
+            lock_looks: self.lock_looks,
             cpu_limit: self.cpu_limit,
             throttled: self.throttled,
             compilations: self.compilations,

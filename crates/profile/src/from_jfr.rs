@@ -8,6 +8,7 @@ mod contexts;
 mod fields;
 mod foreign;
 mod host;
+mod locks;
 mod requests;
 mod runtime;
 mod spans;
@@ -129,6 +130,7 @@ pub const EVENTS: &[&str] = &[
     "dwell.LiveObjects",
     "dwell.Lost",
     "dwell.Machine",
+    "dwell.MonitorWaits",
     "dwell.Recording",
     "dwell.Request",
     "dwell.Safepoint",
@@ -141,6 +143,7 @@ pub const EVENTS: &[&str] = &[
     "jdk.Compilation",
     "jdk.GCPhasePause",
     "jdk.JVMInformation",
+    "jdk.JavaMonitorEnter",
     "jdk.OSInformation",
     "jdk.ObjectAllocationSample",
 ];
@@ -347,13 +350,14 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             builder.stack(frames.into_iter().rev())
         }))
     });
-    add_allocations(builder, recording, &methods, &contexts);
+    add_told(builder, recording, &methods, &contexts);
     requests::add(builder, recording, &contexts);
     spans::add(builder, recording);
     thread_time::add(builder, recording);
 }
 
-fn add_allocations(
+/// What the runtime told on the thread itself: objects that were allocated, waits for monitors.
+fn add_told(
     builder: &mut Builder,
     recording: &Recording,
     methods: &[u32],
@@ -371,6 +375,7 @@ fn add_allocations(
     };
     allocations::add(builder, recording, contexts, &mut node_of);
     alive::add(builder, recording, contexts, &mut node_of);
+    locks::add(builder, recording, contexts, &mut node_of);
 }
 
 fn add_looks<'r>(

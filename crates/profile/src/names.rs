@@ -27,6 +27,11 @@ impl Names {
         id
     }
 
+    /// The id of `text`, if it is known.
+    pub fn find(&self, text: &str) -> Option<NameId> {
+        self.ids.get(text).copied()
+    }
+
     /// The string behind `id`; empty for an id that this table never gave out.
     pub fn text(&self, id: NameId) -> &str {
         self.texts.get(id as usize).map_or("", |text| text)

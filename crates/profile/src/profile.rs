@@ -7,6 +7,7 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
+use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};
@@ -63,6 +64,9 @@ pub struct Profile {
     pub(crate) allocation_sampling: Option<AllocationSampling>,
     pub(crate) live: Vec<LiveObject>,
     pub(crate) live_sampling: Option<LiveSampling>,
+    pub(crate) monitor_waits: Vec<MonitorWait>,
+    pub(crate) monitor_sums: Option<MonitorSums>,
+    pub(crate) lock_looks: Vec<LockLook>,
     pub(crate) cpu_limit: Option<CpuLimit>,
     pub(crate) throttled: Vec<Throttled>,
     pub(crate) compilations: Vec<Compilation>,
@@ -261,9 +265,10 @@ impl Profile {
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
         // Weights of wall time have nothing to do with the CPU time used.
-        let mode = self.info.mode.trim_end_matches(",live");
-        let mode = mode.trim_end_matches(",alloc");
-        let is_cpu = matches!(mode, "" | "cpu" | "cpu,wall");
+        // What is recorded beside time does not matter.
+        let beside = |name: &&str| !matches!(*name, "alloc" | "live" | "lock");
+        let mode: Vec<&str> = self.info.mode.split(',').filter(beside).collect();
+        let is_cpu = matches!(mode.as_slice(), [] | [""] | ["cpu"] | ["cpu", "wall"]);
         if !is_cpu || self.unit != Unit::Nanoseconds {
             return None;
         }

@@ -228,7 +228,7 @@ impl Profile {
 
     /// The most that one look weighs, of those at platform threads and at virtual ones: these are
     /// chosen in other ways, and some of them stand for many.
-    fn heaviest_looks(&self) -> [f64; 2] {
+    pub(crate) fn heaviest_looks(&self) -> [f64; 2] {
         let mut sorts = [Heaviest::default(), Heaviest::default()];
         for look in &self.looks {
             let [of_platform, of_virtual] = &mut sorts;
@@ -245,7 +245,7 @@ impl Profile {
         thread.is_some_and(|thread| thread.is_virtual)
     }
 
-    fn waited(&self, look: &Look, [of_platform, of_virtual]: &[f64; 2]) -> Wall<'_> {
+    pub(crate) fn waited(&self, look: &Look, [of_platform, of_virtual]: &[f64; 2]) -> Wall<'_> {
         let heaviest = match self.is_virtual(look.thread) {
             true => *of_virtual,
             false => *of_platform,

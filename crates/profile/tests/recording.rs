@@ -4,10 +4,10 @@
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
     AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, LiveObject, MethodInfo,
-    Sample, ThreadInfo,
+    MonitorEnter, Sample, ThreadInfo, WallSample,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
-use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit};
+use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit, WallFilter};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -177,6 +177,106 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
     assert_eq!((sampling.lost, sampling.lost_bytes), (2, 48_000));
     // It is no time.
     assert_eq!(profile.total().sum, 0);
+}
+
+const SYNC: &str = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
+
+/// Two waits for a monitor by events, and looks at waits for it and for others.
+fn recording_of_locks() -> ChunkWriter {
+    let mut chunk = writer();
+    let [main, owner] = [("main", 1), ("owner-7", 2)].map(|(name, id)| {
+        let key = id as u64;
+        chunk.thread(key, &thread(name, id))
+    });
+    let frame = FrameRef {
+        method: chunk.method(1, &method("a/A", "book")),
+        line: 3,
+        bci: 1,
+        kind: JfrKind::C2,
+    };
+    let stack = chunk.stack(&[frame], false);
+    let class = chunk.object_class("a/Ledger");
+    for (duration_ticks, weight_ns) in [(4_000, 4_000), (250, 1_000)] {
+        chunk.monitor_enter(&MonitorEnter {
+            ticks: 5,
+            duration_ticks,
+            thread: main,
+            stack,
+            class,
+            owner: Some(owner),
+            weight_ns,
+            ..MonitorEnter::default()
+        });
+    }
+    for (cause, detail, weight_ns) in [
+        ("lock", SYNC, 700),
+        ("monitor", "a.Ledger@7f00", 10_000),
+        ("park", "a.Queue", 10_000),
+    ] {
+        chunk.wall_sample(&WallSample {
+            ticks: 5,
+            thread: main,
+            stack,
+            cause,
+            detail: Some(detail),
+            weight_ns,
+            count: 1,
+            owner: Some(owner),
+            owner_stack: stack,
+            ..WallSample::default()
+        });
+    }
+    chunk.event(&Event::MonitorWaits {
+        ticks: 9,
+        interval_ns: 1_000,
+        waits: 6,
+        blocked_ns: 5_100,
+        samples: 2,
+        weight_ns: 5_000,
+        lost: 1,
+        lost_ns: 1_000,
+        untold: 3,
+    });
+    chunk
+}
+
+/// Monitors by events, other locks by looks, and each wait once.
+#[test]
+fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
+    let profile = Profile::from_recording(read(recording_of_locks()));
+    let rows = profile.lock_classes();
+    let told: Vec<_> = (rows.iter())
+        .map(|row| {
+            (
+                row.name.as_str(),
+                row.blocked.sum,
+                row.waits,
+                row.longest_ns,
+            )
+        })
+        .collect();
+    assert_eq!(told, [("a.Ledger", 5_000, 5.0, 4_000), (SYNC, 700, 0.0, 0)]);
+    assert_eq!(rows[0].owners, [("owner-*".to_owned(), 5_000)]);
+    assert_eq!(rows[0].waiters, [("a.A.book".to_owned(), 5_000)]);
+    assert_eq!(rows[0].owners_at[0].0, "a.A.book");
+    assert_eq!((rows[0].is_looks, rows[1].is_looks), (false, true));
+    // One wait in four of 250 ns is chosen: 1000 * (1000 - 250).
+    let squares = profile
+        .monitor_waits()
+        .iter()
+        .map(|wait| wait.weight().squares);
+    assert_eq!(squares.collect::<Vec<_>>(), [0.0, 750_000.0]);
+    let methods = profile.waiting_methods();
+    let (name, all) = (methods[0].name.as_str(), methods[0].total.sum);
+    assert_eq!((name, all), ("a.A.book", 5_700));
+    let filter = WallFilter {
+        thread: Some("owner-*".into()),
+        ..WallFilter::default()
+    };
+    assert!(profile.locked(&filter).is_empty());
+    assert_eq!(profile.locked(&WallFilter::default()).len(), 3);
+    let sums = profile.monitor_sums().unwrap();
+    assert_eq!((sums.waits, sums.blocked_ns, sums.untold), (6, 5_100, 3));
 }
 
 #[test]

@@ -23,6 +23,7 @@
 
 pub mod alive;
 pub mod allocated;
+pub mod blocked;
 pub mod context;
 pub mod drain;
 #[cfg(feature = "experiments")]

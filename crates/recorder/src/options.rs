@@ -55,6 +55,8 @@ pub struct Options {
     /// The same for objects that are followed, to tell which are alive at the end; 0: none are. If
     /// both are given they are equal: there is one sampler.
     pub alive_bytes: u64,
+    /// Waits for monitors are chosen by how long they last, from this on all; zero: none are.
+    pub lock_interval: Duration,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
@@ -95,6 +97,7 @@ impl Default for Options {
             late: Duration::from_millis(1),
             alloc_bytes: 0,
             alive_bytes: 0,
+            lock_interval: Duration::ZERO,
             engine: EngineChoice::Auto,
             walk: Vantage::Snapshot,
             #[cfg(feature = "experiments")]
@@ -127,6 +130,9 @@ pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
 const ALIVE_BYTES: u64 = 512 << 10;
 /// Stands for the interval of `alloc` while options are read.
 const AS_ALLOC: u64 = u64::MAX;
+/// Bounds of `lock`: an interval below is shorter than any wait.
+pub const LOCK: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(1)..=Duration::from_secs(10);
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
@@ -227,7 +233,8 @@ fn command_of(name: &str) -> Option<Command> {
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
      wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, live, live=SIZE, \
-     engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, depth=N, chunksize=SIZE, \
+     lock=TIME, engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, depth=N, \
+     chunksize=SIZE, \
      chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
 }
 
@@ -240,6 +247,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "late" => options.late = late(value)?,
         "alloc" => options.alloc_bytes = objects(name, value)?,
         "live" => options.alive_bytes = objects(name, value)?,
+        "lock" => options.lock_interval = lock(value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
         "filter" => match value {
             "context" => options.only_context = true,
@@ -325,6 +333,14 @@ fn objects(name: &str, value: &str) -> Result<u64, OptionError> {
             shown(value)
         )),
     }
+}
+
+fn lock(value: &str) -> Result<Duration, OptionError> {
+    let interval = duration("lock", value)?;
+    if !LOCK.contains(&interval) {
+        return refuse(format!("lock={}: from 1us to 10s", shown(value)));
+    }
+    Ok(interval)
 }
 
 /// In millionths: `0.5%` is 5000.
@@ -538,6 +554,9 @@ mod tests {
             ("live=1", "live=1"),
             ("live=", "live="),
             ("alloc=1k,live=2k", "live=2048"),
+            ("lock=1", "lock=1"),
+            ("lock=0us", "lock=0us"),
+            ("lock=11s", "lock=11s"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -564,6 +583,7 @@ mod tests {
             format!("late={zeros}1us"),
             format!("alloc={zeros}1"),
             format!("live={zeros}1"),
+            format!("lock={zeros}1ns"),
             format!("wall-budget={zeros}%"),
             format!("{zeros}=1"),
             zeros.clone(),
@@ -610,6 +630,9 @@ mod tests {
         if options.alive_bytes != 0 {
             text += &format!(",live={}", options.alive_bytes);
         }
+        if !options.lock_interval.is_zero() {
+            text += &format!(",lock={}ns", options.lock_interval.as_nanos());
+        }
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -628,15 +651,19 @@ mod tests {
         })
     }
 
+    /// That of waits for locks.
+    fn any_lock_interval() -> impl Strategy<Value = Duration> {
+        let lock = prop_oneof![Just(0), 1000..=10_000_000_000u64];
+        lock.prop_map(Duration::from_nanos)
+    }
+
     fn any_options() -> impl Strategy<Value = Options> {
         use Command::{Dump, Start, Status, Stop};
         let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
-        let words = (
-            prop::sample::select(vec![Start, Stop, Dump, Status]),
-            prop::sample::select(engines.to_vec()),
-            prop::sample::select(vantages.to_vec()),
-        );
+        let commands = prop::sample::select(vec![Start, Stop, Dump, Status]);
+        let vantages = prop::sample::select(vantages.to_vec());
+        let words = (commands, prop::sample::select(engines.to_vec()), vantages);
         let times = (
             20_000..=10_000_000_000u64,
             5_000_000_000..1u64 << 50,
@@ -647,6 +674,7 @@ mod tests {
             256 << 10..1u64 << 34,
             prop_oneof![Just(0), 1 << 20..1u64 << 34],
             any_intervals(),
+            any_lock_interval(),
         );
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
@@ -685,6 +713,7 @@ mod tests {
                     late,
                     alloc_bytes: sizes.2.0,
                     alive_bytes: sizes.2.1,
+                    lock_interval: sizes.3,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

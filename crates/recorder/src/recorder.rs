@@ -3,6 +3,7 @@
 
 use crate::alive::Table;
 use crate::allocated::Classes;
+use crate::blocked::Blocked;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
 use crate::options::{EngineChoice, Options};
@@ -36,6 +37,8 @@ pub struct Recorder<R: Runtime> {
     pub classes: Classes,
     /// Which of them are followed; none before a recording has wanted it.
     pub alive: OnceLock<Table>,
+    /// All waits for monitors, where these are told.
+    pub blocked: Blocked,
     /// Pauses of the collector that are not written yet.
     pub pauses: Pauses,
     /// The recording that runs, if one does.
@@ -76,6 +79,7 @@ impl<R: Runtime> Recorder<R> {
             registry: Registry::default(),
             classes: Classes::default(),
             alive: OnceLock::new(),
+            blocked: Blocked::default(),
             pauses: Pauses::default(),
             session: Mutex::new(None),
             last: Mutex::new(None),
@@ -112,11 +116,18 @@ impl<R: Runtime> Recorder<R> {
                 "{asked}: allocations of a {process} cannot be sampled; leave it out"
             ));
         }
+        if !options.lock_interval.is_zero() && !R::TELLS_WAITS {
+            let process = R::PROCESS;
+            return Err(format!(
+                "lock: waits for locks of a {process} are not told; leave it out"
+            ));
+        }
         let path = target_path(options);
         let file = RecordingFile::create(&path)
             .map_err(|e| format!("file={}: cannot create it: {e}", path.display()))?;
         let path = file.path().to_owned();
         let setup = self.setup(options, text, file);
+        self.blocked.begin();
         begin();
         let session = Session::start(setup, path)?;
         let status = session.status("running");

@@ -125,6 +125,13 @@ impl Registry {
         self.lock().by_tid.get(&tid).map(|entry| entry.record)
     }
 
+    /// The record of a thread of which `is_it` holds, of so many that are asked at most.
+    pub fn find(&self, most: usize, is_it: impl Fn(&ThreadRecord) -> bool) -> Option<Record> {
+        let inner = self.lock();
+        let mut records = inner.by_tid.values().take(most).map(|entry| entry.record);
+        records.find(|record| is_it(record))
+    }
+
     /// Takes out a thread that ends, having used `cpu_ns`, of which its samples stand for what was
     /// used up to `sampled_to`, or for nothing.
     pub fn end(&self, tid: i32, cpu_ns: u64, sampled_to: Option<u64>) -> Option<Record> {

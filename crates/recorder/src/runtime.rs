@@ -78,6 +78,10 @@ pub trait Runtime: Send + Sync + Sized + 'static {
     /// ([`Engine::allocated`](dwell_signal::Engine::allocated)).
     const TELLS_ALLOCATIONS: bool = false;
 
+    /// Whether it tells of waits for monitors, if it is asked to
+    /// ([`Engine::waited`](dwell_signal::Engine::waited)).
+    const TELLS_WAITS: bool = false;
+
     /// Walks stacks and names frames, on the drainer's thread.
     type Walks: Walks<Self>;
     /// Looks at threads that wait, on the wall-clock sampler's thread.

@@ -443,6 +443,7 @@ impl<R: Runtime> Session<R> {
         text += &self.wall();
         text += &self.allocations();
         text += &self.alive();
+        text += &self.waits();
         for (name, cause) in DROPS {
             let dropped = now.get(cause).saturating_sub(before.get(cause));
             if dropped > 0 {
@@ -485,6 +486,28 @@ impl<R: Runtime> Session<R> {
             }
             _ => String::new(),
         }
+    }
+
+    /// Waits for monitors, as `key=value` lines; none if these are not told.
+    fn waits(&self) -> String {
+        let interval = self.setup.options.lock_interval;
+        if interval.is_zero() {
+            return String::new();
+        }
+        let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
+        let since = |cause| now.get(cause).saturating_sub(before.get(cause));
+        let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
+        format!(
+            "lock_interval_ns={}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
+             lock_samples={}\nlock_sampled_ns={}\nlock_lost={}\nlock_lost_ns={}\n\
+             lock_untold={}\n",
+            interval.as_nanos(),
+            since(Cause::Wait),
+            now.blocked_ns.saturating_sub(before.blocked_ns),
+            since(Cause::WaitLost),
+            (now.blocked_lost_ns).saturating_sub(before.blocked_lost_ns),
+            self.setup.recorder.blocked.untold(),
+        )
     }
 
     /// What the wall-clock sampler does, as `key=value` lines; none if there is none.

@@ -81,6 +81,15 @@ impl ThreadTable {
         self.names.lock().ok()?.by_key.get(&key).cloned()
     }
 
+    /// Shows all threads that are known, those that have just ended included, in no order.
+    pub fn visit(&self, mut show: impl FnMut(u64, &ThreadName)) {
+        if let Ok(names) = self.names.lock() {
+            for (key, name) in &names.by_key {
+                show(*key, name);
+            }
+        }
+    }
+
     /// A thread of the runtime's is called so now.
     pub fn rename(&self, key: u64, name: &str) {
         let Ok(mut names) = self.names.lock() else {

@@ -39,6 +39,8 @@ pub enum Stacks {
     Alive(WallFilter),
     /// The same; in the place of nanoseconds the numbers count objects.
     AliveObjects(WallFilter),
+    /// Waits for locks, the lock's class innermost. The numbers count samples or nanoseconds.
+    Locked(WallFilter),
     /// Threads that were late for safepoints: stacks weigh as long as they held the others up. The
     /// numbers count late arrivals or nanoseconds.
     Late,
@@ -79,7 +81,7 @@ pub fn collapsed(
     let (tree, to) = merged_tree(profile.tree(), &grouped.of_frame);
     let ranks = ranks(&tree, &names);
     let mut sums: BTreeMap<(String, u32, NodeId), u64> = BTreeMap::new();
-    let mut add = |thread: u32, node: NodeId, weight: &Weight| {
+    let add = |thread: u32, node: NodeId, weight: &Weight| {
         let root = match options.by_thread {
             true => cell(profile.thread_name(thread)),
             false => String::new(),
@@ -91,7 +93,25 @@ pub fn collapsed(
             Unit::Samples => weight.samples,
         };
     };
-    match &options.stacks {
+    each(profile, &options.stacks, add);
+    let mut stack: Vec<&str> = Vec::new();
+    for ((root, _, node), sum) in &sums {
+        stack.clear();
+        let keys = tree.stack(*node);
+        stack.extend(keys.filter_map(|key| names.get(key as usize).map(String::as_str)));
+        stack.extend((!root.is_empty()).then_some(&**root));
+        if stack.is_empty() {
+            stack.push("[no stack]");
+        }
+        stack.reverse();
+        writeln!(out, "{} {sum}", stack.join(";"))?;
+    }
+    Ok(())
+}
+
+/// Shows thread, place and weight of all that is written.
+fn each(profile: &Profile, stacks: &Stacks, mut add: impl FnMut(u32, NodeId, &Weight)) {
+    match stacks {
         Stacks::Wall(filter) => {
             for wall in profile.wall(filter) {
                 add(wall.thread, wall.node, &wall.weight);
@@ -111,6 +131,11 @@ pub fn collapsed(
                 );
             }
         }
+        Stacks::Locked(filter) => {
+            for locked in profile.locked(filter) {
+                add(locked.thread, locked.node, &locked.weight);
+            }
+        }
         Stacks::Late => {
             for late in profile.late() {
                 let node = late.node.unwrap_or(CallTree::ROOT);
@@ -123,19 +148,6 @@ pub fn collapsed(
             }
         }
     }
-    let mut stack: Vec<&str> = Vec::new();
-    for ((root, _, node), sum) in &sums {
-        stack.clear();
-        let keys = tree.stack(*node);
-        stack.extend(keys.filter_map(|key| names.get(key as usize).map(String::as_str)));
-        stack.extend((!root.is_empty()).then_some(&**root));
-        if stack.is_empty() {
-            stack.push("[no stack]");
-        }
-        stack.reverse();
-        writeln!(out, "{} {sum}", stack.join(";"))?;
-    }
-    Ok(())
 }
 
 /// The place of every node when the tree is read depth first, children in the order of their names.

@@ -44,6 +44,7 @@ pub fn findings(profile: &Profile) -> String {
     table(&mut text, title, forking);
     classes(&mut text, profile);
     alive(&mut text, profile);
+    locks(&mut text, profile);
     text.push('\n');
     reasons(&mut text, profile);
     tail(&mut text, profile, &total, &share);
@@ -91,6 +92,24 @@ fn alive(text: &mut String, profile: &Profile) {
             rows.into_iter(),
         );
     }
+}
+
+/// For which locks threads waited, if that was recorded.
+fn locks(text: &mut String, profile: &Profile) {
+    let classes = profile.lock_classes();
+    let mut all = Weight::default();
+    for class in &classes {
+        all += &class.blocked;
+    }
+    if classes.is_empty() {
+        return;
+    }
+    let rows = classes.iter().map(|class| {
+        let share = percent(class.blocked.share(&all));
+        (share, class.name.as_str())
+    });
+    let title = format!("top locks by blocked time, {} in all", duration(all.sum));
+    table(text, &title, rows);
 }
 
 fn table<'r>(text: &mut String, title: &str, rows: impl Iterator<Item = (String, &'r str)>) {
@@ -234,6 +253,46 @@ mod tests {
         let rows = text.split("top classes by bytes alive at the end\n").nth(1);
         let rows: Vec<&str> = rows.unwrap().lines().take(3).collect();
         assert_eq!(rows, ["   90.0 %  a.Leak", "   10.0 %  byte[]", ""]);
+    }
+
+    #[test]
+    fn the_most_contended_locks_are_told_where_waits_were_recorded() {
+        let mut builder = full();
+        for (class, ms) in [("a.Ledger", 3), ("a.\u{1b}[2J", 1)] {
+            let frame = builder.marker(class, FrameKind::Other);
+            let node = builder.child(1, frame);
+            let class = builder.name(class);
+            builder.monitor_waits.push(dwell_profile::MonitorWait {
+                time_ns: 0,
+                duration_ns: ms * 1_000_000,
+                weight_ns: ms * 1_000_000,
+                thread: 0,
+                node,
+                class,
+                context: None,
+                owner: Some(0),
+            });
+        }
+        let profile = builder.finish();
+        let text = findings(&profile);
+        let rows = text
+            .split("top locks by blocked time, 4.00 ms in all\n")
+            .nth(1);
+        let rows: Vec<&str> = rows.unwrap().lines().take(2).collect();
+        assert_eq!(rows[0], "   75.0 %  a.Ledger");
+        assert!(
+            rows[1].starts_with("   25.0 %  a.") && !text.contains('\u{1b}'),
+            "{rows:?}"
+        );
+        let text = crate::text(&profile);
+        for line in [
+            "Blocked by locks: 4.00 ms",
+            "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
+            "    75.0 %    0.0      3.00 ms          1    3.00 ms         1  a.Ledger",
+        ] {
+            assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'));
     }
 
     #[test]

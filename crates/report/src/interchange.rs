@@ -14,7 +14,8 @@ use dwell_jfr::writer::{
 };
 use dwell_jfr::{FrameKind as Kind, ThreadState};
 use dwell_profile::{
-    Allocation, CallTree, FrameKind, LiveObject, NodeId, Profile, RUNNING, Unit, Wall, WallFilter,
+    Allocation, CallTree, FrameKind, LiveObject, MonitorWait, NodeId, Profile, RUNNING, Unit, Wall,
+    WallFilter,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ const INTERVAL_MIN_NS: u64 = 10_000;
 const POINTS_MAX: u64 = 1_000_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
-/// and, as async-profiler has them, `profiler.WallClockSample` and `profiler.LiveObject`.
+/// `jdk.JavaMonitorEnter`, and, as async-profiler has them, `profiler.WallClockSample` and `profiler.LiveObject`.
 ///
 /// # Errors
 ///
@@ -54,6 +55,10 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
     }
     for object in profile.live().iter().filter(|it| it.has_survived()) {
         file.lives(object);
+        file.make_room(out)?;
+    }
+    for wait in profile.monitor_waits() {
+        file.waited(wait);
         file.make_room(out)?;
     }
     if profile.has_wall() {
@@ -206,6 +211,22 @@ impl<'p> File<'p> {
             collections: it.collections,
             snapshot: 0,
         });
+    }
+
+    /// It lasts as long as it stands for: tools add up how long waits last.
+    fn waited(&mut self, it: &MonitorWait) {
+        let node = self.profile.tree().parent(it.node);
+        let class = internal_class(self.profile.names().text(it.class));
+        let wait = written::MonitorEnter {
+            ticks: self.ticks(it.time_ns),
+            duration_ticks: it.weight_ns,
+            thread: self.thread(it.thread),
+            stack: self.stack(node, false),
+            class: self.chunk.object_class(&class),
+            owner: it.owner.map(|owner| self.thread(owner)),
+            ..written::MonitorEnter::default()
+        };
+        self.chunk.monitor_enter(&wait);
     }
 
     fn object(&mut self, it: &Allocation) -> AllocationSample<'static> {

@@ -4,7 +4,7 @@
 use crate::capture::{self, Moment};
 use crate::engine::Engine;
 use crate::record::ThreadRecord;
-use crate::slots::{Allocation, Reason};
+use crate::slots::{Allocation, Reason, Wait};
 use crate::sys;
 use core::sync::atomic::Ordering;
 
@@ -30,6 +30,7 @@ impl Engine {
             weight_ns: 0,
             reason: Reason::Allocation,
             allocation: *allocation,
+            wait: Wait::default(),
         };
         let published = capture::publish_here(self, record, &moment);
         self.counters.allocated(allocation.weight, published.ok);

@@ -12,7 +12,7 @@ use crate::pause::Offer;
 use crate::record::ThreadRecord;
 use crate::room;
 use crate::slots::{
-    Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, WalkNote, WalkTarget,
+    Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, Wait, WalkNote, WalkTarget,
 };
 use crate::sys;
 use crate::vantage::Vantage;
@@ -36,6 +36,7 @@ pub(crate) struct Moment {
     pub weight_ns: u64,
     pub reason: Reason,
     pub allocation: Allocation,
+    pub wait: Wait,
 }
 
 /// What became of a sample.
@@ -284,7 +285,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.interval_ns = subject.interval_ns;
     // What the thread owes is its next sample's.
     let (carried, carried_ns) = match moment.reason {
-        Reason::Allocation => (0, 0),
+        Reason::Allocation | Reason::Wait => (0, 0),
         _ => (
             record.carried.load(Ordering::Relaxed),
             record.carried_ns.load(Ordering::Relaxed),
@@ -295,6 +296,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.carried = carried;
     header.reason = moment.reason;
     header.allocation = moment.allocation;
+    header.wait = moment.wait;
     header.record_index = record.index();
     header.record_generation = record.generation();
     header.tid = record.tid();

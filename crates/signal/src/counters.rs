@@ -57,10 +57,14 @@ pub enum Cause {
     Allocation,
     /// Allocations without a free slot.
     AllocationLost,
+    /// Snapshots of threads that had waited for a monitor were published.
+    Wait,
+    /// Such waits without a free slot.
+    WaitLost,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = Cause::AllocationLost as usize + 1;
+pub const CAUSES: usize = Cause::WaitLost as usize + 1;
 
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;
@@ -105,6 +109,10 @@ pub struct CounterSnapshot {
     pub allocated_bytes: u64,
     /// Bytes that the allocations without a slot stood for.
     pub allocated_lost_bytes: u64,
+    /// Time that the published snapshots of waits for monitors stand for.
+    pub blocked_ns: u64,
+    /// Time that the waits without a slot stood for.
+    pub blocked_lost_ns: u64,
 }
 
 impl CounterSnapshot {
@@ -126,6 +134,8 @@ pub struct Counters {
     lost_ns: AtomicU64,
     allocated_bytes: AtomicU64,
     allocated_lost_bytes: AtomicU64,
+    blocked_ns: AtomicU64,
+    blocked_lost_ns: AtomicU64,
 }
 
 impl Counters {
@@ -139,6 +149,8 @@ impl Counters {
             lost_ns: AtomicU64::new(0),
             allocated_bytes: AtomicU64::new(0),
             allocated_lost_bytes: AtomicU64::new(0),
+            blocked_ns: AtomicU64::new(0),
+            blocked_lost_ns: AtomicU64::new(0),
         }
     }
 
@@ -183,6 +195,16 @@ impl Counters {
         sum.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// A wait that stands for so much time was published, or found no slot.
+    pub(crate) fn wait(&self, ns: u64, published: bool) {
+        let (cause, sum) = match published {
+            true => (Cause::Wait, &self.blocked_ns),
+            false => (Cause::WaitLost, &self.blocked_lost_ns),
+        };
+        self.add(cause, 1);
+        sum.fetch_add(ns, Ordering::Relaxed);
+    }
+
     /// The counters now; not one instant across all of them.
     pub fn snapshot(&self) -> CounterSnapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -194,6 +216,8 @@ impl Counters {
             lost_ns: load(&self.lost_ns),
             allocated_bytes: load(&self.allocated_bytes),
             allocated_lost_bytes: load(&self.allocated_lost_bytes),
+            blocked_ns: load(&self.blocked_ns),
+            blocked_lost_ns: load(&self.blocked_lost_ns),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::counters::Cause;
 use crate::engine::{Engine, Sender};
 use crate::plan::Due;
 use crate::record::{Cookie, Guard, LIVE, ThreadRecord};
-use crate::slots::{Allocation, Reason};
+use crate::slots::{Allocation, Reason, Wait};
 use crate::sys::{self, SignalInfo};
 use core::sync::atomic::Ordering;
 
@@ -189,6 +189,7 @@ fn on_signal(
             weight_ns: due.weight_ns,
             reason,
             allocation: Allocation::default(),
+            wait: Wait::default(),
         };
         waited_ns = sample(engine, &mut guard, &moment, frame);
     } else {

@@ -45,6 +45,7 @@ mod setup;
 pub mod slots;
 pub mod sys;
 pub mod vantage;
+mod waited;
 
 pub use arch::{Registers, restorer};
 pub use config::{ClassSpec, Config, EngineKind, Offsets};
@@ -56,8 +57,8 @@ pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
 pub use setup::{InitError, init};
 pub use slots::{
-    Allocation, CHUNKS_MAX, Followed, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader,
-    SnapshotMemory, WalkTarget,
+    Allocation, CHUNKS_MAX, Followed, LockOwner, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader,
+    SnapshotMemory, Wait, WalkTarget,
 };
 pub use sys::Errno;
 pub use vantage::Vantage;

@@ -134,10 +134,8 @@ export function aboutSamples(profile: Profile): Row[] {
       `Wall time of ${platformOf(header.info.jvmName).threads}`,
       duration(header.wall.ns) + idleIn(header.wall),
     ]);
-  if (
-    header.cpuUse &&
-    ['', 'cpu', 'cpu,wall'].includes(header.info.mode.replace(/(,alloc)?(,live)?$/, ''))
-  ) {
+  const mode = header.info.mode.replace(/,(alloc|live|lock)/g, '');
+  if (header.cpuUse && ['', 'cpu', 'cpu,wall'].includes(mode)) {
     const used = header.cpuUse.userNs + header.cpuUse.systemNs;
     const seen = used > 0 ? `, of which the samples weigh ${percent(sums.weight / used)}` : '';
     rows.push(['CPU time used', duration(used) + seen]);

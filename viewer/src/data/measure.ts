@@ -6,10 +6,10 @@ import type { Header, Profile, Samples, Span } from './profile';
 /**
  * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
  * for, by how long these waited; those who kept all others from a safepoint. Or no time at all, but
- * the bytes that were allocated, or are still there.
+ * the bytes that were allocated, or are still there; or the time in locks, of monitors by events.
  */
 export type Time =
-  'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | 'live' | { cause: string };
+  'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | 'live' | 'locks' | { cause: string };
 
 export interface Measure {
   time: Time;
@@ -46,10 +46,13 @@ export function possible(header: Header, measure: Measure): Measure {
   // Two recordings are compared by time.
   const objects = time === 'alloc' ? header.allocated : header.alive;
   const hasObjects = !!objects && !header.compare;
+  const hasLocks = !!header.locked && !header.compare;
   const has =
     time === 'alloc' || time === 'live'
       ? hasObjects
-      : time === 'late' || (header.wall !== null && hasCause);
+      : time === 'locks'
+        ? hasLocks
+        : time === 'late' || (header.wall !== null && hasCause);
   return {
     time: has ? time : 'cpu',
     endpoint: endpoint !== null && header.endpoints.includes(endpoint) ? endpoint : null,
@@ -88,6 +91,11 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
     pieces.push(piece(of, survived, shareOfSample(of, part.during)));
     const header = { ...profile.header, unit: 'bytes' as const };
     return { ...profile, header, samples: together(pieces) };
+  }
+  if (time === 'locks' && profile.locks) {
+    const of = profile.locks.samples;
+    pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
+    return { ...profile, samples: together(pieces) };
   }
   const { samples } = profile;
   const isSample = wanted(samples);
@@ -222,7 +230,7 @@ export function textOf(time: Time): string {
   return typeof time === 'object' ? `waits:${time.cause}` : time;
 }
 
-const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc', 'live'];
+const NAMED: readonly Time[] = ['wall', 'off', 'owners', 'late', 'alloc', 'live', 'locks'];
 
 /** The choice that a text stands for; CPU time if it stands for none. */
 export function timeOf(text: string): Time {

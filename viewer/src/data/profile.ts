@@ -2,6 +2,7 @@
 import { type Column, type ColumnEntry, readContainer } from './columns';
 import type { RawFinding } from './findings';
 import type { Unit } from './format';
+import { type Locked, type LockTable, readLocks } from './locked';
 import { plain } from './plain';
 
 export interface Header {
@@ -36,6 +37,8 @@ export interface Header {
   allocated?: Allocated | null;
   /** What is still there of it; null or missing if that was not recorded. */
   alive?: AliveFacts | null;
+  /** Of waits for locks; null or missing if they were not recorded. */
+  locked?: Locked | null;
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -207,6 +210,8 @@ export interface Profile {
   } | null;
   /** Objects that are still there; null if they were not recorded. Weights are bytes. */
   alive: AliveObjects | null;
+  /** Waits for locks; null if they were not recorded. */
+  locks: LockTable | null;
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
   spans: SpanTable;
@@ -425,6 +430,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     wall: header.wall && readWall(column),
     allocations: header.allocated ? readAllocations(column) : null,
     alive: header.alive ? readAlive(column) : null,
+    locks: header.locked ? readLocks(column) : null,
     ...readEvents(column),
   };
   return profile;

@@ -2,6 +2,7 @@
 // that is built from it in slices.
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { allocatedStrip } from '../data/allocations';
+import { lockStrip } from '../data/locked';
 import { CPU, type Measure, measured, possible } from '../data/measure';
 import type { Profile, Span } from '../data/profile';
 import { endpointRows } from '../data/requests';
@@ -144,6 +145,7 @@ export class Store {
   readonly cpuStrip = computed(() => cpuStrip(this.profile, this.threads.value, BINS));
   readonly throttledStrip = computed(() => throttledStrip(this.profile, BINS));
   readonly allocatedStrip = computed(() => allocatedStrip(this.profile, this.filter.value, BINS));
+  readonly lockStrip = computed(() => lockStrip(this.profile, this.filter.value, BINS));
   readonly stopStrip = computed(() => stopStrip(this.profile, BINS));
   /** What each thread did, in the order of time. */
   readonly tracks = computed(() => new Tracks(this.profile));

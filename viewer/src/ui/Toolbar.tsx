@@ -75,11 +75,13 @@ function Measures({ store }: { store: Store }) {
   const hasOwners = profile.wall?.ownerNode.some((node) => node !== 0) ?? false;
   const hasAllocated = profile.allocations !== null && !profile.header.compare;
   const hasAlive = profile.alive !== null && !profile.header.compare;
-  if (!wall && !hasLate && !hasAllocated && !hasAlive) return null;
+  const hasLocks = profile.locks !== null && !profile.header.compare;
+  if (!wall && !hasLate && !hasAllocated && !hasAlive && !hasLocks) return null;
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
   const named: [Time, string][] = wall ? [...TIMES] : [TIMES[0]!];
   if (hasAllocated) named.push(['alloc', 'Allocated']);
   if (hasAlive) named.push(['live', 'Alive']);
+  if (hasLocks) named.push(['locks', 'In locks']);
   const others: [Time, string][] = [];
   if (hasOwners) others.push(['owners', 'Owners of locks others wait for']);
   if (hasLate) others.push(['late', 'Late for safepoints']);

@@ -22,6 +22,7 @@ import { theme } from '../state/theme';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { BYTES, type Series, StripView } from '../ui/StripView';
 import { Alive } from './Alive';
+import { Locked } from './Locked';
 
 const TEXT_MAX = 600;
 const ENDPOINTS_MAX = 12;
@@ -31,6 +32,9 @@ const FINDINGS_FIRST = 3;
 const GROUPS_MAX = 12;
 const CLASSES_MAX = 15;
 const ALLOCATED: readonly Series[] = [{ name: 'bytes', colour: roleColour(''), at: 0 }];
+const LOCKS: readonly Series[] = [
+  { name: 'threads', colour: causeColour('monitor', 'light'), at: 0 },
+];
 const THROTTLED: readonly Series[] = [
   { name: 'held back', colour: RUNTIME_COLOURS.throttled, at: 0 },
 ];
@@ -44,6 +48,7 @@ export function Overview({ store }: { store: Store }) {
       <OverTime store={store} />
       <Alive store={store} />
       <Allocated store={store} />
+      <Locked store={store} />
       <Causes store={store} />
       <Groups store={store} />
       <Facts store={store} />
@@ -283,6 +288,16 @@ function OverTime({ store }: { store: Store }) {
           series={ALLOCATED}
           height={60}
           unit={BYTES}
+        />
+      )}
+      {profile.locks && !header.compare && (
+        <StripView
+          store={store}
+          title="Blocked by locks"
+          strip={store.lockStrip.value}
+          series={LOCKS}
+          height={60}
+          unit="threads"
         />
       )}
       {stops.length > 0 && (

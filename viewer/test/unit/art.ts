@@ -120,6 +120,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
     wall: null,
     allocations: null,
     alive: null,
+    locks: null,
     ...noEvents(),
   };
 }

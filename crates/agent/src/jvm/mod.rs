@@ -6,6 +6,7 @@ pub mod attaching;
 pub mod environment;
 pub mod flags;
 pub mod methods;
+pub mod monitors;
 pub mod mutf8;
 pub mod origins;
 pub mod stubs;

@@ -41,9 +41,8 @@ pub fn run(args: &Record) -> Result<ExitCode> {
 
 /// The part of the agent's `start` options that says how to sample.
 pub fn start_options(sampling: &Sampling) -> String {
-    let has = |event| sampling.event.contains(&event);
     // Where threads that run are, their samples of CPU time say: wall time needs them, too.
-    let cpu = match has(Event::Cpu) {
+    let cpu = match sampling.has(Event::Cpu) {
         true => sampling.interval,
         false => sampling.wall,
     };
@@ -54,7 +53,7 @@ pub fn start_options(sampling: &Sampling) -> String {
         sampling.walk.word(),
         sampling.depth
     );
-    if has(Event::Wall) {
+    if sampling.has(Event::Wall) {
         let wall = sampling.wall.as_nanos();
         options += &format!(",wall={wall}ns,wall-budget={}%", sampling.wall_budget);
         if let Some(threads) = sampling.wall_threads {
@@ -72,6 +71,9 @@ pub fn start_options(sampling: &Sampling) -> String {
     }
     if let Some(bytes) = sampling.live_bytes() {
         options += &format!(",live={bytes}");
+    }
+    if let Some(interval) = sampling.lock_interval() {
+        options += &format!(",lock={}ns", interval.as_nanos());
     }
     if sampling.late != units::LATE {
         options += &format!(",late={}ns", sampling.late.as_nanos());

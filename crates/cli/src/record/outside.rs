@@ -44,6 +44,7 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
         (sampling.late != units::LATE, "--late"),
         (sampling.live_bytes().is_some(), "-e live"),
         (sampling.alloc_bytes().is_some(), "-e alloc"),
+        (sampling.lock_interval().is_some(), "-e lock"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, option)) => Err(Usage(format!(
@@ -55,14 +56,13 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
 
 /// What is wanted of the recorder.
 pub fn wanted(sampling: &Sampling) -> Wanted {
-    let has = |event| sampling.event.contains(&event);
     Wanted {
         // Where threads that run are, their samples of CPU time say: wall time needs them, too.
-        cpu: match has(Event::Cpu) {
+        cpu: match sampling.has(Event::Cpu) {
             true => sampling.interval,
             false => sampling.wall,
         },
-        wall: has(Event::Wall).then_some(sampling.wall),
+        wall: sampling.has(Event::Wall).then_some(sampling.wall),
         wall_budget: sampling.wall_budget,
         depth: sampling.depth as usize,
         version: env!("CARGO_PKG_VERSION"),

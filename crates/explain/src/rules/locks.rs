@@ -2,6 +2,7 @@
 //! and what that one did meanwhile.
 
 use super::NO_WALL;
+use crate::exact_waits;
 use crate::facts::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::owners::{Deed, Deeds, Owners};
@@ -102,6 +103,9 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
     let share = wait.share(facts, whose);
     let holder = holder(facts, deeds);
     let mut evidence = vec![wait.evidence(facts, whose, wait.seen())];
+    if *cause == "monitor" {
+        evidence.extend(exact_waits::evidence(facts, class, place));
+    }
     if let Some((deed, part)) = deeds.most(DEED) {
         evidence.push(owners_evidence(facts, deed, part));
     }
@@ -310,6 +314,29 @@ mod tests {
             found[0].share.low > 0.4 && found[0].share.high < 0.85,
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn how_long_waits_were_is_told_where_the_recording_has_them() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
+        art.detail("app.Ledger@7f00").owner("w-2", None);
+        art.waited("w-1", "app.Ledger.book", "app.Ledger", "w-2", (4, 4));
+        art.waited("w-1", "app.Ledger.book", "app.Ledger", "w-2", (1, 2));
+        art.waited("w-1", "app.Ledger.book", "app.Other", "w-2", (900, 900));
+        art.waited("w-1", "app.Ledger.read", "app.Ledger", "w-2", (900, 900));
+        let found = art.found(check);
+        let evidence = &found[0].evidence[1].text;
+        for part in [
+            "3 waits",
+            "6.0 ms",
+            "2.0 ms each",
+            "longest 4.0 ms",
+            "100 %",
+            "w-* had",
+        ] {
+            assert!(evidence.contains(part), "{part}: {evidence}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ impl Content {
 pub(crate) const EXECUTION_SAMPLE_FIELDS: usize = 4;
 /// The same of `jdk.ObjectAllocationSample`.
 pub(crate) const ALLOCATION_SAMPLE_FIELDS: usize = 5;
+/// The same of `jdk.JavaMonitorEnter`.
+pub(crate) const MONITOR_ENTER_FIELDS: usize = 7;
 
 /// `jdk.ExecutionSample` with our additional fields at its end.
 pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
@@ -138,6 +140,41 @@ pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
         sample_field("age", Content::Nanos, "Age"),
         sample_field("collections", Content::Count, "Survived Collections"),
         sample_field("snapshot", Content::Count, "Snapshot"),
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
+    ],
+};
+
+/// `jdk.JavaMonitorEnter`, as the JDK has it, with our additional fields at its end.
+pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
+    id: id::MONITOR_ENTER,
+    name: "jdk.JavaMonitorEnter",
+    kind: TypeKind::Event(&["Java Application"]),
+    label: "Java Monitor Blocked",
+    description: "A wait for a monitor that another thread had, and the time in waits that it \
+                  stands for",
+    fields: &[
+        START_TIME,
+        sample_field("duration", Content::TickSpan, "Duration"),
+        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
+        sample_field(
+            "stackTrace",
+            Content::Pooled(id::STACK_TRACE),
+            "Stack Trace",
+        ),
+        sample_field("monitorClass", Content::Pooled(id::CLASS), "Monitor Class"),
+        sample_field(
+            "previousOwner",
+            Content::Pooled(id::THREAD),
+            "Owner When The Wait Began",
+        ),
+        sample_field("address", Content::Count, "Monitor Address"),
+        sample_field("weight", Content::Nanos, "Weight"),
+        sample_field("failure", Content::Text, "Failure"),
+        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
         TRACE_ID,
         SPAN_ID,
         LOCAL_ROOT_SPAN_ID,
@@ -482,6 +519,25 @@ events! {
         samples: u64 = Count "samples" "Samples";
         /// Of these, objects that were not followed for want of room
         lost: u64 = Count "lostSamples" "Lost Samples";
+    }
+    /// Waits for monitors since the recording began, and what those that were chosen say of them
+    MonitorWaits = 97 "dwell.MonitorWaits" PROFILER, "Waits for Monitors" {
+        /// Waits are chosen by how long they last, from this on all
+        interval_ns: u64 = Nanos "interval" "Interval";
+        /// All waits
+        waits: u64 = Count "waits" "Waits";
+        /// How long all of them lasted
+        blocked_ns: u64 = Nanos "blocked" "Blocked Time";
+        /// Waits that were chosen
+        samples: u64 = Count "samples" "Samples";
+        /// The time in waits that these stand for
+        weight_ns: u64 = Nanos "weight" "Weight";
+        /// Waits that were chosen but not kept
+        lost: u64 = Count "lostSamples" "Lost Samples";
+        /// The time that these stood for
+        lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
+        /// Waits of which it could not be noted when they began: they are in no other number
+        untold: u64 = Count "untold" "Untold Waits";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

@@ -22,16 +22,16 @@ fn cpu_model() -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
-/// What is recorded: `cpu,wall,alloc`.
+/// What is recorded, as the option `-e` of the command names it.
 fn mode(options: &Options) -> String {
-    let mut mode = String::from("cpu");
-    for (name, is_recorded) in [
-        ("wall", !options.wall_interval.is_zero()),
-        ("alloc", options.alloc_bytes != 0),
-        ("live", options.alive_bytes != 0),
+    let mut mode = "cpu".to_owned();
+    for (is_on, name) in [
+        (!options.wall_interval.is_zero(), ",wall"),
+        (options.alloc_bytes != 0, ",alloc"),
+        (options.alive_bytes != 0, ",live"),
+        (!options.lock_interval.is_zero(), ",lock"),
     ] {
-        if is_recorded {
-            mode += ",";
+        if is_on {
             mode += name;
         }
     }

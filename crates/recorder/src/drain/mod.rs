@@ -13,6 +13,7 @@ pub mod housekeeping;
 pub mod machine;
 pub mod named;
 pub mod outer;
+pub mod owners;
 pub mod pace;
 pub mod paused;
 pub mod process_cpu;

@@ -3,13 +3,14 @@
 use super::alive::{self, AliveDrain, KeptStack};
 use super::named::NamedFrames;
 use super::outer::Outer;
+use super::owners::Owners;
 use super::stops::StopDrain;
 use super::virtual_names::VirtualNames;
 use super::wall::WallDrain;
 use crate::native::Modules;
 use crate::native::remembered::Rules;
 use crate::record::batch::{
-    Batch, Code, ContextId, PendingAllocation, PendingFrame, PendingSample,
+    Batch, Code, ContextId, PendingAllocation, PendingFrame, PendingSample, PendingWait,
 };
 use crate::record::names::{Name, NameId, Names};
 use crate::record::resolve::Images;
@@ -80,6 +81,8 @@ pub struct Sampler<'s, R: Runtime> {
     /// Kernel frames of the sample at hand.
     kernel: Vec<PendingFrame>,
     outer: Outer,
+    /// Who has monitors.
+    owners: Owners,
 }
 
 impl<'s, R: Runtime> Sampler<'s, R> {
@@ -104,6 +107,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
             kernel: Vec::new(),
             outer: Outer::default(),
+            owners: Owners::default(),
         }
     }
 
@@ -118,6 +122,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.publish();
         }
         self.named.clear();
+        self.owners.clear();
         if moved || changes.is_another_moment {
             self.outer.clear();
         }
@@ -210,7 +215,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             .get(..walk.len.saturating_sub(usize::from(truncated)))
             .unwrap_or(&[]);
         let walked = match header.reason {
-            Reason::Allocation => from_managed(walked),
+            Reason::Allocation | Reason::Wait => from_managed(walked),
             _ => walked,
         };
         let mut failure = match walk.outcome {
@@ -235,8 +240,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 return;
             }
         }
-        if header.reason == Reason::Allocation {
-            let is_told = self.setup.options.alloc_bytes != 0;
+        if matches!(header.reason, Reason::Allocation | Reason::Wait) {
+            let is_wait = header.reason == Reason::Wait;
+            let is_told = is_wait || self.setup.options.alloc_bytes != 0;
             let has_frames = is_told && !named.pending().is_empty();
             let stack = has_frames.then(|| self.batch.stack(&[], named, truncated));
             let is_followed = header.allocation.followed.serial != 0;
@@ -247,8 +253,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             if let Some(kept) = kept {
                 self.keep(slot, kept, failure);
             }
-            if is_told {
-                self.add_allocation(slot, stack, failure);
+            match header.reason {
+                Reason::Wait => self.add_wait(slot, stack, failure),
+                _ if is_told => self.add_allocation(slot, stack, failure),
+                _ => {}
             }
             return;
         }
@@ -331,6 +339,24 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// Bytes that are held for objects that are followed.
     pub fn alive_bytes(&self) -> usize {
         self.alive.bytes()
+    }
+
+    fn add_wait(&mut self, slot: &Slot<'_>, stack: Option<u32>, failure: Option<Failure>) {
+        let header = slot.header();
+        let (thread, carrier) = self.thread_of(slot);
+        let context = self.batch.context(&header.context);
+        let owner = self
+            .owners
+            .key(&self.setup.recorder.threads, header.wait.owner);
+        self.batch.add_wait(PendingWait {
+            thread,
+            carrier,
+            stack,
+            wait: header.wait,
+            owner,
+            failure: failure.map(Failure::name),
+            context,
+        });
     }
 
     /// Walks the copy of a stack.
@@ -485,8 +511,8 @@ fn is_copied(options: &crate::options::Options) -> bool {
     options.experiment != Some(crate::experiments::Experiment::NoCopy)
 }
 
-/// The frames from the first managed one on: who allocates does so by the runtime's stubs, which
-/// say nothing. A failure stays.
+/// The frames from the first managed one on: who allocates, or waits for a monitor, does so by the
+/// runtime's stubs, which say nothing. A failure stays.
 fn from_managed(frames: &[Frame]) -> &[Frame] {
     let is_told = |frame: &Frame| frame.kind.is_managed() || frame.kind == FrameKind::Failed;
     let first = frames.iter().position(is_told);

@@ -1,6 +1,7 @@
 //! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
 
 mod alive;
+mod waits;
 
 use super::causes::Causes;
 use super::census::Census;
@@ -186,6 +187,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         self.allocations(&batch, &stacks, &contexts, sampler);
         self.alive(&batch, &stacks, &contexts, sampler);
+        self.waits(&batch, &stacks, &contexts, sampler);
         self.ticks(&batch);
         self.stops(&batch, &stacks, sampler);
         self.endpoints.write(batch.contexts(), &mut self.chunk);
@@ -502,6 +504,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let before = std::mem::replace(&mut self.counters, now);
         self.handler_times(ticks, &before, &now);
         self.allocation_sums(ticks, &now);
+        self.wait_sums(ticks, &now);
         self.chunk.event(&self.own_cost(ticks, sampler, &now));
         let process_cpu = self.cpu_at_end.or_else(|| self.process_cpu.ask());
         let Some((user, system)) = process_cpu else {
@@ -668,9 +671,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         let next_file = self.file_is_over();
         let batch = &sampler.batch;
-        if !batch.samples().is_empty()
-            || !batch.allocations().is_empty()
-            || !batch.snapshots().is_empty()
+        if !(batch.samples().is_empty()
+            && batch.allocations().is_empty()
+            && batch.snapshots().is_empty()
+            && batch.waits().is_empty())
         {
             return; // their names belong to this chunk; the next flush comes soon
         }

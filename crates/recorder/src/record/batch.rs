@@ -10,7 +10,7 @@ use crate::threads::ThreadName;
 use crate::wall::shelf::Tick;
 use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
-use dwell_signal::Allocation;
+use dwell_signal::{Allocation, Wait};
 use dwell_wall::cause::{Monitor, Os};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -181,6 +181,25 @@ pub struct Snapshot {
     pub lost: u64,
 }
 
+/// A wait for a monitor that waits for the flush.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingWait {
+    /// Key of the thread.
+    pub thread: u64,
+    /// Key of the carrier, if the thread is virtual.
+    pub carrier: Option<u64>,
+    /// Index of the stack; none if there is none.
+    pub stack: Option<u32>,
+    /// The wait.
+    pub wait: Wait,
+    /// Key of the thread that had the monitor when it began, if that is known.
+    pub owner: Option<u64>,
+    /// Why the walk failed, if it did.
+    pub failure: Option<&'static str>,
+    /// What the thread worked for; see [`Batch::context`].
+    pub context: ContextId,
+}
+
 /// A safepoint that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
@@ -217,6 +236,7 @@ pub struct Batch {
     allocations: Vec<PendingAllocation>,
     alive: Vec<PendingAlive>,
     snapshots: Vec<Snapshot>,
+    waits: Vec<PendingWait>,
     ticks: Vec<Tick>,
     stops: Vec<PendingStop>,
     contexts: Vec<Context>,
@@ -328,6 +348,17 @@ impl Batch {
         &self.snapshots
     }
 
+    /// Adds a wait for a monitor.
+    pub fn add_wait(&mut self, wait: PendingWait) {
+        self.waits.push(wait);
+    }
+
+    /// The waits for monitors, in the order of adding.
+    #[must_use]
+    pub fn waits(&self) -> &[PendingWait] {
+        &self.waits
+    }
+
     /// Adds looks at a thread.
     pub fn add_wall(&mut self, wall: PendingWall) {
         self.walls.push(wall);
@@ -368,6 +399,7 @@ impl Batch {
             && self.walls.is_empty()
             && self.allocations.is_empty()
             && self.snapshots.is_empty()
+            && self.waits.is_empty()
             && self.ticks.is_empty()
             && self.stops.is_empty()
     }
@@ -408,6 +440,7 @@ impl Batch {
             + size_of_val(&*self.walls)
             + size_of_val(&*self.allocations)
             + size_of_val(&*self.alive)
+            + size_of_val(&*self.waits)
             + 2 * size_of_val(&*self.contexts)
             + self.stacks.len() * 32
     }
@@ -428,6 +461,8 @@ impl Batch {
         self.allocations.shrink_to(KEPT);
         self.alive = Vec::new();
         self.snapshots.clear();
+        self.waits.clear();
+        self.waits.shrink_to(KEPT);
         self.ticks.clear();
         self.stops.clear();
         self.contexts.clear();

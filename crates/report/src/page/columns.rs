@@ -137,6 +137,9 @@ pub(super) fn columns(profile: &Profile) -> (Vec<Column>, u64) {
     if profile.has_live() {
         columns.extend(super::alive::columns(profile, &requests));
     }
+    if profile.has_locks() {
+        columns.extend(super::locks::columns(profile, &requests));
+    }
     columns.extend(super::events::columns(profile));
     (columns, entries.bin_ns)
 }

@@ -13,6 +13,7 @@ mod compare;
 mod entries;
 mod events;
 mod header;
+mod locks;
 mod requests;
 mod spans;
 mod wall;

@@ -2,6 +2,7 @@
 
 mod alive;
 mod allocations;
+mod locks;
 mod remedies;
 mod requests;
 mod safepoints;
@@ -57,6 +58,7 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
     report.requests();
     report.alive();
     report.allocations();
+    report.locks();
     if report.total.samples > 0 {
         report.shares();
         report.methods();

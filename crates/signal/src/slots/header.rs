@@ -3,6 +3,7 @@
 use crate::arch::Registers;
 use crate::load::Live;
 use crate::slots::memory::{Region, SnapshotMemory};
+use crate::slots::wait::Wait;
 use crate::slots::walked::WalkNote;
 use core::sync::atomic::AtomicU32;
 use dwell_context::Context;
@@ -29,6 +30,9 @@ pub enum Reason {
     Safepoint = 4,
     /// The thread has allocated an object that was chosen; no CPU time belongs to it.
     Allocation = 5,
+    /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
+    /// belongs to it.
+    Wait = 6,
 }
 
 impl Reason {
@@ -39,6 +43,7 @@ impl Reason {
             3 => Reason::Flush,
             4 => Reason::Safepoint,
             5 => Reason::Allocation,
+            6 => Reason::Wait,
             _ => Reason::CpuTime,
         }
     }
@@ -119,6 +124,8 @@ pub struct SlotHeader {
     pub context: Context,
     /// What it has allocated, if it was for that ([`Reason::Allocation`]).
     pub allocation: Allocation,
+    /// What it has waited for, if it was for that ([`Reason::Wait`]).
+    pub wait: Wait,
     /// Time the handler had used up when it published.
     pub handler_ns: u64,
     /// The walk, if there was one before publication.

@@ -8,6 +8,7 @@
 mod header;
 mod memory;
 mod pool;
+mod wait;
 mod walked;
 
 pub use header::{
@@ -16,4 +17,5 @@ pub use header::{
 };
 pub use memory::{REGIONS_MAX, Region, SnapshotMemory};
 pub use pool::{OwnedSlot, SlotPool};
+pub use wait::{LockOwner, Wait};
 pub use walked::{SlotFrames, WalkNote, WalkTarget};

@@ -163,6 +163,7 @@ fn reasons_come_back_from_their_numbers() {
         Reason::Flush,
         Reason::Safepoint,
         Reason::Allocation,
+        Reason::Wait,
     ];
     for reason in all {
         assert_eq!(Reason::from_bits(reason as u32), reason);

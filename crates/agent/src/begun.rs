@@ -1,0 +1,202 @@
+//! Waits that have begun, of virtual threads: one of these may be on another carrier when it has
+//! got the monitor. Without locks: who waits for the program's locks must not wait for ours.
+//!
+//! Only a virtual thread itself, wherever it is mounted, touches what is noted of it.
+
+use dwell_signal::LockOwner;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A wait that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// When, on the monotonic clock; 0: none.
+    pub at_ns: u64,
+    /// How long it has to last to be recorded.
+    pub threshold_ns: u64,
+    /// Where the JVM keeps the monitor, or 0.
+    pub monitor: u64,
+    /// Who has it.
+    pub owner: LockOwner,
+}
+
+impl Begun {
+    /// No wait.
+    pub const NONE: Begun = Begun {
+        at_ns: 0,
+        threshold_ns: 0,
+        monitor: 0,
+        owner: LockOwner::Unknown,
+    };
+}
+
+/// Places; a power of two. Pages of memory that are never used are never there.
+const PLACES: usize = 1 << 16;
+/// Places that a thread may have, next to each other.
+const TRIED: u64 = 16;
+
+/// What is noted of one thread.
+struct Place {
+    /// The thread's id; 0: the place is free.
+    id: AtomicU64,
+    at_ns: AtomicU64,
+    threshold_ns: AtomicU64,
+    monitor: AtomicU64,
+    owner: [AtomicU64; 2],
+}
+
+impl Place {
+    const fn free() -> Place {
+        Place {
+            id: AtomicU64::new(0),
+            at_ns: AtomicU64::new(0),
+            threshold_ns: AtomicU64::new(0),
+            monitor: AtomicU64::new(0),
+            owner: [const { AtomicU64::new(0) }; 2],
+        }
+    }
+}
+
+/// Waits by the ids of threads.
+pub struct Waits {
+    places: [Place; PLACES],
+}
+
+impl Waits {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Waits {
+        Waits {
+            places: [const { Place::free() }; PLACES],
+        }
+    }
+
+    /// Notes a wait of the calling thread in the place of one that was never over. Whether there is
+    /// room.
+    pub fn put(&self, id: u64, begun: &Begun) -> bool {
+        let found = self.find(id).or_else(|| self.claim(id));
+        let Some(place) = found else { return false };
+        let set = |to: &AtomicU64, value| to.store(value, Ordering::Relaxed);
+        set(&place.at_ns, begun.at_ns);
+        set(&place.threshold_ns, begun.threshold_ns);
+        set(&place.monitor, begun.monitor);
+        let (kind, value) = match begun.owner {
+            LockOwner::Unknown => (0, 0),
+            LockOwner::Kernel(tid) => (1, u64::from(tid.cast_unsigned())),
+            LockOwner::Logical(id) => (2, id),
+            LockOwner::User(key) => (3, key),
+        };
+        set(&place.owner[0], kind);
+        set(&place.owner[1], value);
+        true
+    }
+
+    /// Takes what the calling thread has noted.
+    pub fn take(&self, id: u64) -> Begun {
+        let Some(place) = self.find(id) else {
+            return Begun::NONE;
+        };
+        let get = |from: &AtomicU64| from.load(Ordering::Relaxed);
+        let value = get(&place.owner[1]);
+        let begun = Begun {
+            at_ns: get(&place.at_ns),
+            threshold_ns: get(&place.threshold_ns),
+            monitor: get(&place.monitor),
+            owner: match get(&place.owner[0]) {
+                1 => LockOwner::Kernel((value as u32).cast_signed()),
+                2 => LockOwner::Logical(value),
+                3 => LockOwner::User(value),
+                _ => LockOwner::Unknown,
+            },
+        };
+        place.id.store(0, Ordering::Release);
+        begun
+    }
+
+    /// Frees all: waits that were never over, as a recording ended before.
+    pub fn clear(&self) {
+        for place in &self.places {
+            // What was never used stays so.
+            if place.id.load(Ordering::Relaxed) != 0 {
+                place.id.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// The places that a thread may have.
+    fn places_of(&self, id: u64) -> impl Iterator<Item = &Place> {
+        (0..TRIED).filter_map(move |tried| {
+            let at = id.wrapping_add(tried) as usize % PLACES;
+            self.places.get(at)
+        })
+    }
+
+    fn find(&self, id: u64) -> Option<&Place> {
+        let mut places = self.places_of(id);
+        places.find(|place| place.id.load(Ordering::Acquire) == id)
+    }
+
+    fn claim(&self, id: u64) -> Option<&Place> {
+        let claimed = |place: &&Place| {
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            place.id.load(Ordering::Relaxed) == 0
+                && place.id.compare_exchange(0, id, success, failure).is_ok()
+        };
+        self.places_of(id).find(claimed)
+    }
+}
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(at_ns: u64) -> Begun {
+        Begun {
+            at_ns,
+            threshold_ns: at_ns + 1,
+            monitor: at_ns + 2,
+            owner: match at_ns % 4 {
+                0 => LockOwner::Unknown,
+                1 => LockOwner::Kernel(-7),
+                2 => LockOwner::Logical(at_ns),
+                _ => LockOwner::User(at_ns),
+            },
+        }
+    }
+
+    #[test]
+    fn each_thread_finds_its_last_wait_once() {
+        static WAITS: Waits = Waits::new();
+        for id in 1..9 {
+            assert!(WAITS.put(id, &begun(100 + id)));
+        }
+        assert!(WAITS.put(3, &begun(203)), "the one before was never over");
+        for id in 1..9 {
+            let expected = begun(if id == 3 { 203 } else { 100 + id });
+            assert_eq!(WAITS.take(id), expected);
+            assert_eq!(WAITS.take(id), Begun::NONE);
+        }
+    }
+
+    #[test]
+    fn of_too_many_some_find_no_room_and_none_finds_anothers_wait() {
+        static WAITS: Waits = Waits::new();
+        // All of them want the same places.
+        let ids = (0..TRIED + 4).map(|n| 5 + n * PLACES as u64);
+        let ids: Vec<u64> = ids.collect();
+        let there: Vec<bool> = ids.iter().map(|id| WAITS.put(*id, &begun(*id))).collect();
+        assert_eq!(there.iter().filter(|it| **it).count(), TRIED as usize);
+        for (id, is_there) in ids.iter().zip(there) {
+            let expected = if is_there { begun(*id) } else { Begun::NONE };
+            assert_eq!(WAITS.take(*id), expected);
+        }
+        assert!(WAITS.put(5, &begun(1)));
+        WAITS.clear();
+        assert_eq!(WAITS.take(5), Begun::NONE);
+    }
+}

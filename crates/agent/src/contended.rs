@@ -1,0 +1,182 @@
+//! What is noted of a wait for a monitor: when it began and who had the monitor then, and, if the
+//! wait is chosen, where the thread is when it is over. Called on the thread itself, which is in no
+//! handler but may have any monitor of the program.
+//!
+//! Where a wait begins it is drawn how long it must last to be recorded
+//! ([`dwell_recorder::blocked`]); all are counted.
+
+use crate::begun::{Begun, Waits};
+use crate::hotspot::{self, Agent};
+use crate::jvm::monitors::{Told, class_of};
+use crate::wall::look::Looker;
+use dwell_recorder::blocked::{draw, threshold, weight};
+use dwell_recorder::sys::process;
+use dwell_signal::{LockOwner, ThreadRecord, Wait};
+use dwell_walker::Memory;
+use dwell_walker::hotspot::layout::{Layout, present};
+use dwell_walker::hotspot::monitors::{self, Contended, Owner};
+use dwell_walker::hotspot::threads;
+use jvm_sys::jni::Object;
+use jvm_sys::{Env, Jvmti};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
+/// to wait for it asks all of them.
+const ASKED_MAX: usize = 1024;
+
+/// Of virtual threads where they can leave their carrier meanwhile.
+static VIRTUAL: Waits = Waits::new();
+
+// Nothing of it is made when it is used first, and nothing is to be done when a thread ends.
+thread_local! {
+    static BEGUN: Cell<Begun> = const { Cell::new(Begun::NONE) };
+    static RANDOM: Cell<u64> = const { Cell::new(0) };
+    static RECORD: Cell<Option<&'static ThreadRecord>> = const { Cell::new(None) };
+}
+
+/// The recording's interval, in nanoseconds.
+static INTERVAL_NS: AtomicU64 = AtomicU64::new(0);
+/// When the recording began: what has begun before does not belong to it.
+static SINCE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Who is told.
+pub const TOLD: Told = Told { begins, ends };
+
+/// A recording begins that chooses waits so.
+pub fn begin(interval_ns: u64) {
+    INTERVAL_NS.store(interval_ns, Ordering::Relaxed);
+    VIRTUAL.clear();
+    SINCE_NS.store(process::monotonic_ns(), Ordering::Relaxed);
+}
+
+fn begins() {
+    let Some((agent, record)) = here() else {
+        return;
+    };
+    let at_ns = process::monotonic_ns();
+    let thread = record.managed_thread();
+    let (live, layout) = (agent.engine.live(), &agent.runtime.vm().layout);
+    let monitor = match monitors::contended(&live, layout, thread) {
+        Ok(Some(Contended::Entering(monitor))) => monitor,
+        _ => 0,
+    };
+    let seed = match RANDOM.get() {
+        0 => at_ns ^ (thread << 20),
+        state => state,
+    };
+    let (number, state) = draw(seed);
+    RANDOM.set(state);
+    let begun = Begun {
+        at_ns,
+        monitor,
+        threshold_ns: threshold(number, INTERVAL_NS.load(Ordering::Relaxed)),
+        owner: match monitor {
+            0 => LockOwner::Unknown,
+            _ => owner(agent, layout, thread, monitor),
+        },
+    };
+    match wanderer(agent, layout, record) {
+        None => BEGUN.set(begun),
+        Some(id) if VIRTUAL.put(id, &begun) => {}
+        Some(_) => agent.blocked.add_untold(),
+    }
+}
+
+fn ends(jvmti: Jvmti, env: Env, object: Object) {
+    let Some((agent, record)) = here() else {
+        return;
+    };
+    let begun = match wanderer(agent, &agent.runtime.vm().layout, record) {
+        None => BEGUN.replace(Begun::NONE),
+        Some(id) => VIRTUAL.take(id),
+    };
+    if begun.at_ns == 0 || begun.at_ns < SINCE_NS.load(Ordering::Relaxed) {
+        return;
+    }
+    let duration_ns = process::monotonic_ns().saturating_sub(begun.at_ns);
+    agent.blocked.add(duration_ns);
+    if duration_ns < begun.threshold_ns {
+        return;
+    }
+    agent.engine.waited(
+        record,
+        &Wait {
+            begin_ns: begun.at_ns,
+            duration_ns,
+            weight_ns: weight(duration_ns, INTERVAL_NS.load(Ordering::Relaxed)),
+            monitor: begun.monitor,
+            class: class_of(&agent.classes, jvmti, env, object),
+            owner: begun.owner,
+        },
+    );
+}
+
+/// The agent, if it records, and the calling thread's record.
+fn here() -> Option<(&'static Agent, &'static ThreadRecord)> {
+    let agent = hotspot::agent().filter(|agent| agent.engine.is_running())?;
+    let tid = process::own_tid();
+    let known = RECORD.get();
+    if let Some(record) = known.filter(|record| record.is_live() && record.tid() == tid) {
+        return Some((agent, record));
+    }
+    // One that is just becoming a thread, or is one no more, has none.
+    let record = agent.registry.get(tid)?;
+    RECORD.set(Some(record));
+    Some((agent, record))
+}
+
+/// The virtual thread that is mounted, where it may be on another carrier when its wait is over
+/// (JDK 24 and later, JEP 491; before it keeps its carrier).
+fn wanderer(agent: &Agent, layout: &Layout, record: &ThreadRecord) -> Option<u64> {
+    let at = layout.thread_owner_id;
+    if !present(at) {
+        return None;
+    }
+    let id = agent.engine.live();
+    let id = id.word(record.managed_thread().wrapping_add(at)).ok()?;
+    (id != 0 && id != record.managed_id()).then_some(id)
+}
+
+/// Who has a monitor for which `waiter` is about to wait.
+fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> LockOwner {
+    let live = agent.engine.live();
+    // What a stack holds may look like a thread, but does not begin as one.
+    let is_thread = |thread| {
+        live.word(thread)
+            .is_ok_and(|it| live.word(waiter) == Ok(it))
+    };
+    let found = match monitors::owner(&live, layout, monitor) {
+        Err(_) | Ok(Owner::Nobody) => return LockOwner::Unknown,
+        Ok(Owner::Id(id)) => return LockOwner::Logical(id),
+        Ok(Owner::Thread(thread)) if is_thread(thread) => {
+            let tid = threads::kernel_id(&live, layout, thread);
+            let of_tid = tid.map_or(LockOwner::Unknown, LockOwner::Kernel);
+            return on(agent, thread).unwrap_or(of_tid);
+        }
+        Ok(Owner::Thread(address) | Owner::Stack(address)) => {
+            agent.registry.find(ASKED_MAX, |record| {
+                let thread = record.managed_thread();
+                thread != 0 && threads::has_on_stack(&live, layout, thread, address) == Ok(true)
+            })
+        }
+        Ok(Owner::HolderOf(object)) => agent.registry.find(ASKED_MAX, |record| {
+            let thread = record.managed_thread();
+            thread != 0 && monitors::holds(&live, layout, thread, object) == Ok(true)
+        }),
+    };
+    let Some(record) = found else {
+        return LockOwner::Unknown;
+    };
+    on(agent, record.managed_thread()).unwrap_or(LockOwner::User(record.user()))
+}
+
+/// The virtual thread on a platform thread.
+fn on(agent: &'static Agent, thread: u64) -> Option<LockOwner> {
+    let looker = Looker {
+        live: agent.engine.live(),
+        vm: agent.runtime.vm(),
+        cache: None,
+    };
+    looker.mounted(thread).ok()?.map(LockOwner::Logical)
+}

@@ -1,0 +1,178 @@
+//! Time in locks: all of it, by class, and by method.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::aggregate::{GroupBy, Row, sort_by_total};
+use crate::locks::{LockClass, Locked, MonitorSums, MonitorWait};
+use crate::names::NameId;
+use crate::profile::Profile;
+use crate::sample::Weight;
+use crate::wall::{WallFilter, group_of};
+
+/// Sums by class while they are made.
+#[derive(Default)]
+struct Sum {
+    blocked: Weight,
+    waits: f64,
+    longest_ns: u64,
+    is_exact: bool,
+    owners: BTreeMap<String, u64>,
+    owners_at: BTreeMap<String, u64>,
+    waiters: BTreeMap<String, u64>,
+}
+
+impl Profile {
+    /// Waits for monitors that were chosen, in the order of the recording.
+    #[must_use]
+    pub fn monitor_waits(&self) -> &[MonitorWait] {
+        &self.monitor_waits
+    }
+
+    /// Whether the recording has waits for locks, be it none of them.
+    #[must_use]
+    pub fn has_locks(&self) -> bool {
+        !self.monitor_waits.is_empty() || self.monitor_sums.is_some()
+    }
+
+    /// All waits for monitors, chosen or not, if the recording says.
+    #[must_use]
+    pub fn monitor_sums(&self) -> Option<&MonitorSums> {
+        self.monitor_sums.as_ref()
+    }
+
+    /// The time in locks of threads that `filter` wants, whose causes do not matter: of monitors
+    /// from events, of all other locks from looks.
+    #[must_use]
+    pub fn locked(&self, filter: &WallFilter) -> Vec<Locked> {
+        let wanted = self.wanted(filter);
+        let waits = self.monitor_waits.iter().map(|wait| Locked {
+            time_ns: wait.time_ns,
+            thread: wait.thread,
+            node: wait.node,
+            class: wait.class,
+            weight: wait.weight(),
+            waits: wait.waits(),
+            lasted_ns: wait.duration_ns,
+            context: wait.context,
+            owner: wait.owner,
+            is_look: false,
+        });
+        let heaviest = self.heaviest_looks();
+        let looks = self.lock_looks.iter().filter_map(|of| {
+            let look = self.looks.get(of.look as usize)?;
+            let wall = self.waited(look, &heaviest);
+            Some(Locked {
+                time_ns: wall.time_ns,
+                thread: wall.thread,
+                node: of.node,
+                class: of.class,
+                weight: wall.weight,
+                waits: 0.0,
+                lasted_ns: wall.lasted_ns,
+                context: wall.context,
+                owner: look.owner,
+                is_look: true,
+            })
+        });
+        waits
+            .chain(looks)
+            .filter(|it| wanted.is(it.time_ns, it.thread, it.context))
+            .collect()
+    }
+
+    /// The time in locks by their class, the most first.
+    #[must_use]
+    pub fn lock_classes(&self) -> Vec<LockClass> {
+        let mut sums: HashMap<NameId, Sum> = HashMap::new();
+        for it in self.locked(&WallFilter::default()) {
+            let sum = sums.entry(it.class).or_default();
+            sum.blocked += &it.weight;
+            sum.waits += it.waits;
+            sum.longest_ns = sum.longest_ns.max(it.lasted_ns);
+            sum.is_exact |= !it.is_look;
+            let waiter = self.place(self.tree.parent(it.node));
+            add(&mut sum.waiters, waiter, it.weight.sum);
+            let owner = it.owner.map(|owner| group_of(self.thread_name(owner)));
+            add(&mut sum.owners, owner, it.weight.sum);
+        }
+        self.owners_places(&mut sums);
+        let row = |(class, sum): (NameId, Sum)| LockClass {
+            name: self.names.text(class).to_owned(),
+            blocked: sum.blocked,
+            waits: sum.waits,
+            longest_ns: sum.longest_ns,
+            is_looks: !sum.is_exact,
+            owners: most_first(sum.owners),
+            owners_at: most_first(sum.owners_at),
+            waiters: most_first(sum.waiters),
+        };
+        let mut rows: Vec<LockClass> = sums.into_iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            let by_time = b.blocked.sum.cmp(&a.blocked.sum);
+            by_time.then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+
+    /// Where owners were is known from looks at those who waited, of monitors, too.
+    fn owners_places(&self, sums: &mut HashMap<NameId, Sum>) {
+        for look in &self.looks {
+            let Some(node) = look.owner_node else {
+                continue;
+            };
+            let detail = look.detail.map_or("", |detail| self.names.text(detail));
+            let class = self.names.find(class_of_detail(detail));
+            let sum = class.and_then(|class| sums.get_mut(&class));
+            if let Some(sum) = sum {
+                add(&mut sum.owners_at, self.place(node), look.weight_ns);
+            }
+        }
+    }
+
+    /// The methods that waited for locks, by the time that they, or those that they called, did:
+    /// the most in all first. Classes of locks have no rows of their own.
+    #[must_use]
+    pub fn waiting_methods(&self) -> Vec<Row> {
+        let grouped = self.group(GroupBy::Method);
+        let mut by_node = vec![Weight::default(); self.tree.len()];
+        for it in self.locked(&WallFilter::default()) {
+            let stack = self.tree.parent(it.node);
+            if let Some(weight) = by_node.get_mut(stack as usize) {
+                *weight += &it.weight;
+            }
+        }
+        let (own, total) = self.sums(&grouped, &by_node);
+        let mut managed = vec![false; grouped.names.len()];
+        for (frame, group) in self.frames.iter().zip(&grouped.of_frame) {
+            if let Some(managed) = managed.get_mut(*group as usize) {
+                *managed |= frame.kind.is_java();
+            }
+        }
+        let row = |(name, (own, total))| Row { name, own, total };
+        let rows = grouped.names.into_iter().zip(own.into_iter().zip(total));
+        let mut rows: Vec<Row> = (rows.map(row).zip(managed))
+            .filter(|(row, managed)| *managed && row.total.samples > 0)
+            .map(|(row, _)| row)
+            .collect();
+        sort_by_total(&mut rows);
+        rows
+    }
+}
+
+/// Which one of a class's monitors it was is not told by class: `app.Ledger@7f00`.
+pub(crate) fn class_of_detail(detail: &str) -> &str {
+    detail.split('@').next().unwrap_or("")
+}
+
+fn add(sums: &mut BTreeMap<String, u64>, name: Option<String>, ns: u64) {
+    if let Some(name) = name {
+        let sum = sums.entry(name).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+}
+
+fn most_first(sums: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    sums
+}

@@ -1,0 +1,66 @@
+//! Waits for monitors as events, and their sums.
+
+use super::Writer;
+use crate::drain::contexts::ContextTexts;
+use crate::drain::sample::Sampler;
+use crate::record::batch::Batch;
+use crate::runtime::Runtime;
+use dwell_jfr::writer::{Event, MonitorEnter, StackId};
+use dwell_signal::{Cause, CounterSnapshot};
+
+impl<R: Runtime> Writer<'_, R> {
+    /// Waits that are over and were chosen.
+    pub(super) fn waits(
+        &mut self,
+        batch: &Batch,
+        stacks: &[StackId],
+        contexts: &ContextTexts,
+        sampler: &Sampler<'_, R>,
+    ) {
+        for pending in batch.waits() {
+            let stack = pending.stack;
+            let stack = stack.and_then(|index| stacks.get(index as usize).copied());
+            let thread = self.thread(pending.thread, sampler);
+            let carrier = pending.carrier.map(|key| self.thread(key, sampler));
+            let owner = pending.owner.map(|key| self.thread(key, sampler));
+            let wait = &pending.wait;
+            let name = self.setup.recorder.classes.name(wait.class);
+            let class = self.chunk.object_class(&name);
+            self.chunk.monitor_enter(&MonitorEnter {
+                ticks: wait.begin_ns,
+                duration_ticks: wait.duration_ns,
+                thread,
+                carrier,
+                stack: stack.unwrap_or_default(),
+                class,
+                owner,
+                address: wait.monitor,
+                weight_ns: wait.weight_ns,
+                failure: pending.failure,
+                context: contexts.get(pending.context).as_ref(),
+            });
+        }
+    }
+
+    /// All waits since the recording began, and what those that were chosen say of them.
+    pub(super) fn wait_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
+        let interval = self.setup.options.lock_interval;
+        if interval.is_zero() {
+            return;
+        }
+        let before = &self.setup.counters_at_start;
+        let since = |cause| now.get(cause).saturating_sub(before.get(cause));
+        let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
+        self.chunk.event(&Event::MonitorWaits {
+            ticks,
+            interval_ns: interval.as_nanos() as u64,
+            waits,
+            blocked_ns,
+            samples: since(Cause::Wait),
+            weight_ns: now.blocked_ns.saturating_sub(before.blocked_ns),
+            lost: since(Cause::WaitLost),
+            lost_ns: now.blocked_lost_ns.saturating_sub(before.blocked_lost_ns),
+            untold: self.setup.recorder.blocked.untold(),
+        });
+    }
+}

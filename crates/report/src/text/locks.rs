@@ -1,0 +1,151 @@
+//! Time in locks: by the lock's class, with who had it, and by the methods that waited.
+
+use super::{COLUMNS, ROWS, Report};
+use crate::number::{count, duration, percent, plural};
+use crate::plain::shortened;
+use dwell_profile::{LockClass, MonitorSums, Weight};
+
+/// Classes of which it is told who had the lock.
+const TOLD: usize = 5;
+/// Names in such a line.
+const NAMES: usize = 3;
+
+impl Report<'_> {
+    /// How waits were chosen, which locks they were for, and by whom; nothing where none were
+    /// recorded.
+    pub(super) fn locks(&mut self) {
+        let profile = self.profile;
+        if !profile.has_locks() {
+            return;
+        }
+        let classes = profile.lock_classes();
+        let mut all = Weight::default();
+        for class in &classes {
+            all += &class.blocked;
+        }
+        self.raw("");
+        self.raw(&format!("Blocked by locks: {}", duration(all.sum)));
+        if let Some(sums) = profile.monitor_sums() {
+            self.monitors(sums);
+        }
+        if !profile.has_wall() {
+            self.raw(
+                "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
+            );
+        }
+        if classes.is_empty() {
+            return;
+        }
+        self.lock_table(&classes, &all);
+        self.raw("");
+        self.raw("Who had these locks, and who waited");
+        for class in classes.iter().take(TOLD) {
+            self.lock(class);
+        }
+        let rows = profile.waiting_methods();
+        self.raw("");
+        self.raw("Methods by blocked time, callees included");
+        self.raw("     total     +-      blocked   samples  method");
+        for row in rows.iter().take(ROWS) {
+            let head = format!(
+                "{} {:>12} {:>9}  ",
+                share_cells(&row.total, &all),
+                duration(row.total.sum),
+                count(row.total.samples),
+            );
+            let name = shortened(&row.name, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(rows.len(), ROWS);
+    }
+
+    fn lock_table(&mut self, classes: &[LockClass], all: &Weight) {
+        self.raw("");
+        self.raw("Locks by blocked time");
+        self.raw(
+            "     share     +-      blocked      waits    longest   samples  class of the lock",
+        );
+        for class in classes.iter().take(ROWS) {
+            let waits = match class.waits {
+                0.0 => String::new(),
+                waits => count(waits.round() as u64),
+            };
+            let longest = match class.longest_ns {
+                0 => String::new(),
+                ns => duration(ns),
+            };
+            let head = format!(
+                "{} {:>12} {waits:>10} {longest:>10} {:>9}  ",
+                share_cells(&class.blocked, all),
+                duration(class.blocked.sum),
+                count(class.blocked.samples),
+            );
+            let name = shortened(&class.name, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(classes.len(), ROWS);
+        if classes.iter().any(|class| class.is_looks) {
+            self.raw("  without a number of waits: known from looks of the wall clock");
+        }
+    }
+
+    /// All waits for monitors, and what those that were chosen say of them.
+    fn monitors(&mut self, sums: &MonitorSums) {
+        let mut chosen = Weight::default();
+        for wait in self.profile.monitor_waits() {
+            chosen += &wait.weight();
+        }
+        self.raw(&format!(
+            "  monitors: {} of {} in all, exactly; {} recorded, which stand for {} (+- {})",
+            plural(sums.waits, "wait"),
+            duration(sums.blocked_ns),
+            plural(chosen.samples, "wait"),
+            duration(chosen.sum),
+            duration(chosen.standard_error().round() as u64),
+        ));
+        self.raw(&format!(
+            "  recorded are all that last {} or longer, shorter ones by chance",
+            duration(sums.interval_ns)
+        ));
+        if sums.lost > 0 {
+            self.raw(&format!(
+                "  lost: {} for want of room, which stood for {}",
+                plural(sums.lost, "wait"),
+                duration(sums.lost_ns)
+            ));
+        }
+        if sums.untold > 0 {
+            self.raw(&format!(
+                "  {} more could not be timed: too many virtual threads wait at once",
+                plural(sums.untold, "wait")
+            ));
+        }
+    }
+
+    fn lock(&mut self, class: &LockClass) {
+        self.raw(&format!("  {}", shortened(&class.name, COLUMNS - 2)));
+        let all = class.blocked.sum;
+        let owners_at: u64 = class.owners_at.iter().map(|(_, ns)| ns).sum();
+        for (label, names, of) in [
+            ("had by", &class.owners, all),
+            ("which was in", &class.owners_at, owners_at),
+            ("waited for in", &class.waiters, all),
+        ] {
+            let told: Vec<String> = names
+                .iter()
+                .take(NAMES)
+                .map(|(name, ns)| format!("{name} {}", percent(*ns as f64 / of.max(1) as f64)))
+                .collect();
+            if !told.is_empty() {
+                let line = format!("    {label:<14} {}", told.join(", "));
+                self.raw(&shortened(&line, COLUMNS));
+            }
+        }
+    }
+}
+
+/// `  12.3 %   0.4`: a share and its error, 17 columns.
+fn share_cells(weight: &Weight, all: &Weight) -> String {
+    let error = weight.share_error(all) * 100.0;
+    format!("{:>10} {error:>6.1}", percent(weight.share(all)))
+}

@@ -1,0 +1,39 @@
+//! Snapshots of threads that have got a monitor for which they waited, taken in a callback of the
+//! runtime on the thread itself: ordinary code, into which signals may come at any point.
+
+use crate::capture::{self, Moment};
+use crate::engine::Engine;
+use crate::record::ThreadRecord;
+use crate::slots::{Allocation, Reason, Wait};
+use crate::sys;
+use core::sync::atomic::Ordering;
+
+impl Engine {
+    /// Takes a snapshot of the calling thread, whose record this is, for a wait that is over. It
+    /// shows the thread from its last managed frame on. Does nothing while nothing is recorded.
+    /// Whether the drainer will see it; what found no slot is counted.
+    pub fn waited(&'static self, record: &ThreadRecord, wait: &Wait) -> bool {
+        // As a handler: who stops waits for those that have begun.
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let published = self.running.load(Ordering::SeqCst)
+            && record.is_live()
+            && self.publish_wait(record, wait);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        published
+    }
+
+    fn publish_wait(&'static self, record: &ThreadRecord, wait: &Wait) -> bool {
+        let moment = Moment {
+            begin_ns: sys::monotonic_ns(),
+            cpu_ns: 0,
+            points: 0,
+            weight_ns: 0,
+            reason: Reason::Wait,
+            allocation: Allocation::default(),
+            wait: *wait,
+        };
+        let published = capture::publish_here(self, record, &moment);
+        self.counters.wait(wait.weight_ns, published.ok);
+        published.ok
+    }
+}

@@ -1,0 +1,74 @@
+//! Snapshots for waits that are over, taken outside of any handler: they have what was said of the
+//! wait and no CPU time, and what finds no room is counted with what it stood for.
+
+use dwell_signal::slots::Reason;
+use dwell_signal::{Cause, ClassSpec, Config, Engine, LockOwner, Registration, Wait, sys};
+
+const INTERVAL_NS: u64 = 100_000_000;
+const ROUNDS: u64 = 200;
+/// Few slots, so that some are missing while nobody drains.
+const CLASSES: [ClassSpec; 1] = [ClassSpec {
+    capacity_bytes: 64 << 10,
+    count: 64,
+}];
+
+fn wait(number: u64) -> Wait {
+    Wait {
+        begin_ns: number,
+        duration_ns: 20,
+        weight_ns: 1000,
+        monitor: 0x7000,
+        class: number as u32,
+        owner: match number % 4 {
+            0 => LockOwner::Unknown,
+            1 => LockOwner::Kernel(number as i32),
+            2 => LockOwner::Logical(number),
+            _ => LockOwner::User(number),
+        },
+    }
+}
+
+#[test]
+fn waits_are_snapshots_beside_samples_of_cpu_time_and_losses_are_counted() {
+    let engine: &'static Engine = dwell_signal::init(&Config {
+        classes: &CLASSES,
+        ..Config::default()
+    })
+    .unwrap();
+    let record = engine
+        .register(&Registration {
+            tid: sys::gettid(),
+            ..Registration::default()
+        })
+        .unwrap();
+    assert!(!engine.waited(record, &wait(0)), "nothing is recorded");
+    engine.start(INTERVAL_NS);
+    let mut found = Vec::new();
+    for number in 0..ROUNDS {
+        assert!(engine.waited(record, &wait(number)));
+        engine.drain(|slot| {
+            let header = slot.header();
+            if header.reason == Reason::Wait {
+                assert_eq!((slot.weight_ns(), header.points, header.carried), (0, 0, 0));
+                found.push(header.wait);
+            }
+        });
+    }
+    let expected: Vec<_> = (0..ROUNDS).map(wait).collect();
+    assert_eq!(found, expected, "each once, in its order");
+
+    let before = engine.counters();
+    let published = (0..ROUNDS).filter(|_| engine.waited(record, &wait(0)));
+    let published = published.count() as u64;
+    let after = engine.counters();
+    let since = |cause| after.get(cause) - before.get(cause);
+    assert!(published > 0 && published < ROUNDS, "{published}");
+    assert_eq!(since(Cause::Wait), published);
+    assert_eq!(since(Cause::WaitLost), ROUNDS - published);
+    assert_eq!(after.blocked_ns - before.blocked_ns, published * 1000);
+    let lost_ns = after.blocked_lost_ns - before.blocked_lost_ns;
+    assert_eq!(lost_ns, (ROUNDS - published) * 1000);
+    engine.stop();
+    engine.drain(|_| ());
+    assert!(!engine.waited(record, &wait(0)), "it is over");
+}

@@ -1,0 +1,141 @@
+// Time in locks: by the lock's class, with who had it, and over the time of the recording.
+import type { Column } from './columns';
+import type { Profile, Samples } from './profile';
+import { emptyStrip, type Strip, type WallFilter, wholeSpan } from './wall';
+
+/** What a page's header says of waits for monitors. */
+export interface Locked {
+  /** Waits that last so long are all recorded, shorter ones by chance. */
+  intervalNs: number;
+  /** All waits, recorded or not, and how long they lasted. */
+  waits: number;
+  blockedNs: number;
+  /** Waits that could not be kept, and what they stood for. */
+  lost: number;
+  lostNs: number;
+}
+
+/** Waits for locks; weights are nanoseconds. */
+export interface LockTable {
+  samples: Samples;
+  /** A name's number. */
+  class: Uint32Array;
+  /** How many waits each one stands for; 0 where looks cannot tell. */
+  waits: Float64Array;
+  longest: Float64Array;
+  /** Who had the lock, as a thread's number plus 1; 0: not known. */
+  owner: Uint32Array;
+  /** 1: known from looks, not from an event. */
+  look: Uint8Array;
+}
+
+/** The time in locks of one class. */
+export interface LockRow {
+  /** A name's number. */
+  name: number;
+  ns: number;
+  /** 0: known from looks alone. */
+  waits: number;
+  longest: number;
+  samples: number;
+  /** One standard error of the time, from the samples alone. */
+  error: number;
+  /** The thread that others waited for longest, and for how long; -1: not known. */
+  owner: number;
+  ownerNs: number;
+}
+
+export function readLocks(column: (name: string) => Column): LockTable {
+  const node = column('lock.node').u32();
+  return {
+    samples: {
+      time: column('lock.time').f64(),
+      thread: column('lock.thread').u32(),
+      node,
+      weight: column('lock.ns').f64(),
+      count: column('lock.count').u32(),
+      choices: column('lock.choices').u32(),
+      cause: new Uint32Array(node.length),
+      role: new Uint8Array(node.length),
+      endpoint: column('lock.endpoint').u32(),
+      request: column('lock.request').u32(),
+      wait: new Uint8Array(node.length),
+    },
+    class: column('lock.class').u32(),
+    waits: column('lock.waits').f64(),
+    longest: column('lock.longest').f64(),
+    owner: column('lock.owner').u32(),
+    look: column('lock.look').u8(),
+  };
+}
+
+/** Shows every entry that a filter takes. */
+function each(profile: Profile, filter: WallFilter, see: (i: number) => void): void {
+  const { locks, header } = profile;
+  if (!locks) return;
+  const { samples } = locks;
+  const { threads, endpoint, during, request } = filter;
+  const number = endpoint === null ? -1 : header.endpoints.indexOf(endpoint) + 1;
+  for (let i = 0; i < samples.node.length; i++) {
+    const time = samples.time[i]!;
+    if (threads[samples.thread[i]!] !== 1) continue;
+    if (number >= 0 && samples.endpoint[i] !== number) continue;
+    if (request !== 0 && samples.request[i] !== request) continue;
+    if (during && (time < during.from || time >= during.to)) continue;
+    see(i);
+  }
+}
+
+/** By class, the most time first. */
+export function lockRows(profile: Profile, filter: WallFilter): LockRow[] {
+  const rows = new Map<number, LockRow>();
+  const squares = new Map<number, number>();
+  const owners = new Map<number, Map<number, number>>();
+  each(profile, filter, (i) => {
+    const { samples, class: names, waits, longest, owner } = profile.locks!;
+    const name = names[i]!;
+    const row = rows.get(name) ?? {
+      ...{ name, ns: 0, waits: 0, longest: 0, samples: 0, error: 0 },
+      ...{ owner: -1, ownerNs: 0 },
+    };
+    const ns = samples.weight[i]!;
+    row.ns += ns;
+    row.waits += waits[i]!;
+    row.longest = Math.max(row.longest, longest[i]!);
+    row.samples += Math.max(1, samples.count[i]!);
+    rows.set(name, row);
+    const choices = Math.max(1, samples.choices[i]!);
+    squares.set(name, (squares.get(name) ?? 0) + (ns * ns) / choices);
+    if (owner[i] === 0) return;
+    const of = owners.get(name) ?? new Map<number, number>();
+    of.set(owner[i]! - 1, (of.get(owner[i]! - 1) ?? 0) + ns);
+    owners.set(name, of);
+  });
+  for (const row of rows.values()) {
+    row.error = Math.sqrt(squares.get(row.name) ?? 0);
+    for (const [owner, ns] of owners.get(row.name) ?? []) {
+      if (ns > row.ownerNs) [row.owner, row.ownerNs] = [owner, ns];
+    }
+  }
+  return [...rows.values()].sort((a, b) => b.ns - a.ns || a.name - b.name);
+}
+
+/** How many threads waited for locks, over all of the recording, whatever the filter's part of it. */
+export function lockStrip(profile: Profile, filter: WallFilter, bins: number): Strip {
+  const strip = emptyStrip(wholeSpan(profile), 1, bins);
+  const { span, values } = strip;
+  const width = (span.to - span.from) / bins;
+  each(profile, { ...filter, during: null }, (i) => {
+    const { samples, longest } = profile.locks!;
+    const from = (samples.time[i]! - span.from) / width;
+    const to = Math.max(from, from + longest[i]! / width);
+    // What a sample stands for is spread over the time that it lasted.
+    const [first, last] = [Math.max(0, Math.floor(from)), Math.min(bins - 1, Math.floor(to))];
+    for (let at = first; at <= last; at++) {
+      const inside = Math.min(to, at + 1) - Math.max(from, at);
+      const share = to > from ? inside / (to - from) : 1;
+      values[0]![at]! += (samples.weight[i]! * Math.max(0, share)) / width;
+    }
+  });
+  return strip;
+}
