@@ -32,7 +32,8 @@ const INTERVAL_MIN_NS: u64 = 10_000;
 const POINTS_MAX: u64 = 1_000_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
-/// `jdk.JavaMonitorEnter`, and, as async-profiler has them, `profiler.WallClockSample` and `profiler.LiveObject`.
+/// `jdk.JavaMonitorEnter`, and, as async-profiler has them, `profiler.WallClockSample` and
+/// `profiler.LiveObject`.
 ///
 /// # Errors
 ///
