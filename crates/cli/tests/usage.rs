@@ -91,7 +91,15 @@ fn wrong_command_lines_for_locks_are_one_line_and_exit_code_2() {
                 "-e lock",
             ),
             (
-                &["convert", "a.jfr", "-e", "lock", "--unit", "bytes"],
+                &[
+                    "convert",
+                    "a.jfr",
+                    "--collapsed",
+                    "-e",
+                    "lock",
+                    "--unit",
+                    "bytes",
+                ],
                 "--unit",
             ),
             (

@@ -117,6 +117,15 @@ fn any_runtime_is_recorded_through_the_boundary() {
     assert!(agent.stop(|| ()).unwrap_err().contains("this mock"));
     let text = format!("start,cpu=1ms,wall=5ms,wall-budget=50%,engine=timer,file={file}");
     let options = parse(&text).unwrap();
+    for untold in ["alloc=512k", "lock=1ms"] {
+        let asked = parse(untold).unwrap();
+        let refused = agent.start(&asked, untold, || ()).unwrap_err();
+        let (option, _) = untold.split_once('=').unwrap();
+        assert!(
+            refused.starts_with(option) && refused.contains("leave it out"),
+            "{refused}"
+        );
+    }
     let status = agent.start(&options, &text, || agent.find_threads());
     assert!(status.unwrap().contains("state=running"));
     assert!(

@@ -120,7 +120,7 @@ export function lockRows(profile: Profile, filter: WallFilter): LockRow[] {
   return [...rows.values()].sort((a, b) => b.ns - a.ns || a.name - b.name);
 }
 
-/** How many threads waited for locks, over all of the recording, whatever the filter's part of it. */
+/** Time that threads waited for locks, over all of the recording, whatever the filter's part. */
 export function lockStrip(profile: Profile, filter: WallFilter, bins: number): Strip {
   const strip = emptyStrip(wholeSpan(profile), 1, bins);
   const { span, values } = strip;
@@ -134,7 +134,7 @@ export function lockStrip(profile: Profile, filter: WallFilter, bins: number): S
     for (let at = first; at <= last; at++) {
       const inside = Math.min(to, at + 1) - Math.max(from, at);
       const share = to > from ? inside / (to - from) : 1;
-      values[0]![at]! += (samples.weight[i]! * Math.max(0, share)) / width;
+      values[0]![at]! += samples.weight[i]! * Math.max(0, share);
     }
   });
   return strip;
