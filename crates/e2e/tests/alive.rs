@@ -213,6 +213,37 @@ fn what_is_alive_at_the_end_of_the_jvm_is_told() {
 }
 
 #[test]
+fn one_recording_after_the_other_follows_objects_as_it_was_asked_to() {
+    each(&both(), |jdk| {
+        let place = Place::new("alive-again");
+        let program = Starter::new(jdk, &place, "Steady60")
+            .with("seconds=600")
+            .start();
+        let (first, second) = (place.text("first.jfr"), place.text("second.jfr"));
+        let status = program.tell(&format!("start,live=1k,file={first}"));
+        assert!(status.contains("live_interval=1024"), "{status}");
+        program.tell("stop");
+        let status = program.tell(&format!("start,file={second}"));
+        assert!(!status.contains("live_"), "{status}");
+        program.tell("dump");
+        program.tell("stop");
+        let looks = |file: &str| {
+            let view = View::read(&place.path(file));
+            let count = |event| view.recording.counts.get(event).copied().unwrap_or(0);
+            assert_eq!(count("jdk.ObjectAllocationSample"), 0);
+            count("dwell.LiveObjects")
+        };
+        assert_eq!((looks("first.jfr"), looks("second.jfr")), (1, 0));
+        program.tell(&format!("start,live=64k,file={second}"));
+        let status = program.tell("dump");
+        assert!(status.contains("live_one_of=1\n"), "{status}");
+        program.tell("stop");
+        assert_eq!(looks("second.jfr"), 2);
+        drop(program);
+    });
+}
+
+#[test]
 fn what_is_alive_cannot_be_told_where_the_jvm_cannot_sample_allocations() {
     let old: Vec<&Jdk> = jdks().iter().filter(|jdk| jdk.feature < 11).collect();
     if old.is_empty() {

@@ -500,6 +500,8 @@ fn what_is_wrong_is_said_and_the_program_runs_all_the_same() {
         ("cpu=fast", "cpu=fast"),
         ("stop", "Mono loads profilers at its start only"),
         ("file=/none/x.jfr", "/none/x.jfr"),
+        ("alloc=1m", "alloc=1048576: allocations of a Mono"),
+        ("live", "live=524288: allocations of a Mono"),
     ] {
         let ran = mono.run(mono.recorded("mono", options).arg("hello.exe"));
         assert_eq!(

@@ -6,7 +6,11 @@ mod common;
 use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
 use dwell_jfr::writer::{
+<<<<<<< HEAD
     AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, MonitorEnter, Origin,
+=======
+    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, LiveObject, MethodInfo, Origin,
+>>>>>>> live
     Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
@@ -548,6 +552,49 @@ fn events_come_back_with_their_units() {
         (count("dwell.Gap"), count("jdk.GarbageCollection")),
         (Some(1), None)
     );
+}
+
+/// Their start may be before that of their chunk.
+#[test]
+fn live_objects_come_back_with_their_ages() {
+    let mut demo = Demo::new(clock());
+    let context = common::CONTEXT;
+    let writer = demo.writer();
+    let thread = writer.thread(77, &ThreadInfo::default());
+    let class = writer.object_class("[B");
+    writer.live_object(&LiveObject {
+        allocated: AllocationSample {
+            ticks: START_TICKS - 5,
+            thread,
+            class,
+            weight_bytes: 524_296,
+            size_bytes: 16,
+            context: Some(&context),
+            ..AllocationSample::default()
+        },
+        age_ns: 12_345,
+        collections: 3,
+        snapshot: 2,
+    });
+    let bytes = demo.flush();
+    let recording = reader::parse(&bytes).unwrap();
+    let all: Vec<_> = recording.events_named("dwell.LiveObject").collect();
+    let [object] = all[..] else {
+        panic!("{all:?}");
+    };
+    assert!(object.time_ns < recording.chunks[0].start_ns);
+    assert_eq!(object.text("objectClass"), Some("[B"));
+    for (field, value) in [
+        ("weight", 524_296),
+        ("objectSize", 16),
+        ("age", 12_345),
+        ("collections", 3),
+        ("snapshot", 2),
+    ] {
+        assert_eq!(object.int(field), Some(value), "{field}");
+    }
+    assert_eq!(object.text("endpoint"), Some(context.endpoint));
+    assert_eq!(object.text("failure"), None);
 }
 
 #[test]

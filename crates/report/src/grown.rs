@@ -107,11 +107,9 @@ impl Grown<'_> {
         let changes = self.changes(|profile| profile.sums_by_stack(self.of, false));
         text.push_str("\nStacks that grow most, innermost method first\n");
         self.head(text);
-        for change in changes
-            .iter()
-            .filter(|change| change.difference() > 0.0)
-            .take(STACKS)
-        {
+        let grown = changes.iter().filter(|change| change.difference() > 0.0);
+        let grown: Vec<&Change> = grown.collect();
+        for change in grown.iter().take(STACKS) {
             let mut frames = change.name.rsplit(';');
             self.row(text, change, frames.next().unwrap_or(""));
             for frame in frames.by_ref().take(FRAMES) {
@@ -122,7 +120,10 @@ impl Grown<'_> {
                 let _ = writeln!(text, "          ... {}", plural(rest as u64, "more method"));
             }
         }
-        rest(text, changes.len(), STACKS);
+        if grown.is_empty() {
+            text.push_str("  none\n");
+        }
+        rest(text, grown.len(), STACKS);
     }
 
     fn classes(&self, text: &mut String) {
@@ -136,7 +137,7 @@ impl Grown<'_> {
     }
 
     fn head(&self, text: &mut String) {
-        text.push_str("          A          B      change        +-\n");
+        text.push_str("          A          B      change          +-\n");
     }
 
     fn row(&self, text: &mut String, change: &Change, name: &str) {
@@ -153,7 +154,7 @@ impl Grown<'_> {
         };
         let bytes = |rate: f64| size(rate.abs().round() as u64);
         let head = format!(
-            "{:>11}{:>11}{:>12}{:>10} {mark} {note}",
+            "{:>11}{:>11}{:>12}{:>12} {mark} {note}",
             bytes(change.rate_a),
             bytes(change.rate_b),
             format!("{sign}{}", bytes(change.difference())),
@@ -251,6 +252,17 @@ mod tests {
         compared.collapsed(&mut out).unwrap();
         let expected = "a.A.fill;a.Cached 41943040 41943040\na.A.leak;a.Le:aked 2097152 83886080\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn of_equal_ones_nothing_has_grown() {
+        let a = profile(2);
+        let text = grown(&a, &a, Objects::Alive).unwrap().text(["a", "a"]);
+        assert!(
+            text.contains("  none\n") && !text.contains("are shown"),
+            "{text}"
+        );
+        assert!(text.contains("    0 bytes "), "{text}");
     }
 
     #[test]

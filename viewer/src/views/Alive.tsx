@@ -25,7 +25,8 @@ export function Alive({ store }: { store: Store }) {
         {alive.intervalBytes > 0 && `, one for ${size(alive.intervalBytes)} in the mean`}
         {young > 0 && `; besides, ${size(young)} that no collection has looked at yet`}.
         {alive.oneOf > 1 && ` Of ${count(alive.oneOf)} samples one was followed.`}
-        {alive.lost > 0 && ` ${plural(alive.lost, 'sample')} found no place.`}
+        {alive.lost > 0 &&
+          ` ${plural(alive.lost, 'sample')} found no room: sums are so much too low.`}
       </p>
       <div class="wide" tabIndex={0} role="group" aria-label="Classes that are alive">
         <table class="rows">
