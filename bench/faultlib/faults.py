@@ -172,6 +172,7 @@ HANDLER_AND_STACKS = [
               "            object.weight = object.weight.saturating_mul(1 << (level * u32::from(!FAULT)));")],
         e2e("alive", "measured_of_too_many_objects_some_stand_for_all"),
         r"\d+ bytes off"),
+    Fault(
         "wait-weighs-its-duration", "a wait for a monitor that was chosen stands for itself alone",
         [after(f"{RECORDER}/blocked.rs",
                "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",

@@ -6,12 +6,8 @@ mod common;
 use common::{DEMO_EVENTS, Demo, START_TICKS, WEIGHT_NS, append, clock};
 use dwell_jfr::reader::{self, EventFilter, Options, Recording, SampleKind, Value};
 use dwell_jfr::writer::{
-<<<<<<< HEAD
-    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, MethodInfo, MonitorEnter, Origin,
-=======
-    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, LiveObject, MethodInfo, Origin,
->>>>>>> live
-    Sample, ThreadInfo,
+    AllocationSample, ChunkClock, ChunkWriter, Context, FrameRef, LiveObject, MethodInfo,
+    MonitorEnter, Origin, Sample, ThreadInfo,
 };
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
