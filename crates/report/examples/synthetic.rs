@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use dwell_profile::diff::Per;
 use dwell_profile::{
-    Builder, Compilation, Compilers, Context, CpuLimit, CpuUse, FrameId, FrameKind, Gap, GcPause,
-    Late, Look, Loss, Machine, NodeId, Profile, Safepoint, Sample, SelfCost, ThreadId, Throttled,
-    Unread,
+    Builder, Compilation, Compilers, Context, ContextId, CpuLimit, CpuUse, FrameId, FrameKind, Gap,
+    GcPause, Late, Look, Loss, Machine, MonitorWait, NodeId, Profile, Safepoint, Sample, SelfCost,
+    ThreadId, Throttled, Unread,
 };
 use dwell_report::{Finding, Options, compare_html, html};
 
@@ -377,11 +377,43 @@ impl Maker {
                 owner: is_lock.then_some(owner),
                 owner_node: is_lock.then_some(reserve),
             });
+            if is_lock {
+                let context = Some(context).filter(|_| number % 5 != 2);
+                self.wait(&request, (node, thread, owner), lock, context);
+            }
             if number % 4 == 0 {
                 self.inner_span(&request, node, thread);
             }
             self.builder.requests.push(request);
         }
+    }
+
+    /// A wait for a monitor as long as the request, by events.
+    fn wait(
+        &mut self,
+        request: &dwell_profile::Request,
+        (node, thread, owner): (NodeId, ThreadId, ThreadId),
+        lock: &str,
+        context: Option<ContextId>,
+    ) {
+        let frame = self.builder.marker(lock, FrameKind::Other);
+        let node = self.builder.child(node, frame);
+        let class = self.builder.name(lock);
+        let wait = MonitorWait {
+            time_ns: request.time_ns,
+            duration_ns: request.duration_ns,
+            weight_ns: request.duration_ns,
+            thread,
+            node,
+            class,
+            context,
+            owner: Some(owner),
+        };
+        let sums = self.builder.monitor_sums.get_or_insert_default();
+        sums.interval_ns = 1_000_000;
+        sums.waits += 1;
+        sums.blocked_ns += wait.weight_ns;
+        self.builder.monitor_waits.push(wait);
     }
 
     /// A span inside of a request, the last third of it, on a thread of its own.

@@ -345,6 +345,17 @@ describe('locks and safepoints', () => {
     await close();
   });
 
+  it('have waits by the class of the lock, which lead to the stacks that waited', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=overview' });
+    const row = page.locator('table.locked tbody tr:first-child');
+    expect(await row.innerText()).toMatch(/com\.example\.shop\.Stock\s.*\s80\s/);
+    await row.locator('button').click();
+    await ready(page);
+    expect(await page.locator('#time option:checked').innerText()).toBe('In locks');
+    expect(await total(page)).toBeGreaterThan(0);
+    await close();
+  });
+
   it('tell what everything stopped for, and who came last', async () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=safepoints' });
     expect(await page.innerText('table.operations')).toContain('G1CollectForAllocation');
