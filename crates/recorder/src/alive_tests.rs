@@ -206,10 +206,9 @@ fn many_threads_share_few_places() {
         }
     });
     assert!(heap.held() <= 64);
-    assert_eq!(heap.held() as u64, {
-        table.look(Looked::default(), &heap);
-        table.state().followed
-    });
+    // What came before the last halving may still be there.
+    table.look(Looked::default(), &heap);
+    assert_eq!(heap.held() as u64, table.state().followed);
     table.close(&heap);
     assert_eq!(heap.held(), 0);
 }

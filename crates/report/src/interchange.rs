@@ -438,7 +438,48 @@ mod tests {
         chunk.thread(1, &info)
     }
 
-    /// 100 ms of CPU time in samples of 4 ms, 1 s of a wait, and 10,000 bytes of one class.
+    /// 10,000 bytes of one class, allocated and twice alive, and a wait for a monitor.
+    fn objects_and_locks(chunk: &mut ChunkWriter, thread: ThreadId, runs: StackId) {
+        let class = chunk.object_class("[Ljava/lang/String;");
+        let allocated = AllocationSample {
+            ticks: 5,
+            thread,
+            stack: runs,
+            class,
+            weight_bytes: 10_000,
+            size_bytes: 100,
+            ..AllocationSample::default()
+        };
+        chunk.allocation_sample(&allocated);
+        for collections in [0, 2] {
+            chunk.live_object(&written::LiveObject {
+                allocated,
+                age_ns: 7,
+                collections,
+                snapshot: 1,
+            });
+        }
+        chunk.event(&Event::LiveObjects {
+            ticks: 1000 * MS,
+            snapshot: 1,
+            interval_bytes: 10_000,
+            objects: 2,
+            one_of: 1,
+            samples: 2,
+            lost: 0,
+        });
+        chunk.monitor_enter(&written::MonitorEnter {
+            ticks: 6,
+            duration_ticks: 20_000,
+            thread,
+            stack: runs,
+            class,
+            weight_ns: MS,
+            ..written::MonitorEnter::default()
+        });
+    }
+
+    /// 100 ms of CPU time in samples of 4 ms, 1 s of a wait, and more.
     fn ours() -> Profile {
         let mut chunk = ChunkWriter::new(ChunkClock {
             epoch_ns: START_NS,
@@ -481,16 +522,7 @@ mod tests {
             count: 50,
             ..WallSample::default()
         });
-        let class = chunk.object_class("[Ljava/lang/String;");
-        chunk.allocation_sample(&AllocationSample {
-            ticks: 5,
-            thread,
-            stack: runs,
-            class,
-            weight_bytes: 10_000,
-            size_bytes: 100,
-            ..AllocationSample::default()
-        });
+        objects_and_locks(&mut chunk, thread, runs);
         Profile::from_recording(parse(&chunk.flush(2000 * MS)).unwrap())
     }
 
@@ -526,6 +558,22 @@ mod tests {
             matches!(allocated[0].get("stackTrace"), Some(Value::Stack(stack))
             if theirs.stacks[*stack as usize].frames.len() == 1)
         );
+    }
+
+    #[test]
+    fn waits_last_and_objects_are_as_large_as_they_stand_for() {
+        let theirs = theirs(&ours());
+        let waits: Vec<_> = theirs.events_named("jdk.JavaMonitorEnter").collect();
+        assert_eq!(waits.len(), 1);
+        assert_eq!(waits[0].int("duration"), Some(MS as i64));
+        let class = Some("[Ljava.lang.String;");
+        assert_eq!(waits[0].text("monitorClass"), class);
+        assert_eq!(waits[0].get("weight"), None);
+        // The other one was never looked at by a collection.
+        let live: Vec<_> = theirs.events_named("profiler.LiveObject").collect();
+        assert_eq!(live.len(), 1);
+        assert_eq!(live[0].int("allocationSize"), Some(10_000));
+        assert_eq!(live[0].text("objectClass"), class);
     }
 
     #[test]
