@@ -103,10 +103,6 @@ const GROUPS: &[&[&str]] = &[
         "e2e/allocations: measured_virtual_threads_allocate_in_their_own_name",
     ],
     &[
-        "e2e/alive: measured_bytes_alive_are_those_that_the_program_keeps",
-        "e2e/alive: measured_of_too_many_objects_some_stand_for_all",
-    ],
-    &[
         "e2e/locks: measured_virtual_threads_wait_in_their_own_name",
         "e2e/locks: measured_waits_for_locks_are_those_of_the_program",
     ],
