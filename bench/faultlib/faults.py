@@ -53,7 +53,7 @@ def e2e(target: str, name: str, jdks: str = "17,25") -> Test:
 
 
 RECORDER, SIGNAL = "crates/recorder/src", "crates/signal/src"
-AGENT, WALL = "crates/agent/src", "crates/wall/src"
+INSIDE, WALL = "crates/inside/src", "crates/wall/src"
 
 
 def fewer_frames(which: str) -> Edit:
@@ -181,14 +181,14 @@ HANDLER_AND_STACKS = [
         r"\d+ ns off of"),
     Fault(
         "class-of-another", "a method is told with the class of the one named before it",
-        [after(f"{AGENT}/jvm/methods.rs",
+        [after(f"{INSIDE}/jvm/methods.rs",
                "        let told = self.origins.of(mem, layout, key);",
                "        if FAULT { deliberate::swap_with_last(&mut name.class); }")],
         e2e("stacks", "measured_samples_of_unloaded_classes_keep_class_method_and_line", "17"),
         r"stacks\.rs:\d+"),
     Fault(
         "line-off", "each line is told as the one after it",
-        [Edit(f"{AGENT}/jvm/methods.rs",
+        [Edit(f"{INSIDE}/jvm/methods.rs",
               "        let line = method::line(mem, layout, method, bci).unwrap_or(-1);",
               "        let line = method::line(mem, layout, method, bci).unwrap_or(-1) "
               "+ i32::from(FAULT);")],

@@ -71,7 +71,7 @@ fn unsafe_code_has_its_places_and_its_arguments() {
     assert_eq!(broken("crates/recorder/src/sys/mod.rs", declared), []);
     assert_eq!(broken("crates/agent/src/jvm/mod.rs", declared), []);
     assert_eq!(
-        broken("crates/agent/src/drain/mod.rs", declared),
+        broken("crates/inside/src/drain/mod.rs", declared),
         [("unsafe", 2)]
     );
     assert_eq!(
@@ -105,7 +105,7 @@ fn code_for_any_runtime_names_none() {
         assert_eq!(of(code), [], "{code}");
     }
     assert_eq!(
-        broken("crates/agent/src/hook.rs", "//! x\nstruct HotSpot;\n"),
+        broken("crates/inside/src/hook.rs", "//! x\nstruct HotSpot;\n"),
         []
     );
 }

@@ -2,17 +2,18 @@
 
 use crate::alive;
 use crate::contended;
-use crate::hook;
-use crate::hotspot::{self, Agent, HotSpot};
+use dwell_inside::hook;
+use dwell_inside::hotspot::{self, Agent, HotSpot};
 use crate::jvm::allocations::{self, Chosen, Sampling};
 use crate::jvm::api;
-use crate::jvm::environment;
+use dwell_inside::jvm::environment;
 use crate::jvm::monitors::{self, Watching};
-use crate::jvm::threads;
-use crate::jvm::virtual_threads::{VirtualThreads, is_carrier};
-use crate::jvm::vm::SharedVm;
-use crate::jvm::{Vm, flags, stubs::Stubs};
-use crate::vantage::dwell_walk_hook;
+use dwell_inside::jvm::threads;
+use dwell_inside::jvm::virtual_threads::{VirtualThreads, is_carrier};
+use dwell_inside::jvm::vm::SharedVm;
+use crate::jvm::flags;
+use dwell_inside::jvm::{Vm, stubs::Stubs};
+use dwell_inside::vantage::dwell_walk_hook;
 use dwell_recorder::allocated::weight;
 use dwell_recorder::native::Modules;
 use dwell_recorder::options::{Command, EngineChoice, Options};

@@ -6,9 +6,9 @@
 //! ([`dwell_recorder::blocked`]); all are counted.
 
 use crate::begun::{Begun, Waits};
-use crate::hotspot::{self, Agent};
+use dwell_inside::hotspot::{self, Agent};
 use crate::jvm::monitors::{Told, class_of};
-use crate::wall::look::Looker;
+use dwell_inside::wall::look::Looker;
 use dwell_recorder::blocked::{draw, threshold, weight};
 use dwell_recorder::sys::process;
 use dwell_signal::{LockOwner, ThreadRecord, Wait};

@@ -3,8 +3,9 @@
 
 use crate::alive;
 use crate::command::{self, Caller};
-use crate::hotspot;
-use crate::jvm::{allocations, attaching, mutf8};
+use dwell_inside::hotspot;
+use crate::jvm::{allocations, attaching};
+use dwell_inside::jvm::mutf8;
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;
 use dwell_recorder::sys::process;

@@ -16,7 +16,7 @@
     reason = "a reference is a pointer only to the VM, and comes from its callbacks"
 )]
 
-use super::mutf8;
+use dwell_inside::jvm::mutf8;
 use dwell_recorder::allocated::Classes;
 use jvm_sys::jni::Object;
 use jvm_sys::jvmti::{Callbacks, Event, SAMPLING_INTERVAL, VERSION_11};

@@ -7,7 +7,7 @@
     reason = "a reference is a pointer only to the VM, which calls these functions"
 )]
 
-use super::threads::ThreadFields;
+use dwell_inside::jvm::threads::ThreadFields;
 use dwell_context::{Acquired, Handle};
 use dwell_recorder::context::Contexts;
 use dwell_recorder::context::requests::Request;

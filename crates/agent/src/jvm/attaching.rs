@@ -7,7 +7,7 @@
 //! first, and come at a moment without such threads. A thread that begins to attach between that
 //! look and the JVM's own is not seen; that time is short.
 
-use super::vm::LIBRARY;
+use dwell_inside::jvm::vm::LIBRARY;
 use dwell_recorder::native::Modules;
 use dwell_recorder::sys::loader::Library;
 use dwell_walker::hotspot::layout::{Layout, present};

@@ -1,19 +1,9 @@
-//! What the agent knows of the JVM it lives in.
+//! What the agent asks of the JVM it lives in, and what the JVM calls it for: allocations, waits for
+//! monitors, weak references, the Java API.
 
 pub mod allocations;
 pub mod api;
 pub mod attaching;
-pub mod environment;
 pub mod flags;
-pub mod methods;
 pub mod monitors;
-pub mod mutf8;
-pub mod origins;
-pub mod stubs;
-pub mod thread_names;
-pub mod threads;
-pub mod virtual_threads;
-pub mod vm;
 pub mod weak;
-
-pub use vm::Vm;

@@ -5,6 +5,7 @@ pub mod compilers;
 pub mod freezer;
 pub mod moment;
 
+use crate::hook;
 use crate::hotspot::{HotSpot, Setup};
 use crate::jvm::methods::Methods;
 use crate::stops::counted::Counted;
@@ -75,7 +76,7 @@ impl Walks<HotSpot> for JavaWalks {
     }
 
     fn begin(&mut self, moved: bool) -> Changes {
-        let has_new = self.jvm.complete();
+        let has_new = hook::complete(self.jvm);
         self.methods.begin_batch();
         let is_another_moment = self.moment.is_another(&self.live) || moved || has_new;
         if is_another_moment {

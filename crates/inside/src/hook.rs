@@ -55,8 +55,18 @@ pub fn install(jvm: &HotSpot, env: Env) {
     jvm.engine.set_extra(dwell_virtual_thread_hook);
 }
 
+/// Completes what is known of the JVM, if there is something new; true if there was.
+pub fn complete(jvm: &HotSpot) -> bool {
+    let Some(vm) = jvm.vm().completed(jvm.engine.live()) else {
+        return false;
+    };
+    jvm.vm.replace(vm);
+    update(jvm);
+    true
+}
+
 /// Lets the hook use what is known of the JVM by now.
-pub fn update(jvm: &HotSpot) {
+fn update(jvm: &HotSpot) {
     // SAFETY: null or a leaked box.
     if let Some(known) = unsafe { KNOWN.load(Ordering::Acquire).as_ref() } {
         publish(Known {

@@ -1,0 +1,13 @@
+//! What is known of the JVM in this process: its structures, threads, methods and names.
+
+pub mod environment;
+pub mod methods;
+pub mod mutf8;
+pub mod origins;
+pub mod stubs;
+pub mod thread_names;
+pub mod threads;
+pub mod virtual_threads;
+pub mod vm;
+
+pub use vm::Vm;
