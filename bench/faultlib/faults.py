@@ -130,7 +130,7 @@ HANDLER_AND_STACKS = [
         r"cannot call"),
     Fault(
         "frame-of-another-stack", "one frame is taken from the thread's stack before",
-        [after(f"{RECORDER}/drain/outer.rs",
+        [after(f"{RECORDER}/record/outer.rs",
                "        let common = pairs.take_while(|(a, b)| a == b).count();",
                "        let more = common + usize::from(FAULT);\n"
                "        let common = more.min(frames.len()).min(before.frames.len());")],

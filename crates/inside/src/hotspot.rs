@@ -32,7 +32,7 @@ pub struct HotSpot {
 /// The agent: a recorder of a JVM.
 pub type Agent = Recorder<HotSpot>;
 /// What a recording of a JVM works with.
-pub type Setup = dwell_recorder::session::Setup<HotSpot>;
+pub type Setup = dwell_recorder::runtime::setup::Setup<HotSpot>;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 

@@ -7,7 +7,7 @@ use crate::view;
 use dwell_recorder::native::Modules;
 use dwell_recorder::record::names::{Name, NameId, Names};
 use dwell_recorder::runtime::{Changes, Named, Runtime, Walks};
-use dwell_recorder::session::Setup;
+use dwell_recorder::runtime::setup::Setup;
 use dwell_signal::Slot;
 use dwell_walker::native::NativeCode;
 use dwell_walker::{Failure, Frame, Outcome, Walk};

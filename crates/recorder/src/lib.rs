@@ -28,8 +28,10 @@ pub mod context;
 pub mod drain;
 #[cfg(feature = "experiments")]
 pub mod experiments;
+pub mod looks;
 pub mod native;
 pub mod options;
+pub mod orders;
 pub mod patience;
 pub mod pauses;
 pub mod record;

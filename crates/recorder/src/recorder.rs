@@ -6,45 +6,39 @@ use crate::allocated::Classes;
 use crate::blocked::Blocked;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
+use crate::looks::shelf::Shelf;
 use crate::options::{EngineChoice, Options};
 use crate::pauses::Pauses;
 use crate::record::file::RecordingFile;
 use crate::registry::Registry;
 use crate::runtime::Runtime;
-use crate::session::{Session, Setup, target_path};
+use crate::runtime::setup::Setup;
+use crate::runtime::state::State;
+use crate::session::{Session, target_path};
 use crate::source::Source;
 use crate::stops;
 use crate::sys::process;
 use crate::threads::{ThreadName, ThreadTable};
-use crate::wall::shelf::Shelf;
 use dwell_signal::slots::Reason;
 use dwell_signal::{Engine, EngineKind, Registration};
+use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Who records.
 pub struct Recorder<R: Runtime> {
-    /// The runtime of this process.
-    pub runtime: R,
-    /// The sampling engine.
-    pub engine: &'static Engine,
-    /// Why this engine, for `status` and the file.
-    pub engine_reason: String,
-    /// Who threads are.
-    pub threads: ThreadTable,
-    /// Which threads are registered.
-    pub registry: Registry,
-    /// What classes of allocated objects are called.
-    pub classes: Classes,
-    /// Which of them are followed; none before a recording has wanted it.
-    pub alive: OnceLock<Table>,
-    /// All waits for monitors, where these are told.
-    pub blocked: Blocked,
-    /// Pauses of the collector that are not written yet.
-    pub pauses: Pauses,
+    state: State<R>,
     /// The recording that runs, if one does.
     session: Mutex<Option<Session<R>>>,
     /// What `status` says of the last recording.
     last: Mutex<Option<String>>,
+}
+
+impl<R: Runtime> Deref for Recorder<R> {
+    type Target = State<R>;
+
+    fn deref(&self) -> &State<R> {
+        &self.state
+    }
 }
 
 /// A thread that the runtime knows.
@@ -72,15 +66,17 @@ impl<R: Runtime> Recorder<R> {
     pub fn new(runtime: R, source: Source) -> Recorder<R> {
         source.engine.set_context(dwell_context_hook);
         Recorder {
-            runtime,
-            engine: source.engine,
-            engine_reason: source.reason,
-            threads: ThreadTable::new(),
-            registry: Registry::default(),
-            classes: Classes::default(),
-            alive: OnceLock::new(),
-            blocked: Blocked::default(),
-            pauses: Pauses::default(),
+            state: State {
+                runtime,
+                engine: source.engine,
+                engine_reason: source.reason,
+                threads: ThreadTable::new(),
+                registry: Registry::default(),
+                classes: Classes::default(),
+                alive: OnceLock::new(),
+                blocked: Blocked::default(),
+                pauses: Pauses::default(),
+            },
             session: Mutex::new(None),
             last: Mutex::new(None),
         }
@@ -140,7 +136,7 @@ impl<R: Runtime> Recorder<R> {
         let mut options = options.clone();
         options.walk = self.runtime.vantage(options.walk);
         Setup {
-            recorder: self,
+            recorder: &self.state,
             engine,
             options,
             option_text: text.to_owned(),
@@ -231,7 +227,7 @@ impl<R: Runtime> Recorder<R> {
 
     /// Finds the threads that nobody reports.
     pub fn find_threads(&'static self) {
-        Census::new(self, true).find(self.engine);
+        Census::new(&self.state, true).find(self.engine);
     }
 
     /// Nothing of ours runs until the next start.

@@ -5,6 +5,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// The key of a virtual thread is its id with this bit, which no counter reaches.
+pub const VIRTUAL_KEY: u64 = 1 << 63;
+
+/// The key of threads that have ended or were never seen.
+pub const NOBODY_KEY: u64 = 0;
+
 /// A thread's identity in the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadName {

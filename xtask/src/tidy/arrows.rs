@@ -11,14 +11,6 @@ const BLOCK: &str = "```crates";
 /// What comes before an item that is for tests alone.
 const TEST: &str = "#[cfg(test)]";
 
-/// Circles that are left, by crate: the modules that are on one. What is here may become less.
-const CIRCLES: &[(&str, &[&str])] = &[
-    (
-        "recorder",
-        &["drain", "record", "recorder", "runtime", "session", "wall"],
-    ),
-];
-
 /// A graph by names.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -99,39 +91,13 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 /// Checks that no circle leads through the modules of a crate. `files` are paths below its `src`
 /// and what is in them.
 pub fn modules(name: &str, files: &[(String, String)], found: &mut Vec<Violation>) {
-    let known = CIRCLES.iter().find(|(it, _)| *it == name);
-    modules_but(name, files, known.map_or(&[][..], |(_, all)| all), found);
-}
-
-/// The same, where the modules `known` are on circles still.
-pub fn modules_but(
-    name: &str,
-    files: &[(String, String)],
-    known: &[&str],
-    found: &mut Vec<Violation>,
-) {
     let on_circles = on_circles(&graph(files));
-    let known: BTreeSet<&str> = known.iter().copied().collect();
-    let mut say = |path: String, what: String| {
-        found.push(Violation {
-            path,
-            line: 1,
-            rule: "module-circle",
-            what,
-        });
-    };
-    for module in &on_circles {
-        if !known.contains(module.as_str()) {
-            let what = format!("{module} is on a circle: {on_circles:?} use each other");
-            say(format!("crates/{name}/src"), what);
-        }
-    }
-    for module in known {
-        if !on_circles.contains(module) {
-            let what = format!("{name}/{module} is on no circle any more: take it off the list");
-            say("xtask/src/tidy/arrows.rs".to_owned(), what);
-        }
-    }
+    found.extend(on_circles.iter().map(|module| Violation {
+        path: format!("crates/{name}/src"),
+        line: 1,
+        rule: "module-circle",
+        what: format!("{module} is on a circle: {on_circles:?} use each other"),
+    }));
 }
 
 /// Which modules right below a crate's root use which others, by the paths that name them. What the

@@ -22,7 +22,7 @@ use crate::hotspot::{HotSpot, Setup};
 use alarm::{Alarm, Waker};
 use counters::{Counters, Sums};
 use dwell_recorder::runtime;
-use dwell_recorder::session::Progress;
+use dwell_recorder::runtime::progress::Progress;
 use dwell_recorder::stops::{LateThread, Stop};
 use dwell_recorder::sys::memory::OwnThread;
 use dwell_recorder::sys::process;

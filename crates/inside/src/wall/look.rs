@@ -5,7 +5,7 @@ use crate::jvm::Vm;
 use crate::vantage;
 use dwell_context::Context;
 use dwell_recorder::context::foreign;
-use dwell_recorder::wall::look::{Off, Waiting};
+use dwell_recorder::looks::off::{Off, Waiting};
 use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::cache::PcCache;
 use dwell_walker::hotspot::layout::present;

@@ -12,9 +12,9 @@ use crate::stops::glance::Glance;
 use crate::vantage;
 use dwell_context::Context;
 use dwell_recorder::runtime::Looks;
-use dwell_recorder::wall::look::{Off, Waiting};
-use dwell_recorder::wall::threads::{Holder, Threads};
-use dwell_recorder::wall::unmounted::{Found, Unmounted};
+use dwell_recorder::looks::off::{Off, Waiting};
+use dwell_recorder::looks::threads::{Holder, Threads};
+use dwell_recorder::looks::unmounted::{Found, Unmounted};
 use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::layout::present;
@@ -25,6 +25,9 @@ use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
 use look::{Claim, Looker};
 use virtuals::Virtuals;
+
+/// What a tick asks for.
+pub type Asked<'a> = Unmounted<'a, JavaLooks, Claim>;
 
 /// Return addresses remembered.
 const CACHE_ENTRIES: usize = 4096;
@@ -113,7 +116,7 @@ impl Looks<HotSpot> for JavaLooks {
 
     fn look_at_unmounted(
         &mut self,
-        at: &Unmounted<'_>,
+        at: &Asked<'_>,
         budget: &Budget,
         random: &mut Random,
     ) -> (Found, usize) {

@@ -5,9 +5,9 @@
 //! Of what is too much to be read in one tick some is chosen, and stands for the rest: its factor
 //! is one part in the probability of being chosen, which is settled before it is read.
 
+use super::Asked;
 use super::look::Looker;
 use crate::jvm::virtual_threads::VirtualThreads;
-use dwell_recorder::wall::unmounted::Unmounted;
 use dwell_signal::Live;
 use dwell_walker::Fault;
 use dwell_walker::hotspot::continuation;
@@ -60,7 +60,7 @@ impl Places {
         &mut self,
         looker: &Looker<'_>,
         known: &VirtualThreads,
-        platform: &Unmounted<'_>,
+        platform: &Asked<'_>,
         random: &mut Random,
     ) -> Result<Vec<Place>, Fault> {
         let (live, layout) = (&looker.live, &looker.vm.layout);
@@ -82,7 +82,7 @@ impl Places {
         &mut self,
         looker: &Looker<'_>,
         known: &VirtualThreads,
-        platform: &Unmounted<'_>,
+        platform: &Asked<'_>,
         places: &mut Vec<Place>,
     ) {
         let before = std::mem::take(&mut self.owners);

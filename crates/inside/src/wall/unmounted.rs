@@ -7,7 +7,7 @@
 use super::look::{Claim, Looker, Seen};
 use crate::jvm::virtual_threads::VirtualThreads;
 use crate::vantage;
-use dwell_recorder::wall::unmounted::OffLogical;
+use dwell_recorder::looks::unmounted::OffLogical;
 use dwell_walker::hotspot::monitors::Owner;
 use dwell_walker::hotspot::objects;
 use dwell_walker::hotspot::virtual_threads::{Unmounted, Wait, monitor, unmounted};

@@ -8,13 +8,13 @@
 //! virtual thread has forked in a scope are found with it: each stands for as many as that one
 //! does, times one part in the probability with which it is chosen among its like.
 
-use super::JavaLooks;
+use super::{Asked, JavaLooks};
 use super::look::{Claim, Looker};
 use super::places::{Place, Places, sets};
 use crate::jvm::virtual_threads::VirtualThreads;
 use dwell_recorder::wall::FRAMES_MAX;
-use dwell_recorder::wall::unmounted::{Found, OffLogical, Unmounted};
-use dwell_walker::{Fault, Frame};
+use dwell_recorder::looks::unmounted::{Found, Seen};
+use dwell_walker::Frame;
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
 use dwell_wall::spread::Spread;
@@ -37,8 +37,8 @@ pub struct Looking<'a> {
     pub looker: &'a Looker<'a>,
     /// What is known of virtual threads.
     pub known: &'a VirtualThreads,
-    /// When, and what may be chosen.
-    pub at: &'a Unmounted<'a>,
+    /// Which platform threads are asked, and who is told.
+    pub at: &'a Asked<'a>,
 }
 
 /// Looks at virtual threads.
@@ -205,13 +205,13 @@ impl Virtuals {
     /// Keeps what was seen of a thread that stands for `each`.
     fn keep(
         &mut self,
-        seen: Result<Option<OffLogical<Claim>>, Fault>,
+        seen: Seen<Claim>,
         each: f64,
         at: &Looking<'_>,
         found: &mut Found,
     ) {
         let buffers = (&*self.frames, &mut *self.owner_frames);
-        at.at.tell(at.looks, seen, each, buffers, found);
+        (at.at.tell)(at.looks, seen, each, buffers, found);
     }
 }
 

@@ -4,8 +4,8 @@
 //! Stacks are kept once each, and in memory of bounded size. Names are those of the chunk: where a
 //! new one begins they are taken along.
 
-use super::outer::NamedStack;
-use super::sample::VIRTUAL_KEY;
+use crate::record::outer::NamedStack;
+use crate::threads::VIRTUAL_KEY;
 use super::virtual_names::VirtualNames;
 use crate::alive::Table;
 use crate::record::batch::{Batch, PendingAlive, PendingAllocation, PendingFrame, Snapshot};

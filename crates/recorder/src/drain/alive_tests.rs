@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::alive::{Looked, Put, References, key};
-use crate::drain::outer::Outer;
+use crate::record::outer::Outer;
 use crate::record::batch::Code;
 use crate::record::names::Name;
 use dwell_jfr::FrameKind as FileKind;

@@ -1,8 +1,8 @@
 //! Which threads there are: those of the runtime are reported, all others are looked for as soon as
 //! the number of threads has changed, and once in a while: one may have come as another one went.
 
-use crate::recorder::Recorder;
 use crate::runtime::Runtime;
+use crate::runtime::state::State;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use crate::threads::ThreadName;
@@ -21,7 +21,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Finds threads that come and go.
 pub struct Census<R: Runtime> {
-    recorder: &'static Recorder<R>,
+    recorder: &'static State<R>,
     files: TaskFiles,
     seen: HashSet<i32>,
     /// Number of threads at the last look.
@@ -42,7 +42,7 @@ impl<R: Runtime> Census<R> {
     /// Nobody found yet. Whoever is found and not known was there `before` the recording, or is
     /// born since.
     #[must_use]
-    pub fn new(recorder: &'static Recorder<R>, before: bool) -> Census<R> {
+    pub fn new(recorder: &'static State<R>, before: bool) -> Census<R> {
         Census {
             recorder,
             files: TaskFiles::open(),

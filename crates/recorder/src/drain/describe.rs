@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::runtime::Runtime;
-use crate::session::Setup;
+use crate::runtime::setup::Setup;
 use crate::sys::process;
 use dwell_jfr::writer::{ChunkWriter, Event};
 

@@ -2,7 +2,7 @@
 
 use super::census::Census;
 use crate::runtime::Runtime;
-use crate::session::Setup;
+use crate::runtime::setup::Setup;
 
 /// Threads with a kernel ring at most: each takes two pages of locked memory.
 const RINGS_MAX: usize = 256;

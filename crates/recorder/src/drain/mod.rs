@@ -28,7 +28,9 @@ pub mod wall;
 pub mod writer;
 
 use crate::runtime::Runtime;
-use crate::session::{Orders, Progress, Setup};
+use crate::orders::Orders;
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Setup;
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use dwell_signal::Cause;

@@ -1,7 +1,7 @@
 //! Who the threads are that had monitors, by what the runtime said of them when others began to
 //! wait.
 
-use super::sample::VIRTUAL_KEY;
+use crate::threads::VIRTUAL_KEY;
 use crate::threads::ThreadTable;
 use dwell_signal::LockOwner;
 use rustc_hash::FxHashMap;

@@ -3,7 +3,7 @@
 use crate::native::Tables;
 use crate::native::modules::TablesOf;
 use crate::runtime::Runtime;
-use crate::session::Setup;
+use crate::runtime::setup::Setup;
 use crate::sys::process;
 use dwell_signal::{Cause, Engine, Vantage};
 use std::thread::JoinHandle;

@@ -2,7 +2,7 @@
 //! held the process back, and the kernel's account of the threads that were sampled.
 
 use crate::runtime::Runtime;
-use crate::session::Setup;
+use crate::runtime::setup::Setup;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use dwell_host::Whose;

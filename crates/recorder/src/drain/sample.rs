@@ -2,7 +2,7 @@
 
 use super::alive::{self, AliveDrain, KeptStack};
 use super::named::NamedFrames;
-use super::outer::Outer;
+use crate::record::outer::Outer;
 use super::owners::Owners;
 use super::stops::StopDrain;
 use super::virtual_names::VirtualNames;
@@ -15,7 +15,8 @@ use crate::record::batch::{
 use crate::record::names::{Name, NameId, Names};
 use crate::record::resolve::Images;
 use crate::runtime::{Runtime, Walks};
-use crate::session::{Progress, Setup};
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Setup;
 use crate::sys::process;
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::Slot;
@@ -29,12 +30,6 @@ pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
 
 /// A batch this large is flushed before more is taken: memory is bounded, however deep the stacks.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
-
-/// The key of a virtual thread is its id with this bit, which no counter reaches.
-pub const VIRTUAL_KEY: u64 = 1 << 63;
-
-/// The key of threads that have ended or were never seen.
-pub const NOBODY_KEY: u64 = 0;
 
 /// What the recording has cost so far, as far as the drainer sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

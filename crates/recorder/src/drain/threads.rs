@@ -1,9 +1,10 @@
 //! Threads as constants of a chunk. What is in the file stays as it is: who is renamed gets another
 //! constant, with the same ids, and readers make one thread of both.
 
-use super::sample::{NOBODY_KEY, Sampler, VIRTUAL_KEY};
+use super::sample::Sampler;
+use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use crate::runtime::Runtime;
-use crate::session::Setup;
+use crate::runtime::setup::Setup;
 use crate::threads::ThreadName;
 use dwell_jfr::writer::{ChunkWriter, ThreadId, ThreadInfo};
 

@@ -1,13 +1,15 @@
 //! The drainer's part of the wall-clock sampler: names stacks, and keeps them for the looks that
 //! see the same.
 
-use super::sample::{Sampler, VIRTUAL_KEY};
+use super::sample::Sampler;
+use crate::threads::VIRTUAL_KEY;
 use crate::record::batch::{Batch, ContextId, PendingFrame, PendingSample, PendingWall};
 use crate::record::names::Names;
 use crate::runtime::Runtime;
-use crate::session::{Progress, Setup};
-use crate::wall::look::Off;
-use crate::wall::shelf::{Note, Notes, Run};
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Setup;
+use crate::looks::off::Off;
+use crate::looks::shelf::{Note, Notes, Run};
 use dwell_context::Context;
 use dwell_walker::{Failure, Frame, Outcome};
 use dwell_wall::cause::{Monitor, Os};

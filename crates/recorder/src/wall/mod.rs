@@ -7,14 +7,16 @@
 pub mod focus;
 mod follow;
 pub mod look;
-pub mod shelf;
-pub mod threads;
 pub mod unmounted;
 pub mod who;
 
 use crate::context::foreign;
+use crate::looks::shelf::{Note, Notes, Run, Shelf, Tick};
+use crate::looks::threads::Threads;
+use crate::looks::unmounted::{Found, Unmounted};
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Setup;
 use crate::runtime::{Looks, Runtime};
-use crate::session::{Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use dwell_signal::ThreadRecord;
@@ -29,12 +31,10 @@ use dwell_wall::strata::{self, Chosen, Strata};
 use focus::Focus;
 use follow::ASKED_ACTIVE_MAX;
 use look::{Before, Kernel, Look, look};
-use shelf::{Note, Notes, Run, Shelf, Tick};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use threads::Threads;
-use unmounted::{Found, Moment, Unmounted};
+use unmounted::{Moment, Teller};
 use who::Who;
 
 /// Frames of a stack at most.
@@ -409,13 +409,19 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         // What few platform threads leave is theirs, too.
         own.set_share((whole - self.spent).max(UNMOUNTED_PART * whole));
         let (chosen, factor) = self.choose_to_ask();
-        let at = Unmounted {
+        let teller = Teller {
             moment,
-            chosen: &chosen,
-            factor,
             threads: &self.threads,
             kernel: &self.kernel,
             shelf,
+        };
+        let at = Unmounted {
+            chosen: &chosen,
+            factor,
+            threads: &self.threads,
+            tell: &|looks, seen, each, buffers, found| {
+                teller.tell::<R, _>(looks, seen, each, buffers, found);
+            },
         };
         let (found, looked) = self.looks.look_at_unmounted(&at, &own, &mut self.random);
         let cpu_ns = self.cpu_since() + moment.debt_ns;

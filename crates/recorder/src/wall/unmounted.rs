@@ -1,25 +1,15 @@
-//! Looks at logical threads that no platform thread runs: how they are found is the runtime's
-//! matter, what a look stands for and how it is told is here.
+//! What a look at a logical thread stands for that no platform thread runs, and how it is told. How
+//! such threads are found is the runtime's matter.
 
-use super::look::{Kernel, Off};
-use super::shelf::{Note, Notes, Run, Shelf};
-use super::threads::Threads;
+use super::look::Kernel;
 use super::who;
 use crate::context::context_of;
-use crate::drain::sample::VIRTUAL_KEY;
+use crate::looks::shelf::{Note, Notes, Run, Shelf};
+use crate::looks::threads::Threads;
+use crate::looks::unmounted::{Found, OffLogical, Seen};
 use crate::runtime::{Looks, Runtime};
-use dwell_walker::{Fault, Frame};
-
-/// What a tick has found.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
-    /// How many there are without a platform thread, as far as the chosen ones tell.
-    pub estimated: f64,
-    /// How many were looked at.
-    pub looked: usize,
-    /// Of these, how many would not stand still, or could not be read.
-    pub failed: usize,
-}
+use crate::threads::VIRTUAL_KEY;
+use dwell_walker::Frame;
 
 /// A tick: when, the time it stands for, and what may be chosen.
 #[derive(Clone, Copy, Debug)]
@@ -34,41 +24,22 @@ pub struct Moment {
     pub debt_ns: u64,
 }
 
-/// What a tick works with.
+/// Tells what looks at such threads have seen in a tick.
 #[derive(Clone, Copy)]
-pub struct Unmounted<'a> {
-    /// When, and what may be chosen.
-    pub moment: Moment,
-    /// Some of all platform threads, chosen with the same probability ...
-    pub chosen: &'a [u64],
-    /// ... and for how many each of them stands.
-    pub factor: f64,
-    /// All of them.
-    pub threads: &'a Threads,
+pub struct Teller<'a> {
+    pub(super) moment: Moment,
+    pub(super) threads: &'a Threads,
     pub(super) kernel: &'a Kernel,
     pub(super) shelf: &'a Shelf,
 }
 
-/// A logical thread that waits on no platform thread.
-#[derive(Debug)]
-pub struct OffLogical<C> {
-    /// Its id.
-    pub id: u64,
-    /// Its name; none if it cannot be told.
-    pub name: Option<Box<str>>,
-    /// What it waits for.
-    pub off: Off,
-    /// What of that another thread may have.
-    pub claim: Option<C>,
-}
-
-impl Unmounted<'_> {
+impl Teller<'_> {
     /// Tells what was seen of a thread that stands for `each`: its frames are in `frames`; the
-    /// other buffer is for those of who has what it waits for. `None`: there was nothing to see.
+    /// other buffer is for those of who has what it waits for.
     pub fn tell<R: Runtime, L: Looks<R>>(
         &self,
         looks: &L,
-        seen: Result<Option<OffLogical<L::Claim>>, Fault>,
+        seen: Seen<L::Claim>,
         each: f64,
         (frames, owner_frames): (&[Frame], &mut [Frame]),
         found: &mut Found,

@@ -2,10 +2,10 @@
 //! thread is on it.
 
 use super::look::{Kernel, walk_holder};
-use super::shelf::{Note, Notes};
-use super::threads::{Holder, Threads};
-use crate::drain::sample::VIRTUAL_KEY;
+use crate::looks::shelf::{Note, Notes};
+use crate::looks::threads::{Holder, Threads};
 use crate::runtime::{Looks, Runtime};
+use crate::threads::VIRTUAL_KEY;
 use dwell_walker::Frame;
 
 /// A thread that a look tells of.

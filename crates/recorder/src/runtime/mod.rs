@@ -46,13 +46,18 @@
 //! [`Recorder::pause_begins`]: crate::recorder::Recorder::pause_begins
 //! [`Recorder::pause_ends`]: crate::recorder::Recorder::pause_ends
 
+pub mod progress;
+pub mod setup;
+pub mod state;
+
 use crate::native::Modules;
 use crate::record::names::{NameId, Names};
-use crate::session::{Progress, Setup};
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Setup;
 use crate::stops;
-use crate::wall::look::{Off, Waiting};
-use crate::wall::threads::{Holder, Threads};
-use crate::wall::unmounted::{Found, Unmounted};
+use crate::looks::off::{Off, Waiting};
+use crate::looks::threads::{Holder, Threads};
+use crate::looks::unmounted::{Found, Unmounted};
 use dwell_context::Context;
 use dwell_jfr::writer::Event;
 use dwell_signal::{Slot, ThreadRecord, Vantage};
@@ -240,7 +245,7 @@ pub trait Looks<R: Runtime>: Sized {
     /// how many places were looked at for it, which is what the budget counts.
     fn look_at_unmounted(
         &mut self,
-        _at: &Unmounted<'_>,
+        _at: &Unmounted<'_, Self, Self::Claim>,
         _budget: &Budget,
         _random: &mut Random,
     ) -> (Found, usize) {

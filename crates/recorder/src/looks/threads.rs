@@ -67,12 +67,13 @@ impl Threads {
             .map(|(thread, place)| (*thread, *place))
     }
 
-    pub(super) fn add(&mut self, thread: u64, place: u32) {
+    /// A thread has come.
+    pub fn add(&mut self, thread: u64, place: u32) {
         self.by_managed.insert(thread, place);
     }
 
     /// The thread at `place` has another id than it had `before`.
-    pub(super) fn set_id(&mut self, before: u64, id: u64, place: u32) {
+    pub fn set_id(&mut self, before: u64, id: u64, place: u32) {
         if self.by_id.get(&before) == Some(&place) {
             self.by_id.remove(&before);
         }
@@ -80,7 +81,7 @@ impl Threads {
     }
 
     /// A thread that has ended owns nothing; its place in the runtime may be another's by now.
-    pub(super) fn forget(&mut self, thread: u64, id: u64, place: u32) {
+    pub fn forget(&mut self, thread: u64, id: u64, place: u32) {
         if self.by_managed.get(&thread) == Some(&place) {
             self.by_managed.remove(&thread);
         }

@@ -2,7 +2,7 @@
 //!
 //! Bounded. What does not fit is counted with the time it stood for.
 
-use super::look::Off;
+use super::off::Off;
 use dwell_walker::Frame;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

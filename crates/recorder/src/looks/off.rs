@@ -1,0 +1,49 @@
+//! What is seen of a thread that waits.
+
+use dwell_context::Context;
+use dwell_walker::Walk;
+use dwell_wall::cause::{Monitor, Os};
+
+/// What the kernel says of a thread that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// In which system call.
+    pub os: Os,
+    /// sp and pc of its user code, if they are known.
+    pub registers: Option<(u64, u64)>,
+}
+
+/// A thread that waits.
+#[derive(Debug)]
+pub struct Off {
+    /// In which system call.
+    pub os: Os,
+    /// What the runtime says of monitors.
+    pub monitor: Monitor,
+    /// Whether it is parked on a lock, which another thread has.
+    pub is_owned_lock: bool,
+    /// The id of the logical thread that is mounted, if one is.
+    pub mounted: Option<u64>,
+    /// The request that it works for.
+    pub context: Option<Context>,
+    /// What it waits for, in words: a class, a peer, a file.
+    pub detail: Option<Box<str>>,
+    /// The walk; the frames are in the caller's buffer. None: there is nothing to walk by yet.
+    pub walk: Option<Walk>,
+}
+
+impl Off {
+    /// A thread of which no more is known than this.
+    #[must_use]
+    pub fn at(os: Os, walk: Option<Walk>) -> Off {
+        Off {
+            os,
+            monitor: Monitor::None,
+            is_owned_lock: false,
+            mounted: None,
+            context: None,
+            detail: None,
+            walk,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What the drainer is asked for, and whether it has done it.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+/// What the drainer is asked to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Flush now.
+    pub flush: bool,
+    /// Flush and end.
+    pub stop: bool,
+    serial: u64,
+}
+
+#[derive(Default)]
+struct OrderState {
+    order: Order,
+    done: u64,
+    /// How often the drainer was asked to hurry ...
+    asked: u64,
+    /// ... which of these it has begun to look, ...
+    seen: u64,
+    /// ... and which it has finished.
+    answered: u64,
+}
+
+/// Passes orders to the drainer and their completion back.
+#[derive(Default)]
+pub struct Orders {
+    state: Mutex<OrderState>,
+    changed: Condvar,
+}
+
+impl Orders {
+    /// Waits for an order, at most `timeout`. What is looked at after this answers those who were
+    /// in a hurry; see [`Orders::looked`].
+    pub fn wait(&self, timeout: Duration) -> Order {
+        let Ok(state) = self.state.lock() else {
+            return Order {
+                stop: true,
+                ..Order::default()
+            };
+        };
+        let waiting = |s: &mut OrderState| s.order.serial == s.done && s.asked == s.seen;
+        match self.changed.wait_timeout_while(state, timeout, waiting) {
+            Ok((mut state, _)) => {
+                state.seen = state.asked;
+                if state.order.serial == state.done {
+                    Order::default()
+                } else {
+                    state.order
+                }
+            }
+            Err(_) => Order::default(),
+        }
+    }
+
+    /// Ends a wait early, and waits until the drainer has looked, at most `patience`.
+    pub fn hurry(&self, patience: Duration) {
+        let Ok(mut state) = self.state.try_lock() else {
+            return;
+        };
+        state.asked += 1;
+        let mine = state.asked;
+        self.changed.notify_all();
+        if !patience.is_zero() {
+            let waiting = |s: &mut OrderState| s.answered < mine;
+            let _ = self.changed.wait_timeout_while(state, patience, waiting);
+        }
+    }
+
+    /// Says that everything has been looked at since the last wait.
+    pub fn looked(&self) {
+        if let Ok(mut state) = self.state.lock()
+            && state.answered != state.seen
+        {
+            state.answered = state.seen;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Says that an order was carried out.
+    pub fn done(&self, order: &Order) {
+        if order.serial != 0
+            && let Ok(mut state) = self.state.lock()
+        {
+            state.done = order.serial;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Gives an order and waits until it is carried out; false if it was not in time.
+    pub fn give(&self, flush: bool, stop: bool, timeout: Duration) -> bool {
+        let Ok(mut state) = self.state.lock() else {
+            return false;
+        };
+        let serial = state.order.serial + 1;
+        state.order = Order {
+            flush,
+            stop,
+            serial,
+        };
+        self.changed.notify_all();
+        match self
+            .changed
+            .wait_timeout_while(state, timeout, |s| s.done < serial)
+        {
+            Ok((state, _)) => state.done >= serial,
+            Err(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn orders_are_carried_out_once() {
+        let orders = Arc::new(Orders::default());
+        assert_eq!(orders.wait(Duration::ZERO), Order::default());
+        let worker = Arc::clone(&orders);
+        let thread = std::thread::spawn(move || {
+            let mut stops = 0;
+            for _ in 0..1000 {
+                let order = worker.wait(Duration::from_millis(10));
+                worker.done(&order);
+                if order.stop {
+                    stops += 1;
+                    break;
+                }
+            }
+            stops
+        });
+        assert!(orders.give(true, false, Duration::from_secs(5)));
+        assert!(orders.give(true, true, Duration::from_secs(5)));
+        assert_eq!(thread.join().unwrap(), 1);
+        assert!(!orders.give(true, false, Duration::from_millis(20)));
+    }
+}

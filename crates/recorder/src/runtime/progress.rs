@@ -1,0 +1,90 @@
+//! How far a recording is, and what of it is missing.
+
+use crate::looks::shelf::Tick;
+use crate::patience::Patience;
+use dwell_signal::Cause;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How far a recording is; written by the drainer, read by `status`.
+#[derive(Default)]
+pub struct Progress {
+    /// Samples taken.
+    pub samples: AtomicU64,
+    /// Samples whose walk failed.
+    pub failed: AtomicU64,
+    /// Intervals of CPU time that no sample carries.
+    pub lost: AtomicU64,
+    /// Sum of weights.
+    pub weight_ns: AtomicU64,
+    /// Bytes written.
+    pub bytes: AtomicU64,
+    /// CPU time of the agent's threads and handlers, when last written.
+    pub agent_cpu_ns: AtomicU64,
+    /// Its memory.
+    pub agent_memory: AtomicU64,
+    /// Time that walks took.
+    pub walk_ns: AtomicU64,
+    /// Bytes of stacks copied.
+    pub copied_bytes: AtomicU64,
+    /// How long collections wait for the drainer.
+    pub patience: Patience,
+    /// Looks at threads that could not be kept, and the wall time they stood for.
+    wall_lost: Mutex<(u64, u64)>,
+    /// Sum over all ticks of the wall-clock sampler, but that of threads: the last one's.
+    wall: Mutex<Tick>,
+    first_sample_ns: AtomicU64,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Progress {
+    /// Notes the time of a sample, if it is the first.
+    pub fn saw_first_sample(&self, time_ns: u64) {
+        let first = &self.first_sample_ns;
+        let _ = first.compare_exchange(0, time_ns, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Looks at threads were not kept: how many, and the time they stood for.
+    pub fn add_wall_lost(&self, lost: (u64, u64)) {
+        if let Ok(mut sum) = self.wall_lost.lock() {
+            *sum = (sum.0 + lost.0, sum.1 + lost.1);
+        }
+    }
+
+    /// A tick of the wall-clock sampler.
+    pub fn add_tick(&self, tick: &Tick) {
+        if let Ok(mut sum) = self.wall.lock() {
+            let before = *sum;
+            *sum = Tick {
+                span_ns: before.span_ns + tick.span_ns,
+                ticks: before.ticks + tick.ticks,
+                looked: before.looked + tick.looked,
+                failed: before.failed + tick.failed,
+                cpu_ns: before.cpu_ns + tick.cpu_ns,
+                unmounted_looked: before.unmounted_looked + tick.unmounted_looked,
+                unmounted_failed: before.unmounted_failed + tick.unmounted_failed,
+                followed: before.followed + tick.followed,
+                by_page: before.by_page.saturating_add(tick.by_page),
+                ..*tick
+            };
+        }
+    }
+
+    /// Sets or clears what `status` says of the file.
+    pub fn set_trouble(&self, trouble: Option<String>) {
+        if let Ok(mut slot) = self.trouble.lock() {
+            *slot = trouble;
+        }
+    }
+}
+
+/// Why samples are missing or other than asked for, as the file and `status` call it.
+pub const DROPS: [(&str, Cause); 7] = [
+    ("no_free_slot_weight_moved_on", Cause::NoSlot),
+    ("thread_ended_without_slot", Cause::PointsLost),
+    ("thread_without_timer", Cause::ArmFailed),
+    ("signal_queue_full", Cause::QueueFull),
+    ("walker_late_copied_instead", Cause::PauseTimeout),
+    ("not_copied_walked_in_handler", Cause::WalkedInstead),
+    ("walker_behind_walked_in_handler", Cause::WalkedBehind),
+];

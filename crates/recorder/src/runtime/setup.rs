@@ -1,0 +1,67 @@
+//! What a recording works with.
+
+use super::state::State;
+use super::{About, Runtime};
+use crate::looks::shelf::Shelf;
+use crate::options::Options;
+use crate::record::file::RecordingFile;
+use crate::stops;
+use dwell_signal::{CounterSnapshot, Engine, EngineKind, Vantage};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// What a recording works with; does not change while it runs.
+pub struct Setup<R: Runtime> {
+    /// What there is once per process.
+    pub recorder: &'static State<R>,
+    /// Where signals come from.
+    pub engine: &'static Engine,
+    /// What was asked for.
+    pub options: Options,
+    /// The same, as text.
+    pub option_text: String,
+    /// The file, until the drainer takes it.
+    pub file: Mutex<Option<RecordingFile>>,
+    /// Whether kernel frames can be had.
+    pub kernel_frames: bool,
+    /// The engine's counters when it began.
+    pub counters_at_start: CounterSnapshot,
+    /// User and system CPU time of the process when it began.
+    pub cpu_at_start: (Duration, Duration),
+    /// CPU time of the process, on its clock, when it began.
+    pub process_cpu_at_start: Duration,
+    /// What the file says of the runtime.
+    pub about: About,
+    /// When the process was started.
+    pub start_epoch_ms: u64,
+    /// What the wall-clock sampler has seen and the drainer has not.
+    pub shelf: Shelf,
+    /// Stops of all threads that were seen and are not written.
+    pub stops: stops::Shelf,
+    /// What parts of the runtime's side share.
+    pub shared: R::Shared,
+}
+
+impl<R: Runtime> Setup<R> {
+    /// The engine's name for users.
+    #[must_use]
+    pub fn engine_name(&self) -> &'static str {
+        match self.engine.kind() {
+            EngineKind::Perf { kernel: true } => "perf cpu-clock, with kernel frames",
+            EngineKind::Perf { kernel: false } => "perf cpu-clock, user only",
+            EngineKind::Timer => "per-thread CPU timers",
+        }
+    }
+}
+
+impl<R: Runtime> Setup<R> {
+    /// From where stacks are walked, for users.
+    #[must_use]
+    pub fn walk_name(&self) -> &'static str {
+        match self.options.walk {
+            Vantage::Handler => "walked in the handler",
+            Vantage::Paused => "walked while paused",
+            _ => "walked from snapshots",
+        }
+    }
+}
