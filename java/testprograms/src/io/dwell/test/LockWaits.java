@@ -73,11 +73,10 @@ public final class LockWaits {
             }
         }
 
-        void got(int round, long began) {
+        void got(long began) {
             long took = System.nanoTime() - began;
             waited += took;
             longest = Math.max(longest, took);
-            done = round;
         }
 
         void awaitDone(int round) {
@@ -157,6 +156,8 @@ public final class LockWaits {
             } else {
                 waitForMonitor(kind, round);
             }
+            // Not before the lock is free: the owner would wait for it.
+            kind.done = round;
         }
     }
 
@@ -164,7 +165,7 @@ public final class LockWaits {
         kind.coming = round;
         long began = System.nanoTime();
         synchronized (kind.lock) {
-            kind.got(round, began);
+            kind.got(began);
         }
     }
 
@@ -173,7 +174,7 @@ public final class LockWaits {
         kind.coming = round;
         long began = System.nanoTime();
         lock.lock();
-        kind.got(round, began);
+        kind.got(began);
         lock.unlock();
     }
 }
