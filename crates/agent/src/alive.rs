@@ -2,8 +2,8 @@
 //! their allocation, and asked about by threads that the JVM knows: those that allocate, that which
 //! carries a command out, and that which ends the JVM. The agent's own threads ask nothing.
 
-use dwell_inside::hotspot::{Agent, HotSpot};
 use crate::jvm::weak::Weak;
+use dwell_inside::hotspot::{Agent, HotSpot};
 use dwell_recorder::alive::{Looked, Put, Table, key};
 use dwell_recorder::sys::process;
 use dwell_signal::Followed;

@@ -2,16 +2,16 @@
 
 use crate::alive;
 use crate::contended;
-use dwell_inside::hook;
-use dwell_inside::hotspot::{self, Agent, HotSpot};
 use crate::jvm::allocations::{self, Chosen, Sampling};
 use crate::jvm::api;
-use dwell_inside::jvm::environment;
+use crate::jvm::flags;
 use crate::jvm::monitors::{self, Watching};
+use dwell_inside::hook;
+use dwell_inside::hotspot::{self, Agent, HotSpot};
+use dwell_inside::jvm::environment;
 use dwell_inside::jvm::threads;
 use dwell_inside::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use dwell_inside::jvm::vm::SharedVm;
-use crate::jvm::flags;
 use dwell_inside::jvm::{Vm, stubs::Stubs};
 use dwell_inside::vantage::dwell_walk_hook;
 use dwell_recorder::allocated::weight;

@@ -6,8 +6,8 @@
 //! ([`dwell_recorder::blocked`]); all are counted.
 
 use crate::begun::{Begun, Waits};
-use dwell_inside::hotspot::{self, Agent};
 use crate::jvm::monitors::{Told, class_of};
+use dwell_inside::hotspot::{self, Agent};
 use dwell_inside::wall::look::Looker;
 use dwell_recorder::blocked::{draw, threshold, weight};
 use dwell_recorder::sys::process;

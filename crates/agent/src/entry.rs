@@ -3,8 +3,8 @@
 
 use crate::alive;
 use crate::command::{self, Caller};
-use dwell_inside::hotspot;
 use crate::jvm::{allocations, attaching};
+use dwell_inside::hotspot;
 use dwell_inside::jvm::mutf8;
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;

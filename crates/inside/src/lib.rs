@@ -1,6 +1,6 @@
 //! HotSpot as a runtime that `dwell-recorder` records, seen from inside its process: walks, looks,
-//! safepoints, what a handler adds for a JVM. How the JVM calls us is in crate `dwell-agent`; how it
-//! is read from another process, in `dwell-outside`.
+//! safepoints, what a handler adds for a JVM. How the JVM calls us is in `dwell-agent`; how it is
+//! read from another process, in `dwell-outside`.
 //!
 //! Read next: [`hotspot`] (the JVM as all of this knows it), [`runtime`] (what a recording asks of
 //! it, and where it is answered), `dwell_recorder::runtime` (the boundary). Signal handlers live in

@@ -1,7 +1,6 @@
 //! What there is once per process, and never freed: callbacks may come as long as it lives. Begins
 //! and ends recordings, and takes what the runtime reports.
 
-use crate::alive::Table;
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
 use crate::context::hook::dwell_context_hook;
@@ -20,7 +19,7 @@ use crate::stops;
 use crate::sys::process;
 use crate::threads::{ThreadName, ThreadTable};
 use dwell_signal::slots::Reason;
-use dwell_signal::{Engine, EngineKind, Registration};
+use dwell_signal::{EngineKind, Registration};
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 

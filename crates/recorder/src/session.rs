@@ -10,8 +10,8 @@ use crate::sys::process;
 use crate::wall::WallSampler;
 use dwell_signal::Cause;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -155,12 +155,7 @@ impl<R: Runtime> Session<R> {
         } else {
             first.saturating_sub(self.began_ns) as f64 / 1e6
         };
-        let trouble = progress
-            .trouble
-            .lock()
-            .ok()
-            .and_then(|t| t.clone())
-            .unwrap_or_default();
+        let trouble = progress.trouble();
         format!(
             "state={state}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
              samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
@@ -273,12 +268,7 @@ impl<R: Runtime> Session<R> {
 
     /// What the wall-clock sampler does, as `key=value` lines; none if there is none.
     fn wall(&self) -> String {
-        let sum = self
-            .progress
-            .wall
-            .lock()
-            .map(|sum| *sum)
-            .unwrap_or_default();
+        let sum = self.progress.ticks();
         if sum.ticks == 0 {
             return String::new();
         }

@@ -7,8 +7,8 @@
     reason = "a reference is a pointer only to the VM, which calls these functions"
 )]
 
-use dwell_inside::jvm::threads::ThreadFields;
 use dwell_context::{Acquired, Handle};
+use dwell_inside::jvm::threads::ThreadFields;
 use dwell_recorder::context::Contexts;
 use dwell_recorder::context::requests::Request;
 use dwell_recorder::context::spans::Span;

@@ -8,12 +8,12 @@
 //! virtual thread has forked in a scope are found with it: each stands for as many as that one
 //! does, times one part in the probability with which it is chosen among its like.
 
-use super::{Asked, JavaLooks};
 use super::look::{Claim, Looker};
 use super::places::{Place, Places, sets};
+use super::{Asked, JavaLooks};
 use crate::jvm::virtual_threads::VirtualThreads;
-use dwell_recorder::wall::FRAMES_MAX;
 use dwell_recorder::looks::unmounted::{Found, Seen};
+use dwell_recorder::wall::FRAMES_MAX;
 use dwell_walker::Frame;
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
@@ -203,13 +203,7 @@ impl Virtuals {
     }
 
     /// Keeps what was seen of a thread that stands for `each`.
-    fn keep(
-        &mut self,
-        seen: Seen<Claim>,
-        each: f64,
-        at: &Looking<'_>,
-        found: &mut Found,
-    ) {
+    fn keep(&mut self, seen: Seen<Claim>, each: f64, at: &Looking<'_>, found: &mut Found) {
         let buffers = (&*self.frames, &mut *self.owner_frames);
         (at.at.tell)(at.looks, seen, each, buffers, found);
     }

@@ -4,12 +4,12 @@
 //! Stacks are kept once each, and in memory of bounded size. Names are those of the chunk: where a
 //! new one begins they are taken along.
 
-use crate::record::outer::NamedStack;
-use crate::threads::VIRTUAL_KEY;
 use super::virtual_names::VirtualNames;
 use crate::alive::Table;
 use crate::record::batch::{Batch, PendingAlive, PendingAllocation, PendingFrame, Snapshot};
 use crate::record::names::Names;
+use crate::record::outer::NamedStack;
+use crate::threads::VIRTUAL_KEY;
 use crate::threads::{ThreadName, ThreadTable};
 use dwell_context::Context;
 use dwell_signal::Allocation;

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::alive::{Looked, Put, References, key};
-use crate::record::outer::Outer;
 use crate::record::batch::Code;
 use crate::record::names::Name;
+use crate::record::outer::Outer;
 use dwell_jfr::FrameKind as FileKind;
 use dwell_signal::Followed;
 use dwell_walker::{Frame, FrameKind};

@@ -12,7 +12,6 @@ pub mod histogram;
 pub mod housekeeping;
 pub mod machine;
 pub mod named;
-pub mod outer;
 pub mod owners;
 pub mod pace;
 pub mod paused;
@@ -27,8 +26,8 @@ pub mod virtual_names;
 pub mod wall;
 pub mod writer;
 
-use crate::runtime::Runtime;
 use crate::orders::Orders;
+use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
 use crate::sys::memory::OwnThread;

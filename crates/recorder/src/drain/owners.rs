@@ -1,8 +1,8 @@
 //! Who the threads are that had monitors, by what the runtime said of them when others began to
 //! wait.
 
-use crate::threads::VIRTUAL_KEY;
 use crate::threads::ThreadTable;
+use crate::threads::VIRTUAL_KEY;
 use dwell_signal::LockOwner;
 use rustc_hash::FxHashMap;
 

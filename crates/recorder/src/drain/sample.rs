@@ -2,7 +2,6 @@
 
 use super::alive::{self, AliveDrain, KeptStack};
 use super::named::NamedFrames;
-use crate::record::outer::Outer;
 use super::owners::Owners;
 use super::stops::StopDrain;
 use super::virtual_names::VirtualNames;
@@ -13,11 +12,13 @@ use crate::record::batch::{
     Batch, Code, ContextId, PendingAllocation, PendingFrame, PendingSample, PendingWait,
 };
 use crate::record::names::{Name, NameId, Names};
+use crate::record::outer::Outer;
 use crate::record::resolve::Images;
-use crate::runtime::{Runtime, Walks};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
+use crate::runtime::{Runtime, Walks};
 use crate::sys::process;
+use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::Slot;
 use dwell_signal::slots::Reason;

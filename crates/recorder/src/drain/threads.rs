@@ -2,10 +2,10 @@
 //! constant, with the same ids, and readers make one thread of both.
 
 use super::sample::Sampler;
-use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use crate::threads::ThreadName;
+use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::writer::{ChunkWriter, ThreadId, ThreadInfo};
 
 /// Lets events refer to threads by the names that they have by now.

@@ -2,14 +2,14 @@
 //! see the same.
 
 use super::sample::Sampler;
-use crate::threads::VIRTUAL_KEY;
+use crate::looks::off::Off;
+use crate::looks::shelf::{Note, Notes, Run};
 use crate::record::batch::{Batch, ContextId, PendingFrame, PendingSample, PendingWall};
 use crate::record::names::Names;
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
-use crate::looks::off::Off;
-use crate::looks::shelf::{Note, Notes, Run};
+use crate::threads::VIRTUAL_KEY;
 use dwell_context::Context;
 use dwell_walker::{Failure, Frame, Outcome};
 use dwell_wall::cause::{Monitor, Os};

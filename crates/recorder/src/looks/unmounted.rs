@@ -1,4 +1,5 @@
-//! Logical threads that no platform thread runs: what a tick asks the runtime for, and what it finds.
+//! Logical threads that no platform thread runs: what a tick asks the runtime for, and what it
+//! finds.
 
 use super::off::Off;
 use super::threads::Threads;

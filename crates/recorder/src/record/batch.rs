@@ -4,10 +4,10 @@
 //! Equal stacks are kept once.
 
 use super::names::{NameId, Names};
+use crate::looks::shelf::Tick;
 use crate::record::outer::NamedStack;
 use crate::stops::{LateThread, Stop};
 use crate::threads::ThreadName;
-use crate::looks::shelf::Tick;
 use dwell_context::Context;
 use dwell_jfr::{FrameKind, ThreadState};
 use dwell_signal::{Allocation, Wait};

@@ -3,4 +3,5 @@
 pub mod batch;
 pub mod file;
 pub mod names;
+pub mod outer;
 pub mod resolve;

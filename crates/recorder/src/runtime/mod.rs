@@ -50,14 +50,14 @@ pub mod progress;
 pub mod setup;
 pub mod state;
 
+use crate::looks::off::{Off, Waiting};
+use crate::looks::threads::{Holder, Threads};
+use crate::looks::unmounted::{Found, Unmounted};
 use crate::native::Modules;
 use crate::record::names::{NameId, Names};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
 use crate::stops;
-use crate::looks::off::{Off, Waiting};
-use crate::looks::threads::{Holder, Threads};
-use crate::looks::unmounted::{Found, Unmounted};
 use dwell_context::Context;
 use dwell_jfr::writer::Event;
 use dwell_signal::{Slot, ThreadRecord, Vantage};

@@ -33,7 +33,8 @@ pub struct Progress {
     wall_lost: Mutex<(u64, u64)>,
     /// Sum over all ticks of the wall-clock sampler, but that of threads: the last one's.
     wall: Mutex<Tick>,
-    first_sample_ns: AtomicU64,
+    /// When the first sample was taken, on the monotonic clock; 0: there is none yet.
+    pub first_sample_ns: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
 
@@ -68,6 +69,19 @@ impl Progress {
                 ..*tick
             };
         }
+    }
+
+    /// The sum of all ticks.
+    #[must_use]
+    pub fn ticks(&self) -> Tick {
+        self.wall.lock().map(|sum| *sum).unwrap_or_default()
+    }
+
+    /// What `status` says of the file; empty if all is well.
+    #[must_use]
+    pub fn trouble(&self) -> String {
+        let trouble = self.trouble.lock();
+        trouble.ok().and_then(|it| it.clone()).unwrap_or_default()
     }
 
     /// Sets or clears what `status` says of the file.

@@ -6,11 +6,11 @@
 //! has not moved while it was read.
 
 use crate::context::context_of;
+use crate::looks::off::{Off, Waiting};
 use crate::runtime::{Looks, Runtime};
 use crate::sys::fds;
 use crate::sys::process;
 use crate::sys::task::{KeptFiles, TaskFiles};
-use dwell_context::Context;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Engine, Live, ThreadRecord, Turns};
 use dwell_walker::{Frame, Memory, Walk};

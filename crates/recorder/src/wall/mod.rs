@@ -11,6 +11,7 @@ pub mod unmounted;
 pub mod who;
 
 use crate::context::foreign;
+use crate::looks::off::Off;
 use crate::looks::shelf::{Note, Notes, Run, Shelf, Tick};
 use crate::looks::threads::Threads;
 use crate::looks::unmounted::{Found, Unmounted};
@@ -615,7 +616,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         true
     }
 
-    fn who_is_mounted(&self, off: &look::Off, record: &ThreadRecord) -> Option<Who> {
+    fn who_is_mounted(&self, off: &Off, record: &ThreadRecord) -> Option<Who> {
         let id = off.mounted?;
         let name = self.looks.name_of_mounted(record.managed_thread());
         Some(Who::of_id(id, name))

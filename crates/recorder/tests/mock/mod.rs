@@ -2,15 +2,15 @@
 //! its methods they are, and who has what they wait for.
 
 use dwell_context::Context;
+use dwell_recorder::looks::off::{Off, Waiting};
+use dwell_recorder::looks::threads::{Holder, Threads};
 use dwell_recorder::native::Modules;
 use dwell_recorder::record::names::{Name, NameId, Names};
 use dwell_recorder::recorder::{Recorder, Seen};
-use dwell_recorder::runtime::{About, Changes, Looks, Named, Nothing, Runtime, Walks};
 use dwell_recorder::runtime::setup::Setup;
+use dwell_recorder::runtime::{About, Changes, Looks, Named, Nothing, Runtime, Walks};
 use dwell_recorder::sys::process;
 use dwell_recorder::threads::ThreadName;
-use dwell_recorder::looks::off::{Off, Waiting};
-use dwell_recorder::looks::threads::{Holder, Threads};
 use dwell_signal::{Slot, ThreadRecord};
 use dwell_walker::native::{NativeCode, Rule};
 use dwell_walker::{Frame, FrameKind, Outcome, Walk};
