@@ -1,0 +1,32 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+
+/**
+ * Work that is always the same, again and again in one process. {@code garbage} makes garbage on two
+ * threads, {@code contended} has four threads wait for one monitor, {@code free} has one take a
+ * monitor that nobody else wants. Each line of its input is a number: so many rounds of it are
+ * done, then it prints {@code done}.
+ */
+public final class WorkTurns {
+    private WorkTurns() {}
+
+    public static void main(String[] args) throws Exception {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            switch (args[0]) {
+                case "garbage":
+                    FixedWork.main(new String[] {"alloc", "2", line});
+                    break;
+                case "contended":
+                    ContendedWork.main(new String[] {"4", line, "2000", "2000"});
+                    break;
+                case "free":
+                    ContendedWork.main(new String[] {"1", line, "1", "1"});
+                    break;
+                default:
+                    throw new IllegalArgumentException(args[0]);
+            }
+            System.out.println("done");
+        }
+    }
+}
