@@ -1,12 +1,19 @@
 // The timeline: names of lanes beside a canvas, tools above, what was chosen below.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { duration } from '../data/format';
+import { count, duration } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import type { Span } from '../data/profile';
 import { causesOf, splitBy } from '../data/wall';
-import { RUNTIME_COLOURS, RUNTIME_WORDS, STOP_COLOURS, STOP_WORDS } from '../flame/causes';
+import {
+  causeColour,
+  RUNTIME_COLOURS,
+  RUNTIME_WORDS,
+  STOP_COLOURS,
+  STOP_WORDS,
+} from '../flame/causes';
 import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
+import { theme } from '../state/theme';
 import { CauseLegend, Swatch } from '../ui/Split';
 import { TimelineController } from './controller';
 import { spoken, tell } from './describe';
@@ -127,6 +134,7 @@ function Colours({ store }: { store: Store }) {
     causes = causesOf(profile).filter((_, i) => i === 0 || (split?.[i] ?? 0) > 0);
     seenCauses.set(profile, causes);
   }
+  const { waits } = store.tracks.value;
   const stops = [profile.pauses.time.length > 0, profile.stops.time.length > 0];
   return (
     <>
@@ -135,6 +143,13 @@ function Colours({ store }: { store: Store }) {
         <li>
           <span class="mark" /> sample of CPU time
         </li>
+        {waits.any && (
+          <li>
+            <Swatch colour={causeColour('monitor', theme.value)} />
+            below: wait for a monitor, exact; paler: some of the time
+            {waits.summed > 0 && `; ${count(waits.summed)} are known as sums only`}
+          </li>
+        )}
         {profile.requests.time.length > 0 && (
           <li>
             <span class="request-mark" /> request, dark if slow
