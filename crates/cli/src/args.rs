@@ -109,8 +109,8 @@ pub struct Sampling {
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
     /// What to sample: `cpu`, `wall`, `alloc`, `live`, `lock`, several of them, or `all`
-    #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
-          default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
+    #[arg(short, long, value_parser = values::events(), value_delimiter = ',',
+          value_name = "EVENTS", default_values = ["cpu", "wall"], hide_possible_values = true)]
     pub event: Vec<Event>,
     /// Wall-clock time between two looks at threads, from 1ms to 10s
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = units::wall_interval)]
@@ -710,6 +710,25 @@ mod tests {
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];
         assert_eq!(record(&more).unwrap().sampling.idle, ["a.B.c", "a.B.d*"]);
+    }
+
+    #[test]
+    fn a_wrong_event_is_told_all_that_there_are() {
+        let told = |words: &[&str]| record(words).unwrap_err().to_string();
+        let events = "[possible values: cpu, wall, alloc, live, lock, all]";
+        for words in [
+            ["-e", "heap", "1"],
+            ["-e", "cpu,heap", "1"],
+            ["-e", "ALL", "1"],
+        ] {
+            let told = told(&words);
+            assert!(told.contains(events), "{words:?}: {told}");
+        }
+        // What is made of a recording is made of one of them.
+        let convert = ["dwell", "convert", "a.jfr", "-e", "heap", "--collapsed"];
+        let told = Cli::try_parse_from(convert).unwrap_err().to_string();
+        let events = "[possible values: cpu, wall, alloc, live, lock]";
+        assert!(told.contains(events), "{told}");
     }
 
     #[test]
