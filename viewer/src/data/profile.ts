@@ -39,6 +39,8 @@ export interface Header {
   alive?: AliveFacts | null;
   /** Of waits for locks; null or missing if they were not recorded. */
   locked?: Locked | null;
+  /** Why threads came late to safepoints; `late.reason` names them by their places. */
+  lateReasons: LateReason[];
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -311,6 +313,15 @@ export interface Stops {
   known: Uint8Array;
 }
 
+/** Why a thread came late to a safepoint, and what helps. */
+export interface LateReason {
+  /** A word or two. */
+  why: string;
+  remedy: string;
+  /** For a loop: what can be done without a change of the program; null: it is none. */
+  flags: string | null;
+}
+
 /** Threads that others waited for at a safepoint. */
 export interface LateThreads {
   time: Float64Array;
@@ -325,6 +336,8 @@ export interface LateThreads {
   /** A node's number plus 1; 0: not seen. */
   node: Uint32Array;
   last: Uint8Array;
+  /** A place in the header's list. */
+  reason: Uint32Array;
 }
 
 /** What a tree or a table is made of. */
@@ -564,6 +577,7 @@ function readEvents(
       thread: u32('late.thread'),
       node: u32('late.node'),
       last: column('late.last').u8(),
+      reason: u32('late.reason'),
     },
   };
 }

@@ -4,6 +4,7 @@ import { useComputed, useSignal } from '@preact/signals';
 import { count, duration, percent, plural } from '../data/format';
 import { payersOf, payingThreads } from '../data/payers';
 import { plain, shortened } from '../data/plain';
+import type { LateReason } from '../data/profile';
 import { endpointName } from '../data/requests';
 import { shortName } from '../data/stacks';
 import { culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
@@ -11,6 +12,7 @@ import { sum, wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
 import { around } from '../timeline/time';
 import { threadName } from '../tree/keys';
+import { Breakable } from '../ui/Breakable';
 import { RowTable, Section } from '../ui/RowTable';
 import { StackLines } from '../ui/Stack';
 
@@ -117,7 +119,7 @@ function Culprits({ store }: { store: Store }) {
               cell: (row, i) => (
                 <button
                   type="button"
-                  class="quiet link"
+                  class="quiet link parted"
                   aria-pressed={i === at}
                   onClick={() => (chosen.value = i)}
                 >
@@ -128,9 +130,9 @@ function Culprits({ store }: { store: Store }) {
             { head: 'Held up', cell: (row) => duration(row.held) },
             { head: 'Times', cell: (row) => count(row.times) },
             {
-              head: 'It was',
+              head: 'Why',
               isText: true,
-              cell: (row) => plain(profile.names.text(row.state)),
+              cell: (row) => plain(profile.header.lateReasons[row.reason]?.why ?? ''),
             },
             {
               head: 'In',
@@ -142,6 +144,10 @@ function Culprits({ store }: { store: Store }) {
         />
         <div>
           <h3>Where {shortened(threadName(profile, current.thread), 60)} was</h3>
+          <Remedy
+            reason={profile.header.lateReasons[current.reason]}
+            state={profile.names.text(current.state)}
+          />
           <StackLines
             profile={profile}
             node={current.node > 0 ? current.node - 1 : 0}
@@ -150,6 +156,23 @@ function Culprits({ store }: { store: Store }) {
         </div>
       </div>
     </Section>
+  );
+}
+
+/** Why the thread was late, and what to do. */
+function Remedy({ reason, state }: { reason: LateReason | undefined; state: string }) {
+  if (!reason) return null;
+  return (
+    <>
+      <p class="remedy">
+        <strong>{plain(reason.why)}</strong> (it was: {plain(state)}): {plain(reason.remedy)}
+      </p>
+      {reason.flags !== null && (
+        <p class="remedy">
+          <Breakable text={plain(reason.flags)} />
+        </p>
+      )}
+    </>
   );
 }
 

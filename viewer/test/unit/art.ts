@@ -204,6 +204,7 @@ export function noEvents(): Pick<
       thread: u32,
       node: u32,
       last: u8,
+      reason: u32,
     },
   };
 }
@@ -266,6 +267,7 @@ function header(causes: string[]): Header {
     losses: [],
     gaps: [],
     wall: null,
+    lateReasons: [],
     selfCost: null,
     cpuUse: null,
     warnings: [],

@@ -3,7 +3,7 @@
 mod alive;
 mod allocations;
 mod locks;
-mod remedies;
+pub(crate) mod remedies;
 mod requests;
 mod safepoints;
 mod stops;

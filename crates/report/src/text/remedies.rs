@@ -177,6 +177,38 @@ fn pattern(name: &str) -> Option<String> {
     (may_stand && lasts).then(|| format!("{class}::{method}"))
 }
 
+/// Why a thread came late, and, of a loop, which.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reason {
+    why: Why,
+    of: Option<Loop>,
+}
+
+impl Reason {
+    /// Of a late thread.
+    pub(crate) fn of(profile: &Profile, late: &Late) -> Reason {
+        Reason {
+            why: Why::of(profile, late),
+            of: Loop::of(profile, late),
+        }
+    }
+
+    /// A word or two, as [`Why::word`].
+    pub(crate) fn word(&self) -> &'static str {
+        self.why.word()
+    }
+
+    /// What that is, and what to do, as [`Why::remedy`].
+    pub(crate) fn remedy(&self) -> &'static str {
+        self.why.remedy()
+    }
+
+    /// What can be done without a change of the program; `None` where it is no loop.
+    pub(crate) fn flags(&self) -> Option<String> {
+        self.of.as_ref().map(Loop::flags)
+    }
+}
+
 /// What the JVM does at such safepoints that takes long, and how to have less of it.
 pub(super) fn advice(operation: &str) -> Option<&'static str> {
     Some(match Operation::of(operation)? {
