@@ -2,6 +2,7 @@
 import { type Column, type ColumnEntry, readContainer } from './columns';
 import type { RawFinding } from './findings';
 import type { Unit } from './format';
+import { withClasses } from './kinds';
 import { type Locked, type LockTable, readLocks } from './locked';
 import { plain } from './plain';
 
@@ -446,7 +447,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     locks: header.locked ? readLocks(column) : null,
     ...readEvents(column),
   };
-  return profile;
+  return withClasses(profile);
 }
 
 function readWall(column: (name: string) => Column): Profile['wall'] {

@@ -44,7 +44,8 @@ export function sharesOf(parts: readonly { value: number; error: number }[]): Sh
   });
 }
 
-/** `97.9 % ±0.3`. */
+/** `97.9 % ±0.3`, and `0.04 % ±0.02`: both with the same digits. */
 export function shareText({ share, error }: Share): string {
-  return `${percent(share)} ±${(error * 100).toFixed(1)}`;
+  const digits = share > 0 && share < 0.01 ? 2 : 1;
+  return `${percent(share)} ±${(error * 100).toFixed(digits)}`;
 }

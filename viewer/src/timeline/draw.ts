@@ -270,7 +270,7 @@ function shadesOf(colour: string, background: string): Uint32Array {
 
 const SHADES = 16;
 /** How much of the background the palest one has. */
-const PALEST = 0.6;
+const PALEST = 0.4;
 const shadesMade = new Map<string, Uint32Array>();
 
 /** The bars of a thread's requests; slow ones last, so that they are seen in any crowd. */

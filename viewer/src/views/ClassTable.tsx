@@ -46,7 +46,7 @@ export function ClassTable<R extends OfClass>(props: {
       cell: ({ name }) => (
         <button
           type="button"
-          class="quiet link"
+          class="quiet link parted"
           onClick={() =>
             store.go('flame', {
               measure: { time: props.time, endpoint },

@@ -59,6 +59,7 @@ describe('shares of a table', () => {
 
   it('are told with the error in points of a percentage', () => {
     expect(shareText({ share: 0.979, error: 0.0207 })).toBe('97.9\u00a0% ±2.1');
+    expect(shareText({ share: 0.0004, error: 0.0002 })).toBe('0.04\u00a0% ±0.02');
   });
 });
 
