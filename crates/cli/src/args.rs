@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and the help that goes with it.
 
 use crate::{units, values};
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ pub struct Sampling {
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
     /// What to sample: `cpu`, `wall`, `alloc`, `live`, `lock`, several of them, or `all`
-    #[arg(short, long, value_parser = values::events(), value_delimiter = ',',
+    #[arg(short, long, value_parser = events(), value_delimiter = ',',
           value_name = "EVENTS", default_values = ["cpu", "wall"], hide_possible_values = true)]
     pub event: Vec<Event>,
     /// Wall-clock time between two looks at threads, from 1ms to 10s
@@ -148,6 +148,15 @@ pub struct Sampling {
     #[arg(long, value_name = "N", default_value_t = 8192,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
+}
+
+/// What is sampled. Where events are chosen for a recording `all` is one of them, and is named when
+/// none is recognised; for what is made of a recording it is none.
+fn events() -> impl TypedValueParser<Value = Event> {
+    let names = Event::value_variants().iter();
+    let names = names.filter_map(Event::to_possible_value);
+    let names: Vec<_> = names.map(|name| name.hide(false)).collect();
+    PossibleValuesParser::new(names).try_map(|name| Event::from_str(&name, false))
 }
 
 /// Bytes between two samples of allocations where nobody says how many.

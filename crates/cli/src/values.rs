@@ -1,8 +1,5 @@
 //! Values on the command line that must be of a kind, checked before anything is touched. Pure.
 
-use crate::args::Event;
-use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dwell_wall::cause::Cause;
 use dwell_wall::pools::Pools;
 use std::ffi::OsString;
@@ -19,15 +16,6 @@ pub enum Format {
     Jfr,
     /// The summary.
     Text,
-}
-
-/// What is sampled. Where events are chosen for a recording `all` is one of them, and is named when
-/// none is recognised; for what is made of a recording it is none.
-pub fn events() -> impl TypedValueParser<Value = Event> {
-    let names = Event::value_variants().iter();
-    let names = names.filter_map(Event::to_possible_value);
-    let names: Vec<_> = names.map(|name| name.hide(false)).collect();
-    PossibleValuesParser::new(names).try_map(|name| Event::from_str(&name, false))
 }
 
 /// The format that a file's ending stands for.

@@ -297,6 +297,8 @@ function Tip({ controller }: { controller: TimelineController }) {
   if (!pointed) return null;
   const told = tell(controller.store.profile, pointed.hit);
   const isRight = pointed.x > window.innerWidth / 2;
+  // In a narrow window it is as wide as there is room beside the pointer.
+  const room = (isRight ? pointed.x : window.innerWidth - pointed.x) - 16;
   const isLow = pointed.y > window.innerHeight / 2;
   return (
     <div
@@ -304,6 +306,7 @@ function Tip({ controller }: { controller: TimelineController }) {
       style={{
         left: isRight ? 'auto' : `${pointed.x + 12}px`,
         right: isRight ? `${window.innerWidth - pointed.x + 12}px` : 'auto',
+        maxWidth: `min(520px, ${room}px)`,
         top: isLow ? 'auto' : `${pointed.y + 14}px`,
         bottom: isLow ? `${window.innerHeight - pointed.y + 14}px` : 'auto',
       }}

@@ -7,7 +7,7 @@ use dwell_profile::{Late, Profile, Safepoint};
 use serde_json::{Value, json};
 
 use super::columns::{Column, U8, U32, U48, U48_MAX, numbered};
-use crate::text::remedies::Reason;
+use crate::remedies::Reason;
 
 /// Safepoints and pauses that a page tells one by one: of more, the longest.
 const EVENTS_MAX: usize = 50_000;

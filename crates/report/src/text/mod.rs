@@ -3,7 +3,6 @@
 mod alive;
 mod allocations;
 mod locks;
-pub(crate) mod remedies;
 mod requests;
 mod safepoints;
 mod stops;
