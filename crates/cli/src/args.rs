@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and the help that goes with it.
 
 use crate::{units, values};
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -109,8 +109,8 @@ pub struct Sampling {
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
     /// What to sample: `cpu`, `wall`, `alloc`, `live`, `lock`, several of them, or `all`
-    #[arg(short, long, value_enum, value_delimiter = ',', value_name = "EVENTS",
-          default_values_t = [Event::Cpu, Event::Wall], hide_possible_values = true)]
+    #[arg(short, long, value_parser = events(), value_delimiter = ',',
+          value_name = "EVENTS", default_values = ["cpu", "wall"], hide_possible_values = true)]
     pub event: Vec<Event>,
     /// Wall-clock time between two looks at threads, from 1ms to 10s
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = units::wall_interval)]
@@ -148,6 +148,15 @@ pub struct Sampling {
     #[arg(long, value_name = "N", default_value_t = 8192,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
+}
+
+/// What is sampled. Where events are chosen for a recording `all` is one of them, and is named when
+/// none is recognised; for what is made of a recording it is none.
+fn events() -> impl TypedValueParser<Value = Event> {
+    let names = Event::value_variants().iter();
+    let names = names.filter_map(Event::to_possible_value);
+    let names: Vec<_> = names.map(|name| name.hide(false)).collect();
+    PossibleValuesParser::new(names).try_map(|name| Event::from_str(&name, false))
 }
 
 /// Bytes between two samples of allocations where nobody says how many.
@@ -710,6 +719,25 @@ mod tests {
             "-e", "cpu,wall", "--wall", "5ms", "--idle", "a.B.c", "--idle", "a.B.d*", "1",
         ];
         assert_eq!(record(&more).unwrap().sampling.idle, ["a.B.c", "a.B.d*"]);
+    }
+
+    #[test]
+    fn a_wrong_event_is_told_all_that_there_are() {
+        let told = |words: &[&str]| record(words).unwrap_err().to_string();
+        let events = "[possible values: cpu, wall, alloc, live, lock, all]";
+        for words in [
+            ["-e", "heap", "1"],
+            ["-e", "cpu,heap", "1"],
+            ["-e", "ALL", "1"],
+        ] {
+            let told = told(&words);
+            assert!(told.contains(events), "{words:?}: {told}");
+        }
+        // What is made of a recording is made of one of them.
+        let convert = ["dwell", "convert", "a.jfr", "-e", "heap", "--collapsed"];
+        let told = Cli::try_parse_from(convert).unwrap_err().to_string();
+        let events = "[possible values: cpu, wall, alloc, live, lock]";
+        assert!(told.contains(events), "{told}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod interchange;
 mod number;
 mod page;
 mod plain;
+mod remedies;
 mod text;
 mod unread;
 

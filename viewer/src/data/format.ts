@@ -24,6 +24,15 @@ function three(value: number): string {
   return value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
+/** A number that is never shown as 0 unless it is: a digit that says something, one at least. */
+export function few(value: number): string {
+  if (value === 0) return '0';
+  if (value >= 9.95) return value.toFixed(0);
+  if (value >= 0.05) return value.toFixed(1);
+  if (value < 1e-6) return 'less than 0.000001';
+  return value.toFixed(Math.ceil(-Math.log10(value)));
+}
+
 /** What weights are in. */
 export type Unit = 'ns' | 'samples' | 'bytes';
 

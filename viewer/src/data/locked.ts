@@ -120,6 +120,23 @@ export function lockRows(profile: Profile, filter: WallFilter): LockRow[] {
   return [...rows.values()].sort((a, b) => b.ns - a.ns || a.name - b.name);
 }
 
+/** Waits of one thread for monitors: how many, how long in all, and the longest. */
+export function monitorWaits(
+  profile: Profile,
+  filter: WallFilter,
+  thread: number,
+): { waits: number; ns: number; longest: number } {
+  const all = { waits: 0, ns: 0, longest: 0 };
+  each(profile, filter, (i) => {
+    const { samples, waits, longest, look } = profile.locks!;
+    if (samples.thread[i] !== thread || look[i] === 1) return;
+    all.waits += waits[i]!;
+    all.ns += samples.weight[i]!;
+    all.longest = Math.max(all.longest, longest[i]!);
+  });
+  return all;
+}
+
 /** Time that threads waited for locks, over all of the recording, whatever the filter's part. */
 export function lockStrip(profile: Profile, filter: WallFilter, bins: number): Strip {
   const strip = emptyStrip(wholeSpan(profile), 1, bins);

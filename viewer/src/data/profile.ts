@@ -2,6 +2,7 @@
 import { type Column, type ColumnEntry, readContainer } from './columns';
 import type { RawFinding } from './findings';
 import type { Unit } from './format';
+import { withClasses } from './kinds';
 import { type Locked, type LockTable, readLocks } from './locked';
 import { plain } from './plain';
 
@@ -39,6 +40,8 @@ export interface Header {
   alive?: AliveFacts | null;
   /** Of waits for locks; null or missing if they were not recorded. */
   locked?: Locked | null;
+  /** Why threads came late to safepoints; `late.reason` names them by their places. */
+  lateReasons: LateReason[];
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -311,6 +314,15 @@ export interface Stops {
   known: Uint8Array;
 }
 
+/** Why a thread came late to a safepoint, and what helps. */
+export interface LateReason {
+  /** A word or two. */
+  why: string;
+  remedy: string;
+  /** For a loop: what can be done without a change of the program; null: it is none. */
+  flags: string | null;
+}
+
 /** Threads that others waited for at a safepoint. */
 export interface LateThreads {
   time: Float64Array;
@@ -325,6 +337,8 @@ export interface LateThreads {
   /** A node's number plus 1; 0: not seen. */
   node: Uint32Array;
   last: Uint8Array;
+  /** A place in the header's list. */
+  reason: Uint32Array;
 }
 
 /** What a tree or a table is made of. */
@@ -433,7 +447,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     locks: header.locked ? readLocks(column) : null,
     ...readEvents(column),
   };
-  return profile;
+  return withClasses(profile);
 }
 
 function readWall(column: (name: string) => Column): Profile['wall'] {
@@ -564,6 +578,7 @@ function readEvents(
       thread: u32('late.thread'),
       node: u32('late.node'),
       last: column('late.last').u8(),
+      reason: u32('late.reason'),
     },
   };
 }

@@ -60,6 +60,8 @@ export interface Culprit {
   node: number;
   held: number;
   times: number;
+  /** A place in the header's list of reasons. */
+  reason: number;
 }
 
 /** Who held safepoints up, by thread and place, those who did so longest first. */
@@ -69,7 +71,14 @@ export function culpritsOf({ late }: Profile, during: Span | null, most: number)
     if (!isIn(late.time[i]!, during) || late.held[i]! <= 0) continue;
     const [thread, node, state] = [late.thread[i]!, late.node[i]!, late.state[i]!];
     const key = `${thread} ${node} ${state}`;
-    const row = rows.get(key) ?? { thread, state, node, held: 0, times: 0 };
+    const row = rows.get(key) ?? {
+      thread,
+      state,
+      node,
+      held: 0,
+      times: 0,
+      reason: late.reason[i]!,
+    };
     row.held += late.held[i]!;
     row.times += 1;
     rows.set(key, row);

@@ -1,5 +1,6 @@
 // How certain shares are, from the weights of all samples that are shown.
 import type { Profile, Samples } from './profile';
+import { errorOfShare } from './shares';
 
 /** All that is shown: sums of weights and of their squares, and what might have been seen. */
 export interface Whole {
@@ -53,16 +54,18 @@ function heaviest({ thread, weight, count, wait }: Samples, threads: Uint8Array)
 }
 
 /**
- * The standard error of a share p of the whole S, with the squares A inside and B outside of it:
- * sqrt((1-p)^2 A + p^2 B) / S. For equal weights the binomial sqrt(p(1-p)/n). Looks that might as
- * well have been seen count inside and outside.
+ * The standard error of a share of the whole, with the squares inside and those outside of it as
+ * the variances. For equal weights the binomial sqrt(p(1-p)/n). Looks that might as well have been
+ * seen count inside and outside.
  */
 export function shareError(weight: number, squares: number, all: Whole): number {
-  if (!(weight > 0 && weight < all.weight)) return 0;
-  const share = weight / all.weight;
-  const inside = squares + all.unseen;
-  const outside = Math.max(0, all.squares - squares) + all.unseen;
-  return Math.sqrt((1 - share) ** 2 * inside + share ** 2 * outside) / all.weight;
+  return errorOfShare(
+    { value: weight, variance: squares + all.unseen },
+    {
+      value: all.weight - weight,
+      variance: Math.max(0, all.squares - squares) + all.unseen,
+    },
+  );
 }
 
 /** The same where squares are not known: as if the weights were alike inside and outside. */

@@ -28,7 +28,8 @@ export interface Colours {
 
 type Rgb = readonly [number, number, number];
 
-// interpreted, C1, C2, inlined, native, VM, kernel, stub, failed, other: the order of the file.
+// interpreted, C1, C2, inlined, native, VM, kernel, stub, failed, other: the order of the file; then
+// classes, which are no code.
 const FILLS: readonly string[] = [
   '#f69c43',
   '#fcd63d',
@@ -40,6 +41,7 @@ const FILLS: readonly string[] = [
   '#b8b8b8',
   '#1e1e1e',
   '#949494',
+  '#7a6024',
 ];
 /** What cannot be seen on a dark page. */
 const DARK_FILLS: Readonly<Record<number, string>> = { 8: '#ffffff' };

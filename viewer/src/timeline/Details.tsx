@@ -1,14 +1,16 @@
 // The step that was chosen in the timeline: its stack, and beside it what its owner did meanwhile.
 import { duration, plural } from '../data/format';
+import { monitorWaits } from '../data/locked';
 import { plain, shortened } from '../data/plain';
 import { endpointName } from '../data/requests';
 import { causeColour, causeWords } from '../flame/causes';
+import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { threadName } from '../tree/keys';
 import { StackLines } from '../ui/Stack';
 import { Swatch } from '../ui/Split';
 import type { Chosen, TimelineController } from './controller';
-import { stepOf } from './describe';
+import { standsFor, stepOf } from './describe';
 import { laneOfThread } from './lanes';
 import { NEAR_NS } from './tracks';
 
@@ -32,11 +34,13 @@ export function Details({ controller }: { controller: TimelineController }) {
           <p class="weak">
             at {duration(step.time)}
             {step.duration > 0 && `, for ${duration(step.duration)}`}
-            {`, ${plural(step.count, step.isLook ? 'look' : 'sample')}`}
+            {step.what === 'wait' ? ', known exactly' : `, ${plural(step.count, step.what)}`}
             {step.detail !== '' && `, on ${shortened(plain(step.detail), NAME_MAX)}`}
             {step.endpoint > 0 &&
               `, for ${shortened(plain(endpointName(profile, step.endpoint)), NAME_MAX)}`}
           </p>
+          {standsFor(step) !== '' && <p class="weak">Stands for {standsFor(step)}.</p>}
+          <AllWaits store={store} thread={current.thread} />
           <StackLines profile={profile} node={step.node} label={`Stack of ${name}`} />
         </div>
         {step.owner >= 0 && <Owner controller={controller} chosen={current} />}
@@ -52,6 +56,18 @@ export function Details({ controller }: { controller: TimelineController }) {
         </button>
       </p>
     </section>
+  );
+}
+
+/** All waits of a thread for monitors that the filters take. */
+function AllWaits({ store, thread }: { store: Store; thread: number }) {
+  const rows = monitorWaits(store.profile, store.filter.value, thread);
+  if (rows.waits === 0) return null;
+  return (
+    <p class="weak">
+      It waited for monitors {plural(rows.waits, 'time')}, {duration(rows.ns)} in all,{' '}
+      {duration(rows.longest)} at most.
+    </p>
   );
 }
 

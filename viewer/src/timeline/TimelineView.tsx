@@ -1,12 +1,19 @@
 // The timeline: names of lanes beside a canvas, tools above, what was chosen below.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { duration } from '../data/format';
+import { count, duration } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import type { Span } from '../data/profile';
 import { causesOf, splitBy } from '../data/wall';
-import { RUNTIME_COLOURS, RUNTIME_WORDS, STOP_COLOURS, STOP_WORDS } from '../flame/causes';
+import {
+  causeColour,
+  RUNTIME_COLOURS,
+  RUNTIME_WORDS,
+  STOP_COLOURS,
+  STOP_WORDS,
+} from '../flame/causes';
 import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
+import { theme } from '../state/theme';
 import { CauseLegend, Swatch } from '../ui/Split';
 import { TimelineController } from './controller';
 import { spoken, tell } from './describe';
@@ -127,6 +134,7 @@ function Colours({ store }: { store: Store }) {
     causes = causesOf(profile).filter((_, i) => i === 0 || (split?.[i] ?? 0) > 0);
     seenCauses.set(profile, causes);
   }
+  const { waits } = store.tracks.value;
   const stops = [profile.pauses.time.length > 0, profile.stops.time.length > 0];
   return (
     <>
@@ -135,6 +143,13 @@ function Colours({ store }: { store: Store }) {
         <li>
           <span class="mark" /> sample of CPU time
         </li>
+        {waits.any && (
+          <li>
+            <Swatch colour={causeColour('monitor', theme.value)} />
+            below: wait for a monitor, exact; paler: some of the time
+            {waits.summed > 0 && `; ${count(waits.summed)} are known as sums only`}
+          </li>
+        )}
         {profile.requests.time.length > 0 && (
           <li>
             <span class="request-mark" /> request, dark if slow
@@ -282,6 +297,8 @@ function Tip({ controller }: { controller: TimelineController }) {
   if (!pointed) return null;
   const told = tell(controller.store.profile, pointed.hit);
   const isRight = pointed.x > window.innerWidth / 2;
+  // In a narrow window it is as wide as there is room beside the pointer.
+  const room = (isRight ? pointed.x : window.innerWidth - pointed.x) - 16;
   const isLow = pointed.y > window.innerHeight / 2;
   return (
     <div
@@ -289,6 +306,7 @@ function Tip({ controller }: { controller: TimelineController }) {
       style={{
         left: isRight ? 'auto' : `${pointed.x + 12}px`,
         right: isRight ? `${window.innerWidth - pointed.x + 12}px` : 'auto',
+        maxWidth: `min(520px, ${room}px)`,
         top: isLow ? 'auto' : `${pointed.y + 14}px`,
         bottom: isLow ? `${window.innerHeight - pointed.y + 14}px` : 'auto',
       }}

@@ -10,12 +10,23 @@ import type { Store } from '../state/store';
 import { inSlices } from '../tree/slices';
 import { contrastful, theme } from '../state/theme';
 import { requestAt } from './bars';
-import { AXIS, BAR_HEIGHT, BAR_TOP, draw, LANE, type Pinned, type Scene } from './draw';
+import {
+  AXIS,
+  BAR_HEIGHT,
+  BAR_TOP,
+  draw,
+  LANE,
+  type Pinned,
+  type Scene,
+  WAIT_HEIGHT,
+  WAIT_TOP,
+} from './draw';
 import { type Lane, laneOfThread, lanesOf, poolsOf } from './lanes';
 import { Levels } from './levels';
 import { PoolLevels } from './poolLevels';
 import { inside, moved, zoomed } from './time';
 import { stepAt } from './tracks';
+import { waitAt } from './waits';
 
 /** Pixels to both sides of the pointer in which a step is still hit. */
 const SLACK_PX = 3;
@@ -27,10 +38,12 @@ const BUDGET_MS = 4;
 /** How much one press of a key, or one notch of a wheel, zooms. */
 const ZOOM = 1.6;
 
-/** A step that is looked at: a look, or below 0 the sample -1 - ref. */
+/** A step that is looked at: a look, or below 0 the sample -1 - ref; or a wait for a monitor. */
 export interface Chosen {
   thread: number;
   ref: number;
+  /** An entry of the table of waits, which `ref` is none of; -1: it is a step. */
+  wait: number;
   /** When it was pointed at. */
   at: number;
 }
@@ -199,6 +212,7 @@ export class TimelineController {
 
   private pinnedOf(chosen: Chosen | null): Pinned | null {
     if (!chosen) return null;
+    if (chosen.wait >= 0) return this.pinnedWait(chosen);
     const track = this.store.tracks.value.of(chosen.thread);
     const at = track.ref.indexOf(chosen.ref);
     if (at < 0) return null;
@@ -206,6 +220,13 @@ export class TimelineController {
     const owner = chosen.ref >= 0 && wall ? wall.owner[chosen.ref]! - 1 : -1;
     const [from, to] = [track.from[at]!, track.to[at]!];
     return { thread: chosen.thread, from, to, at: chosen.at, owner };
+  }
+
+  private pinnedWait({ thread, wait, at }: Chosen): Pinned | null {
+    const { locks } = this.store.profile;
+    if (!locks) return null;
+    const from = locks.samples.time[wait]!;
+    return { thread, from, to: from + locks.longest[wait]!, at, owner: locks.owner[wait]! - 1 };
   }
 
   timeAt(clientX: number): number {
@@ -241,13 +262,27 @@ export class TimelineController {
     if (lane.kind !== 'thread') return { lane, time, step: null, request: 0 };
     const bars = this.store.tracks.peek().bars(lane.thread);
     const request = isBar ? requestAt(bars, time, slack) : 0;
-    return { lane, time, step: this.stepOf(lane.thread, time, slack), request };
+    // On the row of waits these go first, elsewhere they are what is known besides.
+    const isWait = inLane >= WAIT_TOP && inLane < WAIT_TOP + WAIT_HEIGHT + 1;
+    const ways = [
+      () => this.stepOf(lane.thread, time, slack),
+      () => this.waitOf(lane.thread, time, slack),
+    ];
+    const [first, second] = isWait ? ways.reverse() : ways;
+    return { lane, time, step: first!() ?? second!(), request };
   }
 
   stepOf(thread: number, time: number, slack: number): Chosen | null {
     const track = this.store.tracks.peek().of(thread);
     const at = stepAt(track, time, slack);
-    return at < 0 ? null : { thread, ref: track.ref[at]!, at: time };
+    return at < 0 ? null : { thread, ref: track.ref[at]!, wait: -1, at: time };
+  }
+
+  /** The wait for a monitor that a thread was in at a time. */
+  waitOf(thread: number, time: number, slack: number): Chosen | null {
+    const track = this.store.tracks.peek().waits.of(thread);
+    const at = waitAt(track, time, slack);
+    return at < 0 ? null : { thread, ref: 0, wait: track.ref[at]!, at: time };
   }
 
   /** Chooses a step, and unfolds the lanes of its thread and of the owner. */

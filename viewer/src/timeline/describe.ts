@@ -1,5 +1,6 @@
 // What is said about a place of the timeline: under the pointer, and to screen readers.
 import { duration, plural } from '../data/format';
+import type { LockTable } from '../data/locked';
 import type { Profile } from '../data/profile';
 import { endpointName, spanOf } from '../data/requests';
 import { shortName } from '../data/stacks';
@@ -10,6 +11,26 @@ import { threadName } from '../tree/keys';
 import type { Chosen, Hit } from './controller';
 import { toldRuntime } from './runtime';
 
+/** What is known of a step, or of a wait for a monitor. */
+export interface Step {
+  what: 'look' | 'sample' | 'wait';
+  cause: string;
+  node: number;
+  time: number;
+  duration: number;
+  weight: number;
+  count: number;
+  /** What it waited for: a class. */
+  detail: string;
+  /** How many waits it stands for; 0: it is none. */
+  waits: number;
+  endpoint: number;
+  request: number;
+  /** -1: not known, as is the node. */
+  owner: number;
+  ownerNode: number;
+}
+
 export interface Told {
   title: string;
   kind: string;
@@ -17,15 +38,16 @@ export interface Told {
 }
 
 /** What a step was. */
-export function stepOf(profile: Profile, { ref }: Chosen) {
+export function stepOf(profile: Profile, chosen: Chosen): Step {
+  if (chosen.wait >= 0 && profile.locks) return waitOf(profile, profile.locks, chosen.wait);
+  const { ref } = chosen;
   const { wall, samples, names } = profile;
   const isLook = ref >= 0;
   const i = isLook ? ref : -1 - ref;
   const of = isLook ? wall!.looks : samples;
   const detail = isLook ? wall!.detail[i]! : 0;
   return {
-    i,
-    isLook,
+    what: isLook ? 'look' : 'sample',
     cause: causesOf(profile)[of.wait[i]!] ?? 'running',
     node: of.node[i]!,
     time: of.time[i]!,
@@ -33,11 +55,39 @@ export function stepOf(profile: Profile, { ref }: Chosen) {
     weight: of.weight[i]!,
     count: of.count[i]!,
     detail: detail > 0 ? names.text(detail - 1) : '',
+    waits: 0,
     endpoint: of.endpoint[i]!,
     request: of.request[i]!,
     owner: isLook ? wall!.owner[i]! - 1 : -1,
     ownerNode: isLook ? wall!.ownerNode[i]! - 1 : -1,
   };
+}
+
+/** The same of a wait for a monitor, which is known exactly. */
+function waitOf({ nodes, names }: Profile, locks: LockTable, i: number): Step {
+  const { samples } = locks;
+  return {
+    what: 'wait',
+    cause: 'monitor',
+    // The innermost frame is the lock's class.
+    node: nodes.parent[samples.node[i]!]!,
+    time: samples.time[i]!,
+    duration: locks.longest[i]!,
+    weight: samples.weight[i]!,
+    count: samples.count[i]!,
+    detail: names.text(locks.class[i]!),
+    waits: locks.waits[i]!,
+    endpoint: samples.endpoint[i]!,
+    request: samples.request[i]!,
+    owner: locks.owner[i]! - 1,
+    ownerNode: -1,
+  };
+}
+
+/** What a wait stands for besides itself: shorter ones are chosen by chance. */
+export function standsFor({ waits, duration: lasted, weight }: Step): string {
+  if (waits <= 1 || weight <= lasted) return '';
+  return `about ${plural(waits, 'wait')} of ${duration(weight)} in all`;
 }
 
 export function tell(profile: Profile, hit: Hit): Told {
@@ -60,8 +110,10 @@ export function tell(profile: Profile, hit: Hit): Told {
   if (!hit.step) return { title, kind: 'not seen here', facts: [['At', duration(time)]] };
   const step = stepOf(profile, hit.step);
   const facts: [string, string][] = [['At', duration(step.time)]];
-  if (step.duration > 0) facts.push(['Seen for', duration(step.duration)]);
+  const isWait = step.what === 'wait';
+  if (step.duration > 0) facts.push([isWait ? 'Waited' : 'Seen for', duration(step.duration)]);
   if (step.detail !== '') facts.push(['On', step.detail]);
+  if (standsFor(step) !== '') facts.push(['Stands for', standsFor(step)]);
   if (step.owner >= 0) facts.push(['Held by', threadName(profile, step.owner)]);
   if (step.endpoint > 0) facts.push(['For', endpointName(profile, step.endpoint)]);
   if (step.node !== 0) facts.push(['In', shortName(profile, placeOf(profile, step.node))]);

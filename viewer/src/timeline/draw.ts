@@ -14,6 +14,7 @@ import { DIMMED, type Levels } from './levels';
 import type { PoolLevels } from './poolLevels';
 import { lowerBound, nextFrom, ticksOf } from './time';
 import type { Tracks } from './tracks';
+import { coverage, type WaitTrack } from './waits';
 
 export const AXIS = 22;
 export const LANE = 26;
@@ -22,11 +23,16 @@ export const BAR_TOP = 1;
 export const BAR_HEIGHT = 5;
 const WALL_TOP = 7;
 const WALL_HEIGHT = 12;
+/** Waits for monitors take a part of the room for wall time, where there are any. */
+export const WAIT_TOP = 15;
+export const WAIT_HEIGHT = 4;
 const CPU_TOP = 20;
 const CPU_HEIGHT = 5;
 const POOL_TOP = 3;
 const POOL_ROWS = 20;
-const ROWS = 3;
+const ROWS = 4;
+/** How far what is not for the endpoint is stepped back. */
+const BACK = 0.8;
 /** How far bars of requests that are not slow are stepped back. */
 const BAR_BACK = 0.55;
 
@@ -80,7 +86,7 @@ function palette(scene: Scene): Uint32Array {
   causes.forEach((cause, i) => {
     const colour = causeColour(cause, scene.theme);
     pixels[i + 1] = pixelOf(colour);
-    const back = pixelOf(mix(colour, scene.colours.background, 0.8));
+    const back = pixelOf(mix(colour, scene.colours.background, BACK));
     if (i + 1 + DIMMED < 256) pixels[i + 1 + DIMMED] = back;
   });
   return pixels;
@@ -135,8 +141,11 @@ export function draw(
       if (made(scene, [lane.thread])) {
         fillThread(scene, lane.thread, row, pixels, colour);
         fillRequests(scene, lane.thread, row + 2, pixels);
+        fillWaits(scene, lane.thread, row + 3, pixels);
       } else left.add(lane);
-      blocks.push([row, 1, top + WALL_TOP, WALL_HEIGHT]);
+      const wall = scene.tracks.waits.any ? WAIT_TOP - WALL_TOP : WALL_HEIGHT;
+      blocks.push([row, 1, top + WALL_TOP, wall]);
+      if (scene.tracks.waits.any) blocks.push([row + 3, 1, top + WAIT_TOP, WAIT_HEIGHT]);
       blocks.push([row + 1, 1, top + CPU_TOP, CPU_HEIGHT]);
       blocks.push([row + 2, 1, top + BAR_TOP, BAR_HEIGHT]);
       row += ROWS;
@@ -161,7 +170,7 @@ export function draw(
   return { lanes: shown.length, left: left.size };
 }
 
-const scratch = { pixels: new Uint8Array(0) };
+const scratch = { pixels: new Uint8Array(0), parts: new Float64Array(0) };
 
 function fillThread(
   scene: Scene,
@@ -224,6 +233,45 @@ function fillPool(
     }
   }
 }
+
+/** A thread's waits for monitors, paler where they have a part of a pixel only. */
+function fillWaits(scene: Scene, thread: number, row: number, width: number): void {
+  const { waits } = scene.tracks;
+  if (!waits.has(thread)) return;
+  if (scratch.parts.length !== width) scratch.parts = new Float64Array(width);
+  const { parts } = scratch;
+  const { background } = scene.colours;
+  const full = causeColour('monitor', scene.theme);
+  const paint = (track: WaitTrack, colour: string) => {
+    const shades = shadesOf(colour, background);
+    coverage(track, scene.sight, parts);
+    for (let x = 0; x < width; x++) {
+      if (parts[x]! > 0) raster.set(row, x, shades[Math.round(parts[x]! * (shades.length - 1))]!);
+    }
+  };
+  const { endpoint } = scene.levels.dimming;
+  // What is not for the endpoint is stepped back, as steps are.
+  if (endpoint >= 0) paint(waits.of(thread), mix(full, background, BACK));
+  paint(waits.ofEndpoint(thread, endpoint), full);
+}
+
+/** From what has next to nothing of a pixel, which is still seen, to what has all of it. */
+function shadesOf(colour: string, background: string): Uint32Array {
+  const key = colour + background;
+  let shades = shadesMade.get(key);
+  if (!shades) {
+    shades = Uint32Array.from({ length: SHADES }, (_, i) =>
+      pixelOf(mix(colour, background, PALEST * (1 - i / (SHADES - 1)))),
+    );
+    shadesMade.set(key, shades);
+  }
+  return shades;
+}
+
+const SHADES = 16;
+/** How much of the background the palest one has. */
+const PALEST = 0.4;
+const shadesMade = new Map<string, Uint32Array>();
 
 /** The bars of a thread's requests; slow ones last, so that they are seen in any crowd. */
 function fillRequests(scene: Scene, thread: number, row: number, width: number): void {

@@ -77,20 +77,14 @@ function toStep(controller: TimelineController, step: 1 | -1): void {
   const { from, to } = sight.value;
   let time = at.time + (step * (to - from)) / 50;
   if (lane?.kind === 'thread') {
-    const track = controller.store.tracks.value.of(lane.thread);
-    const middle = (i: number) => (track.from[i]! + track.to[i]!) / 2;
-    if (step > 0) {
-      let next = lowerBound(track.from, at.time);
-      while (next < track.n && middle(next) <= at.time) next++;
-      if (next < track.n) time = middle(next);
-    } else {
-      let found = -1;
-      for (let i = Math.max(0, firstReaching(track, at.time) - 2); i < track.n; i++) {
-        if (middle(i) >= at.time) break;
-        found = i;
-      }
-      if (found >= 0) time = middle(found);
-    }
+    const { tracks } = controller.store;
+    const track = tracks.value.of(lane.thread);
+    const waits = tracks.value.waits.of(lane.thread);
+    const near = [
+      nextMiddle(track, firstReaching(track, at.time), at.time, step),
+      nextMiddle(waits, lowerBound(waits.to, at.time), at.time, step),
+    ].filter((middle) => middle !== null);
+    if (near.length > 0) time = step > 0 ? Math.min(...near) : Math.max(...near);
   }
   time = Math.max(controller.whole.from, Math.min(controller.whole.to, time));
   cursor.value = { lane: at.lane, time };
@@ -101,11 +95,33 @@ function toStep(controller: TimelineController, step: 1 | -1): void {
   say(controller);
 }
 
+/** The middle of the step before or after a time; null if there is none. */
+function nextMiddle(
+  { from, to, n }: { from: Float64Array; to: Float64Array; n: number },
+  reaching: number,
+  time: number,
+  step: 1 | -1,
+): number | null {
+  const middle = (i: number) => (from[i]! + to[i]!) / 2;
+  if (step > 0) {
+    let next = lowerBound(from, time);
+    while (next < n && middle(next) <= time) next++;
+    return next < n ? middle(next) : null;
+  }
+  let found: number | null = null;
+  for (let i = Math.max(0, reaching - 2); i < n && middle(i) < time; i++) found = middle(i);
+  return found;
+}
+
 function hitAtCursor(controller: TimelineController) {
   const at = controller.cursor.value;
   const lane = at && controller.lanes.value[at.lane];
   if (!at || !lane) return null;
-  const step = lane.kind === 'thread' ? controller.stepOf(lane.thread, at.time, 0) : null;
+  // A wait is told by the event: what was seen in it says less.
+  const step =
+    lane.kind === 'thread'
+      ? (controller.waitOf(lane.thread, at.time, 0) ?? controller.stepOf(lane.thread, at.time, 0))
+      : null;
   return { lane, time: at.time, step, request: 0 };
 }
 

@@ -4,6 +4,7 @@ import type { Profile } from '../data/profile';
 import { type Bar, barAt, type Bars, makeBars } from './bars';
 import { orderOf, orderOfBoth } from './order';
 import { lowerBound } from './time';
+import { Waits } from './waits';
 
 /** The steps of one thread, by their beginnings. */
 export interface Track {
@@ -40,6 +41,8 @@ const STRETCH = 1.5;
 export const NEAR_NS = 10e6;
 
 export class Tracks {
+  /** Waits for monitors, from events. */
+  readonly waits: Waits;
   private readonly samples: Groups;
   private readonly looks: Groups | null;
   private readonly tracks: (Track | undefined)[] = [];
@@ -51,6 +54,7 @@ export class Tracks {
 
   constructor(readonly profile: Profile) {
     const threads = profile.threads.name.length;
+    this.waits = new Waits(profile);
     this.samples = new Groups(profile.samples.thread, threads);
     this.looks = profile.wall && new Groups(profile.wall.looks.thread, threads);
     this.threadOf = new Int32Array(profile.requests.time.length + 1);
@@ -68,7 +72,7 @@ export class Tracks {
 
   /** Whether anything is known of a thread. */
   has(thread: number): boolean {
-    return this.samples.size(thread) + (this.looks?.size(thread) ?? 0) > 0;
+    return this.steps(thread) > 0 || this.waits.has(thread);
   }
 
   steps(thread: number): number {

@@ -39,7 +39,8 @@ export interface FrameTree {
   grow?(from: number, to: number, min: number): Generator<void, boolean>;
 }
 
-export const KINDS = 10;
+/** Kinds of code, and classes. */
+export const KINDS = 11;
 
 /** The first place in the level whose right end is beyond `at`; n if there is none. */
 export function firstEndingAfter(level: Level, at: number): number {

@@ -1,32 +1,44 @@
 // The kinds of code with their colours and their share of self time; a click steps one back.
 import { percent } from '../data/format';
+import { classKind, kindShares } from '../data/kinds';
 import { coloursOf } from '../flame/colours';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 
 export function Legend({ store }: { store: Store }) {
-  const shares = kindShares(store);
+  const { shares, areClasses } = kindShares(store.shown.value, store.threads.value);
   const colours = coloursOf(theme.value);
   const off = store.off.value;
+  const classes = classKind(store.profile.header);
+  const used = usedKinds(store);
   return (
-    <ul class="legend" aria-label="Kinds of code, by self time">
+    <ul
+      class="legend"
+      aria-label={
+        areClasses ? 'Kinds of code that the classes are of' : 'Kinds of code, by self time'
+      }
+    >
       {store.profile.header.kinds.map((label, kind) => {
-        const share = shares[kind] ?? 0;
-        if (!usedKinds(store)[kind]) return null;
+        const isClass = kind === classes;
+        if (isClass ? !areClasses : !used[kind]) return null;
         return (
           <li key={label}>
             <button
               type="button"
               class="quiet"
               aria-pressed={!off.has(kind)}
-              title={`${label}: step back or bring forward`}
+              title={
+                isClass
+                  ? 'class: shares are those of the code below; step back or bring forward'
+                  : `${label}: step back or bring forward`
+              }
               onClick={() => store.toggleKind(kind)}
             >
               <span
                 class={kind === 8 ? 'swatch hatched' : 'swatch'}
                 style={{ background: colours.kinds[kind]?.fill }}
               />
-              {label} <span class="share">{percent(share)}</span>
+              {label} {!isClass && <span class="share">{percent(shares[kind] ?? 0)}</span>}
             </button>
           </li>
         );
@@ -46,20 +58,4 @@ function usedKinds({ profile }: Store): boolean[] {
     used.set(profile, kinds);
   }
   return kinds;
-}
-
-/** Self time by kind, of the chosen threads. */
-function kindShares(store: Store): number[] {
-  const profile = store.shown.value;
-  const threads = store.threads.value;
-  const sums = profile.header.kinds.map(() => 0);
-  const { thread, node, weight } = profile.samples;
-  let all = 0;
-  for (let i = 0; i < node.length; i++) {
-    if (!threads[thread[i]!]) continue;
-    all += weight[i]!;
-    if (node[i] === 0) continue;
-    sums[profile.frames.kind[profile.nodes.frame[node[i]!]!]!]! += weight[i]!;
-  }
-  return sums.map((sum) => (all > 0 ? sum / all : 0));
 }

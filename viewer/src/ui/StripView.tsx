@@ -1,7 +1,7 @@
 // Values over the time of the recording as stacked bars. Dragging over them chooses a part of the
 // time; the keyboard has fields for that (see Filters).
 import { useEffect, useRef } from 'preact/hooks';
-import { duration, size } from '../data/format';
+import { duration, few, size } from '../data/format';
 import type { Strip } from '../data/wall';
 import { coloursOf } from '../flame/colours';
 import type { Store } from '../state/store';
@@ -84,9 +84,15 @@ export function StripView(props: {
 }
 
 function scaleText(top: number, unit: string): string {
-  if (unit === '%') return `up to ${Math.round(top * 100)} % of the time`;
+  if (unit === '%') return `up to ${few(top * 100)} % of the time`;
   if (unit === BYTES) return `up to ${size(top * 1e9)} a second`;
-  return `up to ${top.toFixed(top < 10 ? 1 : 0)} ${unit} at once`;
+  return `up to ${few(top)} ${unit} at once`;
+}
+
+/** The same beside the strip, where there is less room. */
+function axisText(top: number): string {
+  if (top >= 10) return top.toFixed(0);
+  return top >= 1 ? top.toFixed(1) : top >= 0.005 ? top.toFixed(2) : few(top);
 }
 
 /** The highest bar, in what one bin can hold. */
@@ -143,7 +149,7 @@ function draw(
   context.strokeStyle = line;
   context.textBaseline = 'top';
   const told = unit === BYTES ? top * MIB_PER_SECOND : top;
-  context.fillText(told >= 10 ? told.toFixed(0) : told.toFixed(told < 1 ? 2 : 1), 2, 2);
+  context.fillText(axisText(told), 2, 2, LEFT - 4);
   context.fillText('0', 2, plot.height - 10);
   context.beginPath();
   context.moveTo(plot.left, plot.height + 0.5);

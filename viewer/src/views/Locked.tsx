@@ -5,9 +5,8 @@ import { lockRows } from '../data/locked';
 import { plain, shortened } from '../data/plain';
 import { sum } from '../data/wall';
 import type { Store } from '../state/store';
+import { ClassTable } from './ClassTable';
 
-const LOCKS_MAX = 15;
-const NAME_MAX = 80;
 const OWNER_MAX = 40;
 
 export function Locked({ store }: { store: Store }) {
@@ -15,66 +14,37 @@ export function Locked({ store }: { store: Store }) {
   const { locked, wall, compare } = profile.header;
   const rows = useComputed(() => lockRows(profile, store.filter.value));
   if (!locked || !profile.locks || compare) return null;
-  const all = sum(rows.value.map(({ ns }) => ns)) || 1;
-  const { endpoint } = store.measure.value;
   return (
-    <section aria-labelledby="locked">
-      <h2 id="locked">Blocked by locks, by class</h2>
-      <p class="weak">
-        {duration(sum(rows.value.map(({ ns }) => ns)))} in{' '}
-        {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}. Of monitors all waits of{' '}
-        {duration(locked.intervalNs)} or longer are recorded, shorter ones by chance; in the whole
-        recording there were {plural(locked.waits, 'wait')} of {duration(locked.blockedNs)}.
-        {locked.lost > 0 && ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost.`}
-        {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
-      </p>
-      <div class="wide" tabIndex={0} role="group" aria-label="Locks">
-        <table class="rows locked">
-          <thead>
-            <tr>
-              <th scope="col">Class of the lock</th>
-              <th scope="col">Blocked</th>
-              <th scope="col">Share</th>
-              <th scope="col">Waits</th>
-              <th scope="col">Longest</th>
-              <th scope="col">Samples</th>
-              <th scope="col">Had most by</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.value.slice(0, LOCKS_MAX).map((row) => (
-              <tr key={row.name}>
-                <th scope="row">
-                  <button
-                    type="button"
-                    class="quiet link"
-                    onClick={() =>
-                      store.go('flame', {
-                        measure: { time: 'locks', endpoint },
-                        query: profile.names.text(row.name),
-                      })
-                    }
-                  >
-                    {shortened(plain(profile.names.text(row.name)), NAME_MAX)}
-                  </button>
-                </th>
-                <td>{duration(row.ns)}</td>
-                <td>
-                  {percent(row.ns / all)} ±{((row.error / all) * 100).toFixed(1)}
-                </td>
-                <td>{row.waits > 0 ? count(row.waits) : ''}</td>
-                <td>{row.longest > 0 ? duration(row.longest) : ''}</td>
-                <td>{count(row.samples)}</td>
-                <td>{owner(store, row.owner, row.ownerNs / (row.ns || 1))}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {rows.value.length > LOCKS_MAX && (
-        <p class="weak">and {count(rows.value.length - LOCKS_MAX)} more</p>
-      )}
-    </section>
+    <ClassTable
+      store={store}
+      id="locked"
+      title="Blocked by locks, by class"
+      label="Locks"
+      table="locked"
+      rows={rows.value}
+      time="locks"
+      head="Class of the lock"
+      sum={{ head: 'Blocked', of: ({ ns }) => ns, text: duration }}
+      caption={
+        <>
+          {duration(sum(rows.value.map(({ ns }) => ns)))} in{' '}
+          {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}. Of monitors all waits
+          of {duration(locked.intervalNs)} or longer are recorded, shorter ones by chance; in the
+          whole recording there were {plural(locked.waits, 'wait')} of {duration(locked.blockedNs)}.
+          {locked.lost > 0 && ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost.`}
+          {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
+        </>
+      }
+      columns={[
+        { head: 'Waits', cell: (row) => (row.waits > 0 ? count(row.waits) : '') },
+        { head: 'Longest', cell: (row) => (row.longest > 0 ? duration(row.longest) : '') },
+        { head: 'Samples', cell: (row) => count(row.samples) },
+        {
+          head: 'Had most by',
+          cell: (row) => owner(store, row.owner, row.ownerNs / (row.ns || 1)),
+        },
+      ]}
+    />
   );
 }
 

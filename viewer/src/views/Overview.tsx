@@ -2,8 +2,7 @@
 import { useComputed, useSignal } from '@preact/signals';
 import { aboutCost, aboutProgram, aboutRecording, aboutSamples, type Row } from '../data/facts';
 import { type Finding, findingsOf } from '../data/findings';
-import { classRows } from '../data/allocations';
-import { count, duration, percent, plural, size } from '../data/format';
+import { count, duration, percent, plural } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { platformOf } from '../data/platform';
 import type { EndpointRow } from '../data/requests';
@@ -22,6 +21,7 @@ import { theme } from '../state/theme';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { BYTES, type Series, StripView } from '../ui/StripView';
 import { Alive } from './Alive';
+import { Allocated } from './Allocated';
 import { Locked } from './Locked';
 
 const TEXT_MAX = 600;
@@ -30,7 +30,6 @@ const CAUSES_MAX = 10;
 /** Findings that are shown at first. */
 const FINDINGS_FIRST = 3;
 const GROUPS_MAX = 12;
-const CLASSES_MAX = 15;
 const ALLOCATED: readonly Series[] = [{ name: 'bytes', colour: roleColour(''), at: 0 }];
 const LOCKS: readonly Series[] = [
   { name: 'threads', colour: causeColour('monitor', 'light'), at: 0 },
@@ -312,70 +311,6 @@ function OverTime({ store }: { store: Store }) {
           />
           <ColourKey series={stops} />
         </>
-      )}
-    </section>
-  );
-}
-
-/** What was allocated, by class; a class leads to the stacks that did it. */
-function Allocated({ store }: { store: Store }) {
-  const { profile } = store;
-  const { allocated } = profile.header;
-  const rows = useComputed(() => classRows(profile, store.filter.value));
-  if (!allocated || !profile.allocations) return null;
-  const all = sum(rows.value.map(({ bytes }) => bytes)) || 1;
-  const { endpoint } = store.measure.value;
-  return (
-    <section aria-labelledby="allocated">
-      <h2 id="allocated">Allocated, by class</h2>
-      <p class="weak">
-        {size(sum(rows.value.map(({ bytes }) => bytes)))} in{' '}
-        {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
-        {allocated.intervalBytes > 0 && `, one for ${size(allocated.intervalBytes)} in the mean`}.
-        {allocated.lost > 0 &&
-          ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost.`}
-      </p>
-      <div class="wide" tabIndex={0} role="group" aria-label="Classes">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Class</th>
-              <th scope="col">Bytes</th>
-              <th scope="col">Share</th>
-              <th scope="col">Objects</th>
-              <th scope="col">Samples</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.value.slice(0, CLASSES_MAX).map((row) => (
-              <tr key={row.name}>
-                <th scope="row">
-                  <button
-                    type="button"
-                    class="quiet link"
-                    onClick={() =>
-                      store.go('flame', {
-                        measure: { time: 'alloc', endpoint },
-                        query: profile.names.text(row.name),
-                      })
-                    }
-                  >
-                    {shortened(plain(profile.names.text(row.name)), 80)}
-                  </button>
-                </th>
-                <td>{size(row.bytes)}</td>
-                <td>
-                  {percent(row.bytes / all)} ±{((row.error / all) * 100).toFixed(1)}
-                </td>
-                <td>{row.objects > 0 ? count(row.objects) : ''}</td>
-                <td>{count(row.samples)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {rows.value.length > CLASSES_MAX && (
-        <p class="weak">and {count(rows.value.length - CLASSES_MAX)} more</p>
       )}
     </section>
   );

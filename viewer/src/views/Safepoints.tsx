@@ -4,6 +4,7 @@ import { useComputed, useSignal } from '@preact/signals';
 import { count, duration, percent, plural } from '../data/format';
 import { payersOf, payingThreads } from '../data/payers';
 import { plain, shortened } from '../data/plain';
+import type { LateReason } from '../data/profile';
 import { endpointName } from '../data/requests';
 import { shortName } from '../data/stacks';
 import { culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
@@ -11,6 +12,8 @@ import { sum, wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
 import { around } from '../timeline/time';
 import { threadName } from '../tree/keys';
+import { Breakable } from '../ui/Breakable';
+import { RowTable, Section } from '../ui/RowTable';
 import { StackLines } from '../ui/Stack';
 
 const ROWS_MAX = 50;
@@ -64,33 +67,22 @@ function Operations({ store }: { store: Store }) {
   const rows = useComputed(() => operationsOf(store.profile, store.during.value));
   if (rows.value.length === 0) return null;
   return (
-    <section aria-labelledby="operations">
-      <h2 id="operations">What everything stopped for</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="Operations">
-        <table class="rows operations">
-          <thead>
-            <tr>
-              {['Operation', 'Safepoints', 'Reaching them', 'At them', 'Longest'].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.value.slice(0, ROWS_MAX).map((row) => (
-              <tr key={row.operation}>
-                <th scope="row">{operationName(store, row.operation)}</th>
-                <td>{count(row.count)}</td>
-                <td>{duration(row.reaching)}</td>
-                <td>{duration(row.operating)}</td>
-                <td>{row.longest > 0 ? duration(row.longest) : ''}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
+    <Section id="operations" title="What everything stopped for">
+      <RowTable
+        label="Operations"
+        name="operations"
+        rows={rows.value}
+        keyOf={({ operation }) => operation}
+        most={ROWS_MAX}
+        columns={[
+          { head: 'Operation', cell: (row) => operationName(store, row.operation) },
+          { head: 'Safepoints', cell: (row) => count(row.count) },
+          { head: 'Reaching them', cell: (row) => duration(row.reaching) },
+          { head: 'At them', cell: (row) => duration(row.operating) },
+          { head: 'Longest', cell: (row) => (row.longest > 0 ? duration(row.longest) : '') },
+        ]}
+      />
+    </Section>
   );
 }
 
@@ -103,8 +95,7 @@ function Culprits({ store }: { store: Store }) {
   const current = rows.value[at]!;
   const { endpoint } = store.measure.value;
   return (
-    <section aria-labelledby="culprits">
-      <h2 id="culprits">Who the others waited for</h2>
+    <Section id="culprits" title="Who the others waited for">
       <p class="actions">
         <button
           type="button"
@@ -115,47 +106,48 @@ function Culprits({ store }: { store: Store }) {
         </button>
       </p>
       <div class="beside">
-        <div class="wide" tabIndex={0} role="group" aria-label="Late threads">
-          <table class="rows culprits">
-            <thead>
-              <tr>
-                <th scope="col">Thread</th>
-                <th scope="col">Held up</th>
-                <th scope="col">Times</th>
-                <th scope="col" class="text">
-                  It was
-                </th>
-                <th scope="col" class="text">
-                  In
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.value.map((row, i) => (
-                <tr key={i} aria-current={i === at ? 'true' : undefined}>
-                  <th scope="row">
-                    <button
-                      type="button"
-                      class="quiet link"
-                      aria-pressed={i === at}
-                      onClick={() => (chosen.value = i)}
-                    >
-                      {shortened(threadName(profile, row.thread), 60)}
-                    </button>
-                  </th>
-                  <td>{duration(row.held)}</td>
-                  <td>{count(row.times)}</td>
-                  <td class="text">{plain(profile.names.text(row.state))}</td>
-                  <td class="text">
-                    {row.node > 0 ? shortened(shortName(profile, row.node - 1), NAME_MAX) : ''}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <RowTable
+          label="Late threads"
+          name="culprits"
+          rows={rows.value}
+          keyOf={(_, i) => i}
+          most={ROWS_MAX}
+          current={at}
+          columns={[
+            {
+              head: 'Thread',
+              cell: (row, i) => (
+                <button
+                  type="button"
+                  class="quiet link parted"
+                  aria-pressed={i === at}
+                  onClick={() => (chosen.value = i)}
+                >
+                  {shortened(threadName(profile, row.thread), 60)}
+                </button>
+              ),
+            },
+            { head: 'Held up', cell: (row) => duration(row.held) },
+            { head: 'Times', cell: (row) => count(row.times) },
+            {
+              head: 'Why',
+              isText: true,
+              cell: (row) => plain(profile.header.lateReasons[row.reason]?.why ?? ''),
+            },
+            {
+              head: 'In',
+              isText: true,
+              cell: (row) =>
+                row.node > 0 ? shortened(shortName(profile, row.node - 1), NAME_MAX) : '',
+            },
+          ]}
+        />
         <div>
           <h3>Where {shortened(threadName(profile, current.thread), 60)} was</h3>
+          <Remedy
+            reason={profile.header.lateReasons[current.reason]}
+            state={profile.names.text(current.state)}
+          />
           <StackLines
             profile={profile}
             node={current.node > 0 ? current.node - 1 : 0}
@@ -163,7 +155,24 @@ function Culprits({ store }: { store: Store }) {
           />
         </div>
       </div>
-    </section>
+    </Section>
+  );
+}
+
+/** Why the thread was late, and what to do. */
+function Remedy({ reason, state }: { reason: LateReason | undefined; state: string }) {
+  if (!reason) return null;
+  return (
+    <>
+      <p class="remedy">
+        <strong>{plain(reason.why)}</strong> (it was: {plain(state)}): {plain(reason.remedy)}
+      </p>
+      {reason.flags !== null && (
+        <p class="remedy">
+          <Breakable text={plain(reason.flags)} />
+        </p>
+      )}
+    </>
   );
 }
 
@@ -173,41 +182,32 @@ function Payers({ store }: { store: Store }) {
   const rows = useComputed(() => payersOf(profile, store.during.value));
   if (rows.value.length === 0) return null;
   return (
-    <section aria-labelledby="payers">
-      <h2 id="payers">Whose requests stood still</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="Requests that stood still">
-        <table class="rows payers">
-          <thead>
-            <tr>
-              {['Endpoint', 'Stood still', 'Of their time', 'Of the requests', 'At most'].map(
-                (name) => (
-                  <th key={name} scope="col">
-                    {name}
-                  </th>
-                ),
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.value.slice(0, ROWS_MAX).map((row) => (
-              <tr key={row.endpoint}>
-                <th scope="row">
-                  {shortened(plain(endpointName(profile, row.endpoint)), NAME_MAX)}
-                </th>
-                <td>{duration(row.lost)}</td>
-                <td>{percent(row.lost / Math.max(1, row.total))}</td>
-                <td>{percent(row.stopped / Math.max(1, row.requests))}</td>
-                <td>{duration(row.most)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+    <Section id="payers" title="Whose requests stood still">
+      <RowTable
+        label="Requests that stood still"
+        name="payers"
+        rows={rows.value}
+        keyOf={({ endpoint }) => endpoint}
+        most={ROWS_MAX}
+        columns={[
+          {
+            head: 'Endpoint',
+            cell: (row) => shortened(plain(endpointName(profile, row.endpoint)), NAME_MAX),
+          },
+          { head: 'Stood still', cell: (row) => duration(row.lost) },
+          { head: 'Of their time', cell: (row) => percent(row.lost / Math.max(1, row.total)) },
+          {
+            head: 'Of the requests',
+            cell: (row) => percent(row.stopped / Math.max(1, row.requests)),
+          },
+          { head: 'At most', cell: (row) => duration(row.most) },
+        ]}
+      />
       <p class="weak">
         The most that safepoints can have taken: what waited for something else meanwhile would have
         waited anyhow.
       </p>
-    </section>
+    </Section>
   );
 }
 
@@ -219,34 +219,22 @@ function PayingThreads({ store }: { store: Store }) {
   });
   if (rows.value.length === 0) return null;
   const { first } = store.keys.value.groups('group');
+  const nameOf = (key: number) => shortened(store.keys.value.methodName(first + key), NAME_MAX);
   return (
-    <section aria-labelledby="paying-threads">
-      <h2 id="paying-threads">Threads that were seen at safepoints</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="Threads seen at safepoints">
-        <table class="rows paying-threads">
-          <thead>
-            <tr>
-              {['Threads', 'At safepoints', 'Of their time'].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.value.slice(0, ROWS_MAX).map((row) => (
-              <tr key={row.key}>
-                <th scope="row">
-                  {shortened(store.keys.value.methodName(first + row.key), NAME_MAX)}
-                </th>
-                <td>{duration(row.lost)}</td>
-                <td>{percent(row.lost / Math.max(1, row.total))}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
+    <Section id="paying-threads" title="Threads that were seen at safepoints">
+      <RowTable
+        label="Threads seen at safepoints"
+        name="paying-threads"
+        rows={rows.value}
+        keyOf={({ key }) => key}
+        most={ROWS_MAX}
+        columns={[
+          { head: 'Threads', cell: (row) => nameOf(row.key) },
+          { head: 'At safepoints', cell: (row) => duration(row.lost) },
+          { head: 'Of their time', cell: (row) => percent(row.lost / Math.max(1, row.total)) },
+        ]}
+      />
+    </Section>
   );
 }
 
@@ -260,52 +248,41 @@ function Longest({ store }: { store: Store }) {
     const to = from + Math.max(1e6, stops.reaching[i]! + stops.operating[i]!);
     store.go('timeline', { sight: around({ from, to }, 2, wholeSpan(profile)) });
   };
+  const lastOf = (i: number) => {
+    const late = lastFor(profile, i + 1);
+    return late === undefined ? '' : shortened(threadName(profile, profile.late.thread[late]!), 60);
+  };
   return (
-    <section aria-labelledby="longest">
-      <h2 id="longest">The longest safepoints</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="The longest safepoints">
-        <table class="rows stops">
-          <thead>
-            <tr>
-              <th scope="col">At</th>
-              <th scope="col" class="text">
-                Operation
-              </th>
-              <th scope="col">Reaching it</th>
-              <th scope="col">At it</th>
-              <th scope="col">Threads (running)</th>
-              <th scope="col" class="text">
-                Last
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.value.map((i) => {
-              const late = lastFor(profile, i + 1);
-              return (
-                <tr key={i}>
-                  <th scope="row">
-                    <button type="button" class="quiet link" onClick={() => show(i)}>
-                      {duration(stops.time[i]!)}
-                    </button>
-                  </th>
-                  <td class="text">{operationName(store, stops.operation[i]!)}</td>
-                  <td>{duration(stops.reaching[i]!)}</td>
-                  <td>{duration(stops.operating[i]!)}</td>
-                  <td>
-                    {count(stops.threads[i]!)} ({count(stops.running[i]!)})
-                  </td>
-                  <td class="text">
-                    {late === undefined
-                      ? ''
-                      : shortened(threadName(profile, profile.late.thread[late]!), 60)}
-                  </td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </div>
-    </section>
+    <Section id="longest" title="The longest safepoints">
+      <RowTable
+        label="The longest safepoints"
+        name="stops"
+        rows={rows.value}
+        keyOf={(i) => i}
+        most={ROWS_MAX}
+        columns={[
+          {
+            head: 'At',
+            cell: (i) => (
+              <button type="button" class="quiet link" onClick={() => show(i)}>
+                {duration(stops.time[i]!)}
+              </button>
+            ),
+          },
+          {
+            head: 'Operation',
+            isText: true,
+            cell: (i) => operationName(store, stops.operation[i]!),
+          },
+          { head: 'Reaching it', cell: (i) => duration(stops.reaching[i]!) },
+          { head: 'At it', cell: (i) => duration(stops.operating[i]!) },
+          {
+            head: 'Threads (running)',
+            cell: (i) => `${count(stops.threads[i]!)} (${count(stops.running[i]!)})`,
+          },
+          { head: 'Last', isText: true, cell: lastOf },
+        ]}
+      />
+    </Section>
   );
 }

@@ -97,6 +97,52 @@ describe('the timeline', () => {
     await close();
   });
 
+  it('has waits for monitors where they were, with the class, the owner and the stack', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=timeline' });
+    expect(await page.innerText('.timeline-tools')).toContain('wait for a monitor');
+    const place = await page.evaluate(() => {
+      const controller = (window as never as Of).dwellTimeline;
+      const { samples, longest, owner, look } = controller.store.profile.locks!;
+      const i = owner.findIndex((owner, i) => owner > 0 && look[i] === 0);
+      const [thread, time] = [samples.thread[i]!, samples.time[i]!];
+      // Ten times as long, so that the row has it in the middle, and nothing of it at its ends.
+      controller.set({ from: time - 4.5 * longest[i]!, to: time + 5.5 * longest[i]! });
+      const lane = controller.lanes.value.findIndex(
+        (lane) => lane.kind === 'thread' && lane.thread === thread,
+      );
+      controller.showLane(lane);
+      const box = document.querySelector('.lanes-canvas')!.getBoundingClientRect();
+      const y = box.top + 22 + lane * 26 - controller.scroller.scrollTop + 17;
+      const { from } = controller.sight.value;
+      return { x: controller.placeOf(time + longest[i]! / 2), y, time, lane, i, from };
+    });
+    await page.evaluate(twoFrames);
+    await page.mouse.move(place.x, place.y);
+    await page.waitForSelector('.tooltip:has-text("Waited")');
+    const tooltip = await page.innerText('.tooltip');
+    expect(tooltip).toContain('monitor: waiting for a synchronized block');
+    expect(tooltip).toContain('com.example.shop.Stock');
+    expect(tooltip).toContain('Held by');
+    // The row has the colour of monitors in it, and not the background.
+    const colour = await page.evaluate(({ x, y }) => {
+      const canvas = document.querySelector<HTMLCanvasElement>('.lanes-canvas')!;
+      const box = canvas.getBoundingClientRect();
+      return [...canvas.getContext('2d')!.getImageData(x - box.left, y - box.top, 1, 1).data];
+    }, place);
+    expect(colour).toEqual([0xd1, 0x1f, 0x3a, 255]);
+    await page.mouse.click(place.x, place.y);
+    await page.waitForSelector('.chosen');
+    const chosen = await page.innerText('.chosen');
+    expect(chosen).toContain('known exactly');
+    expect(chosen).toMatch(/It waited for monitors \d+ times?, .* in all/);
+    expect(await page.innerText('.chosen ol.stack')).toContain('Orders.find');
+    const pinned = await page.evaluate(
+      () => (window as never as Of).dwellTimeline.pinned.value!.from,
+    );
+    expect(pinned).toBe(place.time);
+    await close();
+  });
+
   it('makes all views of a range that is dragged out', async () => {
     const { page, close } = await open(browser, 'small.html', {
       fragment: '#view=timeline&time=wall',

@@ -345,6 +345,27 @@ describe('locks and safepoints', () => {
     await close();
   });
 
+  it('have names of classes that are broken between their parts in a narrow window', async () => {
+    const { page, close } = await open(browser, 'small.html', {
+      fragment: '#view=overview',
+      width: 390,
+    });
+    const name = page.locator('table.locked tbody tr:first-child button');
+    expect(await name.innerText()).toBe('com.example.shop.Stock');
+    // Every part of the name is on one line: none has two boxes.
+    const boxes = await name.evaluate((button) =>
+      [...button.childNodes]
+        .filter((node) => node.nodeType === Node.TEXT_NODE)
+        .map((node) => {
+          const range = document.createRange();
+          range.selectNode(node);
+          return range.getClientRects().length;
+        }),
+    );
+    expect(boxes).toEqual([1, 1, 1, 1]);
+    await close();
+  });
+
   it('have waits by the class of the lock, which lead to the stacks that waited', async () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=overview' });
     const row = page.locator('table.locked tbody tr:first-child');
@@ -353,6 +374,13 @@ describe('locks and safepoints', () => {
     await ready(page);
     expect(await page.locator('#time option:checked').innerText()).toBe('In locks');
     expect(await total(page)).toBeGreaterThan(0);
+    // The classes are no code: the shares are those of what waited.
+    const legend = await page.innerText('.legend');
+    expect(legend).toMatch(/\bclass(?!\s*\d)/);
+    expect(legend).not.toMatch(/other 100/);
+    await page.selectOption('#time', { label: 'CPU time' });
+    await ready(page);
+    expect(await page.innerText('.legend')).not.toContain('class');
     await close();
   });
 
@@ -360,6 +388,8 @@ describe('locks and safepoints', () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=safepoints' });
     expect(await page.innerText('table.operations')).toContain('G1CollectForAllocation');
     expect(await page.innerText('table.culprits')).toContain('http-exec-2');
+    const remedy = await page.innerText('.stops-view .beside');
+    expect(remedy).toContain('-XX:+UseCountedLoopSafepoints');
     expect(await page.innerText('table.payers')).toContain('GET /');
     expect(await page.innerText('.stops-view')).toContain('from the JVM’s own notes');
     await page.click('button:has-text("held all others up")');

@@ -1,40 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { aliveRows } from '../../src/data/alive';
-import { measured, noSamples, possible, textOf, timeOf } from '../../src/data/measure';
+import { measured, possible, textOf, timeOf } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
-import type { WallFilter } from '../../src/data/wall';
-import { profileOf } from './art';
+import { ALL, entriesOf, recordingOf } from './art';
 
 /** Two that have survived, of the first and the last third, and one that nobody has looked at. */
 function profile(): Profile {
-  const cpu = profileOf('a.A.x  a.A.y');
-  const samples = noSamples(3);
-  samples.time.set([0, 29e6, 29e6]);
-  samples.node.set([1, 2, 2]);
-  samples.weight.set([1000, 500, 800]);
-  samples.count.fill(1);
   const alive = {
-    samples,
+    samples: entriesOf({ time: [0, 29e6, 29e6], node: [1, 2, 2], weight: [1000, 500, 800] }),
     class: Uint32Array.of(0, 0, 1),
     objects: Float64Array.of(10, 1, 8),
     age: Float64Array.of(30e6, 1e6, 1e6),
     collections: Uint32Array.of(7, 1, 0),
   };
-  const header = {
-    ...cpu.header,
-    info: { ...cpu.header.info, durationNs: 30e6 },
-    alive: { bytes: 1500, young: 800, intervalBytes: 1024, oneOf: 1, lost: 0 },
-  };
-  return { ...cpu, header, alive };
+  const facts = { bytes: 1500, young: 800, intervalBytes: 1024, oneOf: 1, lost: 0 };
+  return recordingOf(30e6, { alive }, { alive: facts });
 }
-
-const all: WallFilter = {
-  threads: Uint8Array.of(1, 1),
-  endpoint: null,
-  idle: false,
-  during: null,
-  request: 0,
-};
 
 describe('what is alive', () => {
   it('is measured in bytes of what has survived', () => {
@@ -49,7 +30,7 @@ describe('what is alive', () => {
   });
 
   it('has rows by class with ages, and what is young beside', () => {
-    const rows = aliveRows(profile(), all);
+    const rows = aliveRows(profile(), ALL);
     expect(rows.map(({ name, bytes, objects, young }) => [name, bytes, objects, young])).toEqual([
       [0, 1500, 11, 0],
       [1, 0, 0, 800],
@@ -57,6 +38,6 @@ describe('what is alive', () => {
     expect(rows[0]!.parts).toEqual([1000, 0, 500]);
     expect(rows[0]!.oldest).toBe(30e6);
     expect(rows[0]!.error).toBeCloseTo(Math.sqrt(900_000));
-    expect(aliveRows({ ...profile(), alive: null }, all)).toEqual([]);
+    expect(aliveRows({ ...profile(), alive: null }, ALL)).toEqual([]);
   });
 });

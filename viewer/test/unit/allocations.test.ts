@@ -1,41 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { allocatedStrip, classRows } from '../../src/data/allocations';
 import { size, weight } from '../../src/data/format';
-import { measured, noSamples, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
+import { measured, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
-import type { WallFilter } from '../../src/data/wall';
-import { profileOf } from './art';
+import { ALL, entriesOf, recordingOf } from './art';
 
 /** Three samples of two classes, the last one for an endpoint; names are those of the art. */
 function profile(): Profile {
-  const cpu = profileOf('a.A.x  a.A.y');
-  const samples = noSamples(3);
-  samples.time.set([0, 1e6, 2e6]);
-  samples.node.set([1, 1, 2]);
-  samples.weight.set([1000, 500, 800]);
-  samples.count.fill(1);
-  samples.endpoint.set([0, 0, 1]);
   const allocations = {
-    samples,
+    samples: entriesOf({
+      time: [0, 1e6, 2e6],
+      node: [1, 1, 2],
+      weight: [1000, 500, 800],
+      endpoint: [0, 0, 1],
+    }),
     class: Uint32Array.of(0, 1, 0),
     objects: Float64Array.of(10, 1, 8),
   };
-  const header = {
-    ...cpu.header,
-    info: { ...cpu.header.info, durationNs: 4e6 },
-    endpoints: ['GET /a'],
-    allocated: { bytes: 2300, samples: 3, intervalBytes: 1024, lost: 0, lostBytes: 0 },
-  };
-  return { ...cpu, header, allocations };
+  const allocated = { bytes: 2300, samples: 3, intervalBytes: 1024, lost: 0, lostBytes: 0 };
+  return recordingOf(4e6, { allocations }, { endpoints: ['GET /a'], allocated });
 }
-
-const all: WallFilter = {
-  threads: Uint8Array.of(1, 1),
-  endpoint: null,
-  idle: false,
-  during: null,
-  request: 0,
-};
 
 describe('what was allocated', () => {
   it('is measured in bytes, of all, of an endpoint, of a part of the time', () => {
@@ -58,7 +42,7 @@ describe('what was allocated', () => {
   });
 
   it('has rows by class, the most bytes first, each as certain as its objects are small', () => {
-    const rows = classRows(profile(), all);
+    const rows = classRows(profile(), ALL);
     expect(
       rows.map(({ name, bytes, objects, samples }) => [name, bytes, objects, samples]),
     ).toEqual([
@@ -68,13 +52,13 @@ describe('what was allocated', () => {
     // w (w - s) each: 1000 * 900 + 800 * 700; an object that stands for itself has no error.
     expect(rows[0]!.error).toBeCloseTo(Math.sqrt(1_460_000));
     expect(rows[1]!.error).toBe(0);
-    const one = classRows(profile(), { ...all, endpoint: 'GET /a' });
+    const one = classRows(profile(), { ...ALL, endpoint: 'GET /a' });
     expect(one.map(({ bytes }) => bytes)).toEqual([800]);
-    expect(classRows({ ...profile(), allocations: null }, all)).toEqual([]);
+    expect(classRows({ ...profile(), allocations: null }, ALL)).toEqual([]);
   });
 
   it('is spread over the time when it was', () => {
-    const { values } = allocatedStrip(profile(), all, 4);
+    const { values } = allocatedStrip(profile(), ALL, 4);
     expect([...values[0]!]).toEqual([1000, 500, 800, 0]);
   });
 });

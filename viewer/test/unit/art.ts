@@ -1,8 +1,10 @@
 // Profiles drawn as text: one column a sample, outermost frame on top. The rows `thread:`,
 // `weight:` and `cause:` are optional; a cell is `class.method`, `class.method:line`, with
 // `[kind]` behind it, or `-` for nothing.
-import type { Header, Profile } from '../../src/data/profile';
+import { noSamples } from '../../src/data/measure';
+import type { Header, Profile, Samples } from '../../src/data/profile';
 import { Names } from '../../src/data/profile';
+import type { WallFilter } from '../../src/data/wall';
 
 export const KIND_LABELS = [
   'interpreted',
@@ -125,6 +127,42 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
   };
 }
 
+/** One that takes everything of two threads, idle time excepted. */
+export const ALL: WallFilter = {
+  threads: Uint8Array.of(1, 1),
+  endpoint: null,
+  idle: false,
+  during: null,
+  request: 0,
+};
+
+/** Entries of a table of objects or waits, each one sample; what is not given is 0. */
+export function entriesOf(given: {
+  time: number[];
+  node: number[];
+  weight: number[];
+  endpoint?: number[];
+}): Samples {
+  const samples = noSamples(given.time.length);
+  samples.time.set(given.time);
+  samples.node.set(given.node);
+  samples.weight.set(given.weight);
+  samples.count.fill(1);
+  samples.endpoint.set(given.endpoint ?? []);
+  return samples;
+}
+
+/** Two stacks, and what more is known of the recording, which is so long. */
+export function recordingOf(
+  durationNs: number,
+  known: Partial<Profile>,
+  header: Partial<Header>,
+): Profile {
+  const cpu = profileOf('a.A.x  a.A.y');
+  const info = { ...cpu.header.info, durationNs };
+  return { ...cpu, ...known, header: { ...cpu.header, info, ...header } };
+}
+
 /** No requests, no pauses, no safepoints. */
 export function noEvents(): Pick<
   Profile,
@@ -166,6 +204,7 @@ export function noEvents(): Pick<
       thread: u32,
       node: u32,
       last: u8,
+      reason: u32,
     },
   };
 }
@@ -228,6 +267,7 @@ function header(causes: string[]): Header {
     losses: [],
     gaps: [],
     wall: null,
+    lateReasons: [],
     selfCost: null,
     cpuUse: null,
     warnings: [],

@@ -1,20 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { lockRows, lockStrip } from '../../src/data/locked';
-import { measured, noSamples, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
+import { measured, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
-import type { WallFilter } from '../../src/data/wall';
-import { profileOf } from './art';
+import { ALL, entriesOf, recordingOf } from './art';
 
 /** Three waits for locks of two classes, the last one for an endpoint; names are those of the art. */
 function profile(): Profile {
-  const cpu = profileOf('a.A.x  a.A.y');
-  const samples = noSamples(3);
-  samples.time.set([0, 1e6, 2e6]);
-  samples.node.set([1, 1, 2]);
-  samples.weight.set([2e6, 5e5, 1e6]);
-  samples.count.fill(1);
+  const samples = entriesOf({
+    time: [0, 1e6, 2e6],
+    node: [1, 1, 2],
+    weight: [2e6, 5e5, 1e6],
+    endpoint: [0, 0, 1],
+  });
   samples.choices.set([4294967295, 1, 4]);
-  samples.endpoint.set([0, 0, 1]);
   const locks = {
     samples,
     class: Uint32Array.of(0, 1, 0),
@@ -23,22 +21,9 @@ function profile(): Profile {
     owner: Uint32Array.of(1, 0, 2),
     look: Uint8Array.of(0, 0, 1),
   };
-  const header = {
-    ...cpu.header,
-    info: { ...cpu.header.info, durationNs: 4e6 },
-    endpoints: ['GET /a'],
-    locked: { intervalNs: 1e6, waits: 13, blockedNs: 3e6, lost: 0, lostNs: 0 },
-  };
-  return { ...cpu, header, locks };
+  const locked = { intervalNs: 1e6, waits: 13, blockedNs: 3e6, lost: 0, lostNs: 0 };
+  return recordingOf(4e6, { locks }, { endpoints: ['GET /a'], locked });
 }
-
-const all: WallFilter = {
-  threads: Uint8Array.of(1, 1),
-  endpoint: null,
-  idle: false,
-  during: null,
-  request: 0,
-};
 
 describe('time in locks', () => {
   it('is measured of all, of an endpoint, of a part of the time', () => {
@@ -61,7 +46,7 @@ describe('time in locks', () => {
   });
 
   it('has rows by class, the most time first, with who had the locks', () => {
-    const rows = lockRows(profile(), all);
+    const rows = lockRows(profile(), ALL);
     expect(rows.map(({ name, ns, waits, longest }) => [name, ns, waits, longest])).toEqual([
       [0, 3e6, 3, 2e6],
       [1, 5e5, 10, 5e4],
@@ -73,13 +58,13 @@ describe('time in locks', () => {
     // What is told exactly adds nothing.
     expect(rows[0]!.error).toBeCloseTo(5e5, -2);
     expect(rows[1]!.error).toBeCloseTo(5e5);
-    const one = lockRows(profile(), { ...all, endpoint: 'GET /a' });
+    const one = lockRows(profile(), { ...ALL, endpoint: 'GET /a' });
     expect(one.map(({ ns }) => ns)).toEqual([1e6]);
-    expect(lockRows({ ...profile(), locks: null }, all)).toEqual([]);
+    expect(lockRows({ ...profile(), locks: null }, ALL)).toEqual([]);
   });
 
   it('is spread over the time that it lasted', () => {
-    const { values } = lockStrip(profile(), all, 4);
+    const { values } = lockStrip(profile(), ALL, 4);
     expect([...values[0]!]).toEqual([1e6, 1.5e6, 1e6, 0]);
   });
 });

@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 
 use dwell_profile::{Late, Profile, Safepoint};
+use serde_json::{Value, json};
 
 use super::columns::{Column, U8, U32, U48, U48_MAX, numbered};
+use crate::remedies::Reason;
 
 /// Safepoints and pauses that a page tells one by one: of more, the longest.
 const EVENTS_MAX: usize = 50_000;
@@ -76,6 +78,38 @@ fn runtime(profile: &Profile) -> Vec<Column> {
     ]
 }
 
+/// Threads that were late, as many as a page tells of.
+fn late_threads(profile: &Profile) -> Vec<Late> {
+    greatest(profile.late(), EVENTS_MAX, |late| late.held_ns)
+}
+
+/// Why each of them was.
+fn reasons(profile: &Profile, late: &[Late]) -> Vec<Reason> {
+    late.iter().map(|late| Reason::of(profile, late)).collect()
+}
+
+/// Those that differ, in the order of their numbers in the column `late.reason`.
+fn distinct(reasons: &[Reason]) -> Vec<Reason> {
+    let mut distinct = reasons.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
+}
+
+/// What the header says of why threads were late: words, what helps, and flags for loops.
+pub(super) fn late_reasons(profile: &Profile) -> Vec<Value> {
+    distinct(&reasons(profile, &late_threads(profile)))
+        .iter()
+        .map(|reason| {
+            json!({
+                "why": reason.word(),
+                "remedy": reason.remedy(),
+                "flags": reason.flags(),
+            })
+        })
+        .collect()
+}
+
 fn pauses(profile: &Profile) -> Vec<Column> {
     let time = since(profile);
     let pauses = greatest(profile.gc_pauses(), EVENTS_MAX, |p| p.duration_ns);
@@ -92,7 +126,9 @@ fn pauses(profile: &Profile) -> Vec<Column> {
 fn stops(profile: &Profile) -> Vec<Column> {
     let time = since(profile);
     let stops = greatest(profile.safepoints(), EVENTS_MAX, Safepoint::duration_ns);
-    let late = greatest(profile.late(), EVENTS_MAX, |late| late.held_ns);
+    let late = late_threads(profile);
+    let reasons = reasons(profile, &late);
+    let known = distinct(&reasons);
     let small = |number: u64| number.min(u64::from(u32::MAX));
     let by_id: HashMap<u64, u64> = stops
         .iter()
@@ -120,6 +156,9 @@ fn stops(profile: &Profile) -> Vec<Column> {
         Column::new("late.thread", U32, &late, |l| l.thread.into()),
         Column::new("late.node", U32, &late, |l| numbered(l.node)),
         Column::new("late.last", U8, &late, |l| l.is_last.into()),
+        Column::new("late.reason", U32, &reasons, |reason| {
+            known.binary_search(reason).unwrap_or(0) as u64
+        }),
     ]
 }
 
@@ -132,6 +171,45 @@ mod tests {
     fn of_too_many_the_greatest_are_kept_in_their_order() {
         assert_eq!(greatest(&[5, 1, 9, 7], 2, |&n| n), [9, 7]);
         assert_eq!(greatest(&[5, 1], 2, |&n| n), [5, 1]);
+    }
+
+    #[test]
+    fn late_threads_say_why_and_what_helps() {
+        let mut builder: Builder = text_art::builder("a.A.x[C2]");
+        let (operation, java) = (builder.name("op"), builder.name("java"));
+        let page = builder.name("page-fault");
+        let late = |state, node| Late {
+            time_ns: 2,
+            duration_ns: 5,
+            safepoint: 1,
+            operation,
+            thread: 0,
+            node,
+            state,
+            held_ns: 5,
+            is_last: true,
+        };
+        builder.late = vec![
+            late(page, None),
+            late(java, Some(1)),
+            late(java, None),
+            late(java, Some(1)),
+        ];
+        let profile = builder.finish();
+        let columns = columns(&profile);
+        let column = columns.iter().find(|column| column.name == "late.reason");
+        let told = late_reasons(&profile);
+        let words: Vec<&str> = (column.unwrap().numbers().into_iter())
+            .map(|number| told[number as usize]["why"].as_str().unwrap())
+            .collect();
+        assert_eq!(words, ["page fault", "no poll", "unknown", "no poll"]);
+        assert_eq!(told.len(), 3);
+        let of = |why: &str| told.iter().find(|it| it["why"] == why).unwrap();
+        let remedy = of("no poll")["remedy"].as_str().unwrap();
+        assert!(remedy.contains("-XX:+UseCountedLoopSafepoints"), "{remedy}");
+        let flags = of("no poll")["flags"].as_str().unwrap();
+        assert!(flags.contains("CompileCommand=exclude,a.A::x"), "{flags}");
+        assert!(of("page fault")["flags"].is_null());
     }
 
     #[test]
@@ -175,5 +253,6 @@ mod tests {
         assert_eq!(numbers("stop.reaching"), [5, 5]);
         assert_eq!(numbers("late.stop"), [2, 0]);
         assert_eq!(numbers("late.node"), [2, 2]);
+        assert_eq!(numbers("late.reason"), [0, 0]);
     }
 }

@@ -4,7 +4,7 @@ use dwell_profile::{FrameKind, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
 use super::columns::{Column, causes, endpoints, waited_for};
-use super::{Finding, Options, alive, allocations, locks, wall};
+use super::{Finding, Options, alive, allocations, events, locks, wall};
 
 /// Endpoints whose latencies are told before the columns.
 const LATENCIES_MAX: usize = 12;
@@ -55,6 +55,8 @@ pub(super) fn header(
         "allocated": allocations::header(profile),
         "alive": alive::header(profile),
         "locked": locks::header(profile),
+        // Why threads came late to safepoints, and what helps.
+        "lateReasons": events::late_reasons(profile),
         "selfCost": self_cost(profile),
         // The page compares it with all samples: in a part of a recording that would be wrong.
         "cpuUse": profile.cpu_use().filter(|cpu| cpu.since_ns == 0).map(|cpu| json!({

@@ -3,7 +3,6 @@
 mod alive;
 mod allocations;
 mod locks;
-mod remedies;
 mod requests;
 mod safepoints;
 mod stops;

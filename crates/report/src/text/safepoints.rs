@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use dwell_profile::{Profile, Safepoint, WallFilter, Weight, group_of};
 
-use super::remedies::{Loop, Why, advice};
 use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
 use crate::plain::{plain, shortened};
+use crate::remedies::{Loop, Why, advice};
 
 /// Rows of the table of operations, and of the one of late threads.
 const OPERATION_ROWS: usize = 15;

@@ -8,7 +8,7 @@ use crate::plain::plain;
 
 /// Why a thread came late, as far as can be told, and what helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
+pub(crate) enum Why {
     Loop,
     Copy,
     Interpreter,
@@ -20,7 +20,7 @@ pub(super) enum Why {
 
 impl Why {
     /// Of a late thread, by its state and its youngest frame.
-    pub(super) fn of(profile: &Profile, late: &Late) -> Why {
+    pub(crate) fn of(profile: &Profile, late: &Late) -> Why {
         match profile.names().text(late.state) {
             "runnable" => return Why::NoProcessor,
             "page-fault" => return Why::Page,
@@ -41,7 +41,7 @@ impl Why {
     }
 
     /// A word or two, for a table.
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Why::Loop => "no poll",
             Why::Copy => "copying",
@@ -54,7 +54,7 @@ impl Why {
     }
 
     /// What that is, and what to do.
-    pub(super) fn remedy(self) -> &'static str {
+    pub(crate) fn remedy(self) -> &'static str {
         match self {
             Why::Loop => {
                 "a compiled loop that never asks whether to stop: counted loops over an int have \
@@ -112,14 +112,14 @@ fn is_copying(profile: &Profile, late: &Late) -> bool {
 
 /// A compiled method with a loop that does not poll, and the one that it was compiled into.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Loop {
+pub(crate) struct Loop {
     method: String,
     within: Option<String>,
 }
 
 impl Loop {
     /// Of a thread that was late for such a loop.
-    pub(super) fn of(profile: &Profile, late: &Late) -> Option<Loop> {
+    pub(crate) fn of(profile: &Profile, late: &Late) -> Option<Loop> {
         if Why::of(profile, late) != Why::Loop {
             return None;
         }
@@ -141,7 +141,7 @@ impl Loop {
     }
 
     /// What can be done about it without a change of the program.
-    pub(super) fn flags(&self) -> String {
+    pub(crate) fn flags(&self) -> String {
         let method = plain(&self.method);
         let flag = |verb: &str, name: &str| {
             let pattern = pattern(name)?;
@@ -177,8 +177,40 @@ fn pattern(name: &str) -> Option<String> {
     (may_stand && lasts).then(|| format!("{class}::{method}"))
 }
 
+/// Why a thread came late, and, of a loop, which.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reason {
+    why: Why,
+    of: Option<Loop>,
+}
+
+impl Reason {
+    /// Of a late thread.
+    pub(crate) fn of(profile: &Profile, late: &Late) -> Reason {
+        Reason {
+            why: Why::of(profile, late),
+            of: Loop::of(profile, late),
+        }
+    }
+
+    /// A word or two, as [`Why::word`].
+    pub(crate) fn word(&self) -> &'static str {
+        self.why.word()
+    }
+
+    /// What that is, and what to do, as [`Why::remedy`].
+    pub(crate) fn remedy(&self) -> &'static str {
+        self.why.remedy()
+    }
+
+    /// What can be done without a change of the program; `None` where it is no loop.
+    pub(crate) fn flags(&self) -> Option<String> {
+        self.of.as_ref().map(Loop::flags)
+    }
+}
+
 /// What the JVM does at such safepoints that takes long, and how to have less of it.
-pub(super) fn advice(operation: &str) -> Option<&'static str> {
+pub(crate) fn advice(operation: &str) -> Option<&'static str> {
     Some(match Operation::of(operation)? {
         Operation::Stacks => {
             "their stacks are walked, of idle threads as well, so that each thread and each frame \
@@ -218,7 +250,7 @@ mod tests {
 
     /// Why a thread is late that the recording calls so, with these frames, outermost first.
     fn why(state: &str, frames: &[(&str, &str, FrameKind)]) -> Why {
-        let mut builder = super::super::tests::full();
+        let mut builder = dwell_profile::text_art::builder("a.A.x");
         let frames: Vec<_> = (frames.iter())
             .map(|(class, name, kind)| {
                 let method = builder.method(class, name, "");

@@ -1,0 +1,38 @@
+// What was allocated, by class; a class leads to the stacks that did it.
+import { useComputed } from '@preact/signals';
+import { classRows } from '../data/allocations';
+import { count, plural, size } from '../data/format';
+import { sum } from '../data/wall';
+import type { Store } from '../state/store';
+import { ClassTable } from './ClassTable';
+
+export function Allocated({ store }: { store: Store }) {
+  const { profile } = store;
+  const { allocated } = profile.header;
+  const rows = useComputed(() => classRows(profile, store.filter.value));
+  if (!allocated || !profile.allocations) return null;
+  return (
+    <ClassTable
+      store={store}
+      id="allocated"
+      title="Allocated, by class"
+      label="Classes"
+      rows={rows.value}
+      time="alloc"
+      sum={{ head: 'Bytes', of: ({ bytes }) => bytes, text: size }}
+      caption={
+        <>
+          {size(sum(rows.value.map(({ bytes }) => bytes)))} in{' '}
+          {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
+          {allocated.intervalBytes > 0 && `, one for ${size(allocated.intervalBytes)} in the mean`}.
+          {allocated.lost > 0 &&
+            ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost.`}
+        </>
+      }
+      columns={[
+        { head: 'Objects', cell: (row) => (row.objects > 0 ? count(row.objects) : '') },
+        { head: 'Samples', cell: (row) => count(row.samples) },
+      ]}
+    />
+  );
+}
