@@ -23,7 +23,9 @@
 )]
 
 pub mod alive;
+pub mod allocated;
 pub mod begun;
+pub mod change;
 pub mod command;
 pub mod contended;
 pub mod drain;

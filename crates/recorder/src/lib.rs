@@ -26,8 +26,10 @@ pub mod allocated;
 pub mod blocked;
 pub mod context;
 pub mod drain;
+pub mod events;
 #[cfg(feature = "experiments")]
 pub mod experiments;
+pub mod gate;
 pub mod native;
 pub mod options;
 pub mod patience;
@@ -40,6 +42,7 @@ pub mod runtime;
 pub mod session;
 pub mod source;
 pub mod stops;
+pub mod switched;
 pub mod sys;
 pub mod threads;
 pub mod wall;

@@ -1,12 +1,14 @@
 //! One recording: from `start` to `stop`.
 
 use crate::drain::histogram;
+use crate::events::{Events, Running};
 use crate::options::{Options, expand};
 use crate::patience::Patience;
 use crate::record::file::RecordingFile;
 use crate::recorder::Recorder;
 use crate::runtime::{About, Runtime, Watch};
 use crate::stops;
+use crate::switched::Switched;
 use crate::sys::process;
 use crate::wall::WallSampler;
 use crate::wall::shelf::{Shelf, Tick};
@@ -17,16 +19,16 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a recording works with; does not change while it runs.
+/// What a recording works with; but for [`Switched`], nothing of it changes while it runs.
 pub struct Setup<R: Runtime> {
     /// Who records.
     pub recorder: &'static Recorder<R>,
     /// Where signals come from.
     pub engine: &'static Engine,
-    /// What was asked for.
+    /// What was asked for when it began.
     pub options: Options,
-    /// The same, as text.
-    pub option_text: String,
+    /// What is recorded now: the part of it that may change.
+    pub switched: Switched,
     /// The file, until the drainer takes it.
     pub file: Mutex<Option<RecordingFile>>,
     /// Whether kernel frames can be had.
@@ -152,7 +154,30 @@ pub struct Order {
     pub flush: bool,
     /// Flush and end.
     pub stop: bool,
+    /// Flush, and begin a new chunk.
+    pub renew: bool,
     serial: u64,
+}
+
+impl Order {
+    const NONE: Order = Order {
+        flush: false,
+        stop: false,
+        renew: false,
+        serial: 0,
+    };
+    const FLUSH: Order = Order {
+        flush: true,
+        ..Order::NONE
+    };
+    const STOP: Order = Order {
+        stop: true,
+        ..Order::FLUSH
+    };
+    const RENEW: Order = Order {
+        renew: true,
+        ..Order::NONE
+    };
 }
 
 #[derive(Default)]
@@ -233,16 +258,12 @@ impl Orders {
     }
 
     /// Gives an order and waits until it is carried out; false if it was not in time.
-    pub fn give(&self, flush: bool, stop: bool, timeout: Duration) -> bool {
+    pub fn give(&self, order: Order, timeout: Duration) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;
         };
         let serial = state.order.serial + 1;
-        state.order = Order {
-            flush,
-            stop,
-            serial,
-        };
+        state.order = Order { serial, ..order };
         self.changed.notify_all();
         match self
             .changed
@@ -350,7 +371,25 @@ impl<R: Runtime> Session<R> {
     /// Makes everything so far readable; false if that took too long.
     #[must_use]
     pub fn dump(&self) -> bool {
-        self.orders.give(true, false, STOP_TIMEOUT)
+        self.orders.give(Order::FLUSH, STOP_TIMEOUT)
+    }
+
+    /// What it records, and with what it was begun.
+    #[must_use]
+    pub fn running(&self) -> Running {
+        Running {
+            events: self.setup.switched.events(),
+            options: self.setup.options.clone(),
+            path: self.path.clone(),
+        }
+    }
+
+    /// Records other events from now on, asked for by `text`, in a new chunk; false if what came
+    /// before could not be written in time.
+    #[must_use]
+    pub fn change(&self, events: Events, text: &str) -> bool {
+        (self.setup.switched).set(events, text, process::monotonic_ns());
+        self.orders.give(Order::RENEW, STOP_TIMEOUT)
     }
 
     /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
@@ -375,7 +414,7 @@ impl<R: Runtime> Session<R> {
             watch.end();
         }
         let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
-        let in_time = finished || self.orders.give(true, true, STOP_TIMEOUT);
+        let in_time = finished || self.orders.give(Order::STOP, STOP_TIMEOUT);
         self.setup.engine.stop();
         if in_time && let Some(drainer) = self.drainer.take() {
             let _ = drainer.join();
@@ -401,10 +440,11 @@ impl<R: Runtime> Session<R> {
             .and_then(|t| t.clone())
             .unwrap_or_default();
         format!(
-            "state={state}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
+            "state={state}\nevents={}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
              samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
              first_sample_ms={first_ms:.1}\n\
              trouble={trouble}\n{}",
+            self.setup.switched.events().text(),
             self.setup.engine_name(),
             self.setup.walk_name(),
             self.setup.recorder.engine_reason,
@@ -455,9 +495,9 @@ impl<R: Runtime> Session<R> {
 }
 
 impl<R: Runtime> Session<R> {
-    /// What was allocated, as `key=value` lines; none if that is not sampled.
+    /// What was allocated, as `key=value` lines; none if that was never sampled.
     fn allocations(&self) -> String {
-        let interval = self.setup.options.alloc_bytes;
+        let interval = self.setup.switched.get().alloc.interval;
         if interval == 0 {
             return String::new();
         }
@@ -475,7 +515,7 @@ impl<R: Runtime> Session<R> {
 
     /// What is followed, as `key=value` lines; none if nothing is.
     fn alive(&self) -> String {
-        let interval = self.setup.options.alive_bytes;
+        let interval = self.setup.switched.events().alive_bytes;
         match self.setup.recorder.alive.get() {
             Some(table) if interval != 0 => {
                 let state = table.state();
@@ -488,20 +528,19 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Waits for monitors, as `key=value` lines; none if these are not told.
+    /// Waits for monitors, as `key=value` lines; none if these were never told.
     fn waits(&self) -> String {
-        let interval = self.setup.options.lock_interval;
-        if interval.is_zero() {
+        let interval = self.setup.switched.get().lock.interval;
+        if interval == 0 {
             return String::new();
         }
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
         format!(
-            "lock_interval_ns={}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
+            "lock_interval_ns={interval}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
              lock_samples={}\nlock_sampled_ns={}\nlock_lost={}\nlock_lost_ns={}\n\
              lock_untold={}\n",
-            interval.as_nanos(),
             since(Cause::Wait),
             now.blocked_ns.saturating_sub(before.blocked_ns),
             since(Cause::WaitLost),
@@ -571,9 +610,9 @@ mod tests {
             }
             stops
         });
-        assert!(orders.give(true, false, Duration::from_secs(5)));
-        assert!(orders.give(true, true, Duration::from_secs(5)));
+        assert!(orders.give(Order::FLUSH, Duration::from_secs(5)));
+        assert!(orders.give(Order::STOP, Duration::from_secs(5)));
         assert_eq!(thread.join().unwrap(), 1);
-        assert!(!orders.give(true, false, Duration::from_millis(20)));
+        assert!(!orders.give(Order::RENEW, Duration::from_millis(20)));
     }
 }

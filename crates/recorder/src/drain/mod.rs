@@ -28,7 +28,7 @@ pub mod wall;
 pub mod writer;
 
 use crate::runtime::Runtime;
-use crate::session::{Orders, Progress, Setup};
+use crate::session::{Order, Orders, Progress, Setup};
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
 use dwell_signal::Cause;
@@ -86,7 +86,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         }
         census.bury(setup.engine);
         let due = Instant::now() >= flush_at;
-        let flushes = due || order.flush || order.stop || !all;
+        let flushes = due || order != Order::default() || !all;
         if flushes {
             if due {
                 flush_at = Instant::now() + FLUSH;
@@ -111,6 +111,9 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
                 if all {
                     sampler.tell_alive();
                 }
+            }
+            if order.renew {
+                writer.renew();
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }
