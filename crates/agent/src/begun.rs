@@ -13,6 +13,8 @@ pub struct Begun {
     pub at_ns: u64,
     /// How long it has to last to be recorded.
     pub threshold_ns: u64,
+    /// The interval by which that was drawn.
+    pub interval_ns: u64,
     /// Where the JVM keeps the monitor, or 0.
     pub monitor: u64,
     /// Who has it.
@@ -24,6 +26,7 @@ impl Begun {
     pub const NONE: Begun = Begun {
         at_ns: 0,
         threshold_ns: 0,
+        interval_ns: 0,
         monitor: 0,
         owner: LockOwner::Unknown,
     };
@@ -40,6 +43,7 @@ struct Place {
     id: AtomicU64,
     at_ns: AtomicU64,
     threshold_ns: AtomicU64,
+    interval_ns: AtomicU64,
     monitor: AtomicU64,
     owner: [AtomicU64; 2],
 }
@@ -50,6 +54,7 @@ impl Place {
             id: AtomicU64::new(0),
             at_ns: AtomicU64::new(0),
             threshold_ns: AtomicU64::new(0),
+            interval_ns: AtomicU64::new(0),
             monitor: AtomicU64::new(0),
             owner: [const { AtomicU64::new(0) }; 2],
         }
@@ -78,6 +83,7 @@ impl Waits {
         let set = |to: &AtomicU64, value| to.store(value, Ordering::Relaxed);
         set(&place.at_ns, begun.at_ns);
         set(&place.threshold_ns, begun.threshold_ns);
+        set(&place.interval_ns, begun.interval_ns);
         set(&place.monitor, begun.monitor);
         let (kind, value) = match begun.owner {
             LockOwner::Unknown => (0, 0),
@@ -100,6 +106,7 @@ impl Waits {
         let begun = Begun {
             at_ns: get(&place.at_ns),
             threshold_ns: get(&place.threshold_ns),
+            interval_ns: get(&place.interval_ns),
             monitor: get(&place.monitor),
             owner: match get(&place.owner[0]) {
                 1 => LockOwner::Kernel((value as u32).cast_signed()),
@@ -159,6 +166,7 @@ mod tests {
         Begun {
             at_ns,
             threshold_ns: at_ns + 1,
+            interval_ns: at_ns + 2,
             monitor: at_ns + 2,
             owner: match at_ns % 4 {
                 0 => LockOwner::Unknown,

@@ -1,8 +1,10 @@
 //! Carries out commands: start, stop, dump, status.
 
 use crate::alive;
+use crate::allocated::{TELLS_ALL, allocated};
+use crate::change::change;
 use crate::contended;
-use crate::jvm::allocations::{self, Chosen, Sampling};
+use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::flags;
 use crate::jvm::monitors::{self, Watching};
@@ -14,18 +16,15 @@ use dwell_inside::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use dwell_inside::jvm::vm::SharedVm;
 use dwell_inside::jvm::{Vm, stubs::Stubs};
 use dwell_inside::vantage::dwell_walk_hook;
-use dwell_recorder::allocated::weight;
 use dwell_recorder::native::Modules;
 use dwell_recorder::options::{Command, EngineChoice, Options};
 use dwell_recorder::recorder::{Recorder, Seen, not_recording};
 use dwell_recorder::runtime::Runtime;
 use dwell_recorder::source::Source;
-use dwell_recorder::sys::process;
-use dwell_signal::{Allocation, Engine};
+use dwell_signal::Engine;
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Who carries a command out: the VM and the calling thread's environment.
@@ -62,9 +61,11 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
         (Command::Stop, Some(agent)) => {
             alive::look(agent, caller.env);
             agent.stop(|| {
+                TELLS_ALL.close();
                 allocations::end();
                 alive::end(agent, caller.env);
                 monitors::end();
+                contended::end();
                 environment::set_events(agent.runtime.jvmti, false);
             })
         }
@@ -77,10 +78,14 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
 }
 
 fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
+    if let Some(agent) = hotspot::agent()
+        && let Some(running) = agent.running()
+    {
+        let on = (caller.java_vm, caller.env);
+        return change(on, agent, &running, options, text);
+    }
     let agent = the_agent(caller, options.engine)?;
     let sampling = match options.object_bytes() {
-        // The one that runs may have the sampler.
-        _ if agent.is_recording() => None,
         0 => None,
         interval => {
             let asked = options.asked_objects();
@@ -88,7 +93,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             Some(Sampling::prepare(java_vm, &asked, interval, allocated)?)
         }
     };
-    let watching = match options.lock_interval.is_zero() || agent.is_recording() {
+    let watching = match options.lock_interval.is_zero() {
         true => None,
         false => Some(Watching::prepare(caller.java_vm, contended::TOLD)?),
     };
@@ -103,7 +108,9 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         if options.alive_bytes != 0 {
             alive::begin(agent, caller.env);
         }
-        TELLS_ALL.store(options.alloc_bytes != 0, Ordering::Relaxed);
+        if options.alloc_bytes != 0 {
+            TELLS_ALL.open();
+        }
         if let Some(sampling) = sampling {
             sampling.begin();
         }
@@ -112,36 +119,6 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             watching.begin();
         }
     })
-}
-
-/// Whether each object is told that was chosen, and not only those that are followed.
-static TELLS_ALL: AtomicBool = AtomicBool::new(true);
-
-/// The calling thread has allocated an object that the JVM's sampler has chosen.
-fn allocated(chosen: &Chosen) {
-    let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) else {
-        return;
-    };
-    let Some(record) = agent.registry.get(process::own_tid()) else {
-        return; // a thread that is just becoming one, or is one no more
-    };
-    let env = chosen.env;
-    let followed = alive::follow(agent, env, chosen.object);
-    if followed.is_none() && !TELLS_ALL.load(Ordering::Relaxed) {
-        return;
-    }
-    let is_told = agent.engine.allocated(
-        record,
-        &Allocation {
-            size: chosen.size,
-            weight: weight(chosen.size, chosen.interval),
-            class: allocations::number_of(&agent.classes, chosen.jvmti, chosen.class),
-            followed: followed.unwrap_or_default(),
-        },
-    );
-    if let (Some(followed), false) = (followed, is_told) {
-        alive::forget(agent, env, &followed);
-    }
 }
 
 /// The agent, made now if there is none. Two may ask at once: whoever attaches while the JVM starts

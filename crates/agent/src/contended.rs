@@ -10,6 +10,7 @@ use crate::jvm::monitors::{Told, class_of};
 use dwell_inside::hotspot::{self, Agent};
 use dwell_inside::wall::look::Looker;
 use dwell_recorder::blocked::{draw, threshold, weight};
+use dwell_recorder::gate::Gate;
 use dwell_recorder::sys::process;
 use dwell_signal::{LockOwner, ThreadRecord, Wait};
 use dwell_walker::Memory;
@@ -35,22 +36,38 @@ thread_local! {
     static RECORD: Cell<Option<&'static ThreadRecord>> = const { Cell::new(None) };
 }
 
-/// The recording's interval, in nanoseconds.
+/// Lets waits be told while that is wanted.
+static WANTED: Gate = Gate::closed();
+/// The recording's interval, in nanoseconds; may change while waits last.
 static INTERVAL_NS: AtomicU64 = AtomicU64::new(0);
-/// When the recording began: what has begun before does not belong to it.
+/// Since when waits are told: what has begun before does not belong to it.
 static SINCE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Who is told.
 pub const TOLD: Told = Told { begins, ends };
 
-/// A recording begins that chooses waits so.
+/// Waits are told from now on, and chosen so.
 pub fn begin(interval_ns: u64) {
-    INTERVAL_NS.store(interval_ns, Ordering::Relaxed);
+    set_interval(interval_ns);
     VIRTUAL.clear();
     SINCE_NS.store(process::monotonic_ns(), Ordering::Relaxed);
+    WANTED.open();
+}
+
+/// Waits that begin from now on are chosen so; those that have begun, as it was then.
+pub fn set_interval(interval_ns: u64) {
+    INTERVAL_NS.store(interval_ns, Ordering::Relaxed);
+}
+
+/// None is told any more.
+pub fn end() {
+    WANTED.close();
 }
 
 fn begins() {
+    let Some(_wanted) = WANTED.enter() else {
+        return;
+    };
     let Some((agent, record)) = here() else {
         return;
     };
@@ -61,6 +78,7 @@ fn begins() {
         Ok(Some(Contended::Entering(monitor))) => monitor,
         _ => 0,
     };
+    let interval_ns = INTERVAL_NS.load(Ordering::Relaxed);
     let seed = match RANDOM.get() {
         0 => at_ns ^ (thread << 20),
         state => state,
@@ -70,7 +88,8 @@ fn begins() {
     let begun = Begun {
         at_ns,
         monitor,
-        threshold_ns: threshold(number, INTERVAL_NS.load(Ordering::Relaxed)),
+        threshold_ns: threshold(number, interval_ns),
+        interval_ns,
         owner: match monitor {
             0 => LockOwner::Unknown,
             _ => owner(agent, layout, thread, monitor),
@@ -84,6 +103,9 @@ fn begins() {
 }
 
 fn ends(jvmti: Jvmti, env: Env, object: Object) {
+    let Some(_wanted) = WANTED.enter() else {
+        return;
+    };
     let Some((agent, record)) = here() else {
         return;
     };
@@ -104,7 +126,7 @@ fn ends(jvmti: Jvmti, env: Env, object: Object) {
         &Wait {
             begin_ns: begun.at_ns,
             duration_ns,
-            weight_ns: weight(duration_ns, INTERVAL_NS.load(Ordering::Relaxed)),
+            weight_ns: weight(duration_ns, begun.interval_ns),
             monitor: begun.monitor,
             class: class_of(&agent.classes, jvmti, env, object),
             owner: begun.owner,

@@ -22,7 +22,9 @@
 )]
 
 pub mod alive;
+pub mod allocated;
 pub mod begun;
+pub mod change;
 pub mod command;
 pub mod contended;
 pub mod entry;

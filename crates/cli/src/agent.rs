@@ -28,6 +28,7 @@ pub const LIBRARY: Library<'static> = Library {
 pub struct Agent {
     target: Target,
     library: String,
+    was_loaded: bool,
 }
 
 impl Agent {
@@ -36,26 +37,37 @@ impl Agent {
         // Nothing is written for a JVM that cannot answer.
         target.check_runs()?;
         // One that is loaded already must be used again: a second copy would not know the first.
-        let library = match target.loaded_library(NAME) {
-            Some(path) => path,
-            None => target.place(&LIBRARY)?,
-        };
-        Ok(Agent::with(target, library))
+        match target.loaded_library(NAME) {
+            Some(library) => Ok(Agent::with(target, library, true)),
+            None => {
+                let library = target.place(&LIBRARY)?;
+                Ok(Agent::with(target, library, false))
+            }
+        }
     }
 
     /// The agent in this JVM, which must have loaded it before.
     pub fn loaded(target: Target) -> Result<Agent> {
         let pid = target.jvm().pid;
         match target.loaded_library(NAME) {
-            Some(library) => Ok(Agent::with(target, library)),
+            Some(library) => Ok(Agent::with(target, library, true)),
             None => bail!("JVM {pid} is not being recorded; begin with: dwell start {pid}"),
         }
     }
 
-    fn with(target: Target, library: String) -> Agent {
+    fn with(target: Target, library: String, was_loaded: bool) -> Agent {
         // A command that was killed could not remove its reply. No matter if this fails.
         let _ = target.remove_forgotten(REPLY_PREFIX, REPLY_FILE);
-        Agent { target, library }
+        Agent {
+            target,
+            library,
+            was_loaded,
+        }
+    }
+
+    /// Whether the JVM had it before.
+    pub fn was_loaded(&self) -> bool {
+        self.was_loaded
     }
 
     /// The JVM.

@@ -2,7 +2,8 @@
 
 use crate::{units, values};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +66,22 @@ pub enum Command {
     InstallMono(InstallMono),
     /// Record a bundled service: shows the whole way in half a minute
     Demo(Demo),
+}
+
+/// Reads a command line.
+pub fn parse_from<W: Into<OsString> + Clone>(
+    words: impl IntoIterator<Item = W>,
+) -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(words)?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut Cli::command()))?;
+    if let (Command::Start(start), Some(found)) =
+        (&mut cli.command, matches.subcommand_matches("start"))
+    {
+        let is_named = |id: &&str| found.value_source(id) == Some(ValueSource::CommandLine);
+        let ids = found.ids().map(clap::Id::as_str);
+        start.named = ids.filter(is_named).map(str::to_owned).collect();
+    }
+    Ok(cli)
 }
 
 const RECORD_EXAMPLES: &str = "\
@@ -268,8 +285,12 @@ impl Walk {
 The JVM writes the file itself: FILE is a path as the JVM sees it. `%p` stands for its pid, `%t`
 for the time.
 
+Where a recording runs, it goes on into the same file, and the events and intervals that are named
+take the place of its own: alloc, live and lock can be switched on and off, and be made finer.
+
 Examples:
   dwell start 4711
+  dwell start -e cpu,wall,alloc 4711    the recording that runs samples allocations, too
   dwell start -o /var/log/app-%t.jfr --max-size 200m 4711")]
 pub struct Start {
     /// Where the JVM shall write [default: NAME-TIME.jfr here, or in the container's /tmp]
@@ -287,6 +308,16 @@ pub struct Start {
     /// The JVM: its pid, or a part of its main class or jar
     #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
     pub jvm: String,
+    /// What was named on the command line, and is no default.
+    #[arg(skip)]
+    named: Vec<String>,
+}
+
+impl Start {
+    /// Whether the option of this field was named on the command line.
+    pub fn is_named(&self, field: &str) -> bool {
+        self.named.iter().any(|name| name == field)
+    }
 }
 
 /// `dwell install-mono`.
@@ -648,7 +679,6 @@ pub struct Demo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn record(words: &[&str]) -> Result<Record, clap::Error> {
         let all = ["dwell", "record"].iter().chain(words);

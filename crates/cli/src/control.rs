@@ -5,7 +5,7 @@ use crate::args::{Fetch, OneJvm, Start};
 use crate::record::outputs::default_base;
 use crate::record::start_options;
 use crate::reply::Reply;
-use crate::{Usage, find, recording, units};
+use crate::{Usage, change, find, recording, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
 use std::fmt::Write as _;
@@ -22,6 +22,14 @@ pub fn start(args: &Start) -> Result<()> {
         Some(file) => file_option(file, &target)?,
         None => default_file(&target)?,
     };
+    let agent = Agent::new(target)?;
+    if agent.was_loaded()
+        && let Some(events) = agent.command("status")?.running_events()
+    {
+        let named = args.output.as_ref().map(|_| file.as_str());
+        let reply = agent.command(&change::options(args, events, named))?;
+        return crate::print(&change::told(pid, &reply));
+    }
     let mut options = format!("{},file={file}", start_options(&args.sampling));
     if let Some(size) = &args.max_size {
         let _ = write!(options, ",maxsize={size}");
@@ -29,7 +37,7 @@ pub fn start(args: &Start) -> Result<()> {
     if let Some(age) = args.max_age {
         let _ = write!(options, ",maxage={}ms", age.as_millis());
     }
-    let reply = Agent::new(target)?.command(&options)?;
+    let reply = agent.command(&options)?;
     let file = reply.get("file").unwrap_or(&file);
     crate::print(&format!(
         "recording JVM {pid} to {file}; end it with: dwell stop {pid}\n"
@@ -189,6 +197,9 @@ fn described(reply: &Reply) -> String {
     }
     if let Some(file) = reply.get("file") {
         line("file", file.to_owned());
+    }
+    if let Some(events) = reply.get("events") {
+        line("events", events.to_owned());
     }
     if let Some(engine) = reply.get("engine") {
         let reason = reply

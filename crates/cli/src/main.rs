@@ -6,6 +6,7 @@
 
 mod agent;
 mod args;
+mod change;
 mod control;
 mod convert;
 mod demo;
@@ -29,8 +30,8 @@ mod view;
 
 use anyhow::Result;
 use args::{Cli, Command};
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -51,7 +52,7 @@ const EXIT_FAILURE: u8 = 1;
 
 fn main() -> ExitCode {
     sys::survive_limits_of_files();
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse_from(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };

@@ -48,6 +48,12 @@ impl Reply {
             .filter_map(move |line| line.strip_prefix(prefix)?.split_once('='))
     }
 
+    /// What is recorded, if a recording runs.
+    pub fn running_events(&self) -> Option<&str> {
+        let is_running = self.get("state") == Some("running");
+        self.get("events").filter(|_| is_running)
+    }
+
     /// What keeps the agent from writing, if anything does.
     pub fn trouble(&self) -> Option<&str> {
         self.get("trouble").filter(|text| !text.is_empty())

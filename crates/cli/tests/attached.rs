@@ -240,6 +240,32 @@ fn a_jvm_that_cannot_write_says_so() {
     busy.assert_running();
 }
 
+/// What is recorded changes while a recording goes on, and what cannot is refused.
+fn check_changes(place: &Place, pid: &str, name: &str) {
+    let (was, now) = ("cpu=10ms,wall=20ms", "cpu=10ms,wall=20ms,lock=1ms");
+    let changed = place.dwell(&["start", "-e", "cpu,wall,lock", pid]).exits(0);
+    let told = format!("{name}: was {was}; now {now}; end it with: dwell stop {pid}\n");
+    assert!(changed.out.ends_with(&told), "{changed:?}");
+    for (words, part) in [
+        (&["-e", "cpu,lock"][..], "name wall=20ms as well"),
+        (&["-i", "1ms"], "cpu=1ms"),
+        (&["-e", "cpu,wall", "-o", "other"], "already recording to"),
+        (&["-e", "cpu,wall", "--max-size", "64m"], "maxsize=64m"),
+    ] {
+        let refused = place.dwell(&[&["start"], words, &[pid]].concat()).exits(1);
+        assert!(refused.error().contains(part), "{refused:?}");
+    }
+    let status = place.dwell(&["status", pid]).exits(0);
+    assert!(
+        status.out.contains(&format!("events     {now}\n")),
+        "{status:?}"
+    );
+    assert!(status.out.contains("lock       "), "{status:?}");
+    let changed = place.dwell(&["start", "-e", "cpu,wall", pid]).exits(0);
+    let told = format!("{name}: was {now}; now {was}; end it with: dwell stop {pid}\n");
+    assert!(changed.out.ends_with(&told), "{changed:?}");
+}
+
 #[test]
 fn a_recording_goes_on_by_itself_until_stopped() {
     each_jdk("own", |place, busy| {
@@ -266,6 +292,7 @@ fn a_recording_goes_on_by_itself_until_stopped() {
         for part in ["state      running", "engine     ", &name, "samples    "] {
             assert!(status.out.contains(part), "{part}: {status:?}");
         }
+        check_changes(place, &pid, &name);
         for command in ["dump", "stop"] {
             for output in ["none/x.jfr", "."] {
                 let refused = place.dwell(&[command, "-o", output, &pid]).exits(1);

@@ -108,10 +108,15 @@ impl Profile {
         })
     }
 
-    /// The third of the recording in which something was allocated.
+    /// The third of the time in which objects were followed, which is all of the recording unless
+    /// that was switched on later, in which something was allocated.
     fn part_of(&self, time_ns: u64) -> usize {
-        let start_ns = self.info.start_ns;
-        let end_ns = self.live_sampling.map_or(0, |sampling| sampling.time_ns);
+        let sampling = self.live_sampling.unwrap_or_default();
+        let end_ns = sampling.time_ns;
+        let start_ns = match sampling.followed_ns {
+            0 => self.info.start_ns,
+            followed_ns => end_ns.saturating_sub(followed_ns),
+        };
         let span = u128::from(end_ns.saturating_sub(start_ns).max(1));
         let since = u128::from(time_ns.saturating_sub(start_ns));
         let part = since * PARTS as u128 / span;
@@ -264,6 +269,7 @@ mod tests {
             one_of: 1,
             samples: 40,
             lost: 0,
+            followed_ns: 0,
         });
         let [x, y] = ["x", "y"].map(|name| {
             let method = builder.method("a.A", name, "");

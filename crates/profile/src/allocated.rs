@@ -28,6 +28,17 @@ impl Profile {
         self.allocation_sampling.as_ref()
     }
 
+    /// For how long allocations were sampled, in nanoseconds: all of the recording, if it does not
+    /// say otherwise.
+    #[must_use]
+    pub fn allocations_sampled_ns(&self) -> u64 {
+        let sampling = self.allocation_sampling.unwrap_or_default();
+        match sampling.sampled_ns {
+            0 => self.info.duration_ns,
+            sampled_ns => sampled_ns,
+        }
+    }
+
     /// All allocated bytes.
     #[must_use]
     pub fn allocated(&self) -> Weight {

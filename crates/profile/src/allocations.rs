@@ -56,6 +56,8 @@ pub struct AllocationSampling {
     pub lost: u64,
     /// The bytes that these stood for.
     pub lost_bytes: u64,
+    /// For how long they were sampled, in nanoseconds; 0: that is not known.
+    pub sampled_ns: u64,
 }
 
 /// What of one class was allocated.

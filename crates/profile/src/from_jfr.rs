@@ -559,7 +559,7 @@ fn info(recording: &Recording) -> Info {
         duration_ns: end_ns.saturating_sub(start_ns),
         pid: int(ours, "pid").or(int(jvm, "pid")).unwrap_or(0),
         profiler_version: text(ours, "version"),
-        mode: text(ours, "mode"),
+        mode: mode(recording),
         engine: text(ours, "engine"),
         engine_reason: text(ours, "engineReason"),
         interval_ns: interval.unwrap_or(0).unsigned_abs(),
@@ -573,6 +573,20 @@ fn info(recording: &Recording) -> Info {
         other_events: Vec::new(),
         held_events: Vec::new(),
     }
+}
+
+/// All that was recorded at any time: a recording may be changed while it goes on, and says what it
+/// records in each chunk.
+fn mode(recording: &Recording) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for event in recording.events_named("dwell.Recording") {
+        for mode in event.text("mode").unwrap_or("").split(',') {
+            if !mode.is_empty() && !all.contains(&mode) {
+                all.push(mode);
+            }
+        }
+    }
+    all.join(",")
 }
 
 /// The options without where the agent had to answer to, which says nothing about the recording.

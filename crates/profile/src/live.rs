@@ -35,4 +35,6 @@ pub struct LiveSampling {
     pub samples: u64,
     /// Of these, objects that were not followed for want of room.
     pub lost: u64,
+    /// For how long objects had been followed, in nanoseconds; 0: since the recording's begin.
+    pub followed_ns: u64,
 }

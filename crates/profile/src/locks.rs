@@ -74,6 +74,8 @@ pub struct MonitorSums {
     pub lost_ns: u64,
     /// Waits of which it could not be noted when they began; in no other number.
     pub untold: u64,
+    /// For how long they were told, in nanoseconds; 0: that is not known.
+    pub told_ns: u64,
 }
 
 /// Some time that a thread waited for a lock.

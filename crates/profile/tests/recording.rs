@@ -84,6 +84,7 @@ fn of_several_looks_at_objects_the_last_one_counts() {
             one_of: 2,
             samples: 40,
             lost: 3,
+            followed_ns: 0,
         });
     }
     let profile = Profile::from_recording(read(chunk));
@@ -151,6 +152,7 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
         weight_bytes: 25_500,
         lost: 2,
         lost_bytes: 48_000,
+        sampled_ns: 0,
     };
     chunk.event(&sums(1, 1));
     chunk.event(&sums(9, 3));
@@ -236,6 +238,7 @@ fn recording_of_locks() -> ChunkWriter {
         lost: 1,
         lost_ns: 1_000,
         untold: 3,
+        told_ns: 9,
     });
     chunk
 }

@@ -26,8 +26,10 @@ pub mod allocated;
 pub mod blocked;
 pub mod context;
 pub mod drain;
+pub mod events;
 #[cfg(feature = "experiments")]
 pub mod experiments;
+pub mod gate;
 pub mod looks;
 pub mod native;
 pub mod options;
@@ -42,6 +44,7 @@ pub mod runtime;
 pub mod session;
 pub mod source;
 pub mod stops;
+pub mod switched;
 pub mod sys;
 pub mod threads;
 pub mod wall;

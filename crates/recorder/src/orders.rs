@@ -10,7 +10,33 @@ pub struct Order {
     pub flush: bool,
     /// Flush and end.
     pub stop: bool,
+    /// Flush, and begin a new chunk.
+    pub renew: bool,
     serial: u64,
+}
+
+impl Order {
+    const NONE: Order = Order {
+        flush: false,
+        stop: false,
+        renew: false,
+        serial: 0,
+    };
+    /// Flush now.
+    pub const FLUSH: Order = Order {
+        flush: true,
+        ..Order::NONE
+    };
+    /// Flush and end.
+    pub const STOP: Order = Order {
+        stop: true,
+        ..Order::FLUSH
+    };
+    /// Flush, and begin a new chunk.
+    pub const RENEW: Order = Order {
+        renew: true,
+        ..Order::NONE
+    };
 }
 
 #[derive(Default)]
@@ -91,16 +117,12 @@ impl Orders {
     }
 
     /// Gives an order and waits until it is carried out; false if it was not in time.
-    pub fn give(&self, flush: bool, stop: bool, timeout: Duration) -> bool {
+    pub fn give(&self, order: Order, timeout: Duration) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;
         };
         let serial = state.order.serial + 1;
-        state.order = Order {
-            flush,
-            stop,
-            serial,
-        };
+        state.order = Order { serial, ..order };
         self.changed.notify_all();
         match self
             .changed
@@ -134,9 +156,9 @@ mod tests {
             }
             stops
         });
-        assert!(orders.give(true, false, Duration::from_secs(5)));
-        assert!(orders.give(true, true, Duration::from_secs(5)));
+        assert!(orders.give(Order::FLUSH, Duration::from_secs(5)));
+        assert!(orders.give(Order::STOP, Duration::from_secs(5)));
         assert_eq!(thread.join().unwrap(), 1);
-        assert!(!orders.give(true, false, Duration::from_millis(20)));
+        assert!(!orders.give(Order::RENEW, Duration::from_millis(20)));
     }
 }

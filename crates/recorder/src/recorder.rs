@@ -5,6 +5,7 @@ use crate::allocated::Classes;
 use crate::blocked::Blocked;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
+use crate::events::{Events, Running};
 use crate::looks::shelf::Shelf;
 use crate::options::{EngineChoice, Options};
 use crate::pauses::Pauses;
@@ -16,6 +17,7 @@ use crate::runtime::state::State;
 use crate::session::{Session, target_path};
 use crate::source::Source;
 use crate::stops;
+use crate::switched::Switched;
 use crate::sys::process;
 use crate::threads::{ThreadName, ThreadTable};
 use dwell_signal::slots::Reason;
@@ -137,8 +139,8 @@ impl<R: Runtime> Recorder<R> {
         Setup {
             recorder: &self.state,
             engine,
+            switched: Switched::new(Events::of(&options), text, process::monotonic_ns()),
             options,
-            option_text: text.to_owned(),
             file: Mutex::new(Some(file)),
             kernel_frames: matches!(engine.kind(), EngineKind::Perf { kernel: true }),
             counters_at_start: engine.counters(),
@@ -190,6 +192,26 @@ impl<R: Runtime> Recorder<R> {
     #[must_use]
     pub fn is_recording(&self) -> bool {
         self.session().is_some()
+    }
+
+    /// The recording that runs, if one does.
+    #[must_use]
+    pub fn running(&self) -> Option<Running> {
+        self.session().as_ref().map(Session::running)
+    }
+
+    /// Lets the recording that runs record other events, asked for by `text`. The runtime tells
+    /// none any more of what is switched off, and none yet of what is switched on: the file's
+    /// chunks divide before and after.
+    ///
+    /// # Errors
+    /// One line for the user.
+    pub fn change(&self, events: Events, text: &str) -> Result<(), String> {
+        match &*self.session() {
+            Some(session) if session.change(events, text) => Ok(()),
+            Some(_) => Err("changed, but what came before was not written within 10 s".into()),
+            None => Err(not_recording(R::PROCESS)),
+        }
     }
 
     /// Makes what was recorded so far readable.

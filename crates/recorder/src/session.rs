@@ -1,8 +1,9 @@
 //! One recording: from `start` to `stop`.
 
 use crate::drain::histogram;
+use crate::events::{Events, Running};
 use crate::options::{Options, expand};
-use crate::orders::Orders;
+use crate::orders::{Order, Orders};
 use crate::runtime::progress::{DROPS, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Watch};
@@ -111,7 +112,25 @@ impl<R: Runtime> Session<R> {
     /// Makes everything so far readable; false if that took too long.
     #[must_use]
     pub fn dump(&self) -> bool {
-        self.orders.give(true, false, STOP_TIMEOUT)
+        self.orders.give(Order::FLUSH, STOP_TIMEOUT)
+    }
+
+    /// What it records, and with what it was begun.
+    #[must_use]
+    pub fn running(&self) -> Running {
+        Running {
+            events: self.setup.switched.events(),
+            options: self.setup.options.clone(),
+            path: self.path.clone(),
+        }
+    }
+
+    /// Records other events from now on, asked for by `text`, in a new chunk; false if what came
+    /// before could not be written in time.
+    #[must_use]
+    pub fn change(&self, events: Events, text: &str) -> bool {
+        (self.setup.switched).set(events, text, process::monotonic_ns());
+        self.orders.give(Order::RENEW, STOP_TIMEOUT)
     }
 
     /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
@@ -136,7 +155,7 @@ impl<R: Runtime> Session<R> {
             watch.end();
         }
         let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
-        let in_time = finished || self.orders.give(true, true, STOP_TIMEOUT);
+        let in_time = finished || self.orders.give(Order::STOP, STOP_TIMEOUT);
         self.setup.engine.stop();
         if in_time && let Some(drainer) = self.drainer.take() {
             let _ = drainer.join();
@@ -157,10 +176,11 @@ impl<R: Runtime> Session<R> {
         };
         let trouble = progress.trouble();
         format!(
-            "state={state}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
+            "state={state}\nevents={}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
              samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
              first_sample_ms={first_ms:.1}\n\
              trouble={trouble}\n{}",
+            self.setup.switched.events().text(),
             self.setup.engine_name(),
             self.setup.walk_name(),
             self.setup.recorder.engine_reason,
@@ -211,9 +231,9 @@ impl<R: Runtime> Session<R> {
 }
 
 impl<R: Runtime> Session<R> {
-    /// What was allocated, as `key=value` lines; none if that is not sampled.
+    /// What was allocated, as `key=value` lines; none if that was never sampled.
     fn allocations(&self) -> String {
-        let interval = self.setup.options.alloc_bytes;
+        let interval = self.setup.switched.get().alloc.interval;
         if interval == 0 {
             return String::new();
         }
@@ -231,7 +251,7 @@ impl<R: Runtime> Session<R> {
 
     /// What is followed, as `key=value` lines; none if nothing is.
     fn alive(&self) -> String {
-        let interval = self.setup.options.alive_bytes;
+        let interval = self.setup.switched.events().alive_bytes;
         match self.setup.recorder.alive.get() {
             Some(table) if interval != 0 => {
                 let state = table.state();
@@ -244,20 +264,19 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Waits for monitors, as `key=value` lines; none if these are not told.
+    /// Waits for monitors, as `key=value` lines; none if these were never told.
     fn waits(&self) -> String {
-        let interval = self.setup.options.lock_interval;
-        if interval.is_zero() {
+        let interval = self.setup.switched.get().lock.interval;
+        if interval == 0 {
             return String::new();
         }
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
         format!(
-            "lock_interval_ns={}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
+            "lock_interval_ns={interval}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
              lock_samples={}\nlock_sampled_ns={}\nlock_lost={}\nlock_lost_ns={}\n\
              lock_untold={}\n",
-            interval.as_nanos(),
             since(Cause::Wait),
             now.blocked_ns.saturating_sub(before.blocked_ns),
             since(Cause::WaitLost),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use dwell_profile::diff::{Base, Change, Per};
+use dwell_profile::diff::{Base, Change};
 use dwell_profile::{Objects, Profile, Weight};
 
 use crate::number::{plural, size};
@@ -46,7 +46,10 @@ pub fn grown<'p>(a: &'p Profile, b: &'p Profile, of: Objects) -> Result<Grown<'p
     let [all_a, all_b] = profiles.map(|profile| whole(profile, of));
     let base = match of {
         Objects::Alive => Some(Base::of_moments(&all_a, &all_b)),
-        Objects::Allocated => Base::new(Per::Second, (a, &all_a), (b, &all_b)),
+        Objects::Allocated => {
+            let [time_a, time_b] = profiles.map(Profile::allocations_sampled_ns);
+            Base::of_times((time_a, &all_a), (time_b, &all_b))
+        }
     };
     let base = base.ok_or("there is nothing in one of them to compare with")?;
     Ok(Grown { of, profiles, base })

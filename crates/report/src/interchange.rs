@@ -467,6 +467,7 @@ mod tests {
             one_of: 1,
             samples: 2,
             lost: 0,
+            followed_ns: 0,
         });
         chunk.monitor_enter(&written::MonitorEnter {
             ticks: 6,

@@ -11,7 +11,8 @@ use core::sync::atomic::Ordering;
 impl Engine {
     /// Takes a snapshot of the calling thread, whose record this is, for an object that it has
     /// allocated. It shows the thread from its last managed frame on. Does nothing while nothing is
-    /// recorded. Whether the drainer will see it; what found no slot is counted.
+    /// recorded. Whether the drainer will see it; of those that
+    /// are told, what found no slot is counted.
     pub fn allocated(&'static self, record: &ThreadRecord, allocation: &Allocation) -> bool {
         // As a handler: who stops waits for those that have begun.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
@@ -33,7 +34,9 @@ impl Engine {
             wait: Wait::default(),
         };
         let published = capture::publish_here(self, record, &moment);
-        self.counters.allocated(allocation.weight, published.ok);
+        if allocation.is_told {
+            self.counters.allocated(allocation.weight, published.ok);
+        }
         published.ok
     }
 }

@@ -29,6 +29,7 @@ fn allocation(number: u64) -> Allocation {
         size: number + 16,
         weight: number + 1000,
         class: number as u32,
+        is_told: true,
         ..Allocation::default()
     }
 }

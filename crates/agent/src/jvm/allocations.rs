@@ -127,6 +127,23 @@ impl Sampling {
     }
 }
 
+/// Objects are chosen around this interval from now on, in bytes, by each thread when it has met
+/// its next point. Nothing happens where none are.
+///
+/// # Errors
+/// One line for the user: the JVM refuses it, and the interval stays.
+pub fn set_interval(bytes: u64) -> Result<(), String> {
+    let environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(jvmti) = *environment else {
+        return Ok(());
+    };
+    // SAFETY: the environment is given back only by who takes it out of its place, which is locked.
+    unsafe { jvmti.set_sampling_interval(i32::try_from(bytes).unwrap_or(i32::MAX)) }
+        .map_err(|e| format!("alloc={bytes}: the JVM refuses it (JVMTI error {})", e.0))?;
+    INTERVAL.store(bytes, Ordering::Relaxed);
+    Ok(())
+}
+
 impl Drop for Sampling {
     fn drop(&mut self) {
         if !self.begun {

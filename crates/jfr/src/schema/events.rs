@@ -504,6 +504,8 @@ events! {
         lost: u64 = Count "lostSamples" "Lost Samples";
         /// The bytes that these stood for
         lost_bytes: u64 = Bytes "lostWeight" "Lost Weight";
+        /// For how long they were sampled: less than the recording, if that was switched
+        sampled_ns: u64 = Nanos "sampledTime" "Sampled Time";
     }
     /// One look at the objects that were sampled: which are still there
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
@@ -519,6 +521,8 @@ events! {
         samples: u64 = Count "samples" "Samples";
         /// Of these, objects that were not followed for want of room
         lost: u64 = Count "lostSamples" "Lost Samples";
+        /// For how long objects had been followed by then
+        followed_ns: u64 = Nanos "followedTime" "Followed Time";
     }
     /// Waits for monitors since the recording began, and what those that were chosen say of them
     MonitorWaits = 97 "dwell.MonitorWaits" PROFILER, "Waits for Monitors" {
@@ -538,6 +542,8 @@ events! {
         lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
         /// Waits of which it could not be noted when they began: they are in no other number
         untold: u64 = Count "untold" "Untold Waits";
+        /// For how long they were told: less than the recording, if that was switched
+        told_ns: u64 = Nanos "toldTime" "Told Time";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap" {

@@ -116,6 +116,18 @@ impl Base {
         (base.a > 0.0 && base.b > 0.0).then_some(base)
     }
 
+    /// As with [`Per::Second`], of what was recorded for so many nanoseconds of the two profiles.
+    #[must_use]
+    pub fn of_times(a: (u64, &Weight), b: (u64, &Weight)) -> Option<Base> {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let base = Base {
+            a: seconds(a.0),
+            b: seconds(b.0),
+            ..Base::of_moments(a.1, b.1)
+        };
+        (base.a > 0.0 && base.b > 0.0).then_some(base)
+    }
+
     /// The base of sums that stand for themselves: what there is at one moment.
     #[must_use]
     pub fn of_moments(a: &Weight, b: &Weight) -> Base {

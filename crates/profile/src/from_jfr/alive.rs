@@ -38,5 +38,6 @@ pub(super) fn add(
         one_of: count(last, "oneOf").max(1),
         samples: count(last, "samples"),
         lost: count(last, "lostSamples"),
+        followed_ns: count(last, "followedTime"),
     });
 }

@@ -31,6 +31,7 @@ pub(super) fn add(
         interval_bytes: count(last, "interval"),
         lost: count(last, "lostSamples"),
         lost_bytes: count(last, "lostWeight"),
+        sampled_ns: count(last, "sampledTime"),
     });
 }
 

@@ -67,6 +67,7 @@ pub(super) fn add(
         lost: count(last, "lostSamples"),
         lost_ns: count(last, "lostWeight"),
         untold: count(last, "untold"),
+        told_ns: count(last, "toldTime"),
     });
     if builder.monitor_sums.is_some() {
         add_looks(builder);

@@ -141,8 +141,10 @@ impl AliveDrain {
         }
     }
 
-    /// Puts those that are still there into the batch.
-    pub fn tell(&mut self, table: &Table, now_ns: u64, batch: &mut Batch) {
+    /// Puts those that are still there into the batch: objects are followed since the first of
+    /// `between`, and it is the second now.
+    pub fn tell(&mut self, table: &Table, between: (u64, u64), batch: &mut Batch) {
+        let (since_ns, now_ns) = between;
         let mut level = table.level();
         let mut there = Vec::new();
         for _ in 0..TRIES {
@@ -190,6 +192,7 @@ impl AliveDrain {
         batch.add_snapshot(Snapshot {
             number: self.snapshots,
             at_ns: until_ns.max(1),
+            since_ns,
             objects,
             one_of: 1 << level,
             chosen: state.chosen,

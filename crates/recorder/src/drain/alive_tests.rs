@@ -94,6 +94,7 @@ impl Bench {
                 weight,
                 class: 0,
                 followed,
+                is_told: true,
             },
             failure: None,
             context: &Context::default(),
@@ -109,7 +110,7 @@ impl Bench {
         };
         self.table.look(looked, &self.heap);
         let mut batch = Batch::default();
-        self.alive.tell(&self.table, 600, &mut batch);
+        self.alive.tell(&self.table, (100, 600), &mut batch);
         let name = |alive: &PendingAlive| {
             let (frames, _) = batch.frames(alive.of.stack.unwrap());
             let Code::Named(id) = frames[0].code else {

@@ -1,8 +1,8 @@
 //! What every chunk says of the recording, the runtime and the machine.
 
-use crate::options::Options;
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
+use crate::switched::Now;
 use crate::sys::process;
 use dwell_jfr::writer::{ChunkWriter, Event};
 
@@ -22,38 +22,22 @@ fn cpu_model() -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
-/// What is recorded, as the option `-e` of the command names it.
-fn mode(options: &Options) -> String {
-    let mut mode = "cpu".to_owned();
-    for (is_on, name) in [
-        (!options.wall_interval.is_zero(), ",wall"),
-        (options.alloc_bytes != 0, ",alloc"),
-        (options.alive_bytes != 0, ",live"),
-        (!options.lock_interval.is_zero(), ",lock"),
-    ] {
-        if is_on {
-            mode += name;
-        }
-    }
-    mode
-}
-
-/// Adds the descriptive events to a chunk.
-pub fn describe<R: Runtime>(setup: &Setup<R>, chunk: &mut ChunkWriter) {
+/// Adds the descriptive events to a chunk in which this is recorded.
+pub fn describe<R: Runtime>(setup: &Setup<R>, now: &Now, chunk: &mut ChunkWriter) {
     let ticks = process::monotonic_ns();
-    let options = &setup.options;
+    let events = &now.events;
     let pid = u64::from(std::process::id());
-    let interval_ns = options.cpu_interval.as_nanos() as u64;
+    let interval_ns = events.cpu.as_nanos() as u64;
     chunk.event(&Event::Recording {
         ticks,
         version: env!("CARGO_PKG_VERSION"),
         pid,
-        mode: &mode(options),
+        mode: &events.mode(),
         engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
         engine_reason: &setup.recorder.engine_reason,
         cpu_interval_ns: interval_ns,
-        wall_interval_ns: options.wall_interval.as_nanos() as u64,
-        options: &setup.option_text,
+        wall_interval_ns: events.wall.as_nanos() as u64,
+        options: &now.text,
     });
     let command = proc_text("/proc/self/cmdline");
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;

@@ -26,7 +26,7 @@ pub mod virtual_names;
 pub mod wall;
 pub mod writer;
 
-use crate::orders::Orders;
+use crate::orders::{Order, Orders};
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
@@ -87,7 +87,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         }
         census.bury(setup.engine);
         let due = Instant::now() >= flush_at;
-        let flushes = due || order.flush || order.stop || !all;
+        let flushes = due || order != Order::default() || !all;
         if flushes {
             if due {
                 flush_at = Instant::now() + FLUSH;
@@ -112,6 +112,9 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
                 if all {
                     sampler.tell_alive();
                 }
+            }
+            if order.renew {
+                writer.renew();
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }

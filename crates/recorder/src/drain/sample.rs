@@ -238,7 +238,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
         if matches!(header.reason, Reason::Allocation | Reason::Wait) {
             let is_wait = header.reason == Reason::Wait;
-            let is_told = is_wait || self.setup.options.alloc_bytes != 0;
+            let is_told = is_wait || header.allocation.is_told;
             let has_frames = is_told && !named.pending().is_empty();
             let stack = has_frames.then(|| self.batch.stack(&[], named, truncated));
             let is_followed = header.allocation.followed.serial != 0;
@@ -326,9 +326,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// Puts the objects that are still there into the batch, if any are followed.
     pub fn tell_alive(&mut self) {
         let table = self.setup.recorder.alive.get();
-        if let Some(table) = table.filter(|_| self.setup.options.alive_bytes != 0) {
-            let now_ns = process::monotonic_ns();
-            self.alive.tell(table, now_ns, &mut self.batch);
+        let stretch = self.setup.switched.get().alive;
+        let now_ns = process::monotonic_ns();
+        let followed_ns = stretch.present_ns(now_ns);
+        if let Some(table) = table.filter(|_| followed_ns != 0) {
+            let since_ns = now_ns - followed_ns;
+            self.alive.tell(table, (since_ns, now_ns), &mut self.batch);
         }
     }
 

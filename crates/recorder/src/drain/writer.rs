@@ -20,6 +20,7 @@ use crate::record::resolve::Resolver;
 use crate::runtime::progress::{DROPS, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Walks};
+use crate::switched::Now;
 use crate::sys::process;
 use dwell_host::Whose;
 use dwell_host::throttled::Throttled;
@@ -73,9 +74,13 @@ pub struct Writer<'s, R: Runtime> {
     chunk_began: Instant,
     file_began: Instant,
     described: bool,
+    /// What is recorded in this chunk.
+    recorded: Now,
     gap: Option<Gap>,
     /// Part of the chunk was given up: no more of it may go into the file.
     broken: bool,
+    /// Other events are recorded: the next chunk shall begin.
+    renewed: bool,
     unwritten: (u64, u64),
     told: FailureCounts,
     counters: CounterSnapshot,
@@ -108,8 +113,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
             chunk_began: Instant::now(),
             file_began: Instant::now(),
             described: false,
+            recorded: setup.switched.first().clone(),
             gap: None,
             broken: false,
+            renewed: false,
             unwritten: (0, 0),
             told: FailureCounts::new(),
             counters: setup.counters_at_start,
@@ -119,6 +126,11 @@ impl<'s, R: Runtime> Writer<'s, R> {
             looks_cpu_ns: 0,
             walking_cpu: Duration::ZERO,
         }
+    }
+
+    /// Begins a new chunk with the next flush, as soon as this one is in the file.
+    pub fn renew(&mut self) {
+        self.renewed = true;
     }
 
     /// Sampling is over: what the process uses from now on is not in the samples.
@@ -137,7 +149,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     ) {
         self.walking_cpu = walking.cpu().max(self.walking_cpu);
         if !self.described {
-            super::describe::describe(self.setup, &mut self.chunk);
+            super::describe::describe(self.setup, &self.recorded, &mut self.chunk);
             self.described = true;
         }
         sampler.walks.flush(&self.setup.stops, last);
@@ -277,17 +289,18 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// What was allocated since the recording began.
+    /// What was allocated since the recording began, while that was sampled.
     fn allocation_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
-        let interval_bytes = self.setup.options.alloc_bytes;
-        if interval_bytes == 0 {
+        let stretch = self.setup.switched.get().alloc;
+        if !stretch.was_on() {
             return;
         }
         let before = &self.setup.counters_at_start;
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         self.chunk.event(&Event::Allocations {
             ticks,
-            interval_bytes,
+            interval_bytes: stretch.interval,
+            sampled_ns: stretch.on_ns(ticks),
             samples: since(Cause::Allocation),
             weight_bytes: now.allocated_bytes.saturating_sub(before.allocated_bytes),
             lost: since(Cause::AllocationLost),
@@ -659,6 +672,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     fn is_over(&self) -> bool {
         let options = &self.setup.options;
         self.broken
+            || self.renewed
             || self.chunk_began.elapsed() >= options.chunk_age
             || self.chunk.len() >= options.chunk_bytes
             || self.chunk.memory_bytes() >= CHUNK_MEMORY_MAX
@@ -685,7 +699,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.processors.begin_chunk();
         self.chunk_began = Instant::now();
         self.broken = false;
+        self.renewed = false;
         self.described = false;
+        self.recorded = self.setup.switched.get();
         let Some(file) = &mut self.file else { return };
         file.next_chunk();
         if next_file {

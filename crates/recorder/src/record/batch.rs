@@ -171,6 +171,8 @@ pub struct Snapshot {
     pub number: u64,
     /// When, on the monotonic clock.
     pub at_ns: u64,
+    /// Since when objects are followed.
+    pub since_ns: u64,
     /// Objects that are still there.
     pub objects: u64,
     /// Each stands for so many that were chosen.

@@ -6,20 +6,21 @@ use crate::looks::shelf::Shelf;
 use crate::options::Options;
 use crate::record::file::RecordingFile;
 use crate::stops;
+use crate::switched::Switched;
 use dwell_signal::{CounterSnapshot, Engine, EngineKind, Vantage};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What a recording works with; does not change while it runs.
+/// What a recording works with; but for [`Switched`], nothing of it changes while it runs.
 pub struct Setup<R: Runtime> {
     /// What there is once per process.
     pub recorder: &'static State<R>,
     /// Where signals come from.
     pub engine: &'static Engine,
-    /// What was asked for.
+    /// What was asked for when it began.
     pub options: Options,
-    /// The same, as text.
-    pub option_text: String,
+    /// What is recorded now: the part of it that may change.
+    pub switched: Switched,
     /// The file, until the drainer takes it.
     pub file: Mutex<Option<RecordingFile>>,
     /// Whether kernel frames can be had.

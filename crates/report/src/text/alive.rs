@@ -147,6 +147,7 @@ mod tests {
             one_of: 2,
             samples: 30,
             lost: 1,
+            followed_ns: 0,
         });
         let frame = builder.marker("a.\u{1b}[2JLeak", FrameKind::Other);
         let node = builder.child(1, frame);

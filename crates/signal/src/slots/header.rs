@@ -150,6 +150,8 @@ pub struct Allocation {
     pub class: u32,
     /// Where it is followed, if it is.
     pub followed: Followed,
+    /// Whether it is told as an allocation, and not only followed.
+    pub is_told: bool,
 }
 
 /// An object's place in the agent's table of those that are followed.

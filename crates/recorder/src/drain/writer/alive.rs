@@ -42,11 +42,13 @@ impl<R: Runtime> Writer<'_, R> {
                 snapshot: alive.snapshot,
             });
         }
+        let stretch = self.setup.switched.get().alive;
         for snapshot in batch.snapshots() {
             self.chunk.event(&Event::LiveObjects {
                 ticks: snapshot.at_ns,
                 snapshot: snapshot.number,
-                interval_bytes: self.setup.options.alive_bytes,
+                interval_bytes: stretch.interval,
+                followed_ns: snapshot.at_ns.saturating_sub(snapshot.since_ns),
                 objects: snapshot.objects,
                 one_of: snapshot.one_of,
                 samples: snapshot.chosen,

@@ -42,10 +42,11 @@ impl<R: Runtime> Writer<'_, R> {
         }
     }
 
-    /// All waits since the recording began, and what those that were chosen say of them.
+    /// All waits since the recording began, while they were told, and what those that were chosen
+    /// say of them.
     pub(super) fn wait_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
-        let interval = self.setup.options.lock_interval;
-        if interval.is_zero() {
+        let stretch = self.setup.switched.get().lock;
+        if !stretch.was_on() {
             return;
         }
         let before = &self.setup.counters_at_start;
@@ -53,7 +54,8 @@ impl<R: Runtime> Writer<'_, R> {
         let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
         self.chunk.event(&Event::MonitorWaits {
             ticks,
-            interval_ns: interval.as_nanos() as u64,
+            interval_ns: stretch.interval,
+            told_ns: stretch.on_ns(ticks),
             waits,
             blocked_ns,
             samples: since(Cause::Wait),

@@ -15,11 +15,17 @@ public final class Contended {
     private final ReentrantLock lock = new ReentrantLock();
     private final long holdNanos;
     private final long restNanos;
+    /** What each turn allocates. */
+    private final int bytes;
+    /** It goes here, so that it is not optimised away. */
+    private volatile Object kept;
 
     private Contended(String[] args) {
-        harness = new Harness("Contended", 5, args, "threads", "hold_us", "rest_us", "kind");
+        harness = new Harness("Contended", 5, args, "threads", "hold_us", "rest_us", "kind",
+                "bytes");
         holdNanos = TimeUnit.MICROSECONDS.toNanos(harness.number("hold_us", 500, 1, 1_000_000));
         restNanos = TimeUnit.MICROSECONDS.toNanos(harness.number("rest_us", 100, 0, 1_000_000));
+        bytes = harness.number("bytes", 0, 0, 1 << 20);
     }
 
     public static void main(String[] args) throws InterruptedException {
@@ -38,6 +44,9 @@ public final class Contended {
     private void run(String kind) {
         CpuBudget budget = new CpuBudget();
         while (harness.timeLeft()) {
+            if (bytes > 0) {
+                kept = new byte[bytes];
+            }
             if (!kind.equals("lock")) {
                 enterMonitor(budget);
                 rest();

@@ -1,0 +1,42 @@
+//! What is told of an object that the JVM's sampler has chosen, on the thread that allocates it: an
+//! allocation, one object to follow, or both.
+
+use crate::alive;
+use crate::jvm::allocations::{self, Chosen};
+use dwell_inside::hotspot;
+use dwell_recorder::allocated::weight;
+use dwell_recorder::gate::Gate;
+use dwell_recorder::sys::process;
+use dwell_signal::Allocation;
+
+/// Lets each object be told that was chosen, and not only those that are followed.
+pub static TELLS_ALL: Gate = Gate::closed();
+
+/// The calling thread has allocated an object that the JVM's sampler has chosen.
+pub fn allocated(chosen: &Chosen) {
+    let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) else {
+        return;
+    };
+    let Some(record) = agent.registry.get(process::own_tid()) else {
+        return; // a thread that is just becoming one, or is one no more
+    };
+    let env = chosen.env;
+    let told = TELLS_ALL.enter();
+    let followed = alive::follow(agent, env, chosen.object);
+    if followed.is_none() && told.is_none() {
+        return;
+    }
+    let is_seen = agent.engine.allocated(
+        record,
+        &Allocation {
+            size: chosen.size,
+            weight: weight(chosen.size, chosen.interval),
+            class: allocations::number_of(&agent.classes, chosen.jvmti, chosen.class),
+            followed: followed.unwrap_or_default(),
+            is_told: told.is_some(),
+        },
+    );
+    if let (Some(followed), false) = (followed, is_seen) {
+        alive::forget(agent, env, &followed);
+    }
+}

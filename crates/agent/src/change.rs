@@ -1,0 +1,107 @@
+//! Changes what the recording that runs records.
+//!
+//! What the JVM may refuse comes first, while everything is as it was. Then ends what is switched
+//! off, so that nothing of it comes any more; then the file gets a new chunk, whose description is
+//! true of all that is in it; then begins what is switched on.
+
+use crate::alive;
+use crate::allocated::{TELLS_ALL, allocated};
+use crate::contended;
+use crate::jvm::allocations::{self, Sampling};
+use crate::jvm::monitors::{self, Watching};
+use dwell_inside::hotspot::Agent;
+use dwell_recorder::events::{Events, Running, changed};
+use dwell_recorder::options::Options;
+use jvm_sys::{Env, JavaVm};
+
+/// The JVM, and the calling thread's environment.
+type On = (JavaVm, Env);
+
+/// Lets the recording record what `options` name, given as `text`. Answers with its status, and
+/// with what it recorded before.
+///
+/// # Errors
+/// One line for the user: nothing has changed, unless it says so.
+pub fn change(
+    on: On,
+    agent: &'static Agent,
+    running: &Running,
+    options: &Options,
+    text: &str,
+) -> Result<String, String> {
+    let (before, after) = (running.events, changed(running, options, text)?);
+    if before != after {
+        let ready = Ready::get(on, &before, &after, &options.asked_objects())?;
+        end(on, agent, &before, &after)?;
+        let written = agent.change(after, text);
+        ready.begin(on, agent, &before, &after);
+        written?;
+    }
+    Ok(format!("was={}\n{}", before.text(), agent.status()))
+}
+
+/// What the JVM gives for what is switched on.
+struct Ready {
+    sampling: Option<Sampling>,
+    watching: Option<Watching>,
+}
+
+impl Ready {
+    fn get(on: On, before: &Events, after: &Events, asked: &str) -> Result<Ready, String> {
+        let (had, bytes) = (before.object_bytes(), after.object_bytes());
+        let sampling = match (had, bytes) {
+            (0, 1..) => Some(Sampling::prepare(on.0, asked, bytes, allocated)?),
+            _ => None,
+        };
+        let watching = match before.lock.is_zero() && !after.lock.is_zero() {
+            true => Some(Watching::prepare(on.0, contended::TOLD)?),
+            false => None,
+        };
+        if had != 0 && bytes != 0 && had != bytes {
+            allocations::set_interval(bytes)?;
+        }
+        Ok(Ready { sampling, watching })
+    }
+
+    fn begin(self, on: On, agent: &'static Agent, before: &Events, after: &Events) {
+        if before.alive_bytes == 0 && after.alive_bytes != 0 {
+            alive::begin(agent, on.1);
+        }
+        if after.alloc_bytes != 0 {
+            TELLS_ALL.open();
+        }
+        if let Some(sampling) = self.sampling {
+            sampling.begin();
+        }
+        let lock_ns = u64::try_from(after.lock.as_nanos()).unwrap_or(u64::MAX);
+        match self.watching {
+            Some(watching) => {
+                contended::begin(lock_ns);
+                watching.begin();
+            }
+            None if before.lock != after.lock => contended::set_interval(lock_ns),
+            None => {}
+        }
+    }
+}
+
+/// Ends what is switched off.
+fn end(on: On, agent: &'static Agent, before: &Events, after: &Events) -> Result<(), String> {
+    if before.alive_bytes != 0 && after.alive_bytes == 0 {
+        // Which are there is told for the last time.
+        alive::look(agent, on.1);
+        agent.dump()?;
+        alive::end(agent, on.1);
+    }
+    if after.alloc_bytes == 0 {
+        TELLS_ALL.close();
+    }
+    if after.object_bytes() == 0 {
+        allocations::end();
+    }
+    if after.lock.is_zero() {
+        monitors::end();
+        contended::end();
+    }
+    Ok(())
+}

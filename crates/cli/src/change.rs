@@ -1,0 +1,210 @@
+//! `dwell start` where a recording runs: what it is to record from now on. Pure.
+//!
+//! Only what was named on the command line is told to the agent. Defaults are for recordings that
+//! begin: here what is not named stays as it is.
+
+use crate::args::{Event, Filter, Start};
+use crate::reply::Reply;
+use std::fmt::Write as _;
+
+/// Bytes between two samples of objects where neither the recording nor anybody says how many.
+const OBJECTS: &str = "512k";
+/// The same for waits for monitors.
+const LOCK: &str = "1ms";
+/// The same for wall time.
+const WALL: &str = "20ms";
+
+/// The agent's options that ask for it; `events` is what the recording has, as its status says it.
+/// `file` is where it shall go, if that was named.
+pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
+    let present = Present(events);
+    let sampling = &args.sampling;
+    let mut options = "start".to_owned();
+    if args.is_named("interval") {
+        let _ = write!(options, ",cpu={}ns", sampling.interval.as_nanos());
+    }
+    add_events(&mut options, args, &present);
+    if args.is_named("engine") {
+        let _ = write!(options, ",engine={}", sampling.engine.word());
+    }
+    if args.is_named("walk") {
+        let _ = write!(options, ",walk={}", sampling.walk.word());
+    }
+    if args.is_named("depth") {
+        let _ = write!(options, ",depth={}", sampling.depth);
+    }
+    if args.is_named("late") {
+        let _ = write!(options, ",late={}ns", sampling.late.as_nanos());
+    }
+    if args.is_named("wall_budget") {
+        let _ = write!(options, ",wall-budget={}%", sampling.wall_budget);
+    }
+    if let Some(threads) = sampling.wall_threads {
+        let _ = write!(options, ",wall-threads={threads}");
+    }
+    if let Some(Filter::Context) = sampling.filter {
+        options += ",filter=context";
+    }
+    for method in &sampling.idle {
+        let _ = write!(options, ",idle={method}");
+    }
+    if let Some(size) = &args.max_size {
+        let _ = write!(options, ",maxsize={size}");
+    }
+    if let Some(age) = args.max_age {
+        let _ = write!(options, ",maxage={}ms", age.as_millis());
+    }
+    if let Some(file) = file {
+        let _ = write!(options, ",file={file}");
+    }
+    options
+}
+
+fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
+    let sampling = &args.sampling;
+    let intervals = ["interval", "wall", "alloc", "lock"];
+    if !args.is_named("event") && !intervals.iter().any(|id| args.is_named(id)) {
+        return; // the agent says what there is to name
+    }
+    // Without -e the events stay, and those of which an interval is named come to them.
+    let has = |event, name| match args.is_named("event") {
+        true => sampling.has(event),
+        false => present.get(name).is_some(),
+    };
+    if has(Event::Wall, "wall") || args.is_named("wall") {
+        let known = present.get("wall").unwrap_or(WALL);
+        let _ = match args.is_named("wall") {
+            true => write!(options, ",wall={}ns", sampling.wall.as_nanos()),
+            false => write!(options, ",wall={known}"),
+        };
+    }
+    let live = has(Event::Live, "live");
+    let alloc = has(Event::Alloc, "alloc") || sampling.alloc.is_some() && !live;
+    let known = ["alloc", "live"].map(|name| present.get(name));
+    let known = known.into_iter().flatten().find(|size| !size.is_empty());
+    let size = match sampling.alloc {
+        Some(bytes) => bytes.to_string(),
+        None => known.unwrap_or(OBJECTS).to_owned(),
+    };
+    if alloc {
+        let _ = write!(options, ",alloc={size}");
+    }
+    if live {
+        let _ = write!(options, ",live={size}");
+    }
+    match sampling.lock {
+        Some(interval) => {
+            let _ = write!(options, ",lock={}ns", interval.as_nanos());
+        }
+        None if has(Event::Lock, "lock") => {
+            let known = present.get("lock").unwrap_or(LOCK);
+            let _ = write!(options, ",lock={known}");
+        }
+        None => {}
+    }
+    if options == "start" {
+        // Nothing but CPU time, which is always recorded.
+        let _ = write!(options, ",cpu={}", present.get("cpu").unwrap_or("10ms"));
+    }
+}
+
+/// What has changed, for people.
+pub fn told(pid: u32, reply: &Reply) -> String {
+    let get = |key| reply.get(key).unwrap_or_default();
+    let (file, was, now) = (get("file"), get("was"), get("events"));
+    match was == now {
+        true => format!("recording JVM {pid} to {file} as before: {now}\n"),
+        false => format!(
+            "recording JVM {pid} to {file}: was {was}; now {now}; end it with: dwell stop {pid}\n"
+        ),
+    }
+}
+
+/// What a recording has: `cpu=10ms,wall=20ms,alloc=512k,live`.
+struct Present<'a>(&'a str);
+
+impl<'a> Present<'a> {
+    /// The interval of an event; empty if it has that of another one.
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let words = self.0.split(',');
+        let mut pairs = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Command, parse_from};
+
+    fn asked(words: &str, events: &str) -> String {
+        let words = format!("dwell start {words} 4711");
+        match parse_from(words.split_whitespace()).unwrap().command {
+            Command::Start(args) => options(&args, events, None),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_named_is_asked_for_and_nothing_else() {
+        const USUAL: &str = "cpu=1ms,wall=5ms";
+        const ALL: &str = "cpu=1ms,wall=5ms,alloc=64k,live,lock=50us";
+        for (words, events, expected) in [
+            ("", USUAL, "start"),
+            ("--max-size 64m", USUAL, "start,maxsize=64m"),
+            ("-e cpu,wall,alloc", USUAL, "start,wall=5ms,alloc=512k"),
+            ("-e cpu,wall,live", USUAL, "start,wall=5ms,live=512k"),
+            (
+                "-e cpu,wall,lock --lock 1ms",
+                USUAL,
+                "start,wall=5ms,lock=1000000ns",
+            ),
+            ("-e cpu,wall", ALL, "start,wall=5ms"),
+            (
+                "-e cpu,wall,alloc,lock",
+                ALL,
+                "start,wall=5ms,alloc=64k,lock=50us",
+            ),
+            (
+                "-e cpu,wall,live",
+                "cpu=1ms,wall=5ms,live=4k",
+                "start,wall=5ms,live=4k",
+            ),
+            ("-e all", ALL, "start,wall=5ms,alloc=64k,live=64k,lock=50us"),
+            ("--alloc 1m", USUAL, "start,wall=5ms,alloc=1048576"),
+            (
+                "--alloc 1m",
+                ALL,
+                "start,wall=5ms,alloc=1048576,live=1048576,lock=50us",
+            ),
+            ("--lock 2ms", USUAL, "start,wall=5ms,lock=2000000ns"),
+            ("-e cpu", "cpu=1ms,alloc=64k", "start,cpu=1ms"),
+            ("-i 1ms -e cpu,wall", USUAL, "start,cpu=1000000ns,wall=5ms"),
+            ("-e cpu,wall --wall 20ms", USUAL, "start,wall=20000000ns"),
+            (
+                "-e cpu,wall --engine timer",
+                USUAL,
+                "start,wall=5ms,engine=timer",
+            ),
+        ] {
+            assert_eq!(asked(words, events), expected, "{words} after {events}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_with_what_was() {
+        let reply = |was: &str| {
+            let text = format!("ok\nwas={was}\nstate=running\nevents=cpu=1ms\nfile=/a.jfr\n");
+            Reply::parse(text.as_bytes()).unwrap()
+        };
+        assert_eq!(
+            told(7, &reply("cpu=1ms,alloc=1k")),
+            "recording JVM 7 to /a.jfr: was cpu=1ms,alloc=1k; now cpu=1ms; end it with: dwell stop \
+             7\n"
+        );
+        assert_eq!(
+            told(7, &reply("cpu=1ms")),
+            "recording JVM 7 to /a.jfr as before: cpu=1ms\n"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Lets callbacks of the runtime in while what they tell is wanted. Who closes it knows that none
+//! of them tells anything after that. No callback waits.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A gate; closed at first.
+#[derive(Debug, Default)]
+pub struct Gate {
+    open: AtomicBool,
+    inside: AtomicU64,
+}
+
+/// Somebody is inside.
+#[derive(Debug)]
+pub struct Inside<'g>(&'g Gate);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Who closes it waits so long at most, in steps of a millisecond: whoever is inside may be held by
+/// a pause of the collector.
+const STEPS_MAX: u32 = 10_000;
+
+impl Gate {
+    /// A closed one.
+    #[must_use]
+    pub const fn closed() -> Gate {
+        Gate {
+            open: AtomicBool::new(false),
+            inside: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets callbacks in from now on.
+    pub fn open(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+
+    /// Goes in, until the answer is dropped. `None`: it is closed.
+    pub fn enter(&self) -> Option<Inside<'_>> {
+        // Who finds it closed is not to be counted: there may be one after the other.
+        if !self.open.load(Ordering::SeqCst) {
+            return None;
+        }
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(self);
+        // It was closed meanwhile: who has done that may not have seen us.
+        self.open.load(Ordering::SeqCst).then_some(inside)
+    }
+
+    /// Lets nobody in from now on, and waits until nobody is inside. Whether that is so.
+    pub fn close(&self) -> bool {
+        self.open.store(false, Ordering::SeqCst);
+        for _ in 0..STEPS_MAX {
+            if self.inside.load(Ordering::SeqCst) == 0 {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// Threads count as long as they get in; once it is closed, the count stays.
+    #[test]
+    fn nobody_is_inside_of_a_closed_gate() {
+        let gate = Arc::new(Gate::closed());
+        assert!(gate.enter().is_none());
+        for _ in 0..50 {
+            gate.open();
+            let told = Arc::new(AtomicU64::new(0));
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let (gate, told) = (Arc::clone(&gate), Arc::clone(&told));
+                    std::thread::spawn(move || {
+                        while let Some(_inside) = gate.enter() {
+                            std::thread::yield_now();
+                            told.fetch_add(1, Ordering::SeqCst);
+                        }
+                    })
+                })
+                .collect();
+            while told.load(Ordering::SeqCst) < 10 {
+                std::thread::yield_now();
+            }
+            assert!(gate.close());
+            let before = told.load(Ordering::SeqCst);
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(told.load(Ordering::SeqCst), before);
+        }
+    }
+}
