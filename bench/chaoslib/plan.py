@@ -6,6 +6,8 @@ FORMS = ("calm", "storm", "jfr", "storm", "exit", "disk", "calm", "kill", "async
          "memory", "heap")
 COLLECTORS = ("Serial", "G1", "Parallel", "Z", "Shenandoah")
 INTERVALS = ("100us", "200us", "500us", "1ms")
+# What is recorded beside CPU time in two runs of three, as the agent's options: none of it, or all.
+EVENTS = ("alloc=64k", "live", "lock=100us")
 LAUNCHES = ("VFORK", "POSIX_SPAWN", "FORK")
 # Flags that make the JVM do more often what is hard for us.
 EXTRAS = ([], ["-XX:TieredStopAtLevel=1"], ["-XX:ReservedCodeCacheSize=12m"], [],
@@ -31,6 +33,8 @@ class Plan:
         self.vantage = self.form = self.collector = self.interval = self.engine = ""
         self.flags: list[str] = []
         self.words: list[str] = []
+        # Events beside CPU time, as the agent's options.
+        self.events: list[str] = []
         self.seconds = self.room = 0
         # Whether the agent is there from the start or comes by the command.
         self.attached = False
@@ -41,7 +45,7 @@ class Plan:
                 "vantage": self.vantage, "form": self.form, "collector": self.collector,
                 "interval": self.interval, "engine": self.engine, "flags": self.flags,
                 "words": self.words, "seconds": self.seconds, "attached": self.attached,
-                "room": self.room}
+                "room": self.room, "events": self.events}
 
 
 class Planner:
@@ -68,6 +72,9 @@ class Planner:
         plan.collector = draw.choice(collectors)
         plan.room = draw.choice(ROOM.get(plan.form, (0,)))
         plan.attached = plan.form == "storm" and draw.random() < 0.5
+        # JDK 8 has no sampler of allocations.
+        known = EVENTS if plan.jdk.major >= 11 else EVENTS[2:]
+        plan.events = list(known) if (turn + pair) % 3 else []
         self.flags(plan, draw)
         self.words(plan, draw)
         return plan

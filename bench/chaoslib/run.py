@@ -64,8 +64,9 @@ class Runner:
         if self.with_agent and not plan.attached:
             place = folder / "disk" if plan.form == "disk" else folder
             walk = "" if plan.vantage == "default" else f",walk={plan.vantage}"
+            events = "".join(f",{event}" for event in plan.events)
             flags.append(f"-agentpath:{self.built.agent}=start,cpu={plan.interval},"
-                         f"engine={plan.engine},file={place}/out.jfr{walk}")
+                         f"engine={plan.engine},file={place}/out.jfr{walk}{events}")
         return [plan.jdk.tool("java"), *flags, "-cp", str(self.built.classes[plan.jdk.major]),
                 "io.dwell.chaos.Chaos", f"natives={self.built.folder}", *plan.words]
 

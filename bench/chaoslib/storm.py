@@ -15,7 +15,7 @@ import time
 FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
                   "|did not answer within|is stopped|exited while|has ended|not written within"
                   "|cannot create|No space|nothing was recorded|only permitted in the live phase"
-                  "|offers no JVMTI environment")
+                  "|offers no JVMTI environment|use 'dwell stop' first")
 
 # What it says of a JVM that ends just now, and only then.
 LAST_WORDS = re.compile('not understood: ""')
@@ -56,6 +56,8 @@ class Storm:
             self.do("start", draw)
         while not self.over.wait(draw.random() * 0.7):
             kinds = ["start", "stop", "dump", "status", "start"]
+            if self.plan.events:
+                kinds += ["change", "change"]
             if lane == 1:
                 kinds += ["pause", "threads", "histogram", "quit"]
                 if self.plan.jdk.major >= 11:
@@ -76,8 +78,13 @@ class Storm:
         if kind == "start":
             file = self.folder / f"storm-{number}.jfr"
             bounded = ["--max-size", "1m"] if draw.random() < 0.3 else []
+            events = ["-e", "cpu,wall,lock"] if self.plan.events and draw.random() < 0.5 else []
             self.ask(kind, [command, "start", "-i", self.plan.interval, "-o", file, *bounded,
-                            *self.walk_option, pid])
+                            *events, *self.walk_option, pid])
+        elif kind == "change":
+            # The recording that runs gets other events; where none does, one begins.
+            names = [event.split("=")[0] for event in self.plan.events if draw.random() < 0.6]
+            self.ask(kind, [command, "start", "-e", ",".join(["cpu", "wall", *names]), pid])
         elif kind == "dump":
             self.ask(kind, [command, "dump", "-o", self.folder / f"dump-{number}.jfr", pid])
         elif kind in ("stop", "status"):
