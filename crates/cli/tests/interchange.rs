@@ -42,6 +42,27 @@ fn sum(collapsed: &str) -> u64 {
         .sum()
 }
 
+/// The recording as the agent wrote it: the same number of samples, the same bytes.
+fn recording_itself(place: &Place, java: &Path, jfrconv: &Path) {
+    let [input, out] = ["ours.jfr", "direct.collapsed"].map(|name| place.path(name));
+    let files = [input.to_str().unwrap(), out.to_str().unwrap()];
+    let ways: [(&[&str], &[&str]); 2] = [
+        (&[], &["--unit", "samples"]),
+        (&["--alloc", "--total"], &["-e", "alloc", "--unit", "bytes"]),
+    ];
+    for (theirs, ours) in ways {
+        let options = [&["-o", "collapsed"], theirs, &files].concat();
+        run(java, jfrconv, &options);
+        let read = std::fs::read_to_string(&out).unwrap();
+        let args = [&["convert", "ours.jfr", "--collapsed"], ours].concat();
+        let own = sum(&place.dwell(&args).exits(0).out);
+        println!("{theirs:?}: {own}");
+        assert!(own > 100);
+        assert_eq!(sum(&read), own);
+        assert!(read.contains("io/dwell/test/Allocations.kind_"), "{read}");
+    }
+}
+
 #[test]
 fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
     let place = Place::new("interchange");
@@ -73,6 +94,7 @@ fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
         .exits(0);
 
     let jfrconv = reader("--jfrconv", "jfrconv/jfr-converter-4.5.jar");
+    recording_itself(&place, &java, &jfrconv);
     let [input, out] = ["theirs.jfr", "theirs.collapsed"].map(|name| place.path(name));
     let files = [input.to_str().unwrap(), out.to_str().unwrap()];
     let seen = |options: &[&str]| {
