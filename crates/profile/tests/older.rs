@@ -17,11 +17,7 @@ fn weights_in_the_samples_themselves_are_read() {
     let weight: u64 = profile.samples().iter().map(|sample| sample.weight).sum();
     assert_eq!(weight, 84_008_043);
     let all = WallFilter::default();
-    let wall: u64 = profile
-        .wall(&all)
-        .into_iter()
-        .map(|wall| wall.weight.sum)
-        .sum();
+    let wall: u64 = profile.wall(&all).map(|wall| wall.weight.sum).sum();
     // Running included.
     assert_eq!(wall, 860_549_458);
 }
