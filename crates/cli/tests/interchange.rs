@@ -10,6 +10,8 @@ use std::process::Command;
 
 /// Between two points of what is written.
 const INTERVAL_NS: u64 = 2_000_000;
+/// The program that is recorded.
+const MAIN: &str = "io.dwell.test.Allocations";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -78,14 +80,9 @@ fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
         "-o",
         "ours",
     ];
-    let (jar, main) = (programs(), "io.dwell.test.Allocations");
-    let program = [
-        java.to_str().unwrap(),
-        "-cp",
-        jar.to_str().unwrap(),
-        main,
-        "mib=64",
-    ];
+    let jar = programs();
+    let (java_path, jar) = (java.to_str().unwrap(), jar.to_str().unwrap());
+    let program = [java_path, "-cp", jar, MAIN, "mib=64"];
     place
         .dwell(&[&record[..], &["--"], &program].concat())
         .exits(0);

@@ -15,8 +15,8 @@ pub(crate) static TYPES: [&TypeDef; 4] = [
     &THREAD_CONTEXT,
 ];
 
-/// What an event of the JDK's does not say. It holds of all such events of its thread that follow in
-/// the chunk, up to the next of its kind and thread: only what differs is written.
+/// What an event of the JDK's does not say. It holds of all such events of its thread that follow
+/// in the chunk, up to the next of its kind and thread: only what differs is written.
 const fn detail(
     id: u8,
     name: &'static str,

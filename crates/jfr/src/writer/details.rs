@@ -1,6 +1,6 @@
-//! What the JDK's events do not say, in events of ours before them: what a sample stands for, why its
-//! stack is not complete, the carrier of a virtual thread, what the thread worked for. Each holds of
-//! all that follows of its thread in the chunk, so it is written only where something differs.
+//! What the JDK's events do not say, in events of ours before them: what a sample stands for, why
+//! its stack is not complete, the carrier of a virtual thread, what the thread worked for. Each
+//! holds of all that follows of its thread in the chunk: it is written where something differs.
 
 use super::{ChunkWriter, Context, ThreadId};
 use crate::hash::Seeds;
