@@ -20,6 +20,8 @@ public final class SampleQuality {
     private final Map<String, Long> causes = new TreeMap<>();
     private final Map<String, Long> settings = new TreeMap<>();
     private final Map<Long, String> sampleTypes = new HashMap<>();
+    /** Of our samples, why those of a thread are not whole that follow; empty: they are. */
+    private final Map<Long, String> failures = new HashMap<>();
     private final Pattern broken;
     private final Pattern noWalk;
     private long samples;
@@ -49,6 +51,12 @@ public final class SampleQuality {
         quality.print();
     }
 
+    /** The key of the thread of one of our events, and of samples beside. */
+    private static long threadId(RecordedEvent event) {
+        return event.getThread("sampledThread") == null ? 0
+                : event.getThread("sampledThread").getId();
+    }
+
     private static boolean isSample(String name) {
         return name.equals("jdk.ExecutionSample") || name.equals("jdk.CPUTimeSample")
                 || name.equals("profiler.WallClockSample");
@@ -56,7 +64,10 @@ public final class SampleQuality {
 
     private void add(RecordedEvent event) {
         String name = event.getEventType().getName();
-        if (isSample(name)) {
+        if (name.equals("dwell.SampleDetail")) {
+            String failure = event.getString("failure");
+            failures.put(threadId(event), failure == null ? "" : failure);
+        } else if (isSample(name)) {
             addSample(event);
         } else if (name.equals("dwell.Lost")) {
             lost += event.getLong("samples");
@@ -95,6 +106,12 @@ public final class SampleQuality {
     private String failure(RecordedEvent event) {
         if (event.hasField("failure")) {
             return event.getString("failure");
+        }
+        if (event.getEventType().getName().equals("jdk.ExecutionSample")) {
+            String told = failures.get(threadId(event));
+            if (told != null) {
+                return told.isEmpty() ? null : told;
+            }
         }
         if (event.hasField("failed") && event.getBoolean("failed")) {
             return "failed";

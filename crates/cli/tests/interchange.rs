@@ -10,6 +10,8 @@ use std::process::Command;
 
 /// Between two points of what is written.
 const INTERVAL_NS: u64 = 2_000_000;
+/// The program that is recorded.
+const MAIN: &str = "io.dwell.test.Allocations";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -42,6 +44,27 @@ fn sum(collapsed: &str) -> u64 {
         .sum()
 }
 
+/// The recording as the agent wrote it: the same number of samples, the same bytes.
+fn recording_itself(place: &Place, java: &Path, jfrconv: &Path) {
+    let [input, out] = ["ours.jfr", "direct.collapsed"].map(|name| place.path(name));
+    let files = [input.to_str().unwrap(), out.to_str().unwrap()];
+    let ways: [(&[&str], &[&str]); 2] = [
+        (&[], &["--unit", "samples"]),
+        (&["--alloc", "--total"], &["-e", "alloc", "--unit", "bytes"]),
+    ];
+    for (theirs, ours) in ways {
+        let options = [&["-o", "collapsed"], theirs, &files].concat();
+        run(java, jfrconv, &options);
+        let read = std::fs::read_to_string(&out).unwrap();
+        let args = [&["convert", "ours.jfr", "--collapsed"], ours].concat();
+        let own = sum(&place.dwell(&args).exits(0).out);
+        println!("{theirs:?}: {own}");
+        assert!(own > 100);
+        assert_eq!(sum(&read), own);
+        assert!(read.contains("io/dwell/test/Allocations.kind_"), "{read}");
+    }
+}
+
 #[test]
 fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
     let place = Place::new("interchange");
@@ -57,14 +80,9 @@ fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
         "-o",
         "ours",
     ];
-    let (jar, main) = (programs(), "io.dwell.test.Allocations");
-    let program = [
-        java.to_str().unwrap(),
-        "-cp",
-        jar.to_str().unwrap(),
-        main,
-        "mib=64",
-    ];
+    let jar = programs();
+    let (java_path, jar) = (java.to_str().unwrap(), jar.to_str().unwrap());
+    let program = [java_path, "-cp", jar, MAIN, "mib=64"];
     place
         .dwell(&[&record[..], &["--"], &program].concat())
         .exits(0);
@@ -73,6 +91,7 @@ fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
         .exits(0);
 
     let jfrconv = reader("--jfrconv", "jfrconv/jfr-converter-4.5.jar");
+    recording_itself(&place, &java, &jfrconv);
     let [input, out] = ["theirs.jfr", "theirs.collapsed"].map(|name| place.path(name));
     let files = [input.to_str().unwrap(), out.to_str().unwrap()];
     let seen = |options: &[&str]| {

@@ -5,6 +5,7 @@
 mod absorb;
 mod chunk;
 mod cursor;
+mod details;
 mod error;
 mod header;
 mod intern;

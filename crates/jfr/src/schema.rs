@@ -2,6 +2,7 @@
 //! event is generated from these tables, and the event encoders come from the same macro.
 
 pub(crate) mod constants;
+pub(crate) mod details;
 pub(crate) mod events;
 
 /// Type ids in our files. All are below 128, so that each takes one byte.
@@ -37,6 +38,10 @@ pub(crate) mod id {
     pub(crate) const TIMESPAN: u8 = 45;
     pub(crate) const DATA_AMOUNT: u8 = 46;
     pub(crate) const UNSIGNED: u8 = 47;
+    pub(crate) const SAMPLE_DETAIL: u8 = 90;
+    pub(crate) const ALLOCATION_DETAIL: u8 = 91;
+    pub(crate) const MONITOR_DETAIL: u8 = 92;
+    pub(crate) const THREAD_CONTEXT: u8 = 93;
     pub(crate) const EXECUTION_SAMPLE: u8 = 100;
     pub(crate) const WALL_SAMPLE: u8 = 101;
     pub(crate) const ALLOCATION_SAMPLE: u8 = 102;
@@ -157,21 +162,13 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
             &events::LIVE_OBJECT,
             &events::MONITOR_ENTER,
         ])
+        .chain(details::TYPES)
         .chain(events::TYPES)
 }
 
-/// Every type of plain files, in which events have the fields that other tools know, and no others.
-pub(crate) fn plain_types() -> impl Iterator<Item = (&'static TypeDef, &'static [FieldDef])> {
-    let types = all_types().chain([&events::WALL_CLOCK_SAMPLE, &events::COMMON_LIVE_OBJECT]);
-    types.map(|def| {
-        let known = match def.id {
-            id::EXECUTION_SAMPLE => events::EXECUTION_SAMPLE_FIELDS,
-            id::ALLOCATION_SAMPLE => events::ALLOCATION_SAMPLE_FIELDS,
-            id::MONITOR_ENTER => events::MONITOR_ENTER_FIELDS,
-            _ => def.fields.len(),
-        };
-        (def, def.fields.get(..known).unwrap_or(def.fields))
-    })
+/// Every type of plain files, which have events of other profilers beside.
+pub(crate) fn plain_types() -> impl Iterator<Item = &'static TypeDef> {
+    all_types().chain([&events::WALL_CLOCK_SAMPLE, &events::COMMON_LIVE_OBJECT])
 }
 
 #[cfg(test)]
@@ -181,10 +178,10 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_every_reference_is_defined() {
-        let ids: HashSet<u8> = plain_types().map(|(t, _)| t.id).collect();
+        let ids: HashSet<u8> = plain_types().map(|t| t.id).collect();
         assert_eq!(ids.len(), all_types().count() + 2);
         assert!(ids.iter().all(|&id| id > id::CHECKPOINT && id < 128));
-        for field in plain_types().flat_map(|(t, _)| t.fields) {
+        for field in plain_types().flat_map(|t| t.fields) {
             assert!(ids.contains(&field.content.type_id()), "{}", field.name);
             let annotation = field.content.annotation();
             assert!(

@@ -30,7 +30,7 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Every kind, in the order of the constant pool (the key of a kind is its place plus one).
+    /// Every kind.
     pub const ALL: [Self; 11] = [
         Self::Interpreted,
         Self::C1,
@@ -73,8 +73,17 @@ impl FrameKind {
             .unwrap_or(Self::Other)
     }
 
+    /// The key in the file. Some readers know the keys only, and take a key modulo 16 for what
+    /// async-profiler calls so: see [`Self::COMMON`]. Kinds that it does not have are theirs that
+    /// are most like them, and 16 or a multiple more.
     pub(crate) const fn pool_key(self) -> u32 {
-        self as u32 + 1
+        let more = match self {
+            Self::Ahead | Self::Stub => 16,
+            Self::Failed => 32,
+            Self::Other => 48,
+            _ => 0,
+        };
+        self.common_key() + more
     }
 
     /// The names that other tools know, by their keys from 0 on: some readers know the keys only.
@@ -89,6 +98,15 @@ impl FrameKind {
         "Kernel",
         "C1 compiled",
     ];
+
+    /// Whether it runs byte code, so that it has a place in it and a source line.
+    pub(crate) const fn is_managed(self) -> bool {
+        match self {
+            Self::Interpreted | Self::C1 | Self::C2 | Self::Inlined | Self::Ahead => true,
+            Self::Native | Self::Vm | Self::Kernel | Self::Stub => false,
+            Self::Failed | Self::Other => false,
+        }
+    }
 
     /// The key of what other tools call it.
     pub(crate) const fn common_key(self) -> u32 {
@@ -189,9 +207,14 @@ mod tests {
 
     #[test]
     fn names_round_trip_and_keys_follow_the_order() {
-        for (place, kind) in FrameKind::ALL.into_iter().enumerate() {
+        for kind in FrameKind::ALL {
             assert_eq!(FrameKind::from_name(kind.name()), kind);
-            assert_eq!(kind.pool_key() as usize, place + 1);
+            assert_eq!(kind.pool_key() % 16, kind.common_key());
+            // One byte each, and a key has one meaning.
+            assert!(kind.pool_key() < 128);
+            let same = FrameKind::ALL.into_iter();
+            let same = same.filter(|other| other.pool_key() == kind.pool_key());
+            assert_eq!(same.count(), 1, "{kind:?}");
         }
         for (place, state) in ThreadState::ALL.into_iter().enumerate() {
             assert_eq!(ThreadState::from_name(state.name()), state);

@@ -3,6 +3,7 @@
 //! events since the last flush take: [`ChunkWriter::memory_bytes`] tells, the caller rotates.
 
 mod constants;
+mod details;
 mod metadata;
 mod monitors;
 mod names;
@@ -11,9 +12,10 @@ mod pool;
 pub use crate::ids::{ClassId, MethodId, StackId, ThreadId};
 pub use crate::schema::events::Event;
 use crate::schema::id;
-use crate::wire::{put_framed, put_hex, put_pooled_text, put_varint};
+use crate::wire::{put_framed, put_pooled_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use constants::Constants;
+use details::{Detail, Told};
 pub use monitors::MonitorEnter;
 
 /// Type id of `jdk.ExecutionSample` in our files, for [`Event::ActiveSetting`].
@@ -23,11 +25,6 @@ pub const WALL_SAMPLE_TYPE_ID: u64 = id::WALL_SAMPLE as u64;
 
 /// Type id of `jdk.ObjectAllocationSample` in our files.
 pub const ALLOCATION_SAMPLE_TYPE_ID: u64 = id::ALLOCATION_SAMPLE as u64;
-
-/// Digits of a trace id.
-const TRACE_DIGITS: u32 = 32;
-/// Digits of a span id.
-const SPAN_DIGITS: u32 = 16;
 
 /// Bytes of a chunk header.
 pub const HEADER_BYTES: usize = 68;
@@ -228,9 +225,10 @@ pub struct LiveObject<'a> {
 /// Ids it gives out hold until it is dropped. Flushing never invalidates them.
 pub struct ChunkWriter {
     clock: ChunkClock,
-    /// Whether samples have the fields alone that other tools know.
+    /// Whether only what other tools know is written.
     is_plain: bool,
     constants: Constants,
+    told: Told,
     /// Events since the last flush.
     events: Vec<u8>,
     scratch: Vec<u8>,
@@ -246,9 +244,8 @@ impl ChunkWriter {
         Self::above(clock, 0, false)
     }
 
-    /// Begins a chunk whose `jdk.ExecutionSample` and `jdk.ObjectAllocationSample` have the fields
-    /// of the JDK's and no others: for readers that do not ask the metadata what fields there are.
-    /// Wall time goes to [`Self::wall_clock_sample`].
+    /// Begins a chunk that has what other tools know and nothing else: of samples no weights, of
+    /// frames the types of async-profiler. Wall time goes to [`Self::wall_clock_sample`].
     pub fn plain(clock: ChunkClock) -> Self {
         Self::above(clock, 0, true)
     }
@@ -264,6 +261,7 @@ impl ChunkWriter {
             clock,
             is_plain,
             constants: Constants::new(base, is_plain),
+            told: Told::default(),
             events: Vec::new(),
             scratch: Vec::new(),
             flushed_bytes: 0,
@@ -321,28 +319,28 @@ impl ChunkWriter {
         self.constants.object_class(name)
     }
 
-    /// Adds a sample.
+    /// Adds a sample; before it what differs from the sample of its thread before.
     pub fn execution_sample(&mut self, sample: &Sample<'_>) {
-        let failure = sample.failure.map_or(0, |text| self.constants.string(text));
+        let detail = Detail {
+            number: sample.weight_ns,
+            failure: sample.failure,
+            carrier: sample.carrier,
+        };
+        self.tell(id::SAMPLE_DETAIL, sample.ticks, sample.thread, detail);
+        self.tell_context(sample.ticks, sample.thread, sample.context);
         self.scratch.clear();
         put_varint(&mut self.scratch, EXECUTION_SAMPLE_TYPE_ID);
         put_varint(&mut self.scratch, sample.ticks);
         put_varint(&mut self.scratch, u64::from(sample.thread.0));
         put_varint(&mut self.scratch, u64::from(sample.stack.0));
         put_varint(&mut self.scratch, u64::from(sample.state.pool_key()));
-        if !self.is_plain {
-            put_varint(&mut self.scratch, sample.weight_ns);
-            put_pooled_text(&mut self.scratch, failure);
-            let carrier = sample.carrier.unwrap_or_default();
-            put_varint(&mut self.scratch, u64::from(carrier.0));
-            self.put_context(sample.context);
-        }
         put_framed(&mut self.events, &self.scratch);
         self.last_ticks = self.last_ticks.max(sample.ticks);
     }
 
     /// Adds looks at a thread that did not run.
     pub fn wall_sample(&mut self, sample: &WallSample<'_>) {
+        self.tell_context(sample.ticks, sample.thread, sample.context);
         let [cause, detail, failure] = [Some(sample.cause), sample.detail, sample.failure]
             .map(|text| text.map_or(0, |text| self.constants.string(text)));
         self.scratch.clear();
@@ -362,16 +360,23 @@ impl ChunkWriter {
         put_pooled_text(&mut self.scratch, failure);
         let carrier = sample.carrier.unwrap_or_default();
         put_varint(&mut self.scratch, u64::from(carrier.0));
-        self.put_context(sample.context);
         put_framed(&mut self.events, &self.scratch);
         let end = sample.ticks.saturating_add(sample.duration_ticks);
         self.last_ticks = self.last_ticks.max(end);
     }
 
-    /// Adds an object that was allocated.
+    /// Adds an object that was allocated; before it what differs from the one of its thread before.
     pub fn allocation_sample(&mut self, sample: &AllocationSample<'_>) {
-        let carrier = sample.carrier.unwrap_or_default();
-        self.object(ALLOCATION_SAMPLE_TYPE_ID, sample, &[u64::from(carrier.0)]);
+        let detail = Detail {
+            number: sample.size_bytes,
+            failure: sample.failure,
+            carrier: sample.carrier,
+        };
+        self.tell(id::ALLOCATION_DETAIL, sample.ticks, sample.thread, detail);
+        self.tell_context(sample.ticks, sample.thread, sample.context);
+        self.begin_object(ALLOCATION_SAMPLE_TYPE_ID, sample);
+        put_framed(&mut self.events, &self.scratch);
+        self.last_ticks = self.last_ticks.max(sample.ticks);
     }
 
     /// Adds an object that is still there; to a plain chunk as async-profiler does, its size being
@@ -391,13 +396,21 @@ impl ChunkWriter {
             self.last_ticks = self.last_ticks.max(it.ticks);
             return;
         }
-        let more = [live.age_ns, live.collections, live.snapshot];
-        self.object(u64::from(id::LIVE_OBJECT), &live.allocated, &more);
+        let it = &live.allocated;
+        let failure = it.failure.map_or(0, |text| self.constants.string(text));
+        self.begin_object(u64::from(id::LIVE_OBJECT), it);
+        put_varint(&mut self.scratch, it.size_bytes);
+        put_pooled_text(&mut self.scratch, failure);
+        put_varint(&mut self.scratch, live.age_ns);
+        put_varint(&mut self.scratch, live.collections);
+        put_varint(&mut self.scratch, live.snapshot);
+        self.put_context(it.context);
+        put_framed(&mut self.events, &self.scratch);
+        self.last_ticks = self.last_ticks.max(it.ticks);
     }
 
-    /// What events of objects have in common, with what one kind has between object and context.
-    fn object(&mut self, type_id: u64, sample: &AllocationSample<'_>, more: &[u64]) {
-        let failure = sample.failure.map_or(0, |text| self.constants.string(text));
+    /// Begins an event with what events of objects have in common.
+    fn begin_object(&mut self, type_id: u64, sample: &AllocationSample<'_>) {
         self.scratch.clear();
         put_varint(&mut self.scratch, type_id);
         put_varint(&mut self.scratch, sample.ticks);
@@ -405,16 +418,6 @@ impl ChunkWriter {
         put_varint(&mut self.scratch, u64::from(sample.stack.0));
         put_varint(&mut self.scratch, u64::from(sample.class.0));
         put_varint(&mut self.scratch, sample.weight_bytes);
-        if !self.is_plain {
-            put_varint(&mut self.scratch, sample.size_bytes);
-            put_pooled_text(&mut self.scratch, failure);
-            for number in more {
-                put_varint(&mut self.scratch, *number);
-            }
-            self.put_context(sample.context);
-        }
-        put_framed(&mut self.events, &self.scratch);
-        self.last_ticks = self.last_ticks.max(sample.ticks);
     }
 
     /// Adds points of the wall clock, as async-profiler writes them, to a plain chunk; other chunks
@@ -432,30 +435,6 @@ impl ChunkWriter {
         put_varint(&mut self.scratch, u64::from(sample.count));
         put_framed(&mut self.events, &self.scratch);
         self.last_ticks = self.last_ticks.max(sample.ticks);
-    }
-
-    /// Ids stand in the event: there are too many of them for a pool. The rest is pooled.
-    fn put_context(&mut self, context: Option<&Context<'_>>) {
-        let none = Context::default();
-        let context = context.unwrap_or(&none);
-        let mut pooled = |text: &str| match text {
-            "" => 0,
-            text => self.constants.string(text),
-        };
-        let [endpoint, labels] = [pooled(context.endpoint), pooled(context.labels)];
-        let ids = [
-            (context.trace_id, TRACE_DIGITS),
-            (u128::from(context.span_id), SPAN_DIGITS),
-            (u128::from(context.local_root_span_id), SPAN_DIGITS),
-        ];
-        for (id, digits) in ids {
-            match id {
-                0 => put_pooled_text(&mut self.scratch, 0),
-                id => put_hex(&mut self.scratch, id, digits),
-            }
-        }
-        put_pooled_text(&mut self.scratch, endpoint);
-        put_pooled_text(&mut self.scratch, labels);
     }
 
     /// Adds an event that is not a sample.
@@ -530,7 +509,10 @@ impl ChunkWriter {
 
     /// Heap memory that the chunk holds, without the allocator's own.
     pub fn memory_bytes(&self) -> usize {
-        self.constants.memory_bytes() + self.events.capacity() + self.scratch.capacity()
+        self.constants.memory_bytes()
+            + self.told.memory_bytes()
+            + self.events.capacity()
+            + self.scratch.capacity()
     }
 
     /// Checkpoints are chained backwards: each names its distance to the one before, the header

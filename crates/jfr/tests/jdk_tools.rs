@@ -4,7 +4,7 @@ mod common;
 
 use common::hostile::hostile_file;
 use common::jdk::{Folder, jdks};
-use common::{DEMO_EVENTS, Demo, EPOCH_NS, START_TICKS, append, clock, demo_file};
+use common::{DEMO_DETAILS, DEMO_EVENTS, Demo, EPOCH_NS, START_TICKS, append, clock, demo_file};
 use dwell_jfr::writer::{ChunkClock, Sample};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn summary_and_print_show_every_event_after_every_flush() {
                 .filter(|line| line.ends_with(" {") && !line.starts_with(' '));
             assert_eq!(
                 events.count(),
-                DEMO_EVENTS + 4 * rounds,
+                DEMO_EVENTS + DEMO_DETAILS + 4 * rounds,
                 "JDK {}",
                 jdk.version
             );
@@ -124,8 +124,8 @@ fn the_consumer_api_reads_what_was_written() {
          |Main.lambda$main$0()Ljava/lang/Object;:9:1:Interpreted\
          |com.acme.Work.inner(I[[JLjava/lang/String;)D:43:0:C1 compiled",
         "9000000|101|0|null|STATE_OFF_CPU|10000000|null|false\
-         |(kernel).futex_wait_queue()V:-1:-1:Kernel\
-         |libjvm.so.G1ParScanThreadState::trim_queue(unsigned)()V:-1:-1:VM",
+         |(kernel).futex_wait_queue()V:0:0:Kernel\
+         |libjvm.so.G1ParScanThreadState::trim_queue(unsigned)()V:0:0:VM",
         "10000000|102|30|ForkJoinPool-1-worker-1|STATE_RUNNABLE|10000000|no frame pointer|no stack",
     ];
     for jdk in jdks().iter().filter(|jdk| jdk.version >= 17) {

@@ -3,6 +3,7 @@
 //! whose header was never completed, gives everything up to the cut.
 
 use super::cursor::Cursor;
+use super::details::{Details, Part};
 use super::error::Error;
 use super::header::ChunkInfo;
 use super::metadata::{Class, Types};
@@ -81,6 +82,8 @@ fn event_at(file: &[u8], offset: usize, end: usize) -> Result<RawEvent<'_>, Erro
 struct EventType<'a> {
     class: &'a Class,
     sample: Option<SamplePlan<'a>>,
+    /// In what events tell of others.
+    part: Option<Part>,
     keep: bool,
     count: u64,
     unreadable: u64,
@@ -219,7 +222,7 @@ fn read_events<'a>(
 ) -> u64 {
     let mut last_ns = 0;
     let mut event_types = event_types(resolver.types, options);
-    let mut values = Values::default();
+    let (mut values, mut details) = (Values::default(), Details::default());
     let mut unknown = 0_u64;
     let at = resolver.info.body();
     let mut walk = Walk { file, at, end };
@@ -232,27 +235,15 @@ fn read_events<'a>(
             continue;
         };
         event_type.count += 1;
-        let read = if let Some(plan) = &event_type.sample {
-            let sample = plan.read(resolver, event.body);
-            sample.map(|sample| {
-                last_ns = last_ns.max(sample.time_ns);
-                let Tables {
-                    merger,
-                    walls,
-                    contexts,
-                    ..
-                } = &mut *resolver.tables;
-                merger.add(sample, &mut out.samples, walls, contexts);
-            })
-        } else if event_type.keep {
-            let event = values.event(resolver, event_type.class, event.body);
-            event.map(|event| {
-                last_ns = last_ns.max(event.time_ns);
-                out.events.push(event);
-            })
-        } else {
-            Ok(())
-        };
+        let read = read_event(
+            event_type,
+            event.body,
+            resolver,
+            &mut values,
+            &mut details,
+            out,
+        );
+        let read = read.map(|time_ns| last_ns = last_ns.max(time_ns));
         event_type.unreadable += u64::from(read.is_err());
     }
     if unknown > 0 {
@@ -277,6 +268,54 @@ fn read_events<'a>(
         }
     }
     last_ns
+}
+
+/// Reads an event into `out`, if it is wanted. Gives its time, 0 if it was passed over.
+fn read_event<'a>(
+    event_type: &EventType<'a>,
+    body: Cursor<'a>,
+    resolver: &mut Resolver<'a>,
+    values: &mut Values,
+    details: &mut Details,
+    out: &mut Recording,
+) -> Result<u64, Error> {
+    let class = event_type.class;
+    let part = event_type.part.as_ref();
+    let part = part.filter(|part| part.tells() || !details.is_empty());
+    let thread = match part {
+        Some(part) => Some((part, part.thread(resolver, class, body)?)),
+        None => None,
+    };
+    if let Some(plan) = &event_type.sample {
+        let mut sample = plan.read(resolver, body)?;
+        if let Some((part, thread)) = thread {
+            details.complete_sample(part, thread, &mut sample);
+        }
+        let Tables {
+            merger,
+            walls,
+            contexts,
+            ..
+        } = &mut *resolver.tables;
+        merger.add(sample, &mut out.samples, walls, contexts);
+        return Ok(sample.time_ns);
+    }
+    let tells = part.is_some_and(Part::tells);
+    if !event_type.keep && !tells {
+        return Ok(0);
+    }
+    let mut event = values.event(resolver, class, body)?;
+    let time_ns = event.time_ns;
+    match thread {
+        Some((part, thread)) if tells => details.take(part, thread, &event, resolver),
+        Some((part, thread)) => details.complete(part, thread, &mut event),
+        None => {}
+    }
+    if tells {
+        return Ok(0);
+    }
+    out.events.push(event);
+    Ok(time_ns)
 }
 
 /// Types of events by their ids, in ascending order.
@@ -308,6 +347,7 @@ fn event_types<'a>(types: &'a Types, options: &Options<'_>) -> EventTypes<'a> {
             EventType {
                 class,
                 sample,
+                part: Part::of(class),
                 keep,
                 count: 0,
                 unreadable: 0,

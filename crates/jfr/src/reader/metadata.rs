@@ -343,15 +343,23 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(field("startTime").unit, Unit::TimeTicks);
-        assert_eq!(field("weight").unit, Unit::Span(1));
-        assert_eq!(field("failure").wire, Wire::Text);
+        let names: Vec<&str> = sample.fields.iter().map(|field| &*field.name).collect();
+        assert_eq!(names, ["startTime", "sampledThread", "stackTrace", "state"]);
+        let mut details = types.events();
+        let detail = details.find(|(_, class)| &*class.name == "dwell.SampleDetail");
+        let detail = &detail.unwrap().1.fields;
+        assert_eq!(
+            (&*detail[2].name, detail[2].unit),
+            ("weight", Unit::Span(1))
+        );
+        assert_eq!((&*detail[3].name, detail[3].wire), ("failure", Wire::Text));
         let Wire::Pooled(stack) = field("stackTrace").wire else {
             panic!("not pooled")
         };
         let stack = types.class(stack).unwrap();
         assert_eq!(stack.known, Known::Stack);
         assert!(stack.fields[1].array);
-        assert_eq!(types.events().count(), 31);
+        assert_eq!(types.events().count(), 35);
         let mut lost = types
             .events()
             .filter(|(_, class)| &*class.name == "dwell.Lost");

@@ -17,20 +17,15 @@ impl Content {
     const Stack: Content = Content::Pooled(id::STACK_TRACE);
 }
 
-/// The first fields of `jdk.ExecutionSample` are the JDK's own: so many.
-pub(crate) const EXECUTION_SAMPLE_FIELDS: usize = 4;
-/// The same of `jdk.ObjectAllocationSample`.
-pub(crate) const ALLOCATION_SAMPLE_FIELDS: usize = 5;
-/// The same of `jdk.JavaMonitorEnter`.
-pub(crate) const MONITOR_ENTER_FIELDS: usize = 7;
-
-/// `jdk.ExecutionSample` with our additional fields at its end.
+/// `jdk.ExecutionSample` with the JDK's fields and no others: there are readers that do not ask the
+/// metadata what fields an event has. What else is known of it stands in events beside it:
+/// [`super::details`].
 pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
     id: id::EXECUTION_SAMPLE,
     name: "jdk.ExecutionSample",
     kind: TypeKind::Event(&["Java Virtual Machine", "Profiling"]),
     label: "Execution Sample",
-    description: "A thread's stack, and the time that the sample stands for",
+    description: "Snapshot of a thread's state: dwell.SampleDetail says what it stands for",
     fields: &[
         START_TIME,
         sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
@@ -40,14 +35,6 @@ pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
             "Stack Trace",
         ),
         sample_field("state", Content::Pooled(id::THREAD_STATE), "Thread State"),
-        sample_field("weight", Content::Nanos, "Weight"),
-        sample_field("failure", Content::Text, "Failure"),
-        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
-        TRACE_ID,
-        SPAN_ID,
-        LOCAL_ROOT_SPAN_ID,
-        ENDPOINT,
-        LABELS,
     ],
 };
 
@@ -81,15 +68,10 @@ pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
         ),
         sample_field("failure", Content::Text, "Failure"),
         sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
-        TRACE_ID,
-        SPAN_ID,
-        LOCAL_ROOT_SPAN_ID,
-        ENDPOINT,
-        LABELS,
     ],
 };
 
-/// `jdk.ObjectAllocationSample`, as the JDK has it since 16, with our additional fields at its end.
+/// `jdk.ObjectAllocationSample`, as the JDK has it since 16; more is in [`super::details`].
 pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
     id: id::ALLOCATION_SAMPLE,
     name: "jdk.ObjectAllocationSample",
@@ -106,14 +88,6 @@ pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
         ),
         sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
         sample_field("weight", Content::Bytes, "Sample Weight"),
-        sample_field("objectSize", Content::Bytes, "Object Size"),
-        sample_field("failure", Content::Text, "Failure"),
-        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
-        TRACE_ID,
-        SPAN_ID,
-        LOCAL_ROOT_SPAN_ID,
-        ENDPOINT,
-        LABELS,
     ],
 };
 
@@ -148,7 +122,7 @@ pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
     ],
 };
 
-/// `jdk.JavaMonitorEnter`, as the JDK has it, with our additional fields at its end.
+/// `jdk.JavaMonitorEnter`, as the JDK has it; more is in [`super::details`].
 pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
     id: id::MONITOR_ENTER,
     name: "jdk.JavaMonitorEnter",
@@ -172,14 +146,6 @@ pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
             "Owner When The Wait Began",
         ),
         sample_field("address", Content::Count, "Monitor Address"),
-        sample_field("weight", Content::Nanos, "Weight"),
-        sample_field("failure", Content::Text, "Failure"),
-        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
-        TRACE_ID,
-        SPAN_ID,
-        LOCAL_ROOT_SPAN_ID,
-        ENDPOINT,
-        LABELS,
     ],
 };
 
@@ -224,21 +190,25 @@ pub(crate) static COMMON_LIVE_OBJECT: TypeDef = TypeDef {
     ],
 };
 
-const TRACE_ID: FieldDef = sample_field("traceId", Content::Text, "Trace Id");
-const SPAN_ID: FieldDef = sample_field("spanId", Content::Text, "Span Id");
-const LOCAL_ROOT_SPAN_ID: FieldDef =
+pub(super) const TRACE_ID: FieldDef = sample_field("traceId", Content::Text, "Trace Id");
+pub(super) const SPAN_ID: FieldDef = sample_field("spanId", Content::Text, "Span Id");
+pub(super) const LOCAL_ROOT_SPAN_ID: FieldDef =
     sample_field("localRootSpanId", Content::Text, "Local Root Span Id");
-const ENDPOINT: FieldDef = sample_field("endpoint", Content::Text, "Endpoint");
-const LABELS: FieldDef = sample_field("labels", Content::Text, "Labels");
+pub(super) const ENDPOINT: FieldDef = sample_field("endpoint", Content::Text, "Endpoint");
+pub(super) const LABELS: FieldDef = sample_field("labels", Content::Text, "Labels");
 
-const START_TIME: FieldDef = FieldDef {
+pub(super) const START_TIME: FieldDef = FieldDef {
     name: "startTime",
     content: Content::Ticks,
     label: "Start Time",
     description: "",
 };
 
-const fn sample_field(name: &'static str, content: Content, label: &'static str) -> FieldDef {
+pub(super) const fn sample_field(
+    name: &'static str,
+    content: Content,
+    label: &'static str,
+) -> FieldDef {
     FieldDef {
         name,
         content,
@@ -373,7 +343,7 @@ macro_rules! events {
     };
 }
 
-const PROFILER: &[&str] = &["Profiler"];
+pub(super) const PROFILER: &[&str] = &["Profiler"];
 const JVM: &[&str] = &["Java Virtual Machine"];
 const OS: &[&str] = &["Operating System"];
 const PROCESSOR: &[&str] = &["Operating System", "Processor"];

@@ -30,7 +30,8 @@ pub(crate) struct Constants {
     stacks: Pool,
     groups: Pool,
     threads: Pool,
-    frame_types: Pool,
+    /// All names of kinds of frames as the file has them, until they are written.
+    frame_types: Option<Vec<u8>>,
     thread_states: Pool,
     method_keys: HashMap<u64, MethodId, Seeds>,
     thread_keys: HashMap<u64, ThreadId, Seeds>,
@@ -52,24 +53,13 @@ impl Constants {
             stacks: Pool::above(id::STACK_TRACE, base),
             groups: Pool::above(id::THREAD_GROUP, base),
             threads: Pool::above(id::THREAD, base),
-            frame_types: match is_plain {
-                true => Pool::from_zero(id::FRAME_TYPE),
-                false => Pool::new(id::FRAME_TYPE),
-            },
+            frame_types: Some(frame_types(is_plain)),
             thread_states: Pool::new(id::THREAD_STATE),
             method_keys: HashMap::default(),
             thread_keys: HashMap::default(),
             is_plain,
             scratch: Vec::new(),
         };
-        match is_plain {
-            true => FrameKind::COMMON.iter().for_each(|name| {
-                intern_text(&mut constants.frame_types, name);
-            }),
-            false => FrameKind::ALL.iter().for_each(|kind| {
-                intern_text(&mut constants.frame_types, kind.name());
-            }),
-        }
         for state in ThreadState::ALL {
             let name = match state {
                 ThreadState::Other if is_plain => COMMON_STATE,
@@ -149,8 +139,13 @@ impl Constants {
         put_varint(&mut self.scratch, frames.len() as u64);
         for frame in frames {
             put_varint(&mut self.scratch, u64::from(frame.method.0));
-            put_int(&mut self.scratch, frame.line);
-            put_int(&mut self.scratch, frame.bci);
+            // In native code there is neither; -1 would take five bytes each.
+            let [line, bci] = match frame.kind.is_managed() {
+                true => [frame.line, frame.bci],
+                false => [frame.line.max(0), frame.bci.max(0)],
+            };
+            put_int(&mut self.scratch, line);
+            put_int(&mut self.scratch, bci);
             let kind = match self.is_plain {
                 true => frame.kind.common_key(),
                 false => frame.kind.pool_key(),
@@ -168,7 +163,6 @@ impl Constants {
     /// Appends a checkpoint with everything that is new; `false` if nothing is.
     pub(crate) fn write_checkpoint(&mut self, out: &mut Vec<u8>, ticks: u64, delta: i64) -> bool {
         let pools = [
-            &mut self.frame_types,
             &mut self.thread_states,
             &mut self.symbols,
             &mut self.strings,
@@ -180,7 +174,9 @@ impl Constants {
             &mut self.groups,
             &mut self.threads,
         ];
+        let frame_types = self.frame_types.take();
         let pending = pools.iter().filter(|pool| pool.has_pending()).count();
+        let pending = pending + usize::from(frame_types.is_some());
         if pending == 0 {
             return false;
         }
@@ -191,6 +187,7 @@ impl Constants {
         put_varint(&mut body, delta.cast_unsigned());
         body.push(0); // an ordinary checkpoint
         put_varint(&mut body, pending as u64);
+        body.extend(frame_types.unwrap_or_default());
         for pool in pools.into_iter().filter(|pool| pool.has_pending()) {
             pool.write_pending(&mut body); // readers refuse a pool without elements
         }
@@ -272,6 +269,24 @@ impl Constants {
             text => intern_text(&mut self.symbols, text),
         }
     }
+}
+
+/// The pool of kinds of frames: its keys have gaps.
+fn frame_types(is_plain: bool) -> Vec<u8> {
+    let mut pool = Vec::new();
+    let common = FrameKind::COMMON.iter().zip(0..);
+    let own = FrameKind::ALL.iter();
+    let types: Vec<(u32, &str)> = match is_plain {
+        true => common.map(|(name, key)| (key, *name)).collect(),
+        false => own.map(|kind| (kind.pool_key(), kind.name())).collect(),
+    };
+    put_varint(&mut pool, u64::from(id::FRAME_TYPE));
+    put_varint(&mut pool, types.len() as u64);
+    for (key, name) in types {
+        put_varint(&mut pool, u64::from(key));
+        put_text(&mut pool, name);
+    }
+    pool
 }
 
 fn intern_text(pool: &mut Pool, text: &str) -> u32 {

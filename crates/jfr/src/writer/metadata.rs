@@ -27,14 +27,12 @@ impl Element {
     }
 }
 
-/// The complete metadata event; `is_plain`: samples have the fields alone that other tools know.
+/// The complete metadata event; `is_plain`: with the types of other profilers.
 pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
     let mut metadata = Element::new("metadata");
     metadata.children = match is_plain {
-        true => plain_types()
-            .map(|(def, known)| class(def, known))
-            .collect(),
-        false => all_types().map(|def| class(def, def.fields)).collect(),
+        true => plain_types().map(class).collect(),
+        false => all_types().map(class).collect(),
     };
     let region = Element::new("region")
         .attribute("locale", "en_US")
@@ -63,7 +61,7 @@ pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
     event
 }
 
-fn class(def: &'static TypeDef, fields: &'static [FieldDef]) -> Element {
+fn class(def: &'static TypeDef) -> Element {
     let mut class = Element::new("class")
         .attribute("id", def.id)
         .attribute("name", def.name);
@@ -73,7 +71,7 @@ fn class(def: &'static TypeDef, fields: &'static [FieldDef]) -> Element {
         TypeKind::Simple => class.attribute("simpleType", "true"),
         TypeKind::Primitive | TypeKind::Structure => class,
     };
-    class.children.extend(fields.iter().map(field));
+    class.children.extend(def.fields.iter().map(field));
     match def.kind {
         TypeKind::Event(category) => {
             let mut element = Element::new("annotation").attribute("class", id::CATEGORY);

@@ -1,9 +1,10 @@
 //! Waits for monitors as events.
 
 use super::ChunkWriter;
+use super::details::Detail;
 use super::{ClassId, Context, StackId, ThreadId};
 use crate::schema::id;
-use crate::wire::{put_framed, put_pooled_text, put_varint};
+use crate::wire::{put_framed, put_varint};
 
 /// A wait for a monitor (`jdk.JavaMonitorEnter`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,9 +34,15 @@ pub struct MonitorEnter<'a> {
 }
 
 impl ChunkWriter {
-    /// Adds a wait for a monitor; to a plain chunk with the fields of the JDK's alone.
+    /// Adds a wait for a monitor; before it what differs from the one of its thread before.
     pub fn monitor_enter(&mut self, wait: &MonitorEnter<'_>) {
-        let failure = wait.failure.map_or(0, |text| self.constants.string(text));
+        let detail = Detail {
+            number: wait.weight_ns,
+            failure: wait.failure,
+            carrier: wait.carrier,
+        };
+        self.tell(id::MONITOR_DETAIL, wait.ticks, wait.thread, detail);
+        self.tell_context(wait.ticks, wait.thread, wait.context);
         self.scratch.clear();
         put_varint(&mut self.scratch, u64::from(id::MONITOR_ENTER));
         put_varint(&mut self.scratch, wait.ticks);
@@ -46,13 +53,6 @@ impl ChunkWriter {
         let owner = wait.owner.unwrap_or_default();
         put_varint(&mut self.scratch, u64::from(owner.0));
         put_varint(&mut self.scratch, wait.address);
-        if !self.is_plain {
-            put_varint(&mut self.scratch, wait.weight_ns);
-            put_pooled_text(&mut self.scratch, failure);
-            let carrier = wait.carrier.unwrap_or_default();
-            put_varint(&mut self.scratch, u64::from(carrier.0));
-            self.put_context(wait.context);
-        }
         put_framed(&mut self.events, &self.scratch);
         let end = wait.ticks.saturating_add(wait.duration_ticks);
         self.last_ticks = self.last_ticks.max(end);

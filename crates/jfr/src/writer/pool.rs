@@ -1,6 +1,5 @@
 //! A constant pool under construction: values interned by their encoded bytes. It knows nothing of
-//! what the bytes mean; the key of a value is its place plus one, 0 stays the null reference
-//! (but in a pool that says otherwise).
+//! what the bytes mean; the key of a value is its place plus one, 0 stays the null reference.
 
 use crate::hash::Seeds;
 use crate::wire::put_varint;
@@ -13,8 +12,6 @@ pub(crate) struct Pool {
     type_id: u8,
     /// Keys begin above this one.
     base: u32,
-    /// What is taken off each key in the file.
-    less: u32,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     heads: HashMap<u64, u32, Seeds>,
@@ -34,20 +31,11 @@ impl Pool {
         Self::above(type_id, 0)
     }
 
-    /// A pool whose keys in the file begin with 0.
-    pub(crate) fn from_zero(type_id: u8) -> Self {
-        Self {
-            less: 1,
-            ..Self::new(type_id)
-        }
-    }
-
     /// A pool whose keys begin above `base`.
     pub(crate) fn above(type_id: u8, base: u32) -> Self {
         Self {
             type_id,
             base,
-            less: 0,
             bytes: Vec::new(),
             entries: Vec::new(),
             heads: HashMap::default(),
@@ -91,7 +79,7 @@ impl Pool {
         put_varint(out, (self.entries.len() - self.flushed) as u64);
         for place in self.flushed..self.entries.len() {
             let key = self.base + place as u32 + 1;
-            put_varint(out, u64::from(key - self.less));
+            put_varint(out, u64::from(key));
             out.extend_from_slice(self.value(key).unwrap_or_default());
         }
         self.flushed = self.entries.len();

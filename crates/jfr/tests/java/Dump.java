@@ -1,6 +1,8 @@
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordedFrame;
@@ -12,27 +14,37 @@ import jdk.jfr.consumer.RecordingFile;
 public class Dump {
     public static void main(String[] args) throws Exception {
         TreeMap<String, Integer> counts = new TreeMap<>();
+        Map<Long, RecordedEvent> details = new HashMap<>();
         try (RecordingFile file = new RecordingFile(Path.of(args[0]))) {
             while (file.hasMoreEvents()) {
                 RecordedEvent event = file.readEvent();
                 String name = event.getEventType().getName();
                 counts.merge(name, 1, Integer::sum);
+                if (name.equals("dwell.SampleDetail")) {
+                    details.put(thread(event), event);
+                }
                 if (name.equals("jdk.ExecutionSample") && args.length == 1) {
-                    System.out.println("sample " + sample(event));
+                    System.out.println("sample " + sample(event, details.get(thread(event))));
                 }
             }
         }
         counts.forEach((name, count) -> System.out.println("count " + name + " " + count));
     }
 
-    private static String sample(RecordedEvent event) {
+    private static long thread(RecordedEvent event) {
+        RecordedThread thread = event.getThread("sampledThread");
+        return thread == null ? 0 : thread.getId();
+    }
+
+    private static String sample(RecordedEvent event, RecordedEvent detail) {
         RecordedThread thread = event.getThread("sampledThread");
         StringBuilder line = new StringBuilder();
         Instant time = event.getStartTime();
         line.append(time.getEpochSecond() * 1_000_000_000 + time.getNano()).append('|');
         line.append(thread.getOSThreadId()).append('|').append(thread.getJavaThreadId()).append('|');
         line.append(thread.getJavaName()).append('|').append(event.getString("state")).append('|');
-        line.append(weight(event)).append('|').append(failure(event));
+        line.append(detail == null ? "-" : weight(detail)).append('|');
+        line.append(detail == null ? "-" : detail.getString("failure"));
         RecordedStackTrace stack = event.getStackTrace();
         if (stack == null) {
             return line.append("|no stack").toString();
@@ -50,10 +62,6 @@ public class Dump {
     }
 
     private static String weight(RecordedEvent event) {
-        return event.hasField("weight") ? Long.toString(event.getDuration("weight").toNanos()) : "-";
-    }
-
-    private static String failure(RecordedEvent event) {
-        return event.hasField("failure") ? event.getString("failure") : "-";
+        return Long.toString(event.getDuration("weight").toNanos());
     }
 }

@@ -44,6 +44,9 @@ public final class Check {
                 RecordedEvent event = recording.readEvent();
                 String name = event.getEventType().getName();
                 eventCounts.merge(name, 1L, Long::sum);
+                if (name.equals("dwell.SampleDetail")) {
+                    samples.tell(event);
+                }
                 if (name.equals(options.event())) {
                     samples.add(event);
                 }

@@ -3,6 +3,7 @@ package io.dwell.verify;
 import java.io.PrintStream;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.TreeMap;
 import jdk.jfr.consumer.RecordedEvent;
@@ -25,11 +26,23 @@ final class Samples {
     /** How many samples have how many frames. */
     private final TreeMap<Integer, Long> samplesByDepth = new TreeMap<>();
     private boolean weighted;
+    /** What the samples of a thread stand for that follow, by the thread. */
+    private final HashMap<Long, Long> told = new HashMap<>();
     /** What sums scatter by: each look of an event is a choice of its own, all weigh the same. */
     private double squares;
 
     Samples(CheckOptions options) {
         this.options = options;
+    }
+
+    /** Takes what holds of all execution samples of a thread that follow. */
+    void tell(RecordedEvent detail) {
+        told.put(threadId(detail), detail.getLong("weight"));
+    }
+
+    private static long threadId(RecordedEvent event) {
+        RecordedThread thread = event.getThread("sampledThread");
+        return thread == null ? 0 : thread.getId();
     }
 
     void add(RecordedEvent event) {
@@ -59,6 +72,11 @@ final class Samples {
                 weighted = true;
                 return event.getLong(field);
             }
+        }
+        if (event.getEventType().getName().equals("jdk.ExecutionSample")) {
+            Long weight = told.get(threadId(event));
+            weighted |= weight != null;
+            return weight == null ? 0 : weight;
         }
         return 0;
     }

@@ -4,15 +4,11 @@ import java.io.PrintStream;
 import java.util.HashSet;
 import java.util.Set;
 import org.openjdk.jmc.common.IMCStackTrace;
-import org.openjdk.jmc.common.item.Attribute;
-import org.openjdk.jmc.common.item.IAttribute;
 import org.openjdk.jmc.common.item.IItem;
 import org.openjdk.jmc.common.item.IItemCollection;
 import org.openjdk.jmc.common.item.IItemIterable;
 import org.openjdk.jmc.common.item.IMemberAccessor;
 import org.openjdk.jmc.common.item.ItemFilters;
-import org.openjdk.jmc.common.unit.IQuantity;
-import org.openjdk.jmc.common.unit.UnitLookup;
 import org.openjdk.jmc.common.util.FormatToolkit;
 import org.openjdk.jmc.flightrecorder.JfrAttributes;
 import org.openjdk.jmc.flightrecorder.jdk.JdkTypeIDs;
@@ -23,9 +19,6 @@ import org.openjdk.jmc.flightrecorder.stacktrace.tree.StacktraceTreeModel;
 
 /** What Mission Control shows of the samples: its tree of stacks, and every stack as text. */
 final class Samples {
-    private static final IAttribute<IQuantity> WEIGHT =
-            Attribute.attr("weight", "Weight", UnitLookup.TIMESPAN);
-
     private Samples() {}
 
     static void print(IItemCollection items, PrintStream out) {
@@ -33,8 +26,6 @@ final class Samples {
         FrameSeparator byMethod = new FrameSeparator(FrameCategorization.METHOD, false);
         out.println("tree_samples "
                 + sum(new StacktraceTreeModel(samples, byMethod, false).getRoot()));
-        out.println("tree_weight_ns "
-                + sum(new StacktraceTreeModel(samples, byMethod, false, WEIGHT).getRoot()));
         Set<IMCStackTrace> stacks = new HashSet<>();
         for (IItemIterable sameType : samples) {
             IMemberAccessor<IMCStackTrace, IItem> stack =
@@ -49,7 +40,7 @@ final class Samples {
         out.println("stacks_as_text " + stacks.size() + " " + chars);
     }
 
-    /** The weight of all stacks. */
+    /** How many samples all stacks have. */
     private static long sum(Node root) {
         double sum = 0;
         for (Node child : root.getChildren()) {

@@ -1,0 +1,199 @@
+//! What events of ours tell beside those of the JDK's, each of all that follow of its thread in the
+//! chunk: see `writer::details`. Put into the events that it is told of, as if these had such
+//! fields, which those of older recordings have.
+
+use super::cursor::Cursor;
+use super::error::Error;
+use super::metadata::Class;
+use super::model::{Context, GenericEvent, Sample, Value};
+use super::pools::skip_field;
+use super::resolve::Resolver;
+use crate::hash::Seeds;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Fields that are taken over; others, which a file of somebody else could have, are left.
+const FIELDS: [&str; 9] = [
+    "weight",
+    "objectSize",
+    "failure",
+    "carrier",
+    "traceId",
+    "spanId",
+    "localRootSpanId",
+    "endpoint",
+    "labels",
+];
+
+/// The events that more is told of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Of {
+    Execution,
+    Allocation,
+    Wait,
+    /// Only what its thread works for.
+    Wall,
+}
+
+/// What an event does to another.
+#[derive(Clone, Copy)]
+enum Role {
+    Detail(Of),
+    Context,
+    Subject(Of),
+}
+
+/// Which part an event of some type has in this.
+pub(super) struct Part {
+    role: Role,
+    /// How many fields stand before the thread.
+    before: usize,
+}
+
+impl Part {
+    /// The part of events of a type, if they have one.
+    pub(super) fn of(class: &Class) -> Option<Part> {
+        let role = match &*class.name {
+            "dwell.SampleDetail" => Role::Detail(Of::Execution),
+            "dwell.AllocationDetail" => Role::Detail(Of::Allocation),
+            "dwell.MonitorDetail" => Role::Detail(Of::Wait),
+            "dwell.ThreadContext" => Role::Context,
+            "jdk.ExecutionSample" => Role::Subject(Of::Execution),
+            "jdk.ObjectAllocationSample" => Role::Subject(Of::Allocation),
+            "jdk.JavaMonitorEnter" => Role::Subject(Of::Wait),
+            "dwell.WallSample" => Role::Subject(Of::Wall),
+            _ => return None,
+        };
+        let is_thread = |name: &str| matches!(name, "sampledThread" | "eventThread");
+        let mut fields = class.fields.iter();
+        let before = fields.position(|field| is_thread(&field.name))?;
+        Some(Part { role, before })
+    }
+
+    /// Whether events of the type tell of others.
+    pub(super) fn tells(&self) -> bool {
+        !matches!(self.role, Role::Subject(_))
+    }
+
+    /// The key of the event's thread in the chunk's pool, which may have no such constant if the
+    /// chunk was cut off. The cursor has passed the type.
+    pub(super) fn thread(
+        &self,
+        resolver: &Resolver<'_>,
+        class: &Class,
+        mut cursor: Cursor<'_>,
+    ) -> Result<u64, Error> {
+        for field in class.fields.iter().take(self.before) {
+            skip_field(resolver.types, field, &mut cursor)?;
+        }
+        cursor.varint()
+    }
+}
+
+type Fields = Vec<(Arc<str>, Value)>;
+
+/// What is told beside a sample.
+#[derive(Clone, Copy, Default)]
+struct SampleDetail {
+    weight_ns: Option<u64>,
+    failure: Option<u32>,
+    carrier: Option<u32>,
+}
+
+/// What is told of the events that come, by their threads' keys.
+#[derive(Default)]
+pub(super) struct Details {
+    samples: HashMap<u64, SampleDetail, Seeds>,
+    others: HashMap<(Of, u64), Fields, Seeds>,
+    contexts: HashMap<u64, (Option<u32>, Fields), Seeds>,
+    /// Whether any of these has anything.
+    has_any: bool,
+}
+
+impl Details {
+    /// Whether nothing was told, so that nothing has to be looked up.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_any
+    }
+
+    /// Takes what `event` tells of all that follow of the thread.
+    pub(super) fn take(
+        &mut self,
+        part: &Part,
+        thread: u64,
+        event: &GenericEvent,
+        resolver: &mut Resolver<'_>,
+    ) {
+        self.has_any = true;
+        let taken = |(name, value): &&(Arc<str>, Value)| {
+            let is_scalar = !matches!(value, Value::Null | Value::Array(_) | Value::Struct(_));
+            is_scalar && FIELDS.contains(&&**name)
+        };
+        let fields: Fields = event.fields.iter().filter(taken).cloned().collect();
+        match part.role {
+            Role::Detail(Of::Execution) => {
+                let failure = event.text("failure").filter(|text| !text.is_empty());
+                let detail = SampleDetail {
+                    weight_ns: event.int("weight").map(i64::cast_unsigned),
+                    failure: failure.map(|text| resolver.tables.failures.place(text.into())),
+                    carrier: match event.get("carrier") {
+                        Some(Value::Thread(place)) => Some(*place),
+                        _ => None,
+                    },
+                };
+                self.samples.insert(thread, detail);
+            }
+            Role::Detail(of) => {
+                self.others.insert((of, thread), fields);
+            }
+            Role::Context => {
+                let place = context(event, resolver);
+                self.contexts.insert(thread, (place, fields));
+            }
+            Role::Subject(_) => {}
+        }
+    }
+
+    /// Adds what is known of a sample of the thread.
+    pub(super) fn complete_sample(&self, part: &Part, thread: u64, sample: &mut Sample) {
+        if let (Role::Subject(Of::Execution), Some(detail)) = (part.role, self.samples.get(&thread))
+        {
+            sample.weight_ns = detail.weight_ns.or(sample.weight_ns);
+            sample.failure = detail.failure.or(sample.failure);
+            sample.carrier = detail.carrier.or(sample.carrier);
+        }
+        if let Some((place, _)) = self.contexts.get(&thread) {
+            sample.context = place.or(sample.context);
+        }
+    }
+
+    /// The same of another event.
+    pub(super) fn complete(&self, part: &Part, thread: u64, event: &mut GenericEvent) {
+        let Role::Subject(of) = part.role else { return };
+        let detail = self.others.get(&(of, thread));
+        let context = self.contexts.get(&thread).map(|(_, fields)| fields);
+        for (name, value) in detail.into_iter().chain(context).flatten() {
+            if event.get(name).is_none() {
+                event.fields.push((Arc::clone(name), value.clone()));
+            }
+        }
+    }
+}
+
+/// The place of what a thread works for; `None`: nothing.
+fn context(event: &GenericEvent, resolver: &mut Resolver<'_>) -> Option<u32> {
+    let id = |name| {
+        let digits = event.text(name).unwrap_or_default();
+        u128::from_str_radix(digits, 16).unwrap_or(0)
+    };
+    let texts = &mut resolver.tables.texts;
+    let mut text = |name| event.text(name).map(|text| texts.place(text.into()));
+    let context = Context {
+        trace_id: id("traceId"),
+        span_id: id("spanId") as u64,
+        local_root_span_id: id("localRootSpanId") as u64,
+        endpoint: text("endpoint"),
+        labels: text("labels"),
+    };
+    (context != Context::default()).then(|| resolver.tables.contexts.place(context))
+}

@@ -1,0 +1,106 @@
+//! Events of ours beside those of the JDK's, with what these do not say. Tools that do not ask the
+//! metadata what fields an event has can read a recording only if the JDK's events have the JDK's
+//! fields alone. No encoding here.
+
+use super::events::{
+    ENDPOINT, LABELS, LOCAL_ROOT_SPAN_ID, PROFILER, SPAN_ID, START_TIME, TRACE_ID, sample_field,
+};
+use super::{Content, FieldDef, TypeDef, TypeKind, id};
+
+/// All of them.
+pub(crate) static TYPES: [&TypeDef; 4] = [
+    &SAMPLE_DETAIL,
+    &ALLOCATION_DETAIL,
+    &MONITOR_DETAIL,
+    &THREAD_CONTEXT,
+];
+
+/// What an event of the JDK's does not say. It holds of all such events of its thread that follow
+/// in the chunk, up to the next of its kind and thread: only what differs is written.
+const fn detail(
+    id: u8,
+    name: &'static str,
+    label: &'static str,
+    description: &'static str,
+    fields: &'static [FieldDef],
+) -> TypeDef {
+    TypeDef {
+        id,
+        name,
+        kind: TypeKind::Event(PROFILER),
+        label,
+        description,
+        fields,
+    }
+}
+
+const FAILURE: FieldDef = sample_field("failure", Content::Text, "Failure");
+const CARRIER: FieldDef = sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread");
+const EVENT_THREAD: FieldDef =
+    sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread");
+
+/// Of `jdk.ExecutionSample`.
+static SAMPLE_DETAIL: TypeDef = detail(
+    id::SAMPLE_DETAIL,
+    "dwell.SampleDetail",
+    "Execution Sample Detail",
+    "What the execution samples of the thread stand for that follow in the chunk, up to the next \
+     such event of it",
+    &[
+        START_TIME,
+        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
+        sample_field("weight", Content::Nanos, "Weight"),
+        FAILURE,
+        CARRIER,
+    ],
+);
+
+/// Of `jdk.ObjectAllocationSample`.
+static ALLOCATION_DETAIL: TypeDef = detail(
+    id::ALLOCATION_DETAIL,
+    "dwell.AllocationDetail",
+    "Object Allocation Sample Detail",
+    "What else is known of the object allocation samples of the thread that follow in the chunk, \
+     up to the next such event of it",
+    &[
+        START_TIME,
+        EVENT_THREAD,
+        sample_field("objectSize", Content::Bytes, "Object Size"),
+        FAILURE,
+        CARRIER,
+    ],
+);
+
+/// Of `jdk.JavaMonitorEnter`.
+static MONITOR_DETAIL: TypeDef = detail(
+    id::MONITOR_DETAIL,
+    "dwell.MonitorDetail",
+    "Java Monitor Blocked Detail",
+    "What the waits for monitors of the thread stand for that follow in the chunk, up to the next \
+     such event of it",
+    &[
+        START_TIME,
+        EVENT_THREAD,
+        sample_field("weight", Content::Nanos, "Weight"),
+        FAILURE,
+        CARRIER,
+    ],
+);
+
+/// Of all of these and of `dwell.WallSample`.
+static THREAD_CONTEXT: TypeDef = detail(
+    id::THREAD_CONTEXT,
+    "dwell.ThreadContext",
+    "Thread Context",
+    "What the thread worked for in the samples of it that follow in the chunk, up to the next such \
+     event of it",
+    &[
+        START_TIME,
+        EVENT_THREAD,
+        TRACE_ID,
+        SPAN_ID,
+        LOCAL_ROOT_SPAN_ID,
+        ENDPOINT,
+        LABELS,
+    ],
+);
