@@ -3,6 +3,7 @@
 
 use crate::alive;
 use crate::jvm::allocations::{self, Chosen};
+use crate::rate;
 use dwell_inside::hotspot;
 use dwell_recorder::allocated::weight;
 use dwell_recorder::gate::Gate;
@@ -20,6 +21,7 @@ pub fn allocated(chosen: &Chosen) {
     let Some(record) = agent.registry.get(process::own_tid()) else {
         return; // a thread that is just becoming one, or is one no more
     };
+    rate::sampled(agent);
     let env = chosen.env;
     let told = TELLS_ALL.enter();
     let followed = alive::follow(agent, env, chosen.object);

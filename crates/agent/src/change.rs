@@ -9,6 +9,7 @@ use crate::allocated::{TELLS_ALL, allocated};
 use crate::contended;
 use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::monitors::{self, Watching};
+use crate::rate;
 use dwell_inside::hotspot::Agent;
 use dwell_recorder::events::{Events, Running, changed};
 use dwell_recorder::options::Options;
@@ -57,7 +58,9 @@ impl Ready {
             true => Some(Watching::prepare(on.0, contended::TOLD)?),
             false => None,
         };
-        if had != 0 && bytes != 0 && had != bytes {
+        let is_other = (had, before.alloc_rate) != (bytes, after.alloc_rate);
+        if had != 0 && bytes != 0 && is_other {
+            // Wherever it is by now.
             allocations::set_interval(bytes)?;
         }
         Ok(Ready { sampling, watching })
@@ -66,6 +69,13 @@ impl Ready {
     fn begin(self, on: On, agent: &'static Agent, before: &Events, after: &Events) {
         if before.alive_bytes == 0 && after.alive_bytes != 0 {
             alive::begin(agent, on.1);
+        }
+        if (before.object_bytes(), before.alloc_rate) != (after.object_bytes(), after.alloc_rate) {
+            rate::begin(agent, after.alloc_rate, after.object_bytes());
+            if before.alloc_rate != 0 && after.alloc_rate == 0 {
+                // It may have been set once more meanwhile. The JVM took it before.
+                let _ = allocations::set_interval(after.object_bytes());
+            }
         }
         if after.alloc_bytes != 0 {
             TELLS_ALL.open();

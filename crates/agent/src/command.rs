@@ -8,6 +8,7 @@ use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::flags;
 use crate::jvm::monitors::{self, Watching};
+use crate::rate;
 use dwell_inside::hook;
 use dwell_inside::hotspot::{self, Agent, HotSpot};
 use dwell_inside::jvm::environment;
@@ -63,6 +64,7 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
             agent.stop(|| {
                 TELLS_ALL.close();
                 allocations::end();
+                rate::end(agent);
                 alive::end(agent, caller.env);
                 monitors::end();
                 contended::end();
@@ -111,6 +113,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         if options.alloc_bytes != 0 {
             TELLS_ALL.open();
         }
+        rate::begin(agent, options.alloc_rate, options.object_bytes());
         if let Some(sampling) = sampling {
             sampling.begin();
         }

@@ -29,3 +29,4 @@ pub mod command;
 pub mod contended;
 pub mod entry;
 pub mod jvm;
+pub mod rate;

@@ -151,6 +151,10 @@ pub struct Sampling {
     /// unless that has live alone (JDK 11 and later) [default with -e alloc or live: 512k]
     #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
     pub alloc: Option<u64>,
+    /// Objects sampled in a second, about, from 1/s to 100000/s: the bytes between two samples
+    /// adapt; samples allocations as --alloc does, which says with how many bytes it begins
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub alloc_rate: Option<u64>,
     /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to
     /// 10s; records waits for locks, be it in -e or not [default with -e lock: 1ms]
     #[arg(long, value_name = "TIME", value_parser = units::lock)]
@@ -196,11 +200,9 @@ impl Sampling {
 
     /// Bytes between two samples of allocations; none if these are not sampled.
     pub fn alloc_bytes(&self) -> Option<u64> {
-        let by_event = self.has(Event::Alloc).then_some(ALLOC_BYTES);
-        let by_size = self
-            .alloc
-            .filter(|_| self.has(Event::Alloc) || !self.has(Event::Live));
-        by_size.or(by_event)
+        let is_named = self.alloc.is_some() || self.alloc_rate.is_some();
+        let is_sampled = self.has(Event::Alloc) || is_named && !self.has(Event::Live);
+        is_sampled.then(|| self.alloc.unwrap_or(ALLOC_BYTES))
     }
 
     /// Bytes between two samples of objects that are followed; none if these are not.
@@ -724,6 +726,10 @@ mod tests {
         );
         assert_eq!(bytes(&["-e", "cpu,alloc", "1"]), Some(512 << 10));
         assert_eq!(bytes(&["--alloc", "64k", "1"]), Some(64 << 10));
+        assert_eq!(bytes(&["--alloc-rate", "200/s", "1"]), Some(512 << 10));
+        let rate = |words: &[&str]| record(words).unwrap().sampling.alloc_rate;
+        assert_eq!(rate(&["--alloc-rate", "200/s", "1"]), Some(200));
+        assert_eq!(rate(&["--alloc-rate", "7", "1"]), Some(7));
         let both = |words: &[&str]| {
             let sampling = record(words).unwrap().sampling;
             (sampling.alloc_bytes(), sampling.live_bytes())
@@ -777,6 +783,9 @@ mod tests {
             &["-d", "x", "1"],
             &["-e", "heap", "1"],
             &["-e", "alloc", "--alloc", "1", "1"],
+            &["--alloc-rate", "0", "1"],
+            &["--alloc-rate", "200/m", "1"],
+            &["--alloc-rate", "100001/s", "1"],
             &["--lock", "1", "1"],
             &["--lock", "11s", "1"],
             &["--wall", "20", "1"],

@@ -62,7 +62,7 @@ pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
 
 fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     let sampling = &args.sampling;
-    let intervals = ["interval", "wall", "alloc", "lock"];
+    let intervals = ["interval", "wall", "alloc", "alloc_rate", "lock"];
     if !args.is_named("event") && !intervals.iter().any(|id| args.is_named(id)) {
         return; // the agent says what there is to name
     }
@@ -79,7 +79,8 @@ fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
         };
     }
     let live = has(Event::Live, "live");
-    let alloc = has(Event::Alloc, "alloc") || sampling.alloc.is_some() && !live;
+    let is_named = sampling.alloc.is_some() || sampling.alloc_rate.is_some();
+    let alloc = has(Event::Alloc, "alloc") || is_named && !live;
     let known = ["alloc", "live"].map(|name| present.get(name));
     let known = known.into_iter().flatten().find(|size| !size.is_empty());
     let size = match sampling.alloc {
@@ -91,6 +92,14 @@ fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     }
     if live {
         let _ = write!(options, ",live={size}");
+    }
+    // An interval in the place of a rate.
+    let known = present
+        .get("alloc-rate")
+        .filter(|_| sampling.alloc.is_none());
+    let rate = sampling.alloc_rate.map(|rate| rate.to_string());
+    if let Some(rate) = rate.as_deref().or(known).filter(|_| alloc || live) {
+        let _ = write!(options, ",alloc-rate={rate}");
     }
     match sampling.lock {
         Some(interval) => {
@@ -178,6 +187,22 @@ mod tests {
                 "start,wall=5ms,alloc=1048576,live=1048576,lock=50us",
             ),
             ("--lock 2ms", USUAL, "start,wall=5ms,lock=2000000ns"),
+            (
+                "--alloc-rate 9/s",
+                USUAL,
+                "start,wall=5ms,alloc=512k,alloc-rate=9",
+            ),
+            (
+                "-e cpu,alloc,lock",
+                "cpu=1ms,alloc=64k,alloc-rate=9",
+                "start,alloc=64k,alloc-rate=9,lock=1ms",
+            ),
+            (
+                "--alloc 1m",
+                "cpu=1ms,alloc=64k,alloc-rate=9",
+                "start,alloc=1048576",
+            ),
+            ("-e cpu", "cpu=1ms,alloc=64k,alloc-rate=9", "start,cpu=1ms"),
             ("-e cpu", "cpu=1ms,alloc=64k", "start,cpu=1ms"),
             ("-i 1ms -e cpu,wall", USUAL, "start,cpu=1000000ns,wall=5ms"),
             ("-e cpu,wall --wall 20ms", USUAL, "start,wall=20000000ns"),

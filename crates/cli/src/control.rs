@@ -280,6 +280,9 @@ fn alloc(reply: &Reply) -> Option<String> {
         number("alloc_samples")?,
         number("alloc_bytes")? >> 20,
     );
+    if let Some(rate) = number("alloc_rate").filter(|rate| *rate > 0) {
+        text += &format!(", about {rate} a second wanted");
+    }
     if let Some(lost) = number("alloc_lost").filter(|lost| *lost > 0) {
         let bytes = number("alloc_lost_bytes").unwrap_or(0);
         text += &format!(", {lost} of {} MiB lost for want of room", bytes >> 20);

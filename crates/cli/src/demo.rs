@@ -74,6 +74,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         idle: Vec::new(),
         late: units::LATE,
         alloc: None,
+        alloc_rate: None,
         lock: None,
         engine: Engine::Auto,
         walk: Walk::Snapshot,

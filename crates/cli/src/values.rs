@@ -80,6 +80,14 @@ pub fn alloc(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Samples in a second: `200/s`, or `200`.
+pub fn rate(text: &str) -> Result<u64, String> {
+    match text.strip_suffix("/s").unwrap_or(text).parse() {
+        Ok(rate @ 1..=100_000) => Ok(rate),
+        _ => Err("a number of samples in a second such as 200/s, from 1/s to 100000/s".to_owned()),
+    }
+}
+
 /// How much of a recording is kept, `64m` or `1g`, as the agent reads it.
 pub fn size(text: &str) -> Result<String, String> {
     const MIN: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use dwell_e2e::{
-    Jdk, Place, Starter, Truths, View, both, each, jdks, must, since, stats, turn_beside_jdk,
+    Jdk, Place, Starter, Truths, View, both, each, jdks, must, since, stats, turn, turn_beside_jdk,
 };
 use dwell_profile::{Allocation, Profile};
 
@@ -129,13 +129,17 @@ fn check(profile: &Profile, truths: &Truths) {
 }
 
 fn record(jdk: &Jdk, collector: &str, arguments: &str) -> (Profile, Truths) {
+    record_with(jdk, collector, arguments, "alloc=64k")
+}
+
+fn record_with(jdk: &Jdk, collector: &str, arguments: &str, how: &str) -> (Profile, Truths) {
     let place = Place::new("allocations");
     let file = place.path("a.jfr");
     let mut program = Starter::new(jdk, &place, "Allocations")
         .jvm(collector)
         .with(arguments)
         .start();
-    program.tell(&format!("start,cpu=10ms,alloc=64k,file={}", file.display()));
+    program.tell(&format!("start,cpu=10ms,{how},file={}", file.display()));
     let truths = program.work();
     program.tell("stop");
     program.end();
@@ -170,6 +174,67 @@ fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
             let (profile, truths) = record(jdk, collector, "mib=96");
             check(&profile, &truths);
         }
+    });
+}
+
+/// While the interval adapts, sums of bytes and of all objects of a kind are what was allocated,
+/// and samples come about as often as is wanted.
+///
+/// Assumes that an object is chosen with the chance of the interval by which its thread's point was
+/// drawn. Errors of objects are steps of a martingale then; a sample of weight w and size s adds
+/// w (w - s) to an unbiased estimate of their variance, which twice holds for sums of many samples
+/// (`stats::sum_bound`). That no thread is between its callback's first moment and its end, which
+/// are microseconds, at more than a few of the changes: it would weigh one object by the other
+/// interval. Detects sums that are off by a quarter. False alarm: 1e-6.
+#[test]
+fn measured_allocations_are_those_of_the_program_while_the_interval_adapts() {
+    const RATE: f64 = 500.0;
+    each(&turn(&both()), |jdk| {
+        let how = "alloc=4k,alloc-rate=500/s";
+        let (profile, truths) = record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how);
+        let sampling = profile.allocation_sampling().expect("it was sampled");
+        assert_eq!(sampling.rate as f64, RATE);
+        println!("at last one for {} bytes", sampling.interval_bytes);
+        must!(
+            (4096..=64 << 20).contains(&sampling.interval_bytes),
+            "{sampling:?}"
+        );
+        let (mut all, mut sum, mut variance, mut largest) = (0.0, 0.0, 0.0, 0.0_f64);
+        for kind in KINDS {
+            let size = truths.number(&format!("size.{}", kind.0));
+            let count = truths.number(&format!("objects.{}", kind.0)) as f64;
+            let found = found(&profile, kind, size);
+            let part = found.bytes / (count * size as f64);
+            println!("{:8} {part:.4} in {} samples", kind.0, found.samples);
+            (all, sum) = (all + count * size as f64, sum + found.bytes);
+        }
+        for allocation in profile.allocations() {
+            let (weight, size) = (allocation.bytes as f64, allocation.size as f64);
+            variance += weight * (weight - size).max(0.0);
+            // What is told exactly has no error.
+            if weight > size {
+                largest = largest.max(weight);
+            }
+        }
+        let samples = profile.allocations().len() as f64;
+        let seconds = sampling.sampled_ns as f64 / 1e9;
+        let bound = stats::sum_bound(2.0 * variance, largest, FALSE_ALARM)
+            + sampling.lost_bytes as f64
+            + samples;
+        println!(
+            "all: {:.4} of {all:.0} bytes in {samples} samples in {seconds:.1} s, may be off by \
+             {:.4}",
+            sum / all,
+            bound / all
+        );
+        assert!((sum - all).abs() <= bound, "{} bytes off", sum - all);
+        assert!(bound < all / 4.0, "it must see wrong weights");
+        // Four times as many as are wanted in a second end it before its time, and twice as many
+        // are let be; in the first moments many more come, until the interval is large enough.
+        let most = 4.0 * RATE * (seconds + 5.0);
+        assert!(samples <= most, "{samples} samples, {most} at most");
+        let least = RATE / 8.0 * seconds;
+        assert!(samples >= least, "{samples} samples, {least} at least");
     });
 }
 

@@ -52,6 +52,9 @@ impl Allocation {
 pub struct AllocationSampling {
     /// The bytes between two samples, in the mean.
     pub interval_bytes: u64,
+    /// Samples that were wanted in a second, if the interval adapted; 0: it did not. The interval
+    /// is the last one then.
+    pub rate: u64,
     /// Samples that were taken but not kept.
     pub lost: u64,
     /// The bytes that these stood for.

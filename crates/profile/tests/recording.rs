@@ -148,6 +148,7 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
     let sums = |ticks, samples| Event::Allocations {
         ticks,
         interval_bytes: 24_000,
+        rate: 0,
         samples,
         weight_bytes: 25_500,
         lost: 2,

@@ -18,7 +18,9 @@ pub struct Events {
     pub wall: Duration,
     /// Bytes allocated between two samples of them, in the mean; 0: none are taken.
     pub alloc_bytes: u64,
-    /// The same for objects that are followed; 0: none are.
+    /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
+    pub alloc_rate: u64,
+    /// The same as `alloc_bytes` for objects that are followed; 0: none are.
     pub alive_bytes: u64,
     /// From when on all waits for monitors are recorded; zero: none are.
     pub lock: Duration,
@@ -43,6 +45,7 @@ impl Events {
             cpu: options.cpu_interval,
             wall: options.wall_interval,
             alloc_bytes: options.alloc_bytes,
+            alloc_rate: options.alloc_rate,
             alive_bytes: options.alive_bytes,
             lock: options.lock_interval,
         }
@@ -69,6 +72,9 @@ impl Events {
             (_, 0) => {}
             (0, bytes) => words.push(format!("live={}", size(bytes))),
             _ => words.push("live".to_owned()),
+        }
+        if self.alloc_rate != 0 {
+            words.push(format!("alloc-rate={}", self.alloc_rate));
         }
         if !self.lock.is_zero() {
             words.push(format!("lock={}", time(self.lock)));
@@ -118,7 +124,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Options that say what is recorded.
-const EVENTS: [&str; 5] = ["cpu", "wall", "alloc", "live", "lock"];
+const EVENTS: [&str; 6] = ["cpu", "wall", "alloc", "alloc-rate", "live", "lock"];
 
 /// What a recording is to record from now on, that `asked` for it: `text` says which options were
 /// named. The events named take the place of those that there are.
@@ -272,6 +278,12 @@ mod tests {
             ),
             ("alloc=64k,lock=1ms", "cpu=10ms", "cpu=10ms"),
             ("cpu=1ms,live=3000", "lock=1500us", "cpu=1ms,lock=1500us"),
+            (
+                "alloc=64k",
+                "alloc=64k,alloc-rate=20",
+                "cpu=10ms,alloc=64k,alloc-rate=20",
+            ),
+            ("alloc-rate=20", "alloc=512k", "cpu=10ms,alloc=512k"),
         ];
         for (from, text, now) in cases {
             assert_eq!(
@@ -338,12 +350,14 @@ mod tests {
             wall in prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
             bytes in 1024..=1u64 << 30,
             which in 0..4u64,
+            rate in prop_oneof![Just(0), 1..=100_000u64],
             lock in prop_oneof![Just(0), 1000..=10_000_000_000u64],
         ) {
             let events = Events {
                 cpu: Duration::from_nanos(cpu),
                 wall: Duration::from_nanos(wall),
                 alloc_bytes: bytes * (which & 1),
+                alloc_rate: rate * u64::from(which != 0),
                 alive_bytes: bytes * (which >> 1),
                 lock: Duration::from_nanos(lock),
             };

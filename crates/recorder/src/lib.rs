@@ -36,6 +36,7 @@ pub mod options;
 pub mod orders;
 pub mod patience;
 pub mod pauses;
+pub mod rate;
 pub mod record;
 pub mod recorder;
 pub mod registry;

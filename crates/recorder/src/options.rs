@@ -52,6 +52,8 @@ pub struct Options {
     pub late: Duration,
     /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
     pub alloc_bytes: u64,
+    /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
+    pub alloc_rate: u64,
     /// The same for objects that are followed, to tell which are alive at the end; 0: none are. If
     /// both are given they are equal: there is one sampler.
     pub alive_bytes: u64,
@@ -96,6 +98,7 @@ impl Default for Options {
             idle: Vec::new(),
             late: Duration::from_millis(1),
             alloc_bytes: 0,
+            alloc_rate: 0,
             alive_bytes: 0,
             lock_interval: Duration::ZERO,
             engine: EngineChoice::Auto,
@@ -126,8 +129,10 @@ pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
 pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
-/// What `live` takes for an interval, in bytes, where neither it nor `alloc` says one.
-const ALIVE_BYTES: u64 = 512 << 10;
+/// Bounds of `alloc-rate`, in samples a second.
+pub const RATE: std::ops::RangeInclusive<u64> = 1..=100_000;
+/// What `live` and `alloc-rate` take for an interval, in bytes, where none is said.
+const OBJECT_BYTES: u64 = 512 << 10;
 /// Stands for the interval of `alloc` while options are read.
 const AS_ALLOC: u64 = u64::MAX;
 /// Bounds of `lock`: an interval below is shorter than any wait.
@@ -186,10 +191,14 @@ fn agree(options: &mut Options) -> Result<(), OptionError> {
     let Options {
         alloc_bytes,
         alive_bytes,
+        alloc_rate,
         ..
     } = options;
+    if *alloc_rate != 0 && (*alloc_bytes, *alive_bytes) == (0, 0) {
+        *alloc_bytes = OBJECT_BYTES;
+    }
     match (*alloc_bytes, *alive_bytes) {
-        (0, AS_ALLOC) => *alive_bytes = ALIVE_BYTES,
+        (0, AS_ALLOC) => *alive_bytes = OBJECT_BYTES,
         (bytes, AS_ALLOC) => *alive_bytes = bytes,
         (0, _) | (_, 0) => {}
         (one, other) if one == other => {}
@@ -232,10 +241,10 @@ fn command_of(name: &str) -> Option<Command> {
 
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
-     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, live, live=SIZE, \
-     lock=TIME, engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, depth=N, \
-     chunksize=SIZE, \
-     chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, freeze-every=N, reply=PATH"
+     wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, alloc-rate=N, live, \
+     live=SIZE, lock=TIME, engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, \
+     depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
+     freeze-every=N, reply=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
@@ -246,6 +255,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "idle" => options.idle.push(idle(value)?),
         "late" => options.late = late(value)?,
         "alloc" => options.alloc_bytes = objects(name, value)?,
+        "alloc-rate" => options.alloc_rate = rate(value)?,
         "live" => options.alive_bytes = objects(name, value)?,
         "lock" => options.lock_interval = lock(value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
@@ -330,6 +340,18 @@ fn objects(name: &str, value: &str) -> Result<u64, OptionError> {
         Ok(bytes) if ALLOC.contains(&bytes) => Ok(bytes),
         _ => refuse(format!(
             "{name}={}: bytes between two samples, from 1k to 1g, such as 512k",
+            shown(value)
+        )),
+    }
+}
+
+/// Samples in a second: `200`, or `200/s`.
+fn rate(value: &str) -> Result<u64, OptionError> {
+    let number = value.strip_suffix("/s").unwrap_or(value);
+    match number.parse() {
+        Ok(rate) if RATE.contains(&rate) => Ok(rate),
+        _ => refuse(format!(
+            "alloc-rate={}: a second, from 1 to 100000",
             shown(value)
         )),
     }
@@ -496,6 +518,20 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_of_samples_begins_with_an_interval() {
+        let of = |text: &str| {
+            let it = parse(text).unwrap();
+            (it.alloc_bytes, it.alive_bytes, it.alloc_rate)
+        };
+        assert_eq!(of("alloc-rate=200"), (512 << 10, 0, 200));
+        assert_eq!(of("alloc-rate=1/s,alloc=64k"), (64 << 10, 0, 1));
+        assert_eq!(of("live,alloc-rate=100000/s"), (0, 512 << 10, 100_000));
+        for bad in ["0", "100001", "200/m", "-1", "x", "18446744073709551616"] {
+            assert!(parse(&format!("alloc-rate={bad}")).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn objects_are_followed_with_the_interval_of_allocations() {
         let bytes = |text: &str| {
             let options = parse(text).unwrap();
@@ -630,6 +666,9 @@ mod tests {
         if options.alive_bytes != 0 {
             text += &format!(",live={}", options.alive_bytes);
         }
+        if options.alloc_rate != 0 {
+            text += &format!(",alloc-rate={}", options.alloc_rate);
+        }
         if !options.lock_interval.is_zero() {
             text += &format!(",lock={}ns", options.lock_interval.as_nanos());
         }
@@ -644,10 +683,12 @@ mod tests {
         text
     }
 
-    /// Those of `alloc` and `live`, which are one where there are both.
-    fn any_intervals() -> impl Strategy<Value = (u64, u64)> {
-        (ALLOC, 0..4u8).prop_map(|(bytes, which)| {
-            (bytes * u64::from(which & 1), bytes * u64::from(which >> 1))
+    /// Those of `alloc` and `live`, which are one where there are both, and a rate of them.
+    fn any_intervals() -> impl Strategy<Value = [u64; 3]> {
+        let rate = prop_oneof![Just(0), RATE];
+        (ALLOC, 0..4u64, rate).prop_map(|(bytes, which, rate)| {
+            let any = u64::from(which != 0);
+            [bytes * (which & 1), bytes * (which >> 1), rate * any]
         })
     }
 
@@ -663,19 +704,17 @@ mod tests {
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let commands = prop::sample::select(vec![Start, Stop, Dump, Status]);
         let vantages = prop::sample::select(vantages.to_vec());
-        let words = (commands, prop::sample::select(engines.to_vec()), vantages);
+        let engines = prop::sample::select(engines.to_vec());
+        let words = (commands, engines, vantages);
         let times = (
             20_000..=10_000_000_000u64,
             5_000_000_000..1u64 << 50,
             0..1u64 << 50,
             (200_000..=10_000_000_000u64).prop_map(Duration::from_nanos),
         );
-        let sizes = (
-            256 << 10..1u64 << 34,
-            prop_oneof![Just(0), 1 << 20..1u64 << 34],
-            any_intervals(),
-            any_lock_interval(),
-        );
+        let limit = prop_oneof![Just(0), 1 << 20..1u64 << 34];
+        let chunk = 256 << 10..1u64 << 34;
+        let sizes = (chunk, limit, any_intervals(), any_lock_interval());
         let wall = (
             prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
             prop::option::of(1..usize::MAX),
@@ -711,8 +750,9 @@ mod tests {
                     only_context,
                     idle,
                     late,
-                    alloc_bytes: sizes.2.0,
-                    alive_bytes: sizes.2.1,
+                    alloc_bytes: sizes.2[0],
+                    alive_bytes: sizes.2[1],
+                    alloc_rate: sizes.2[2],
                     lock_interval: sizes.3,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),

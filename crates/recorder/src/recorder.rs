@@ -23,6 +23,7 @@ use crate::threads::{ThreadName, ThreadTable};
 use dwell_signal::slots::Reason;
 use dwell_signal::{EngineKind, Registration};
 use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Who records.
@@ -76,6 +77,7 @@ impl<R: Runtime> Recorder<R> {
                 classes: Classes::default(),
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
+                adapted_bytes: AtomicU64::new(0),
                 pauses: Pauses::default(),
             },
             session: Mutex::new(None),

@@ -233,15 +233,17 @@ impl<R: Runtime> Session<R> {
 impl<R: Runtime> Session<R> {
     /// What was allocated, as `key=value` lines; none if that was never sampled.
     fn allocations(&self) -> String {
-        let interval = self.setup.switched.get().alloc.interval;
-        if interval == 0 {
+        let state = self.setup.switched.get();
+        if !state.alloc.was_on() {
             return String::new();
         }
+        let interval = self.setup.recorder.object_bytes(state.alloc.interval);
+        let rate = state.events.alloc_rate;
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         format!(
-            "alloc_interval={interval}\nalloc_samples={}\nalloc_bytes={}\nalloc_lost={}\n\
-             alloc_lost_bytes={}\n",
+            "alloc_interval={interval}\nalloc_rate={rate}\nalloc_samples={}\nalloc_bytes={}\n\
+             alloc_lost={}\nalloc_lost_bytes={}\n",
             since(Cause::Allocation),
             now.allocated_bytes.saturating_sub(before.allocated_bytes),
             since(Cause::AllocationLost),

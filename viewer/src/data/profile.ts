@@ -91,8 +91,10 @@ export interface Latency {
 export interface Allocated {
   bytes: number;
   samples: number;
-  /** Between two samples, in the mean; 0: not known. */
+  /** Between two samples, in the mean, the last one if it adapted; 0: not known. */
   intervalBytes: number;
+  /** Samples wanted in a second; 0: the interval was always the same. */
+  rate: number;
   /** Samples that could not be kept, and what they stood for. */
   lost: number;
   lostBytes: number;

@@ -2,6 +2,7 @@
 import { useComputed } from '@preact/signals';
 import { classRows } from '../data/allocations';
 import { count, plural, size } from '../data/format';
+import type { Allocated as Facts } from '../data/profile';
 import { sum } from '../data/wall';
 import type { Store } from '../state/store';
 import { ClassTable } from './ClassTable';
@@ -24,7 +25,7 @@ export function Allocated({ store }: { store: Store }) {
         <>
           {size(sum(rows.value.map(({ bytes }) => bytes)))} in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
-          {allocated.intervalBytes > 0 && `, one for ${size(allocated.intervalBytes)} in the mean`}.
+          {interval(allocated)}.
           {allocated.lost > 0 &&
             ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost.`}
         </>
@@ -35,4 +36,12 @@ export function Allocated({ store }: { store: Store }) {
       ]}
     />
   );
+}
+
+/** How far samples are from each other. */
+function interval({ intervalBytes, rate }: Facts): string {
+  if (intervalBytes === 0) return '';
+  const bytes = size(intervalBytes);
+  if (rate === 0) return `, one for ${bytes} in the mean`;
+  return `, about ${count(rate)} a second (at last one for ${bytes})`;
 }

@@ -17,7 +17,14 @@ function profile(): Profile {
     class: Uint32Array.of(0, 1, 0),
     objects: Float64Array.of(10, 1, 8),
   };
-  const allocated = { bytes: 2300, samples: 3, intervalBytes: 1024, lost: 0, lostBytes: 0 };
+  const allocated = {
+    bytes: 2300,
+    samples: 3,
+    intervalBytes: 1024,
+    rate: 0,
+    lost: 0,
+    lostBytes: 0,
+  };
   return recordingOf(4e6, { allocations }, { endpoints: ['GET /a'], allocated });
 }
 

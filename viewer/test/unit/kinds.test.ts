@@ -15,7 +15,7 @@ function profile() {
     class: Uint32Array.of(0, 0),
     objects: Float64Array.of(1, 1),
   };
-  const allocated = { bytes: 400, samples: 2, intervalBytes: 1, lost: 0, lostBytes: 0 };
+  const allocated = { bytes: 400, samples: 2, intervalBytes: 1, rate: 0, lost: 0, lostBytes: 0 };
   return { ...cpu, header: { ...cpu.header, allocated }, allocations };
 }
 

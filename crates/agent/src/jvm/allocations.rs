@@ -144,6 +144,25 @@ pub fn set_interval(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// The same in a callback, whose thread has drawn its next point before, by the old interval:
+/// HotSpot tells of an object when the scope of its allocation ends (`MemAllocator::Allocation` in
+/// src/hotspot/share/gc/shared/memAllocator.cpp). False: it stays, as the JVM refuses it or the
+/// sampler is being given back.
+pub fn adapt(bytes: u64) -> bool {
+    let Ok(environment) = ENVIRONMENT.try_lock() else {
+        return false;
+    };
+    let Some(jvmti) = *environment else {
+        return false;
+    };
+    // SAFETY: as in `set_interval`.
+    let set = unsafe { jvmti.set_sampling_interval(i32::try_from(bytes).unwrap_or(i32::MAX)) };
+    if set.is_ok() {
+        INTERVAL.store(bytes, Ordering::Relaxed);
+    }
+    set.is_ok()
+}
+
 impl Drop for Sampling {
     fn drop(&mut self) {
         if !self.begun {
@@ -191,7 +210,7 @@ unsafe extern "C" fn on_allocation(
     size: i64,
 ) {
     let work = || {
-        // The next point is drawn after this, whatever becomes of the sample.
+        // The next point was drawn just before this, whatever becomes of the sample.
         let interval = INTERVAL.load(Ordering::Relaxed);
         let drawn = DRAWN.try_with(|drawn| drawn.replace(interval)).unwrap_or(0);
         let drawn = match drawn {

@@ -72,6 +72,9 @@ pub fn start_options(sampling: &Sampling) -> String {
     if let Some(bytes) = sampling.live_bytes() {
         options += &format!(",live={bytes}");
     }
+    if let Some(rate) = sampling.alloc_rate {
+        options += &format!(",alloc-rate={rate}");
+    }
     if let Some(interval) = sampling.lock_interval() {
         options += &format!(",lock={}ns", interval.as_nanos());
     }

@@ -476,6 +476,8 @@ events! {
         lost_bytes: u64 = Bytes "lostWeight" "Lost Weight";
         /// For how long they were sampled: less than the recording, if that was switched
         sampled_ns: u64 = Nanos "sampledTime" "Sampled Time";
+        /// Samples that are wanted in a second, if the interval adapts; 0: it does not
+        rate: u64 = Count "rate" "Rate";
     }
     /// One look at the objects that were sampled: which are still there
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {

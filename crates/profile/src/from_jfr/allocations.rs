@@ -29,6 +29,7 @@ pub(super) fn add(
     let last = sums.max_by_key(|event| event.time_ns);
     builder.allocation_sampling = last.map(|last| AllocationSampling {
         interval_bytes: count(last, "interval"),
+        rate: count(last, "rate"),
         lost: count(last, "lostSamples"),
         lost_bytes: count(last, "lostWeight"),
         sampled_ns: count(last, "sampledTime"),

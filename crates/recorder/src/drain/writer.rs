@@ -291,7 +291,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
 
     /// What was allocated since the recording began, while that was sampled.
     fn allocation_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
-        let stretch = self.setup.switched.get().alloc;
+        let state = self.setup.switched.get();
+        let stretch = state.alloc;
         if !stretch.was_on() {
             return;
         }
@@ -299,7 +300,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         self.chunk.event(&Event::Allocations {
             ticks,
-            interval_bytes: stretch.interval,
+            interval_bytes: self.setup.recorder.object_bytes(stretch.interval),
+            rate: state.events.alloc_rate,
             sampled_ns: stretch.on_ns(ticks),
             samples: since(Cause::Allocation),
             weight_bytes: now.allocated_bytes.saturating_sub(before.allocated_bytes),

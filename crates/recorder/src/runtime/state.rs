@@ -10,6 +10,7 @@ use crate::registry::Registry;
 use crate::threads::ThreadTable;
 use dwell_signal::Engine;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What all parts of a recording share with the runtime's callbacks.
 pub struct State<R: Runtime> {
@@ -29,6 +30,20 @@ pub struct State<R: Runtime> {
     pub alive: OnceLock<Table>,
     /// All waits for monitors, where these are told.
     pub blocked: Blocked,
+    /// The interval by which objects are chosen at the moment, where it adapts, in bytes; 0: that
+    /// which was asked for.
+    pub adapted_bytes: AtomicU64,
     /// Pauses of the collector that are not written yet.
     pub pauses: Pauses,
+}
+
+impl<R: Runtime> State<R> {
+    /// The interval by which objects are chosen at the moment, in bytes, if `asked` was asked for.
+    #[must_use]
+    pub fn object_bytes(&self, asked: u64) -> u64 {
+        match self.adapted_bytes.load(Ordering::Relaxed) {
+            0 => asked,
+            adapted => adapted,
+        }
+    }
 }

@@ -83,6 +83,7 @@ pub(super) fn header(profile: &Profile) -> Option<Value> {
         "bytes": all.sum,
         "samples": all.samples,
         "intervalBytes": sampling.interval_bytes,
+        "rate": sampling.rate,
         "lost": sampling.lost,
         "lostBytes": sampling.lost_bytes,
     }))

@@ -21,9 +21,12 @@ impl Report<'_> {
             told += &format!(", {}", plural(objects.round() as u64, "object"));
         }
         told += &format!(", {}", plural(all.samples, "sample"));
-        if sampling.interval_bytes > 0 {
-            told += &format!(", one for {} in the mean", bytes(sampling.interval_bytes));
-        }
+        let interval = bytes(sampling.interval_bytes);
+        told += &match (sampling.interval_bytes, sampling.rate) {
+            (0, _) => String::new(),
+            (_, 0) => format!(", one for {interval} in the mean"),
+            (_, rate) => format!(", about {rate} a second (at last one for {interval})"),
+        };
         self.raw("");
         self.raw(&format!("Allocated: {told}"));
         if sampling.lost > 0 {
