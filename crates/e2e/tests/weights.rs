@@ -91,6 +91,7 @@ fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
     let view = View::read(&file);
     view.check_failures();
     let what = format!("JDK {} {engine} {cpu}", jdk.feature);
+    println!("{what}, lost: {} ns", view.lost_ns());
     let own = view.cpu_load_ns();
     let weights = view.weight_ns();
     check(&what, weights, own, tolerance_ns(own, threads, interval_ns));

@@ -38,7 +38,8 @@ pub enum Cause {
     Silent,
     /// Threads that ended without saying so, found by `tend`.
     Vanished,
-    /// Points of ended threads for which there was never a slot: CPU time that no sample carries.
+    /// Points of ended threads for which there was never a slot, and which nobody took over:
+    /// CPU time that no sample carries.
     PointsLost,
     /// Samples without a kernel call chain because the ring could not be read in step.
     RingSkipped,

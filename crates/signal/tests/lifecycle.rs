@@ -108,6 +108,49 @@ fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
     assert_eq!(after.get(Cause::PointsLost), before.get(Cause::PointsLost));
 }
 
+/// A thread that ends before there is a free slot leaves what it owes in its record, for whoever
+/// stops the recording or buries the thread; what nobody takes is counted as lost.
+fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
+    let end_without_slots = || {
+        let worker = thread::spawn(move || {
+            let record = register_here(engine, 98);
+            burn_until(|| record.no_slot() > 2); // nobody drains
+            settle(engine, record)
+        });
+        worker.join().unwrap()
+    };
+    let lost = || engine.counters().lost_ns;
+    let before_ns = lost();
+    for taker in ["stop", "reap", "nobody"] {
+        engine.start(INTERVAL_NS);
+        let account = end_without_slots();
+        let mut samples = Vec::new();
+        let mut owed_ns = 0;
+        if taker != "stop" {
+            drain_into(engine, &mut samples);
+            drain_into(engine, &mut samples);
+            let buried = engine.reap(|record| {
+                if taker == "reap" {
+                    owed_ns += record.take_carried_ns();
+                }
+            });
+            assert_eq!(buried, 1);
+        }
+        assert!(engine.stop_showing(|record, ns| {
+            assert!(!record.is_live());
+            owed_ns += ns;
+        }));
+        drain_into(engine, &mut samples);
+        drain_into(engine, &mut samples);
+        engine.reap(|_| ());
+        let lost_ns = lost() - before_ns;
+        assert_eq!(taker == "nobody", lost_ns > 0);
+        assert_eq!(taker == "nobody", owed_ns == 0);
+        let found_ns = weight_of(&samples, &account) + owed_ns + lost_ns;
+        account.assert_weight(found_ns, INTERVAL_NS);
+    }
+}
+
 /// A thread that vanishes without saying so is found, and its timer is given back.
 fn vanished_threads_are_found(engine: &'static dwell_signal::Engine) {
     engine.start(INTERVAL_NS);
@@ -147,6 +190,7 @@ fn threads_and_recordings_come_and_go() {
     churn_of_threads(engine);
     ended_from_outside(engine);
     weight_is_carried_over(engine);
+    what_is_carried_outlives_its_thread(engine);
     vanished_threads_are_found(engine);
     assert_eq!(engine.counters().get(Cause::Contention), 0);
     assert_eq!(engine.counters().get(Cause::Foreign), 0);

@@ -114,9 +114,15 @@ impl<R: Runtime> Census<R> {
         self.not_before = Instant::now() + pause;
     }
 
-    /// Recycles the records of threads that have ended and whose samples are all drained.
-    pub fn bury(&mut self, engine: &'static Engine) {
+    /// Recycles the records of threads that have ended and whose samples are all drained. Shows
+    /// those whose last samples found no free slot, and the CPU time in ns they would have stood
+    /// for.
+    pub fn bury(&mut self, engine: &'static Engine, mut owing: impl FnMut(u64, u64)) {
         engine.reap(|record| {
+            match record.take_carried_ns() {
+                0 => {}
+                owed_ns => owing(record.user(), owed_ns),
+            }
             self.recorder.registry.forget(record.tid(), record);
             self.gone.push(record.user());
         });

@@ -85,7 +85,9 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         if all {
             orders.looked();
         }
-        census.bury(setup.engine);
+        census.bury(setup.engine, |thread, owed_ns| {
+            sampler.add_ended(thread, owed_ns, progress);
+        });
         let due = Instant::now() >= flush_at;
         let flushes = due || order != Order::default() || !all;
         if flushes {
@@ -140,12 +142,16 @@ fn take_rest<R: Runtime>(
 ) -> bool {
     let mut owing = Vec::new();
     setup.engine.stop_showing(|record, owed_ns| {
-        owing.push((record.user(), owed_ns));
+        owing.push((record.user(), record.is_live(), owed_ns));
     });
     has_ended();
     let all = sampler.drain(progress);
-    for (thread, owed_ns) in owing {
-        sampler.add_owed(thread, owed_ns, progress);
+    for (thread, lives, owed_ns) in owing {
+        if lives {
+            sampler.add_owed(thread, owed_ns, progress);
+        } else {
+            sampler.add_ended(thread, owed_ns, progress);
+        }
     }
     sampler.end_of_wall();
     all

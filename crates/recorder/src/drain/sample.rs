@@ -379,6 +379,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.add_without_stack(NOBODY_KEY, state, Failure::ShortThread, weight_ns, progress);
     }
 
+    /// Adds CPU time of a thread that has ended before there was a free slot for its samples.
+    pub fn add_ended(&mut self, thread: u64, weight_ns: u64, progress: &Progress) {
+        let state = ThreadState::Terminated;
+        self.add_without_stack(thread, state, Failure::ShortThread, weight_ns, progress);
+    }
+
     /// Adds CPU time of a thread whose next signal the recording did not wait for.
     pub fn add_owed(&mut self, thread: u64, weight_ns: u64, progress: &Progress) {
         let state = ThreadState::Runnable;

@@ -187,7 +187,8 @@ impl Engine {
     }
 
     /// Like `stop`; shows each thread that owes CPU time, and how much, in ns: its points have
-    /// passed, and the signal was to come. (A timer's comes with the kernel's next tick only.)
+    /// passed, and the signal was to come (a timer's comes with the kernel's next tick only), or
+    /// they found no free slot before the thread ended.
     pub fn stop_showing(&'static self, mut owing: impl FnMut(&ThreadRecord, u64)) -> bool {
         const YIELDS_MAX: u32 = 1 << 22;
         self.running.store(false, Ordering::SeqCst);
@@ -197,6 +198,13 @@ impl Engine {
                 Ok(0) => {}
                 Ok(owed_ns) => owing(record, owed_ns),
                 Err(_) => quiet = false,
+            }
+        }
+        let ended = |record: &&ThreadRecord| record.state.load(Ordering::Acquire) == ENDED;
+        for record in self.slab.iter().filter(ended) {
+            match record.take_carried_ns() {
+                0 => {}
+                owed_ns => owing(record, owed_ns),
             }
         }
         for _ in 0..YIELDS_MAX {
@@ -261,7 +269,8 @@ impl Engine {
     }
 
     /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself
-    /// stays until `reap`. Call `sample_here` before, on the thread itself. False if the record had
+    /// stays until `reap`, with what its samples would have stood for that found no free slot:
+    /// [`ThreadRecord::take_carried_ns`]. Call `sample_here` before, on the thread itself. False if the record had
     /// ended already or could not be locked.
     pub fn end(&self, record: &'static ThreadRecord) -> bool {
         let Some(guard) = record.lock() else {
@@ -272,10 +281,6 @@ impl Engine {
             return false;
         }
         self.destroy_locked(&guard);
-        self.counters.lost(
-            record.carried.swap(0, Ordering::Relaxed),
-            record.carried_ns.swap(0, Ordering::Relaxed),
-        );
         record
             .ended_epoch
             .store(self.epoch.load(Ordering::SeqCst), Ordering::Relaxed);
@@ -308,7 +313,7 @@ impl Engine {
     }
 
     /// Recycles the records of ended threads, showing each before; to be called by the draining
-    /// thread. A record is kept until a drain that began after its end is over, so snapshots never
+    /// thread. What a record still carries after that is counted as lost. A record is kept until a drain that began after its end is over, so snapshots never
     /// name a recycled one. Returns how many were recycled.
     pub fn reap(&'static self, mut last_sight: impl FnMut(&ThreadRecord)) -> usize {
         // A drain that is not over may still show slots of any record.
@@ -323,6 +328,8 @@ impl Engine {
                 continue;
             }
             last_sight(record);
+            let points = record.carried.swap(0, Ordering::Relaxed);
+            self.counters.lost(points, record.take_carried_ns());
             if self.slab.recycle(record) {
                 count = count.wrapping_add(1);
             }

@@ -204,6 +204,14 @@ impl ThreadRecord {
         self.weight_ns.load(Ordering::Relaxed)
     }
 
+    /// Takes over what the thread's samples would have stood for, in ns of its CPU time, that found
+    /// no free slot. For threads that have ended: of others the next sample carries it.
+    #[must_use]
+    pub fn take_carried_ns(&self) -> u64 {
+        self.carried.store(0, Ordering::Relaxed);
+        self.carried_ns.swap(0, Ordering::Relaxed)
+    }
+
     /// Samples of this thread that found no free slot.
     #[must_use]
     pub fn no_slot(&self) -> u64 {
