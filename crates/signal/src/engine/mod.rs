@@ -270,8 +270,8 @@ impl Engine {
 
     /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself
     /// stays until `reap`, with what its samples would have stood for that found no free slot:
-    /// [`ThreadRecord::take_carried_ns`]. Call `sample_here` before, on the thread itself. False if the record had
-    /// ended already or could not be locked.
+    /// [`ThreadRecord::take_carried_ns`]. Call `sample_here` before, on the thread itself. False if
+    /// the record had ended already or could not be locked.
     pub fn end(&self, record: &'static ThreadRecord) -> bool {
         let Some(guard) = record.lock() else {
             self.counters.add(Cause::Contention, 1);
@@ -313,8 +313,9 @@ impl Engine {
     }
 
     /// Recycles the records of ended threads, showing each before; to be called by the draining
-    /// thread. What a record still carries after that is counted as lost. A record is kept until a drain that began after its end is over, so snapshots never
-    /// name a recycled one. Returns how many were recycled.
+    /// thread. What a record still carries after that is counted as lost. A record is kept until a
+    /// drain that began after its end is over, so snapshots never name a recycled one. Returns how
+    /// many were recycled.
     pub fn reap(&'static self, mut last_sight: impl FnMut(&ThreadRecord)) -> usize {
         // A drain that is not over may still show slots of any record.
         if self.ended.load(Ordering::Relaxed) == 0 || self.pool.has_rest() {
