@@ -85,9 +85,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         if all {
             orders.looked();
         }
-        census.bury(setup.engine, |thread, owed_ns| {
-            sampler.add_ended(thread, owed_ns, progress);
-        });
+        bury(&mut census, setup, progress, &mut sampler);
         let due = Instant::now() >= flush_at;
         let flushes = due || order != Order::default() || !all;
         if flushes {
@@ -131,6 +129,18 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
         orders.done(&order);
     }
+}
+
+/// Takes leave of threads that have ended, and takes what they owe.
+fn bury<R: Runtime>(
+    census: &mut census::Census,
+    setup: &Setup<R>,
+    progress: &Progress,
+    sampler: &mut Sampler<'_, R>,
+) {
+    census.bury(setup.engine, |thread, owed_ns| {
+        sampler.add_ended(thread, owed_ns, progress);
+    });
 }
 
 /// Ends sampling, says so, and takes what threads owe. Returns whether all samples were taken.
