@@ -133,7 +133,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
 
 /// Takes leave of threads that have ended, and takes what they owe.
 fn bury<R: Runtime>(
-    census: &mut census::Census,
+    census: &mut census::Census<R>,
     setup: &Setup<R>,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
