@@ -112,7 +112,10 @@ export class FlameController {
   }
 
   private scrolled(): void {
-    const { scrollTop } = this.scroller;
+    const { scrollTop, clientHeight } = this.scroller;
+    // Another height may have moved the content, which nobody wanted: the view is put back where
+    // it was as soon as the new height is told.
+    if (clientHeight !== this.height.peek()) return;
     const max = contentHeight(this.stack) - this.stack.viewportHeight;
     this.stack.scrollTop = scrollTop;
     this.fromRoot = this.stack.icicle ? scrollTop : max - scrollTop;

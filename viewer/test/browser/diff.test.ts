@@ -1,9 +1,8 @@
 // Comparisons in a browser: slow requests against usual ones, and two recordings in one page.
-import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { diffColours } from '../../src/diff/colours';
-import { colourAt, framesOf, open, ready, violations } from './page';
+import { colourAt, framesOf, open, ready, shot, violations } from './page';
 import { launch } from './launch.mjs';
 
 let browser: Browser;
@@ -15,8 +14,6 @@ afterAll(async () => {
 });
 
 const bar = (page: Page) => page.innerText('.diff-bar');
-const shot = (page: Page, name: string) =>
-  page.screenshot({ path: join(inject('shots'), `${name}.png`) });
 
 describe('slow requests against usual ones', () => {
   it('are one click away, in the address, and told by pointer and by key', async () => {

@@ -296,6 +296,30 @@ describe('the flame graph', () => {
       expect(await colourAt(page, run!.x + run!.width / 4, run!.y)).toBe('#f69c43');
     }));
 
+  it('stays at its root when it becomes higher', () =>
+    withPage('small.html', {}, async (page) => {
+      const fromRoot = () =>
+        page.evaluate(() => {
+          const scroller = document.querySelector('.flame-scroll')!;
+          return scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+        });
+      const to = async (height: number) => {
+        // Asking for the layout moves the content before the page hears of the other height.
+        await page.evaluate((height) => {
+          const scroller = document.querySelector<HTMLElement>('.flame-scroll')!;
+          Object.assign(scroller.style, { alignSelf: 'start', height: `${height}px` });
+          return scroller.scrollTop;
+        }, height);
+        for (let frame = 0; frame < 3; frame++) await page.evaluate(twoFrames);
+      };
+      for (const height of [100, 180, 120, 200]) {
+        await to(height);
+        expect(await fromRoot(), `at the root, ${height} px high`).toBe(0);
+      }
+      const [root] = await framesOf(page, 0);
+      expect(await colourAt(page, root!.x - root!.width / 4, root!.y)).not.toBe('#000000');
+    }));
+
   for (const [scheme, background] of [
     ['light', '#ffffff'],
     ['dark', '#16181c'],

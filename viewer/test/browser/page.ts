@@ -138,11 +138,19 @@ export function colourAt(page: Page, x: number, y: number): Promise<string> {
   );
 }
 
+/** Keeps a picture of the page, if somebody wants to see it: DWELL_SHOTS names the folder. */
+export async function shot(page: Page, name: string): Promise<void> {
+  const folder = process.env['DWELL_SHOTS'];
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
+}
+
 /** What axe finds wrong, serious or worse. */
 export async function violations(page: Page): Promise<string[]> {
   // Not as a script of the page: its policy would refuse it, as it should.
-  await page.evaluate(AXE);
-  const results = (await page.evaluate('axe.run()')) as AxeResults;
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(AXE);
+  // What is right need not be told, which takes longer than finding what is wrong.
+  const run = "axe.run({ resultTypes: ['violations'] })";
+  const results = (await page.evaluate(run)) as AxeResults;
   return results.violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);

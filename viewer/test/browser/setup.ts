@@ -1,7 +1,7 @@
 // Makes the pages that the browser tests open: the built viewer with invented profiles, written
 // by the report crate. The viewer must have been built before.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -9,7 +9,6 @@ import type { TestProject } from 'vitest/node';
 declare module 'vitest' {
   interface ProvidedContext {
     pages: string;
-    shots: string;
   }
 }
 
@@ -23,14 +22,11 @@ const PAGES: Record<string, string[]> = {
 
 export default function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'dwell-viewer-'));
-  const shots = process.env['DWELL_SHOTS'] ?? join(folder, 'shots');
-  mkdirSync(shots, { recursive: true });
   const top = resolve(import.meta.dirname, '../../..');
   const cargo = ['run', '-q', '-p', 'dwell-report', '--example', 'synthetic', '--'];
   for (const [name, args] of Object.entries(PAGES)) {
     execFileSync('cargo', [...cargo, join(folder, name), ...args], { cwd: top, stdio: 'inherit' });
   }
   project.provide('pages', folder);
-  project.provide('shots', shots);
   return () => rmSync(folder, { recursive: true, force: true });
 }

@@ -1,10 +1,9 @@
 // The timeline in a browser: lanes, choosing, dragging, keys, and how long a frame takes.
-import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TimelineController } from '../../src/timeline/controller';
 import { launch } from './launch.mjs';
-import { open, ready, twoFrames, violations } from './page';
+import { open, ready, shot, twoFrames, violations } from './page';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -326,9 +325,7 @@ describe('the timeline', () => {
     expect(seen).toMatchObject({ cut: [], hidden: 0, sideways: 0, below: 0 });
     expect(seen.lanes).toBeGreaterThanOrEqual(120);
     expect(await violations(page)).toEqual([]);
-    await page.screenshot({
-      path: join(inject('shots'), `timeline-${width}-${height}-${scheme}.png`),
-    });
+    await shot(page, `timeline-${width}-${height}-${scheme}`);
     await close();
   });
 });

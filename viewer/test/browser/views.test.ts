@@ -1,12 +1,11 @@
 // The table, the call tree, hostile names and accessibility, in a browser.
-import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FlameController } from '../../src/flame/controller';
 import { VIEWS } from '../../src/state/fragment';
 import type { TimelineController } from '../../src/timeline/controller';
 import { launch } from './launch.mjs';
-import { framesOf, open, ready, twoFrames, violations, zoomedTo } from './page';
+import { framesOf, open, ready, shot, twoFrames, violations, zoomedTo } from './page';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -411,7 +410,7 @@ describe('a file that is cut off', () => {
     // An endpoint without a name is one of the hostile ones; what is asked is whether the note is
     // well.
     expect((await violations(page)).filter((it) => it.includes('unread'))).toEqual([]);
-    await page.screenshot({ path: join(inject('shots'), 'cut-off.png') });
+    await shot(page, 'cut-off');
     await close();
     const two = await open(browser, 'compare.html', { fragment: '#view=overview' });
     expect(await two.page.innerText('table.files')).toContain(told);
@@ -487,8 +486,7 @@ describe('everybody can read it', () => {
 
   it.each(looks)('$name', async (look) => {
     const { page, close } = await open(browser, 'small.html', look);
-    const shot = (view: string) =>
-      page.screenshot({ path: join(inject('shots'), `${look.name}-${view}.png`) });
+    const shotOf = (view: string) => shot(page, `${look.name}-${view}`);
     expect(await page.getAttribute('html', 'data-theme')).toBe(look.scheme);
     await page.fill('#search', 'service12');
     await page.keyboard.press('Enter');
@@ -499,18 +497,18 @@ describe('everybody can read it', () => {
       }, view);
       await ready(page);
       expect(await violations(page), view).toEqual([]);
-      await shot(view);
+      await shotOf(view);
       const sideways = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect(sideways, view).toBe(0);
     }
     await page.click('button:has-text("Help")');
     expect(await violations(page), 'help').toEqual([]);
-    await shot('help');
+    await shotOf('help');
     await page.keyboard.press('Escape');
     await page.click('button:has-text("Contrast")');
     expect(await page.getAttribute('html', 'data-contrast')).toBe('more');
     expect(await violations(page), 'contrast').toEqual([]);
-    await shot('contrast');
+    await shotOf('contrast');
     await close();
   });
 
