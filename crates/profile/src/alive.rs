@@ -108,16 +108,24 @@ impl Profile {
         })
     }
 
-    /// The third of the time in which objects were followed, which is all of the recording unless
-    /// that was switched on later, in which something was allocated.
-    fn part_of(&self, time_ns: u64) -> usize {
+    /// The time in which objects were followed, by the clock of the samples: all of the recording
+    /// unless that was switched on later.
+    #[must_use]
+    pub fn followed_ns(&self) -> std::ops::Range<u64> {
         let sampling = self.live_sampling.unwrap_or_default();
         let end_ns = sampling.time_ns;
         let start_ns = match sampling.followed_ns {
             0 => self.info.start_ns,
             followed_ns => end_ns.saturating_sub(followed_ns),
         };
-        let span = u128::from(end_ns.saturating_sub(start_ns).max(1));
+        start_ns..end_ns
+    }
+
+    /// The third of the time in which objects were followed in which something was allocated.
+    fn part_of(&self, time_ns: u64) -> usize {
+        let followed_ns = self.followed_ns();
+        let start_ns = followed_ns.start;
+        let span = u128::from(followed_ns.end.saturating_sub(start_ns).max(1));
         let since = u128::from(time_ns.saturating_sub(start_ns));
         let part = since * PARTS as u128 / span;
         usize::try_from(part).unwrap_or(PARTS).min(PARTS - 1)

@@ -3,7 +3,7 @@ import { eachOf } from './allocations';
 import type { Profile } from './profile';
 import type { WallFilter } from './wall';
 
-/** Parts of the recording's time, by which objects are told apart that were allocated in them. */
+/** Parts of the time in which objects were followed, by which objects are told apart that were allocated in them. */
 export const PARTS = 3;
 
 /** What of one class is still there. */
@@ -18,7 +18,7 @@ export interface AliveRow {
   error: number;
   /** Age of the oldest, in nanoseconds. */
   oldest: number;
-  /** The bytes by the third of the recording in which they were allocated. */
+  /** The bytes by the third of the time followed in which they were allocated. */
   parts: number[];
   /** Bytes that no collection has looked at yet. */
   young: number;
@@ -30,7 +30,8 @@ export function aliveRows(profile: Profile, filter: WallFilter): AliveRow[] {
   if (!alive) return [];
   const { samples, class: names, objects, age, collections } = alive;
   const rows = new Map<number, AliveRow>();
-  const length = header.info.durationNs || 1;
+  const { fromNs = 0, toNs = 0 } = header.alive ?? {};
+  const length = Math.max(1, toNs - fromNs);
   eachOf(samples, header, filter, (i) => {
     const name = names[i]!;
     let row = rows.get(name);
@@ -48,7 +49,7 @@ export function aliveRows(profile: Profile, filter: WallFilter): AliveRow[] {
     row.objects += objects[i]!;
     row.samples++;
     row.oldest = Math.max(row.oldest, age[i]!);
-    const part = Math.floor((samples.time[i]! / length) * PARTS);
+    const part = Math.floor(((samples.time[i]! - fromNs) / length) * PARTS);
     row.parts[Math.max(0, Math.min(PARTS - 1, part))]! += bytes;
     // An object of size s that stands for w bytes was chosen with a chance of s / w.
     const own = objects[i]! > 0 ? bytes / objects[i]! : 0;

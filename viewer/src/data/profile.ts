@@ -112,6 +112,9 @@ export interface AliveFacts {
   oneOf: number;
   /** Samples that found no room. */
   lost: number;
+  /** From when to when objects were followed, since the recording's begin. */
+  fromNs: number;
+  toNs: number;
 }
 
 /** Wall time of one cause, and the standard error of its share. */

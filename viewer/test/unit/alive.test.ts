@@ -4,16 +4,20 @@ import { measured, possible, textOf, timeOf } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
 import { ALL, entriesOf, recordingOf } from './art';
 
-/** Two that have survived, of the first and the last third, and one that nobody has looked at. */
-function profile(): Profile {
+/**
+ * Two that have survived, of the first and the last third, and one that nobody has looked at.
+ * Objects are followed from `fromNs` on.
+ */
+function profile(fromNs = 0): Profile {
   const alive = {
-    samples: entriesOf({ time: [0, 29e6, 29e6], node: [1, 2, 2], weight: [1000, 500, 800] }),
+    samples: entriesOf({ time: [fromNs, 29e6, 29e6], node: [1, 2, 2], weight: [1000, 500, 800] }),
     class: Uint32Array.of(0, 0, 1),
     objects: Float64Array.of(10, 1, 8),
     age: Float64Array.of(30e6, 1e6, 1e6),
     collections: Uint32Array.of(7, 1, 0),
   };
-  const facts = { bytes: 1500, young: 800, intervalBytes: 1024, oneOf: 1, lost: 0 };
+  const sums = { bytes: 1500, young: 800, intervalBytes: 1024, oneOf: 1, lost: 0 };
+  const facts = { ...sums, fromNs, toNs: 30e6 };
   return recordingOf(30e6, { alive }, { alive: facts });
 }
 
@@ -39,5 +43,11 @@ describe('what is alive', () => {
     expect(rows[0]!.oldest).toBe(30e6);
     expect(rows[0]!.error).toBeCloseTo(Math.sqrt(900_000));
     expect(aliveRows({ ...profile(), alive: null }, ALL)).toEqual([]);
+  });
+
+  it('has thirds of the time in which objects were followed', () => {
+    // Twenty milliseconds are the last third of the recording, and the first of these.
+    expect(aliveRows(profile(20e6), ALL)[0]!.parts).toEqual([1000, 0, 500]);
+    expect(aliveRows(profile(28e6), ALL)[0]!.parts).toEqual([1000, 500, 0]);
   });
 });

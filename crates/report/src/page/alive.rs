@@ -37,12 +37,17 @@ pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
 pub(super) fn header(profile: &Profile) -> Option<Value> {
     let sampling = profile.live_sampling()?;
     let all = profile.alive();
+    let followed_ns = profile.followed_ns();
+    // As all times of the page: since the recording's begin.
+    let since_start = |time_ns: u64| time_ns.saturating_sub(profile.info().start_ns);
     Some(json!({
         "bytes": all.bytes.sum,
         "young": all.young.sum,
         "intervalBytes": sampling.interval_bytes,
         "oneOf": sampling.one_of,
         "lost": sampling.lost,
+        "fromNs": since_start(followed_ns.start),
+        "toNs": since_start(followed_ns.end),
     }))
 }
 
@@ -55,7 +60,12 @@ mod tests {
     fn a_page_says_what_is_young_apart() {
         assert!(header(&text_art::profile("a.A.x")).is_none());
         let mut builder = text_art::builder("a.A.x");
-        builder.live_sampling = Some(LiveSampling::default());
+        builder.info.start_ns = 1000;
+        builder.live_sampling = Some(LiveSampling {
+            time_ns: 1900,
+            followed_ns: 300,
+            ..LiveSampling::default()
+        });
         let class = builder.name("byte[]");
         for collections in [0, 3] {
             builder.live.push(LiveObject {
@@ -77,6 +87,11 @@ mod tests {
         assert_eq!(
             (&header["bytes"], &header["young"]),
             (&json!(103), &json!(100))
+        );
+        // Followed from the middle of the recording on.
+        assert_eq!(
+            (&header["fromNs"], &header["toNs"]),
+            (&json!(600), &json!(900))
         );
         let columns = columns(&profile, &Requests::of(&profile));
         assert_eq!(columns.len(), 10);
