@@ -60,6 +60,24 @@ pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
     options
 }
 
+/// Why nothing is asked for, in the words of the command line: wall time can neither come to a
+/// recording nor leave it. `events` as for [`options`].
+pub fn refusal(args: &Start, events: &str, pid: u32) -> Option<String> {
+    let named = args.is_named("event") || args.is_named("wall");
+    let wanted = args.sampling.has(Event::Wall) || args.is_named("wall");
+    let (option, remedy) = match (wanted, Present(events).get("wall")) {
+        _ if !named => return None,
+        (false, Some(_)) => ("-e", "name wall as well, as in -e cpu,wall"),
+        (true, None) if args.is_named("wall") => ("--wall", "leave it out"),
+        (true, None) => ("-e", "leave wall out, as in -e cpu"),
+        _ => return None,
+    };
+    Some(format!(
+        "{option}: wall time is recorded from the beginning of a recording to its end or not at \
+         all; {remedy}, or use 'dwell stop {pid}' first"
+    ))
+}
+
 fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     let sampling = &args.sampling;
     let intervals = ["interval", "wall", "alloc", "alloc_rate", "lock"];
@@ -146,12 +164,16 @@ mod tests {
     use super::*;
     use crate::args::{Command, parse_from};
 
-    fn asked(words: &str, events: &str) -> String {
+    fn start(words: &str) -> Start {
         let words = format!("dwell start {words} 4711");
         match parse_from(words.split_whitespace()).unwrap().command {
-            Command::Start(args) => options(&args, events, None),
+            Command::Start(args) => args,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn asked(words: &str, events: &str) -> String {
+        options(&start(words), events, None)
     }
 
     #[test]
@@ -213,6 +235,25 @@ mod tests {
             ),
         ] {
             assert_eq!(asked(words, events), expected, "{words} after {events}");
+        }
+    }
+
+    #[test]
+    fn that_wall_time_stays_is_said_in_the_words_of_the_command_line() {
+        for (words, events, part) in [
+            ("-e cpu", "cpu=1ms,wall=5ms", "-e: wall time is"),
+            ("-e cpu", "cpu=1ms,wall=5ms", "name wall as well"),
+            ("-e cpu,lock", "cpu=1ms,wall=5ms", "'dwell stop 7' first"),
+            ("-e cpu,wall", "cpu=1ms", "leave wall out"),
+            ("--wall 5ms", "cpu=1ms", "--wall: wall time is"),
+            ("-e cpu", "cpu=1ms", ""),
+            ("-e cpu,wall", "cpu=1ms,wall=5ms", ""),
+            ("--lock 1ms", "cpu=1ms", ""),
+            ("--lock 1ms", "cpu=1ms,wall=5ms", ""),
+        ] {
+            let why = refusal(&start(words), events, 7).unwrap_or_default();
+            assert!(why.contains(part), "{words}: {why}");
+            assert_eq!(why.is_empty(), part.is_empty(), "{words}: {why}");
         }
     }
 

@@ -26,6 +26,9 @@ pub fn start(args: &Start) -> Result<()> {
     if agent.was_loaded()
         && let Some(events) = agent.command("status")?.running_events()
     {
+        if let Some(why) = change::refusal(args, events, pid) {
+            anyhow::bail!(why);
+        }
         let named = args.output.as_ref().map(|_| file.as_str());
         let reply = agent.command(&change::options(args, events, named))?;
         return crate::print(&change::told(pid, &reply));

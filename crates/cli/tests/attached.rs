@@ -247,7 +247,10 @@ fn check_changes(place: &Place, pid: &str, name: &str) {
     let told = format!("{name}: was {was}; now {now}; end it with: dwell stop {pid}\n");
     assert!(changed.out.ends_with(&told), "{changed:?}");
     for (words, part) in [
-        (&["-e", "cpu,lock"][..], "name wall=20ms as well"),
+        (
+            &["-e", "cpu,lock"][..],
+            "name wall as well, as in -e cpu,wall",
+        ),
         (&["-i", "1ms"], "cpu=1ms"),
         (&["-e", "cpu,wall", "-o", "other"], "already recording to"),
         (&["-e", "cpu,wall", "--max-size", "64m"], "maxsize=64m"),

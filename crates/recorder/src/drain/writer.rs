@@ -17,7 +17,7 @@ use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
 use crate::record::file::{RecordingFile, Written};
 use crate::record::names::NameId;
 use crate::record::resolve::Resolver;
-use crate::runtime::progress::{DROPS, Progress};
+use crate::runtime::progress::{DROPS, LOOKS_LOST, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Walks};
 use crate::switched::Now;
@@ -477,6 +477,18 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
+    fn looks_lost(&mut self, ticks: u64) {
+        let (samples, _) = self.progress.take_wall_lost();
+        if samples > 0 {
+            self.chunk.event(&Event::Lost {
+                ticks,
+                cause: LOOKS_LOST,
+                samples,
+                weight_ns: 0,
+            });
+        }
+    }
+
     /// Losses, failures and the profiler's own cost since the last flush.
     fn account(&mut self, sampler: &Sampler<'_, R>) {
         let ticks = process::monotonic_ns();
@@ -518,6 +530,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             .lost
             .fetch_add(since(Cause::PointsLost), Ordering::Relaxed);
         let before = std::mem::replace(&mut self.counters, now);
+        self.looks_lost(ticks);
         self.handler_times(ticks, &before, &now);
         self.allocation_sums(ticks, &now);
         self.wait_sums(ticks, &now);

@@ -52,6 +52,14 @@ impl Progress {
         }
     }
 
+    /// Looks at threads that were not kept since this was last asked, and the wall time they stood
+    /// for.
+    #[must_use]
+    pub fn take_wall_lost(&self) -> (u64, u64) {
+        let lost = self.wall_lost.lock();
+        lost.map_or((0, 0), |mut sum| std::mem::take(&mut *sum))
+    }
+
     /// A tick of the wall-clock sampler.
     pub fn add_tick(&self, tick: &Tick) {
         if let Ok(mut sum) = self.wall.lock() {
@@ -91,6 +99,10 @@ impl Progress {
         }
     }
 }
+
+/// How the file calls looks at threads for which there was no room: the drainer did not come. Their
+/// time is wall time, which is why the event has no weight.
+pub const LOOKS_LOST: &str = "looks_without_room";
 
 /// Why samples are missing or other than asked for, as the file and `status` call it.
 pub const DROPS: [(&str, Cause); 7] = [
