@@ -106,7 +106,9 @@ fn check(jdk: &Jdk, mode: &str, walk: &str) {
     }
     println!("{mode}, {walk}: {pairs} pairs");
     view.check_failures();
-    assert!(pairs > 5000, "{pairs} pairs");
+    // A tenth of the samples in the CPU time asked for: of the others many are in compilers, the
+    // more of them the more others want the processors, too.
+    assert!(pairs > 1500, "{pairs} pairs");
     assert_eq!(rootless, 0, "stacks without their root");
 }
 
