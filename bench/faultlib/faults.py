@@ -47,9 +47,9 @@ def after(path: str, old: str, more: str) -> Edit:
     return Edit(path, old, f"{old}\n{more}")
 
 
-def e2e(target: str, name: str, jdks: str = "17,25") -> Test:
+def e2e(module: str, name: str, jdks: str = "17,25") -> Test:
     """A test with a JVM and the faulty agent."""
-    return Test("e2e", target, name, jdks)
+    return Test("e2e", "all", f"{module}::{name}", jdks)
 
 
 RECORDER, SIGNAL = "crates/recorder/src", "crates/signal/src"

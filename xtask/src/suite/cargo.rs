@@ -29,10 +29,16 @@ pub struct Case {
 }
 
 impl Case {
-    /// Program and test, such as `e2e/wall: threads_wait`.
+    /// Program and test, such as `e2e/wall: threads_wait`. A crate whose programs of tests are one,
+    /// called `all`, because each would be linked with nearly everything, has a module instead of
+    /// each: the name is the same.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}: {}", self.program.name, self.test)
+        let package = self.program.name.strip_suffix("/all");
+        match package.zip(self.test.split_once("::")) {
+            Some((package, (module, test))) => format!("{package}/{module}: {test}"),
+            None => format!("{}: {}", self.program.name, self.test),
+        }
     }
 }
 
@@ -111,6 +117,29 @@ pub fn cases(program: &Program) -> Result<Vec<Case>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_module_of_the_one_program_stands_for_a_program() {
+        let name = |program: &str, test: &str| {
+            let program = Program {
+                path: PathBuf::new(),
+                folder: PathBuf::new(),
+                name: program.to_owned(),
+            };
+            let kind = Kind::of(test);
+            let test = test.to_owned();
+            Case {
+                program,
+                test,
+                kind,
+            }
+            .name()
+        };
+        assert_eq!(name("e2e/all", "wall::waits"), "e2e/wall: waits");
+        assert_eq!(name("e2e/all", "outside::a::b"), "e2e/outside: a::b");
+        assert_eq!(name("wall/lib", "sums::add_up"), "wall/lib: sums::add_up");
+        assert_eq!(name("wall/sums", "add_up"), "wall/sums: add_up");
+    }
 
     #[test]
     fn test_programs_are_told_from_all_else_that_cargo_makes() {

@@ -42,10 +42,6 @@ const GROUPS: &[&[&str]] = &[
         "e2e/examples: measured_the_thread_that_hurts_another_is_named_and_the_remedies_help",
     ],
     &[
-        "e2e/files: measured_after_kill_9_all_but_the_last_second_is_there",
-        "e2e/files: measured_chunks_change_without_losing_a_sample",
-    ],
-    &[
         "e2e/limits: measured_attaching_makes_no_method_ids_of_all_classes",
         "e2e/limits: measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb",
     ],
@@ -86,10 +82,6 @@ const GROUPS: &[&[&str]] = &[
          measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent",
     ],
     &[
-        "e2e/wall: measured_only_threads_that_work_for_a_request_are_looked_at",
-        "e2e/wall: measured_threads_that_wait_for_memory_are_told_to",
-    ],
-    &[
         "e2e/weights: measured_a_recording_with_the_agent_from_the_start_adds_up_too",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_perf_events",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_timers",
@@ -120,10 +112,69 @@ const GROUPS: &[&[&str]] = &[
         "e2e/outside_records: measured_the_kernels_frames_are_there_without_an_agent",
     ],
     &[
-        "e2e/stacks: measured_a_limit_of_depth_cuts_and_says_so",
-        "e2e/stacks: measured_stacks_of_1200_frames_are_complete",
+        "e2e/jmc: mission_control_sees_what_is_in_a_recording_of_several_chunks",
+        "e2e/jmc: mission_control_sees_virtual_threads",
+        "e2e/jmc: mission_control_sees_hostile_names",
     ],
     &[
+        "e2e/libraries: so_it_is_with_every_collector_and_every_form_of_references",
+        "e2e/libraries: classes_are_told_with_their_jars_on_every_jdk",
+    ],
+    &[
+        "e2e/mono: a_thread_held_in_the_handler_within_an_allocator_harms_nobody",
+        "e2e/mono: compilers_start_under_a_thousand_signals_a_second",
+        "e2e/mono: the_heap_stays_right_under_all_suspend_modes",
+    ],
+    &[
+        "e2e/teardown: after_a_stop_nothing_is_at_work_whatever_the_walk",
+        "e2e/commands: after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left",
+    ],
+    &[
+        "e2e/blocking: waits_of_java_end_when_they_are_over",
+        "e2e/blocking: with_timers_bare_system_calls_are_not_interrupted_either",
+    ],
+    &[
+        "jfr/jdk_tools: hostile_names_do_not_stop_the_tools",
+        "jfr/jdk_tools: summary_and_print_show_every_event_after_every_flush",
+        "jfr/jdk_tools: the_consumer_api_reads_what_was_written",
+        "jfr/jdk_tools: chunks_in_a_row_and_clocks_of_any_rate_lose_nothing",
+    ],
+    &[
+        "jfr/jmc: mission_control_sees_what_was_written",
+        "jfr/jmc: hostile_names_do_not_stop_mission_control",
+        "jfr/jmc: mission_control_reads_chunks_in_a_row_whatever_their_clock",
+    ],
+    &[
+        "signal/interrupted_timer: calls_notice_nothing_of_timers",
+        "signal/interrupted_perf_user: calls_notice_nothing_of_perf_events_of_user_mode",
+        "signal/interrupted_perf: calls_notice_of_perf_events_what_the_limits_say",
+    ],
+    &[
+        "signal/anywhere_timer: a_thread_may_be_anywhere_when_a_timer_signals",
+        "signal/anywhere_perf: a_thread_may_be_anywhere_when_a_perf_event_signals",
+    ],
+    &[
+        "e2e/files: measured_after_kill_9_all_but_the_last_second_is_there",
+        "e2e/files: measured_chunks_change_without_losing_a_sample",
+        "e2e/files: \
+         measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room",
+    ],
+    &[
+        "e2e/safepoints: measured_the_thread_that_all_others_wait_for_is_named_with_its_stack",
+        "e2e/safepoints: measured_safepoints_are_those_that_the_jvm_logs",
+    ],
+    &[
+        "e2e/intervals: measured_busy_threads_run_or_wait_for_a_processor",
+        "e2e/intervals: measured_pauses_of_the_collector_are_those_that_it_logs",
+    ],
+    &[
+        "e2e/stacks: measured_a_limit_of_depth_cuts_and_says_so",
+        "e2e/stacks: measured_stacks_of_1200_frames_are_complete",
+        "e2e/stacks: measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier",
+    ],
+    &[
+        "e2e/wall: measured_only_threads_that_work_for_a_request_are_looked_at",
+        "e2e/wall: measured_threads_that_wait_for_memory_are_told_to",
         "e2e/wall: measured_ten_thousand_threads_have_their_time",
         "e2e/wall: measured_threads_that_work_are_looked_at_however_many_rest",
     ],

@@ -1,11 +1,12 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
-//! Read next: [`rust`] (rules for Rust files), [`text`] (rules for all files), [`arrows`] (who may
-//! use whom), [`exceptions`].
+//! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`text`] (for all files),
+//! [`arrows`] (who may use whom), [`exceptions`].
 
 pub mod arrows;
 mod exceptions;
 pub mod lexer;
+pub mod prose;
 pub mod rust;
 pub mod text;
 
@@ -81,6 +82,9 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         text::check(&path, &content, &mut violations);
         if path.ends_with(".rs") {
             rust::check(&path, &content, &mut violations);
+        }
+        if path.ends_with(".md") {
+            prose::check(&path, &content, &mut violations);
         }
         paths.push(path.clone());
         match path

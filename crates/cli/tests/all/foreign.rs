@@ -1,0 +1,71 @@
+//! Recordings of the JDK's own recorder, made here: the commands read them and say what they hold
+//! and what they do not.
+
+use crate::harness::{Place, record_by_the_jdk};
+
+#[test]
+fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
+    let place = Place::new("foreign");
+    record_by_the_jdk(&place);
+    let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
+    assert!(report.contains("Busy.recurse"), "{report}");
+    assert!(report.contains("counted "), "{report}");
+    place
+        .dwell(&["convert", "jdk.jfr", "-o", "jdk.collapsed"])
+        .exits(0);
+    let stacks = std::fs::read_to_string(place.path("jdk.collapsed")).unwrap();
+    assert!(stacks.contains("Busy.main;Busy.recurse;"), "{stacks}");
+    // The same to standard output, and to a name that says nothing.
+    let convert = |more: &[&str]| {
+        let args = [&["convert", "jdk.jfr", "--collapsed"], more].concat();
+        place.dwell(&args)
+    };
+    assert_eq!(convert(&[]).exits(0).out, stacks);
+    convert(&["-o", "stacks"]).exits(0);
+    assert_eq!(
+        std::fs::read_to_string(place.path("stacks")).unwrap(),
+        stacks
+    );
+    let of_main = ["-e", "cpu", "--thread", "main"];
+    assert!(!convert(&of_main).exits(0).out.is_empty());
+    let of_none = ["-e", "cpu", "--thread", "nobody"];
+    assert_eq!(convert(&of_none).exits(0).out, "");
+    let no_wall = convert(&["--thread", "main"]).exits(1);
+    assert!(no_wall.err.contains("take its CPU time with -e cpu"));
+    let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
+    // How many samples there are is up to the machine; below some a rule says nothing. Which of
+    // the two methods has most is up to the JDK's sampler, which samples where it can walk.
+    let hot = ["spent in Busy.recurse", "spent in Busy.main"];
+    assert!(
+        explained.contains("hot-path") || hot.iter().any(|it| explained.contains(it)),
+        "{explained}"
+    );
+    // The JDK samples Java code only: compilers may work as they like.
+    for lacks in [
+        "cpu-starvation: the recording has no wall time",
+        "warm-up: the recording was not made by dwell",
+    ] {
+        let lacks = format!("cannot say: {lacks}");
+        assert!(explained.contains(&lacks), "{explained}");
+    }
+    let differences = place
+        .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--json"])
+        .exits(0)
+        .out;
+    assert!(
+        !differences.contains("\"significant\": true"),
+        "{differences}"
+    );
+    // The page goes beside the second one.
+    let told = place.dwell(&["diff", "jdk.jfr", "jdk.jfr"]).exits(0).out;
+    assert!(told.ends_with("\njdk-against-jdk.html\n"), "{told}");
+    let page = std::fs::read_to_string(place.path("jdk-against-jdk.html")).unwrap();
+    assert!(page.contains("Content-Security-Policy"));
+    place
+        .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--text"])
+        .exits(0);
+    // What cannot be read is told in one line with the remedy.
+    std::fs::write(place.path("packed.jfr"), [0x1f, 0x8b, 8, 0]).unwrap();
+    let packed = place.dwell(&["report", "packed.jfr", "--text"]).exits(1);
+    assert!(packed.error().contains("gunzip packed.jfr"), "{packed:?}");
+}

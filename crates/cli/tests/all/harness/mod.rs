@@ -1,0 +1,301 @@
+//! The command under test, busy JVMs for it, and a directory for each test.
+#![allow(dead_code, missing_docs)]
+
+#[path = "../../../../attach/tests/common/mod.rs"]
+pub mod common;
+
+use common::{Jdk, modern};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Done {
+    pub status: ExitStatus,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Fails with everything that was said unless the exit code is this.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Done {
+        assert_eq!(self.code(), Some(code), "{self:?}");
+        self
+    }
+
+    /// The error line, which must be the only one that begins with the command's name.
+    #[track_caller]
+    pub fn error(&self) -> &str {
+        let lines: Vec<&str> = self
+            .err
+            .lines()
+            .filter(|l| l.starts_with("dwell: "))
+            .collect();
+        assert_eq!(lines.len(), 1, "{self:?}");
+        lines[0]
+    }
+}
+
+/// A directory of one test, in which commands run; removed at the end.
+pub struct Place {
+    pub dir: PathBuf,
+}
+
+impl Place {
+    pub fn new(test: &str) -> Place {
+        let dir = common::scratch_dir(test);
+        Place { dir }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The command, ready to be given more.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dwell"));
+        command
+            .args(args)
+            .current_dir(&self.dir)
+            .env_remove("JAVA_TOOL_OPTIONS");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn dwell(&self, args: &[&str]) -> Done {
+        finish(self.command(args).spawn().unwrap())
+    }
+
+    /// Starts it; the test goes on once it said `line` on standard error.
+    pub fn dwell_until(&self, args: &[&str], line: &str) -> Child {
+        let mut child = self.command(args).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        wait_for(&mut stderr, line);
+        // Keeps reading, so that the command never waits for us.
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
+        child
+    }
+
+    /// The names of the files in here.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.dir).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Fails unless the busy method is on some stack of the recording.
+    #[track_caller]
+    pub fn has_busy_stack(&self, jfr: &str) {
+        let out = format!("{jfr}.collapsed");
+        self.dwell(&["convert", jfr, "-o", &out]).exits(0);
+        let stacks = std::fs::read_to_string(self.path(&out)).unwrap();
+        std::fs::remove_file(self.path(&out)).unwrap();
+        assert!(
+            stacks
+                .lines()
+                .any(|line| line.contains("Steady60.steadyRoot;")),
+            "{stacks}"
+        );
+    }
+
+    /// Samples of a recording, from our own text report.
+    #[track_caller]
+    pub fn samples(&self, jfr: &str) -> u64 {
+        let report = self.dwell(&["report", jfr, "--text"]).exits(0);
+        let line = report
+            .out
+            .lines()
+            .find_map(|line| line.strip_prefix("samples "))
+            .unwrap();
+        let digits: String = line
+            .split("sample")
+            .next()
+            .unwrap()
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
+        digits.parse().unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// Waits for a command's end and collects what it said.
+pub fn finish(child: Child) -> Done {
+    let output = child.wait_with_output().unwrap();
+    Done {
+        status: output.status,
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Reads lines up to the one that begins so.
+pub fn wait_for(lines: &mut impl BufRead, start: &str) {
+    let mut seen = String::new();
+    loop {
+        let mut line = String::new();
+        assert_ne!(
+            lines.read_line(&mut line).unwrap(),
+            0,
+            "ended without {start:?}: {seen}"
+        );
+        if line.starts_with(start) {
+            return;
+        }
+        seen.push_str(&line);
+    }
+}
+
+/// Sends a signal to a process that the test has started.
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// The jar with programs that burn CPU, as the build scripts leave it.
+pub fn programs() -> PathBuf {
+    let jar =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/java/dwell-testprograms.jar");
+    jar.canonicalize()
+        .expect("target/java/dwell-testprograms.jar; java/build.sh makes it")
+}
+
+/// Words that run a program which burns CPU in `steadyRoot` for so many seconds.
+pub fn busy_words(seconds: u32) -> Vec<String> {
+    busy_words_of(&programs(), seconds)
+}
+
+fn busy_words_of(jar: &Path, seconds: u32) -> Vec<String> {
+    let jar = jar.to_str().unwrap().to_owned();
+    let words = [
+        "-cp",
+        &jar,
+        "io.dwell.test.Steady60",
+        &format!("seconds={seconds}"),
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+/// Words that run a program whose one thread sleeps.
+fn resting_words_of(jar: &Path) -> Vec<String> {
+    let jar = jar.to_str().unwrap();
+    let words = ["-cp", jar, "io.dwell.test.Idle", "threads=1", "seconds=120"];
+    words.map(str::to_owned).to_vec()
+}
+
+fn copy_of_programs() -> PathBuf {
+    let copy = common::scratch_dir("programs").join("programs.jar");
+    std::fs::copy(programs(), &copy).unwrap();
+    copy
+}
+
+/// A JVM that burns CPU, or hardly any; ended with this value.
+pub struct Busy {
+    pub child: Child,
+    pub pid: u32,
+    output: BufReader<ChildStdout>,
+}
+
+impl Busy {
+    pub fn start(jdk: &Jdk) -> Busy {
+        Busy::with(Command::new(jdk.java()), busy_words(120))
+    }
+
+    /// One that rests, where what it does is of no account: other tests have the processor.
+    pub fn resting(jdk: &Jdk) -> Busy {
+        Busy::with(Command::new(jdk.java()), resting_words_of(&programs()))
+    }
+
+    /// Runs it as another user, or elsewhere, by a command to which the JVM's words are added. The
+    /// repository may be where only its owner can read.
+    pub fn elsewhere(command: Command) -> Busy {
+        Busy::with(command, busy_words_of(&copy_of_programs(), 120))
+    }
+
+    /// Elsewhere, and resting.
+    pub fn resting_elsewhere(command: Command) -> Busy {
+        Busy::with(command, resting_words_of(&copy_of_programs()))
+    }
+
+    fn with(mut command: Command, words: Vec<String>) -> Busy {
+        command
+            .args(words)
+            .env_remove("JAVA_TOOL_OPTIONS")
+            .current_dir("/");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        wait_for(&mut output, "ready");
+        let pid = child.id();
+        Busy { child, pid, output }
+    }
+
+    pub fn pid(&self) -> String {
+        self.pid.to_string()
+    }
+
+    #[track_caller]
+    pub fn assert_running(&mut self) {
+        assert!(
+            self.child.try_wait().unwrap().is_none(),
+            "the JVM has ended"
+        );
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for something to become true, for at most so long.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{what} did not come about"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Makes `jdk.jfr` with the JDK's own recorder.
+pub fn record_by_the_jdk(place: &Place) {
+    let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
+    let done = Command::new(modern().java())
+        .arg("-XX:StartFlightRecording:filename=jdk.jfr,settings=profile")
+        .arg(busy)
+        .arg("2500")
+        .current_dir(&place.dir)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+}

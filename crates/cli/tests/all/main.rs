@@ -1,0 +1,16 @@
+//! The command as people run it, a subject in each module. One program, so that it is linked once;
+//! `xtask test` gives each test a process of its own.
+#![allow(missing_docs)]
+
+mod attached;
+mod cut;
+mod foreign;
+mod harness;
+mod inside;
+mod interchange;
+mod launched;
+mod mono;
+mod permissions;
+mod top;
+mod usage;
+mod view;

@@ -1,0 +1,155 @@
+//! Other users: reading their JVMs from outside and recording what they record; root without its
+//! rights, containers. Acting as others needs root: without it nothing can be tried, and the tests
+//! say so.
+
+use crate::harness::common::{Start, is_root, jdks, modern};
+use crate::harness::{Done, Place, finish};
+use std::process::{Command, Stdio};
+
+const NOBODY: u32 = 65_534;
+
+fn needs_root() -> bool {
+    if !is_root() {
+        eprintln!("not tried: only root may act as others");
+    }
+    !is_root()
+}
+
+/// Runs a copy of the command that everybody may run, through setpriv(1).
+fn with_less(place: &Place, rights: &[&str], args: &[&str]) -> Done {
+    let copy = place.path("dwell");
+    std::fs::copy(env!("CARGO_BIN_EXE_dwell"), &copy).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(rights).arg("--").arg(&copy).args(args);
+    command.current_dir("/").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(command.spawn().expect("setpriv, of util-linux"))
+}
+
+#[test]
+fn what_may_not_be_read_is_refused_with_the_remedy() {
+    if needs_root() {
+        return;
+    }
+    let place = Place::new("permissions");
+    let mut running = Start::new(&modern()).run();
+    let pid = running.pid.to_string();
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let record = ["record", "--no-agent", "-d", "1", &pid];
+    for args in [&["stacks", &pid][..], &record] {
+        let done = with_less(&place, &nobody, args).exits(1);
+        let text = format!("process {pid} belongs to user root; run dwell as root");
+        assert!(done.error().contains(&text), "{done:?}");
+        assert_eq!(done.out, "");
+    }
+    running.assert_untouched();
+    // Root in a container that keeps the right to trace from it.
+    let rights = ["--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"];
+    let mut other = Start::new(&modern()).uid(NOBODY).run();
+    let pid = other.pid.to_string();
+    let done = with_less(&place, &rights, &["stacks", &pid]).exits(1);
+    assert!(done.error().contains("CAP_SYS_PTRACE"), "{done:?}");
+    other.assert_untouched();
+    // With all rights it is read, whoever's it is.
+    let done = place.dwell(&["stacks", &pid]).exits(0);
+    assert!(
+        done.out.contains("\tat Waiter.main(Waiter.java"),
+        "{done:?}"
+    );
+    other.assert_untouched();
+}
+
+/// Runs the command as some user.
+type Acts<'a> = &'a dyn Fn(&[&str]) -> Done;
+
+/// A JVM's own user and root may both record it. Who comes second is told to which file the first
+/// one records, whoever that is; others are told whose the JVM is.
+#[test]
+fn of_two_users_the_second_is_told_what_the_first_records() {
+    if needs_root() {
+        return;
+    }
+    let place = Place::new("two-users");
+    std::os::unix::fs::chown(&place.dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut running = Start::new(&modern()).uid(NOBODY).run();
+    // A JVM of root's that had this id and was killed may have left its own.
+    let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", running.pid));
+    let pid = running.pid.to_string();
+    let owner = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let stranger = ["--reuid=4242", "--regid=4242", "--clear-groups"];
+    let as_owner = |args: &[&str]| with_less(&place, &owner, args);
+    let as_root = |args: &[&str]| place.dwell(args);
+    let users: [(&str, Acts<'_>); 2] = [("owner", &as_owner), ("root", &as_root)];
+    for (first, second) in [(0, 1), (1, 0)] {
+        let ((name, first), (_, second)) = (users[first], users[second]);
+        let file = place.path(&format!("{name}.jfr"));
+        let file = file.to_str().unwrap();
+        first(&["start", "-o", file, &pid]).exits(0);
+        let other = place.path("other");
+        let other = other.to_str().unwrap();
+        let start = ["start", "-o", other, &pid];
+        let record = ["record", "-d", "1", "-o", other, &pid];
+        for args in [&start[..], &record] {
+            let done = second(args).exits(1);
+            let text = format!("JVM {pid}: already recording to {file}; use 'dwell stop' first");
+            assert!(done.error().contains(&text), "{done:?}");
+            assert_eq!(done.out, "");
+        }
+        for args in [&start[..], &["stop", &pid]] {
+            let done = with_less(&place, &stranger, args).exits(1);
+            let text = format!("process {pid} belongs to user nobody; run dwell as");
+            assert!(done.error().contains(&text), "{done:?}");
+        }
+        let status = second(&["status", &pid]).exits(0);
+        let told = status.out.contains("running") && status.out.contains(file);
+        assert!(told, "{status:?}");
+        let stopped = second(&["stop", &pid]).exits(0);
+        assert!(stopped.out.contains(file), "{stopped:?}");
+    }
+    assert_eq!(place.files(), ["dwell", "owner.jfr", "root.jfr"]);
+    running.assert_untouched();
+}
+
+#[test]
+fn a_jvm_in_a_container_is_read_from_the_host() {
+    if needs_root() {
+        return;
+    }
+    // It has other pids, another /tmp and /proc, and its classes where we have nothing.
+    let inside = "mount -t tmpfs none /var/tmp && mkdir /var/tmp/c && \
+                  cp -r \"$CLASSES\"/* /var/tmp/c && mount -t tmpfs none /tmp && exec \"$@\"";
+    let unshare = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork"];
+    let shell = ["--mount-proc", "sh", "-c", inside, "sh"];
+    let place = Place::new("container");
+    // What differs between versions is how they tell of themselves, which 8 does in its own way.
+    let chosen = [8, 17, modern().feature];
+    for jdk in jdks().iter().filter(|jdk| chosen.contains(&jdk.feature)) {
+        let classes = crate::harness::common::classes();
+        let running = Start::new(jdk)
+            .env("CLASSES", classes.to_str().unwrap())
+            .option("-Xbootclasspath/a:/var/tmp/c")
+            .wrapper(&[&unshare[..], &shell].concat())
+            .run();
+        let pid = running.pid.to_string();
+        let done = place.dwell(&["stacks", &pid]).exits(0);
+        let main = done.out.split("\n\n").find(|it| it.starts_with("\"main\""));
+        let main = main.unwrap_or_else(|| panic!("{done:?}"));
+        assert!(main.contains("\tat Waiter.main(Waiter.java"), "{main}");
+        // Kernel ids are told as the host has them.
+        let tid = main
+            .split("nid=")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        let task = format!("/proc/{pid}/task/{tid}");
+        assert!(std::path::Path::new(&task).exists(), "{task}");
+        if jdk.feature == modern().feature {
+            let args = ["record", "--no-agent", "-d", "1", "-o", "c", &pid];
+            place.dwell(&args).exits(0);
+            let report = place.dwell(&["report", "c.jfr", "--text"]).exits(0);
+            assert!(report.out.contains("Waiter.main"), "{report:?}");
+        }
+    }
+}

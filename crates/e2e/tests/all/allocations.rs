@@ -1,0 +1,325 @@
+//! Allocations of a program that knows what it allocates.
+
+use dwell_e2e::{
+    Jdk, Place, Starter, Truths, View, both, each, jdks, must, since, stats, turn, turn_beside_jdk,
+};
+use dwell_profile::{Allocation, Profile};
+
+/// The bytes between two samples.
+const INTERVAL: f64 = 65_536.0;
+/// The chance of a false alarm of all that is compared in one run of a program.
+const FALSE_ALARM: f64 = 1e-6;
+
+/// What is allocated: its name, its class, and the innermost method, as the file calls them.
+const KINDS: [(&str, &str, &str); 9] = [
+    ("small", "io.dwell.test.Allocations$Small", ""),
+    ("node", "io.dwell.test.Allocations$Node", ""),
+    ("boxed", "java.lang.Long", "java.lang.Long.valueOf"),
+    ("string", "java.lang.String", ""),
+    ("bytes1k", "byte[]", ""),
+    ("strings", "java.lang.String[]", ""),
+    ("ints64k", "int[]", ""),
+    ("longs1m", "long[]", ""),
+    ("bytes8m", "byte[]", ""),
+];
+
+/// The methods on the stack of an allocation, innermost first, without the class.
+fn methods(profile: &Profile, allocation: &Allocation) -> Vec<String> {
+    let stack = profile.tree().stack(allocation.node).skip(1);
+    let method = |frame| {
+        profile
+            .method_of(frame)
+            .map(|(id, _)| profile.method_name(id))
+    };
+    stack.filter_map(method).collect()
+}
+
+/// Sums of what is found of one kind.
+#[derive(Default)]
+struct Found {
+    bytes: f64,
+    objects: f64,
+    samples: u64,
+}
+
+/// The allocations of `kind`, each of which is what the program says.
+fn found(profile: &Profile, kind: (&str, &str, &str), size: u64) -> Found {
+    let (name, class, innermost) = kind;
+    let own = format!("io.dwell.test.Allocations.kind_{name}");
+    let top = if innermost.is_empty() {
+        &own
+    } else {
+        innermost
+    };
+    let mut found = Found::default();
+    for allocation in profile.allocations() {
+        let methods = methods(profile, allocation);
+        let at = methods.iter().position(|method| *method == own);
+        let thread = profile.thread_name(allocation.thread);
+        // On the main thread it was measured.
+        if at.is_none() || !thread.starts_with("allocations-") {
+            continue;
+        }
+        must!(methods[0] == top, "{name} is allocated in {methods:?}");
+        let told = profile.names().text(allocation.class);
+        must!(
+            (told, allocation.size) == (class, size),
+            "{name}: {told} {allocation:?}"
+        );
+        found.bytes += allocation.bytes as f64;
+        found.objects += allocation.objects();
+        found.samples += 1;
+    }
+    found
+}
+
+/// Each kind's bytes and objects, and the sum of all, are what was allocated.
+///
+/// Assumes that an object of size s is chosen with a chance of p = 1 - exp(-s / interval), whatever
+/// else is: of n of them a binomial number is, each worth s / p, which has a variance of
+/// n s^2 (1 - p) / p. Compares ten sums with a false alarm of 1e-6 together
+/// (`stats::binomial_bound`, `stats::sum_bound`). Detects weights that are off by more than a tenth
+/// for any size, and by some hundredths in all.
+#[track_caller]
+fn check(profile: &Profile, truths: &Truths) {
+    let sampling = profile.allocation_sampling().expect("it was sampled");
+    assert_eq!(sampling.interval_bytes as f64, INTERVAL);
+    let lost = sampling.lost_bytes as f64;
+    let chance = FALSE_ALARM / (KINDS.len() + 1) as f64;
+    let (mut all, mut sum) = (0.0, 0.0);
+    let (mut variances, mut largest, mut certain) = (0.0, 0.0_f64, 0.0);
+    for kind in KINDS {
+        let size = truths.number(&format!("size.{}", kind.0));
+        let count = truths.number(&format!("objects.{}", kind.0)) as f64;
+        let found = found(profile, kind, size);
+        let size = size as f64;
+        let p = -(-size / INTERVAL).exp_m1();
+        let bound = stats::binomial_bound(count, p, chance) * size / p;
+        let truth = count * size;
+        println!(
+            "{:8} {size:8} B: {:.4} of {truth:.0} bytes in {} samples, may be off by {:.4}",
+            kind.0,
+            found.bytes / truth,
+            found.samples,
+            bound / truth
+        );
+        // Weights are whole bytes.
+        let allowed = bound + lost + found.samples as f64;
+        let off = (found.bytes - truth).abs();
+        assert!(off <= allowed, "{}: {off} bytes off", kind.0);
+        let off = (found.objects - count).abs() * size;
+        assert!(off <= allowed, "{}: objects of {off} bytes off", kind.0);
+        (all, sum) = (all + truth, sum + found.bytes);
+        if p > 0.99 {
+            certain += bound;
+        } else {
+            variances += count * size * size * (1.0 - p) / p;
+            largest = largest.max(size / p);
+        }
+    }
+    let bound = stats::sum_bound(variances, largest, chance) + certain;
+    let off = (sum - all).abs();
+    println!(
+        "all: {:.4} of {all:.0} bytes, may be off by {:.4}, lost {lost}",
+        sum / all,
+        bound / all
+    );
+    assert!(off <= bound + lost, "{off} bytes off, {bound} allowed");
+}
+
+fn record(jdk: &Jdk, collector: &str, arguments: &str) -> (Profile, Truths) {
+    record_with(jdk, collector, arguments, "alloc=64k")
+}
+
+fn record_with(jdk: &Jdk, collector: &str, arguments: &str, how: &str) -> (Profile, Truths) {
+    let place = Place::new("allocations");
+    let file = place.path("a.jfr");
+    let mut program = Starter::new(jdk, &place, "Allocations")
+        .jvm(collector)
+        .with(arguments)
+        .start();
+    program.tell(&format!("start,cpu=10ms,{how},file={}", file.display()));
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    let profile = Profile::from_recording(View::read(&file).recording);
+    let failed = profile.allocations().iter().filter(|a| {
+        let stack = profile.tree().parent(a.node);
+        profile
+            .leaf(stack)
+            .is_none_or(|frame| frame.kind == dwell_profile::FrameKind::Failed)
+    });
+    println!(
+        "{} samples, {} failed",
+        profile.allocations().len(),
+        failed.count()
+    );
+    (profile, truths)
+}
+
+const COLLECTORS: [&str; 4] = [
+    "-XX:+UseG1GC",
+    "-XX:+UseParallelGC",
+    "-XX:+UseSerialGC",
+    "-XX:+UseZGC",
+];
+
+/// Assumes and detects what `check` says. False alarm: 1e-6 for each of the two JDKs.
+#[test]
+fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
+    each(&both(), |jdk| {
+        for collector in turn_beside_jdk(&COLLECTORS) {
+            println!("{collector}");
+            let (profile, truths) = record(jdk, collector, "mib=96");
+            check(&profile, &truths);
+        }
+    });
+}
+
+/// While the interval adapts, sums of bytes and of all objects of a kind are what was allocated,
+/// and samples come about as often as is wanted.
+///
+/// Assumes that an object is chosen with the chance of the interval by which its thread's point was
+/// drawn. Errors of objects are steps of a martingale then; a sample of weight w and size s adds
+/// w (w - s) to an unbiased estimate of their variance, which twice holds for sums of many samples
+/// (`stats::sum_bound`). That no thread is between its callback's first moment and its end, which
+/// are microseconds, at more than a few of the changes: it would weigh one object by the other
+/// interval. Detects sums that are off by a quarter. False alarm: 1e-6.
+#[test]
+fn measured_allocations_are_those_of_the_program_while_the_interval_adapts() {
+    const RATE: f64 = 500.0;
+    each(&turn(&both()), |jdk| {
+        let how = "alloc=4k,alloc-rate=500/s";
+        let (profile, truths) = record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how);
+        let sampling = profile.allocation_sampling().expect("it was sampled");
+        assert_eq!(sampling.rate as f64, RATE);
+        println!("at last one for {} bytes", sampling.interval_bytes);
+        must!(
+            (4096..=64 << 20).contains(&sampling.interval_bytes),
+            "{sampling:?}"
+        );
+        let (mut all, mut sum, mut variance, mut largest) = (0.0, 0.0, 0.0, 0.0_f64);
+        for kind in KINDS {
+            let size = truths.number(&format!("size.{}", kind.0));
+            let count = truths.number(&format!("objects.{}", kind.0)) as f64;
+            let found = found(&profile, kind, size);
+            let part = found.bytes / (count * size as f64);
+            println!("{:8} {part:.4} in {} samples", kind.0, found.samples);
+            (all, sum) = (all + count * size as f64, sum + found.bytes);
+        }
+        for allocation in profile.allocations() {
+            let (weight, size) = (allocation.bytes as f64, allocation.size as f64);
+            variance += weight * (weight - size).max(0.0);
+            // What is told exactly has no error.
+            if weight > size {
+                largest = largest.max(weight);
+            }
+        }
+        let samples = profile.allocations().len() as f64;
+        let seconds = sampling.sampled_ns as f64 / 1e9;
+        let bound = stats::sum_bound(2.0 * variance, largest, FALSE_ALARM)
+            + sampling.lost_bytes as f64
+            + samples;
+        println!(
+            "all: {:.4} of {all:.0} bytes in {samples} samples in {seconds:.1} s, may be off by \
+             {:.4}",
+            sum / all,
+            bound / all
+        );
+        assert!((sum - all).abs() <= bound, "{} bytes off", sum - all);
+        assert!(bound < all / 4.0, "it must see wrong weights");
+        // Four times as many as are wanted in a second end it before its time, and twice as many
+        // are let be; in the first moments many more come, until the interval is large enough.
+        let most = 4.0 * RATE * (seconds + 5.0);
+        assert!(samples <= most, "{samples} samples, {most} at most");
+        let least = RATE / 8.0 * seconds;
+        assert!(samples >= least, "{samples} samples, {least} at least");
+    });
+}
+
+/// Assumes and detects what `check` says, and that each allocation is told of a virtual thread.
+/// False alarm: 1e-6.
+#[test]
+fn measured_virtual_threads_allocate_in_their_own_name() {
+    let jdks = since(21);
+    let jdk = jdks
+        .iter()
+        .find(|jdk| jdk.feature == 25)
+        .unwrap_or(&jdks[0]);
+    let (profile, truths) = record(jdk, "-XX:+UseG1GC", "mib=16 threads=6 virtual=1");
+    check(&profile, &truths);
+    for allocation in profile.allocations() {
+        let thread = profile.threads()[allocation.thread as usize];
+        let name = profile.thread_name(allocation.thread);
+        let is_ours = methods(&profile, allocation)
+            .iter()
+            .any(|method| method.starts_with("io.dwell.test.Allocations.kind_"));
+        if is_ours && name != "main" {
+            must!(
+                thread.is_virtual && name.starts_with("allocations-"),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn allocations_are_refused_where_the_jvm_cannot_sample_them() {
+    let old: Vec<&Jdk> = jdks().iter().filter(|jdk| jdk.feature < 11).collect();
+    if old.is_empty() {
+        println!("skipped: no JDK before 11 is here, or asked for");
+        return;
+    }
+    each(&old, |jdk| {
+        let place = Place::new("no-allocations");
+        let mut program = Starter::new(jdk, &place, "Idle").with("seconds=1").start();
+        let file = place.text("a.jfr");
+        let refused = program
+            .attach(&format!("start,alloc=512k,file={file}"))
+            .unwrap_err();
+        assert!(refused.contains("alloc=524288"), "{refused}");
+        assert!(
+            refused.contains("JDK 11") && !refused.contains('\n'),
+            "{refused}"
+        );
+        assert!(
+            !place.path("a.jfr").exists(),
+            "a refused start leaves no file"
+        );
+        program.tell(&format!("start,file={file}"));
+        program.tell("stop");
+        let _ = program.work();
+        program.end();
+    });
+}
+
+#[test]
+fn one_recording_after_the_other_samples_allocations_as_it_was_asked_to() {
+    each(&both(), |jdk| {
+        let place = Place::new("allocations-again");
+        let program = Starter::new(jdk, &place, "Steady60")
+            .with("seconds=600")
+            .start();
+        let (first, second) = (place.text("first.jfr"), place.text("second.jfr"));
+        let status = program.tell(&format!("start,alloc=1k,file={first}"));
+        assert!(status.contains("alloc_interval=1024"), "{status}");
+        let refused = program
+            .attach(&format!("start,alloc=2k,file={second}"))
+            .unwrap_err();
+        assert!(refused.contains("already recording"), "{refused}");
+        program.tell("stop");
+        let status = program.tell(&format!("start,file={second}"));
+        assert!(!status.contains("alloc_"), "{status}");
+        program.tell("stop");
+        let view = View::read(&place.path("second.jfr"));
+        let counts = &view.recording.counts;
+        assert!(
+            !counts.contains_key("jdk.ObjectAllocationSample"),
+            "{counts:?}"
+        );
+        let status = program.tell(&format!("start,alloc=512k,file={second}"));
+        assert!(status.contains("alloc_interval=524288"), "{status}");
+        program.tell("stop");
+        drop(program);
+    });
+}

@@ -1,0 +1,270 @@
+//! Waits for locks of a program that knows how long it waited.
+
+use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, must, since, stats};
+use dwell_profile::{MonitorSums, Profile, WallFilter, Weight};
+
+/// Waits that last so long are all recorded.
+const INTERVAL_NS: u64 = 500_000;
+/// The chance of a false alarm of all that is compared in one run of a program.
+const FALSE_ALARM: f64 = 1e-6;
+/// Comparisons in one run.
+const COMPARISONS: f64 = 8.0;
+/// What the program's clock may see more of waits than the JVM tells, as a part: it is read before
+/// the JVM spins, and after the thread has the lock.
+const AROUND: f64 = 0.05;
+/// What one wait may lack, moreover: the thread has the monitor, and loses its processor before the
+/// program reads its clock.
+const PREEMPTED_NS: f64 = 10e6;
+/// Standard errors of looks that chance may be off, with a chance of [`FALSE_ALARM`]
+/// / [`COMPARISONS`]: 1e-7, on both sides.
+const ERRORS: f64 = 5.4;
+
+/// The kinds of waits that are all longer than the interval, and the others.
+const LONG: [&str; 2] = ["ledger", "stock"];
+const SHORT: [&str; 2] = ["tick", "spark"];
+
+fn class_of(kind: &str) -> String {
+    let (first, rest) = kind.split_at(1);
+    format!("io.dwell.test.LockWaits${}{rest}", first.to_uppercase())
+}
+
+/// What is told of the waits of one kind.
+#[derive(Default)]
+struct Told {
+    weight: f64,
+    longest: u64,
+    waits: usize,
+    /// Of these, waits of which is not known for whom: the monitor was free by the time that this
+    /// was looked for.
+    free: usize,
+}
+
+/// The events of a kind, each of which is what the program says: who waited, where, and for whom.
+fn told(profile: &Profile, kind: &str) -> Told {
+    let class = class_of(kind);
+    let mut told = Told::default();
+    for wait in profile.monitor_waits() {
+        if profile.names().text(wait.class) != class {
+            continue;
+        }
+        let place = profile.place(profile.tree().parent(wait.node));
+        let place = place.unwrap_or_default();
+        must!(
+            place == "io.dwell.test.LockWaits.waitForMonitor",
+            "{kind}: waits in {place}"
+        );
+        let thread = profile.thread_name(wait.thread);
+        must!(thread == format!("waiter-{kind}"), "{thread} waits");
+        let owner = wait.owner.map(|owner| profile.thread_name(owner));
+        must!(
+            owner.is_none_or(|owner| owner == format!("owner-{kind}")),
+            "{kind}: had by {owner:?}"
+        );
+        told.free += usize::from(owner.is_none());
+        told.weight += wait.weight_ns as f64;
+        told.longest = told.longest.max(wait.duration_ns);
+        told.waits += 1;
+    }
+    told
+}
+
+/// Long waits are told with their times, which lie within those that the program has measured.
+fn check_long(profile: &Profile, truths: &Truths) {
+    for kind in LONG {
+        let told = told(profile, kind);
+        let waits = truths.number(&format!("waits.{kind}"));
+        let waited = truths.number(&format!("waited.{kind}"));
+        let longest = truths.number(&format!("longest.{kind}"));
+        let part = told.weight / waited as f64;
+        println!(
+            "{kind:8} {part:.4} of {waited} ns in {} of {waits} waits, longest {} of {longest}",
+            told.waits, told.longest
+        );
+        must!(told.waits as u64 <= waits, "more waits than there were");
+        assert!(told.free * 10 <= told.waits, "{} had by nobody", told.free);
+        must!(
+            part <= 1.0 && told.longest <= longest,
+            "longer than they lasted"
+        );
+        assert!(part >= 1.0 - AROUND, "{kind}: {part} of the time");
+        let missing = (longest - told.longest) as f64 - AROUND * longest as f64;
+        assert!(missing <= PREEMPTED_NS, "{kind}: {missing} ns of one wait");
+    }
+}
+
+/// What short waits stand for is what the JVM told of them all, in the mean.
+///
+/// A wait of d is recorded with a chance of d/I and stands for I, which adds d (I - d) to the
+/// variance, at most I^2/4; each is at most I off its mean. Detects weights that are off by more
+/// than a fifth.
+fn check_short(profile: &Profile, sums: &MonitorSums) {
+    let waits = profile.monitor_waits();
+    let long = waits.iter().filter(|wait| wait.duration_ns >= INTERVAL_NS);
+    let (mut number, mut long_ns) = (0u64, 0u64);
+    for wait in long {
+        must!(wait.weight_ns == wait.duration_ns, "{wait:?}");
+        (number, long_ns) = (number + 1, long_ns + wait.duration_ns);
+    }
+    let short = waits.iter().filter(|wait| wait.duration_ns < INTERVAL_NS);
+    let short: f64 = short.map(|wait| wait.weight_ns as f64).sum();
+    let truth = (sums.blocked_ns - long_ns) as f64;
+    let interval = INTERVAL_NS as f64;
+    let all = (sums.waits - number) as f64;
+    // Of so much time no more waits can be of half an interval.
+    let variance = (all * interval * interval / 4.0).min(truth * interval);
+    let bound = stats::sum_bound(variance, interval, FALSE_ALARM / COMPARISONS);
+    println!(
+        "short: {:.4} of {truth:.0} ns in {all} waits, may be off by {:.4}",
+        short / truth,
+        bound / truth
+    );
+    let off = (short - truth).abs();
+    assert!(
+        off <= bound + sums.lost_ns as f64,
+        "{off} ns off of {truth}"
+    );
+}
+
+/// Looks at waits agree with what the program has measured, and with events.
+fn check_looks(profile: &Profile, truths: &Truths) {
+    let mut looks = Weight::default();
+    for it in profile.locked(&WallFilter::default()) {
+        if !it.is_look {
+            continue;
+        }
+        let class = profile.names().text(it.class);
+        if !class.contains("ReentrantLock") {
+            continue;
+        }
+        let owner = it.owner.map(|owner| profile.thread_name(owner));
+        must!(
+            owner.is_none_or(|owner| owner == "owner-reentrant"),
+            "{owner:?}"
+        );
+        looks += &it.weight;
+    }
+    agree("reentrant", looks, truths.number("waited.reentrant") as f64);
+    let filter = WallFilter {
+        causes: vec!["monitor".into()],
+        thread: Some("waiter-ledger".into()),
+        ..WallFilter::default()
+    };
+    let mut of_monitor = Weight::default();
+    for wall in profile.wall(&filter) {
+        of_monitor += &wall.weight;
+    }
+    agree("ledger", of_monitor, told(profile, "ledger").weight);
+}
+
+fn agree(what: &str, looks: Weight, truth: f64) {
+    let error = looks.standard_error();
+    println!(
+        "{what:8} by looks {:.4} of {truth:.0} ns, +- {:.4}",
+        looks.sum as f64 / truth,
+        error / truth
+    );
+    let off = (looks.sum as f64 - truth).abs();
+    assert!(
+        off <= ERRORS * error + AROUND * truth,
+        "{what}: looks are {off} ns off of {truth}"
+    );
+}
+
+fn record(jdk: &Jdk, arguments: &str) -> (Profile, Truths) {
+    let place = Place::new("locks");
+    let file = place.path("a.jfr");
+    let mut program = Starter::new(jdk, &place, "LockWaits")
+        .with(arguments)
+        .start();
+    program.tell(&format!(
+        "start,cpu=10ms,wall=20ms,wall-budget=10%,lock=500us,file={}",
+        file.display()
+    ));
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    let profile = Profile::from_recording(View::read(&file).recording);
+    println!(
+        "{} waits recorded: {:?}",
+        profile.monitor_waits().len(),
+        profile.monitor_sums()
+    );
+    (profile, truths)
+}
+
+/// Times of waits are those of the program, short ones in the mean; who waits, where, and who has
+/// the lock is right for each.
+///
+/// Assumes that chance is as `check_short` says, that looks are as certain as they say, that no
+/// thread waits for a processor for a twentieth of its waits next to them, and that half of those
+/// who begin to wait for a short time, and nine of ten of the others, keep their processor until
+/// the owner is read. Detects times that are
+/// off by a twentieth, or by a fifth where waits are shorter than the interval. False alarm: 1e-6
+/// for each JDK.
+#[test]
+fn measured_waits_for_locks_are_those_of_the_program() {
+    each(&both(), |jdk| {
+        let (profile, truths) = record(jdk, "percent=50");
+        let sums = *profile.monitor_sums().expect("waits are told");
+        assert_eq!(sums.interval_ns, INTERVAL_NS);
+        check_long(&profile, &truths);
+        for kind in SHORT {
+            let told = told(&profile, kind);
+            let waited = truths.number(&format!("waited.{kind}"));
+            let (waits, free) = (told.waits, told.free);
+            println!("{kind:8} {waits} recorded of {waited} ns, {free} had by nobody");
+            assert!(free * 2 <= waits, "{kind}: {free} of {waits} had by nobody");
+        }
+        check_short(&profile, &sums);
+        check_looks(&profile, &truths);
+    });
+}
+
+/// Waits of virtual threads are told in their own name, with the times that the program has
+/// measured, also where they go on on another carrier (from 24 on).
+///
+/// Assumes that no thread waits for a processor for a twentieth of its waits next to them. Detects
+/// times that are off by a twentieth. False alarm: 0, as nothing is left to chance.
+#[test]
+fn measured_virtual_threads_wait_in_their_own_name() {
+    each(&since(21), |jdk| {
+        let (profile, truths) = record(jdk, "percent=50 virtual=1 kinds=stock,ledger");
+        check_long(&profile, &truths);
+        for wait in profile.monitor_waits() {
+            let thread = profile.threads()[wait.thread as usize];
+            let is_ours = profile.thread_name(wait.thread).starts_with("waiter-");
+            must!(thread.is_virtual || !is_ours, "{wait:?}");
+        }
+        assert_eq!(profile.monitor_sums().unwrap().untold, 0);
+    });
+}
+
+#[test]
+fn one_recording_after_the_other_has_waits_as_it_was_asked_to() {
+    each(&both(), |jdk| {
+        let place = Place::new("locks-again");
+        let mut program = Starter::new(jdk, &place, "LockWaits")
+            .with("percent=10 kinds=stock")
+            .start();
+        let (first, second) = (place.text("first.jfr"), place.text("second.jfr"));
+        let status = program.tell(&format!("start,lock=1ms,file={first}"));
+        assert!(status.contains("lock_interval_ns=1000000"), "{status}");
+        let refused = program
+            .attach(&format!("start,lock=2ms,file={second}"))
+            .unwrap_err();
+        assert!(refused.contains("already recording"), "{refused}");
+        program.tell("stop");
+        let status = program.tell(&format!("start,file={second}"));
+        assert!(!status.contains("lock_"), "{status}");
+        let _ = program.work();
+        program.tell("stop");
+        program.end();
+        let view = View::read(&place.path("second.jfr"));
+        let counts = &view.recording.counts;
+        assert!(
+            !counts.contains_key("jdk.JavaMonitorEnter")
+                && !counts.contains_key("dwell.MonitorWaits"),
+            "{counts:?}"
+        );
+    });
+}

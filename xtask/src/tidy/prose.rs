@@ -1,0 +1,73 @@
+//! Prose at 100 columns, in the documents: what can be wrapped is wrapped. Pure.
+
+use crate::tidy::Violation;
+
+/// As in `rustfmt.toml`'s default for code.
+const COLUMNS: usize = 100;
+
+/// Checks one document in Markdown.
+pub fn check(path: &str, content: &str, violations: &mut Vec<Violation>) {
+    let mut is_code = false;
+    for (line, text) in (1..).zip(content.lines()) {
+        if text.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code && is_too_long(text) {
+            violations.push(Violation {
+                path: path.to_owned(),
+                line,
+                rule: "prose",
+                what: format!(
+                    "{} columns; prose is wrapped at {COLUMNS}",
+                    text.chars().count()
+                ),
+            });
+        }
+    }
+}
+
+/// Whether a line is longer than it need be: a table's row, a heading and what has no space outside
+/// of backticks, such as a link or a command, cannot be wrapped.
+fn is_too_long(text: &str) -> bool {
+    let trimmed = text.trim();
+    let of_list = trimmed.strip_prefix(['-', '*', '>']).map(str::trim_start);
+    let prose = of_list.unwrap_or(trimmed);
+    text.chars().count() > COLUMNS
+        && !trimmed.starts_with(['|', '#'])
+        && prose.split('`').step_by(2).any(|part| part.contains(' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(content: &str) -> Vec<usize> {
+        let mut violations = Vec::new();
+        check("docs/a.md", content, &mut violations);
+        violations.iter().map(|violation| violation.line).collect()
+    }
+
+    #[test]
+    fn prose_that_could_be_wrapped_is_told() {
+        let long = "word ".repeat(20);
+        assert_eq!(lines(&format!("short\n\n{long}x\n")), [3]);
+        assert_eq!(lines(&format!("- {long}x\n> {long}\n")), [1, 2]);
+        assert_eq!(lines(&format!("see `{}` there\n", "x".repeat(100))), [1]);
+        assert_eq!(lines(&format!("{}\n", "w".repeat(100))), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_wrapped_is_left() {
+        let long = "word ".repeat(30);
+        let link = format!("<https://example.org/{}>", "x".repeat(100));
+        for kept in [
+            format!("| {long} |"),
+            format!("## {long}"),
+            format!("- {link}"),
+            format!("`{long}`:"),
+            format!("```sh\n{long}\n```"),
+        ] {
+            assert_eq!(lines(&kept), [] as [usize; 0], "{kept}");
+        }
+        assert_eq!(lines(&format!("```\n{long}\n```\n{long}\n")), [4]);
+    }
+}
