@@ -15,7 +15,7 @@ import time
 FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
                   "|did not answer within|is stopped|exited while|has ended|not written within"
                   "|cannot create|No space|nothing was recorded|only permitted in the live phase"
-                  "|offers no JVMTI environment|use 'dwell stop' first")
+                  "|offers no JVMTI environment|use 'dwell stop( [0-9]+)?' first")
 
 # What it says of a JVM that ends just now, and only then.
 LAST_WORDS = re.compile('not understood: ""')
