@@ -129,8 +129,11 @@ impl OnTerminal {
     #[track_caller]
     fn ends(mut self) -> String {
         let status = self.child.wait().unwrap();
-        until("the last output", || self.output().contains("\x1b[?1049l"));
-        let output = self.output();
+        // What we write to the terminal ourselves comes after all that the child has written.
+        let end = "-- the end --";
+        self.line.write_all(end.as_bytes()).unwrap();
+        until("the last output", || self.output().ends_with(end));
+        let output = self.output().trim_end_matches(end).to_owned();
         assert_eq!(status.code(), Some(0), "{output:?}");
         assert!(
             output.contains("\x1b[?25h"),
