@@ -14,8 +14,9 @@ use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, FailureCounts, Sampler};
 use super::threads;
 use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
-use crate::record::file::{RecordingFile, Written};
+use crate::record::file::RecordingFile;
 use crate::record::names::NameId;
+use crate::record::output::{Amount, Bounds, Gap, News, Output};
 use crate::record::resolve::Resolver;
 use crate::runtime::progress::{DROPS, LOOKS_LOST, Progress};
 use crate::runtime::setup::Setup;
@@ -32,21 +33,12 @@ use dwell_signal::{Cause, CounterSnapshot, bucket_end_ns};
 use dwell_wall::cause::{Cause as WallCause, Os};
 use dwell_wall::pools::Pools;
 use dwell_wall::sums::ByCause;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A chunk whose constants take more memory than this is ended.
 const CHUNK_MEMORY_MAX: usize = 12 << 20;
-
-/// A time in which the disk took nothing.
-struct Gap {
-    since_ns: u64,
-    cause: &'static str,
-    samples: u64,
-    weight_ns: u64,
-}
 
 /// The known pools, and those that the user told.
 fn pools(told: &[String]) -> Pools {
@@ -62,7 +54,7 @@ fn pools(told: &[String]) -> Pools {
 pub struct Writer<'s, R: Runtime> {
     setup: &'s Setup<R>,
     progress: Arc<Progress>,
-    file: Option<RecordingFile>,
+    output: Output<RecordingFile>,
     chunk: ChunkWriter,
     resolver: Resolver,
     pools: Pools,
@@ -72,19 +64,13 @@ pub struct Writer<'s, R: Runtime> {
     wall_sums: ByCause,
     throttled: Throttled,
     chunk_began: Instant,
-    file_began: Instant,
     described: bool,
     /// What is recorded in this chunk.
     recorded: Now,
-    gap: Option<Gap>,
-    /// Part of the chunk was given up: no more of it may go into the file.
-    broken: bool,
     /// Other events are recorded: the next chunk shall begin.
     renewed: bool,
-    unwritten: (u64, u64),
     told: FailureCounts,
     counters: CounterSnapshot,
-    bytes_before: u64,
     cpu_at_end: Option<(Duration, Duration)>,
     process_cpu: ProcessCpu,
     /// CPU time that writing looks has taken.
@@ -98,10 +84,14 @@ impl<'s, R: Runtime> Writer<'s, R> {
     pub fn new(setup: &'s Setup<R>, progress: &Arc<Progress>) -> Writer<'s, R> {
         setup.recorder.pauses.forget();
         let file = setup.file.lock().ok().and_then(|mut file| file.take());
+        let bounds = Bounds {
+            bytes: setup.options.max_bytes,
+            age_ns: setup.options.max_age.as_nanos() as u64,
+        };
         Writer {
             setup,
             progress: Arc::clone(progress),
-            file,
+            output: Output::new(file, bounds, process::monotonic_ns()),
             chunk: ChunkWriter::new(clock()),
             resolver: Resolver::default(),
             pools: pools(&setup.options.idle),
@@ -111,16 +101,11 @@ impl<'s, R: Runtime> Writer<'s, R> {
             wall_sums: ByCause::default(),
             throttled: Throttled::begin(Whose::Own, process::monotonic_ns(), ran_ns),
             chunk_began: Instant::now(),
-            file_began: Instant::now(),
             described: false,
             recorded: setup.switched.first().clone(),
-            gap: None,
-            broken: false,
             renewed: false,
-            unwritten: (0, 0),
             told: FailureCounts::new(),
             counters: setup.counters_at_start,
-            bytes_before: 0,
             cpu_at_end: None,
             process_cpu: ProcessCpu::default(),
             looks_cpu_ns: 0,
@@ -207,7 +192,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.account(sampler);
         self.intervals(sampler, !drain);
         let weight: u64 = batch.samples().iter().map(|s| s.weight_ns).sum();
-        self.put(batch.samples().len() as u64, weight);
+        self.put(Amount {
+            samples: batch.samples().len() as u64,
+            weight_ns: weight,
+        });
         batch.clear();
         if sampler.batch.is_empty() {
             sampler.batch = batch;
@@ -378,7 +366,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             });
         }
         if !told.is_empty() {
-            self.put(0, 0);
+            self.put(Amount::default());
         }
     }
 
@@ -582,7 +570,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             walks: work.walks,
             samples: self.progress.samples.load(Ordering::Relaxed),
             dropped: self.progress.lost.load(Ordering::Relaxed),
-            bytes: self.bytes_before + self.file.as_ref().map_or(0, RecordingFile::len),
+            bytes: self.output.written(),
             agent_cpu_ns,
             handlers,
             handler_cpu_ns,
@@ -612,94 +600,42 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    fn put(&mut self, samples: u64, weight_ns: u64) {
+    /// Appends what was written to the chunk since the last time, in which there is so much.
+    fn put(&mut self, amount: Amount) {
         let now = process::monotonic_ns();
-        if let Some(gap) = self
-            .gap
-            .take_if(|gap| gap.samples > 0 && self.unwritten.0 == 0)
-        {
-            // Told in every chunk until one of them is in the file.
+        if let Some(gap) = self.output.untold() {
             self.chunk.event(&gap_event(&gap, now));
-            self.gap = Some(gap);
         }
         let bytes = self.chunk.flush(now);
-        if let (true, Some(gap)) = (self.broken, &mut self.gap) {
-            gap.samples += samples;
-            gap.weight_ns += weight_ns;
-            return;
-        }
-        let Some(file) = &mut self.file else { return };
-        match file.append(&bytes, &self.chunk.header()) {
-            Written::All => {
-                if self.gap.take().is_some() {
-                    self.progress.set_trouble(None);
-                }
-                self.unwritten = (0, 0);
+        let header = self.chunk.header();
+        match self.output.append(&bytes, &header, amount, now) {
+            News::Nothing => {}
+            News::Trouble(trouble) => {
+                eprintln!("dwell: {trouble}; recording goes on when it can");
+                self.progress.set_trouble(Some(trouble));
             }
-            Written::Waiting(kind) => {
-                self.unwritten.0 += samples;
-                self.unwritten.1 += weight_ns;
-                self.trouble(now, &kind.to_string());
-            }
-            Written::GivenUp => {
-                self.trouble(now, "no room on the disk");
-                if let Some(gap) = &mut self.gap {
-                    gap.samples += self.unwritten.0 + samples;
-                    gap.weight_ns += self.unwritten.1 + weight_ns;
-                }
-                self.unwritten = (0, 0);
-                self.broken = true;
-            }
+            News::Over => self.progress.set_trouble(None),
         }
-        self.progress.bytes.store(
-            self.file.as_ref().map_or(0, RecordingFile::len),
-            Ordering::Relaxed,
-        );
-    }
-
-    /// Reports the first failure to write, once.
-    fn trouble(&mut self, now: u64, reason: &str) {
-        if self.gap.is_none() {
-            let path = self.file.as_ref().map(|f| f.path().display().to_string());
-            let path = path.unwrap_or_default();
-            eprintln!("dwell: cannot write {path}: {reason}; recording goes on when it can");
-            self.progress
-                .set_trouble(Some(format!("cannot write {path}: {reason}")));
-            let cause = "disk_full";
-            self.gap = Some(Gap {
-                since_ns: now,
-                cause,
-                samples: 0,
-                weight_ns: 0,
-            });
-        }
-    }
-
-    /// Whether the file has had its share of a bounded recording.
-    fn file_is_over(&self) -> bool {
-        let options = &self.setup.options;
-        let file_len = self.file.as_ref().map_or(0, RecordingFile::len);
-        let full = options.max_bytes > 0 && file_len >= options.max_bytes / 2;
-        full || !options.max_age.is_zero() && self.file_began.elapsed() >= options.max_age / 2
+        let len = self.output.len();
+        self.progress.bytes.store(len, Ordering::Relaxed);
     }
 
     /// Whether a new chunk shall begin.
     fn is_over(&self) -> bool {
         let options = &self.setup.options;
-        self.broken
+        self.output.is_broken()
             || self.renewed
             || self.chunk_began.elapsed() >= options.chunk_age
             || self.chunk.len() >= options.chunk_bytes
             || self.chunk.memory_bytes() >= CHUNK_MEMORY_MAX
-            || self.file_is_over()
+            || self.output.is_full(process::monotonic_ns())
     }
 
     fn rotate(&mut self, sampler: &mut Sampler<'_, R>) {
         // What waits for room belongs before the next chunk.
-        if !self.is_over() || self.file.as_ref().is_some_and(RecordingFile::is_waiting) {
+        if !self.is_over() || self.output.is_waiting() {
             return;
         }
-        let next_file = self.file_is_over();
         let batch = &sampler.batch;
         if !(batch.samples().is_empty()
             && batch.allocations().is_empty()
@@ -713,23 +649,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.chunk = self.chunk.following(clock());
         self.processors.begin_chunk();
         self.chunk_began = Instant::now();
-        self.broken = false;
         self.renewed = false;
         self.described = false;
         self.recorded = self.setup.switched.get();
-        let Some(file) = &mut self.file else { return };
-        file.next_chunk();
-        if next_file {
-            let file_len = file.len();
-            self.file_began = Instant::now();
-            let path = file.path().to_owned();
-            let kept = previous_path(&path);
-            if std::fs::rename(&path, kept).is_ok() {
-                self.bytes_before += file_len;
-                // If the new file cannot be made, the renamed one is written on.
-                let _ = file.switch(&path);
-            }
-        }
+        self.output.next_chunk(process::monotonic_ns());
     }
 }
 
@@ -737,11 +660,6 @@ impl<'s, R: Runtime> Writer<'s, R> {
 /// its look tells, is not the kernel's.
 fn is_ready(wall: &PendingWall) -> bool {
     wall.os == Os::Runnable && wall.detail.is_none()
-}
-
-/// Where the previous half of a bounded recording is kept: `app.jfr` -> `app.1.jfr`.
-fn previous_path(path: &std::path::Path) -> PathBuf {
-    path.with_extension("1.jfr")
 }
 
 fn clock() -> ChunkClock {
@@ -784,8 +702,8 @@ fn gap_event(gap: &Gap, now: u64) -> Event<'static> {
     Event::Gap {
         ticks: gap.since_ns,
         duration_ticks: now.saturating_sub(gap.since_ns),
-        cause: gap.cause,
-        lost_samples: gap.samples,
-        lost_weight_ns: gap.weight_ns,
+        cause: "disk_full",
+        lost_samples: gap.lost.samples,
+        lost_weight_ns: gap.lost.weight_ns,
     }
 }

@@ -4,4 +4,5 @@ pub mod batch;
 pub mod file;
 pub mod names;
 pub mod outer;
+pub mod output;
 pub mod resolve;

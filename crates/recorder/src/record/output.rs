@@ -1,0 +1,452 @@
+//! What goes to the disk and what does not: the gap while the disk takes nothing, and the two files
+//! of a bounded recording. It knows neither the disk nor the time but by what it is given.
+
+use super::file::{RecordingFile, Written};
+use std::path::{Path, PathBuf};
+
+/// Where chunks are written to.
+pub trait Destination {
+    /// As of [`RecordingFile::append`].
+    fn append(&mut self, bytes: &[u8], header: &[u8]) -> Written;
+    /// As of [`RecordingFile::next_chunk`].
+    fn next_chunk(&mut self);
+    /// Keeps what is written under [`previous_path`] and goes on in an empty file; false if what
+    /// there is must be written on.
+    fn next_file(&mut self) -> bool;
+    /// Bytes that are written.
+    fn len(&self) -> u64;
+    /// As of [`RecordingFile::is_waiting`].
+    fn is_waiting(&self) -> bool;
+    /// Its name, for people.
+    fn path(&self) -> &Path;
+}
+
+impl Destination for RecordingFile {
+    fn append(&mut self, bytes: &[u8], header: &[u8]) -> Written {
+        RecordingFile::append(self, bytes, header)
+    }
+
+    fn next_chunk(&mut self) {
+        RecordingFile::next_chunk(self);
+    }
+
+    fn next_file(&mut self) -> bool {
+        let path = RecordingFile::path(self).to_owned();
+        // If the new file cannot be made, the renamed one is written on.
+        std::fs::rename(&path, previous_path(&path)).is_ok() && self.switch(&path).is_ok()
+    }
+
+    fn len(&self) -> u64 {
+        RecordingFile::len(self)
+    }
+
+    fn is_waiting(&self) -> bool {
+        RecordingFile::is_waiting(self)
+    }
+
+    fn path(&self) -> &Path {
+        RecordingFile::path(self)
+    }
+}
+
+/// Where the previous half of a bounded recording is kept: `app.jfr` -> `app.1.jfr`.
+fn previous_path(path: &Path) -> PathBuf {
+    path.with_extension("1.jfr")
+}
+
+/// How much of a recording is kept, in two files of half as much each; 0 is without a bound.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds {
+    /// Bytes.
+    pub bytes: u64,
+    /// Nanoseconds.
+    pub age_ns: u64,
+}
+
+/// Samples and what they weigh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub samples: u64,
+    /// CPU time that they stand for.
+    pub weight_ns: u64,
+}
+
+impl Amount {
+    fn add(&mut self, more: Amount) {
+        self.samples += more.samples;
+        self.weight_ns += more.weight_ns;
+    }
+}
+
+/// A time in which the disk took nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// When writing failed first, on the monotonic clock.
+    pub since_ns: u64,
+    /// What is missing in the file because of it.
+    pub lost: Amount,
+}
+
+/// What a user should learn after an attempt to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// All is as before.
+    Nothing,
+    /// Writing has begun to fail: file and reason.
+    Trouble(String),
+    /// It works again.
+    Over,
+}
+
+/// The file of a recording, and what waits for it or is lost.
+pub struct Output<D> {
+    destination: Option<D>,
+    bounds: Bounds,
+    /// When this file was begun.
+    began_ns: u64,
+    /// Bytes of the files before this one.
+    earlier: u64,
+    gap: Option<Gap>,
+    /// What of the chunk waits for room.
+    waiting: Amount,
+    /// A part of the chunk was given up: no more of it may go into the file.
+    broken: bool,
+}
+
+impl<D: Destination> Output<D> {
+    /// Without a destination, everything is dropped.
+    #[must_use]
+    pub fn new(destination: Option<D>, bounds: Bounds, now_ns: u64) -> Output<D> {
+        Output {
+            destination,
+            bounds,
+            began_ns: now_ns,
+            earlier: 0,
+            gap: None,
+            waiting: Amount::default(),
+            broken: false,
+        }
+    }
+
+    /// The gap that the chunk has to tell with what is appended next. It is told in every chunk
+    /// until one of them is in the file.
+    #[must_use]
+    pub fn untold(&self) -> Option<Gap> {
+        let gap = self.gap.filter(|gap| gap.lost.samples > 0);
+        gap.filter(|_| self.waiting.samples == 0)
+    }
+
+    /// Appends a part of the chunk, in which there is so much.
+    pub fn append(&mut self, bytes: &[u8], header: &[u8], amount: Amount, now_ns: u64) -> News {
+        if let (true, Some(gap)) = (self.broken, &mut self.gap) {
+            gap.lost.add(amount);
+            return News::Nothing;
+        }
+        let Some(destination) = &mut self.destination else {
+            return News::Nothing;
+        };
+        match destination.append(bytes, header) {
+            Written::All => {
+                self.waiting = Amount::default();
+                match self.gap.take() {
+                    Some(_) => News::Over,
+                    None => News::Nothing,
+                }
+            }
+            Written::Waiting(kind) => {
+                self.waiting.add(amount);
+                self.trouble(now_ns, &kind.to_string())
+            }
+            Written::GivenUp => {
+                let news = self.trouble(now_ns, "no room on the disk");
+                self.waiting.add(amount);
+                let lost = std::mem::take(&mut self.waiting);
+                if let Some(gap) = &mut self.gap {
+                    gap.lost.add(lost);
+                }
+                self.broken = true;
+                news
+            }
+        }
+    }
+
+    /// The first failure to write is told, once.
+    fn trouble(&mut self, now_ns: u64, reason: &str) -> News {
+        if self.gap.is_some() {
+            return News::Nothing;
+        }
+        self.gap = Some(Gap {
+            since_ns: now_ns,
+            lost: Amount::default(),
+        });
+        let path = self.destination.as_ref().map(|d| d.path().display());
+        let path = path.map(|path| path.to_string()).unwrap_or_default();
+        News::Trouble(format!("cannot write {path}: {reason}"))
+    }
+
+    /// Bytes of this file.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.destination.as_ref().map_or(0, Destination::len)
+    }
+
+    /// Whether nothing is in this file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all files so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.earlier + self.len()
+    }
+
+    /// Whether bytes wait for room: they belong before the next chunk.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.destination
+            .as_ref()
+            .is_some_and(Destination::is_waiting)
+    }
+
+    /// Whether the chunk has to end: of what comes nothing can go into the file with it.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Whether the file has had its share of a bounded recording.
+    #[must_use]
+    pub fn is_full(&self, now_ns: u64) -> bool {
+        let Bounds { bytes, age_ns } = self.bounds;
+        let age = now_ns.saturating_sub(self.began_ns);
+        bytes > 0 && self.len() >= bytes / 2 || age_ns > 0 && age >= age_ns / 2
+    }
+
+    /// The next chunk begins, in another file where this one is full.
+    pub fn next_chunk(&mut self, now_ns: u64) {
+        let is_full = self.is_full(now_ns);
+        self.broken = false;
+        let Some(destination) = &mut self.destination else {
+            return;
+        };
+        destination.next_chunk();
+        if is_full {
+            self.began_ns = now_ns;
+            let len = destination.len();
+            if destination.next_file() {
+                self.earlier += len;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    /// A disk that has room or not; it gives up what waits when three parts do.
+    #[derive(Default)]
+    struct Disk {
+        full: bool,
+        no_next: bool,
+        waiting: usize,
+        written: u64,
+        files: usize,
+        chunks: usize,
+    }
+
+    impl Destination for Disk {
+        fn append(&mut self, bytes: &[u8], _header: &[u8]) -> Written {
+            self.waiting += bytes.len();
+            if !self.full {
+                self.written += std::mem::take(&mut self.waiting) as u64;
+                Written::All
+            } else if self.waiting < 30 {
+                Written::Waiting(ErrorKind::StorageFull)
+            } else {
+                self.waiting = 0;
+                Written::GivenUp
+            }
+        }
+
+        fn next_chunk(&mut self) {
+            self.chunks += 1;
+        }
+
+        fn next_file(&mut self) -> bool {
+            if !self.no_next {
+                self.files += 1;
+                self.written = 0;
+            }
+            !self.no_next
+        }
+
+        fn len(&self) -> u64 {
+            self.written
+        }
+
+        fn is_waiting(&self) -> bool {
+            self.waiting > 0
+        }
+
+        fn path(&self) -> &Path {
+            Path::new("/a/b.jfr")
+        }
+    }
+
+    /// Ten bytes with three samples of 5 ns.
+    fn part(output: &mut Output<Disk>, now_ns: u64) -> News {
+        let amount = Amount {
+            samples: 3,
+            weight_ns: 15,
+        };
+        output.append(&[0; 10], b"h", amount, now_ns)
+    }
+
+    fn output(bounds: Bounds) -> Output<Disk> {
+        Output::new(Some(Disk::default()), bounds, 1000)
+    }
+
+    fn disk(output: &mut Output<Disk>) -> &mut Disk {
+        output.destination.as_mut().unwrap()
+    }
+
+    #[test]
+    fn what_waits_and_is_written_then_is_no_loss() {
+        let mut output = output(Bounds::default());
+        assert_eq!(part(&mut output, 1), News::Nothing);
+        disk(&mut output).full = true;
+        let told = News::Trouble("cannot write /a/b.jfr: no storage space".to_owned());
+        assert_eq!(part(&mut output, 2), told);
+        assert_eq!(part(&mut output, 3), News::Nothing);
+        assert!(output.is_waiting() && !output.is_broken());
+        assert_eq!(output.untold(), None);
+        disk(&mut output).full = false;
+        assert_eq!(part(&mut output, 4), News::Over);
+        assert_eq!((output.untold(), output.len()), (None, 40));
+    }
+
+    #[test]
+    fn what_is_given_up_is_told_until_it_is_in_the_file() {
+        let mut output = output(Bounds::default());
+        disk(&mut output).full = true;
+        assert!(matches!(part(&mut output, 20), News::Trouble(_)));
+        assert_eq!(part(&mut output, 30), News::Nothing);
+        assert_eq!(part(&mut output, 40), News::Nothing);
+        assert!(output.is_broken() && !output.is_waiting());
+        let lost = |output: &Output<Disk>| output.untold().unwrap().lost.samples;
+        assert_eq!(lost(&output), 9);
+        // Nothing more of this chunk goes to the disk, which may have room again.
+        disk(&mut output).full = false;
+        assert_eq!(part(&mut output, 50), News::Nothing);
+        assert_eq!((lost(&output), output.len()), (12, 0));
+        // The next chunk tells it; while it waits itself, it has told it already.
+        output.next_chunk(60);
+        assert!(!output.is_broken());
+        disk(&mut output).full = true;
+        assert_eq!(part(&mut output, 70), News::Nothing);
+        assert_eq!(output.untold(), None);
+        disk(&mut output).full = false;
+        assert_eq!(part(&mut output, 80), News::Over);
+        assert_eq!((output.untold(), output.len()), (None, 20));
+        // Another time it is another gap, with its own beginning.
+        disk(&mut output).full = true;
+        assert!(matches!(part(&mut output, 90), News::Trouble(_)));
+        let gap = output.gap.unwrap();
+        assert_eq!((gap.since_ns, gap.lost), (90, Amount::default()));
+    }
+
+    #[test]
+    fn a_gap_has_the_weight_of_all_that_fell_into_it() {
+        let mut output = output(Bounds::default());
+        disk(&mut output).full = true;
+        for now in 1..=5 {
+            let _ = part(&mut output, now);
+        }
+        let expected = Amount {
+            samples: 15,
+            weight_ns: 75,
+        };
+        let gap = output.untold().unwrap();
+        assert_eq!((gap.since_ns, gap.lost), (1, expected));
+    }
+
+    #[test]
+    fn a_file_is_full_by_half_of_either_bound() {
+        let mut output = output(Bounds {
+            bytes: 60,
+            age_ns: 0,
+        });
+        for expected in [false, false, true] {
+            let _ = part(&mut output, 1001);
+            assert_eq!(output.is_full(u64::MAX), expected);
+        }
+        output.next_chunk(1002);
+        assert_eq!((output.len(), output.written()), (0, 30));
+        assert!(!output.is_full(1003));
+        output.next_chunk(1003);
+        let disk = disk(&mut output);
+        assert_eq!((disk.files, disk.chunks), (1, 2));
+
+        let mut output = self::output(Bounds {
+            bytes: 0,
+            age_ns: 100,
+        });
+        assert!(!output.is_full(1049) && output.is_full(1050));
+        output.next_chunk(1050);
+        assert!(!output.is_full(1099) && output.is_full(1100));
+        assert!(!self::output(Bounds::default()).is_full(u64::MAX));
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_the_old_one_is_written_on() {
+        let mut output = output(Bounds {
+            bytes: 10,
+            age_ns: 0,
+        });
+        disk(&mut output).no_next = true;
+        let _ = part(&mut output, 1001);
+        output.next_chunk(1002);
+        let _ = part(&mut output, 1003);
+        assert_eq!((output.len(), output.written()), (20, 20));
+    }
+
+    #[test]
+    fn a_bounded_recording_is_kept_beside() {
+        let folder = std::env::temp_dir().join(format!("dwell-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.jfr");
+        let file = RecordingFile::create(&path).unwrap();
+        let bounds = Bounds {
+            bytes: 6,
+            age_ns: 0,
+        };
+        let mut output = Output::new(Some(file), bounds, 0);
+        for bytes in [b"one", b"two", b"thr"] {
+            assert_eq!(
+                output.append(bytes, &bytes[..1], Amount::default(), 0),
+                News::Nothing
+            );
+            output.next_chunk(0);
+        }
+        assert_eq!(output.written(), 9);
+        assert_eq!(std::fs::read(folder.join("a.1.jfr")).unwrap(), b"thr");
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn without_a_file_everything_is_dropped() {
+        let mut output: Output<Disk> = Output::new(None, Bounds::default(), 0);
+        assert_eq!(
+            output.append(b"x", b"h", Amount::default(), 1),
+            News::Nothing
+        );
+        output.next_chunk(2);
+        assert!(output.is_empty() && !output.is_waiting());
+    }
+}
