@@ -3,6 +3,7 @@
 //! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
 //! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
 
+pub mod account;
 pub mod alive;
 pub mod causes;
 pub mod census;

@@ -3,6 +3,7 @@
 mod alive;
 mod waits;
 
+use super::account;
 use super::causes::Causes;
 use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
@@ -11,14 +12,14 @@ use super::machine::Machine;
 use super::paused::Walking;
 use super::process_cpu::ProcessCpu;
 use super::processors::Processors;
-use super::sample::{BATCH_BYTES_MAX, FailureCounts, Sampler};
+use super::sample::{BATCH_BYTES_MAX, Sampler};
 use super::threads;
 use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
 use crate::record::file::RecordingFile;
 use crate::record::names::NameId;
 use crate::record::output::{Amount, Bounds, Gap, News, Output};
 use crate::record::resolve::Resolver;
-use crate::runtime::progress::{DROPS, LOOKS_LOST, Progress};
+use crate::runtime::progress::{LOOKS_LOST, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Walks};
 use crate::switched::Now;
@@ -69,7 +70,7 @@ pub struct Writer<'s, R: Runtime> {
     recorded: Now,
     /// Other events are recorded: the next chunk shall begin.
     renewed: bool,
-    told: FailureCounts,
+    told: account::Told,
     counters: CounterSnapshot,
     cpu_at_end: Option<(Duration, Duration)>,
     process_cpu: ProcessCpu,
@@ -104,7 +105,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             described: false,
             recorded: setup.switched.first().clone(),
             renewed: false,
-            told: FailureCounts::new(),
+            told: account::Told::default(),
             counters: setup.counters_at_start,
             cpu_at_end: None,
             process_cpu: ProcessCpu::default(),
@@ -480,39 +481,14 @@ impl<'s, R: Runtime> Writer<'s, R> {
     /// Losses, failures and the profiler's own cost since the last flush.
     fn account(&mut self, sampler: &Sampler<'_, R>) {
         let ticks = process::monotonic_ns();
-        for (cause, (samples, weight_ns)) in &sampler.failures {
-            let told = self.told.entry(cause).or_default();
-            let new = (samples - told.0, weight_ns - told.1);
-            *told = (*samples, *weight_ns);
-            if new.0 > 0 {
-                let (samples, weight_ns) = new;
-                self.chunk.event(&Event::Failures {
-                    ticks,
-                    cause,
-                    samples,
-                    weight_ns,
-                });
-            }
+        for event in self.told.failures(ticks, &sampler.failures) {
+            self.chunk.event(&event);
         }
         let now = self.setup.engine.counters();
         let since = |cause| now.get(cause).saturating_sub(self.counters.get(cause));
         let lost_ns = now.lost_ns.saturating_sub(self.counters.lost_ns);
-        for (name, cause) in DROPS {
-            let samples = since(cause);
-            // What has moved on to other samples is not missing in the sum.
-            let weight_ns = if cause == Cause::PointsLost {
-                lost_ns
-            } else {
-                0
-            };
-            if samples > 0 {
-                self.chunk.event(&Event::Lost {
-                    ticks,
-                    cause: name,
-                    samples,
-                    weight_ns,
-                });
-            }
+        for event in account::losses(ticks, since, lost_ns) {
+            self.chunk.event(&event);
         }
         self.progress
             .lost
