@@ -26,8 +26,33 @@ pub enum End {
 pub struct Ended {
     /// How.
     pub end: End,
-    /// How long it ran.
-    pub took: Duration,
+    /// What it took.
+    pub took: Took,
+}
+
+/// What a test or a part took of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// From its begin to its end.
+    pub time: Duration,
+    /// CPU time of its own, and of those children that were waited for.
+    pub cpu: Duration,
+}
+
+impl From<Duration> for Took {
+    fn from(time: Duration) -> Took {
+        Took {
+            time,
+            ..Took::default()
+        }
+    }
+}
+
+impl std::fmt::Display for Took {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (time, cpu) = (self.time.as_secs_f64(), self.cpu.as_secs_f64());
+        write!(f, "{time:6.1} s, {cpu:6.1} s of CPU time")
+    }
 }
 
 /// Runs a command to its end, or kills it and all of its group when `limit` is over. What it prints
@@ -49,17 +74,36 @@ pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> 
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let group = group.context("a process without an id")?;
     let is_over = wait(group, began, limit)?;
-    let took = began.elapsed();
+    let time = began.elapsed();
     // Whether it is over or not: nothing that it started may go on. Its own process has not been
     // waited for yet, so the group's number cannot be another's by now.
     let _ = kill_process_group(group, Signal::KILL);
+    let cpu = cpu_time(child.id());
     let status = child.wait()?;
     let end = if is_over {
         End::Exit(status.success())
     } else {
         End::TimedOut(limit)
     };
+    let took = Took { time, cpu };
     Ok(Ended { end, took })
+}
+
+/// The CPU time of a process that has ended and was not waited for, as its `stat` in `/proc` has it
+/// (proc(5): `utime`, `stime`, `cutime`, `cstime`); none if that cannot be read.
+fn cpu_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let ticks: u64 = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|text| text.parse::<u64>().ok())
+        .sum();
+    let a_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_millis(ticks.saturating_mul(1000) / a_second)
 }
 
 /// Whether it ended by itself, within its time. Short processes are noticed at once.
@@ -110,6 +154,18 @@ mod tests {
             let state = rest.split_whitespace().next();
             state.is_some_and(|state| state != "Z")
         })
+    }
+
+    #[test]
+    fn its_cpu_time_is_told_with_its_childrens() {
+        let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; sleep 0.3";
+        let (ended, _) = shell(script, Duration::from_secs(60));
+        let Took { time, cpu } = ended.took;
+        assert!(cpu >= Duration::from_millis(20), "{cpu:?}");
+        assert!(
+            cpu + Duration::from_millis(280) <= time,
+            "{cpu:?} of {time:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::cargo::{self, Case, Program};
 use super::kind::Kind;
 use super::options::Options;
 use super::parts::{self, Part};
-use super::process::{self, End};
+use super::process::{self, End, Took};
 use super::turns;
 use super::verdict::{Account, Outcome, Ran, kind_of_failure, said};
 use anyhow::{Context, Result, bail};
@@ -186,7 +186,7 @@ impl Suite {
                     return Err(part.name.to_owned());
                 }
                 let ran = self.part(part);
-                tell(part.name, ran.took, &in_words(&ran.outcome));
+                tell(part.name, ran.took.time, &in_words(&ran.outcome));
                 Ok(ran)
             })
             .collect()
@@ -256,7 +256,7 @@ impl Suite {
             }
             Job::Part(part) => {
                 let ran = self.part(part);
-                tell(part.name, ran.took, &in_words(&ran.outcome));
+                tell(part.name, ran.took.time, &in_words(&ran.outcome));
                 ran
             }
         }
@@ -293,7 +293,7 @@ impl Suite {
             };
             tell(
                 &format!("again: {}", ran.name),
-                ran.took,
+                ran.took.time,
                 &in_words(&ran.outcome),
             );
             account.again.push(ran);
@@ -348,14 +348,14 @@ impl Suite {
                     (failure(&why), ended.took)
                 }
             },
-            Err(error) => (failure(&format!("{error:#}")), began.elapsed()),
+            Err(error) => (failure(&format!("{error:#}")), began.elapsed().into()),
         };
         if matches!(outcome, Outcome::Failed { .. }) {
             let to = self.root.join("target/failed").join(file_name(&name));
             keep_files(&scratch, &to.join(number.to_string()));
         }
         let _ = fs::remove_dir_all(&scratch);
-        self.note(&name, &command, took, &output);
+        self.note(&name, &command, &took, &output);
         let (_, not_tried) = said(&output);
         let kind = match outcome {
             Outcome::Failed { .. } => kind_of_failure(kind, &output),
@@ -384,13 +384,9 @@ impl Suite {
         }
     }
 
-    fn note(&self, name: &str, command: &Command, took: Duration, output: &str) {
+    fn note(&self, name: &str, command: &Command, took: &Took, output: &str) {
         let mut log = self.log.lock().expect("no panic while it is held");
-        let _ = writeln!(
-            log,
-            "\n== {name}: {command:?} ({:.1} s)\n{output}",
-            took.as_secs_f64()
-        );
+        let _ = writeln!(log, "\n== {name}: {command:?} ({took})\n{output}");
     }
 
     /// Seconds since the run began, the builds of `./test` before it included.

@@ -36,6 +36,7 @@ const GROUPS: &[&[&str]] = &[
         "e2e/accuracy: measured_shares_are_true_without_an_agent",
         "e2e/accuracy: measured_c1_code_and_the_interpreter_are_told_apart",
         "e2e/accuracy: measured_lines_that_c2_has_put_on_other_methods_are_put_right",
+        "e2e/accuracy: measured_phases_that_repeat_with_the_interval_do_not_deceive",
     ],
     &[
         "e2e/examples: measured_a_loop_that_keeps_the_jvm_from_stopping_is_named",
@@ -49,8 +50,6 @@ const GROUPS: &[&[&str]] = &[
         "e2e/safepoints: measured_a_thread_that_copies_much_is_told_to",
         "e2e/safepoints: measured_a_thread_that_stands_at_safepoints_is_told_to",
         "e2e/safepoints: measured_threads_that_have_no_processor_are_told_to",
-    ],
-    &[
         "e2e/safepoints: measured_many_safepoints_are_summed_up",
         "e2e/safepoints: measured_safepoints_are_counted_without_symbols",
     ],
@@ -75,8 +74,6 @@ const GROUPS: &[&[&str]] = &[
          measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works",
         "e2e/virtual_threads: measured_threads_are_found_where_zgc_has_moved_them",
         "e2e/virtual_threads: measured_threads_in_scopes_have_their_time",
-    ],
-    &[
         "e2e/virtual_threads: measured_unmounted_virtual_threads_have_their_time_and_its_cause",
         "e2e/virtual_threads: \
          measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent",
@@ -85,12 +82,12 @@ const GROUPS: &[&[&str]] = &[
         "e2e/weights: measured_a_recording_with_the_agent_from_the_start_adds_up_too",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_perf_events",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_timers",
-    ],
-    &[
         "e2e/weights: measured_threads_shorter_than_an_interval_are_there",
         "e2e/weights: measured_threads_that_hardly_run_are_given_no_more_than_they_used",
     ],
     &[
+        "e2e/allocations: \
+         measured_allocations_are_those_of_the_program_while_the_interval_adapts",
         "e2e/allocations: measured_allocated_bytes_and_objects_are_those_of_the_program",
         "e2e/allocations: measured_virtual_threads_allocate_in_their_own_name",
     ],

@@ -1,8 +1,8 @@
 //! What the outcomes of a run mean: who is repeated, what is red, and what is said of it. Pure.
 
 use super::kind::Kind;
+use super::process::Took;
 use std::fmt::Write;
-use std::time::Duration;
 
 /// More tests than these that pass only when repeated make a run red.
 pub const UNSTABLE_MAX: usize = 2;
@@ -36,8 +36,8 @@ pub struct Ran {
     pub outcome: Outcome,
     /// What it said that it could not try, though it passed.
     pub not_tried: Vec<String>,
-    /// How long it took.
-    pub took: Duration,
+    /// What it took.
+    pub took: Took,
     /// All that it printed.
     pub output: String,
 }
@@ -191,10 +191,10 @@ impl Account {
 
     fn tell_slowest(&self, text: &mut String) {
         let mut slowest: Vec<&Ran> = self.first.iter().chain(&self.again).collect();
-        slowest.sort_by_key(|ran| std::cmp::Reverse(ran.took));
+        slowest.sort_by_key(|ran| std::cmp::Reverse(ran.took.time));
         text.push_str("slowest:\n");
         for ran in slowest.iter().take(25) {
-            let _ = writeln!(text, "  {:6.1} s  {}", ran.took.as_secs_f64(), ran.name);
+            let _ = writeln!(text, "  {}  {}", ran.took, ran.name);
         }
     }
 }
@@ -250,6 +250,7 @@ pub fn without_escapes(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn ran(name: &str, kind: Kind, outcome: Outcome) -> Ran {
         Ran {
@@ -257,7 +258,7 @@ mod tests {
             kind,
             outcome,
             not_tried: Vec::new(),
-            took: Duration::from_secs(name.len() as u64),
+            took: Duration::from_secs(name.len() as u64).into(),
             output: format!("output of {name}\n"),
         }
     }

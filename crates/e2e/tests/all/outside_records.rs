@@ -129,9 +129,11 @@ fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
             ("pool-0", "park", None),
         ] {
             let looks = profile.wall(&filter);
-            // Those that want a monitor wake now and then to try again, up to 22.
             let looks = looks.filter(|it| profile.thread_name(it.thread) == name);
-            let looks = looks.filter(|it| it.cause != "runnable");
+            // Those that want a monitor wake now and then to try again, up to 22.
+            let tries = cause == "monitor" && jdk.feature <= 22;
+            let is_try = |at: &str| at == "runnable" || (tries && at == "running");
+            let looks = looks.filter(|it| !is_try(it.cause));
             let mut told = BTreeSet::new();
             for look in looks {
                 told.insert((look.cause, look.owner.map(|it| profile.thread_name(it.0))));

@@ -544,3 +544,61 @@ const fn file_kind(kind: FrameKind) -> FileKind {
         FrameKind::Failed => FileKind::Failed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: FrameKind, id: u64) -> Frame {
+        Frame { kind, bci: 0, id }
+    }
+
+    #[test]
+    fn stacks_of_objects_and_waits_begin_where_the_program_is() {
+        let stub = frame(FrameKind::Stub, 1);
+        let native = frame(FrameKind::Vm, 2);
+        let method = frame(FrameKind::C2, 3);
+        let below = frame(FrameKind::Native, 4);
+        assert_eq!(
+            from_managed(&[native, stub, method, below]),
+            [method, below]
+        );
+        // A walk that failed above all methods says so, and what is native alone says nothing.
+        let failed = Frame::failed(Failure::NoBlob);
+        assert_eq!(from_managed(&[native, failed]), [failed]);
+        assert_eq!(from_managed(&[native, below]), []);
+    }
+
+    #[test]
+    fn each_kind_of_code_has_its_own_in_the_file() {
+        let kinds = [
+            FrameKind::Interpreted,
+            FrameKind::C1,
+            FrameKind::C2,
+            FrameKind::Ahead,
+            FrameKind::Inlined,
+            FrameKind::Native,
+            FrameKind::Vm,
+            FrameKind::Kernel,
+            FrameKind::Stub,
+            FrameKind::Failed,
+        ];
+        let mut told: Vec<FileKind> = Vec::new();
+        for kind in kinds.map(file_kind) {
+            assert!(!told.contains(&kind), "{kind:?}");
+            told.push(kind);
+        }
+        // A managed method without code of its own is native code.
+        assert_eq!(file_kind(FrameKind::ManagedNative), FileKind::Native);
+    }
+
+    #[test]
+    fn frames_that_find_no_room_are_left_out() {
+        let [first, second] = [1, 2].map(|id| frame(FrameKind::Native, id));
+        let mut room = [Frame::EMPTY; 3];
+        copy_frames(&[first, second], &mut room);
+        assert_eq!(room, [first, second, Frame::EMPTY]);
+        copy_frames(&[second; 4], &mut room);
+        assert_eq!(room, [second; 3]);
+    }
+}

@@ -104,25 +104,8 @@ impl WallDrain {
                     at_ns,
                     weight_ns,
                     woken_ns,
-                } => {
-                    let woken_ns = self.woken(thread, at_ns, woken_ns, &mut sampler.batch);
-                    if woken_ns == weight_ns {
-                        continue;
-                    }
-                    let ready = self.ready.entry(thread).or_insert(Ready {
-                        at_ns,
-                        weight_ns: 0,
-                        count: 0,
-                    });
-                    ready.weight_ns += weight_ns.saturating_sub(woken_ns);
-                    ready.count += 1;
-                }
-                Note::Gone { thread } => {
-                    self.current.remove(&thread);
-                    if let Some(ready) = self.ready.remove(&thread) {
-                        sampler.batch.add_wall(runnable(thread, None, None, &ready));
-                    }
-                }
+                } => self.ready(thread, at_ns, (weight_ns, woken_ns), &mut sampler.batch),
+                Note::Gone { thread } => self.gone(thread, &mut sampler.batch),
                 Note::Name { thread, name } if thread & VIRTUAL_KEY == 0 => {
                     setup.recorder.threads.rename(thread, &name);
                 }
@@ -184,6 +167,36 @@ impl WallDrain {
             }
         };
         Kept { frames, hash }
+    }
+
+    /// A thread waited for a processor: where it was seen last after it was woken there, and else
+    /// where it will be known to have been.
+    fn ready(
+        &mut self,
+        thread: u64,
+        at_ns: u64,
+        (weight_ns, woken_ns): (u64, u64),
+        batch: &mut Batch,
+    ) {
+        let woken_ns = self.woken(thread, at_ns, woken_ns, batch);
+        if woken_ns == weight_ns {
+            return;
+        }
+        let ready = self.ready.entry(thread).or_insert(Ready {
+            at_ns,
+            weight_ns: 0,
+            count: 0,
+        });
+        ready.weight_ns += weight_ns.saturating_sub(woken_ns);
+        ready.count += 1;
+    }
+
+    /// A thread has ended: where it was last is not known any more.
+    fn gone(&mut self, thread: u64, batch: &mut Batch) {
+        self.current.remove(&thread);
+        if let Some(ready) = self.ready.remove(&thread) {
+            batch.add_wall(runnable(thread, None, None, &ready));
+        }
     }
 
     /// Time in which a thread that was woken waited for a processor, where it was seen last: tells
@@ -315,5 +328,172 @@ fn runnable(thread: u64, carrier: Option<u64>, stack: Option<u32>, ready: &Ready
         choices: u64::from(ready.count),
         failure: None,
         context: ContextId::NONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::batch::Code;
+    use crate::record::names::Name;
+    use dwell_jfr::{FrameKind, ThreadState};
+    use dwell_wall::cause::Call;
+
+    const THREAD: u64 = 7;
+
+    fn frame(offset: u32) -> PendingFrame {
+        PendingFrame {
+            code: Code::Native { image: 0, offset },
+            kind: FrameKind::Native,
+            line: -1,
+            bci: -1,
+        }
+    }
+
+    impl WallDrain {
+        fn waits_in(&mut self, thread: u64, frames: &[PendingFrame], mounted: Option<u64>) {
+            let current = Current {
+                stack: self.shared(frames),
+                owner: None,
+                truncated: false,
+                os: Os::Call(Call::Futex),
+                monitor: Monitor::None,
+                is_owned_lock: false,
+                mounted,
+                context: None,
+                detail: None,
+                failure: None,
+            };
+            self.current.insert(thread, current);
+        }
+    }
+
+    fn run(thread: u64, weight_ns: u64) -> Run {
+        Run {
+            thread,
+            since_ns: 100,
+            until_ns: 300,
+            count: 3,
+            weight_ns,
+            choices: 2,
+        }
+    }
+
+    fn sample(batch: &mut Batch) -> PendingSample {
+        PendingSample {
+            time_ns: 500,
+            thread: THREAD,
+            carrier: None,
+            stack: batch.few(&[frame(5)]),
+            state: ThreadState::Runnable,
+            weight_ns: 1000,
+            failure: None,
+            context: ContextId::NONE,
+        }
+    }
+
+    #[test]
+    fn looks_are_told_where_the_thread_was_seen_last() {
+        let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
+        drain.run(&run(THREAD, 60), &mut batch);
+        assert!(batch.walls().is_empty(), "nobody knows where");
+        drain.waits_in(THREAD, &[frame(1)], None);
+        drain.run(&run(THREAD, 60), &mut batch);
+        drain.waits_in(THREAD, &[frame(2)], Some(33));
+        drain.run(&run(THREAD, 40), &mut batch);
+        let told = |wall: &PendingWall| {
+            let (frames, _) = batch.frames(wall.stack.unwrap());
+            (wall.thread, wall.carrier, frames.to_vec(), wall.weight_ns)
+        };
+        let expected = [
+            (THREAD, None, vec![frame(1)], 60),
+            (33 | VIRTUAL_KEY, Some(THREAD), vec![frame(2)], 40),
+        ];
+        let walls: Vec<_> = batch.walls().iter().map(told).collect();
+        assert_eq!(walls, expected);
+        assert_eq!(batch.walls()[0].duration_ns, 200);
+    }
+
+    #[test]
+    fn time_without_a_processor_is_where_the_next_sample_is() {
+        let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
+        drain.ready(THREAD, 400, (30, 0), &mut batch);
+        drain.ready(THREAD, 450, (12, 0), &mut batch);
+        assert!(batch.walls().is_empty());
+        let sample = sample(&mut batch);
+        drain.sampled(THREAD + 1, &sample, &mut batch);
+        drain.sampled(THREAD, &sample, &mut batch);
+        drain.sampled(THREAD, &sample, &mut batch);
+        let [wall] = batch.walls() else {
+            panic!("{:?}", batch.walls());
+        };
+        assert_eq!((wall.os, wall.stack), (Os::Runnable, Some(sample.stack)));
+        assert_eq!((wall.weight_ns, wall.count), (42, 2));
+    }
+
+    #[test]
+    fn who_was_woken_waits_for_a_processor_where_it_waited() {
+        let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
+        drain.waits_in(THREAD, &[frame(1)], None);
+        drain.ready(THREAD, 400, (30, 20), &mut batch);
+        let [woken] = batch.walls() else {
+            panic!("{:?}", batch.walls());
+        };
+        assert_eq!((woken.os, woken.weight_ns), (Os::Runnable, 20));
+        assert_eq!(batch.frames(woken.stack.unwrap()).0, [frame(1)]);
+        drain.end(&mut batch);
+        let rest = &batch.walls()[1];
+        assert_eq!((rest.stack, rest.weight_ns), (None, 10));
+    }
+
+    #[test]
+    fn no_time_is_lost_with_a_thread_that_ends() {
+        let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
+        drain.waits_in(THREAD, &[frame(1)], None);
+        drain.ready(THREAD, 400, (30, 0), &mut batch);
+        drain.gone(THREAD, &mut batch);
+        // What comes late is of nobody known.
+        drain.run(&run(THREAD, 60), &mut batch);
+        drain.end(&mut batch);
+        let weights: Vec<_> = batch.walls().iter().map(|wall| wall.weight_ns).collect();
+        assert_eq!(weights, [30]);
+    }
+
+    #[test]
+    fn equal_stacks_are_kept_once_and_let_go() {
+        let mut drain = WallDrain::default();
+        for thread in 0..100 {
+            drain.waits_in(thread, &[frame(1), frame(2)], None);
+        }
+        assert_eq!(drain.stacks.len(), 1);
+        drain.waits_in(0, &[frame(3)], None);
+        drain.tidy();
+        assert_eq!(drain.stacks.len(), 2);
+        drain.waits_in(0, &[frame(1), frame(2)], None);
+        drain.tidy();
+        assert_eq!(drain.stacks.len(), 1);
+    }
+
+    #[test]
+    fn stacks_have_their_names_in_the_next_chunk() {
+        let (mut old, mut new) = (Names::default(), Names::default());
+        let _ = old.add(Name::native("a", "only in the old one"));
+        let id = old.add(Name::native("b", "waits"));
+        let named = PendingFrame {
+            code: Code::Named(id),
+            ..frame(0)
+        };
+        let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
+        drain.waits_in(1, &[named, frame(9)], None);
+        drain.waits_in(2, &[named, frame(9)], None);
+        drain.rename(&old, &mut new);
+        assert_eq!(drain.stacks.len(), 1);
+        drain.run(&run(2, 60), &mut batch);
+        let (frames, _) = batch.frames(batch.walls()[0].stack.unwrap());
+        let Code::Named(id) = frames[0].code else {
+            panic!("{frames:?}");
+        };
+        assert_eq!(new.get(id), Some(&Name::native("b", "waits")));
+        assert_eq!(frames[1], frame(9));
     }
 }

@@ -683,3 +683,38 @@ fn gap_event(gap: &Gap, now: u64) -> Event<'static> {
         lost_weight_ns: gap.lost.weight_ns,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::batch::ContextId;
+    use dwell_wall::cause::{Call, Monitor};
+
+    fn look(os: Os, detail: Option<&str>) -> PendingWall {
+        PendingWall {
+            time_ns: 0,
+            duration_ns: 0,
+            thread: 1,
+            carrier: None,
+            stack: None,
+            os,
+            monitor: Monitor::None,
+            owner: None,
+            owner_stack: None,
+            is_owned_lock: false,
+            detail: detail.map(Arc::from),
+            weight_ns: 1,
+            count: 1,
+            choices: 1,
+            failure: None,
+            context: ContextId::NONE,
+        }
+    }
+
+    #[test]
+    fn a_virtual_thread_that_wants_a_carrier_is_not_in_the_kernels_account() {
+        assert!(is_ready(&look(Os::Runnable, None)));
+        assert!(!is_ready(&look(Os::Runnable, Some("carrier"))));
+        assert!(!is_ready(&look(Os::Call(Call::Futex), None)));
+    }
+}

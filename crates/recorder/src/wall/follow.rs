@@ -81,9 +81,9 @@ impl<R: Runtime> Sampler<'_, R> {
             match (step, self.known.get_mut(*index as usize)) {
                 (Step::Still, Some(known)) => {
                     self.followed += 1;
-                    super::add(known, at, (weight_ns, true), &mut notes);
+                    known.add(at.now_ns, at.part(weight_ns, true), &mut notes);
                 }
-                (Step::Woken, Some(known)) => super::flush(known, &mut notes),
+                (Step::Woken, Some(known)) => known.flush(&mut notes),
                 (Step::Unknown | Step::Unasked, _) => astray.unknown.push(*index),
                 _ => astray.moved.push(*index),
             }

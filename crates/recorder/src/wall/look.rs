@@ -432,3 +432,69 @@ fn told(fd: i32, kind: Fd) -> Option<Box<str>> {
     };
     text.map(String::into_boxed_str)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_never_looked_at_has_not_run_since() {
+        let mut before = Before::<()>::default();
+        assert!(!before.has_run_since(None));
+        before.mark = Some(Mark::Clock(10));
+        assert!(!before.has_run_since(None));
+        assert!(!before.has_run_since(Some(Mark::Clock(10))));
+        assert!(before.has_run_since(Some(Mark::Clock(9))));
+    }
+
+    #[test]
+    fn a_place_that_is_forgotten_keeps_what_was_used() {
+        let mut before = Before {
+            mark: Some(Mark::Clock(10)),
+            was_off: true,
+            claim: Some("lock"),
+            ..Before::default()
+        };
+        assert!(before.is_off() && before.claim() == Some(&"lock"));
+        before.forget_place();
+        assert!(!before.is_off() && before.claim().is_none());
+        assert_eq!(before.mark(), Some(Mark::Clock(10)));
+    }
+
+    #[test]
+    fn only_a_thread_that_began_beside_us_is_known_to_have_waited_for_nothing() {
+        assert_eq!(Before::<()>::default().schedule, None);
+        let new = Before::<()>::of_new_thread();
+        assert_eq!(new.schedule, Some(Schedule::default()));
+    }
+
+    #[test]
+    fn answers_of_pages_are_counted_and_old_ones_weigh_little() {
+        let pages = Pages::default();
+        for _ in 0..5000 {
+            pages.told(true);
+        }
+        assert_eq!(
+            (pages.told.get(), pages.answered.get()),
+            (5000, ANSWERS_MAX)
+        );
+        for _ in 0..=ANSWERS_MAX {
+            pages.told(false);
+        }
+        assert_eq!((pages.told.get(), pages.answered.get()), (5000, -1));
+    }
+
+    #[test]
+    fn who_may_run_is_told_from_who_waits() {
+        for look in [Look::Woken, Look::Ready, Look::Unclear] {
+            assert!(look.is_ready(), "{look:?}");
+        }
+        for look in [
+            Look::Gone,
+            Look::Same,
+            Look::Off(Off::at(Os::Waiting, None)),
+        ] {
+            assert!(!look.is_ready(), "{look:?}");
+        }
+    }
+}

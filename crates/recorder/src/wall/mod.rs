@@ -6,13 +6,14 @@
 
 pub mod focus;
 mod follow;
+mod known;
 pub mod look;
 pub mod unmounted;
 pub mod who;
 
 use crate::context::foreign;
 use crate::looks::off::Off;
-use crate::looks::shelf::{Note, Notes, Run, Shelf, Tick};
+use crate::looks::shelf::{Note, Shelf, Tick};
 use crate::looks::threads::Threads;
 use crate::looks::unmounted::{Found, Unmounted};
 use crate::runtime::progress::Progress;
@@ -27,10 +28,11 @@ use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::choose_of;
 use dwell_wall::random::Random;
-use dwell_wall::runs::{Part, Pending, Run as SameRun};
+use dwell_wall::runs::Part;
 use dwell_wall::strata::{self, Chosen, Strata};
 use focus::Focus;
 use follow::ASKED_ACTIVE_MAX;
+use known::Known;
 use look::{Before, Kernel, Look, look};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -56,36 +58,6 @@ const OTHERS_PART: f64 = 0.75;
 const SPENT_STEP: f64 = 1.0 / 64.0;
 /// So often that is asked, in ticks.
 const CROWDED_TICKS: u64 = 25;
-
-/// A thread, kept at its record's place.
-struct Known<C> {
-    generation: u32,
-    thread: u64,
-    /// What it is found by as the owner of something.
-    managed: u64,
-    id: u64,
-    /// Tells its names apart.
-    name_mark: u64,
-    before: Before<C>,
-    /// What it had used of processors when it was asked last, before its first look.
-    asked_ns: Option<u64>,
-    pending: Pending<()>,
-}
-
-impl<C> Default for Known<C> {
-    fn default() -> Known<C> {
-        Known {
-            generation: 0,
-            thread: 0,
-            managed: 0,
-            id: 0,
-            name_mark: 0,
-            before: Before::default(),
-            asked_ns: None,
-            pending: Pending::default(),
-        }
-    }
-}
 
 /// Ends the sampler.
 #[derive(Debug, Default)]
@@ -231,6 +203,17 @@ struct At<'a> {
     now_ns: u64,
     look: grid::Look,
     shelf: &'a Shelf,
+}
+
+impl At<'_> {
+    /// What a look stands for, or a tick of a thread that is known to have been where it was.
+    fn part(&self, weight_ns: u64, is_known: bool) -> Part {
+        Part {
+            weight_ns,
+            span_ns: self.look.span_ns,
+            is_known,
+        }
+    }
 }
 
 /// What looks at some threads have come to.
@@ -515,7 +498,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             };
             if self.strata.contains(index) && (!is_one || known.generation != generation) {
                 self.kernel.forget(&known.before);
-                end_of(known, &mut shelf.lock());
+                known.end(&mut shelf.lock());
                 self.threads.forget(known.managed, known.id, index);
                 self.strata.remove(index);
             }
@@ -582,11 +565,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let mut notes = at.shelf.lock();
         notes.add_ready(thread, now_ns, waited_ns, woken_ns);
         match seen {
-            Look::Same => add(known, at, (weight_ns, false), &mut notes),
+            Look::Same => known.add(now_ns, at.part(weight_ns, false), &mut notes),
             Look::Off(off) => {
                 let len = off.walk.map_or(0, |walk| walk.len);
                 let stack = self.frames.get(..len).unwrap_or(&[]);
-                flush(known, &mut notes);
+                known.flush(&mut notes);
                 if let Some(name) = renamed {
                     notes.add(Note::Name { thread, name }, 0);
                 }
@@ -601,13 +584,13 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 if let Some(has_it) = has_it {
                     has_it.tell_name(&mut notes);
                 }
-                add(known, at, (weight_ns, false), &mut notes);
+                known.add(now_ns, at.part(weight_ns, false), &mut notes);
             }
             // What it waits for a processor is told by the kernel's own account, when it has one.
-            Look::Woken | Look::Ready | Look::Unclear => flush(known, &mut notes),
+            Look::Woken | Look::Ready | Look::Unclear => known.flush(&mut notes),
             Look::Gone => {
                 self.kernel.forget(&known.before);
-                end_of(known, &mut notes);
+                known.end(&mut notes);
                 self.threads.forget(known.managed, known.id, index);
                 self.strata.remove(index);
                 return false;
@@ -675,7 +658,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn end(&mut self, shelf: &Shelf) {
         let mut notes = shelf.lock();
         for known in &mut self.known {
-            flush(known, &mut notes);
+            known.flush(&mut notes);
         }
     }
 }
@@ -693,48 +676,4 @@ fn budget<R: Runtime>(setup: &Setup<R>, part: f64) -> Budget {
 fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     const AIM: f64 = 0.9;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
-}
-
-/// A look at a thread that is where the last stack says, or a tick in which it is known to have
-/// been.
-fn add<C>(
-    known: &mut Known<C>,
-    at: &At<'_>,
-    (weight_ns, is_known): (u64, bool),
-    notes: &mut Notes,
-) {
-    let part = Part {
-        weight_ns,
-        span_ns: at.look.span_ns,
-        is_known,
-    };
-    let ended = known.pending.add((), at.now_ns, part);
-    let due = known.pending.due(at.now_ns);
-    for run in [ended, due].into_iter().flatten() {
-        tell(known.thread, &run, notes);
-    }
-}
-
-fn flush<C>(known: &mut Known<C>, notes: &mut Notes) {
-    if let Some(run) = known.pending.rest() {
-        tell(known.thread, &run, notes);
-    }
-}
-
-fn end_of<C>(known: &mut Known<C>, notes: &mut Notes) {
-    flush(known, notes);
-    let thread = known.thread;
-    notes.add(Note::Gone { thread }, 0);
-}
-
-fn tell(thread: u64, run: &SameRun<()>, notes: &mut Notes) {
-    let told = Run {
-        thread,
-        since_ns: run.since_ns,
-        until_ns: run.until_ns,
-        count: run.count,
-        weight_ns: run.weight_ns,
-        choices: run.choices(),
-    };
-    notes.add(Note::Run(told), run.weight_ns);
 }

@@ -1,0 +1,164 @@
+//! What the wall-clock sampler remembers of a thread, and how looks at it become notes.
+
+use super::look::Before;
+use crate::looks::shelf::{Note, Notes, Run};
+use dwell_wall::runs::{Part, Pending, Run as SameRun};
+
+/// A thread, kept at its record's place.
+pub(super) struct Known<C> {
+    pub generation: u32,
+    pub thread: u64,
+    /// What it is found by as the owner of something.
+    pub managed: u64,
+    pub id: u64,
+    /// Tells its names apart.
+    pub name_mark: u64,
+    pub before: Before<C>,
+    /// What it had used of processors when it was asked last, before its first look.
+    pub asked_ns: Option<u64>,
+    pub pending: Pending<()>,
+}
+
+impl<C> Default for Known<C> {
+    fn default() -> Known<C> {
+        Known {
+            generation: 0,
+            thread: 0,
+            managed: 0,
+            id: 0,
+            name_mark: 0,
+            before: Before::default(),
+            asked_ns: None,
+            pending: Pending::default(),
+        }
+    }
+}
+
+impl<C> Known<C> {
+    /// A look at a thread that is where the last stack says, or a tick in which it is known to have
+    /// been.
+    pub fn add(&mut self, now_ns: u64, part: Part, notes: &mut Notes) {
+        let ended = self.pending.add((), now_ns, part);
+        let due = self.pending.due(now_ns);
+        for run in [ended, due].into_iter().flatten() {
+            tell(self.thread, &run, notes);
+        }
+    }
+
+    /// It has left that place, or the recording ends.
+    pub fn flush(&mut self, notes: &mut Notes) {
+        if let Some(run) = self.pending.rest() {
+            tell(self.thread, &run, notes);
+        }
+    }
+
+    /// The thread is no more.
+    pub fn end(&mut self, notes: &mut Notes) {
+        self.flush(notes);
+        let thread = self.thread;
+        notes.add(Note::Gone { thread }, 0);
+    }
+}
+
+fn tell(thread: u64, run: &SameRun<()>, notes: &mut Notes) {
+    let told = Run {
+        thread,
+        since_ns: run.since_ns,
+        until_ns: run.until_ns,
+        count: run.count,
+        weight_ns: run.weight_ns,
+        choices: run.choices(),
+    };
+    notes.add(Note::Run(told), run.weight_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 20_000_000;
+
+    fn thread() -> Known<()> {
+        Known {
+            thread: 7,
+            ..Known::default()
+        }
+    }
+
+    fn tick(of_threads: u64) -> Part {
+        Part {
+            weight_ns: of_threads * TICK_NS,
+            span_ns: TICK_NS,
+            is_known: false,
+        }
+    }
+
+    fn runs(notes: &Notes) -> Vec<Run> {
+        let run = |note: &Note| match note {
+            Note::Run(run) => Some(*run),
+            _ => None,
+        };
+        notes.notes.iter().filter_map(run).collect()
+    }
+
+    #[test]
+    fn looks_that_see_the_same_are_one_note_when_the_thread_leaves() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        for at in 1..=10 {
+            known.add(at * TICK_NS, tick(1), &mut notes);
+        }
+        assert_eq!(runs(&notes), []);
+        known.flush(&mut notes);
+        known.flush(&mut notes);
+        let [run] = runs(&notes)[..] else {
+            panic!("{notes:?}");
+        };
+        assert_eq!(
+            (run.thread, run.count, run.weight_ns),
+            (7, 10, 10 * TICK_NS)
+        );
+        assert_eq!((run.since_ns, run.until_ns), (TICK_NS, 10 * TICK_NS));
+    }
+
+    #[test]
+    fn no_time_is_held_back_for_long_or_lost() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        let ticks = 10 * 1_000_000_000 / TICK_NS;
+        for at in 1..=ticks {
+            known.add(at * TICK_NS, tick(1), &mut notes);
+        }
+        // After a second, and after eight more.
+        assert_eq!(runs(&notes).len(), 2);
+        known.end(&mut notes);
+        let told: u64 = runs(&notes).iter().map(|run| run.weight_ns).sum();
+        assert_eq!(told, ticks * TICK_NS);
+        let last = notes.notes.last();
+        assert!(matches!(last, Some(Note::Gone { thread: 7 })), "{last:?}");
+    }
+
+    #[test]
+    fn looks_that_stand_for_many_are_told_apart_from_those_for_one() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        known.add(TICK_NS, tick(1), &mut notes);
+        known.add(2 * TICK_NS, tick(100), &mut notes);
+        known.flush(&mut notes);
+        let weights: Vec<u64> = runs(&notes).iter().map(|run| run.weight_ns).collect();
+        assert_eq!(weights, [TICK_NS, 100 * TICK_NS]);
+    }
+
+    #[test]
+    fn what_is_known_without_choice_has_no_error() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        let certain = Part {
+            is_known: true,
+            ..tick(1)
+        };
+        known.add(TICK_NS, certain, &mut notes);
+        known.add(2 * TICK_NS, certain, &mut notes);
+        known.flush(&mut notes);
+        known.add(3 * TICK_NS, tick(1), &mut notes);
+        known.flush(&mut notes);
+        let choices: Vec<u64> = runs(&notes).iter().map(|run| run.choices).collect();
+        assert!(choices[0] > 1000 * choices[1], "{choices:?}");
+    }
+}
