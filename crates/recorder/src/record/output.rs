@@ -14,7 +14,7 @@ pub trait Destination {
     /// there is must be written on.
     fn next_file(&mut self) -> bool;
     /// Bytes that are written.
-    fn len(&self) -> u64;
+    fn bytes(&self) -> u64;
     /// As of [`RecordingFile::is_waiting`].
     fn is_waiting(&self) -> bool;
     /// Its name, for people.
@@ -36,7 +36,7 @@ impl Destination for RecordingFile {
         std::fs::rename(&path, previous_path(&path)).is_ok() && self.switch(&path).is_ok()
     }
 
-    fn len(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         RecordingFile::len(self)
     }
 
@@ -188,7 +188,7 @@ impl<D: Destination> Output<D> {
     /// Bytes of this file.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.destination.as_ref().map_or(0, Destination::len)
+        self.destination.as_ref().map_or(0, Destination::bytes)
     }
 
     /// Whether nothing is in this file.
@@ -235,7 +235,7 @@ impl<D: Destination> Output<D> {
         destination.next_chunk();
         if is_full {
             self.began_ns = now_ns;
-            let len = destination.len();
+            let len = destination.bytes();
             if destination.next_file() {
                 self.earlier += len;
             }
@@ -285,7 +285,7 @@ mod tests {
             !self.no_next
         }
 
-        fn len(&self) -> u64 {
+        fn bytes(&self) -> u64 {
             self.written
         }
 
