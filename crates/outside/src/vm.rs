@@ -15,6 +15,7 @@ use dwell_walker::hotspot::zgc::Moves;
 use dwell_walker::hotspot::{CodeCache, Layout};
 use dwell_walker::hotspot::{classes, continuation, fields, flags, objects, threads};
 use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
 
 /// Why a JVM cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,12 @@ pub enum Error {
     #[error("JVM {0} is just starting or ending: its tables make no sense; try again")]
     Unreadable(u32),
 }
+
+/// How long a collector may move the objects that show where threads have their names: what is read
+/// of one is nothing or nonsense then, and right when it has done. Who looks repeatedly learns it
+/// after that, too; one look at a JVM that hangs in a collection shows no names.
+const MOVES_MAX: Duration = Duration::from_millis(200);
+const MOVES_STEP: Duration = Duration::from_millis(5);
 
 /// Where objects of class `Thread` have what; [`ABSENT`] where that is not known.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +179,11 @@ impl<'t> Vm<'t> {
         };
         vm.continuation_returns();
         vm.threads();
+        let began = Instant::now();
+        while !vm.tells_names() && began.elapsed() < MOVES_MAX {
+            std::thread::sleep(MOVES_STEP);
+            vm.threads();
+        }
         if vm.safepoints.is_none() {
             vm.polling_page = polling_page(live, &vm.layout);
         }
@@ -192,10 +204,17 @@ impl<'t> Vm<'t> {
         if self.classes.len() < CLASSES.len() {
             self.classes = boot_classes(&pages, &self.layout);
         }
-        if !present(self.layout.extra.objects.eetop) {
+        if !self.tells_names() {
             self.threads();
         }
         self.owners();
+    }
+
+    /// Whether names of threads can be read. Not while a collector moves all the objects that would
+    /// show where they are.
+    #[must_use]
+    pub fn tells_names(&self) -> bool {
+        present(self.strings.value)
     }
 
     /// Looks where continuations return to, which is noted when the first one runs.

@@ -570,29 +570,6 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_code_has_its_own_in_the_file() {
-        let kinds = [
-            FrameKind::Interpreted,
-            FrameKind::C1,
-            FrameKind::C2,
-            FrameKind::Ahead,
-            FrameKind::Inlined,
-            FrameKind::Native,
-            FrameKind::Vm,
-            FrameKind::Kernel,
-            FrameKind::Stub,
-            FrameKind::Failed,
-        ];
-        let mut told: Vec<FileKind> = Vec::new();
-        for kind in kinds.map(file_kind) {
-            assert!(!told.contains(&kind), "{kind:?}");
-            told.push(kind);
-        }
-        // A managed method without code of its own is native code.
-        assert_eq!(file_kind(FrameKind::ManagedNative), FileKind::Native);
-    }
-
-    #[test]
     fn frames_that_find_no_room_are_left_out() {
         let [first, second] = [1, 2].map(|id| frame(FrameKind::Native, id));
         let mut room = [Frame::EMPTY; 3];

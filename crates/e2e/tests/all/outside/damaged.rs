@@ -6,6 +6,7 @@ use dwell_attach::Target;
 use dwell_e2e::{Place, Starter, both, each, is_whole, turn};
 use dwell_outside::dump::{Dumper, Options};
 use dwell_outside::{Live, Vm};
+use dwell_walker::hotspot::{continuation, objects, threads};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::channel;
@@ -184,5 +185,56 @@ fn never_does_damaged_memory_stop_or_crash_who_reads_it() {
         assert_eq!(look(program.pid, 0), whole, "all is mended");
         assert!(said.len() > 1, "the damage is noticed: {said:?}");
         assert!(peak_rss() <= RSS_MAX, "{} bytes", peak_rss());
+    });
+}
+
+/// Where the names of Java threads are: objects of class `String`.
+fn names(vm: &Vm<'_>) -> Vec<u64> {
+    let (live, layout) = (vm.live, &vm.layout);
+    let mut found = Vec::new();
+    threads::for_each(live, layout, |thread| {
+        let object = objects::of_thread(live, layout, &layout.extra.objects, thread);
+        let object = object.expect("a thread's object");
+        let name = continuation::reference(live, layout, object + vm.thread.name);
+        found.push(name.expect("its name"));
+    })
+    .expect("the list of threads");
+    found
+}
+
+/// In a collection objects are where nobody knows for a while. Who looks first just then learns
+/// later what names are like.
+#[test]
+fn names_can_be_read_when_the_collector_has_moved_them() {
+    const HEADER: usize = 16;
+    each(&turn(&both()), |jdk| {
+        let place = Place::new("moved");
+        let program = Starter::new(jdk, &place, "Stands").start();
+        await_stopped(program.pid);
+        let path = format!("/proc/{}/mem", program.pid);
+        let memory = OpenOptions::new().read(true).write(true).open(path);
+        let memory = memory.expect("its memory");
+        let target = Target::examine(program.pid).expect("a JVM");
+        let live = Live::open(program.pid).expect("its memory");
+        let read = || Vm::read(&target, &live).expect("what is to be known of it");
+        let told = read();
+        assert!(told.tells_names());
+        let mut headers = Vec::new();
+        // Equal names may be one object.
+        for at in std::collections::BTreeSet::from_iter(names(&told)) {
+            let mut header = [0; HEADER];
+            memory.read_exact_at(&mut header, at).expect("a name");
+            headers.push((at, header));
+            memory.write_all_at(&[0; HEADER], at).expect("its memory");
+        }
+        let mut vm = read();
+        assert!(!vm.tells_names(), "there are none");
+        for (at, header) in headers {
+            memory.write_all_at(&header, at).expect("its memory");
+        }
+        vm.refresh();
+        assert!(vm.tells_names());
+        let dump = Dumper::new(&vm).dump(&PLAIN);
+        assert!(dump.threads.iter().any(|thread| thread.name == "main"));
     });
 }
