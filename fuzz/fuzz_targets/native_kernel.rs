@@ -1,8 +1,10 @@
-//! Any bytes as `/proc/kallsyms`, in pieces of any length: what is found covers the address, and
-//! reading as far as is needed says no less than reading all.
+//! Any bytes as `/proc/kallsyms`, in pieces of any length: what is found covers the address,
+//! reading as far as is needed says no less than reading all, and what is kept of it says the same
+//! or nothing. Any bytes as what was kept.
 #![no_main]
 
 use dwell_native::kernel::Kernel;
+use dwell_native::kernel::packed::{Packed, Stamp};
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 
@@ -29,4 +31,17 @@ fuzz_target!(|input: (u16, u64, &[u8])| {
         }
     }
     assert!(kernel.function(wanted).is_some() || whole.function(wanted).is_none());
+    let stamp = Stamp::new(&[b'0'; 36], &[]).unwrap();
+    for (bytes, is_kept) in [(whole.packed(&stamp), true), (Some(data.to_vec()), false)] {
+        let Some(bytes) = bytes else { continue };
+        let Some(packed) = Packed::open(&bytes[..], &stamp) else {
+            assert!(!is_kept);
+            continue;
+        };
+        if let Some((start, end, name)) = packed.function(wanted) {
+            assert!((start..end).contains(&wanted));
+            let truth = whole.function(wanted).map(|it| (it.start, it.name));
+            assert!(!is_kept || truth == Some((start, &name[..])));
+        }
+    }
 });

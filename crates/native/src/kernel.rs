@@ -10,6 +10,8 @@
 //! What was read stays as text, with the address of every 4 KiB or so noted: few addresses are ever
 //! asked for, and making a table of all lines takes longer than looking these up.
 
+pub mod packed;
+
 use std::io::{ErrorKind, Read};
 
 /// An address farther than this above the nearest function belongs to something unnamed.
@@ -109,6 +111,12 @@ impl<'a> Line<'a> {
         self.name.contains(&b'\t')
     }
 
+    /// What follows the name: nothing, or a tab and `[module]`.
+    fn module(&self) -> &'a [u8] {
+        let tab = self.name.iter().position(|b| *b == b'\t');
+        tab.and_then(|tab| self.name.get(tab..)).unwrap_or(&[])
+    }
+
     fn name(&self) -> Option<&'a str> {
         let name = self.name.split(|b| *b == b'\t').next()?;
         std::str::from_utf8(name).ok()
@@ -121,6 +129,12 @@ impl Kernel {
     pub fn load(&mut self, file: std::io::Result<impl Read>, between: &mut dyn FnMut()) {
         *self = Kernel::default();
         self.read(file, &mut |_| false, between);
+    }
+
+    /// Whether all of the file has been read.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Reads as much of the file as the `wanted` addresses need, unless that has been done. The
@@ -209,7 +223,8 @@ impl Kernel {
         let Some(last) = self.blocks.last() else {
             return false;
         };
-        let is_long = |from, to: u64| to.saturating_sub(from) > FUNCTION_LEN_MAX;
+        // Nothing is before the first block.
+        let is_long = |from, to: u64| from != 0 && to.saturating_sub(from) > FUNCTION_LEN_MAX;
         let text = self.text.get(last.at..self.own_end).unwrap_or(&[]);
         let mut lines = text.split(|b| *b == b'\n').filter_map(Line::parse);
         is_long(self.reached_before, last.first)

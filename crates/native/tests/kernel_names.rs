@@ -2,6 +2,7 @@
 //! or there is no list, nothing must have a name.
 
 use dwell_native::kernel::Kernel;
+use dwell_native::kernel::packed::{Packed, Stamp};
 use std::collections::BTreeMap;
 use std::fs::File;
 
@@ -50,4 +51,27 @@ fn names_of_this_kernel_are_those_of_its_list() {
         assert!(is_near || kernel.function(nowhere).is_none());
     }
     assert!(!starts.is_empty() || kernel.function(1 << 63).is_none());
+}
+
+#[test]
+fn names_kept_of_this_kernel_are_those_of_its_list() {
+    let text = std::fs::read_to_string(LIST).unwrap_or_default();
+    let all = functions(&text);
+    let mut kernel = Kernel::default();
+    kernel.load(File::open(LIST), &mut || ());
+    let stamp = Stamp::new(&[b'0'; 36], &[]).unwrap();
+    let Some(bytes) = kernel.packed(&stamp) else {
+        assert!(all.is_empty());
+        return;
+    };
+    let packed = Packed::open(&bytes[..], &stamp).unwrap();
+    let mut unnamed = 0;
+    for (start, name) in all.iter().step_by(101) {
+        match packed.function(*start) {
+            Some(found) => assert_eq!((found.0, &found.2[..]), (*start, *name)),
+            None => unnamed += 1,
+        }
+    }
+    // The last of the kernel's own, and what lies among modules.
+    assert!(unnamed * 100 <= all.len() / 101, "{unnamed} have no name");
 }

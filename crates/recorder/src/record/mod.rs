@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod file;
+pub mod kernel;
 pub mod names;
 pub mod outer;
 pub mod output;

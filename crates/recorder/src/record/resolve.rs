@@ -1,8 +1,8 @@
 //! Names for native and kernel addresses, looked up in batches, kept by function.
 
 use super::batch::{Code, PendingFrame};
+use super::kernel::KernelNames;
 use super::names::{Name, NameId, Names};
-use crate::native::Kernel;
 use crate::native::image::Image;
 use dwell_native::elf::SymbolIndex;
 use rustc_hash::FxHashMap;
@@ -57,7 +57,7 @@ struct Library {
 #[derive(Default)]
 pub struct Resolver {
     libraries: Vec<Library>,
-    kernel: Kernel,
+    kernel: KernelNames,
     kernel_functions: Functions<u64>,
 }
 
@@ -104,16 +104,10 @@ impl Resolver {
     }
 
     fn prepare_kernel(&mut self, unknown: &[u64], between: &mut dyn FnMut()) {
-        let open = || std::fs::File::open("/proc/kallsyms");
-        self.kernel.learn(unknown, open, between);
-        for pc in unknown {
-            if find(&self.kernel_functions, *pc).is_none()
-                && let Some(function) = self.kernel.function(*pc)
-            {
-                let (end, text, name) = (function.end, function.name.to_owned(), None);
-                let known = Function { end, text, name };
-                self.kernel_functions.insert(function.start, known);
-            }
+        for (start, end, text) in self.kernel.find(unknown, between) {
+            let name = None;
+            let known = Function { end, text, name };
+            self.kernel_functions.entry(start).or_insert(known);
         }
     }
 

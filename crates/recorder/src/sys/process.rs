@@ -63,11 +63,17 @@ pub fn timestamp() -> String {
     )
 }
 
+/// The user whom this process runs as.
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Whether this process may do what root may.
 #[must_use]
 pub fn is_root() -> bool {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    user() == 0
 }
 
 /// Kernel id of the calling thread.

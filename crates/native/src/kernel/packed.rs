@@ -1,0 +1,307 @@
+//! Names of kernel functions as a file that is read by the piece: what a reader of `/proc/kallsyms`
+//! keeps for those that come after it. Must not open it.
+//!
+//! The kernel prints its whole list whenever a name of it is wanted, which takes 40 ms and more of
+//! CPU time, and within one boot the list changes only where modules and generated code do. So the
+//! file says which boot it is from and which modules there were. Who finds the same modules may
+//! take all names from it, who finds others may take those of the kernel's own code. It never says
+//! anything of generated code (BPF programs, trampolines), nor of what lies after the last function
+//! of a module or of the kernel: such addresses are left to the list itself.
+//!
+//! Layout, integers little-endian: a header of [`HEAD_LEN`] bytes (magic, number of blocks, number
+//! of those that are the kernel's own, boot, modules), for each block its first address, where its
+//! text begins in the file and how long that is, then the text: lines as the kernel prints them,
+//! ascending within either kind of blocks. A line without a name ends the function before it.
+
+use super::{FUNCTION_LEN_MAX, Kernel, Line};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+const MAGIC: [u8; 8] = *b"dwellks1";
+const HEAD_LEN: usize = 64;
+const BLOCK_LEN: usize = 16;
+/// A block's text is so long, or a line longer.
+const TEXT_LEN: usize = 2048;
+/// Longer texts are not ours: the longest line has some 600 bytes (`KSYM_NAME_LEN`,
+/// include/linux/kallsyms.h).
+const TEXT_LEN_MAX: usize = 8192;
+const BLOCKS_MAX: usize = 1 << 16;
+/// Files longer than this are not written.
+const LEN_MAX: usize = 48 << 20;
+
+/// What the names are true of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    boot: [u8; 36],
+    modules: u64,
+}
+
+impl Stamp {
+    /// From `/proc/sys/kernel/random/boot_id` and `/proc/modules` (empty where there are none);
+    /// `None` if the first is no such id.
+    #[must_use]
+    pub fn new(boot_id: &[u8], modules: &[u8]) -> Option<Stamp> {
+        let boot = boot_id.trim_ascii().try_into().ok()?;
+        // FNV-1a. Of a line, which is a module, the fields that say how often and by whom it is
+        // used change all the time.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let mut add = |byte: u8| {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        };
+        for line in modules.split(|byte| *byte == b'\n') {
+            let fields = line.split(|byte| *byte == b' ');
+            for (_, field) in fields.enumerate().filter(|(at, _)| matches!(at, 0 | 1 | 5)) {
+                field.iter().copied().for_each(&mut add);
+                add(b' ');
+            }
+        }
+        let modules = hash;
+        Some(Stamp { boot, modules })
+    }
+}
+
+/// Where the bytes of such a file are.
+pub trait Source {
+    /// Fills `buf` from `offset` on, or says that this cannot be done.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Option<()>;
+}
+
+impl Source for File {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Option<()> {
+        self.read_exact_at(buf, offset).ok()
+    }
+}
+
+impl Source for [u8] {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Option<()> {
+        let from = usize::try_from(offset).ok()?;
+        buf.copy_from_slice(self.get(from..from.checked_add(buf.len())?)?);
+        Some(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Block {
+    first: u64,
+    at: u32,
+    len: u32,
+}
+
+/// Names that were kept, of the boot that goes on.
+pub struct Packed<'a, S: Source + ?Sized> {
+    source: &'a S,
+    own: Vec<Block>,
+    modules: Vec<Block>,
+    knows_modules: bool,
+}
+
+impl<'a, S: Source + ?Sized> Packed<'a, S> {
+    /// The names in `source`; `None` if it is from another boot, or no such file.
+    pub fn open(source: &'a S, stamp: &Stamp) -> Option<Packed<'a, S>> {
+        let mut head = [0u8; HEAD_LEN];
+        source.read_at(&mut head, 0)?;
+        let (magic, rest) = head.split_first_chunk::<8>()?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let (own, rest) = rest.split_first_chunk::<4>()?;
+        let (boot, rest) = rest.split_first_chunk::<36>()?;
+        let (modules, _) = rest.split_first_chunk::<8>()?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let own = u32::from_le_bytes(*own) as usize;
+        if *magic != MAGIC || *boot != stamp.boot || count > BLOCKS_MAX || own > count {
+            return None;
+        }
+        let knows_modules = u64::from_le_bytes(*modules) == stamp.modules;
+        // What is not needed is not read.
+        let wanted = if knows_modules { count } else { own };
+        let mut index = vec![0u8; wanted * BLOCK_LEN];
+        source.read_at(&mut index, HEAD_LEN as u64)?;
+        let (index, _) = index.as_chunks::<BLOCK_LEN>();
+        let mut own_blocks: Vec<Block> = index.iter().filter_map(Block::parse).collect();
+        let modules = own_blocks.split_off(own.min(own_blocks.len()));
+        Some(Packed {
+            source,
+            own: own_blocks,
+            modules,
+            knows_modules,
+        })
+    }
+
+    /// Whether it has the functions of the modules that there are, too.
+    #[must_use]
+    pub fn knows_modules(&self) -> bool {
+        self.knows_modules
+    }
+
+    /// The first address, the first one after it, and the name of the function at `pc`. `None`: the
+    /// list itself has to be asked.
+    #[must_use]
+    pub fn function(&self, pc: u64) -> Option<(u64, u64, String)> {
+        let (own, own_end) = self.find(&self.own, pc)?;
+        let (module, module_end) = self.find(&self.modules, pc)?;
+        let (start, name) = match (own, module) {
+            (Some(own), Some(module)) if module.0 > own.0 => module,
+            (own, module) => own.or(module)?,
+        };
+        let longest = start.saturating_add(FUNCTION_LEN_MAX);
+        let end = own_end.min(module_end).min(longest);
+        // An unnamed one is the end of the one before.
+        (pc < end && !name.is_empty()).then_some((start, end, name))
+    }
+
+    /// The last function of these blocks that begins at `pc` or before, and where the next one
+    /// begins. `None`: the file cannot be read.
+    fn find(&self, blocks: &[Block], pc: u64) -> Option<(Option<(u64, String)>, u64)> {
+        let after = blocks.partition_point(|block| block.first <= pc);
+        let mut end = blocks.get(after).map_or(u64::MAX, |next| next.first);
+        let Some(block) = after.checked_sub(1).and_then(|last| blocks.get(last)) else {
+            return Some((None, end));
+        };
+        let mut text = vec![0u8; block.len as usize];
+        self.source.read_at(&mut text, u64::from(block.at))?;
+        let mut found = None;
+        for line in text.split(|byte| *byte == b'\n').filter_map(Line::parse) {
+            if line.start > pc {
+                end = end.min(line.start);
+                break;
+            }
+            found = Some(line);
+        }
+        let found = found?;
+        Some((Some((found.start, found.name()?.to_owned())), end))
+    }
+}
+
+impl Block {
+    fn parse(bytes: &[u8; BLOCK_LEN]) -> Option<Block> {
+        let (first, rest) = bytes.split_first_chunk::<8>()?;
+        let (at, rest) = rest.split_first_chunk::<4>()?;
+        let (len, _) = rest.split_first_chunk::<4>()?;
+        let len = u32::from_le_bytes(*len);
+        (len as usize <= TEXT_LEN_MAX).then(|| Block {
+            first: u64::from_le_bytes(*first),
+            at: u32::from_le_bytes(*at),
+            len,
+        })
+    }
+}
+
+/// Texts of one kind, cut into blocks.
+#[derive(Default)]
+struct Writer {
+    text: Vec<u8>,
+    blocks: Vec<Block>,
+    last: Option<u64>,
+}
+
+impl Writer {
+    /// Adds a function, or the end of the one before; only the first of several at one address.
+    fn add(&mut self, start: u64, name: &str) {
+        if self.last.is_some_and(|last| last >= start) {
+            return;
+        }
+        self.last = Some(start);
+        let at = self.text.len();
+        let is_full = self
+            .blocks
+            .last()
+            .is_none_or(|it| at - it.at as usize >= TEXT_LEN);
+        if is_full {
+            let (first, at, len) = (start, at as u32, 0);
+            self.blocks.push(Block { first, at, len });
+        }
+        self.text
+            .extend_from_slice(format!("{start:x} t {name}\n").as_bytes());
+        if let Some(block) = self.blocks.last_mut() {
+            block.len = (self.text.len() - block.at as usize) as u32;
+        }
+    }
+}
+
+impl Kernel {
+    /// All that is known as such a file; `None` if nothing is. Takes 10 ms and more.
+    #[must_use]
+    pub fn packed(&self, stamp: &Stamp) -> Option<Vec<u8>> {
+        let (own, modules) = (self.pack_own(), self.pack_others());
+        let blocks = own.blocks.len() + modules.blocks.len();
+        let head = HEAD_LEN + blocks * BLOCK_LEN;
+        let len = head + own.text.len() + modules.text.len();
+        if blocks == 0 || blocks > BLOCKS_MAX || len > LEN_MAX {
+            return None;
+        }
+        let mut file = Vec::with_capacity(len);
+        file.extend_from_slice(&MAGIC);
+        file.extend_from_slice(&(blocks as u32).to_le_bytes());
+        file.extend_from_slice(&(own.blocks.len() as u32).to_le_bytes());
+        file.extend_from_slice(&stamp.boot);
+        // Of modules nothing is known unless all was read.
+        let known = if self.is_complete {
+            stamp.modules
+        } else {
+            !stamp.modules
+        };
+        file.extend_from_slice(&known.to_le_bytes());
+        file.resize(HEAD_LEN, 0);
+        let mut before = head;
+        for part in [&own, &modules] {
+            for block in &part.blocks {
+                file.extend_from_slice(&block.first.to_le_bytes());
+                file.extend_from_slice(&((before + block.at as usize) as u32).to_le_bytes());
+                file.extend_from_slice(&block.len.to_le_bytes());
+            }
+            before += part.text.len();
+        }
+        file.extend_from_slice(&own.text);
+        file.extend_from_slice(&modules.text);
+        Some(file)
+    }
+
+    fn pack_own(&self) -> Writer {
+        let text = self.text.get(..self.own_end).unwrap_or(&[]);
+        let lines = text.split(|byte| *byte == b'\n').filter_map(Line::parse);
+        let mut functions: Vec<Line<'_>> = lines.filter(Line::is_function).collect();
+        // Blocks ascend, lines within one need not. Stable: of several names the first is meant.
+        functions.sort_by_key(|line| line.start);
+        let mut writer = Writer::default();
+        let last = functions.last().map(|line| line.start);
+        for line in functions {
+            // Nobody knows where the last one ends.
+            let name = line.name().filter(|_| Some(line.start) != last);
+            writer.add(line.start, name.unwrap_or_default());
+        }
+        writer
+    }
+
+    fn pack_others(&self) -> Writer {
+        let mut writer = Writer::default();
+        if !self.is_complete {
+            return writer;
+        }
+        let line = |at: usize| {
+            let text = self.text.get(at..)?;
+            text.split(|byte| *byte == b'\n')
+                .next()
+                .and_then(Line::parse)
+        };
+        let mut lines = self.others.iter().filter_map(|it| line(it.at)).peekable();
+        while let Some(line) = lines.next() {
+            // What follows at the same address is another name of the same.
+            while lines.next_if(|next| next.start == line.start).is_some() {}
+            let module = line.module();
+            let is_followed = lines.peek().is_some_and(|next| next.module() == module);
+            let is_kept = is_followed && !is_generated(module);
+            let name = line.name().filter(|_| is_kept);
+            writer.add(line.start, name.unwrap_or_default());
+        }
+        writer
+    }
+}
+
+/// Whether code of this name comes and goes without a module (`get_ksymbol_bpf`,
+/// `get_ksymbol_ftrace_mod` and others in kernel/kallsyms.c).
+fn is_generated(module: &[u8]) -> bool {
+    let name = module.trim_ascii();
+    name == b"[bpf]" || name.starts_with(b"[__builtin__")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! Names of kernel functions: taken from what another recording of this boot has kept, or else from
+//! `/proc/kallsyms`, which takes the kernel 40 ms and more to print, and then kept.
+//!
+//! What is kept is a file of the user whom the process runs as, readable by nobody else: who may
+//! not read addresses of the kernel does not learn them here. Where no such file can be made
+//! nothing is lost but that time. What it may say and what not: [`packed`].
+
+use crate::native::Kernel;
+use crate::sys::process;
+use dwell_native::kernel::packed::{Packed, Stamp};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What names are kept in, in a folder of dwell's.
+const NAME: &str = "kernel-names";
+/// Of the environment so much is read; it is under the program's control.
+const ENVIRON_MAX: u64 = 1 << 20;
+/// Of other small files.
+const SMALL_MAX: u64 = 1 << 18;
+
+/// A function of the kernel: its first address, the first one after it, its name.
+pub type Known = (u64, u64, String);
+
+/// Where the kernel's list is, and what it is true of.
+struct System {
+    list: PathBuf,
+    boot: PathBuf,
+    modules: PathBuf,
+    /// Where names may be kept; the first that can be used is.
+    folders: Vec<PathBuf>,
+}
+
+impl Default for System {
+    fn default() -> System {
+        // Not by getenv: another thread may be changing the environment.
+        let environ = read_small(Path::new("/proc/self/environ"), ENVIRON_MAX);
+        System {
+            list: "/proc/kallsyms".into(),
+            boot: "/proc/sys/kernel/random/boot_id".into(),
+            modules: "/proc/modules".into(),
+            folders: folders(&environ),
+        }
+    }
+}
+
+/// Names of kernel functions.
+#[derive(Default)]
+pub struct KernelNames {
+    kernel: Kernel,
+    /// Found out when the first name is wanted.
+    system: Option<System>,
+}
+
+impl KernelNames {
+    /// The functions at these addresses; what has no name is left out. `between` is called now and
+    /// then: it can take long.
+    pub fn find(&mut self, wanted: &[u64], between: &mut dyn FnMut()) -> Vec<Known> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let KernelNames { kernel, system } = self;
+        let system = system.get_or_insert_with(System::default);
+        // Who has read the whole list knows all that there is.
+        let stamp = if kernel.is_complete() {
+            None
+        } else {
+            system.stamp()
+        };
+        let (mut found, mut rest) = (Vec::new(), wanted.to_vec());
+        let mut are_modules_kept = None;
+        if let Some(stamp) = &stamp
+            && let Some(file) = system.kept()
+            && let Some(packed) = Packed::open(&file, stamp)
+        {
+            are_modules_kept = Some(packed.knows_modules());
+            rest.retain(|pc| match packed.function(*pc) {
+                Some(known) => {
+                    found.push(known);
+                    false
+                }
+                None => true,
+            });
+        }
+        let mut is_read = false;
+        let list = &system.list;
+        let open = || {
+            is_read = true;
+            File::open(list)
+        };
+        kernel.learn(&rest, open, between);
+        let of_kernel = rest.iter().filter_map(|pc| kernel.function(*pc));
+        found.extend(of_kernel.map(|it| (it.start, it.end, it.name.to_owned())));
+        let is_more = are_modules_kept.is_none_or(|kept| !kept && kernel.is_complete());
+        if is_read
+            && is_more
+            && let Some(stamp) = &stamp
+            && let Some(bytes) = kernel.packed(stamp)
+        {
+            between();
+            system.keep(&bytes);
+            between();
+        }
+        found
+    }
+}
+
+impl System {
+    fn stamp(&self) -> Option<Stamp> {
+        let boot = read_small(&self.boot, SMALL_MAX);
+        Stamp::new(&boot, &read_small(&self.modules, SMALL_MAX))
+    }
+
+    /// The file that was kept, if it is one of ours.
+    fn kept(&self) -> Option<File> {
+        let open = |folder: &PathBuf| {
+            let mut options = OpenOptions::new();
+            // Nothing else may be waited for, or stand for the file.
+            let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            let file = options
+                .read(true)
+                .custom_flags(flags)
+                .open(folder.join(NAME))
+                .ok()?;
+            let is = file.metadata().ok()?;
+            let is_ours = is.is_file() && is.uid() == process::user() && is.mode() & 0o022 == 0;
+            is_ours.then_some(file)
+        };
+        self.folders.iter().find_map(open)
+    }
+
+    /// Keeps names for the next recording, if that can be done.
+    fn keep(&self, bytes: &[u8]) {
+        let _ = self
+            .folders
+            .iter()
+            .any(|folder| keep_in(folder, bytes).is_some());
+    }
+}
+
+fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
+    // With somebody else's environment nothing is to be made in that user's folders.
+    let there = folder
+        .ancestors()
+        .find_map(|it| std::fs::metadata(it).ok())?;
+    if there.uid() != process::user() || there.mode() & 0o002 != 0 {
+        return None;
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder).ok()?;
+    // Whoever reads meanwhile has the old file or the new one, whole.
+    let new = folder.join(format!("{NAME}.{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)
+        .ok()?;
+    let is_written = file.write_all(bytes);
+    drop(file);
+    let is_kept = is_written.and_then(|()| std::fs::rename(&new, folder.join(NAME)));
+    if is_kept.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    is_kept.ok()
+}
+
+/// Folders of the user, by the environment (its layout: proc(5)): those of the XDG base directory
+/// specification, first the one that ends with the boot.
+fn folders(environ: &[u8]) -> Vec<PathBuf> {
+    let value = |name: &str| {
+        let mut all = environ.split(|byte| *byte == 0);
+        let value = all.find_map(|it| it.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        let path = Path::new(OsStr::from_bytes(value));
+        // What is relative is to be ignored, says the specification.
+        path.is_absolute().then(|| path.to_owned())
+    };
+    let cache = value("XDG_CACHE_HOME").or_else(|| {
+        let home = value("HOME")?;
+        home.is_dir().then(|| home.join(".cache"))
+    });
+    let runtime = value("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
+    let folders = runtime.into_iter().chain(cache);
+    folders.map(|folder| folder.join("dwell")).collect()
+}
+
+/// What of a file there is, up to a length.
+fn read_small(path: &Path, max: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(max).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    const BOOT: &str = "6c2f0a9e-0d6b-4b1f-9a53-9d1f0b8f2c11\n";
+    const LIST: &str = "ffffffff81000000 T one\nffffffff81000100 t two\nffffffff81000200 t three\n\
+        ffffffffc0000000 t in_module\t[ext4]\nffffffffc0000100 t last\t[ext4]\n";
+    const ONE: u64 = 0xffff_ffff_8100_0010;
+    const MODULE: u64 = 0xffff_ffff_c000_0010;
+    const LAST: u64 = 0xffff_ffff_c000_0110;
+
+    /// A machine of its own, that ends with it.
+    struct Machine(PathBuf);
+
+    impl Machine {
+        fn new(name: &str) -> Machine {
+            let root = std::env::temp_dir().join(format!("dwell-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&root);
+            std::fs::create_dir(&root).unwrap();
+            let machine = Machine(root);
+            machine.write("list", LIST);
+            machine.write("boot", BOOT);
+            machine.write("modules", "ext4 1024 1 - Live 0xffffffffc0000000\n");
+            machine
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            std::fs::write(self.0.join(name), text).unwrap();
+        }
+
+        fn kept(&self) -> PathBuf {
+            self.0.join("cache").join(NAME)
+        }
+
+        /// The names that a new recording finds.
+        fn names(&self, wanted: &[u64]) -> Vec<String> {
+            let path = |name| self.0.join(name);
+            let system = System {
+                list: path("list"),
+                boot: path("boot"),
+                modules: path("modules"),
+                folders: vec![path("nowhere/x\0y"), path("cache")],
+            };
+            let mut names = KernelNames {
+                kernel: Kernel::default(),
+                system: Some(system),
+            };
+            let found = names.find(wanted, &mut || ());
+            found.into_iter().map(|(_, _, name)| name).collect()
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_list_is_read_once_in_a_boot() {
+        let machine = Machine::new("kept-names");
+        assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
+        let mode = std::fs::metadata(machine.kept())
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // Whoever looked there would find something else.
+        machine.write(
+            "list",
+            "ffffffff81000000 T wrong\nffffffff81000100 T wrong_too\n",
+        );
+        assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
+        // What has to be asked of it is.
+        assert_eq!(
+            machine.names(&[ONE, 0xffff_ffff_8100_0210]),
+            ["one", "wrong_too"]
+        );
+        let left: Vec<_> = std::fs::read_dir(machine.0.join("cache"))
+            .unwrap()
+            .collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn another_boot_has_its_own_names() {
+        let machine = Machine::new("kept-boots");
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+        machine.write("boot", "00000000-0d6b-4b1f-9a53-9d1f0b8f2c11\n");
+        machine.write("list", &LIST.replace("one", "new"));
+        assert_eq!(machine.names(&[ONE]), ["new"]);
+        machine.write("list", "");
+        assert_eq!(machine.names(&[ONE]), ["new"]);
+    }
+
+    #[test]
+    fn other_modules_are_learnt_again() {
+        let machine = Machine::new("kept-modules");
+        assert_eq!(machine.names(&[MODULE]), ["in_module"]);
+        machine.write("modules", "xfs 2048 1 - Live 0xffffffffc0000000\n");
+        machine.write("list", &LIST.replace("in_module", "in_other"));
+        // The kernel's own are the same for the whole boot.
+        assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_other"]);
+        machine.write("list", "");
+        assert_eq!(machine.names(&[MODULE]), ["in_other"]);
+        // The last one of a module is always asked for.
+        assert!(machine.names(&[LAST]).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_or_that_stands_for_another_is_not_read() {
+        let machine = Machine::new("kept-strange");
+        machine.names(&[ONE]);
+        machine.write("list", &LIST.replace("one", "true"));
+        std::fs::set_permissions(machine.kept(), PermissionsExt::from_mode(0o622)).unwrap();
+        assert_eq!(machine.names(&[ONE]), ["true"]);
+        machine.write("list", &LIST.replace("one", "newer"));
+        assert_eq!(machine.names(&[ONE]), ["true"], "written anew");
+        let away = machine.0.join("away");
+        std::fs::rename(machine.kept(), &away).unwrap();
+        symlink(&away, machine.kept()).unwrap();
+        assert_eq!(machine.names(&[ONE]), ["newer"]);
+        let before = std::fs::read(&away).unwrap();
+        assert_eq!(machine.names(&[ONE]), ["newer"]);
+        assert_eq!(std::fs::read(&away).unwrap(), before);
+    }
+
+    #[test]
+    fn where_nothing_can_be_kept_names_are_found() {
+        let machine = Machine::new("kept-nowhere");
+        machine.write("cache", "no folder");
+        assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
+        std::fs::remove_file(machine.0.join("boot")).unwrap();
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+    }
+
+    #[test]
+    fn folders_are_those_of_the_environment() {
+        let home = std::env::temp_dir();
+        let home = home.to_str().unwrap();
+        let of = |environ: String| folders(environ.as_bytes());
+        assert_eq!(
+            of(format!("A=1\0HOME={home}\0XDG_RUNTIME_DIR={home}\0")),
+            [format!("{home}/dwell"), format!("{home}/.cache/dwell")].map(PathBuf::from)
+        );
+        assert_eq!(
+            of(format!("XDG_CACHE_HOME=/cache\0HOME={home}")),
+            [PathBuf::from("/cache/dwell")]
+        );
+        // Not there, or relative, or a name that only begins so.
+        let none = "HOME=/nowhere/at/all\0XDG_CACHE_HOME=cache\0HOMER=/tmp\0";
+        assert!(of(none.to_owned()).is_empty());
+        assert!(of(String::new()).is_empty());
+    }
+}
