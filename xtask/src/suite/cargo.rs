@@ -67,15 +67,20 @@ pub fn programs(messages: &str) -> Vec<Program> {
     messages.lines().filter_map(one).collect()
 }
 
-/// Builds all test programs; errors of the compiler go to standard error.
+/// Cargo's arguments that make it build all test programs.
+pub const BUILD: [&str; 5] = ["test", "--locked", "--workspace", "--no-run", "--quiet"];
+
+/// Builds all test programs, with `variables` in cargo's environment; errors of the compiler go to
+/// standard error.
 ///
 /// # Errors
 /// What does not compile, and a build without a single program.
-pub fn build(root: &Path) -> Result<Vec<Program>> {
+pub fn build(root: &Path, variables: &[(&str, String)]) -> Result<Vec<Program>> {
     let mut cargo = Command::new("cargo");
     cargo
         .current_dir(root)
-        .args(["test", "--locked", "--workspace", "--no-run", "--quiet"])
+        .args(BUILD)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .arg("--message-format=json-render-diagnostics")
         .stdin(Stdio::null())
         .stderr(Stdio::inherit());

@@ -1,9 +1,13 @@
 //! What is run beside the Rust tests: checks of the sources, chaos, the viewer's own tests.
 
+use super::cargo;
 use super::kind::Kind;
 use super::verdict::{Outcome, without_escapes};
 use std::path::Path;
 use std::time::Duration;
+
+/// The part that builds the test programs.
+pub const LINTS: &str = "lints";
 
 /// How the tests of a part are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ fn part(name: &'static str, count: Count, command: &str) -> Part {
 /// Checks of the sources, and builds that the Rust tests want: what is run before these are built,
 /// what beside that (it builds into folders of its own), and what after.
 #[must_use]
-pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
+pub fn before() -> (Vec<Part>, Vec<Part>, Part) {
     let mut fuzz = part(
         "fuzz targets compile",
         Count::One,
@@ -52,25 +56,35 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     );
     // What is only checked needs no engine to be linked to, which takes long to build.
     fuzz.variables = vec![("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a".to_owned())];
+    // Clippy compiles what it looks at: these are the test programs, and nothing is built twice.
+    let mut lints = part(LINTS, Count::One, "cargo");
+    lints.command.extend(cargo::BUILD.map(str::to_owned));
+    lints.variables = linting();
     let first = vec![
         part("formatting", Count::One, "cargo fmt --all -- --check"),
-        part(
-            "lints",
-            Count::One,
-            "cargo clippy --locked --workspace --all-targets -- -D warnings",
-        ),
+        lints,
     ];
     let beside = vec![
         // Some tests compare walks, or make loads fail: an agent that is never given away.
         part("an agent for experiments", Count::One, "xtask/experiments"),
         fuzz,
     ];
-    let last = vec![part(
+    let examples = part(
         "examples in the documents",
         Count::Harness,
         "cargo test --locked --workspace --doc",
-    )];
-    (first, beside, last)
+    );
+    (first, beside, examples)
+}
+
+/// What has cargo compile the workspace's own crates by clippy, each warning an error; the same as
+/// `cargo clippy -- -D warnings` sets, with the code made as well.
+#[must_use]
+pub fn linting() -> Vec<(&'static str, String)> {
+    vec![
+        ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver".to_owned()),
+        ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__".to_owned()),
+    ]
 }
 
 /// What is run beside the Rust tests that are not measured. `turn` makes each commit's chaos
