@@ -26,6 +26,7 @@ pub mod allocated;
 pub mod blocked;
 pub mod context;
 pub mod drain;
+pub mod ended;
 pub mod events;
 #[cfg(feature = "experiments")]
 pub mod experiments;

@@ -5,6 +5,7 @@ use crate::allocated::Classes;
 use crate::blocked::Blocked;
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
+use crate::ended::EndOfSampling;
 use crate::events::{Events, Running};
 use crate::looks::shelf::Shelf;
 use crate::options::{EngineChoice, Options};
@@ -152,6 +153,7 @@ impl<R: Runtime> Recorder<R> {
             start_epoch_ms: process::start_epoch_ms(),
             shelf: Shelf::default(),
             stops: stops::Shelf::default(),
+            end: EndOfSampling::default(),
             shared: R::Shared::default(),
         }
     }

@@ -154,9 +154,10 @@ impl<R: Runtime> Session<R> {
         if let Some(watch) = self.watch.take() {
             watch.end();
         }
+        // The drainer may come to it late; what is sampled until then would make it later still.
+        self.setup.end.reach(&self.setup);
         let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
         let in_time = finished || self.orders.give(Order::STOP, STOP_TIMEOUT);
-        self.setup.engine.stop();
         if in_time && let Some(drainer) = self.drainer.take() {
             let _ = drainer.join();
         }

@@ -27,6 +27,7 @@ pub mod virtual_names;
 pub mod wall;
 pub mod writer;
 
+use crate::ended::Ended;
 use crate::orders::{Order, Orders};
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
@@ -94,13 +95,15 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
                 flush_at = Instant::now() + FLUSH;
                 keeper.run(setup, &mut census);
             }
-            if due || order.stop {
-                let weight_ns = unsampled.take(&setup.recorder.registry, order.stop);
-                sampler.add_unsampled(weight_ns, progress);
-            }
             if order.stop {
-                let end = || writer.end_of_sampling(&walking);
-                all = take_rest(setup, progress, &mut sampler, end);
+                let ended = setup.end.reach(setup);
+                let weight_ns = unsampled.take_last(&ended.clocks);
+                sampler.add_unsampled(ended.clocks.now_ns, weight_ns, progress);
+                writer.end_of_sampling(&walking, &ended.clocks);
+                all = take_rest(&ended, progress, &mut sampler);
+            } else if due {
+                let weight_ns = unsampled.take(&setup.recorder.registry);
+                sampler.add_unsampled(process::monotonic_ns(), weight_ns, progress);
             }
             if order.flush && (all || !order.stop) {
                 sampler.tell_alive();
@@ -140,28 +143,24 @@ fn bury<R: Runtime>(
     sampler: &mut Sampler<'_, R>,
 ) {
     census.bury(setup.engine, |thread, owed_ns| {
-        sampler.add_ended(thread, owed_ns, progress);
+        sampler.add_ended(process::monotonic_ns(), thread, owed_ns, progress);
     });
 }
 
-/// Ends sampling, says so, and takes what threads owe. Returns whether all samples were taken.
+/// Takes the samples that there are at the end, and what threads owed then. Returns whether all
+/// samples were taken.
 fn take_rest<R: Runtime>(
-    setup: &Setup<R>,
+    ended: &Ended,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
-    has_ended: impl FnOnce(),
 ) -> bool {
-    let mut owing = Vec::new();
-    setup.engine.stop_showing(|record, owed_ns| {
-        owing.push((record.user(), record.is_live(), owed_ns));
-    });
-    has_ended();
     let all = sampler.drain(progress);
-    for (thread, lives, owed_ns) in owing {
-        if lives {
-            sampler.add_owed(thread, owed_ns, progress);
+    let now_ns = ended.clocks.now_ns;
+    for owed in &ended.owing {
+        if owed.lives {
+            sampler.add_owed(now_ns, owed.thread, owed.ns, progress);
         } else {
-            sampler.add_ended(thread, owed_ns, progress);
+            sampler.add_ended(now_ns, owed.thread, owed.ns, progress);
         }
     }
     sampler.end_of_wall();

@@ -373,28 +373,28 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     }
 
     /// Adds CPU time that no thread can be asked about.
-    pub fn add_unsampled(&mut self, weight_ns: Option<u64>, progress: &Progress) {
+    pub fn add_unsampled(&mut self, time_ns: u64, weight_ns: Option<u64>, progress: &Progress) {
         let Some(weight_ns) = weight_ns else { return };
-        let state = ThreadState::Terminated;
-        self.add_without_stack(NOBODY_KEY, state, Failure::ShortThread, weight_ns, progress);
+        let whose = (NOBODY_KEY, ThreadState::Terminated);
+        self.add_without_stack(time_ns, whose, Failure::ShortThread, weight_ns, progress);
     }
 
     /// Adds CPU time of a thread that has ended before there was a free slot for its samples.
-    pub fn add_ended(&mut self, thread: u64, weight_ns: u64, progress: &Progress) {
-        let state = ThreadState::Terminated;
-        self.add_without_stack(thread, state, Failure::ShortThread, weight_ns, progress);
+    pub fn add_ended(&mut self, time_ns: u64, thread: u64, weight_ns: u64, progress: &Progress) {
+        let whose = (thread, ThreadState::Terminated);
+        self.add_without_stack(time_ns, whose, Failure::ShortThread, weight_ns, progress);
     }
 
     /// Adds CPU time of a thread whose next signal the recording did not wait for.
-    pub fn add_owed(&mut self, thread: u64, weight_ns: u64, progress: &Progress) {
-        let state = ThreadState::Runnable;
-        self.add_without_stack(thread, state, Failure::RecordingEnded, weight_ns, progress);
+    pub fn add_owed(&mut self, time_ns: u64, thread: u64, weight_ns: u64, progress: &Progress) {
+        let whose = (thread, ThreadState::Runnable);
+        self.add_without_stack(time_ns, whose, Failure::RecordingEnded, weight_ns, progress);
     }
 
     fn add_without_stack(
         &mut self,
-        thread: u64,
-        state: ThreadState,
+        time_ns: u64,
+        (thread, state): (u64, ThreadState),
         failure: Failure,
         weight_ns: u64,
         progress: &Progress,
@@ -411,7 +411,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         entry.0 += 1;
         entry.1 += weight_ns;
         self.batch.add(PendingSample {
-            time_ns: crate::sys::process::monotonic_ns(),
+            time_ns,
             thread,
             carrier: None,
             stack,

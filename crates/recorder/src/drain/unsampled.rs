@@ -2,6 +2,7 @@
 //! threads that come and go unseen. The process's CPU clock knows of it, so it is reported, without
 //! a stack, and the sum of weights stays the CPU time.
 
+use crate::ended::Clocks;
 use crate::registry::Registry;
 use crate::sys::process;
 use std::time::{Duration, Instant};
@@ -35,21 +36,30 @@ impl Unsampled {
         }
     }
 
-    /// CPU time that was out of reach since that was told last, if it is enough to tell; `last` is
-    /// the end, else it may be left for later.
+    /// CPU time that was out of reach since that was told last, if it is enough to tell; it may be
+    /// left for later.
     ///
     /// A thread that has begun and is not registered yet is not out of reach: its first sample will
     /// stand for all of its life. So only what still is at the next look is told, or at the end.
-    pub fn take(&mut self, registry: &Registry, last: bool) -> Option<u64> {
+    pub fn take(&mut self, registry: &Registry) -> Option<u64> {
         let now = Instant::now();
-        if now < self.not_before && !last {
+        if now < self.not_before {
             return None;
         }
         let threads = u32::try_from(registry.len()).unwrap_or(u32::MAX);
         let pause = Duration::from_secs(1).saturating_mul(threads / CLOCKS_MAX);
         self.not_before = now + pause.min(LATE_MAX);
-        let process = process::process_cpu().saturating_sub(self.process_at_start);
-        self.new_part(process.as_nanos() as u64, registry.sampled_cpu_ns(), last)
+        self.new_since_start(process::process_cpu(), registry.sampled_cpu_ns(), false)
+    }
+
+    /// The same at the end, as the clocks were when sampling ended.
+    pub fn take_last(&mut self, clocks: &Clocks) -> Option<u64> {
+        self.new_since_start(clocks.process, clocks.sampled_ns, true)
+    }
+
+    fn new_since_start(&mut self, process: Duration, sampled_ns: u64, last: bool) -> Option<u64> {
+        let process = process.saturating_sub(self.process_at_start);
+        self.new_part(process.as_nanos() as u64, sampled_ns, last)
     }
 
     fn new_part(&mut self, process_ns: u64, sampled_ns: u64, last: bool) -> Option<u64> {

@@ -23,6 +23,7 @@ use crate::runtime::progress::{LOOKS_LOST, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Walks};
 use crate::switched::Now;
+use crate::ended::Clocks;
 use crate::sys::process;
 use dwell_host::Whose;
 use dwell_host::throttled::Throttled;
@@ -119,10 +120,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.renewed = true;
     }
 
-    /// Sampling is over: what the process uses from now on is not in the samples.
-    pub fn end_of_sampling(&mut self, walking: &Walking) {
+    /// Sampling is over: what the process uses since `clocks` is not in the samples.
+    pub fn end_of_sampling(&mut self, walking: &Walking, clocks: &Clocks) {
         self.walking_cpu = walking.cpu();
-        self.cpu_at_end = Some(process::cpu_split());
+        self.cpu_at_end = Some(clocks.split);
     }
 
     /// Writes what was sampled; `last` ends the recording.

@@ -2,6 +2,7 @@
 
 use super::state::State;
 use super::{About, Runtime};
+use crate::ended::EndOfSampling;
 use crate::looks::shelf::Shelf;
 use crate::options::Options;
 use crate::record::file::RecordingFile;
@@ -39,6 +40,8 @@ pub struct Setup<R: Runtime> {
     pub shelf: Shelf,
     /// Stops of all threads that were seen and are not written.
     pub stops: stops::Shelf,
+    /// The end of sampling, once it has come.
+    pub end: EndOfSampling,
     /// What parts of the runtime's side share.
     pub shared: R::Shared,
 }

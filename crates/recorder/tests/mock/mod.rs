@@ -16,6 +16,7 @@ use dwell_walker::native::{NativeCode, Rule};
 use dwell_walker::{Frame, FrameKind, Outcome, Walk};
 use dwell_wall::cause::Monitor;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The runtime's own structure of a thread is a number: its id, and the method that it is in.
 pub const fn thread_in(id: u64, method: u64) -> u64 {
@@ -30,7 +31,22 @@ const METHODS: [&str; 4] = ["none", "spin", "wait", "hold"];
 pub struct Mock {
     /// Whether native code was told apart by its tables.
     pub has_rules: AtomicBool,
+    /// Whether the drainer is to stand still in its next walk ...
+    pub holds: AtomicBool,
+    /// ... and does.
+    pub held: AtomicBool,
     can_walk: AtomicBool,
+}
+
+impl Mock {
+    /// The drainer waits here as long as it is held: at most a minute.
+    fn hold(&self) {
+        let begun = Instant::now();
+        while self.holds.load(Ordering::SeqCst) && begun.elapsed() < Duration::from_secs(60) {
+            self.held.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// Its recorder.
@@ -131,6 +147,7 @@ impl Walks<Mock> for MockWalks {
     }
 
     fn walk<N: NativeCode>(&mut self, slot: &Slot<'_>, native: &N, frames: &mut [Frame]) -> Walk {
+        self.0.hold();
         let header = slot.header();
         if matches!(native.rule(header.regs.rip), Some(rule) if rule != Rule::Gap) {
             self.0.has_rules.store(true, Ordering::SeqCst);

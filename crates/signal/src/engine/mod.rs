@@ -422,6 +422,10 @@ impl Engine {
         if !armed {
             let _ = self.arm(record); // counted there
         } else if let Some(mut guard) = record.try_lock() {
+            // Sampling may have ended meanwhile, and disarmed it.
+            if !record.armed.load(Ordering::Relaxed) {
+                return;
+            }
             self.counters.add(Cause::Silent, 1);
             self.rearm_after(&mut guard, SOON_NS);
             self.unlock(guard);
