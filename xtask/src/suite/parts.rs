@@ -48,7 +48,7 @@ fn part(name: &'static str, count: Count, command: &str) -> Part {
 /// Checks of the sources, and builds that the Rust tests want: what is run before these are built,
 /// what beside that (it builds into folders of its own), and what after.
 #[must_use]
-pub fn before() -> (Vec<Part>, Vec<Part>, Part) {
+pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     let mut fuzz = part(
         "fuzz targets compile",
         Count::One,
@@ -69,12 +69,13 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Part) {
         part("an agent for experiments", Count::One, "xtask/experiments"),
         fuzz,
     ];
-    let examples = part(
+    let mut examples = part(
         "examples in the documents",
         Count::Harness,
         "cargo test --locked --workspace --doc",
     );
-    (first, beside, examples)
+    examples.variables = linting();
+    (first, beside, vec![examples])
 }
 
 /// What has cargo compile the workspace's own crates by clippy, each warning an error; the same as
@@ -83,7 +84,10 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Part) {
 pub fn linting() -> Vec<(&'static str, String)> {
     vec![
         ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver".to_owned()),
-        ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__".to_owned()),
+        (
+            "CLIPPY_ARGS",
+            "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__".to_owned(),
+        ),
     ]
 }
 

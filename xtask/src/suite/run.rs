@@ -131,11 +131,12 @@ impl Suite {
         Ok(())
     }
 
-    /// The Rust tests that are asked for, in the order in which they are run. `variables` are those
-    /// with which they were built before, if they were.
-    fn find(&self, variables: &[(&str, String)]) -> Result<Vec<Case>> {
+    /// The Rust tests that are asked for, in the order in which they are run.
+    fn find(&self) -> Result<Vec<Case>> {
         let began = Instant::now();
-        let programs: Vec<Program> = cargo::build(&self.root, variables)?;
+        // What clippy refuses is built without it, so that the tests say what they have to say.
+        let programs: Vec<Program> = cargo::build(&self.root, &parts::linting())
+            .or_else(|_| cargo::build(&self.root, &[]))?;
         if !self.options.list {
             tell("building the tests", began.elapsed(), "");
         }
@@ -159,21 +160,14 @@ impl Suite {
     /// the Rust tests that are there then.
     fn prepare(&self, account: &mut Account) -> Result<Vec<Case>> {
         if self.options.list {
-            return self.find(&[]);
+            return self.find();
         }
-        let (first, beside, mut examples) = parts::before();
+        let (first, beside, last) = parts::before();
         std::thread::scope(|scope| {
             let others = scope.spawn(|| self.run_parts(&beside));
             let mut ran = self.run_parts(&first);
-            // What clippy refuses is built without it, so that the tests say what they have to say.
-            let linted = |ran: &Ran| {
-                ran.name == parts::LINTS && matches!(ran.outcome, Outcome::Passed(_))
-            };
-            if ran.iter().flatten().any(linted) {
-                examples.variables = parts::linting();
-            }
-            let cases = self.find(&examples.variables);
-            ran.append(&mut self.run_parts(&[examples]));
+            let cases = self.find();
+            ran.append(&mut self.run_parts(&last));
             ran.append(&mut others.join().expect("no panic in a part"));
             for ran in ran {
                 match ran {

@@ -149,11 +149,7 @@ fn bury<R: Runtime>(
 
 /// Takes the samples that there are at the end, and what threads owed then. Returns whether all
 /// samples were taken.
-fn take_rest<R: Runtime>(
-    ended: &Ended,
-    progress: &Progress,
-    sampler: &mut Sampler<'_, R>,
-) -> bool {
+fn take_rest<R: Runtime>(ended: &Ended, progress: &Progress, sampler: &mut Sampler<'_, R>) -> bool {
     let all = sampler.drain(progress);
     let now_ns = ended.clocks.now_ns;
     for owed in &ended.owing {
