@@ -97,10 +97,8 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
             }
             if order.stop {
                 let ended = setup.end.reach(setup);
-                let weight_ns = unsampled.take_last(&ended.clocks);
-                sampler.add_unsampled(ended.clocks.now_ns, weight_ns, progress);
                 writer.end_of_sampling(&walking, &ended.clocks);
-                all = take_rest(&ended, progress, &mut sampler);
+                all = take_rest(&ended, progress, &mut sampler, &mut unsampled);
             } else if due {
                 let weight_ns = unsampled.take(&setup.recorder.registry);
                 sampler.add_unsampled(process::monotonic_ns(), weight_ns, progress);
