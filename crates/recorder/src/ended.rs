@@ -4,9 +4,9 @@
 //! machine that may be seconds later, with as many more samples to take in the little time that a
 //! process's end waits for.
 
-use crate::runtime::Runtime;
-use crate::runtime::setup::Setup;
+use crate::registry::Registry;
 use crate::sys::process;
+use dwell_signal::Engine;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,18 +49,18 @@ pub struct EndOfSampling(Mutex<Option<Ended>>);
 
 impl EndOfSampling {
     /// Ends sampling, unless that was done before, and returns what there was then.
-    pub fn reach<R: Runtime>(&self, setup: &Setup<R>) -> Ended {
+    pub fn reach(&self, engine: &'static Engine, registry: &Registry) -> Ended {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.get_or_insert_with(|| end(setup)).clone()
+        ended.get_or_insert_with(|| end(engine, registry)).clone()
     }
 }
 
-fn end<R: Runtime>(setup: &Setup<R>) -> Ended {
+fn end(engine: &'static Engine, registry: &Registry) -> Ended {
     // The clocks before: what is used meanwhile would be out of reach of samples.
     let process = process::process_cpu();
-    let sampled_ns = setup.recorder.registry.sampled_cpu_ns();
+    let sampled_ns = registry.sampled_cpu_ns();
     let mut owing = Vec::new();
-    setup.engine.stop_showing(|record, ns| {
+    engine.stop_showing(|record, ns| {
         owing.push(Owed {
             thread: record.user(),
             lives: record.is_live(),

@@ -155,7 +155,7 @@ impl<R: Runtime> Session<R> {
             watch.end();
         }
         // The drainer may come to it late; what is sampled until then would make it later still.
-        self.setup.end.reach(&self.setup);
+        self.setup.end_sampling();
         let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
         let in_time = finished || self.orders.give(Order::STOP, STOP_TIMEOUT);
         if in_time && let Some(drainer) = self.drainer.take() {

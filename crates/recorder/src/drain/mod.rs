@@ -96,7 +96,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
                 keeper.run(setup, &mut census);
             }
             if order.stop {
-                let ended = setup.end.reach(setup);
+                let ended = setup.end_sampling();
                 writer.end_of_sampling(&walking, &ended.clocks);
                 all = take_rest(&ended, progress, &mut sampler, &mut unsampled);
             } else if due {
@@ -147,9 +147,16 @@ fn bury<R: Runtime>(
 
 /// Takes the samples that there are at the end, and what threads owed then. Returns whether all
 /// samples were taken.
-fn take_rest<R: Runtime>(ended: &Ended, progress: &Progress, sampler: &mut Sampler<'_, R>) -> bool {
-    let all = sampler.drain(progress);
+fn take_rest<R: Runtime>(
+    ended: &Ended,
+    progress: &Progress,
+    sampler: &mut Sampler<'_, R>,
+    unsampled: &mut unsampled::Unsampled,
+) -> bool {
     let now_ns = ended.clocks.now_ns;
+    let weight_ns = unsampled.take_last(&ended.clocks);
+    sampler.add_unsampled(now_ns, weight_ns, progress);
+    let all = sampler.drain(progress);
     for owed in &ended.owing {
         if owed.lives {
             sampler.add_owed(now_ns, owed.thread, owed.ns, progress);

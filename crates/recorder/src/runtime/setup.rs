@@ -2,7 +2,7 @@
 
 use super::state::State;
 use super::{About, Runtime};
-use crate::ended::EndOfSampling;
+use crate::ended::{EndOfSampling, Ended};
 use crate::looks::shelf::Shelf;
 use crate::options::Options;
 use crate::record::file::RecordingFile;
@@ -47,6 +47,11 @@ pub struct Setup<R: Runtime> {
 }
 
 impl<R: Runtime> Setup<R> {
+    /// Ends sampling, unless that was done before, and returns what there was then.
+    pub fn end_sampling(&self) -> Ended {
+        self.end.reach(self.engine, &self.recorder.registry)
+    }
+
     /// The engine's name for users.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
