@@ -602,3 +602,6 @@ impl Layout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

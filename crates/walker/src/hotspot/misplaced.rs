@@ -229,3 +229,6 @@ fn is_everywhere<M: Memory>(
     }
     Ok(same >= SAME_MIN && same.wrapping_mul(SAME_PART) >= all)
 }
+
+#[cfg(test)]
+mod tests;
