@@ -21,6 +21,9 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as dwell_recorder;
+
 pub mod alive;
 pub mod allocated;
 pub mod blocked;
@@ -48,5 +51,7 @@ pub mod source;
 pub mod stops;
 pub mod switched;
 pub mod sys;
+#[cfg(test)]
+mod testing;
 pub mod threads;
 pub mod wall;

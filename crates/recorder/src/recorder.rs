@@ -109,7 +109,7 @@ impl<R: Runtime> Recorder<R> {
                 "already recording to {path}; use 'dwell stop' first"
             ));
         }
-        self.check_engine(options.engine)?;
+        check_engine(self.engine.kind(), options.engine, R::PROCESS)?;
         if options.object_bytes() != 0 && !R::TELLS_ALLOCATIONS {
             let (asked, process) = (options.asked_objects(), R::PROCESS);
             return Err(format!(
@@ -135,7 +135,12 @@ impl<R: Runtime> Recorder<R> {
         Ok(status)
     }
 
-    fn setup(&'static self, options: &Options, text: &str, file: RecordingFile) -> Setup<R> {
+    pub(crate) fn setup(
+        &'static self,
+        options: &Options,
+        text: &str,
+        file: RecordingFile,
+    ) -> Setup<R> {
         let engine = self.engine;
         let mut options = options.clone();
         options.walk = self.runtime.vantage(options.walk);
@@ -155,21 +160,6 @@ impl<R: Runtime> Recorder<R> {
             stops: stops::Shelf::default(),
             end: EndOfSampling::default(),
             shared: R::Shared::default(),
-        }
-    }
-
-    /// The engine is made once per process; another one than it was made with cannot be had later.
-    fn check_engine(&self, choice: EngineChoice) -> Result<(), String> {
-        let is_timer = self.engine.kind() == EngineKind::Timer;
-        let process = R::PROCESS;
-        match choice {
-            EngineChoice::Timer if !is_timer => Err(format!(
-                "engine=timer: this {process} was recorded with perf events before; restart it"
-            )),
-            EngineChoice::Perf if is_timer => Err(format!(
-                "engine=perf: this {process} was recorded with timers before; restart it"
-            )),
-            _ => Ok(()),
         }
     }
 
@@ -335,3 +325,20 @@ impl<R: Runtime> Recorder<R> {
         self.pauses.end(process::monotonic_ns());
     }
 }
+
+/// The engine is made once per process; another one than it was made with cannot be had later.
+fn check_engine(made: EngineKind, asked: EngineChoice, process: &str) -> Result<(), String> {
+    let is_timer = made == EngineKind::Timer;
+    match asked {
+        EngineChoice::Timer if !is_timer => Err(format!(
+            "engine=timer: this {process} was recorded with perf events before; restart it"
+        )),
+        EngineChoice::Perf if is_timer => Err(format!(
+            "engine=perf: this {process} was recorded with timers before; restart it"
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::sys::process;
-use dwell_signal::{Config, EngineKind, Registration};
+use crate::testing::alone;
+use dwell_signal::Registration;
 use std::time::Duration;
 
 const INTERVAL_NS: u64 = 1_000_000;
@@ -38,11 +39,8 @@ fn a_thread_that_used_more_than_the_recording_lasts_was_there_before() {
 /// Else the process's clock would show their time as used by nobody, and it were there twice.
 #[test]
 fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
-    let engine = dwell_signal::init(&Config {
-        engine: EngineKind::Timer,
-        ..Config::default()
-    })
-    .unwrap();
+    let alone = alone();
+    let engine = alone.engine();
     let registry = Registry::default();
     registry.rebase();
     engine.start(INTERVAL_NS);

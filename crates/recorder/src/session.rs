@@ -221,12 +221,7 @@ impl<R: Runtime> Session<R> {
         text += &self.allocations();
         text += &self.alive();
         text += &self.waits();
-        for (name, cause) in DROPS {
-            let dropped = now.get(cause).saturating_sub(before.get(cause));
-            if dropped > 0 {
-                text += &format!("lost.{name}={dropped}\n");
-            }
-        }
+        text += &dropped(|cause| now.get(cause).saturating_sub(before.get(cause)));
         text
     }
 }
@@ -311,3 +306,15 @@ impl<R: Runtime> Session<R> {
         )
     }
 }
+
+/// Why samples are missing or other than asked for, as `key=value` lines: causes that there were.
+fn dropped(count: impl Fn(Cause) -> u64) -> String {
+    let all = DROPS.iter().map(|(name, cause)| (name, count(*cause)));
+    let lines = all.filter(|(_, dropped)| *dropped > 0);
+    lines
+        .map(|(name, dropped)| format!("lost.{name}={dropped}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

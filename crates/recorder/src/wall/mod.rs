@@ -677,3 +677,6 @@ fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     const AIM: f64 = 0.9;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! What is refused, what is told, and who is registered: a recorder of a runtime that is none.
+
+use super::*;
+use crate::options::parse;
+use crate::testing::{alone, begin_thread};
+
+/// The calling thread as the runtime tells of it.
+fn own(name: &str, managed: u64, id: i64) -> Seen {
+    Seen {
+        name: ThreadName {
+            tid: process::own_tid(),
+            comm: "test".into(),
+            name: Some(name.into()),
+            id,
+            group: None,
+        },
+        managed,
+        stack_high: 0,
+        starts: false,
+    }
+}
+
+#[test]
+fn a_recording_is_the_only_one_until_it_is_stopped() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked("");
+    let mut begun = 0;
+    let status = agent.start(&options, &text, || begun += 1).unwrap();
+    assert!(status.starts_with("state=running\n"), "{status}");
+    assert!(agent.is_recording());
+    let running = agent.running().unwrap();
+    assert_eq!(running.events, Events::of(&options));
+    assert!(running.path.is_file());
+    let refused = agent.start(&options, &text, || begun += 1).unwrap_err();
+    let path = running.path.display();
+    assert_eq!(
+        refused,
+        format!("already recording to {path}; use 'dwell stop' first")
+    );
+    assert_eq!(begun, 1, "nothing is begun by who is refused");
+    let mut ended = 0;
+    let status = agent.stop(|| ended += 1).unwrap();
+    assert!(status.starts_with("state=stopped\n"), "{status}");
+    assert!(status.contains(&format!("\nfile={path}\n")), "{status}");
+    assert!(!agent.is_recording() && agent.running().is_none());
+    assert_eq!(agent.status(), status, "the last one is remembered");
+    assert!(agent.stop(|| ended += 1).is_err());
+    assert_eq!(ended, 1);
+    agent.start(&options, &text, || begun += 1).unwrap();
+    agent.finish();
+    assert!(!agent.is_recording(), "the process ends");
+    agent.finish();
+    assert_eq!(begun, 2);
+}
+
+#[test]
+fn where_nothing_is_recorded_this_is_told_with_what_to_do() {
+    let alone = alone();
+    let agent = alone.agent();
+    let told = "nothing is being recorded in this mock; use 'dwell start' or 'dwell record'";
+    assert_eq!(not_recording("mock"), told);
+    assert_eq!(agent.stop(|| panic!("begun")), Err(told.into()));
+    assert_eq!(agent.dump(), Err(told.into()));
+    assert_eq!(agent.change(Events::default(), ""), Err(told.into()));
+    assert_eq!(agent.status(), "state=stopped\n");
+    assert!(agent.running().is_none());
+}
+
+#[test]
+fn who_is_refused_finds_nothing_changed() {
+    let alone = alone();
+    let agent = alone.agent();
+    let file = alone.file().display().to_string();
+    for (asked, refused) in [
+        (format!("alloc=512k,file={file}"), "alloc"),
+        (format!("live=512k,file={file}"), "live"),
+        (format!("lock=1ms,file={file}"), "lock: "),
+        (format!("engine=perf,file={file}"), "engine=perf: "),
+        (format!("file={file}/no/such/folder"), "file="),
+    ] {
+        let options = parse(&asked).unwrap();
+        let line = agent.start(&options, &asked, || panic!("begun"));
+        let line = line.unwrap_err();
+        assert!(line.starts_with(refused), "{asked}: {line}");
+        assert!(!line.contains('\n'), "{line}");
+        assert!(!agent.is_recording() && !alone.file().exists(), "{asked}");
+        assert_eq!(agent.status(), "state=stopped\n");
+    }
+}
+
+#[test]
+fn an_engine_stays_what_it_is() {
+    use EngineChoice::{Auto, Perf, Timer};
+    let perf = [true, false].map(|kernel| EngineKind::Perf { kernel });
+    for made in perf {
+        assert_eq!(check_engine(made, Auto, "mock"), Ok(()));
+        assert_eq!(check_engine(made, Perf, "mock"), Ok(()));
+        let refused = check_engine(made, Timer, "mock").unwrap_err();
+        assert!(refused.starts_with("engine=timer: this mock was recorded with perf events"));
+    }
+    assert_eq!(check_engine(EngineKind::Timer, Auto, "mock"), Ok(()));
+    assert_eq!(check_engine(EngineKind::Timer, Timer, "mock"), Ok(()));
+    let refused = check_engine(EngineKind::Timer, Perf, "mock").unwrap_err();
+    assert!(refused.starts_with("engine=perf: this mock was recorded with timers"));
+}
+
+#[test]
+fn events_are_switched_while_it_runs() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked("");
+    agent.start(&options, &text, || ()).unwrap();
+    let events = Events {
+        alloc_bytes: 1 << 20,
+        ..Events::of(&options)
+    };
+    assert_eq!(agent.change(events, "alloc=1m"), Ok(()));
+    assert_eq!(agent.running().unwrap().events, events);
+    let status = agent.dump().unwrap();
+    assert!(status.contains("\nevents=cpu=10s,alloc=1m\n"), "{status}");
+    agent.stop(|| ()).unwrap();
+}
+
+#[test]
+fn a_thread_is_registered_once_and_known_by_what_was_told_of_it_last() {
+    let alone = alone();
+    let agent = alone.agent();
+    let tid = process::own_tid();
+    // A thread of no language, as it is found by a look at all threads.
+    agent.saw(&own("unknown", 0, 0));
+    let record = agent.registry.get(tid).unwrap();
+    let of = |user| agent.threads.get(user);
+    assert_eq!((record.managed_thread(), record.managed_id()), (0, 0));
+    agent.saw(&own("worker", 0x20, 8));
+    assert_eq!(agent.registry.len(), 1);
+    assert!(std::ptr::eq(agent.registry.get(tid).unwrap(), record));
+    assert_eq!((record.managed_thread(), record.managed_id()), (0x20, 8));
+    let user = record.user();
+    assert_eq!(of(user).unwrap().name.as_deref(), Some("worker"));
+
+    agent.own_thread_ends();
+    assert!(agent.registry.get(tid).is_none());
+    assert_eq!((record.managed_thread(), record.managed_id()), (0, 0));
+    assert!(of(user).is_some(), "what was sampled of it has a name");
+    agent.own_thread_ends();
+    agent.saw(&own("it is back", 0x30, 9));
+    assert_ne!(agent.registry.get(tid).unwrap().user(), user);
+    agent.forget_threads();
+    assert!(agent.registry.is_empty() && of(user).is_none());
+}
+
+#[test]
+fn after_a_recording_no_thread_is_known() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked("");
+    let begin = || begin_thread(agent, "own", 1, 1);
+    agent.start(&options, &text, begin).unwrap();
+    let record = agent.registry.get(process::own_tid()).unwrap();
+    let user = record.user();
+    assert_eq!(record.managed_id(), 1);
+    agent.stop(|| ()).unwrap();
+    assert!(agent.registry.is_empty());
+    assert!(agent.threads.get(user).is_none());
+    assert_eq!(agent.engine.live_records().count(), 0);
+}
+
+#[test]
+fn a_pause_waits_for_nobody_who_asks_for_something() {
+    let alone = alone();
+    let agent = alone.agent();
+    // Somebody starts or stops, and waits for the runtime, which has to pause for it.
+    let asking = agent.session();
+    agent.pause_begins();
+    agent.pause_ends();
+    drop(asking);
+    let pauses = agent.pauses.take();
+    assert_eq!(pauses.len(), 1);
+    assert!(pauses[0].began_ns != 0 && pauses[0].began_ns <= pauses[0].ended_ns);
+    agent.pause_ends();
+    assert_eq!(agent.pauses.take(), [], "it had not begun");
+}

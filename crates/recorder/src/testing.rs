@@ -1,0 +1,87 @@
+//! For unit tests: recorders of a runtime that is none, and where they record to. There is one
+//! engine in a process, so tests that use it run one after the other. Tests only.
+
+#[path = "../tests/mock/mod.rs"]
+mod mock;
+
+use crate::options::{EngineChoice, Options, parse};
+use crate::record::file::RecordingFile;
+use crate::recorder::Recorder;
+use crate::runtime::setup::Setup;
+use crate::source::Source;
+use dwell_signal::Engine;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use mock::{Agent, Mock, begin_thread};
+
+static ALONE: Mutex<()> = Mutex::new(());
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// As long as this is there no other test uses the engine.
+pub struct Alone {
+    source: Source,
+    folder: PathBuf,
+    _held: MutexGuard<'static, ()>,
+}
+
+/// Waits until no other test uses the engine.
+pub fn alone() -> Alone {
+    let held = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("dwell-recorder-{}-{number}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    Alone {
+        source: Source::start(EngineChoice::Timer).unwrap(),
+        folder,
+        _held: held,
+    }
+}
+
+impl Drop for Alone {
+    /// Threads that a look at all of them has found are none of the next test's.
+    fn drop(&mut self) {
+        let engine = self.engine();
+        engine.stop();
+        for record in engine.live_records() {
+            engine.end(record);
+        }
+        engine.drain(|_| ());
+        engine.reap(|_| ());
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Alone {
+    /// The engine.
+    pub fn engine(&self) -> &'static Engine {
+        self.source.engine
+    }
+
+    /// A recorder that records nothing yet.
+    pub fn agent(&self) -> &'static Agent {
+        let runtime = Mock::default();
+        Box::leak(Box::new(Recorder::new(runtime, self.source.clone())))
+    }
+
+    /// A file that is not there yet.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join("it.jfr")
+    }
+
+    /// A recording that takes next to no samples, with `more` options.
+    pub fn asked(&self, more: &str) -> (Options, String) {
+        let file = self.file().display().to_string();
+        let text = format!("start,cpu=10s,engine=timer,file={file}{more}");
+        (parse(&text).unwrap(), text)
+    }
+
+    /// What such a recording works with.
+    pub fn setup(&self, agent: &'static Agent, more: &str) -> Setup<Mock> {
+        let (options, text) = self.asked(more);
+        let file = RecordingFile::create(&self.file()).unwrap();
+        agent.setup(&options, &text, file)
+    }
+}
