@@ -213,3 +213,6 @@ fn name(live: &Live, known: &Known, object: u64) -> Result<Option<(u64, usize)>,
     let len = live.u32(value.wrapping_add(length_at))?;
     Ok(Some((value.wrapping_add(first_at), len as usize)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,27 +129,22 @@ pub fn registers_of(header: &SlotHeader) -> Regs {
 
 /// What the handler noted of the thread, as the walker wants it.
 pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
-    let mut anchor = Anchor::default();
-    if header.anchor_valid && header.anchor_sp != 0 {
-        let pc = match header.anchor_pc {
-            0 => mem.word(header.anchor_sp.wrapping_sub(8)).unwrap_or(0),
-            pc => pc,
-        };
-        anchor = Anchor {
-            sp: header.anchor_sp,
-            pc,
-            fp: header.anchor_fp,
-        };
-    }
+    let noted = Anchor {
+        sp: header.anchor_sp,
+        pc: header.anchor_pc,
+        fp: header.anchor_fp,
+    };
+    let anchor = match header.anchor_valid {
+        true => whole(noted, mem),
+        false => Anchor::default(),
+    };
     let copied_to = header.stack_lo.wrapping_add(u64::from(header.stack_len));
     let stack_high = if header.truncated {
         copied_to
     } else {
         header.stack_hi
     };
-    let entry = header.cont_entry;
-    let on_stack = entry >= header.regs.rsp && (header.stack_hi == 0 || entry < header.stack_hi);
-    let cont_entry = if on_stack { entry } else { 0 };
+    let cont_entry = on_stack(header.cont_entry, header.regs.rsp, header.stack_hi);
     ThreadContext {
         anchor,
         stack_high,
@@ -157,6 +152,30 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
         cont_entry,
         chunk: header.copied_chunks().first().map_or(0, |chunk| chunk.lo),
         poll_pc: header.poll_pc,
+    }
+}
+
+/// An anchor with its pc, which may be noted below sp only; none where sp is 0.
+#[inline]
+fn whole<M: Memory>(noted: Anchor, mem: &M) -> Anchor {
+    match (noted.sp, noted.pc) {
+        (0, _) => Anchor::default(),
+        (sp, 0) => Anchor {
+            pc: mem.word(sp.wrapping_sub(8)).unwrap_or(0),
+            ..noted
+        },
+        _ => noted,
+    }
+}
+
+/// Where a continuation was entered if that is on the stack from `sp` to `high` (0: not known),
+/// else 0.
+#[inline]
+const fn on_stack(entry: u64, sp: u64, high: u64) -> u64 {
+    if entry >= sp && (high == 0 || entry < high) {
+        entry
+    } else {
+        0
     }
 }
 
@@ -187,12 +206,11 @@ pub fn walk_waiting(
             _ => 0,
         };
         let high = record.stack_high();
-        let on_stack = entry >= sp && (high == 0 || entry < high);
         let context = ThreadContext {
             anchor,
             stack_high: high,
             cut: false,
-            cont_entry: if on_stack { entry } else { 0 },
+            cont_entry: on_stack(entry, sp, high),
             chunk: 0,
             poll_pc: 0,
         };
@@ -233,3 +251,6 @@ pub fn walk_unmounted(
         (layout.extra.return_barrier != 0).then(|| walker.walk_unmounted(chunk, frames))
     })?
 }
+
+#[cfg(test)]
+mod tests;

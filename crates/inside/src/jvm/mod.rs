@@ -1,6 +1,8 @@
 //! What is known of the JVM in this process: its structures, threads, methods and names.
 
 pub mod environment;
+#[cfg(test)]
+pub mod made_up;
 pub mod methods;
 pub mod mutf8;
 pub mod origins;

@@ -39,6 +39,15 @@ impl ThreadFields {
         }
     }
 
+    /// Of a JVM that nobody calls.
+    #[cfg(test)]
+    pub(crate) fn made_up() -> ThreadFields {
+        ThreadFields {
+            eetop: std::ptr::null_mut(),
+            tid: None,
+        }
+    }
+
     /// The `JavaThread*` of a platform thread; 0 if it is not alive.
     #[must_use]
     pub fn java_thread(&self, env: Env, thread: Object) -> u64 {

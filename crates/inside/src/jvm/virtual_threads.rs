@@ -243,3 +243,6 @@ fn first_reference(env: Env) -> Option<u64> {
     };
     u64::try_from(offset).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -324,3 +324,6 @@ fn field_id(env: Env, class: &CStr, name: &CStr, descriptor: &CStr) -> Option<u6
         id.map(|id| id as u64)
     }
 }
+
+#[cfg(test)]
+mod tests;

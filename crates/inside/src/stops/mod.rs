@@ -539,3 +539,6 @@ impl<'s> Watch<'s> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

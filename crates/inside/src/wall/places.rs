@@ -247,3 +247,6 @@ fn is_of(looker: &Looker<'_>, class: u64, seen: &mut u64, name: &[u8]) -> Result
     }
     Ok(class == *seen)
 }
+
+#[cfg(test)]
+mod tests;

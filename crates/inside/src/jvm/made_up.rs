@@ -1,0 +1,308 @@
+//! A JVM made up for unit tests: objects and classes in this process's own memory, and a JNI that
+//! knows the classes it is told of. Tests only; what is made stays for good.
+
+use super::threads::ThreadFields;
+use super::vm::{SharedVm, Vm};
+use crate::hotspot::{Agent, HotSpot, Setup};
+use dwell_recorder::looks::shelf::Shelf;
+use dwell_recorder::options::{EngineChoice, Options};
+use dwell_recorder::recorder::Recorder;
+use dwell_recorder::runtime::About;
+use dwell_recorder::source::Source;
+use dwell_recorder::switched::Switched;
+use dwell_signal::Live;
+use dwell_walker::hotspot::Layout;
+use dwell_walker::hotspot::objects::ClassWord;
+use jvm_sys::jni::{FieldId, Object};
+use jvm_sys::{Env, JavaVm, Jvmti};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::Index;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+/// Words that tests change and that what is tested reads as memory.
+#[derive(Clone, Copy)]
+pub struct Words(&'static [AtomicU64]);
+
+impl Words {
+    /// Words at some place.
+    pub fn new(words: &[u64]) -> Words {
+        let words: Box<[AtomicU64]> = words.iter().map(|word| AtomicU64::new(*word)).collect();
+        Words(Box::leak(words))
+    }
+
+    /// So many zeroes.
+    pub fn zeroes(count: usize) -> Words {
+        Words::new(&vec![0; count])
+    }
+
+    /// Bytes, with zeroes behind them.
+    pub fn of_bytes(bytes: &[u8]) -> Words {
+        let words = bytes.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        });
+        Words::new(&words.chain([0]).collect::<Vec<_>>())
+    }
+
+    /// Where they are.
+    pub fn at(self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+
+    /// Changes the word `offset` bytes behind their begin.
+    pub fn set(self, offset: u64, word: u64) {
+        self[offset].store(word, Ordering::SeqCst);
+    }
+}
+
+impl Index<u64> for Words {
+    type Output = AtomicU64;
+
+    fn index(&self, offset: u64) -> &AtomicU64 {
+        assert_eq!(offset % 8, 0);
+        &self.0[(offset / 8) as usize]
+    }
+}
+
+/// An address that nothing is at.
+pub const NOWHERE: u64 = 8;
+
+/// This process's memory.
+pub fn live() -> Live {
+    Live::install().unwrap()
+}
+
+/// Classes have a name and a super class, symbols their length in two bytes and their text behind a
+/// word, objects their class in the second word, references are as wide as pointers.
+pub fn layout() -> Layout {
+    let mut layout = Layout::EMPTY;
+    (layout.klass_name, layout.klass_super) = (0, 8);
+    (layout.symbol_length, layout.symbol_body) = (0, 8);
+    layout.extra.chunk.narrow_oops = false;
+    layout.extra.objects.class_word = ClassWord::Wide;
+    layout
+}
+
+/// A class with a name, which extends another one or, with 0, nothing.
+pub fn class_below(name: &str, above: u64) -> u64 {
+    let mut symbol = (name.len() as u64).to_le_bytes().to_vec();
+    symbol.extend(name.bytes());
+    Words::new(&[Words::of_bytes(&symbol).at(), above]).at()
+}
+
+/// A class with a name.
+pub fn class(name: &str) -> u64 {
+    class_below(name, 0)
+}
+
+/// An object of a class with these fields from its third word on.
+pub fn object(class: u64, fields: &[u64]) -> Words {
+    Words::new(&[&[1, class], fields].concat())
+}
+
+/// A handle: a word that has the reference.
+pub fn handle(object: u64) -> u64 {
+    Words::new(&[object]).at()
+}
+
+/// Where the first field of an [`object`] is, the second one, and so on.
+pub const FIELDS: [u64; 8] = [16, 24, 32, 40, 48, 56, 64, 72];
+
+/// What JNI knows, by class.
+#[derive(Default)]
+struct Known {
+    /// Ids of instance fields: class, name, type.
+    fields: HashMap<[String; 3], u64>,
+    /// Values of static ones.
+    statics: HashMap<[String; 3], u64>,
+    /// Local references that were given out and not given back; global ones that were made.
+    locals: i64,
+    globals: i64,
+}
+
+thread_local! {
+    static KNOWN: RefCell<Known> = RefCell::default();
+}
+
+type Table = *const *const c_void;
+
+/// A JNI environment of the calling thread, which knows nothing yet.
+pub struct Jni(pub Env);
+
+impl Jni {
+    /// One that has all that is called.
+    pub fn new() -> Jni {
+        const SLOTS: [(usize, *const c_void); 10] = [
+            (6, find_class as *const c_void),
+            (17, clear as *const c_void),
+            (21, new_global as *const c_void),
+            (23, delete_local as *const c_void),
+            (94, field_id as *const c_void),
+            (144, static_field_id as *const c_void),
+            (145, static_object as *const c_void),
+            (150, static_int as *const c_void),
+            (151, static_value as *const c_void),
+            (228, clear as *const c_void),
+        ];
+        KNOWN.with_borrow_mut(|known| *known = Known::default());
+        let mut table = vec![std::ptr::null::<c_void>(); 232];
+        for (slot, function) in SLOTS {
+            table[slot] = function;
+        }
+        let table: Table = Box::leak(table.into_boxed_slice()).as_ptr();
+        Jni(Env(Box::leak(Box::new(table))))
+    }
+
+    /// A class has this instance field.
+    pub fn field(&self, class: &str, name: &str, kind: &str, id: u64) {
+        let key = [class, name, kind].map(str::to_owned);
+        KNOWN.with_borrow_mut(|known| known.fields.insert(key, id));
+    }
+
+    /// A class has this static field.
+    pub fn fixed(&self, class: &str, name: &str, kind: &str, value: u64) {
+        let key = [class, name, kind].map(str::to_owned);
+        KNOWN.with_borrow_mut(|known| known.statics.insert(key, value));
+    }
+
+    /// It has not, any more.
+    pub fn forget(&self, class: &str, name: &str) {
+        let is_other = |key: &[String; 3]| key[0] != class || key[1] != name;
+        KNOWN.with_borrow_mut(|known| {
+            known.fields.retain(|key, _| is_other(key));
+            known.statics.retain(|key, _| is_other(key));
+        });
+    }
+
+    /// Local references that were not given back, and global ones.
+    pub fn references(&self) -> (i64, i64) {
+        KNOWN.with_borrow(|known| (known.locals, known.globals))
+    }
+}
+
+/// # Safety
+/// `text` must be a C string.
+unsafe fn text(text: *const c_char) -> String {
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().unwrap().to_owned()
+}
+
+unsafe extern "C" fn clear(_: *mut Table) -> u8 {
+    0
+}
+
+/// A class is its name.
+unsafe extern "C" fn find_class(_: *mut Table, name: *const c_char) -> Object {
+    // SAFETY: JNI is given C strings.
+    let name = unsafe { text(name) };
+    KNOWN.with_borrow_mut(|known| {
+        let mut all = known.fields.keys().chain(known.statics.keys());
+        if all.any(|[class, ..]| *class == name) {
+            known.locals += 1;
+            return CString::new(name).unwrap().into_raw().cast();
+        }
+        std::ptr::null_mut()
+    })
+}
+
+/// # Safety
+/// `class` must come from [`find_class`]; both texts must be C strings.
+unsafe fn key(class: Object, name: *const c_char, kind: *const c_char) -> [String; 3] {
+    // SAFETY: the caller's promise; a class is its name.
+    unsafe { [text(class.cast()), text(name), text(kind)] }
+}
+
+unsafe extern "C" fn field_id(
+    _: *mut Table,
+    class: Object,
+    name: *const c_char,
+    kind: *const c_char,
+) -> FieldId {
+    // SAFETY: classes come from `find_class`, and JNI is given C strings.
+    let key = unsafe { key(class, name, kind) };
+    KNOWN.with_borrow(|known| known.fields.get(&key).copied().unwrap_or(0) as FieldId)
+}
+
+/// The id is where the value is.
+unsafe extern "C" fn static_field_id(
+    _: *mut Table,
+    class: Object,
+    name: *const c_char,
+    kind: *const c_char,
+) -> FieldId {
+    // SAFETY: classes come from `find_class`, and JNI is given C strings.
+    let key = unsafe { key(class, name, kind) };
+    let value = KNOWN.with_borrow(|known| known.statics.get(&key).copied());
+    value.map_or(std::ptr::null_mut(), |value| handle(value) as FieldId)
+}
+
+unsafe extern "C" fn static_value(_: *mut Table, _: Object, field: FieldId) -> i64 {
+    // SAFETY: ids of static fields come from `static_field_id`: words that stay for good.
+    unsafe { *field.cast::<i64>() }
+}
+
+unsafe extern "C" fn static_int(table: *mut Table, class: Object, field: FieldId) -> c_int {
+    // SAFETY: as above.
+    unsafe { static_value(table, class, field) as c_int }
+}
+
+unsafe extern "C" fn static_object(table: *mut Table, class: Object, field: FieldId) -> Object {
+    // SAFETY: as above.
+    let object = unsafe { static_value(table, class, field) } as Object;
+    KNOWN.with_borrow_mut(|known| known.locals += i64::from(!object.is_null()));
+    object
+}
+
+unsafe extern "C" fn new_global(_: *mut Table, object: Object) -> Object {
+    KNOWN.with_borrow_mut(|known| known.globals += i64::from(!object.is_null()));
+    object
+}
+
+unsafe extern "C" fn delete_local(_: *mut Table, _: Object) {
+    KNOWN.with_borrow_mut(|known| known.locals -= 1);
+}
+
+/// The engine of this process, which does not run.
+pub fn source() -> Source {
+    static SOURCE: OnceLock<Mutex<Source>> = OnceLock::new();
+    let source = SOURCE.get_or_init(|| Source::start(EngineChoice::Timer).unwrap().into());
+    source.lock().unwrap().clone()
+}
+
+/// A recording of a JVM with these structures, in which nobody calls the JVM.
+pub fn recording(vm: Vm) -> Setup {
+    let source = source();
+    let engine = source.engine;
+    let jvm = HotSpot {
+        java_vm: JavaVm(std::ptr::null_mut()),
+        jvmti: Jvmti(std::ptr::null_mut()),
+        fields: ThreadFields::made_up(),
+        vm: SharedVm::new(vm),
+        engine,
+        virtual_threads: OnceLock::new(),
+        stubs: super::stubs::Stubs::new(),
+    };
+    let agent: &'static Agent = Box::leak(Box::new(Recorder::new(jvm, source)));
+    Setup {
+        recorder: agent,
+        engine,
+        options: Options::default(),
+        switched: Switched::default(),
+        file: Mutex::new(None),
+        kernel_frames: false,
+        counters_at_start: engine.counters(),
+        cpu_at_start: (Duration::ZERO, Duration::ZERO),
+        process_cpu_at_start: Duration::ZERO,
+        about: About::default(),
+        start_epoch_ms: 0,
+        shelf: Shelf::default(),
+        stops: dwell_recorder::stops::Shelf::default(),
+        shared: Default::default(),
+    }
+}
