@@ -1,6 +1,9 @@
 //! The JVM in this process, as everything here knows it. Made once per process and never freed:
 //! callbacks may arrive as long as the JVM lives.
 
+#[cfg(test)]
+pub(crate) mod made_up;
+
 use crate::jvm::Vm;
 use crate::jvm::stubs::Stubs;
 use crate::jvm::threads::ThreadFields;

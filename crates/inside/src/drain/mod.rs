@@ -198,3 +198,6 @@ fn stack_of<'a>(slot: &Slot<'a>, context: &ThreadContext) -> Option<Stack<'a>> {
         bytes,
     })
 }
+
+#[cfg(test)]
+mod tests;

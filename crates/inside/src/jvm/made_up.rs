@@ -1,27 +1,16 @@
 //! A JVM made up for unit tests: objects and classes in this process's own memory, and a JNI that
 //! knows the classes it is told of. Tests only; what is made stays for good.
 
-use super::threads::ThreadFields;
-use super::vm::{SharedVm, Vm};
-use crate::hotspot::{Agent, HotSpot, Setup};
-use dwell_recorder::looks::shelf::Shelf;
-use dwell_recorder::options::{EngineChoice, Options};
-use dwell_recorder::recorder::Recorder;
-use dwell_recorder::runtime::About;
-use dwell_recorder::source::Source;
-use dwell_recorder::switched::Switched;
 use dwell_signal::Live;
 use dwell_walker::hotspot::Layout;
 use dwell_walker::hotspot::objects::ClassWord;
+use jvm_sys::Env;
 use jvm_sys::jni::{FieldId, Object};
-use jvm_sys::{Env, JavaVm, Jvmti};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Index;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 /// Words that tests change and that what is tested reads as memory.
 #[derive(Clone, Copy)]
@@ -113,6 +102,48 @@ pub fn handle(object: u64) -> u64 {
 /// Where the first field of an [`object`] is, the second one, and so on.
 pub const FIELDS: [u64; 8] = [16, 24, 32, 40, 48, 56, 64, 72];
 
+/// Counters as the JVM has them for its monitoring tools.
+pub struct Counters(Words);
+
+impl Counters {
+    const HEAD: u64 = 32;
+    const ENTRY: u64 = 64;
+    /// Where an entry has its name, and its value.
+    const NAME: u64 = 20;
+    const VALUE: u64 = 56;
+
+    /// Puts them into what a layout leads to; all are 0.
+    pub fn new(layout: &mut Layout, names: &[&str]) -> Counters {
+        let mut bytes = vec![0xca, 0xfe, 0xc0, 0xc0];
+        bytes.resize(24, 0);
+        bytes.extend((Self::HEAD as u32).to_le_bytes());
+        bytes.extend((names.len() as u32).to_le_bytes());
+        for name in names {
+            let begin = bytes.len();
+            for number in [Self::ENTRY, Self::NAME, 0, 0, Self::VALUE] {
+                bytes.extend((number as u32).to_le_bytes());
+            }
+            bytes.extend(name.bytes());
+            assert!(
+                bytes.len() < begin + Self::VALUE as usize,
+                "{name} is too long"
+            );
+            bytes.resize(begin + Self::ENTRY as usize, 0);
+        }
+        let words = Words::of_bytes(&bytes);
+        layout.perf_start = Words::new(&[words.at()]).at();
+        Counters(words)
+    }
+
+    /// Sets them, in the order of their names.
+    pub fn set(&self, values: &[u64]) {
+        for (value, entry) in values.iter().zip(0..) {
+            let at = Self::HEAD + entry * Self::ENTRY + Self::VALUE;
+            self.0.set(at, *value);
+        }
+    }
+}
+
 /// What JNI knows, by class.
 #[derive(Default)]
 struct Known {
@@ -136,7 +167,7 @@ pub struct Jni(pub Env);
 
 impl Jni {
     /// One that has all that is called.
-    pub fn new() -> Jni {
+    pub fn of_thread() -> Jni {
         const SLOTS: [(usize, *const c_void); 10] = [
             (6, find_class as *const c_void),
             (17, clear as *const c_void),
@@ -266,43 +297,4 @@ unsafe extern "C" fn new_global(_: *mut Table, object: Object) -> Object {
 
 unsafe extern "C" fn delete_local(_: *mut Table, _: Object) {
     KNOWN.with_borrow_mut(|known| known.locals -= 1);
-}
-
-/// The engine of this process, which does not run.
-pub fn source() -> Source {
-    static SOURCE: OnceLock<Mutex<Source>> = OnceLock::new();
-    let source = SOURCE.get_or_init(|| Source::start(EngineChoice::Timer).unwrap().into());
-    source.lock().unwrap().clone()
-}
-
-/// A recording of a JVM with these structures, in which nobody calls the JVM.
-pub fn recording(vm: Vm) -> Setup {
-    let source = source();
-    let engine = source.engine;
-    let jvm = HotSpot {
-        java_vm: JavaVm(std::ptr::null_mut()),
-        jvmti: Jvmti(std::ptr::null_mut()),
-        fields: ThreadFields::made_up(),
-        vm: SharedVm::new(vm),
-        engine,
-        virtual_threads: OnceLock::new(),
-        stubs: super::stubs::Stubs::new(),
-    };
-    let agent: &'static Agent = Box::leak(Box::new(Recorder::new(jvm, source)));
-    Setup {
-        recorder: agent,
-        engine,
-        options: Options::default(),
-        switched: Switched::default(),
-        file: Mutex::new(None),
-        kernel_frames: false,
-        counters_at_start: engine.counters(),
-        cpu_at_start: (Duration::ZERO, Duration::ZERO),
-        process_cpu_at_start: Duration::ZERO,
-        about: About::default(),
-        start_epoch_ms: 0,
-        shelf: Shelf::default(),
-        stops: dwell_recorder::stops::Shelf::default(),
-        shared: Default::default(),
-    }
 }

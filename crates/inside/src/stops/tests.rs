@@ -1,8 +1,9 @@
 //! What is told of each safepoint, seen or missed: with a JVM made up, whose notes tests write.
 
 use super::*;
+use crate::hotspot::made_up::recording;
 use crate::jvm::Vm;
-use crate::jvm::made_up::{self, Words, recording};
+use crate::jvm::made_up::{self, Words};
 use dwell_recorder::runtime::Watch as _;
 use dwell_walker::hotspot::Layout;
 use std::time::{Duration, Instant};
@@ -72,45 +73,12 @@ impl Notes {
     }
 }
 
-/// The JVM's counters: how many, how long until they were reached, and how long they took in all.
-struct Counted(Words);
-
-impl Counted {
-    const NAMES: [&str; 3] = [
-        "sun.rt.safepoints",
-        "sun.rt.safepointSyncTime",
-        "sun.rt.safepointTime",
-    ];
-    const HEAD: u64 = 32;
-    const ENTRY: u64 = 64;
-    const VALUE: u64 = 56;
-
-    /// Puts them into what a layout leads to.
-    fn new(layout: &mut Layout) -> Counted {
-        let mut bytes = vec![0xca, 0xfe, 0xc0, 0xc0];
-        bytes.resize(24, 0);
-        bytes.extend((Self::HEAD as u32).to_le_bytes());
-        bytes.extend(3u32.to_le_bytes());
-        for name in Self::NAMES {
-            let begin = bytes.len();
-            for number in [Self::ENTRY as u32, 20, 0, 0, Self::VALUE as u32] {
-                bytes.extend(number.to_le_bytes());
-            }
-            bytes.extend(name.bytes());
-            bytes.resize(begin + Self::ENTRY as usize, 0);
-        }
-        let words = Words::of_bytes(&bytes);
-        layout.perf_start = Words::new(&[words.at()]).at();
-        Counted(words)
-    }
-
-    fn set(&self, values: [u64; 3]) {
-        for (value, entry) in values.into_iter().zip(0..) {
-            let at = Self::HEAD + entry * Self::ENTRY + Self::VALUE;
-            self.0.set(at, value);
-        }
-    }
-}
+/// How many, how long until they were reached, and how long they took in all.
+const COUNTED: [&str; 3] = [
+    "sun.rt.safepoints",
+    "sun.rt.safepointSyncTime",
+    "sun.rt.safepointTime",
+];
 
 /// No Java thread.
 fn layout() -> Layout {
@@ -215,14 +183,14 @@ fn one_that_lasts_is_told_in_the_end() {
 #[test]
 fn those_that_were_missed_have_the_times_that_were_counted() {
     let mut layout = layout();
-    let counted = Counted::new(&mut layout);
-    counted.set([5, 700, 1700]);
+    let counted = made_up::Counters::new(&mut layout, &COUNTED);
+    counted.set(&[5, 700, 1700]);
     let (notes, setup) = (Notes::new(), setup(layout));
     notes.note(5, [10, 20, 30, 0]);
     let mut watch = watch(&setup, notes);
     // Three: of the two first ones only the sums are known.
     notes.note(8, [9000, 9100, 9300, 0]);
-    counted.set([8, 700 + 100 + 40, 1700 + 300 + 240]);
+    counted.set(&[8, 700 + 100 + 40, 1700 + 300 + 240]);
     watch.tell(None);
     let missed = (7, 2, [9000, 40, 200]);
     // What is noted is counted as well, and no part of what was missed.
@@ -233,7 +201,7 @@ fn those_that_were_missed_have_the_times_that_were_counted() {
     let times = [all[0].began_ns, all[0].reaching_ns, all[0].operation_ns];
     assert_eq!((all[0].id, all[0].count, times), missed);
     // Nothing was missed: the counters are not asked.
-    counted.set([9, 5000, 9000]);
+    counted.set(&[9, 5000, 9000]);
     notes.note(9, [9500, 9510, 9530, 0]);
     watch.tell(None);
     assert_eq!(told(&setup), [(9, 1, [9500, 10, 20])]);
@@ -309,11 +277,11 @@ fn of_many_only_those_who_were_late_longest_are_named() {
 fn the_one_before_is_put_together_while_the_next_is_being_reached() {
     let with = |id, began_ns, ran_ns, counted_ns| {
         let mut layout = layout();
-        let counted = Counted::new(&mut layout);
+        let counted = made_up::Counters::new(&mut layout, &COUNTED);
         let (notes, setup) = (Notes::new(), setup(layout));
         notes.note(5, [10, 20, 30, 0]);
         let mut watch = watch(&setup, notes);
-        counted.set([6, counted_ns, counted_ns + 50]);
+        counted.set(&[6, counted_ns, counted_ns + 50]);
         notes.state(REACHING);
         notes.note(id, [began_ns, 0, 30, ran_ns]);
         watch.tell(seen(3000, 1));

@@ -1,7 +1,8 @@
 //! What a walk begins with, and that none is done by what is not known.
 
 use super::*;
-use crate::jvm::made_up::{self, NOWHERE, Words, live, source};
+use crate::hotspot::made_up::source;
+use crate::jvm::made_up::{self, NOWHERE, Words, live};
 use dwell_recorder::sys::process;
 use dwell_signal::Registration;
 

@@ -41,7 +41,7 @@ const BASE: &str = "ARRAY_OBJECT_BASE_OFFSET";
 
 /// A JNI with the classes of a JDK, whose fields are at numbered offsets.
 fn jdk() -> Jni {
-    let jni = Jni::new();
+    let jni = Jni::of_thread();
     let object = |class: &str| format!("L{class};");
     let part = |name: &str| format!("{MAP}${name}");
     let set = "Ljava/util/Set;";

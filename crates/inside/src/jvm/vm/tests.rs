@@ -22,6 +22,13 @@ impl Vm {
             return_pc_at: 0,
         }
     }
+
+    /// The same where virtual threads return to what is in the word `at` once one has run.
+    pub(crate) fn with_virtual_threads(mut self, at: Words) -> Vm {
+        self.layout.extra.cont_entry = 0x348;
+        self.return_pc_at = at.at();
+        self
+    }
 }
 
 const THREAD: &str = "java/lang/Thread";
@@ -59,7 +66,7 @@ fn layout(threads: &[u64]) -> Layout {
 
 #[test]
 fn offsets_are_above_the_tag_bits_and_small() {
-    let jni = Jni::new();
+    let jni = Jni::of_thread();
     let ids = |shift| FieldIds { shift };
     let offset = |shift: u32, id: u64| {
         jni.field(THREAD, "tid", "J", id);
@@ -78,7 +85,7 @@ fn offsets_are_above_the_tag_bits_and_small() {
 
 #[test]
 fn the_width_of_tags_is_told_by_a_field_whose_value_is_known() {
-    let jni = Jni::new();
+    let jni = Jni::of_thread();
     let found = |threads: &[u64]| FieldIds::calibrate(live(), &layout(threads), jni.0).shift;
     assert_eq!(found(&[thread(true)]), 2, "no such field");
     for shift in 1..=4 {
@@ -99,7 +106,7 @@ fn the_width_of_tags_is_told_by_a_field_whose_value_is_known() {
 
 #[test]
 fn objects_of_threads_are_known_if_one_of_them_leads_back() {
-    let jni = Jni::new();
+    let jni = Jni::of_thread();
     for (field, (name, kind)) in FIELDS.iter().zip([
         ("eetop", "J"),
         ("tid", "J"),

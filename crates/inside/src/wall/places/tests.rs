@@ -1,8 +1,9 @@
 //! Which sets of virtual threads are found, and for how many each stands: in a heap made up.
 
 use super::*;
+use crate::hotspot::made_up::source;
 use crate::jvm::Vm;
-use crate::jvm::made_up::{self, NOWHERE, Words, class, handle, live, object, source};
+use crate::jvm::made_up::{self, NOWHERE, Words, class, handle, live, object};
 use dwell_recorder::looks::threads::Threads;
 use dwell_walker::hotspot::flocks::FlockFields;
 use dwell_walker::hotspot::layout::ABSENT;
