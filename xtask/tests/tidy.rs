@@ -1,6 +1,6 @@
 //! The house rules hold, and the checker sees when they do not.
 
-use xtask::tidy::{Violation, arrows, check, lexer, rust, text};
+use xtask::tidy::{Violation, arrows, check, lexer, rust, text, untested};
 
 #[test]
 fn the_repository_is_tidy() {
@@ -244,4 +244,95 @@ fn modules_use_each_other_in_one_direction() {
     let files = owned(&[("x.rs", "use crate::y;"), ("y.rs", "use crate::x;")]);
     arrows::modules("some", &files, &mut found);
     assert_eq!(found.len(), 2, "{found:?}");
+}
+
+/// The files of a crate that are long and have no test beside them.
+fn without_tests(name: &str, files: &[(&str, String)]) -> Vec<String> {
+    let files = files
+        .iter()
+        .map(|(path, it)| ((*path).to_owned(), it.clone()));
+    let mut found = Vec::new();
+    untested::check(name, &files.collect::<Vec<_>>(), &mut found);
+    assert!(found.iter().all(|it| it.rule == "untested" && it.line == 1));
+    found.into_iter().map(|it| it.path).collect()
+}
+
+/// A file of so many lines, the last of which are `end`.
+fn lines(count: usize, end: &str) -> String {
+    let end_count = end.lines().count();
+    format!("{}{end}", "fn a() {}\n".repeat(count - end_count))
+}
+
+const TESTS: &str = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n";
+const APART: &str = "#[cfg(test)]\nmod tests;\n";
+
+#[test]
+fn long_files_have_a_unit_test_beside_them() {
+    let of = |count: usize, end: &str| {
+        let found = without_tests("recorder", &[("some/it.rs", lines(count, end))]);
+        assert!(found.is_empty() || found == ["crates/recorder/src/some/it.rs"]);
+        found.is_empty()
+    };
+    assert!(of(200, "") && !of(201, ""));
+    assert!(of(500, TESTS));
+    assert!(
+        !of(500, "#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n"),
+        "none in it"
+    );
+    assert!(!of(500, "// #[cfg(test)]\n// mod tests { #[test] }\n"));
+    assert!(!of(500, "#[test]\nfn b() {}\n"), "in no module for tests");
+    assert!(!of(
+        500,
+        "#[cfg(test)]\nfn tests() { let a = \"#[test]\"; }\n"
+    ));
+    assert!(!of(500, APART), "no such file");
+}
+
+#[test]
+fn unit_tests_may_be_in_a_file_of_their_own() {
+    let long = |end: &str| lines(300, end);
+    let tests = "#[test]\nfn b() {}\n".to_owned();
+    for (path, tests_at) in [
+        ("it.rs", "it/tests.rs"),
+        ("it.rs", "it/tests/mod.rs"),
+        ("it/mod.rs", "it/tests.rs"),
+        ("a/it.rs", "a/it/tests.rs"),
+        ("lib.rs", "tests.rs"),
+    ] {
+        let with = |at, what: &String| [(path, long(APART)), (at, what.clone())];
+        assert!(
+            without_tests("wall", &with(tests_at, &tests)).is_empty(),
+            "{tests_at}"
+        );
+        let empty = without_tests("wall", &with(tests_at, &String::new()));
+        assert_eq!(empty, [format!("crates/wall/src/{path}")], "no test in it");
+        let elsewhere = without_tests("wall", &with("other/tests.rs", &tests));
+        assert_eq!(elsewhere, [format!("crates/wall/src/{path}")]);
+    }
+    let named = "#[cfg(test)]\n#[path = \"it_tests.rs\"]\nmod tests;\n";
+    let files = [("a/it.rs", long(named)), ("a/it_tests.rs", tests)];
+    assert!(without_tests("wall", &files).is_empty());
+}
+
+#[test]
+fn what_is_for_tests_alone_needs_none_itself() {
+    let root = "#[cfg(test)]\npub(crate) mod helpers;\nmod helpers_of_all;\n";
+    let found = without_tests(
+        "inside",
+        &[
+            ("lib.rs", root.to_owned()),
+            ("helpers.rs", lines(300, "")),
+            ("helpers/below.rs", lines(300, "")),
+            ("helpers_of_all.rs", lines(300, "")),
+        ],
+    );
+    assert_eq!(found, ["crates/inside/src/helpers_of_all.rs"]);
+}
+
+#[test]
+fn only_some_places_are_looked_at() {
+    let files = |path| [(path, lines(300, ""))];
+    assert_eq!(without_tests("walker", &files("hotspot/it.rs")).len(), 1);
+    assert!(without_tests("walker", &files("it.rs")).is_empty());
+    assert!(without_tests("cli", &files("it.rs")).is_empty());
 }

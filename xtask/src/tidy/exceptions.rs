@@ -9,7 +9,11 @@ struct Exception {
     _reason: &'static str,
 }
 
-const EXCEPTIONS: &[Exception] = &[];
+const EXCEPTIONS: &[Exception] = &[Exception {
+    path: "crates/recorder/src/runtime/mod.rs",
+    rules: &["untested"],
+    _reason: "it declares what a runtime has to give, and nothing of it runs; who asks is tested",
+}];
 
 /// Removes what is excepted; reports exceptions whose file is gone or keeps the rule by now.
 pub fn apply(violations: &mut Vec<Violation>, paths: &[String]) {

@@ -1,7 +1,7 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
 //! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`text`] (for all files),
-//! [`arrows`] (who may use whom), [`exceptions`].
+//! [`arrows`] (who may use whom), [`untested`] (what has no test beside it), [`exceptions`].
 
 pub mod arrows;
 mod exceptions;
@@ -9,6 +9,7 @@ pub mod lexer;
 pub mod prose;
 pub mod rust;
 pub mod text;
+pub mod untested;
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -105,6 +106,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     arrows::crates(&architecture, &manifests, &mut violations);
     for (name, files) in &crates {
         arrows::modules(name, files, &mut violations);
+        untested::check(name, files, &mut violations);
     }
     exceptions::apply(&mut violations, &paths);
     violations.sort();
