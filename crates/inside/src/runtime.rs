@@ -10,11 +10,13 @@ use crate::vantage::{self, WalkingThread};
 use crate::wall::JavaLooks;
 use dwell_recorder::runtime::{About, Runtime};
 use dwell_signal::ThreadRecord;
+use dwell_wall::waits::Waits;
 
 impl Runtime for HotSpot {
     const PROCESS: &'static str = "JVM";
     const TELLS_ALLOCATIONS: bool = true;
     const TELLS_WAITS: bool = true;
+    const WAITS: &'static Waits = &dwell_jdk::WAITS;
 
     type Walks = JavaWalks;
     type Looks = JavaLooks;

@@ -31,4 +31,5 @@ pub mod prologue;
 pub mod sys;
 pub mod threads;
 pub mod view;
+pub mod waits;
 pub mod walks;

@@ -3,10 +3,12 @@
 
 use crate::looks::MonoLooks;
 use crate::view;
+use crate::waits::WAITS;
 use crate::walks::MonoWalks;
 use dwell_recorder::recorder::Recorder;
 use dwell_recorder::runtime::{About, Nothing, Runtime};
 use dwell_signal::{ThreadRecord, Vantage};
+use dwell_wall::waits::Waits;
 use std::sync::OnceLock;
 
 /// The Mono in this process.
@@ -39,6 +41,7 @@ impl Runtime for Mono {
     // ("Cannot transition thread ... from SELF_SUSPENDED with REQUEST_PULSE"), without in none
     // of 66; why is not known.
     const MAPS_TURNS: bool = false;
+    const WAITS: &'static Waits = &WAITS;
 
     type Walks = MonoWalks;
     type Looks = MonoLooks;
@@ -52,11 +55,8 @@ impl Runtime for Mono {
         }
     }
 
-    /// Mono's own programs and libraries, as Debian and its makers call them.
     fn is_own_library(name: &str) -> bool {
-        let is_program = matches!(name, "mono" | "mono-sgen" | "mono-boehm");
-        let library = ["libmono-2.0", "libmonosgen-", "libmonoboehm-"];
-        is_program || library.iter().any(|begin| name.starts_with(begin))
+        WAITS.is_library(name)
     }
 
     fn is_ahead_of_time(name: &str) -> bool {

@@ -15,8 +15,7 @@ use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::monitors::{self, Owner};
 use dwell_walker::hotspot::{continuation, objects, threads as vm_threads};
 use dwell_walker::{Anchor, Memory};
-use dwell_wall::cause::{self, Cause, Facts};
-use dwell_wall::pools::Pools;
+use dwell_wall::cause::{self, Cause, Facts, Known};
 use dwell_wall::proc::Schedule;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -219,7 +218,7 @@ const EACH_MIN: usize = 64;
 pub struct Dumper<'d, 't> {
     looker: Looker<'d, 't>,
     namer: Namer,
-    pools: Pools,
+    waits: Known,
 }
 
 impl<'d, 't> Dumper<'d, 't> {
@@ -234,7 +233,7 @@ impl<'d, 't> Dumper<'d, 't> {
                 common: Some(Rc::default()),
             },
             namer: Namer::default(),
-            pools: Pools::default(),
+            waits: Known::new(&dwell_jdk::WAITS),
         }
     }
 
@@ -436,7 +435,7 @@ impl<'d, 't> Dumper<'d, 't> {
             is_owned_lock: seen.is_owned_lock,
             frames: &names,
         };
-        half.thread.cause = cause::cause(&facts, &self.pools);
+        half.thread.cause = self.waits.cause(&facts);
     }
 
     fn unmounted(&mut self, max: usize, halves: &mut Vec<Half>) -> bool {

@@ -186,6 +186,12 @@ fn waits(view: &View) {
             seen += 1;
         }
     }
+    // What the runtime says of a method's name, which nobody else knows.
+    let holds = |sample: &Sample| {
+        let wall = &view.0.walls[sample.wall.unwrap() as usize];
+        view.0.text(wall.cause) == Some("object-wait")
+    };
+    assert!(view.samples("holder", SampleKind::Wall).any(holds));
     // It is found a moment after it began, and waits as long as the busy thread works.
     assert!(sum_ns > BUSY.as_nanos() as u64 / 2, "{sum_ns}");
     assert!(seen > 0);

@@ -9,15 +9,15 @@ pub enum Cause {
     Runnable,
     /// Ready, but the control group's quota was used up.
     Throttled,
-    /// For a monitor that another thread has (`synchronized`).
+    /// For a monitor that another thread has.
     Monitor,
-    /// For a lock of `java.util.concurrent` that another thread has.
+    /// For a lock, as a library of the runtime makes them, that another thread has.
     Lock,
     /// For a condition, a queue, a future, a permit: parked for other reasons than a lock.
     Park,
-    /// `Thread.sleep`.
+    /// For a time to be over.
     Sleep,
-    /// `Object.wait`.
+    /// On a monitor, until it is told to go on.
     ObjectWait,
     /// For a peer: sockets, and what is waited for on many of them.
     Socket,
@@ -26,7 +26,7 @@ pub enum Cause {
     /// In the kernel for memory that is not there, or elsewhere without a system call.
     PageFault,
     /// Held by a stop of all threads, or has asked for one and waits until it is over.
-    Safepoint,
+    Stopped,
     /// For memory, or because it was asked for: a collection has to come first.
     GcStall,
     /// For a class that is being loaded or initialised by another thread.
@@ -53,7 +53,7 @@ impl Cause {
         Cause::Socket,
         Cause::File,
         Cause::PageFault,
-        Cause::Safepoint,
+        Cause::Stopped,
         Cause::GcStall,
         Cause::ClassInit,
         Cause::JitWait,
@@ -76,7 +76,7 @@ impl Cause {
             Cause::Socket => "socket",
             Cause::File => "file",
             Cause::PageFault => "page-fault",
-            Cause::Safepoint => "safepoint",
+            Cause::Stopped => "safepoint",
             Cause::GcStall => "gc-stall",
             Cause::ClassInit => "class-init",
             Cause::JitWait => "jit-wait",
@@ -110,7 +110,7 @@ pub enum Os {
 /// What kind of system call a thread waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// For a word of memory: all of the JVM's own waits.
+    /// For a word of memory: most waits that a runtime makes itself.
     Futex,
     /// For a time.
     Sleep,
@@ -133,14 +133,14 @@ pub enum Fd {
     File,
 }
 
-/// What the JVM says of monitors.
+/// What the runtime says of monitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Monitor {
     /// The thread has to do with none.
     None,
     /// It enters one that another thread has.
     Entering,
-    /// It waits on one (`Object.wait`).
+    /// It waits on one, which it had, until it is told to go on.
     Waiting,
 }
 
@@ -151,7 +151,7 @@ pub struct Named<'a> {
     pub class: &'a str,
     /// Method, or function as the library calls it.
     pub name: &'a str,
-    /// Whether it is a Java method.
+    /// Whether it is a method.
     pub is_managed: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct Named<'a> {
 pub struct Facts<'a> {
     /// From the operating system.
     pub os: Os,
-    /// From the JVM.
+    /// From the runtime.
     pub monitor: Monitor,
     /// Whether what it is parked on is a lock, which another thread has.
     pub is_owned_lock: bool,

@@ -1,7 +1,8 @@
 //! What a wall-clock sampler decides: whom to look at, how often, what a look stands for, and why a
 //! thread was not running.
 //!
-//! Pure logic. It knows no JVM, no operating system and no clock: numbers in, decisions out.
+//! Pure logic. It knows no runtime, no operating system and no clock: numbers, names and tables of
+//! names in, decisions out.
 #![forbid(unsafe_code)]
 
 pub mod budget;
@@ -14,7 +15,7 @@ pub mod first;
 pub mod grid;
 pub mod machine;
 pub mod members;
-mod mono;
+mod own;
 pub mod pools;
 pub mod proc;
 pub mod random;
@@ -22,4 +23,5 @@ pub mod runs;
 pub mod spread;
 pub mod strata;
 pub mod sums;
+pub mod waits;
 pub mod yielded;

@@ -1,61 +1,12 @@
-//! Which frames say that a pooled worker waits for work: one table, which users can extend.
+//! Which frames say that a pooled worker waits for work: a runtime's table, which users can extend.
 
 use crate::facts::Named;
 
-/// Java frames from the top that are looked at: a wait for work is not deep.
+/// Methods from the top that are looked at: a wait for work is not deep.
 const FRAMES_MAX: usize = 16;
 
-/// `class.method` with slashes in the class; a `*` at the end of either stands for anything.
-const KNOWN: &[&str] = &[
-    // The JDK.
-    "java/util/concurrent/ThreadPoolExecutor.getTask",
-    "java/util/concurrent/ForkJoinPool.awaitWork",
-    "java/util/concurrent/DelayScheduler.loop",
-    "java/util/TimerThread.mainLoop",
-    "java/lang/ref/ReferenceQueue*.remove*",
-    "java/lang/ref/Reference.waitForReferencePendingList",
-    "java/lang/VirtualThread.takeVirtualThreadListToUnblock",
-    "jdk/internal/net/http/HttpClientImpl$SelectorManager.run",
-    "sun/net/httpserver/ServerImpl$Dispatcher.run",
-    "sun/nio/ch/EPollPort$EventHandlerTask.poll",
-    "sun/nio/ch/Poller.pollerLoop",
-    "sun/nio/ch/Poller.subPollerLoop",
-    "sun/nio/ch/Poller.pollLoop",
-    "sun/nio/ch/Poller.updateLoop",
-    "java/lang/ProcessHandleImpl*.waitForProcessExit*",
-    "java/lang/UNIXProcess.waitForProcessExit",
-    "jdk/jfr/internal/PlatformRecorder.takeNap",
-    "sun/net/www/http/KeepAliveCache.run",
-    "sun/rmi/transport/tcp/TCPTransport$AcceptLoop.executeAcceptLoop",
-    // Netty.
-    "io/netty/channel/nio/NioEventLoop.select",
-    "io/netty/channel/nio/NioIoHandler.select",
-    "io/netty/channel/epoll/EpollEventLoop.epollWait*",
-    "io/netty/channel/epoll/EpollIoHandler.epollWait*",
-    "io/netty/channel/uring/IOUring*.*wait*",
-    "io/netty/util/concurrent/SingleThreadEventExecutor.takeTask",
-    "io/netty/util/HashedWheelTimer$Worker.waitForNextTick",
-    // Servers.
-    "org/apache/tomcat/util/threads/TaskQueue.*",
-    "org/apache/tomcat/util/threads/ThreadPoolExecutor.getTask",
-    "org/apache/tomcat/util/net/NioEndpoint$Poller.run",
-    "org/apache/tomcat/util/net/Acceptor.run",
-    "org/apache/tomcat/util/net/NioEndpoint.serverSocketAccept",
-    "org/eclipse/jetty/util/thread/QueuedThreadPool*.idleJobPoll",
-    "org/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.reservedWait",
-    "org/eclipse/jetty/io/ManagedSelector.nioSelect",
-    "org/eclipse/jetty/io/ManagedSelector*.select",
-    "org/xnio/nio/WorkerThread.run",
-    "org/jboss/threads/EnhancedQueueExecutor$ThreadBody.run",
-    // Languages.
-    "kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.park",
-    "kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.tryPark",
-    "akka/actor/LightArrayRevolverScheduler*.waitNanos",
-    "org/apache/pekko/actor/LightArrayRevolverScheduler*.waitNanos",
-];
-
-/// The table.
-#[derive(Clone, Debug)]
+/// The table; by itself an empty one.
+#[derive(Clone, Debug, Default)]
 pub struct Pools {
     patterns: Vec<Pattern>,
 }
@@ -72,16 +23,16 @@ struct Text {
     parts: Vec<String>,
 }
 
-impl Default for Pools {
-    fn default() -> Pools {
-        let patterns = KNOWN.iter().filter_map(|known| Pattern::parse(known));
+impl Pools {
+    /// What is known: `class.method` each, as [`Pools::add`] takes them. What is none is left out.
+    #[must_use]
+    pub fn of(known: &[&str]) -> Pools {
+        let patterns = known.iter().filter_map(|known| Pattern::parse(known));
         Pools {
             patterns: patterns.collect(),
         }
     }
-}
 
-impl Pools {
     /// Adds `class.method`, with dots or slashes in the class and `*` for anything.
     ///
     /// # Errors
@@ -93,11 +44,11 @@ impl Pools {
         Ok(())
     }
 
-    /// Whether one of the innermost Java frames is a pool's wait for work.
+    /// Whether one of the innermost methods is a pool's wait for work.
     #[must_use]
     pub fn is_idle(&self, frames: &[Named<'_>]) -> bool {
-        let mut java = frames.iter().filter(|f| f.is_managed).take(FRAMES_MAX);
-        java.any(|frame| self.patterns.iter().any(|pattern| pattern.matches(frame)))
+        let mut methods = frames.iter().filter(|f| f.is_managed).take(FRAMES_MAX);
+        methods.any(|frame| self.patterns.iter().any(|pattern| pattern.matches(frame)))
     }
 }
 
@@ -153,38 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn every_known_pattern_is_one() {
-        assert_eq!(Pools::default().patterns.len(), KNOWN.len());
-    }
-
-    #[test]
     fn known_waits_are_found() {
-        let pools = Pools::default();
-        let queue = "java/lang/ref/ReferenceQueueWithOverflow";
-        assert!(is_idle(&pools, queue, "remove0"));
-        assert!(is_idle(
-            &pools,
-            "io/netty/channel/nio/NioEventLoop",
-            "select"
-        ));
-        assert!(!is_idle(
-            &pools,
-            "io/netty/channel/nio/NioEventLoop",
-            "selectNow"
-        ));
-        assert!(!is_idle(&pools, "app/Worker", "getTask"));
-        // Threads that the JDK has for itself.
-        for (class, method) in [
-            ("java/util/concurrent/DelayScheduler", "loop"),
-            ("jdk/jfr/internal/PlatformRecorder", "takeNap"),
-            ("sun/net/www/http/KeepAliveCache", "run"),
-            (
-                "sun/rmi/transport/tcp/TCPTransport$AcceptLoop",
-                "executeAcceptLoop",
-            ),
-        ] {
-            assert!(is_idle(&pools, class, method), "{class}.{method}");
-        }
+        let pools = Pools::of(&["base/Queue*.remove*", "net/Loop.select", "no-method"]);
+        assert!(is_idle(&pools, "base/QueueWithOverflow", "remove0"));
+        assert!(is_idle(&pools, "net/Loop", "select"));
+        assert!(!is_idle(&pools, "net/Loop", "selectNow"));
+        assert!(!is_idle(&pools, "app/Worker", "remove"));
+        assert!(!is_idle(&Pools::default(), "net/Loop", "select"));
     }
 
     #[test]
@@ -210,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn only_java_frames_near_the_top_count() {
-        let pools = Pools::default();
+    fn only_methods_near_the_top_count() {
+        let pools = Pools::of(&["base/Timer.mainLoop"]);
         let mut frames = vec![
             Named {
                 class: "app/A",
@@ -221,7 +147,7 @@ mod tests {
             FRAMES_MAX
         ];
         let wait = Named {
-            class: "java/util/TimerThread",
+            class: "base/Timer",
             name: "mainLoop",
             is_managed: true,
         };

@@ -1,46 +1,38 @@
-//! What a virtual thread has left its carrier for, from its frames: they begin with the JDK's own
-//! way out (java.base, java/lang/VirtualThread.java, 21 to 28), which is the same for all waits.
+//! What a logical thread has left its platform thread for, from its frames: they begin with the
+//! runtime's own way out, which is the same for all waits.
 
 use crate::facts::{Cause, Named};
+use crate::waits::WayOut;
 
-/// Classes of the way out, by the beginnings of their names.
-const WAY_OUT: &[&str] = &[
-    "jdk/internal/vm/Continuation",
-    "java/lang/VirtualThread",
-    "java/lang/System$",
-    "jdk/internal/misc/VirtualThreads",
-    "jdk/internal/access/",
-];
-
-/// Classes that park until a descriptor is ready.
-const POLLERS: &[&str] = &[
-    "sun/nio/ch/Poller",
-    "sun/nio/ch/NioSocketImpl",
-    "sun/nio/ch/SelChImpl",
-];
 /// Frames of the way out, and of what parks, at most.
 const FRAMES_MAX: usize = 12;
 
-/// The cause; `None` if the innermost Java frame is not where a continuation yields.
+/// The cause; `None` if the innermost method is not where a logical thread leaves.
 #[must_use]
-pub fn cause(frames: &[Named<'_>], is_owned_lock: bool) -> Option<Cause> {
-    let mut java = frames
+pub fn cause(frames: &[Named<'_>], is_owned_lock: bool, out: &WayOut) -> Option<Cause> {
+    let mut methods = frames
         .iter()
         .filter(|frame| frame.is_managed)
         .take(FRAMES_MAX);
-    let first = java.next()?;
-    if first.class != "jdk/internal/vm/Continuation" || !first.name.starts_with("yield") {
+    let first = methods.next()?;
+    let (class, begin) = out.entry;
+    if first.class != class || !first.name.starts_with(begin) {
         return None;
     }
-    let mut rest = java.skip_while(|frame| {
-        let is_out = WAY_OUT.iter().any(|class| frame.class.starts_with(class));
-        is_out && !is_sleep(frame)
-    });
+    let is_of = |frame: &Named<'_>, classes: &[&str]| {
+        let mut begins = classes.iter();
+        begins.any(|class| frame.class.starts_with(class))
+    };
+    let is_sleep = |frame: &Named<'_>| {
+        let (classes, begin) = out.sleeps;
+        classes.contains(&frame.class) && frame.name.starts_with(begin)
+    };
+    let mut rest = methods.skip_while(|frame| is_of(frame, out.classes) && !is_sleep(frame));
     let caller = rest.next();
     if caller.is_some_and(is_sleep) {
         return Some(Cause::Sleep);
     }
-    let polls = |frame: &Named<'_>| POLLERS.iter().any(|class| frame.class.starts_with(class));
+    let polls = |frame: &Named<'_>| is_of(frame, out.pollers);
     if caller.is_some_and(polls) || rest.next().is_some_and(polls) {
         return Some(Cause::Socket);
     }
@@ -51,69 +43,61 @@ pub fn cause(frames: &[Named<'_>], is_owned_lock: bool) -> Option<Cause> {
     })
 }
 
-fn is_sleep(frame: &Named<'_>) -> bool {
-    let is_thread = matches!(frame.class, "java/lang/VirtualThread" | "java/lang/Thread");
-    is_thread && frame.name.starts_with("sleep")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn named<'a>(frames: &[(&'a str, &'a str)]) -> Vec<Named<'a>> {
-        let java = |(class, name): &(&'a str, &'a str)| Named {
-            class,
-            name,
-            is_managed: true,
-        };
-        frames.iter().map(java).collect()
-    }
+    const WAY_OUT: WayOut = WayOut {
+        entry: ("fiber/Fiber", "yield"),
+        classes: &["fiber/"],
+        sleeps: (&["fiber/Fiber", "base/Thread"], "sleep"),
+        pollers: &["net/Poll"],
+    };
 
-    const OUT: [(&str, &str); 3] = [
-        ("jdk/internal/vm/Continuation", "yield"),
-        ("java/lang/VirtualThread", "yieldContinuation"),
-        ("java/lang/VirtualThread", "park"),
-    ];
-
-    fn of(below: &[(&'static str, &'static str)], is_owned_lock: bool) -> Option<Cause> {
-        let mut frames = OUT.to_vec();
-        frames.extend_from_slice(below);
-        cause(&named(&frames), is_owned_lock)
+    fn of(below: &[(&str, &str)], is_owned_lock: bool) -> Option<Cause> {
+        let out = [("fiber/Fiber", "yield0"), ("fiber/Access", "leave")];
+        let frames: Vec<Named<'_>> = (out.iter().chain(below))
+            .map(|(class, name)| Named {
+                class,
+                name,
+                is_managed: true,
+            })
+            .collect();
+        cause(&frames, is_owned_lock, &WAY_OUT)
     }
 
     #[test]
     fn frames_below_the_way_out_say_what_is_waited_for() {
-        let park = [
-            ("java/lang/System$2", "parkVirtualThread"),
-            ("jdk/internal/misc/VirtualThreads", "park"),
-            ("java/util/concurrent/locks/LockSupport", "park"),
-            ("app/Queue", "take"),
-        ];
+        let park = [("base/Parker", "park"), ("app/Queue", "take")];
         assert_eq!(of(&park, false), Some(Cause::Park));
         assert_eq!(of(&park, true), Some(Cause::Lock));
-        let sleep = [
-            ("java/lang/VirtualThread", "parkNanos"),
-            ("java/lang/VirtualThread", "sleepNanos"),
-            ("java/lang/Thread", "sleep"),
-        ];
+        let sleep = [("fiber/Fiber", "sleepFor"), ("base/Thread", "sleep")];
         assert_eq!(of(&sleep, false), Some(Cause::Sleep));
-        let read = [
-            ("java/util/concurrent/locks/LockSupport", "park"),
-            ("sun/nio/ch/Poller", "poll"),
-            ("sun/nio/ch/NioSocketImpl", "park"),
-        ];
+        assert_eq!(of(&sleep[1..], true), Some(Cause::Sleep));
+        // Others may call a method so.
+        let other = [("fiber/Other", "sleep"), ("app/Queue", "take")];
+        assert_eq!(of(&other, false), Some(Cause::Park));
+        let read = [("base/Parker", "park"), ("net/Poller", "poll")];
         assert_eq!(of(&read, false), Some(Cause::Socket));
-        assert_eq!(
-            of(&[("sun/nio/ch/NioSocketImpl", "park")], false),
-            Some(Cause::Socket)
-        );
+        assert_eq!(of(&read[1..], false), Some(Cause::Socket));
+        let further = [("base/Parker", "park"), ("app/A", "a"), ("net/Poller", "b")];
+        assert_eq!(of(&further, false), Some(Cause::Park));
         assert_eq!(of(&[], false), Some(Cause::Park));
     }
 
     #[test]
     fn other_frames_are_not_judged() {
-        let frames = named(&[("java/lang/Object", "wait0"), ("app/Queue", "take")]);
-        assert_eq!(cause(&frames, false), None);
-        assert_eq!(cause(&[], true), None);
+        let frame = |class, name, is_managed| Named {
+            class,
+            name,
+            is_managed,
+        };
+        let other = [frame("base/Object", "wait", true)];
+        assert_eq!(cause(&other, false, &WAY_OUT), None);
+        let stays = [frame("fiber/Fiber", "run", true)];
+        assert_eq!(cause(&stays, false, &WAY_OUT), None);
+        let native = [frame("fiber/Fiber", "yield", false)];
+        assert_eq!(cause(&native, false, &WAY_OUT), None);
+        assert_eq!(cause(&[], true, &WAY_OUT), None);
     }
 }

@@ -19,8 +19,7 @@ use dwell_host::throttled::Throttled;
 use dwell_jfr::writer::{Event, StackId};
 use dwell_walker::Failure;
 use dwell_wall::budget::Budget;
-use dwell_wall::cause::{self, Cause, Facts as CauseFacts};
-use dwell_wall::pools::Pools;
+use dwell_wall::cause::{self, Cause, Facts as CauseFacts, Known as Waits};
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
 use dwell_wall::spread::Spread;
@@ -82,7 +81,7 @@ pub struct Wall {
     unmounted: Option<Unmounted>,
     known: FxHashMap<i32, Known>,
     random: Random,
-    pools: Pools,
+    waits: Waits,
     owners: Owners,
     /// Waits for a processor since the last flush: what they waited for is told then.
     ready: Vec<Ready>,
@@ -102,7 +101,7 @@ impl Wall {
             unmounted: None,
             known: FxHashMap::default(),
             random: Random::new(now_ns()),
-            pools: Pools::default(),
+            waits: Waits::new(&dwell_jdk::WAITS),
             owners: Owners::default(),
             ready: Vec::new(),
             throttled: Throttled::begin(Whose::Of(tasks.pid), now_ns(), || ran_ns(tasks)),
@@ -289,7 +288,7 @@ impl Wall {
         let class = wanted.and_then(|wanted| wanted.class.clone());
         let truncated = seen.failure == Some(Failure::Truncated);
         Kept {
-            cause: cause::cause(&facts, &self.pools),
+            cause: self.waits.cause(&facts),
             stack: context.chunk.stack(&named, truncated),
             detail: class.or_else(|| seen.on.clone()),
             owner,

@@ -2,10 +2,10 @@
 //! far as states and frames tell. Knows no files; what another profiler says of its clock is taken
 //! as true.
 
+use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
 use dwell_jfr::reader::{Recording, Sample, SampleKind, Value};
-use dwell_wall::cause::{Facts, Monitor, Named, Os, cause};
-use dwell_wall::pools::Pools;
+use dwell_wall::cause::{Facts, Known, Monitor, Named, Os};
 use std::collections::HashMap;
 
 /// async-profiler's intervals if none is given.
@@ -136,10 +136,18 @@ pub(crate) fn held(recording: &Recording) -> Vec<(String, u64)> {
 }
 
 /// Tells why threads waited.
-#[derive(Default)]
 pub(crate) struct Causes {
-    pools: Pools,
+    waits: Known,
     known: HashMap<(u32, ThreadState), &'static str>,
+}
+
+impl Default for Causes {
+    fn default() -> Causes {
+        Causes {
+            waits: Known::new(&WAITS),
+            known: HashMap::new(),
+        }
+    }
 }
 
 impl Causes {
@@ -174,7 +182,7 @@ impl Causes {
             is_owned_lock: frames.iter().any(is_lock),
             frames: &frames,
         };
-        let name = cause(&facts, &self.pools).name();
+        let name = self.waits.cause(&facts).name();
         self.known.insert(key, name);
         name
     }

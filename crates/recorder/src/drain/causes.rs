@@ -4,8 +4,7 @@
 use crate::record::batch::{PendingFrame, PendingWall};
 use crate::record::names::{NameId, Names};
 use crate::record::resolve::Resolver;
-use dwell_wall::cause::{self, Cause, Facts, Monitor, Named, Os};
-use dwell_wall::pools::Pools;
+use dwell_wall::cause::{Cause, Facts, Known, Monitor, Named, Os};
 use rustc_hash::FxHashMap;
 
 /// What a thread waits for is told by the innermost frames.
@@ -22,14 +21,14 @@ impl Causes {
         wall: &PendingWall,
         frames: &[PendingFrame],
         resolver: &mut Resolver,
-        pools: &Pools,
+        known: &Known,
         names: &mut Names,
     ) -> Cause {
         let key = (wall.stack, wall.os, wall.monitor, wall.is_owned_lock);
         *self
             .0
             .entry(key)
-            .or_insert_with(|| find(wall, frames, resolver, pools, names))
+            .or_insert_with(|| find(wall, frames, resolver, known, names))
     }
 }
 
@@ -37,7 +36,7 @@ fn find(
     wall: &PendingWall,
     frames: &[PendingFrame],
     resolver: &mut Resolver,
-    pools: &Pools,
+    known: &Known,
     names: &mut Names,
 ) -> Cause {
     let top = frames.iter().take(FRAMES_MAX);
@@ -58,5 +57,5 @@ fn find(
         is_owned_lock: wall.is_owned_lock,
         frames: &frames,
     };
-    cause::cause(&facts, pools)
+    known.cause(&facts)
 }

@@ -32,8 +32,7 @@ use dwell_jfr::writer::{
     Sample, StackId, ThreadId, WallSample,
 };
 use dwell_signal::{Cause, CounterSnapshot, bucket_end_ns};
-use dwell_wall::cause::{Cause as WallCause, Os};
-use dwell_wall::pools::Pools;
+use dwell_wall::cause::{Cause as WallCause, Known, Os};
 use dwell_wall::sums::ByCause;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,14 +41,14 @@ use std::time::{Duration, Instant};
 /// A chunk whose constants take more memory than this is ended.
 const CHUNK_MEMORY_MAX: usize = 12 << 20;
 
-/// The known pools, and those that the user told.
-fn pools(told: &[String]) -> Pools {
-    let mut pools = Pools::default();
+/// What is known of the runtime's waits, with the pools that the user told.
+fn known<R: Runtime>(told: &[String]) -> Known {
+    let mut known = Known::new(R::WAITS);
     for method in told {
         // They were checked when the options were read.
-        let _ = pools.add(method);
+        let _ = known.add_pool(method);
     }
-    pools
+    known
 }
 
 /// The chunk and the file of a recording.
@@ -59,7 +58,7 @@ pub struct Writer<'s, R: Runtime> {
     output: Output<RecordingFile>,
     chunk: ChunkWriter,
     resolver: Resolver,
-    pools: Pools,
+    known: Known,
     endpoints: EndpointDrain,
     processors: Processors,
     machine: Machine,
@@ -96,7 +95,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             output: Output::new(file, bounds, process::monotonic_ns()),
             chunk: ChunkWriter::new(clock()),
             resolver: Resolver::default(),
-            pools: pools(&setup.options.idle),
+            known: known::<R>(&setup.options.idle),
             endpoints: EndpointDrain::default(),
             processors: Processors::default(),
             machine: Machine::default(),
@@ -315,7 +314,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             .look(ready_ns, process::monotonic_ns(), ran_ns);
         for wall in batch.walls() {
             let frames = wall.stack.map_or(&[][..], |stack| batch.frames(stack).0);
-            let (resolver, pools) = (&mut self.resolver, &self.pools);
+            let (resolver, pools) = (&mut self.resolver, &self.known);
             let mut cause = causes.of(wall, frames, resolver, pools, &mut sampler.names);
             if is_ready(wall) && self.throttled.is_next() {
                 cause = WallCause::Throttled;

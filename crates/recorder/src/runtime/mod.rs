@@ -65,6 +65,7 @@ use dwell_walker::native::NativeCode;
 use dwell_walker::{Frame, Walk};
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
+use dwell_wall::waits::Waits;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -86,6 +87,11 @@ pub trait Runtime: Send + Sync + Sized + 'static {
     /// Whether it tells of waits for monitors, if it is asked to
     /// ([`Engine::waited`](dwell_signal::Engine::waited)).
     const TELLS_WAITS: bool = false;
+
+    /// What names of its functions and methods, and of what is written for it, say of a thread that
+    /// waits in them. Of a runtime that has none the kernel tells what threads wait for, and what
+    /// looks say of monitors.
+    const WAITS: &'static Waits = &Waits::NONE;
 
     /// Walks stacks and names frames, on the drainer's thread.
     type Walks: Walks<Self>;

@@ -14,7 +14,8 @@ use dwell_recorder::threads::ThreadName;
 use dwell_signal::{Slot, ThreadRecord};
 use dwell_walker::native::{NativeCode, Rule};
 use dwell_walker::{Frame, FrameKind, Outcome, Walk};
-use dwell_wall::cause::Monitor;
+use dwell_wall::cause::{Cause, Monitor};
+use dwell_wall::waits::Waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,10 @@ fn leave_small_signal_stack() {
 
 impl Runtime for Mock {
     const PROCESS: &'static str = "mock";
+    const WAITS: &'static Waits = &Waits {
+        methods: &[("mock/Program", &["hold"], Cause::ObjectWait)],
+        ..Waits::NONE
+    };
 
     type Walks = MockWalks;
     type Looks = MockLooks;

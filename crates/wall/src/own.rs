@@ -1,15 +1,9 @@
-//! What Mono's own functions say of a wait, where no method does: threads of its own that have
-//! nothing to do, and stops of all threads. Its programs have few symbols, so this goes by which
-//! library a frame is in, and by the C library's functions.
+//! What functions of a runtime's own libraries say of a wait where few of them have names: threads
+//! of its own that have nothing to do, and stops of all threads. This goes by which library a frame
+//! is in, and by the C library's functions.
 
 use crate::facts::{Call, Cause, Facts, Named, Os};
-
-/// Whether a library is Mono itself, by its file's name.
-fn is_mono(class: &str) -> bool {
-    let library = ["libmonosgen-", "libmonoboehm-", "libmono-2.0"];
-    matches!(class, "mono" | "mono-sgen" | "mono-boehm")
-        || library.iter().any(|begin| class.starts_with(begin))
-}
+use crate::waits::Waits;
 
 fn is_c_library(class: &str) -> bool {
     let begins = ["libc.so", "libc-", "libpthread", "ld-"];
@@ -17,25 +11,26 @@ fn is_c_library(class: &str) -> bool {
 }
 
 /// The cause, if it is one of these.
-pub(crate) fn cause(facts: &Facts<'_>) -> Option<Cause> {
+pub(crate) fn cause(facts: &Facts<'_>, waits: &Waits) -> Option<Cause> {
     if let [innermost, caller, ..] = facts.frames
         && innermost.name.ends_with("sigsuspend")
-        && is_mono(caller.class)
+        && waits.is_library(caller.class)
     {
         // Its handler of the signal that stops threads: until the one that lets them go on.
-        return Some(Cause::Safepoint);
+        return Some(Cause::Stopped);
     }
-    let is_idle = facts.os == Os::Call(Call::Futex) && is_own_without_lock(facts.frames);
+    let is_idle = facts.os == Os::Call(Call::Futex) && is_own_without_lock(facts.frames, waits);
     is_idle.then_some(Cause::IdlePool)
 }
 
-/// Whether nobody but Mono is on the stack down to the thread's begin, and it waits for no lock.
-fn is_own_without_lock(frames: &[Named<'_>]) -> bool {
+/// Whether nobody but the runtime is on the stack down to the thread's begin, and it waits for no
+/// lock.
+fn is_own_without_lock(frames: &[Named<'_>], waits: &Waits) -> bool {
     let is_own = |frame: &Named<'_>| {
-        let is_here = is_mono(frame.class) || is_c_library(frame.class);
+        let is_here = waits.is_library(frame.class) || is_c_library(frame.class);
         is_here && !frame.is_managed && !frame.name.contains("_lock")
     };
-    frames.iter().any(|frame| is_mono(frame.class)) && frames.iter().all(is_own)
+    frames.iter().any(|frame| waits.is_library(frame.class)) && frames.iter().all(is_own)
 }
 
 #[cfg(test)]
@@ -61,35 +56,41 @@ mod tests {
     }
 
     fn of(call: Call, frames: &[Named<'_>]) -> Option<Cause> {
-        cause(&Facts {
+        let facts = Facts {
             os: Os::Call(call),
             monitor: Monitor::None,
             is_owned_lock: false,
             frames,
-        })
+        };
+        assert_eq!(cause(&facts, &Waits::NONE), None);
+        let waits = Waits {
+            libraries: &["pear"],
+            ..Waits::NONE
+        };
+        cause(&facts, &waits)
     }
 
     #[test]
-    fn threads_of_monos_own_are_idle_unless_they_wait_for_a_lock() {
-        let begin = [native("mono-sgen.0x20"), native("libc.0x7")];
-        let idle = [&[native("libc.0x1"), native("mono-sgen.0x10")], &begin[..]].concat();
+    fn threads_of_its_own_are_idle_unless_they_wait_for_a_lock() {
+        let begin = [native("pear.0x20"), native("libc.0x7")];
+        let idle = [&[native("libc.0x1"), native("pear.0x10")], &begin[..]].concat();
         assert_eq!(of(Call::Futex, &idle), Some(Cause::IdlePool));
         assert_eq!(of(Call::Sleep, &idle), None);
         let locks = [native("libc.0x1"), native("libc.pthread_mutex_lock")];
         assert_eq!(of(Call::Futex, &[&locks, &begin[..]].concat()), None);
         let other = [native("libc.0x1"), native("libother.so.0x1")];
         assert_eq!(of(Call::Futex, &[&other, &begin[..]].concat()), None);
-        let managed = [native("libc.0x1"), native("mono-sgen.0x1"), method("Run")];
+        let managed = [native("libc.0x1"), native("pear.0x1"), method("Run")];
         assert_eq!(of(Call::Futex, &managed), None);
         assert_eq!(of(Call::Futex, &[native("libc.0x1")]), None);
         assert_eq!(of(Call::Futex, &[]), None);
     }
 
     #[test]
-    fn only_monos_own_sigsuspend_is_a_stop() {
+    fn only_its_own_sigsuspend_is_a_stop() {
         let wait = native("libc.__sigsuspend");
-        let stopped = [wait, native("mono-sgen.0x1"), method("Run")];
-        assert_eq!(of(Call::Other, &stopped), Some(Cause::Safepoint));
+        let stopped = [wait, native("pear.0x1"), method("Run")];
+        assert_eq!(of(Call::Other, &stopped), Some(Cause::Stopped));
         let of_program = [wait, method("sigsuspend [managed-to-native]")];
         assert_eq!(of(Call::Other, &of_program), None);
     }

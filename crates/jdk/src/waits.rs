@@ -1,0 +1,440 @@
+//! What a thread waits for that is in a function of HotSpot's or a method of the JDK's, or of a
+//! library that many use: tables of names, for who knows how to read them ([`dwell_wall::waits`]).
+//! Must not decide anything.
+
+use dwell_wall::cause::Cause;
+use dwell_wall::waits::{Waits, WayOut};
+
+/// All of it.
+pub const WAITS: Waits = Waits {
+    functions: FUNCTIONS,
+    methods: METHODS,
+    sockets: SOCKETS,
+    files: FILES,
+    pools: POOLS,
+    way_out: Some(WAY_OUT),
+    libraries: &[],
+};
+
+/// Functions of libjvm, by parts of their mangled names: a thread that waits for memory may wait at
+/// a safepoint in doing so.
+const FUNCTIONS: &[(&str, Cause)] = &[
+    ("alloc_page_stall", Cause::GcStall),
+    ("stall_until_clear", Cause::GcStall),
+    ("handle_alloc_failure", Cause::GcStall),
+    ("do_collection_pause", Cause::GcStall),
+    ("mem_allocate", Cause::GcStall),
+    ("satisfy_failed_allocation", Cause::GcStall),
+    ("satisfy_failed_metadata", Cause::GcStall),
+    ("allocate_new_tlab", Cause::GcStall),
+    ("12MemAllocator", Cause::GcStall),
+    ("collect_as_vm_thread", Cause::GcStall),
+    ("attempt_allocation_slow", Cause::GcStall),
+    // Who asks for a collection waits for it: System.gc() in all collectors.
+    ("7collectEN7GCCause5Cause", Cause::GcStall),
+    ("11ZDriverPort9send_sync", Cause::GcStall),
+    ("JVM_GC", Cause::GcStall),
+    ("wait_for_completion", Cause::JitWait),
+    ("compile_method_base", Cause::JitWait),
+    ("initialize_impl", Cause::ClassInit),
+    ("16SystemDictionary", Cause::ClassInit),
+    ("SafepointSynchronize5block", Cause::Stopped),
+    // What threads stand at until it is over, and at nothing else (utilities/waitBarrier.hpp): the
+    // frames above are not always known.
+    ("LinuxWaitBarrier4wait", Cause::Stopped),
+    ("SafepointMechanism", Cause::Stopped),
+    ("HandshakeState", Cause::Stopped),
+    // Who asks the VM's thread to do something while all stand still, or others to do it.
+    ("8VMThread7execute", Cause::Stopped),
+    ("8VMThread19wait_until_executed", Cause::Stopped),
+    ("9Handshake7execute", Cause::Stopped),
+    // The VM's own Java threads, which wait for something to do if it is none of these.
+    ("notification_thread_entry", Cause::IdlePool),
+    ("service_thread_entry", Cause::IdlePool),
+    ("monitor_deflation_thread_entry", Cause::IdlePool),
+    ("signal_thread_entry", Cause::IdlePool),
+    ("recorderthread_entry", Cause::IdlePool),
+    ("attach_listener_thread_entry", Cause::IdlePool),
+    // Its frame above cannot always be found: it is addressed by a register that only the thread
+    // itself knows.
+    ("AttachListener7dequeueEv", Cause::IdlePool),
+    // The thread that started the JVM, once `main` is over: it waits for all others.
+    ("jni_DestroyJavaVM", Cause::IdlePool),
+    ("7Threads10destroy_vm", Cause::IdlePool),
+    ("12CompileQueue3get", Cause::IdlePool),
+    ("14NMethodSweeper12sweeper_loop", Cause::IdlePool),
+];
+
+/// Methods whose wait says what is waited for.
+const METHODS: &[(&str, &[&str], Cause)] = &[
+    (
+        "java/lang/Thread",
+        &["sleep", "sleep0", "sleepNanos", "sleepNanos0"],
+        Cause::Sleep,
+    ),
+    ("java/lang/Object", &["wait", "wait0"], Cause::ObjectWait),
+    ("jdk/internal/misc/Unsafe", &["park"], Cause::Park),
+    ("sun/misc/Unsafe", &["park"], Cause::Park),
+    // Also where libjvm has no symbols.
+    ("java/lang/Runtime", &["gc"], Cause::GcStall),
+];
+
+/// Classes of the JDK whose native methods wait for peers.
+const SOCKETS: &[&str] = &[
+    "sun/nio/ch/Net",
+    "sun/nio/ch/SocketDispatcher",
+    "sun/nio/ch/UnixDispatcher",
+    "sun/nio/ch/DatagramDispatcher",
+    "sun/nio/ch/EPoll",
+    "sun/nio/ch/ServerSocketChannelImpl",
+    "java/net/SocketInputStream",
+    "java/net/SocketOutputStream",
+    "java/net/PlainSocketImpl",
+    "java/net/PlainDatagramSocketImpl",
+    "java/net/Inet",
+];
+
+/// The same for files and pipes.
+const FILES: &[&str] = &[
+    "sun/nio/ch/FileDispatcherImpl",
+    "sun/nio/ch/UnixFileDispatcherImpl",
+    "sun/nio/ch/FileChannelImpl",
+    "sun/nio/fs/UnixNativeDispatcher",
+    "java/io/FileInputStream",
+    "java/io/FileOutputStream",
+    "java/io/RandomAccessFile",
+    "java/io/UnixFileSystem",
+    "java/io/FileDescriptor",
+];
+
+/// Where pooled workers, and threads that the JDK has for itself, wait for work.
+const POOLS: &[&str] = &[
+    // The JDK.
+    "java/util/concurrent/ThreadPoolExecutor.getTask",
+    "java/util/concurrent/ForkJoinPool.awaitWork",
+    "java/util/concurrent/DelayScheduler.loop",
+    "java/util/TimerThread.mainLoop",
+    "java/lang/ref/ReferenceQueue*.remove*",
+    "java/lang/ref/Reference.waitForReferencePendingList",
+    "java/lang/VirtualThread.takeVirtualThreadListToUnblock",
+    "jdk/internal/net/http/HttpClientImpl$SelectorManager.run",
+    "sun/net/httpserver/ServerImpl$Dispatcher.run",
+    "sun/nio/ch/EPollPort$EventHandlerTask.poll",
+    "sun/nio/ch/Poller.pollerLoop",
+    "sun/nio/ch/Poller.subPollerLoop",
+    "sun/nio/ch/Poller.pollLoop",
+    "sun/nio/ch/Poller.updateLoop",
+    "java/lang/ProcessHandleImpl*.waitForProcessExit*",
+    "java/lang/UNIXProcess.waitForProcessExit",
+    "jdk/jfr/internal/PlatformRecorder.takeNap",
+    "sun/net/www/http/KeepAliveCache.run",
+    "sun/rmi/transport/tcp/TCPTransport$AcceptLoop.executeAcceptLoop",
+    // Netty.
+    "io/netty/channel/nio/NioEventLoop.select",
+    "io/netty/channel/nio/NioIoHandler.select",
+    "io/netty/channel/epoll/EpollEventLoop.epollWait*",
+    "io/netty/channel/epoll/EpollIoHandler.epollWait*",
+    "io/netty/channel/uring/IOUring*.*wait*",
+    "io/netty/util/concurrent/SingleThreadEventExecutor.takeTask",
+    "io/netty/util/HashedWheelTimer$Worker.waitForNextTick",
+    // Servers.
+    "org/apache/tomcat/util/threads/TaskQueue.*",
+    "org/apache/tomcat/util/threads/ThreadPoolExecutor.getTask",
+    "org/apache/tomcat/util/net/NioEndpoint$Poller.run",
+    "org/apache/tomcat/util/net/Acceptor.run",
+    "org/apache/tomcat/util/net/NioEndpoint.serverSocketAccept",
+    "org/eclipse/jetty/util/thread/QueuedThreadPool*.idleJobPoll",
+    "org/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.reservedWait",
+    "org/eclipse/jetty/io/ManagedSelector.nioSelect",
+    "org/eclipse/jetty/io/ManagedSelector*.select",
+    "org/xnio/nio/WorkerThread.run",
+    "org/jboss/threads/EnhancedQueueExecutor$ThreadBody.run",
+    // Languages.
+    "kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.park",
+    "kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.tryPark",
+    "akka/actor/LightArrayRevolverScheduler*.waitNanos",
+    "org/apache/pekko/actor/LightArrayRevolverScheduler*.waitNanos",
+];
+
+/// How a virtual thread leaves its carrier (java.base, java/lang/VirtualThread.java, 21 to 28): the
+/// JDK's own way out is the same for all waits.
+const WAY_OUT: WayOut = WayOut {
+    entry: ("jdk/internal/vm/Continuation", "yield"),
+    classes: &[
+        "jdk/internal/vm/Continuation",
+        "java/lang/VirtualThread",
+        "java/lang/System$",
+        "jdk/internal/misc/VirtualThreads",
+        "jdk/internal/access/",
+    ],
+    sleeps: (&["java/lang/VirtualThread", "java/lang/Thread"], "sleep"),
+    pollers: &[
+        "sun/nio/ch/Poller",
+        "sun/nio/ch/NioSocketImpl",
+        "sun/nio/ch/SelChImpl",
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_wall::cause::{Call, Facts, Fd, Known, Monitor, Named, Os};
+    use dwell_wall::pools::Pools;
+
+    fn java<'a>(class: &'a str, name: &'a str) -> Named<'a> {
+        Named {
+            class,
+            name,
+            is_managed: true,
+        }
+    }
+
+    fn vm(name: &str) -> Named<'_> {
+        Named {
+            class: "libjvm.so",
+            name,
+            is_managed: false,
+        }
+    }
+
+    const FUTEX: Os = Os::Call(Call::Futex);
+
+    fn of(os: Os, monitor: Monitor, is_owned_lock: bool, frames: &[Named<'_>]) -> &'static str {
+        let facts = Facts {
+            os,
+            monitor,
+            is_owned_lock,
+            frames,
+        };
+        Known::new(&WAITS).cause(&facts).name()
+    }
+
+    #[test]
+    fn threads_of_the_jvm_without_work_are_idle_whatever_they_wait_on() {
+        let accept = Os::Call(Call::On(Fd::Socket));
+        for (os, function) in [
+            (FUTEX, "_ZL25notification_thread_entryP10JavaThreadS0_"),
+            (FUTEX, "_Z20recorderthread_entryP10JavaThreadS0_"),
+            (accept, "_ZN19LinuxAttachListener7dequeueEv"),
+            (accept, "_ZN19PosixAttachListener7dequeueEv"),
+            (FUTEX, "jni_DestroyJavaVM"),
+            (FUTEX, "_ZN7Threads10destroy_vmEv"),
+        ] {
+            let found = of(os, Monitor::None, false, &[vm("accept"), vm(function)]);
+            assert_eq!(found, "idle-pool", "{function}");
+        }
+        // Hooks that run when a program ends are its own.
+        let hook = java("com/acme/Hook", "run");
+        let frames = [vm("accept"), hook, vm("jni_DestroyJavaVM")];
+        assert_eq!(of(accept, Monitor::None, false, &frames), "socket");
+    }
+
+    #[test]
+    fn who_runs_waits_for_nothing() {
+        let park = [java("jdk/internal/misc/Unsafe", "park")];
+        assert_eq!(of(Os::Running, Monitor::None, true, &park), "running");
+        assert_eq!(
+            of(Os::Runnable, Monitor::Entering, false, &park),
+            "runnable"
+        );
+    }
+
+    #[test]
+    fn monitors_and_locks() {
+        let frames = [java("app/Account", "transfer")];
+        assert_eq!(of(FUTEX, Monitor::Entering, false, &frames), "monitor");
+        let park = [
+            vm("_ZN14os6LinuxE4parkEv"),
+            java("jdk/internal/misc/Unsafe", "park"),
+            java("java/util/concurrent/locks/LockSupport", "park"),
+            java("app/Account", "transfer"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, true, &park), "lock");
+        assert_eq!(of(FUTEX, Monitor::None, false, &park), "park");
+        let wait = [java("java/lang/Object", "wait0"), java("app/Queue", "take")];
+        assert_eq!(of(FUTEX, Monitor::Waiting, false, &wait), "object-wait");
+        let native = [java("app/Native", "call")];
+        assert_eq!(of(FUTEX, Monitor::Waiting, false, &native), "object-wait");
+    }
+
+    #[test]
+    fn pooled_workers_are_idle_only_while_they_wait_for_work() {
+        let idle = [
+            java("jdk/internal/misc/Unsafe", "park"),
+            java("java/util/concurrent/locks/LockSupport", "park"),
+            java("java/util/concurrent/LinkedBlockingQueue", "take"),
+            java("java/util/concurrent/ThreadPoolExecutor", "getTask"),
+            java("java/util/concurrent/ThreadPoolExecutor", "runWorker"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &idle), "idle-pool");
+        // The queue's lock, which another worker has.
+        assert_eq!(of(FUTEX, Monitor::None, true, &idle), "lock");
+        assert_eq!(of(FUTEX, Monitor::Entering, false, &idle), "monitor");
+        assert_eq!(of(Os::Running, Monitor::None, false, &idle), "running");
+        let task = [
+            java("java/lang/Thread", "sleep0"),
+            java("app/Task", "run"),
+            java("java/util/concurrent/ThreadPoolExecutor", "runWorker"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &task), "sleep");
+    }
+
+    #[test]
+    fn waits_in_the_vm() {
+        let wait = |function| [vm("futex_wait"), vm(function), java("app/A", "b")];
+        for (function, expected) in [
+            (
+                "_ZN14ZPageAllocator16alloc_page_stallEP15ZPageAllocation",
+                "gc-stall",
+            ),
+            ("_ZN12MemAllocator8allocateEv", "gc-stall"),
+            (
+                "_ZN13InstanceKlass15initialize_implEP10JavaThread",
+                "class-init",
+            ),
+            (
+                "_ZN13CompileBroker19wait_for_completionEP11CompileTask",
+                "jit-wait",
+            ),
+            ("_ZN14NMethodSweeper12sweeper_loopEv", "idle-pool"),
+            ("_ZN20SafepointSynchronize5blockEP10JavaThread", "safepoint"),
+            ("_ZN16LinuxWaitBarrier4waitEi", "safepoint"),
+            ("_ZN8VMThread7executeEP12VM_Operation", "safepoint"),
+            (
+                "_ZN9Handshake7executeEP16HandshakeClosureP10JavaThread",
+                "safepoint",
+            ),
+        ] {
+            assert_eq!(of(FUTEX, Monitor::None, false, &wait(function)), expected);
+        }
+        // Who asks for a collection waits for that, whoever does it.
+        let asked = [
+            vm("_ZN8VMThread7executeEP12VM_Operation"),
+            vm("_ZN20ParallelScavengeHeap7collectEN7GCCause5CauseE"),
+            vm("JVM_GC"),
+            java("java/lang/Runtime", "gc"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &asked), "gc-stall");
+        assert_eq!(of(FUTEX, Monitor::None, false, &asked[3..]), "gc-stall");
+        // One of the VM's own threads that does something.
+        let asks = [
+            vm("_ZN8VMThread7executeEP12VM_Operation"),
+            vm("_ZL9dump_heapP15AttachOperationP12outputStream"),
+            vm("_ZL28attach_listener_thread_entryP10JavaThreadS0_"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &asks), "safepoint");
+        assert_eq!(of(FUTEX, Monitor::None, false, &asks[2..]), "idle-pool");
+        // Not what the VM did further down.
+        let below = [
+            java("jdk/internal/misc/Unsafe", "park"),
+            vm("_ZN13InstanceKlass15initialize_implEP10JavaThread"),
+        ];
+        assert_eq!(of(FUTEX, Monitor::None, false, &below), "park");
+    }
+
+    #[test]
+    fn sockets_files_and_the_rest() {
+        let read = [java("java/io/FileInputStream", "readBytes")];
+        let on = |fd| Os::Call(Call::On(fd));
+        assert_eq!(of(on(Fd::File), Monitor::None, false, &read), "file");
+        assert_eq!(of(on(Fd::Socket), Monitor::None, false, &read), "socket");
+        assert_eq!(of(Os::Waiting, Monitor::None, false, &read), "file");
+        let accept = [java("sun/nio/ch/Net", "accept")];
+        assert_eq!(of(Os::Waiting, Monitor::None, false, &accept), "socket");
+        let native = [java("app/Native", "call")];
+        assert_eq!(
+            of(Os::Call(Call::Many), Monitor::None, false, &native),
+            "socket"
+        );
+        assert_eq!(
+            of(Os::Call(Call::Sleep), Monitor::None, false, &native),
+            "sleep"
+        );
+        assert_eq!(of(Os::NoCall, Monitor::None, false, &native), "page-fault");
+        assert_eq!(of(FUTEX, Monitor::None, false, &native), "unknown");
+        assert_eq!(of(Os::Waiting, Monitor::None, false, &[]), "unknown");
+    }
+
+    #[test]
+    fn every_known_pool_is_a_method() {
+        for known in POOLS {
+            Pools::default().add(known).unwrap();
+        }
+    }
+
+    fn is_idle(pools: &Pools, class: &str, name: &str) -> bool {
+        pools.is_idle(&[java(class, name)])
+    }
+
+    #[test]
+    fn known_waits_are_found() {
+        let pools = Pools::of(POOLS);
+        let queue = "java/lang/ref/ReferenceQueueWithOverflow";
+        assert!(is_idle(&pools, queue, "remove0"));
+        assert!(is_idle(
+            &pools,
+            "io/netty/channel/nio/NioEventLoop",
+            "select"
+        ));
+        assert!(!is_idle(
+            &pools,
+            "io/netty/channel/nio/NioEventLoop",
+            "selectNow"
+        ));
+        assert!(!is_idle(&pools, "app/Worker", "getTask"));
+        // Threads that the JDK has for itself.
+        for (class, method) in [
+            ("java/util/concurrent/DelayScheduler", "loop"),
+            ("jdk/jfr/internal/PlatformRecorder", "takeNap"),
+            ("sun/net/www/http/KeepAliveCache", "run"),
+            (
+                "sun/rmi/transport/tcp/TCPTransport$AcceptLoop",
+                "executeAcceptLoop",
+            ),
+        ] {
+            assert!(is_idle(&pools, class, method), "{class}.{method}");
+        }
+    }
+
+    /// The cause of a virtual thread that is on no carrier, by what is below the way out.
+    fn of_yielded(below: &[(&'static str, &'static str)], is_owned_lock: bool) -> &'static str {
+        let out = [
+            ("jdk/internal/vm/Continuation", "yield"),
+            ("java/lang/VirtualThread", "yieldContinuation"),
+            ("java/lang/VirtualThread", "park"),
+        ];
+        let frames: Vec<Named<'_>> = (out.iter().chain(below))
+            .map(|(class, name)| java(class, name))
+            .collect();
+        of(FUTEX, Monitor::None, is_owned_lock, &frames)
+    }
+
+    #[test]
+    fn frames_below_the_way_out_say_what_is_waited_for() {
+        let park = [
+            ("java/lang/System$2", "parkVirtualThread"),
+            ("jdk/internal/misc/VirtualThreads", "park"),
+            ("java/util/concurrent/locks/LockSupport", "park"),
+            ("app/Queue", "take"),
+        ];
+        assert_eq!(of_yielded(&park, false), "park");
+        assert_eq!(of_yielded(&park, true), "lock");
+        let sleep = [
+            ("java/lang/VirtualThread", "parkNanos"),
+            ("java/lang/VirtualThread", "sleepNanos"),
+            ("java/lang/Thread", "sleep"),
+        ];
+        assert_eq!(of_yielded(&sleep, false), "sleep");
+        let read = [
+            ("java/util/concurrent/locks/LockSupport", "park"),
+            ("sun/nio/ch/Poller", "poll"),
+            ("sun/nio/ch/NioSocketImpl", "park"),
+        ];
+        assert_eq!(of_yielded(&read, false), "socket");
+        assert_eq!(
+            of_yielded(&[("sun/nio/ch/NioSocketImpl", "park")], false),
+            "socket"
+        );
+        assert_eq!(of_yielded(&[], false), "park");
+    }
+}
