@@ -206,8 +206,8 @@ HANDLER_AND_STACKS = [
 THREADS_AND_CONTEXTS = [
     Fault(
         "virtual-thread-lost", "a virtual thread is told as its carrier",
-        [Edit(f"{RECORDER}/drain/sample.rs", "        if header.vthread_id == 0 {",
-              "        if header.vthread_id == 0 || FAULT {")],
+        [Edit(f"{RECORDER}/drain/sample.rs", "        if header.logical_id == 0 {",
+              "        if header.logical_id == 0 || FAULT {")],
         e2e("stacks", "measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier",
             "25"),
         r"stacks\.rs:\d+"),

@@ -142,7 +142,7 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
     let vm = Vm::load(engine.live(), &modules, Some(caller.env)).map_err(|e| e.to_string())?;
     let fields = threads::ThreadFields::find(caller.env)
         .ok_or("java.lang.Thread has no field eetop in this JVM")?;
-    publish_offsets(engine, &vm);
+    publish_words(engine, &vm);
     flags::enable_debug_non_safepoints(&engine.live(), &vm.layout);
     let jvm = HotSpot {
         java_vm: caller.java_vm,
@@ -159,18 +159,17 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
     Ok(agent)
 }
 
-fn publish_offsets(engine: &'static Engine, vm: &Vm) {
+fn publish_words(engine: &'static Engine, vm: &Vm) {
     let layout = &vm.layout;
     let anchor = layout.thread_anchor;
     let at = |offset: u64| u32::try_from(anchor.wrapping_add(offset)).unwrap_or(u32::MAX);
-    engine
-        .offsets()
-        .set_thread_state(u32::try_from(layout.thread_state).unwrap_or(u32::MAX));
-    engine
-        .offsets()
-        .set_poll_pc(u32::try_from(layout.thread_poll_pc).unwrap_or(u32::MAX));
-    engine.offsets().set_first_error(vm.first_error_at);
-    engine.offsets().set_anchor(
+    let words = engine.words();
+    // `JavaThread::_saved_exception_pc`: where a poll stopped compiled code last.
+    words.set_word(u32::try_from(layout.thread_poll_pc).unwrap_or(u32::MAX));
+    // From when it is set on, the JVM's handler lets every thread sleep that comes to it: with the
+    // lock of malloc, say, that the report of the error needs.
+    words.set_ending(vm.first_error_at);
+    words.set_anchor(
         at(layout.anchor_sp),
         at(layout.anchor_pc),
         at(layout.anchor_fp),

@@ -136,10 +136,10 @@ pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
         (object, id) = (owner, Ok(owner_id));
     }
     if let Ok(id) = id {
-        capture.set_vthread_id(id);
+        capture.set_logical_id(id);
     }
     if let Ok(Some((text, len))) = name(&live, known, object) {
-        capture.copy_vthread_name(text, len);
+        capture.copy_logical_name(text, len);
     }
     copy_chunks(capture, &live, known, entry);
 }

@@ -151,7 +151,7 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
         cut: header.truncated,
         cont_entry,
         chunk: header.copied_chunks().first().map_or(0, |chunk| chunk.lo),
-        poll_pc: header.poll_pc,
+        poll_pc: header.word,
     }
 }
 

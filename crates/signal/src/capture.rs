@@ -82,8 +82,8 @@ pub(crate) fn publish(
         return not_walked(&subject, Failure::SignalStack);
     }
     let is_server = record.tid() == engine.server();
-    // All others wait for a thread that is late for a safepoint: it shall not wait itself.
-    let may_wait = !is_server && moment.reason != Reason::Safepoint;
+    // All others wait for a thread that is late for a stop: it shall not wait itself.
+    let may_wait = !is_server && moment.reason != Reason::Stop;
     match engine.vantage() {
         Vantage::Handler => walked(&subject, walk_here),
         Vantage::Paused if engine.is_served() && may_wait => paused(&subject),
@@ -310,10 +310,10 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.truncated = false;
     header.stack_fault = false;
     header.chunks_len = 0;
-    header.vthread_id = 0;
+    header.logical_id = 0;
     header.cont_entry = 0;
     header.context.active = 0;
-    header.vthread_name_len = 0;
+    header.logical_name_len = 0;
     header.walk = WalkNote::NONE;
     copy_runtime_state(subject.engine, record, header);
     copy_kernel_chain(subject.engine, record, header);
@@ -412,24 +412,20 @@ fn copy_stack(engine: &Engine, slot: &mut OwnedSlot, stack: &StackRange) {
     }
 }
 
-/// The thread's state and its anchor: they change as soon as the thread goes on.
+/// The thread's anchor, and what else the runtime wants: they change as soon as the thread goes on.
 #[inline]
 fn copy_runtime_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHeader) {
     let managed_thread = record.managed_thread();
     header.managed_thread = managed_thread;
-    header.thread_state = -1;
     header.anchor_valid = false;
     (header.anchor_sp, header.anchor_pc, header.anchor_fp) = (0, 0, 0);
-    header.poll_pc = 0;
+    header.word = 0;
     if managed_thread == 0 {
         return;
     }
     let live = engine.live;
-    if let Some(offset) = engine.offsets.thread_state() {
-        header.thread_state = live.i32(managed_thread.wrapping_add(offset)).unwrap_or(-1);
-    }
     let field = |offset: Option<u64>| live.word(managed_thread.wrapping_add(offset?)).ok();
-    header.poll_pc = field(engine.offsets.poll_pc()).unwrap_or(0);
+    header.word = field(engine.words.word()).unwrap_or(0);
     if let Some(anchor) = anchor(engine, managed_thread) {
         (header.anchor_sp, header.anchor_pc, header.anchor_fp) = anchor;
         header.anchor_valid = true;
@@ -446,7 +442,7 @@ fn anchor(engine: &Engine, managed_thread: u64) -> Option<(u64, u64, u64)> {
         let at = managed_thread.wrapping_add(offset?);
         engine.live.word(at).ok()
     };
-    let [sp, pc, fp] = engine.offsets.anchor();
+    let [sp, pc, fp] = engine.words.anchor();
     Some((field(sp)?, field(pc)?, field(fp)?))
 }
 
@@ -485,7 +481,7 @@ fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, copy
     });
 }
 
-// After the other one, which finds out which virtual thread is mounted.
+// After the other one, which finds out which logical thread is mounted.
 #[inline(never)]
 fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     let hook = engine.context.load(Ordering::Acquire);

@@ -89,72 +89,64 @@ impl Default for Config<'_> {
     }
 }
 
-/// A field of `JavaThread` that is not known.
+/// An offset that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Where in a `JavaThread` the handler finds what it copies. Unknown until set; may be set once the
-/// JVM's structure tables have been read, even while signals arrive.
+/// Which words of a runtime's memory the handler reads: some are copied from the runtime's own
+/// structure of the thread ([`ThreadRecord::managed_thread`]), as they change when the thread goes
+/// on. Unknown until set; may be set as soon as the runtime's layout has been found out, even while
+/// signals arrive.
+///
+/// [`ThreadRecord::managed_thread`]: crate::ThreadRecord::managed_thread
 #[derive(Debug)]
-pub struct Offsets {
-    state: AtomicU32,
+pub struct Words {
     anchor_sp: AtomicU32,
     anchor_pc: AtomicU32,
     anchor_fp: AtomicU32,
-    poll_pc: AtomicU32,
-    first_error: AtomicU64,
+    word: AtomicU32,
+    ending: AtomicU64,
 }
 
-impl Offsets {
+impl Words {
     pub(crate) const fn new() -> Self {
         Self {
-            state: AtomicU32::new(UNKNOWN),
             anchor_sp: AtomicU32::new(UNKNOWN),
             anchor_pc: AtomicU32::new(UNKNOWN),
             anchor_fp: AtomicU32::new(UNKNOWN),
-            poll_pc: AtomicU32::new(UNKNOWN),
-            first_error: AtomicU64::new(0),
+            word: AtomicU32::new(UNKNOWN),
+            ending: AtomicU64::new(0),
         }
     }
 
-    /// Address of the word in which the JVM says which thread found that it must end, -1 if none
-    /// has (`VMError::_first_error_tid`, src/hotspot/share/utilities/vmError.cpp). From then on
-    /// another handler has our SIGSEGV, and lets every thread sleep that comes to it: with the lock
-    /// of malloc, say, that the report of the error needs.
-    pub fn set_first_error(&self, addr: u64) {
-        self.first_error.store(addr, Ordering::Relaxed);
+    /// Address of a word that is -1 until the runtime has found that it must end the process. From
+    /// then on no snapshot is taken: others' handlers may have our SIGSEGV by then, and let every
+    /// thread sleep that comes to them, with whatever locks it has.
+    pub fn set_ending(&self, addr: u64) {
+        self.ending.store(addr, Ordering::Relaxed);
     }
 
-    /// Whether the JVM is about to end itself, as far as that can be known.
+    /// Whether the runtime is about to end the process, as far as that can be known.
     #[inline]
-    pub(crate) fn jvm_is_ending(&self, live: &Live) -> bool {
-        let addr = self.first_error.load(Ordering::Relaxed);
-        addr != 0 && live.word(addr).is_ok_and(|thread| thread != u64::MAX)
+    pub(crate) fn is_ending(&self, live: &Live) -> bool {
+        let addr = self.ending.load(Ordering::Relaxed);
+        addr != 0 && live.word(addr).is_ok_and(|word| word != u64::MAX)
     }
 
-    /// Offset of `JavaThread::_thread_state` (4 bytes).
-    pub fn set_thread_state(&self, offset: u32) {
-        self.state.store(offset, Ordering::Relaxed);
-    }
-
-    /// Offsets, from the `JavaThread`, of the anchor's `_last_Java_sp`, `_last_Java_pc` and
-    /// `_last_Java_fp`.
+    /// Offsets, from the thread's structure, of the three words of its anchor: sp, pc and fp of the
+    /// managed frame from which it has left for the runtime's own code.
     pub fn set_anchor(&self, sp: u32, pc: u32, fp: u32) {
         self.anchor_sp.store(sp, Ordering::Relaxed);
         self.anchor_pc.store(pc, Ordering::Relaxed);
         self.anchor_fp.store(fp, Ordering::Relaxed);
     }
 
-    /// Offset of `JavaThread::_saved_exception_pc`.
-    pub fn set_poll_pc(&self, offset: u32) {
-        self.poll_pc.store(offset, Ordering::Relaxed);
+    /// Offset, from the thread's structure, of a word that only the runtime's walks understand.
+    pub fn set_word(&self, offset: u32) {
+        self.word.store(offset, Ordering::Relaxed);
     }
 
-    pub(crate) fn poll_pc(&self) -> Option<u64> {
-        known(&self.poll_pc)
-    }
-
-    pub(crate) fn thread_state(&self) -> Option<u64> {
-        known(&self.state)
+    pub(crate) fn word(&self) -> Option<u64> {
+        known(&self.word)
     }
 
     pub(crate) fn anchor(&self) -> [Option<u64>; 3] {

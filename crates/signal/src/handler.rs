@@ -154,8 +154,7 @@ fn on_signal(
         engine.counters.add(Cause::Nested, 1);
         return 0;
     };
-    let running =
-        engine.running.load(Ordering::SeqCst) && !engine.offsets.jvm_is_ending(&engine.live);
+    let running = engine.running.load(Ordering::SeqCst) && !engine.words.is_ending(&engine.live);
     if !running || !record.is_live() || !record.armed.load(Ordering::Relaxed) {
         engine.counters.add(Cause::Stopped, 1);
         return 0;
@@ -179,7 +178,7 @@ fn on_signal(
         .store(plan.next_point_ns(), Ordering::Relaxed);
     record.counted_ns.store(cpu_ns, Ordering::Relaxed);
     let owes = reason != Reason::CpuTime && record.carried.load(Ordering::Relaxed) > 0;
-    let asked = reason == Reason::Safepoint;
+    let asked = reason == Reason::Stop;
     let mut waited_ns = 0;
     if due.points > 0 || owes || asked {
         let moment = capture::Moment {

@@ -5,7 +5,7 @@ use crate::arch;
 use crate::load::Live;
 use crate::record::ThreadRecord;
 use crate::slots::{
-    CHUNKS_MAX, ChunkCopy, OwnedSlot, SlotHeader, SlotPool, VTHREAD_NAME_MAX, WalkTarget,
+    CHUNKS_MAX, ChunkCopy, LOGICAL_NAME_MAX, OwnedSlot, SlotHeader, SlotPool, WalkTarget,
 };
 use dwell_context::Context;
 
@@ -16,7 +16,7 @@ const CHUNK_MAX_BYTES: u32 = 1 << 20;
 /// What the agent adds to a snapshot, called in the handler after the stack has been copied.
 ///
 /// Must be safe in a signal handler: no allocation, no locks, no panics, no thread-local storage,
-/// no calls into the JVM, all memory read through [`Capture::live`], all loops bounded, little
+/// no calls into the runtime, all memory read through [`Capture::live`], all loops bounded, little
 /// stack. `xtask handler-graph` checks it if its symbol is called `dwell_*_hook`.
 ///
 /// It is `extern "C"` because calls of such functions cannot unwind: else the handler would have to
@@ -66,10 +66,10 @@ impl Capture<'_> {
         unsafe { arch::thread_pointer() }
     }
 
-    /// Notes which virtual thread is mounted.
+    /// Notes which logical thread is mounted.
     #[inline]
-    pub fn set_vthread_id(&mut self, id: u64) {
-        self.slot.header().vthread_id = id;
+    pub fn set_logical_id(&mut self, id: u64) {
+        self.slot.header().logical_id = id;
     }
 
     /// Notes where the mounted continuation was entered.
@@ -84,14 +84,14 @@ impl Capture<'_> {
         self.slot.header().context = *context;
     }
 
-    /// Copies the first bytes of the virtual thread's name.
+    /// Copies the first bytes of the logical thread's name.
     #[inline]
-    pub fn copy_vthread_name(&mut self, addr: u64, len: usize) {
-        let len = len.min(VTHREAD_NAME_MAX);
-        let name = &mut self.slot.header().vthread_name;
-        // SAFETY: the array holds VTHREAD_NAME_MAX bytes, and the slot is ours alone.
+    pub fn copy_logical_name(&mut self, addr: u64, len: usize) {
+        let len = len.min(LOGICAL_NAME_MAX);
+        let name = &mut self.slot.header().logical_name;
+        // SAFETY: the array holds LOGICAL_NAME_MAX bytes, and the slot is ours alone.
         let copied = unsafe { self.live.copy(name.as_mut_ptr(), addr, len) };
-        self.slot.header().vthread_name_len = copied as u8;
+        self.slot.header().logical_name_len = copied as u8;
     }
 
     /// Copies one range of heap (a continuation's chunk) behind what is there, as much as fits;

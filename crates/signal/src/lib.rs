@@ -1,10 +1,11 @@
 //! The only crate with signal handlers and assembly: fault-tolerant loads, snapshots, timers, perf.
 //!
 //! A timer or a perf event signals a thread that has used CPU time; the handler copies the thread's
-//! registers, stack and Java frame anchor into a preallocated slot; an ordinary thread drains the
-//! slots. Whatever a handler can reach must not allocate, lock, panic, unwind, format, touch lazy
-//! thread-local storage or call libc beyond `clock_gettime` and `memcpy`; the task
-//! `xtask handler-graph` proves it on the built library.
+//! registers, its stack and the anchor of its managed frames into a preallocated slot; an ordinary
+//! thread drains the slots. Whatever a handler can reach must not allocate, lock, panic, unwind,
+//! format, touch lazy thread-local storage or call libc beyond `clock_gettime` and `memcpy`; the
+//! task `xtask handler-graph` proves it on the built library. No runtime is known here: what is
+//! copied of one's own structures are words that it has asked for.
 //!
 //! Read next: [`handler`] (what happens in a signal), [`engine`] (the API), [`plan`] (why the sum
 //! of weights is the CPU time).
@@ -48,7 +49,7 @@ pub mod vantage;
 mod waited;
 
 pub use arch::{Registers, restorer};
-pub use config::{ClassSpec, Config, EngineKind, Offsets};
+pub use config::{ClassSpec, Config, EngineKind, Words};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
 pub use engine::{Engine, PerfLevel, Turns, perf_hangs, perf_permitted};
 pub use hook::{Capture, Extra, WalkHook};

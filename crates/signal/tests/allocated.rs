@@ -17,7 +17,7 @@ const CLASSES: [ClassSpec; 1] = [ClassSpec {
     count: 64,
 }];
 
-/// Something like a JavaThread: state at 8, anchor at 16, 24 and 40.
+/// Something like what a runtime has of a thread: an anchor at 16, 24 and 40.
 #[repr(C)]
 #[derive(Default)]
 struct FakeThread {
@@ -41,8 +41,7 @@ fn allocations_are_snapshots_from_the_anchor_on_beside_samples_of_cpu_time() {
         ..Config::default()
     })
     .unwrap();
-    engine.offsets().set_thread_state(8);
-    engine.offsets().set_anchor(16, 24, 40);
+    engine.words().set_anchor(16, 24, 40);
     let thread = FakeThread::default();
     let mut on_stack = [0x1111_1111_1111_1111u64; 64];
     let anchor = std::hint::black_box(&raw mut on_stack) as u64 + 256;

@@ -73,10 +73,10 @@ extern "C" fn watched(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
 
 extern "C" fn hook(capture: &mut Capture<'_>) {
     HOOKED.fetch_add(1, Ordering::Relaxed);
-    capture.set_vthread_id(77);
+    capture.set_logical_id(77);
     let address = capture.header().stack_lo;
     assert_eq!(capture.copy_chunk(address, 32), 32);
-    capture.copy_vthread_name(16, 5); // unreadable: an empty name
+    capture.copy_logical_name(16, 5); // unreadable: an empty name
 }
 
 /// Allocates and frees all the time, in sizes that keep malloc's bins, chunks and mmap busy.

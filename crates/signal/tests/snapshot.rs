@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 const INTERVAL_NS: u64 = 1_000_000;
-const NAME: &str = "a virtual thread with a name of more than ninety-six bytes, \
+const NAME: &str = "a logical thread with a name of more than ninety-six bytes, \
                     of which only the first ninety-six are kept";
 
 static CHUNK: [u64; 64] = [0x00c0_ffee; 64];
@@ -19,13 +19,13 @@ static CHUNK: [u64; 64] = [0x00c0_ffee; 64];
 static LARGE: [u8; 40_000] = [0x5a; 40_000];
 
 extern "C" fn hook(capture: &mut Capture<'_>) {
-    capture.set_vthread_id(4711);
-    capture.copy_vthread_name(NAME.as_ptr() as u64, NAME.len());
+    capture.set_logical_id(4711);
+    capture.copy_logical_name(NAME.as_ptr() as u64, NAME.len());
     capture.copy_chunk(CHUNK.as_ptr() as u64, size_of_val(&CHUNK) as u32);
     capture.copy_chunk(LARGE.as_ptr() as u64, size_of_val(&LARGE) as u32);
 }
 
-/// Something like a JavaThread: state at 8, anchor at 16, 24 and 40.
+/// Something like what a runtime has of a thread: a word at 8, anchor at 16, 24 and 40.
 #[repr(C)]
 struct FakeThread {
     words: [AtomicU64; 6],
@@ -85,18 +85,18 @@ fn sample(
     worker.unwrap().join().unwrap();
 }
 
-fn check_java_state(slot: &Slot<'_>, marks: &Marks) {
+fn check_runtime_state(slot: &Slot<'_>, marks: &Marks) {
     let header = slot.header();
     assert_eq!(header.managed_thread, marks.thread);
-    assert_eq!(header.thread_state, 0x5001);
+    assert_eq!(header.word, 0x5001);
     assert!(header.anchor_valid);
     let anchor = (header.anchor_sp, header.anchor_pc, header.anchor_fp);
     assert_eq!(anchor, (0x5002, 0x5003, 0x5005));
 }
 
 fn check_extra(slot: &Slot<'_>) {
-    assert_eq!(slot.header().vthread_id, 4711);
-    assert_eq!(slot.vthread_name(), &NAME.as_bytes()[..96]);
+    assert_eq!(slot.header().logical_id, 4711);
+    assert_eq!(slot.logical_name(), &NAME.as_bytes()[..96]);
     let [small, large] = *slot.chunks().collect::<Vec<_>>() else {
         panic!("two chunks were copied");
     };
@@ -161,8 +161,8 @@ fn shows_the_thread_as_it_was() {
     })
     .unwrap();
     engine.set_extra(hook);
-    engine.offsets().set_thread_state(8);
-    engine.offsets().set_anchor(16, 24, 40);
+    engine.words().set_word(8);
+    engine.words().set_anchor(16, 24, 40);
     engine.start(INTERVAL_NS);
     let registration = Registration {
         user: 99,
@@ -171,7 +171,7 @@ fn shows_the_thread_as_it_was() {
     // The end is found by the thread pointer.
     sample(engine, registration, |slot, marks| {
         check_identity(engine, slot);
-        check_java_state(slot, marks);
+        check_runtime_state(slot, marks);
         check_extra(slot);
         let header = slot.header();
         assert!(header.stack_end_known && !header.truncated && !header.stack_fault);

@@ -35,7 +35,8 @@ pub struct Vm {
     pub fields: FieldIds,
     /// Where threads have their names.
     pub names: NameFields,
-    /// Where `VMError::_first_error_tid` is; 0 if that is not known.
+    /// Where `VMError::_first_error_tid` is, which is -1 until a thread has found that the JVM must
+    /// end (src/hotspot/share/utilities/vmError.cpp); 0 if that is not known.
     pub first_error_at: u64,
     /// Where it notes safepoints, if that is known.
     pub safepoints: Option<Safepoints>,

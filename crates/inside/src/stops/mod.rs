@@ -337,7 +337,7 @@ impl<'s> Watch<'s> {
                 continue;
             }
             if let Some(record) = self.record(tardy.java_thread) {
-                tardy.asked = self.setup.engine.ask(record, Reason::Safepoint);
+                tardy.asked = self.setup.engine.ask(record, Reason::Stop);
                 tardy.who = Some(record.user());
                 tardy.times = self.moment(record.tid()).map(Times::since);
                 (now, *asked) = (now + 1, *asked + 1);

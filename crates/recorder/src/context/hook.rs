@@ -20,7 +20,7 @@ pub fn show_contexts(slab: &'static Slab<'static>) {
 /// count before what others publish.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_context_hook(capture: &mut Capture<'_>) {
-    let mounted = capture.header().vthread_id;
+    let mounted = capture.header().logical_id;
     let is_logical = mounted != 0 || capture.header().cont_entry != 0;
     let id = match mounted {
         0 => capture.record().managed_id(),

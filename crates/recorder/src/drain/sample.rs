@@ -226,7 +226,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
             (pending, lasting)
         });
-        if header.reason == Reason::Safepoint {
+        if header.reason == Reason::Stop {
             let all = self.kernel.iter().chain(named.pending()).copied();
             self.stops
                 .add_place(header.user, header.time_ns, all, truncated);
@@ -426,11 +426,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     fn thread_of(&mut self, slot: &Slot<'_>) -> (u64, Option<u64>) {
         let header = slot.header();
-        if header.vthread_id == 0 {
+        if header.logical_id == 0 {
             return (header.user, None);
         }
-        let key = header.vthread_id | VIRTUAL_KEY;
-        self.virtual_names.tell_latin1(key, slot.vthread_name());
+        let key = header.logical_id | VIRTUAL_KEY;
+        self.virtual_names.tell_latin1(key, slot.logical_name());
         (key, Some(header.user))
     }
 

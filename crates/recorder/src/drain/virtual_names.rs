@@ -1,7 +1,7 @@
 //! What virtual threads are called, as far as samples and looks tell. A thread can be seen before
 //! it has a name, and be renamed: the last name counts. Pure.
 
-use dwell_signal::slots::VTHREAD_NAME_MAX;
+use dwell_signal::slots::LOGICAL_NAME_MAX;
 use std::collections::BTreeMap;
 
 /// Names of one chunk.
@@ -36,7 +36,7 @@ impl VirtualNames {
     /// them.
     pub fn tell_latin1(&mut self, key: u64, name: &[u8]) {
         let known = self.get(key);
-        let is_cut = name.len() >= VTHREAD_NAME_MAX;
+        let is_cut = name.len() >= LOGICAL_NAME_MAX;
         let mut chars = known.chars();
         let is_known = name
             .iter()
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_name_that_was_cut_off_is_not_another_one() {
         let mut names = VirtualNames::default();
-        let long = "n".repeat(VTHREAD_NAME_MAX + 10);
-        let cut = long.as_bytes().get(..VTHREAD_NAME_MAX).unwrap();
+        let long = "n".repeat(LOGICAL_NAME_MAX + 10);
+        let cut = long.as_bytes().get(..LOGICAL_NAME_MAX).unwrap();
         names.tell_latin1(1, cut);
         names.tell(1, &long);
         names.tell_latin1(1, cut);

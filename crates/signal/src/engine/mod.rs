@@ -17,7 +17,7 @@ pub use perf::{PerfLevel, perf_hangs, perf_permitted};
 pub use turns::Turns;
 
 use crate::arch;
-use crate::config::{Config, EngineKind, Offsets};
+use crate::config::{Config, EngineKind, Words};
 use crate::counters::{Cause, CounterSnapshot, Counters};
 use crate::fault::Previous;
 use crate::hook::{Extra, WalkHook};
@@ -46,7 +46,7 @@ pub struct Engine {
     pub(crate) slab: Slab,
     pub(crate) fds: FdTable,
     pub(crate) counters: Counters,
-    pub(crate) offsets: Offsets,
+    pub(crate) words: Words,
     pub(crate) extra: AtomicPtr<()>,
     pub(crate) context: AtomicPtr<()>,
     pub(crate) walk: AtomicPtr<()>,
@@ -83,7 +83,7 @@ impl Engine {
             slab: Slab::new(),
             fds: FdTable::new(),
             counters: Counters::new(),
-            offsets: Offsets::new(),
+            words: Words::new(),
             extra: AtomicPtr::new(core::ptr::null_mut()),
             context: AtomicPtr::new(core::ptr::null_mut()),
             walk: AtomicPtr::new(core::ptr::null_mut()),
@@ -127,10 +127,10 @@ impl Engine {
         self.live
     }
 
-    /// Where in a `JavaThread` the handler finds what it copies.
+    /// Which words of the runtime's memory the handler reads.
     #[must_use]
-    pub fn offsets(&self) -> &Offsets {
-        &self.offsets
+    pub fn words(&self) -> &Words {
+        &self.words
     }
 
     /// Sets what else the handler calls for each snapshot; see [`Extra`].

@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 pub struct Registration {
     /// The thread's id.
     pub tid: i32,
-    /// The runtime's own structure of the thread (HotSpot: `JavaThread*`), or 0.
+    /// The runtime's own structure of the thread, or 0.
     pub managed_thread: u64,
     /// Lowest address of the stack, or 0 if unknown.
     pub stack_lo: u64,
@@ -131,7 +131,7 @@ impl ThreadRecord {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// The runtime's own structure of the thread (HotSpot: `JavaThread*`), or 0 if it runs no
+    /// The runtime's own structure of the thread, or 0 if it runs no
     /// managed code.
     #[must_use]
     pub fn managed_thread(&self) -> u64 {
@@ -144,7 +144,7 @@ impl ThreadRecord {
         self.managed_thread.store(managed_thread, Ordering::Release);
     }
 
-    /// The runtime's id of the managed thread (Java: `Thread.getId()`), or 0 if it is none.
+    /// The runtime's id of the managed thread, or 0 if it is none.
     #[inline]
     #[must_use]
     pub fn managed_id(&self) -> u64 {

@@ -11,8 +11,8 @@ use dwell_walker::Frame;
 
 /// Most kernel frames kept.
 pub const KERNEL_FRAMES_MAX: usize = 64;
-/// Most bytes of a virtual thread's name kept.
-pub const VTHREAD_NAME_MAX: usize = 96;
+/// Most bytes of a logical thread's name kept.
+pub const LOGICAL_NAME_MAX: usize = 96;
 
 /// Why a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub enum Reason {
     ThreadEnd = 2,
     /// The recording ends or rotates.
     Flush = 3,
-    /// A safepoint waits for the thread: where it is, whether it owes anything or not.
-    Safepoint = 4,
+    /// A stop of all threads waits for this one: where it is, whether it owes anything or not.
+    Stop = 4,
     /// The thread has allocated an object that was chosen; no CPU time belongs to it.
     Allocation = 5,
     /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
@@ -41,7 +41,7 @@ impl Reason {
             1 => Reason::ThreadStart,
             2 => Reason::ThreadEnd,
             3 => Reason::Flush,
-            4 => Reason::Safepoint,
+            4 => Reason::Stop,
             5 => Reason::Allocation,
             6 => Reason::Wait,
             _ => Reason::CpuTime,
@@ -74,11 +74,9 @@ pub struct SlotHeader {
     pub record_generation: u32,
     /// The thread's id.
     pub tid: i32,
-    /// `JavaThread::_thread_state`, or -1 if unknown.
-    pub thread_state: i32,
     /// What the agent attached to the record (see `ThreadRecord::user`).
     pub user: u64,
-    /// The runtime's own structure of the thread (HotSpot: `JavaThread*`), or 0.
+    /// The runtime's own structure of the thread, or 0.
     pub managed_thread: u64,
     /// The interrupted registers.
     pub regs: Registers,
@@ -90,18 +88,19 @@ pub struct SlotHeader {
     pub stack_fault: bool,
     /// Whether `stack_hi` is where the stack ends.
     pub stack_end_known: bool,
-    /// Length of `vthread_name`.
-    pub vthread_name_len: u8,
+    /// Length of `logical_name`.
+    pub logical_name_len: u8,
     /// Length of `kernel`.
     pub kernel_len: u32,
-    /// `JavaFrameAnchor::_last_Java_sp`.
+    /// Where the thread has left managed code last, as the runtime notes it: sp ...
     pub anchor_sp: u64,
-    /// `JavaFrameAnchor::_last_Java_pc`.
+    /// ... pc ...
     pub anchor_pc: u64,
-    /// `JavaFrameAnchor::_last_Java_fp`.
+    /// ... and fp.
     pub anchor_fp: u64,
-    /// `JavaThread::_saved_exception_pc`: where a poll stopped compiled code last.
-    pub poll_pc: u64,
+    /// The word that the runtime has asked for ([`Words::set_word`](crate::Words::set_word)); 0 if
+    /// it could not be read.
+    pub word: u64,
     /// Address of the first stack byte copied.
     pub stack_lo: u64,
     /// Where the stack ends; if that is not known, an address it does not reach. What lies below it
@@ -116,8 +115,8 @@ pub struct SlotHeader {
     pub stack_len: u32,
     /// How many chunks were copied.
     pub chunks_len: u32,
-    /// Identity of the mounted virtual thread, or 0.
-    pub vthread_id: u64,
+    /// Identity of the mounted logical thread, or 0.
+    pub logical_id: u64,
     /// Where on the stack the mounted continuation was entered, or 0.
     pub cont_entry: u64,
     /// What the thread worked for.
@@ -132,8 +131,8 @@ pub struct SlotHeader {
     pub walk: WalkNote,
     /// Who works on a slot that is handed to the walking thread; see [`crate::pause`].
     pub(crate) handoff: AtomicU32,
-    /// First bytes of the virtual thread's name.
-    pub vthread_name: [u8; VTHREAD_NAME_MAX],
+    /// First bytes of the logical thread's name.
+    pub logical_name: [u8; LOGICAL_NAME_MAX],
     /// The kernel's call chain, innermost first.
     pub kernel: [u64; KERNEL_FRAMES_MAX],
 }
@@ -274,11 +273,11 @@ impl<'a> Slot<'a> {
             .unwrap_or(&[])
     }
 
-    /// The copied bytes of the virtual thread's name.
+    /// The copied bytes of the logical thread's name.
     #[must_use]
-    pub fn vthread_name(&self) -> &'a [u8] {
-        let len = usize::from(self.header.vthread_name_len);
-        self.header.vthread_name.get(..len).unwrap_or(&[])
+    pub fn logical_name(&self) -> &'a [u8] {
+        let len = usize::from(self.header.logical_name_len);
+        self.header.logical_name.get(..len).unwrap_or(&[])
     }
 
     /// The process's memory as it was for this thread: the copies, and the live rest.

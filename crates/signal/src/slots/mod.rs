@@ -12,8 +12,8 @@ mod wait;
 mod walked;
 
 pub use header::{
-    Allocation, CHUNKS_MAX, ChunkCopy, Followed, KERNEL_FRAMES_MAX, Reason, Slot, SlotHeader,
-    VTHREAD_NAME_MAX,
+    Allocation, CHUNKS_MAX, ChunkCopy, Followed, KERNEL_FRAMES_MAX, LOGICAL_NAME_MAX, Reason, Slot,
+    SlotHeader,
 };
 pub use memory::{REGIONS_MAX, Region, SnapshotMemory};
 pub use pool::{OwnedSlot, SlotPool};

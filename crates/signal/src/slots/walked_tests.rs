@@ -135,9 +135,9 @@ fn copies_lie_one_behind_the_other() {
         assert_eq!(header.used(), 88);
         assert_eq!(slot.chunk_room().1, slot.capacity() - 96);
         let header = slot.header();
-        (header.weight_ns, header.kernel_len, header.vthread_name_len) = (77, 2, 3);
+        (header.weight_ns, header.kernel_len, header.logical_name_len) = (77, 2, 3);
         header.kernel[..2].copy_from_slice(&[0xa, 0xb]);
-        header.vthread_name[..3].copy_from_slice(b"abc");
+        header.logical_name[..3].copy_from_slice(b"abc");
     };
     seen(&pool, fill, |slot| {
         let bytes: Vec<u8> = (0..128).collect();
@@ -150,7 +150,7 @@ fn copies_lie_one_behind_the_other() {
         assert!(chunks.eq(expected));
         assert_eq!((slot.weight_ns(), slot.header().weight_ns), (77, 77));
         assert_eq!(slot.kernel_frames(), [0xa, 0xb]);
-        assert_eq!(slot.vthread_name(), b"abc");
+        assert_eq!(slot.logical_name(), b"abc");
     });
 }
 
@@ -161,7 +161,7 @@ fn reasons_come_back_from_their_numbers() {
         Reason::ThreadStart,
         Reason::ThreadEnd,
         Reason::Flush,
-        Reason::Safepoint,
+        Reason::Stop,
         Reason::Allocation,
         Reason::Wait,
     ];
