@@ -94,6 +94,11 @@ fn code_for_any_runtime_names_none() {
         "fn java_thread() {}",
         "type A = JavaThread;",
         "let on_mono = true;",
+        "let late = Reason::SafepointWait;",
+        "let class = \"java/lang/Thread\";",
+        "let a = (\"a\", \"of a \\\"JVM\\\"\");",
+        "let library = br\"/lib/libjvm.so\";",
+        "let field = \"jvm_name\";",
     ] {
         assert_eq!(of(code), [("runtime", 2)], "{code}");
     }
@@ -101,13 +106,35 @@ fn code_for_any_runtime_names_none() {
         "fn monotonic_ns() {}",
         "use dwell_wall::cause::Monitor;",
         "let known = event.jvm_name; // the JVM's, in a JFR file",
+        "chunk.event(&Event::SafepointLate { safepoint_id: 1 });",
+        "let text = \"monotonic\\njavelin\"; // not java",
     ] {
         assert_eq!(of(code), [], "{code}");
     }
+    for place in ["context", "host", "native", "signal", "wall"] {
+        let path = format!("crates/{place}/src/some.rs");
+        assert_eq!(broken(&path, "//! x\nstruct Oop;\n"), [("runtime", 2)]);
+    }
+    let test = "crates/native/tests/real.rs";
+    assert_eq!(broken(test, "//! x\nconst A: &str = \"libjvm\";\n"), []);
     assert_eq!(
         broken("crates/inside/src/hook.rs", "//! x\nstruct HotSpot;\n"),
         []
     );
+}
+
+#[test]
+fn words_of_files_may_stay_in_literals_where_they_are_needed() {
+    let facts = "crates/wall/src/facts.rs";
+    let told = "//! x\nconst A: &str = \"safepoint\";\n";
+    assert_eq!(broken(facts, told), []);
+    assert_eq!(broken("crates/wall/src/x.rs", told), [("runtime", 2)]);
+    let other = "//! x\nconst A: &str = \"safepoint\"; const B: &str = \"jdk\";\n";
+    assert_eq!(broken(facts, other), [("runtime", 2)]);
+    // In no literal any more, and a name of the code never.
+    assert_eq!(broken(facts, "//! x\n"), [("runtime", 1)]);
+    let code = "//! x\nfn safepoint() -> &'static str { \"safepoint\" }\n";
+    assert_eq!(broken(facts, code), [("runtime", 2)]);
 }
 
 #[test]
@@ -150,6 +177,16 @@ fn the_lexer_knows_what_is_code() {
     assert_eq!(lines.code[2], "fn d<'a>(e: &'a str) -> char { '' }");
     assert_eq!(lines.code[3], "let f = \"\"; let g = ''; let br = \"\";");
     assert_eq!(lines.code[5], "\"; let i = '';");
+    let literals: Vec<&str> = lines.literals.iter().map(|it| it.as_str()).collect();
+    let texts = [
+        "// no   comment ",
+        "raw \" // no ",
+        "",
+        "bytes {  c ",
+        "over",
+        "two { lines ",
+    ];
+    assert_eq!(literals[..6], texts);
 }
 
 #[test]

@@ -223,7 +223,7 @@ mod tests {
         let wait = |name| [function("futex"), function(name), park];
         for (name, expected) in [
             ("_wait_for_memory_", "gc-stall"),
-            ("stand_still", "safepoint"),
+            ("stand_still", Cause::Stopped.name()),
             ("own_thread", "idle-pool"),
             ("else", "park"),
         ] {
@@ -239,7 +239,8 @@ mod tests {
         let mut deep = vec![function("else"); FUNCTIONS_MAX];
         deep.push(function("stand_still"));
         assert_eq!(of(FUTEX, Monitor::None, false, &deep), "unknown");
-        assert_eq!(of(FUTEX, Monitor::None, false, &deep[1..]), "safepoint");
+        let near = of(FUTEX, Monitor::None, false, &deep[1..]);
+        assert_eq!(near, Cause::Stopped.name());
     }
 
     #[test]

@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn a_state_follows_the_name() {
-        assert_eq!(state(b"123 (java) R 1 2"), Some(b'R'));
+        assert_eq!(state(b"123 (pear) R 1 2"), Some(b'R'));
         assert_eq!(state(b"123 (a) S (b)) D 1 2"), Some(b'D'));
-        for nonsense in [&b"123 (java"[..], b"", b"1 (a)", b"1 (a) ", b"1 (a) 7"] {
+        for nonsense in [&b"123 (pear"[..], b"", b"1 (a)", b"1 (a) ", b"1 (a) 7"] {
             assert_eq!(state(nonsense), None);
         }
     }

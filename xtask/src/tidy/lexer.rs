@@ -3,13 +3,15 @@
 //! Not a parser: it knows comments (nested), strings (escaped, raw, byte, C), characters and
 //! lifetimes, nothing else.
 
-/// A Rust file, line by line: what is code, and what is comment.
+/// A Rust file, line by line: what is code, what is comment, and what is in literals.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// The code; literals are empty and comments are gone.
     pub code: Vec<String>,
     /// The comments' text.
     pub comments: Vec<String>,
+    /// The text of strings, a space behind each; what was escaped is a space as well.
+    pub literals: Vec<String>,
 }
 
 enum State {
@@ -37,6 +39,20 @@ pub fn split(content: &str) -> Lines {
     lexer.lines
 }
 
+/// All words of these lines with their places: (line from 0, column, word).
+pub(crate) fn words(lines: &[String]) -> impl Iterator<Item = (usize, usize, &str)> {
+    lines.iter().enumerate().flat_map(|(number, line)| {
+        let mut start = 0;
+        line.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter_map(move |word| {
+                let column = start;
+                start += word.len();
+                start += line[start..].chars().next().map_or(0, char::len_utf8);
+                (!word.is_empty()).then_some((number, column, word))
+            })
+    })
+}
+
 struct Lexer<'a> {
     chars: &'a [char],
     at: usize,
@@ -58,10 +74,17 @@ impl Lexer<'_> {
     fn new_line(&mut self) {
         self.lines.code.push(String::new());
         self.lines.comments.push(String::new());
+        self.lines.literals.push(String::new());
     }
 
     fn push_code(&mut self, c: char) {
         if let Some(line) = self.lines.code.last_mut() {
+            line.push(c);
+        }
+    }
+
+    fn push_literal(&mut self, c: char) {
+        if let Some(line) = self.lines.literals.last_mut() {
             line.push(c);
         }
     }
@@ -112,15 +135,20 @@ impl Lexer<'_> {
     fn step_text(&mut self, raw: Option<usize>) {
         match raw {
             None if self.peek(0) == '\\' => {
+                self.push_literal(' ');
                 // A line that ends with a backslash goes on in the next one.
                 self.at += if self.peek(1) == '\n' { 1 } else { 2 };
             }
             _ if self.peek(0) == '"' && (0..raw.unwrap_or(0)).all(|n| self.peek(1 + n) == '#') => {
                 self.push_code('"');
+                self.push_literal(' ');
                 self.state = State::Code;
                 self.at += 1 + raw.unwrap_or(0);
             }
-            _ => self.at += 1,
+            _ => {
+                self.push_literal(self.peek(0));
+                self.at += 1;
+            }
         }
     }
 

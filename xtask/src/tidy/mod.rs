@@ -1,11 +1,13 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
 //! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`text`] (for all files),
-//! [`arrows`] (who may use whom), [`untested`] (what has no test beside it), [`exceptions`].
+//! [`neutral`] (where no runtime is named), [`arrows`] (who may use whom), [`untested`] (what has no
+//! test beside it), [`exceptions`].
 
 pub mod arrows;
 mod exceptions;
 pub mod lexer;
+mod neutral;
 pub mod prose;
 pub mod rust;
 pub mod text;
@@ -108,6 +110,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         arrows::modules(name, files, &mut violations);
         untested::check(name, files, &mut violations);
     }
+    neutral::check_list(&paths, &mut violations);
     exceptions::apply(&mut violations, &paths);
     violations.sort();
     Ok(violations)

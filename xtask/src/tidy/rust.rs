@@ -1,7 +1,7 @@
 //! Rules for Rust files: heads, lengths, unsafe code and its arguments, tests that run.
 
-use crate::tidy::Violation;
 use crate::tidy::lexer::{self, Lines};
+use crate::tidy::{Violation, neutral};
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -23,25 +23,6 @@ const UNSAFE_PARTS: [(&str, &[&str]); 9] = [
     ("crates/outside/", &["src/sys/"]),
     // What the agents of all runtimes ask of the system is here, and in none of them.
     ("crates/recorder/", &["src/sys/"]),
-];
-
-/// Crates that serve any runtime: their code names none.
-const NEUTRAL_CRATES: [&str; 1] = ["crates/recorder/"];
-/// What it must not name, as parts of words.
-const RUNTIMES: [&str; 8] = [
-    "java", "jvm", "jdk", "jni", "hotspot", "mono", "clr", "dotnet",
-];
-/// But for what is called so by JFR's format.
-const NEUTRAL_NAMES: [&str; 9] = [
-    "JvmInformation",
-    "jvm_name",
-    "jvm_version",
-    "jvm_arguments",
-    "jvm_flags",
-    "jvm_start_epoch_ms",
-    "java_arguments",
-    "java_name",
-    "java_tid",
 ];
 
 struct Checker<'a> {
@@ -68,8 +49,8 @@ pub fn check(path: &str, content: &str, violations: &mut Vec<Violation>) {
     check_functions(&mut checker, &lines);
     check_unsafe(&mut checker, &lines);
     check_words(&mut checker, &lines);
-    check_runtimes(&mut checker, &lines);
     check_measured(&mut checker, content);
+    neutral::check(path, &lines, checker.violations);
     let root = path.ends_with("/src/lib.rs");
     let pure = !UNSAFE_CRATES.iter().any(|head| path.starts_with(head))
         && !UNSAFE_PARTS.iter().any(|(head, _)| path.starts_with(head));
@@ -124,22 +105,8 @@ fn check_shape(checker: &mut Checker<'_>, content: &str) {
     }
 }
 
-/// All words of the code with their places: (line from 0, column, word).
-fn words(lines: &Lines) -> impl Iterator<Item = (usize, usize, &str)> {
-    lines.code.iter().enumerate().flat_map(|(number, line)| {
-        let mut start = 0;
-        line.split(|c: char| !c.is_alphanumeric() && c != '_')
-            .filter_map(move |word| {
-                let column = start;
-                start += word.len();
-                start += line[start..].chars().next().map_or(0, char::len_utf8);
-                (!word.is_empty()).then_some((number, column, word))
-            })
-    })
-}
-
 fn check_functions(checker: &mut Checker<'_>, lines: &Lines) {
-    for (first, column, word) in words(lines) {
+    for (first, column, word) in lexer::words(&lines.code) {
         if word != "fn" {
             continue;
         }
@@ -184,7 +151,7 @@ fn body_end(lines: &Lines, first: usize, column: usize) -> Option<usize> {
 
 fn check_unsafe(checker: &mut Checker<'_>, lines: &Lines) {
     let allowed = may_be_unsafe(checker.path);
-    for (number, column, word) in words(lines) {
+    for (number, column, word) in lexer::words(&lines.code) {
         if word != "unsafe" {
             continue;
         }
@@ -232,43 +199,9 @@ fn is_argued(lines: &Lines, number: usize) -> bool {
     })
 }
 
-fn check_runtimes(checker: &mut Checker<'_>, lines: &Lines) {
-    if !NEUTRAL_CRATES
-        .iter()
-        .any(|head| checker.path.starts_with(head))
-    {
-        return;
-    }
-    for (number, _, word) in words(lines) {
-        let named = parts(word).find(|part| RUNTIMES.contains(&part.as_str()));
-        if let Some(named) = named.filter(|_| !NEUTRAL_NAMES.contains(&word)) {
-            let what = format!("`{word}`: this crate serves any runtime, and {named} is one");
-            checker.add(number + 1, "runtime", what);
-        }
-    }
-}
-
-/// The parts of a name, in small letters: `JavaThread` and `java_thread` have the same.
-fn parts(word: &str) -> impl Iterator<Item = String> {
-    let mut parts = vec![String::new()];
-    let mut before = '_';
-    for c in word.chars() {
-        if c == '_' || c.is_uppercase() && before.is_lowercase() {
-            parts.push(String::new());
-        }
-        if let Some(part) = parts.last_mut().filter(|_| c != '_') {
-            part.extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    // HotSpot is written as two words in names of types.
-    let pairs: Vec<String> = parts.windows(2).map(|pair| pair.concat()).collect();
-    parts.into_iter().chain(pairs)
-}
-
 fn check_words(checker: &mut Checker<'_>, lines: &Lines) {
     let banned = ["todo", "unimplemented", "dbg"];
-    for (number, column, word) in words(lines) {
+    for (number, column, word) in lexer::words(&lines.code) {
         let line = &lines.code[number];
         if banned.contains(&word) && line[column + word.len()..].starts_with('!') {
             checker.add(

@@ -52,7 +52,7 @@ fn every_field_is_read() {
 fn paths_may_hold_anything() {
     use Backing::*;
     let cases: [(&[u8], &[u8], bool, Backing); 21] = [
-        (b"/usr/lib/libjvm.so", b"/usr/lib/libjvm.so", false, File),
+        (b"/usr/lib/libpear.so", b"/usr/lib/libpear.so", false, File),
         (b"/with some  spaces ", b"/with some  spaces ", false, File),
         (b"/two\\012lines\\012", b"/two\nlines\n", false, File),
         (b"/back\\slash\\01", b"/back\\slash\\01", false, File),
@@ -74,8 +74,8 @@ fn paths_may_hold_anything() {
             Anonymous,
         ),
         (
-            b"/memfd:java heap (deleted)",
-            b"/memfd:java heap",
+            b"/memfd:pear heap (deleted)",
+            b"/memfd:pear heap",
             true,
             Memfd,
         ),
@@ -347,7 +347,7 @@ proptest! {
             let permissions = Permissions { is_executable: true, ..Permissions::default() };
             let (start, offset) = (i << 12, i << 12);
             let end = start + 0x1000;
-            let (device, inode, raw_path) = (Device::default(), 7, &b"/a/libjvm.so"[..]);
+            let (device, inode, raw_path) = (Device::default(), 7, &b"/a/libpear.so"[..]);
             let mapping = Mapping { start, end, permissions, offset, device, inode, raw_path };
             text.extend(printed(&mapping));
             text.push(b'\n');

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_finds_its_safepoint_whichever_comes_first() {
+    fn a_stack_finds_its_stop_whichever_comes_first() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         shelf.add(stop(10_000, 7));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_waits_for_a_safepoint_that_takes_long_to_reach() {
+    fn a_stack_waits_for_a_stop_that_takes_long_to_reach() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         let late_ns = 100 * PATIENCE_NS;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_safepoint_does_not_wait_for_ever() {
+    fn a_stop_does_not_wait_for_ever() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         shelf.add(stop(10_000, 7));
