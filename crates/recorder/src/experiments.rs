@@ -287,8 +287,6 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Bytes of a `JavaThread` at most: 1448 in JDK 17, 2296 in 25.
-const MANAGED_THREAD_BYTES: u64 = 2560;
 /// A stack whose end is not known reaches so far at most.
 const STACK_MAX_BYTES: u64 = 64 << 20;
 /// What code may keep below the stack pointer.
@@ -302,20 +300,20 @@ pub struct Noting<M> {
     entry: Option<(&'static Entry, u64)>,
     tid: i32,
     time_ns: u64,
-    /// The thread's own: its stacks, its `JavaThread`, and the heap chunks copied of it.
+    /// The thread's own: its stacks, the runtime's structure of it, and the heap chunks copied of it.
     own: [(u64, u64); 3 + CHUNKS_MAX],
 }
 
 impl<M: Memory> Noting<M> {
-    /// For one walk.
-    pub fn new(inner: M, header: &SlotHeader) -> Noting<M> {
+    /// For one walk. The runtime's own structure of a thread has `thread_bytes` at most.
+    pub fn new(inner: M, header: &SlotHeader, thread_bytes: u64) -> Noting<M> {
         let is_noting = NOTING.load(Ordering::Relaxed);
         Noting {
             inner,
             entry: is_noting.then(|| NOTES_OF_WALKS.begin()).flatten(),
             tid: header.tid,
             time_ns: header.time_ns,
-            own: own_ranges(header),
+            own: own_ranges(header, thread_bytes),
         }
     }
 
@@ -329,7 +327,7 @@ impl<M: Memory> Noting<M> {
 }
 
 /// What changes because the thread goes on.
-fn own_ranges(header: &SlotHeader) -> [(u64, u64); 3 + CHUNKS_MAX] {
+fn own_ranges(header: &SlotHeader, thread_bytes: u64) -> [(u64, u64); 3 + CHUNKS_MAX] {
     let sp = header.regs.rsp;
     let lo = header.stack_lo.min(sp.saturating_sub(RED_ZONE_BYTES));
     let hi = match header.stack_end_known {
@@ -338,7 +336,7 @@ fn own_ranges(header: &SlotHeader) -> [(u64, u64); 3 + CHUNKS_MAX] {
     };
     let thread = match header.managed_thread {
         0 => (0, 0),
-        at => (at, at.saturating_add(MANAGED_THREAD_BYTES)),
+        at => (at, at.saturating_add(thread_bytes)),
     };
     let mut own = [(0, 0); 3 + CHUNKS_MAX];
     let chunks = header.copied_chunks().iter();
@@ -390,7 +388,7 @@ pub struct Comparison {
     pub same: u64,
     /// Not compared: libraries came or went between the two walks.
     pub apart: u64,
-    /// Not compared: the frames differ, and the JVM has changed what the first walk had read.
+    /// Not compared: the frames differ, and the process has changed what the first walk had read.
     pub changed: u64,
     /// Not compared: the frames differ, and nobody knows any more what the first walk had read.
     pub unknown: u64,

@@ -48,7 +48,7 @@ pub struct Options {
     pub only_context: bool,
     /// Methods in which pooled threads wait for work, beside those that are known.
     pub idle: Vec<String>,
-    /// Threads that keep others waiting at a safepoint for longer are asked where they are.
+    /// Threads that keep others waiting at a stop of all for longer are asked where they are.
     pub late: Duration,
     /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
     pub alloc_bytes: u64,

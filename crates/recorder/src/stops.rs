@@ -1,10 +1,10 @@
-//! Stops of all threads, safepoints, as who watches them hands them to the drainer. Bounded: of
+//! Stops of all threads, as who watches them hands them to the drainer. Bounded: of
 //! many short ones in a second only sums are kept.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Single safepoints kept between two flushes at most, of those that are short.
+/// Single stops kept between two flushes at most, of those that are short.
 const SHORT_MAX: usize = 100;
 /// And of the others.
 const LONG_MAX: usize = 2000;
@@ -26,7 +26,7 @@ pub struct LateThread {
     pub asked: bool,
 }
 
-/// A safepoint, or the sum of several.
+/// A stop, or the sum of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// Its number.
@@ -61,13 +61,13 @@ impl Stop {
     }
 }
 
-/// Safepoints since the last flush.
+/// Stops since the last flush.
 #[derive(Debug, Default)]
 pub struct Shelf {
     kept: Mutex<Kept>,
     /// CPU time of the watcher so far.
     cpu_ns: AtomicU64,
-    /// When the safepoint was asked for that late threads are asked about; 0: there is none.
+    /// When the stop was asked for that late threads are asked about; 0: there is none.
     open_ns: AtomicU64,
 }
 
@@ -90,18 +90,18 @@ impl Shelf {
         self.cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// A safepoint that was asked for then will come, however long that takes; or none will.
+    /// A stop that was asked for then will come, however long that takes; or none will.
     pub fn set_open(&self, began_ns: Option<u64>) {
         self.open_ns.store(began_ns.unwrap_or(0), Ordering::SeqCst);
     }
 
-    /// When a safepoint was asked for that is still to come.
+    /// When a stop was asked for that is still to come.
     #[must_use]
     pub fn open_ns(&self) -> Option<u64> {
         Some(self.open_ns.load(Ordering::SeqCst)).filter(|began_ns| *began_ns != 0)
     }
 
-    /// Adds a safepoint.
+    /// Adds a stop.
     pub fn add(&self, stop: Stop) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let room = match stop.duration_ns() < SHORT_NS {

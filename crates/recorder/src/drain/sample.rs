@@ -176,7 +176,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         frames.iter().map(|frame| self.named(frame).0).collect()
     }
 
-    /// Puts safepoints that are over into the batch; all of them at the end.
+    /// Puts stops that are over into the batch; all of them at the end.
     pub fn settle_stops(&mut self, is_over: bool) {
         let now_ns = process::monotonic_ns();
         let shelf = &self.setup.stops;

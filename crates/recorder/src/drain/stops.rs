@@ -1,5 +1,5 @@
-//! Safepoints for the recording: each late thread's stack comes by another way than what is said of
-//! it, from its signal handler, and both are put together here.
+//! Stops of all threads for the recording: each late thread's stack comes by another way than what
+//! is said of it, from its signal handler, and both are put together here.
 
 use crate::record::batch::{Batch, PendingFrame, PendingLate, PendingStop};
 use crate::record::names::Names;
@@ -7,9 +7,9 @@ use crate::stops::{LateThread, Shelf, Stop};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// Stacks that wait for their safepoint at most.
+/// Stacks that wait for their stop at most.
 const STACKS_MAX: usize = 256;
-/// How long a safepoint that is over waits for stacks that were asked for.
+/// How long a stop that is over waits for stacks that were asked for.
 const PATIENCE_NS: u64 = 200_000_000;
 
 /// Where a thread was when it was asked.
@@ -66,7 +66,7 @@ impl StopDrain {
         for stop in ready {
             self.place(stop, batch);
         }
-        // Nobody waits for places older than the oldest safepoint that may still come.
+        // Nobody waits for places older than the oldest stop that may still come.
         let oldest = self.stops.iter().map(|stop| stop.began_ns).min();
         let kept_ns = oldest.unwrap_or_else(|| now_ns.saturating_sub(10 * PATIENCE_NS));
         let kept_ns = open_ns.map_or(kept_ns, |began_ns| began_ns.min(kept_ns));
@@ -98,7 +98,7 @@ impl StopDrain {
     }
 }
 
-/// The first answer of a thread while that safepoint was being reached; a thread that had no
+/// The first answer of a thread while that stop was being reached; a thread that had no
 /// processor answers when it gets one, just before it arrives.
 fn place_of<'p>(places: &'p [Place], stop: &Stop, late: &LateThread) -> Option<&'p Place> {
     let over_ns = stop.began_ns.saturating_add(stop.duration_ns());

@@ -391,7 +391,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Safepoints, and who was late.
+    /// Stops of all threads, and who was late.
     fn stops(&mut self, batch: &Batch, stacks: &[StackId], sampler: &Sampler<'_, R>) {
         for pending in batch.stops() {
             let stop = &pending.stop;

@@ -202,7 +202,7 @@ pub struct PendingWait {
     pub context: ContextId,
 }
 
-/// A safepoint that waits for the flush.
+/// A stop of all threads that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
     /// What is known of it.
@@ -371,12 +371,12 @@ impl Batch {
         self.ticks.push(tick);
     }
 
-    /// Adds a safepoint.
+    /// Adds a stop of all threads.
     pub fn add_stop(&mut self, stop: PendingStop) {
         self.stops.push(stop);
     }
 
-    /// The safepoints, in the order of adding.
+    /// The stops, in the order of adding.
     #[must_use]
     pub fn stops(&self) -> &[PendingStop] {
         &self.stops
