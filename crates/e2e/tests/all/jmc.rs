@@ -72,8 +72,8 @@ fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
         let view = check(
             jdk,
             "Steady60",
-            "seconds=2 threads=2 cpu_ms=2500",
-            "cpu=200us,chunksize=256k",
+            "seconds=3 threads=2 cpu_ms=5000",
+            "cpu=150us,chunksize=256k",
         );
         let chunks = view.recording.chunks.len();
         assert!(chunks >= 2, "{chunks} chunks");

@@ -46,7 +46,7 @@ fn a_walk_begins_where_the_thread_was() {
         ..Registration::default()
     };
     let record = engine.register(&registration).unwrap();
-    assert!(engine.ask(record, Reason::Safepoint));
+    assert!(engine.ask(record, Reason::Stop));
     let mut seen = 0;
     // The signal has been handled by now, unless this thread is asked for samples elsewhere.
     engine.drain(|slot| {
