@@ -300,7 +300,7 @@ pub struct Noting<M> {
     entry: Option<(&'static Entry, u64)>,
     tid: i32,
     time_ns: u64,
-    /// The thread's own: its stacks, the runtime's structure of it, and the heap chunks copied of it.
+    /// The thread's own: its stacks, the runtime's structure of it, and the heap chunks copied.
     own: [(u64, u64); 3 + CHUNKS_MAX],
 }
 

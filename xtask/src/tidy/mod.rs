@@ -1,8 +1,8 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
 //! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`text`] (for all files),
-//! [`neutral`] (where no runtime is named), [`arrows`] (who may use whom), [`untested`] (what has no
-//! test beside it), [`exceptions`].
+//! [`neutral`] (where no runtime is named), [`arrows`] (who may use whom), [`untested`] (what has
+//! no test beside it), [`exceptions`].
 
 pub mod arrows;
 mod exceptions;

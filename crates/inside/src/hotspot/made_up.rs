@@ -6,6 +6,7 @@ use crate::jvm::Vm;
 use crate::jvm::stubs::Stubs;
 use crate::jvm::threads::ThreadFields;
 use crate::jvm::vm::SharedVm;
+use dwell_recorder::ended::EndOfSampling;
 use dwell_recorder::looks::shelf::Shelf;
 use dwell_recorder::options::{EngineChoice, Options};
 use dwell_recorder::recorder::Recorder;
@@ -51,6 +52,7 @@ pub fn recording(vm: Vm) -> Setup {
         start_epoch_ms: 0,
         shelf: Shelf::default(),
         stops: dwell_recorder::stops::Shelf::default(),
+        end: EndOfSampling::default(),
         shared: Default::default(),
     }
 }

@@ -62,7 +62,7 @@ fn a_walk_begins_where_the_thread_was() {
         assert_eq!((regs.rcx, regs.rdx, regs.r13), (of.rcx, of.rdx, of.r13));
         let context = context_of(header, &live());
         assert_eq!((context.anchor, context.cont_entry), (Anchor::default(), 0));
-        assert_eq!((context.chunk, context.poll_pc), (0, header.poll_pc));
+        assert_eq!((context.chunk, context.poll_pc), (0, header.word));
         let wanted = match header.truncated {
             true => header.stack_lo + u64::from(header.stack_len),
             false => header.stack_hi,
