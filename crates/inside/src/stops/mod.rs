@@ -302,12 +302,7 @@ impl<'s> Watch<'s> {
             std::thread::sleep(std::time::Duration::from_nanos(pause_ns));
         }
         let now = self.found.noted(&self.live).ok().flatten();
-        let reached_ns = match now {
-            Some(now) if now.began_ns == noted.began_ns && now.reached_ns != 0 => now.reached_ns,
-            // The next one has begun: this one was over before, and most are over soon.
-            Some(now) if now.began_ns > noted.began_ns => now.began_ns.saturating_sub(now.ran_ns),
-            _ => process::monotonic_ns(),
-        };
+        let reached_ns = arrived_ns(&noted, now).unwrap_or_else(process::monotonic_ns);
         self.ask_how_it_ended(&mut reach);
         let late = reach.finish(reached_ns.max(noted.began_ns));
         Some(Seen { noted, late })
@@ -537,6 +532,17 @@ impl<'s> Watch<'s> {
             Late::InJava => "java",
             Late::InVm => "vm",
         })
+    }
+}
+
+/// When all had arrived at the safepoint that was `noted` while it was being reached, as far as
+/// what is noted `now` tells.
+fn arrived_ns(noted: &Noted, now: Option<Noted>) -> Option<u64> {
+    match now {
+        Some(now) if now.began_ns == noted.began_ns && now.reached_ns != 0 => Some(now.reached_ns),
+        // The next one has begun: this one was over before, and most are over soon.
+        Some(now) if now.began_ns > noted.began_ns => Some(now.began_ns.saturating_sub(now.ran_ns)),
+        _ => None,
     }
 }
 

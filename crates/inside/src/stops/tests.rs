@@ -299,20 +299,37 @@ fn the_one_before_is_put_together_while_the_next_is_being_reached() {
 }
 
 #[test]
-fn the_moment_at_which_all_had_arrived_is_noted_or_told_by_the_next() {
+fn when_all_had_arrived_is_noted_or_told_by_the_next_one() {
+    let noted = |began_ns, reached_ns, ran_ns| Noted {
+        began_ns,
+        reached_ns,
+        ran_ns,
+        ..Noted::default()
+    };
+    let seen = noted(1000, 0, 0);
+    assert_eq!(arrived_ns(&seen, Some(noted(1000, 1200, 0))), Some(1200));
+    assert_eq!(arrived_ns(&seen, Some(noted(1000, 0, 0))), None, "not yet");
+    // Threads have run for 300 ns when the next one was asked for.
+    assert_eq!(arrived_ns(&seen, Some(noted(1900, 0, 300))), Some(1600));
+    assert_eq!(arrived_ns(&seen, Some(noted(999, 1200, 300))), None);
+    assert_eq!(arrived_ns(&seen, None), None);
+}
+
+#[test]
+fn nobody_is_late_for_a_safepoint_that_is_reached_at_once() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     let mut watch = watch(&setup, notes);
-    let stop = AtomicBool::new(true);
+    let stop = AtomicBool::new(false);
     let mut reach = |began: u64| {
         notes.note(1, [began, began + 5, 0, 0]);
         notes.state(REACHED);
         let seen = watch.reach(&stop).unwrap();
+        assert_eq!(setup.stops.open_ns(), Some(began), "others are told");
         (seen.noted.began_ns, seen.late.len())
     };
-    assert_eq!(reach(9000), (9000, 0), "long ago, and nobody is late");
-    assert_eq!(setup.stops.open_ns(), Some(9000));
+    assert_eq!(reach(9000), (9000, 0), "it was asked for long ago");
     let now_ns = process::monotonic_ns() + 3_600_000_000_000;
-    assert_eq!(reach(now_ns), (now_ns, 0), "not late yet");
+    assert_eq!(reach(now_ns), (now_ns, 0), "nobody can be late yet");
 }
 
 #[test]

@@ -38,7 +38,8 @@ fn a_continuation_was_entered_on_the_stack_or_is_another_s() {
 #[test]
 fn a_walk_begins_where_the_thread_was() {
     let engine = source().engine;
-    engine.start(1_000_000_000);
+    // Eleven days: it is asked, and not sampled besides.
+    engine.start(1_000_000_000_000_000);
     let registration = Registration {
         tid: process::own_tid(),
         managed_thread: Words::zeroes(64).at(),

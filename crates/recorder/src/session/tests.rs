@@ -92,7 +92,6 @@ fn of_what_there_is_not_nothing_is_told() {
             ("engine_reason", "asked for"),
             ("interval_ns", "10000000000"),
             ("file", &file),
-            ("first_sample_ms", "-1.0"),
             ("trouble", ""),
             ("collections_waited_ns", "0"),
         ],
