@@ -3,13 +3,17 @@
 
 use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id, plain_types};
 use crate::wire::{put_framed, put_text, put_varint};
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
+
+type Text = Cow<'static, str>;
 
 /// An element of the tree, the way the format has it.
 #[derive(Default)]
 struct Element {
     name: &'static str,
-    attributes: Vec<(String, String)>,
+    attributes: Vec<(Text, Text)>,
     children: Vec<Element>,
 }
 
@@ -21,14 +25,26 @@ impl Element {
         }
     }
 
-    fn attribute(mut self, key: impl Into<String>, value: impl ToString) -> Self {
-        self.attributes.push((key.into(), value.to_string()));
+    fn attribute(mut self, key: impl Into<Text>, value: impl Into<Text>) -> Self {
+        self.attributes.push((key.into(), value.into()));
         self
+    }
+
+    fn number(self, key: &'static str, value: impl ToString) -> Self {
+        self.attribute(key, value.to_string())
     }
 }
 
-/// The complete metadata event; `is_plain`: with the types of other profilers.
-pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
+/// What is the same in all such events: the strings, with their number before them, and the tree.
+/// Made once, as each chunk has it.
+fn described(is_plain: bool) -> &'static [u8] {
+    static DESCRIBED: [OnceLock<Vec<u8>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let [all, plain] = &DESCRIBED;
+    let known = if is_plain { plain } else { all };
+    known.get_or_init(|| describe_types(is_plain))
+}
+
+fn describe_types(is_plain: bool) -> Vec<u8> {
     let mut metadata = Element::new("metadata");
     metadata.children = match is_plain {
         true => plain_types().map(class).collect(),
@@ -36,7 +52,7 @@ pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
     };
     let region = Element::new("region")
         .attribute("locale", "en_US")
-        .attribute("gmtOffset", 0);
+        .number("gmtOffset", 0);
     let mut root = Element::new("root");
     root.children = vec![metadata, region];
 
@@ -44,18 +60,26 @@ pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
     let mut tree = Vec::new();
     strings.put_element(&mut tree, &root);
 
-    let mut body = Vec::new();
+    let mut described = Vec::new();
+    put_varint(&mut described, strings.list.len() as u64);
+    for text in &strings.list {
+        put_text(&mut described, text);
+    }
+    described.extend_from_slice(&tree);
+    described
+}
+
+/// The complete metadata event; `is_plain`: with the types of other profilers.
+pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
+    let described = described(is_plain);
+    let mut body = Vec::with_capacity(described.len() + 64);
     put_varint(&mut body, u64::from(id::METADATA));
     put_varint(&mut body, ticks);
     put_varint(&mut body, 0); // duration
     // The metadata's id: new for each chunk, because the JDK's reader keeps an earlier chunk's
     // clock for as long as the id stays the same (jdk.jfr.internal.consumer.ChunkParser).
     put_varint(&mut body, ticks.max(1));
-    put_varint(&mut body, strings.list.len() as u64);
-    for text in &strings.list {
-        put_text(&mut body, text);
-    }
-    body.extend_from_slice(&tree);
+    body.extend_from_slice(described);
     let mut event = Vec::new();
     put_framed(&mut event, &body);
     event
@@ -63,7 +87,7 @@ pub(crate) fn metadata_event(ticks: u64, is_plain: bool) -> Vec<u8> {
 
 fn class(def: &'static TypeDef) -> Element {
     let mut class = Element::new("class")
-        .attribute("id", def.id)
+        .number("id", def.id)
         .attribute("name", def.name);
     class = match def.kind {
         TypeKind::Event(_) => class.attribute("superType", "jdk.jfr.Event"),
@@ -74,9 +98,9 @@ fn class(def: &'static TypeDef) -> Element {
     class.children.extend(def.fields.iter().map(field));
     match def.kind {
         TypeKind::Event(category) => {
-            let mut element = Element::new("annotation").attribute("class", id::CATEGORY);
+            let mut element = Element::new("annotation").number("class", id::CATEGORY);
             for (place, part) in category.iter().enumerate() {
-                element = element.attribute(format!("value-{place}"), part);
+                element = element.attribute(format!("value-{place}"), *part);
             }
             class.children.push(element);
         }
@@ -90,7 +114,7 @@ fn class(def: &'static TypeDef) -> Element {
 fn field(def: &'static FieldDef) -> Element {
     let mut field = Element::new("field")
         .attribute("name", def.name)
-        .attribute("class", def.content.type_id());
+        .number("class", def.content.type_id());
     match def.content {
         crate::schema::Content::Pooled(_) => field = field.attribute("constantPool", "true"),
         crate::schema::Content::Array(_) | crate::schema::Content::TextArray => {
@@ -114,7 +138,7 @@ fn describe(element: &mut Element, label: &'static str, description: &'static st
 }
 
 fn annotation(class: u8, value: Option<&'static str>) -> Element {
-    let element = Element::new("annotation").attribute("class", class);
+    let element = Element::new("annotation").number("class", class);
     match value {
         Some(value) => element.attribute("value", value),
         None => element,
@@ -122,24 +146,21 @@ fn annotation(class: u8, value: Option<&'static str>) -> Element {
 }
 
 #[derive(Default)]
-struct Strings {
-    list: Vec<String>,
-    places: HashMap<String, u64>,
+struct Strings<'e> {
+    list: Vec<&'e str>,
+    places: HashMap<&'e str, u64>,
 }
 
-impl Strings {
-    fn place(&mut self, text: &str) -> u64 {
-        if let Some(&place) = self.places.get(text) {
-            return place;
-        }
-        let place = self.list.len() as u64;
-        self.list.push(text.to_owned());
-        self.places.insert(text.to_owned(), place);
-        place
+impl<'e> Strings<'e> {
+    fn place(&mut self, text: &'e str) -> u64 {
+        *self.places.entry(text).or_insert_with(|| {
+            self.list.push(text);
+            self.list.len() as u64 - 1
+        })
     }
 
     /// The tables are three levels deep, so the recursion is bounded.
-    fn put_element(&mut self, out: &mut Vec<u8>, element: &Element) {
+    fn put_element(&mut self, out: &mut Vec<u8>, element: &'e Element) {
         put_varint(out, self.place(element.name));
         put_varint(out, element.attributes.len() as u64);
         for (key, value) in &element.attributes {

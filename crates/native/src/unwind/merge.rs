@@ -28,14 +28,16 @@ struct Function {
 pub(super) struct Functions {
     rows: Vec<Row>,
     functions: Vec<Function>,
+    /// The first row since the last [`Functions::end_function`].
+    open: usize,
 }
 
 impl Functions {
     /// Adds a row of the function that the next [`Functions::end_function`] closes.
     pub(super) fn push_row(&mut self, offset: u32, rule: Rule) {
         let rule = rule.encode();
-        let first = self.open_row();
-        match self.rows.get_mut(first..).and_then(<[Row]>::last_mut) {
+        let is_open = self.rows.len() > self.open;
+        match self.rows.last_mut().filter(|_| is_open) {
             Some(last) if last.rule == rule => {}
             Some(last) if last.offset == offset => last.rule = rule,
             _ => self.rows.push(Row { offset, rule }),
@@ -44,18 +46,12 @@ impl Functions {
 
     /// Drops the rows since the last [`Functions::end_function`].
     pub(super) fn drop_open(&mut self) {
-        self.rows.truncate(self.open_row());
-    }
-
-    fn open_row(&self) -> usize {
-        self.functions
-            .last()
-            .map_or(0, |f| (f.first_row + f.row_count) as usize)
+        self.rows.truncate(self.open);
     }
 
     /// Closes the function: the rows since the last call cover `start..end`.
     pub(super) fn end_function(&mut self, start: u32, end: u32, source: Source) {
-        let first_row = self.open_row();
+        let first_row = std::mem::replace(&mut self.open, self.rows.len());
         let row_count = self.rows.len() - first_row;
         if row_count > 0 {
             // Both fit: sections are shorter than 2^27 bytes and a row takes more than one.
