@@ -63,6 +63,7 @@
 
 pub mod hash;
 mod ids;
+pub mod kinds;
 pub mod reader;
 mod schema;
 mod types;

@@ -19,6 +19,7 @@ mod resolve;
 mod samples;
 mod tables;
 mod threads;
+mod told;
 mod values;
 
 pub use error::Error;
@@ -28,6 +29,7 @@ pub use model::{
     Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread,
     Unread, Value, Wall, choices_of_both,
 };
+pub use told::{Cell, Fields, Form, Told, stored};
 
 use crate::writer::HEADER_BYTES;
 use merge::Merger;

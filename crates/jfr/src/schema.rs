@@ -4,6 +4,8 @@
 pub(crate) mod constants;
 pub(crate) mod details;
 pub(crate) mod events;
+pub(crate) mod samples;
+mod table;
 
 /// Type ids in our files. All are below 128, so that each takes one byte.
 pub(crate) mod id {
@@ -156,11 +158,11 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
     constants::TYPES
         .iter()
         .chain([
-            &events::EXECUTION_SAMPLE,
-            &events::WALL_SAMPLE,
-            &events::ALLOCATION_SAMPLE,
-            &events::LIVE_OBJECT,
-            &events::MONITOR_ENTER,
+            &samples::EXECUTION_SAMPLE,
+            &samples::WALL_SAMPLE,
+            &samples::ALLOCATION_SAMPLE,
+            &samples::LIVE_OBJECT,
+            &samples::MONITOR_ENTER,
         ])
         .chain(details::TYPES)
         .chain(events::TYPES)
@@ -168,7 +170,7 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
 
 /// Every type of plain files, which have events of other profilers beside.
 pub(crate) fn plain_types() -> impl Iterator<Item = &'static TypeDef> {
-    all_types().chain([&events::WALL_CLOCK_SAMPLE, &events::COMMON_LIVE_OBJECT])
+    all_types().chain([&samples::WALL_CLOCK_SAMPLE, &samples::COMMON_LIVE_OBJECT])
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 mod alive;
 mod allocations;
 mod contexts;
-mod fields;
 mod foreign;
 mod host;
 mod locks;
@@ -19,10 +18,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dwell_jfr::hash::Seeds;
-use dwell_jfr::reader::{GenericEvent, Method, Recording, Sample as JfrSample, SampleKind, Stack};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Stack, Told};
 
 use self::contexts::Contexts;
-use self::fields::count;
 use self::foreign::{Causes, Clock};
 use crate::builder::Builder;
 use crate::frame::{FrameId, FrameKind};
@@ -72,9 +71,9 @@ impl Profile {
         runtime::add(&mut builder, &recording);
         let is_part = is_part(&recording);
         let duration_ns = builder.info.duration_ns;
-        let counted = |name| Counted::find(&recording, name, is_part.then_some(duration_ns));
-        builder.self_cost = counted("dwell.Self").map(|c| self_cost(&c, duration_ns));
-        builder.cpu_use = counted("dwell.CpuLoad").map(|c| cpu_use(&c));
+        let part_ns = is_part.then_some(duration_ns);
+        builder.self_cost = Counted::find(&recording, part_ns).map(|c| self_cost(&c, duration_ns));
+        builder.cpu_use = Counted::find(&recording, part_ns).map(|c| cpu_use(&c));
         builder.warnings.clone_from(&recording.warnings);
         builder.unread = unread(&recording);
         if is_part {
@@ -116,37 +115,64 @@ fn tell_clock(info: &mut Info, clock: &Clock, kind: SampleKind) {
 
 /// The events that a profile is made of, besides samples. A recording can hold a hundred times as
 /// many of others.
-pub const EVENTS: &[&str] = &[
-    "datadog.DatadogProfilerConfig",
-    "datadog.Endpoint",
-    "dwell.Allocations",
-    "dwell.Compilers",
-    "dwell.CpuLimit",
-    "dwell.CpuLoad",
-    "dwell.Endpoint",
-    "dwell.GcPause",
-    "dwell.Gap",
-    "dwell.LiveObject",
-    "dwell.LiveObjects",
-    "dwell.Lost",
-    "dwell.Machine",
-    "dwell.MonitorWaits",
-    "dwell.Recording",
-    "dwell.Request",
-    "dwell.Safepoint",
-    "dwell.SafepointLate",
-    "dwell.Self",
-    "dwell.Span",
-    "dwell.ThreadTime",
-    "jdk.ActiveSetting",
-    "jdk.CPUInformation",
-    "jdk.Compilation",
-    "jdk.GCPhasePause",
-    "jdk.JVMInformation",
-    "jdk.JavaMonitorEnter",
-    "jdk.OSInformation",
-    "jdk.ObjectAllocationSample",
+pub const EVENTS: &[&str] = &flat::<{ EVENTS_COUNT }>();
+
+const READ: &[&[&str]] = &[
+    foreign::DdprofConfig::NAMES,
+    contexts::DdprofEndpoint::NAMES,
+    told::Allocations::NAMES,
+    told::Compilers::NAMES,
+    told::CpuLimit::NAMES,
+    told::CpuLoad::NAMES,
+    told::Endpoint::NAMES,
+    told::GcPause::NAMES,
+    told::Gap::NAMES,
+    alive::Survivor::NAMES,
+    told::LiveObjects::NAMES,
+    told::Lost::NAMES,
+    told::Machine::NAMES,
+    told::MonitorWaits::NAMES,
+    told::Recording::NAMES,
+    told::Request::NAMES,
+    told::Safepoint::NAMES,
+    told::SafepointLate::NAMES,
+    told::SelfCost::NAMES,
+    told::Span::NAMES,
+    told::ThreadTime::NAMES,
+    foreign::Setting::NAMES,
+    told::CpuInformation::NAMES,
+    runtime::Compiled::NAMES,
+    told::JvmInformation::NAMES,
+    locks::Wait::NAMES,
+    told::OsInformation::NAMES,
+    allocations::Object::NAMES,
 ];
+
+const EVENTS_COUNT: usize = {
+    let (mut count, mut rest) = (0, READ);
+    while let Some((names, more)) = rest.split_first() {
+        (count, rest) = (count + names.len(), more);
+    }
+    count
+};
+
+/// All names in one list.
+#[allow(clippy::indexing_slicing, reason = "by the compiler alone")]
+const fn flat<const COUNT: usize>() -> [&'static str; COUNT] {
+    let (mut out, mut at) = ([""; COUNT], 0);
+    let mut read = READ;
+    while at < COUNT {
+        let mut names: &[&str] = &[];
+        if let Some((first, more)) = read.split_first() {
+            (names, read) = (*first, more);
+        }
+        while let Some((name, more)) = names.split_first() {
+            out[at] = *name;
+            (at, names) = (at + 1, more);
+        }
+    }
+    out
+}
 
 /// Of more samples and looks than this, those that say the same within a bin of time are put
 /// together: what they add to a report is less than what they cost.
@@ -524,10 +550,6 @@ fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {
     }
 }
 
-fn last<'a>(recording: &'a Recording, name: &'a str) -> Option<&'a GenericEvent> {
-    recording.events_named(name).last()
-}
-
 fn info(recording: &Recording) -> Info {
     let start_ns = recording
         .chunks
@@ -540,35 +562,32 @@ fn info(recording: &Recording) -> Info {
         .iter()
         .map(|chunk| chunk.start_ns.saturating_add(chunk.duration_ns));
     let end_ns = ends.max().unwrap_or(0);
-    let ours = last(recording, "dwell.Recording");
-    let jvm = last(recording, "jdk.JVMInformation");
-    let text = |event: Option<&GenericEvent>, field: &str| {
-        event
-            .and_then(|event| event.text(field))
-            .unwrap_or("")
-            .to_owned()
-    };
-    let int = |event: Option<&GenericEvent>, field: &str| {
-        event
-            .and_then(|event| event.int(field))
-            .filter(|&value| value > 0)
-    };
-    let interval = int(ours, "cpuInterval").or(int(ours, "wallInterval"));
+    let ours = recording.told::<told::Recording>().last();
+    let jvm = recording.told::<told::JvmInformation>().last();
+    let (ours, jvm) = (ours.as_ref(), jvm.as_ref());
+    type Ours = told::Recording;
+    type Jvm = told::JvmInformation;
+    let of_ours = |text: fn(&Ours) -> &Arc<str>| ours.map_or("", |it| text(it)).to_owned();
+    let of_jvm = |text: fn(&Jvm) -> &Arc<str>| jvm.map_or("", |it| text(it)).to_owned();
+    let is_told = |number: &u64| *number > 0;
+    let interval = (ours.map(|it| it.cpu_interval_ns).filter(is_told))
+        .or(ours.map(|it| it.wall_interval_ns).filter(is_told));
+    let pid = (ours.map(|it| it.pid).filter(is_told)).or(jvm.map(|it| it.pid).filter(is_told));
     Info {
         start_ns,
         duration_ns: end_ns.saturating_sub(start_ns),
-        pid: int(ours, "pid").or(int(jvm, "pid")).unwrap_or(0),
-        profiler_version: text(ours, "version"),
+        pid: pid.and_then(|pid| i64::try_from(pid).ok()).unwrap_or(0),
+        profiler_version: of_ours(|it| &it.version),
         mode: mode(recording),
-        engine: text(ours, "engine"),
-        engine_reason: text(ours, "engineReason"),
-        interval_ns: interval.unwrap_or(0).unsigned_abs(),
-        options: options(text(ours, "options")),
-        jvm_name: text(jvm, "jvmName"),
-        jvm_version: text(jvm, "jvmVersion"),
-        jvm_arguments: text(jvm, "jvmArguments"),
-        jvm_start_ns: int(jvm, "jvmStartTime").unwrap_or(0).unsigned_abs(),
-        java_arguments: text(jvm, "javaArguments"),
+        engine: of_ours(|it| &it.engine),
+        engine_reason: of_ours(|it| &it.engine_reason),
+        interval_ns: interval.unwrap_or(0),
+        options: options(of_ours(|it| &it.options)),
+        jvm_name: of_jvm(|it| &it.jvm_name),
+        jvm_version: of_jvm(|it| &it.jvm_version),
+        jvm_arguments: of_jvm(|it| &it.jvm_arguments),
+        jvm_start_ns: jvm.map_or(0, |it| it.jvm_start_epoch_ms.saturating_mul(1_000_000)),
+        java_arguments: of_jvm(|it| &it.java_arguments),
         sample_event: String::new(),
         other_events: Vec::new(),
         held_events: Vec::new(),
@@ -578,11 +597,11 @@ fn info(recording: &Recording) -> Info {
 /// All that was recorded at any time: a recording may be changed while it goes on, and says what it
 /// records in each chunk.
 fn mode(recording: &Recording) -> String {
-    let mut all: Vec<&str> = Vec::new();
-    for event in recording.events_named("dwell.Recording") {
-        for mode in event.text("mode").unwrap_or("").split(',') {
-            if !mode.is_empty() && !all.contains(&mode) {
-                all.push(mode);
+    let mut all: Vec<String> = Vec::new();
+    for event in recording.told::<told::Recording>() {
+        for mode in event.mode.split(',') {
+            if !mode.is_empty() && !all.iter().any(|known| known == mode) {
+                all.push(mode.to_owned());
             }
         }
     }
@@ -598,18 +617,20 @@ fn options(text: String) -> String {
     kept.join(",")
 }
 
-/// A number that cannot be negative in a recording that makes sense.
-fn cause(event: &GenericEvent) -> String {
-    event.text("cause").unwrap_or("unknown cause").to_owned()
+fn cause(told: &str) -> String {
+    match told {
+        "" => "unknown cause".to_owned(),
+        cause => cause.to_owned(),
+    }
 }
 
 /// Losses by cause, summed over the recording, the greatest first.
 fn losses(recording: &Recording) -> Vec<Loss> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for event in recording.events_named("dwell.Lost") {
-        let sum = sums.entry(cause(event)).or_default();
-        sum.0 = sum.0.saturating_add(count(event, "samples"));
-        sum.1 = sum.1.saturating_add(count(event, "weight"));
+    for event in recording.told::<told::Lost>() {
+        let sum = sums.entry(cause(&event.cause)).or_default();
+        sum.0 = sum.0.saturating_add(event.samples);
+        sum.1 = sum.1.saturating_add(event.weight_ns);
     }
     let loss = |(cause, (samples, weight_ns))| Loss {
         cause,
@@ -622,40 +643,33 @@ fn losses(recording: &Recording) -> Vec<Loss> {
 }
 
 fn gaps(recording: &Recording) -> Vec<Gap> {
-    let gap = |event: &GenericEvent| Gap {
+    let gap = |event: told::Gap| Gap {
         time_ns: event.time_ns,
-        duration_ns: count(event, "duration"),
-        cause: cause(event),
-        samples: count(event, "lostSamples"),
-        weight_ns: count(event, "lostWeight"),
+        duration_ns: event.duration_ns,
+        cause: cause(&event.cause),
+        samples: event.lost_samples,
+        weight_ns: event.lost_weight_ns,
     };
-    recording
-        .events_named("dwell.Gap")
-        .take(GAPS_MAX)
-        .map(gap)
-        .collect()
+    recording.told().take(GAPS_MAX).map(gap).collect()
 }
 
 fn pauses(recording: &Recording) -> Vec<GcPause> {
-    let pause = |event: &GenericEvent| GcPause {
+    let pause = |event: told::GcPause| GcPause {
         time_ns: event.time_ns,
-        duration_ns: count(event, "duration"),
+        duration_ns: event.duration_ns,
     };
-    let all = recording.events_named("dwell.GcPause");
-    let all = all.chain(recording.events_named("jdk.GCPhasePause"));
-    all.take(GAPS_MAX).map(pause).collect()
+    recording.told().take(GAPS_MAX).map(pause).collect()
 }
 
 fn cpu_limit(recording: &Recording) -> Option<CpuLimit> {
-    let events = || recording.events_named("dwell.CpuLimit");
+    let events = || recording.told::<told::CpuLimit>();
     let last = events().max_by_key(|event| event.time_ns)?;
-    let sum = |field| events().map(|event| count(event, field)).sum();
     Some(CpuLimit {
-        quota_ns: count(last, "quota"),
-        processors: count(last, "processors"),
-        periods: sum("periods"),
-        throttled: sum("throttled"),
-        throttled_ns: sum("throttledTime"),
+        quota_ns: last.quota_ns,
+        processors: last.processors,
+        periods: events().map(|event| event.periods).sum(),
+        throttled: events().map(|event| event.throttled).sum(),
+        throttled_ns: events().map(|event| event.throttled_ns).sum(),
     })
 }
 
@@ -664,74 +678,73 @@ fn cpu_limit(recording: &Recording) -> Option<CpuLimit> {
 fn is_part(recording: &Recording) -> bool {
     // The bytes written before the first flush in here.
     let first = recording
-        .events_named("dwell.Self")
+        .told::<told::SelfCost>()
         .min_by_key(|event| event.time_ns);
-    first.is_some_and(|event| count(event, "bytes") > 0)
+    first.is_some_and(|event| event.bytes > 0)
 }
 
 /// An event that counts from the recording's beginning: the last one says what was counted.
-struct Counted<'a> {
-    last: &'a GenericEvent,
+struct Counted<T> {
+    last: T,
     /// In a part of a recording its first one, which has counted what is not in the file.
-    first: Option<&'a GenericEvent>,
+    first: Option<T>,
 }
 
-impl<'a> Counted<'a> {
+impl<T: Told> Counted<T> {
     /// In a part of a recording, of this duration, `None` as well if what it counted is less than
     /// half of that: a part may hold only a few flushes, and two of them can follow at once.
-    fn find(recording: &'a Recording, name: &str, part_ns: Option<u64>) -> Option<Counted<'a>> {
-        let events = || recording.events.iter().filter(|event| *event.name == *name);
-        let last = events().max_by_key(|event| event.time_ns)?;
+    fn find(recording: &Recording, part_ns: Option<u64>) -> Option<Counted<T>> {
+        let last = recording.told::<T>().max_by_key(Told::time_ns)?;
         let Some(part_ns) = part_ns else {
             return Some(Counted { last, first: None });
         };
-        let first = events()
-            .min_by_key(|event| event.time_ns)
-            .filter(|first| last.time_ns - first.time_ns >= part_ns.div_ceil(2).max(1))?;
+        let first = recording.told::<T>().min_by_key(Told::time_ns);
+        let first =
+            first.filter(|first| last.time_ns() - first.time_ns() >= part_ns.div_ceil(2).max(1))?;
         Some(Counted {
             last,
             first: Some(first),
         })
     }
 
-    fn count(&self, field: &str) -> u64 {
-        let before = self.first.map_or(0, |event| count(event, field));
-        count(self.last, field).saturating_sub(before)
+    fn count(&self, number: fn(&T) -> u64) -> u64 {
+        let before = self.first.as_ref().map_or(0, number);
+        number(&self.last).saturating_sub(before)
     }
 }
 
-fn self_cost(counted: &Counted<'_>, duration_ns: u64) -> SelfCost {
-    let last = counted.last;
-    let span_ns = match counted.first {
+fn self_cost(counted: &Counted<told::SelfCost>, duration_ns: u64) -> SelfCost {
+    let last = &counted.last;
+    let span_ns = match &counted.first {
         Some(first) => last.time_ns.saturating_sub(first.time_ns),
         None => duration_ns,
     };
     SelfCost {
         span_ns,
-        samples: counted.count("samples"),
-        walks: counted.count("walks"),
-        dropped: counted.count("dropped"),
-        bytes: counted.count("bytes"),
-        agent_cpu_ns: counted.count("agentCpu"),
-        handlers: counted.count("handlers"),
-        handler_cpu_ns: counted.count("handlerCpu"),
-        waited_ns: counted.count("waited"),
-        collections_waited_ns: counted.count("collectionsWaited"),
-        walk_ns: counted.count("walkTime"),
-        copies: counted.count("copies"),
-        copied_bytes: counted.count("copied"),
-        handler_p50_ns: count(last, "handlerP50"),
-        handler_p90_ns: count(last, "handlerP90"),
-        handler_p99_ns: count(last, "handlerP99"),
-        handler_max_ns: count(last, "handlerMax"),
-        memory_bytes: count(last, "memory"),
+        samples: counted.count(|it| it.samples),
+        walks: counted.count(|it| it.walks),
+        dropped: counted.count(|it| it.dropped),
+        bytes: counted.count(|it| it.bytes),
+        agent_cpu_ns: counted.count(|it| it.agent_cpu_ns),
+        handlers: counted.count(|it| it.handlers),
+        handler_cpu_ns: counted.count(|it| it.handler_cpu_ns),
+        waited_ns: counted.count(|it| it.waited_ns),
+        collections_waited_ns: counted.count(|it| it.collections_waited_ns),
+        walk_ns: counted.count(|it| it.walk_ns),
+        copies: counted.count(|it| it.copies),
+        copied_bytes: counted.count(|it| it.copied_bytes),
+        handler_p50_ns: last.handler_p50_ns,
+        handler_p90_ns: last.handler_p90_ns,
+        handler_p99_ns: last.handler_p99_ns,
+        handler_max_ns: last.handler_max_ns,
+        memory_bytes: last.memory_bytes,
     }
 }
 
-fn cpu_use(counted: &Counted<'_>) -> CpuUse {
+fn cpu_use(counted: &Counted<told::CpuLoad>) -> CpuUse {
     CpuUse {
-        since_ns: counted.first.map_or(0, |event| event.time_ns),
-        user_ns: counted.count("processUser"),
-        system_ns: counted.count("processSystem"),
+        since_ns: counted.first.as_ref().map_or(0, |event| event.time_ns),
+        user_ns: counted.count(|it| it.process_user_ns),
+        system_ns: counted.count(|it| it.process_system_ns),
     }
 }

@@ -2,9 +2,8 @@
 //! metadata what fields an event has can read a recording only if the JDK's events have the JDK's
 //! fields alone. No encoding here.
 
-use super::events::{
-    ENDPOINT, LABELS, LOCAL_ROOT_SPAN_ID, PROFILER, SPAN_ID, START_TIME, TRACE_ID, sample_field,
-};
+use super::samples::{ENDPOINT, LABELS, LOCAL_ROOT_SPAN_ID, SPAN_ID, TRACE_ID, sample_field};
+use super::table::{PROFILER, START_TIME};
 use super::{Content, FieldDef, TypeDef, TypeKind, id};
 
 /// All of them.

@@ -1,355 +1,16 @@
-//! The table of events: from each entry come the public [`Event`] variant, its metadata and its
-//! encoder. An entry's doc comment is also the description that tools show. Nothing else encodes
-//! events, except the sample itself (its table entry is here, its encoder in `writer`).
+//! One place for each kind of event that is not a sample. From an entry of the table come the
+//! public [`Event`] variant, its metadata and its encoder (`table.rs`); the type that it is read
+//! as; and, where it ends with `told`, how reports sum it up and speak of it (`kinds.rs`). Its doc
+//! comment is also the description that tools show.
 
-use super::{Content, FieldDef, TypeDef, TypeKind, id};
+use super::table::{JVM, OS, PROCESSOR, PROFILER, Put, RECORDER, START_TIME, description, events};
+use super::{Content, FieldDef, TypeDef, TypeKind};
 use crate::ids::{StackId, ThreadId};
-use crate::wire::{put_text, put_varint};
+use crate::wire::put_varint;
 
-#[allow(
-    non_upper_case_globals,
-    reason = "named like the other kinds in the table"
-)]
-impl Content {
-    /// A thread of the chunk.
-    const Thread: Content = Content::Pooled(id::THREAD);
-    /// A stack of the chunk.
-    const Stack: Content = Content::Pooled(id::STACK_TRACE);
-}
-
-/// `jdk.ExecutionSample` with the JDK's fields and no others: there are readers that do not ask the
-/// metadata what fields an event has. What else is known of it stands in events beside it:
-/// [`super::details`].
-pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
-    id: id::EXECUTION_SAMPLE,
-    name: "jdk.ExecutionSample",
-    kind: TypeKind::Event(&["Java Virtual Machine", "Profiling"]),
-    label: "Execution Sample",
-    description: "Snapshot of a thread's state: dwell.SampleDetail says what it stands for",
-    fields: &[
-        START_TIME,
-        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("state", Content::Pooled(id::THREAD_STATE), "Thread State"),
-    ],
-};
-
-/// Looks at a thread that did not run, and why.
-pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
-    id: id::WALL_SAMPLE,
-    name: "dwell.WallSample",
-    kind: TypeKind::Event(&["Profiler"]),
-    label: "Wall-Clock Sample",
-    description: "Looks at a thread that did not run and always saw the same: where it was, why, \
-                  and the wall-clock time that they stand for",
-    fields: &[
-        START_TIME,
-        sample_field("duration", Content::TickSpan, "Until The Last Look"),
-        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("cause", Content::Text, "Cause"),
-        sample_field("detail", Content::Text, "Detail"),
-        sample_field("weight", Content::Nanos, "Weight"),
-        sample_field("count", Content::Count, "Looks"),
-        sample_field("choices", Content::Count, "As Certain As So Many Looks"),
-        sample_field("owner", Content::Pooled(id::THREAD), "Owner"),
-        sample_field(
-            "ownerStackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Owner's Stack Trace",
-        ),
-        sample_field("failure", Content::Text, "Failure"),
-        sample_field("carrier", Content::Pooled(id::THREAD), "Carrier Thread"),
-    ],
-};
-
-/// `jdk.ObjectAllocationSample`, as the JDK has it since 16; more is in [`super::details`].
-pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
-    id: id::ALLOCATION_SAMPLE,
-    name: "jdk.ObjectAllocationSample",
-    kind: TypeKind::Event(&["Java Application"]),
-    label: "Object Allocation Sample",
-    description: "An object that was allocated, and the bytes that it stands for",
-    fields: &[
-        START_TIME,
-        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
-        sample_field("weight", Content::Bytes, "Sample Weight"),
-    ],
-};
-
-/// An object that was sampled when it was allocated, and is still there.
-pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
-    id: id::LIVE_OBJECT,
-    name: "dwell.LiveObject",
-    kind: TypeKind::Event(&["Profiler"]),
-    label: "Live Object",
-    description: "An object that was sampled when it was allocated, at the start time, and was not \
-                  found dead by a collection when it was looked at",
-    fields: &[
-        START_TIME,
-        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
-        sample_field("weight", Content::Bytes, "Bytes That It Stands For"),
-        sample_field("objectSize", Content::Bytes, "Object Size"),
-        sample_field("failure", Content::Text, "Failure"),
-        sample_field("age", Content::Nanos, "Age"),
-        sample_field("collections", Content::Count, "Survived Collections"),
-        sample_field("snapshot", Content::Count, "Snapshot"),
-        TRACE_ID,
-        SPAN_ID,
-        LOCAL_ROOT_SPAN_ID,
-        ENDPOINT,
-        LABELS,
-    ],
-};
-
-/// `jdk.JavaMonitorEnter`, as the JDK has it; more is in [`super::details`].
-pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
-    id: id::MONITOR_ENTER,
-    name: "jdk.JavaMonitorEnter",
-    kind: TypeKind::Event(&["Java Application"]),
-    label: "Java Monitor Blocked",
-    description: "A wait for a monitor that another thread had, and the time in waits that it \
-                  stands for",
-    fields: &[
-        START_TIME,
-        sample_field("duration", Content::TickSpan, "Duration"),
-        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("monitorClass", Content::Pooled(id::CLASS), "Monitor Class"),
-        sample_field(
-            "previousOwner",
-            Content::Pooled(id::THREAD),
-            "Owner When The Wait Began",
-        ),
-        sample_field("address", Content::Count, "Monitor Address"),
-    ],
-};
-
-/// `profiler.WallClockSample` as async-profiler has it since 3.0; in plain files only.
-pub(crate) static WALL_CLOCK_SAMPLE: TypeDef = TypeDef {
-    id: id::WALL_CLOCK_SAMPLE,
-    name: "profiler.WallClockSample",
-    kind: TypeKind::Event(&["Java Virtual Machine", "Profiling"]),
-    label: "Wall Clock Sample",
-    description: "A thread's stack, and at how many points of the wall clock it was there",
-    fields: &[
-        START_TIME,
-        sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("state", Content::Pooled(id::THREAD_STATE), "Thread State"),
-        sample_field("samples", Content::Int, "Samples"),
-    ],
-};
-
-/// `profiler.LiveObject` as async-profiler has it; in plain files only.
-pub(crate) static COMMON_LIVE_OBJECT: TypeDef = TypeDef {
-    id: id::COMMON_LIVE_OBJECT,
-    name: "profiler.LiveObject",
-    kind: TypeKind::Event(&["Java Virtual Machine", "Memory"]),
-    label: "Live Object",
-    description: "An object that is still there, and the bytes that it stands for",
-    fields: &[
-        START_TIME,
-        sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
-        sample_field(
-            "stackTrace",
-            Content::Pooled(id::STACK_TRACE),
-            "Stack Trace",
-        ),
-        sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
-        sample_field("allocationSize", Content::Bytes, "Allocation Size"),
-        sample_field("allocationTime", Content::Ticks, "Allocation Time"),
-    ],
-};
-
-pub(super) const TRACE_ID: FieldDef = sample_field("traceId", Content::Text, "Trace Id");
-pub(super) const SPAN_ID: FieldDef = sample_field("spanId", Content::Text, "Span Id");
-pub(super) const LOCAL_ROOT_SPAN_ID: FieldDef =
-    sample_field("localRootSpanId", Content::Text, "Local Root Span Id");
-pub(super) const ENDPOINT: FieldDef = sample_field("endpoint", Content::Text, "Endpoint");
-pub(super) const LABELS: FieldDef = sample_field("labels", Content::Text, "Labels");
-
-pub(super) const START_TIME: FieldDef = FieldDef {
-    name: "startTime",
-    content: Content::Ticks,
-    label: "Start Time",
-    description: "",
-};
-
-pub(super) const fn sample_field(
-    name: &'static str,
-    content: Content,
-    label: &'static str,
-) -> FieldDef {
-    FieldDef {
-        name,
-        content,
-        label,
-        description: "",
-    }
-}
-
-/// A value that can stand in an event.
-trait Put {
-    fn put(self, out: &mut Vec<u8>);
-}
-
-impl Put for &str {
-    fn put(self, out: &mut Vec<u8>) {
-        put_text(out, self);
-    }
-}
-
-impl Put for u64 {
-    fn put(self, out: &mut Vec<u8>) {
-        put_varint(out, self);
-    }
-}
-
-impl Put for ThreadId {
-    fn put(self, out: &mut Vec<u8>) {
-        put_varint(out, self.index());
-    }
-}
-
-impl Put for StackId {
-    fn put(self, out: &mut Vec<u8>) {
-        put_varint(out, self.index());
-    }
-}
-
-impl Put for u32 {
-    fn put(self, out: &mut Vec<u8>) {
-        put_varint(out, u64::from(self));
-    }
-}
-
-/// Takes the leading blank that a doc comment leaves.
-const fn description(doc: &'static str) -> &'static str {
-    match doc.as_bytes() {
-        [b' ', ..] => doc.split_at(1).1,
-        _ => doc,
-    }
-}
-
-macro_rules! events {
-    ($(
-        #[doc = $doc:literal]
-        $variant:ident = $id:literal $name:literal $category:expr, $label:literal {
-            $(
-                #[doc = $field_doc:literal]
-                $field:ident: $value:ty = $content:ident $field_name:literal $field_label:literal;
-            )*
-        }
-    )*) => {
-        /// An event other than a sample. `ticks` is on the clock of the chunk.
-        #[derive(Debug, Clone, Copy, PartialEq)]
-        pub enum Event<'a> {
-            $(
-                #[doc = $doc]
-                $variant {
-                    /// When, in ticks of the chunk's clock.
-                    ticks: u64,
-                    $(
-                        #[doc = $field_doc]
-                        $field: $value,
-                    )*
-                },
-            )*
-        }
-
-        /// The types of [`Event`]'s variants.
-        pub(crate) static TYPES: &[TypeDef] = &[$(
-            TypeDef {
-                id: $id,
-                name: $name,
-                kind: TypeKind::Event($category),
-                label: $label,
-                description: description($doc),
-                fields: &[
-                    START_TIME,
-                    $(FieldDef {
-                        name: $field_name,
-                        content: Content::$content,
-                        label: $field_label,
-                        description: description($field_doc),
-                    },)*
-                ],
-            },
-        )*];
-
-        impl Event<'_> {
-            /// When, in ticks of the chunk's clock.
-            pub fn ticks(&self) -> u64 {
-                match *self {
-                    $(Self::$variant { ticks, .. } => ticks,)*
-                }
-            }
-
-            /// When it was over, in ticks of the chunk's clock.
-            pub fn end_ticks(&self) -> u64 {
-                match *self {
-                    Self::Gap { ticks, duration_ticks, .. }
-                    | Self::Request { ticks, duration_ticks, .. }
-                    | Self::Span { ticks, duration_ticks, .. }
-                    | Self::GcPause { ticks, duration_ticks }
-                    | Self::Safepoint { ticks, duration_ticks, .. }
-                    | Self::SafepointLate { ticks, duration_ticks, .. } => {
-                        ticks.saturating_add(duration_ticks)
-                    }
-                    _ => self.ticks(),
-                }
-            }
-
-            /// Appends the type id and the fields.
-            pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-                match *self {
-                    $(Self::$variant { ticks, $($field),* } => {
-                        put_varint(out, $id);
-                        put_varint(out, ticks);
-                        $($field.put(out);)*
-                    })*
-                }
-            }
-        }
-    };
-}
-
-pub(super) const PROFILER: &[&str] = &["Profiler"];
-const JVM: &[&str] = &["Java Virtual Machine"];
-const OS: &[&str] = &["Operating System"];
-const PROCESSOR: &[&str] = &["Operating System", "Processor"];
-const RECORDER: &[&str] = &["Flight Recorder"];
-
-events! {
+/// Gives the table to a macro.
+#[rustfmt::skip]
+macro_rules! table { ($into:ident) => { $into! {
     /// What was recorded and how; once in every chunk
     Recording = 110 "dwell.Recording" PROFILER, "Recording" {
         /// Version of the profiler
@@ -518,9 +179,9 @@ events! {
         told_ns: u64 = Nanos "toldTime" "Told Time";
     }
     /// A time in which nothing could be recorded
-    Gap = 114 "dwell.Gap" PROFILER, "Gap" {
-        /// How long it lasted
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    Gap = 114 "dwell.Gap" PROFILER, "Gap",
+        duration_ticks "How long it lasted"
+    {
         /// Why nothing was recorded
         cause: &'a str = Text "cause" "Cause";
         /// Samples that fell into it
@@ -550,9 +211,9 @@ events! {
         endpoint: &'a str = Text "endpoint" "Endpoint";
     }
     /// A request that has ended
-    Request = 119 "dwell.Request" PROFILER, "Request" {
-        /// How long it took
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    Request = 119 "dwell.Request" PROFILER, "Request",
+        duration_ticks "How long it took"
+    {
         /// Its trace
         trace_id: &'a str = Text "traceId" "Trace Id";
         /// Its first span in this process
@@ -563,9 +224,9 @@ events! {
         count: u64 = Count "count" "Requests";
     }
     /// A span inside of a request, which has ended; of many, the longest are kept
-    Span = 105 "dwell.Span" PROFILER, "Span" {
-        /// How long it took
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    Span = 105 "dwell.Span" PROFILER, "Span",
+        duration_ticks "How long it took"
+    {
         /// Its trace
         trace_id: &'a str = Text "traceId" "Trace Id";
         /// The first span of the trace in this process
@@ -574,14 +235,24 @@ events! {
         span_id: &'a str = Text "spanId" "Span Id";
     }
     /// A pause of all threads for the garbage collector
-    GcPause = 124 "dwell.GcPause" JVM, "Garbage Collection Pause" {
-        /// How long the collector had all threads stand still
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    GcPause = 124 "dwell.GcPause" | "jdk.GCPhasePause" JVM, "Garbage Collection Pause",
+        duration_ticks "How long the collector had all threads stand still"
+    {
+    }
+    told {
+        line: "pauses",
+        one: "GC pause",
+        lane: "Collections (pauses)",
+        title: "Collection",
+        what: "pause of all threads",
+        all_stand: true,
+        much: "Collections stop the program",
+        cause: "gc-stall",
     }
     /// A stop of all threads by the JVM
-    Safepoint = 127 "dwell.Safepoint" JVM, "Safepoint" {
-        /// From when it was asked for until the threads went on
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    Safepoint = 127 "dwell.Safepoint" JVM, "Safepoint",
+        duration_ticks "From when it was asked for until the threads went on"
+    {
         /// Its number; of several the last one's
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
         /// What the JVM stopped for; empty if unknown
@@ -602,9 +273,9 @@ events! {
         source: &'a str = Text "source" "Source";
     }
     /// A thread that others waited for at a safepoint
-    SafepointLate = 109 "dwell.SafepointLate" JVM, "Late For Safepoint" {
-        /// From when the safepoint was asked for until the thread stopped
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    SafepointLate = 109 "dwell.SafepointLate" JVM, "Late For Safepoint",
+        duration_ticks "From when the safepoint was asked for until the thread stopped"
+    {
         /// The safepoint
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
         /// What the JVM stopped for
@@ -634,9 +305,9 @@ events! {
         throttled_ns: u64 = Nanos "throttledTime" "Throttled Time";
     }
     /// What all processes used of the processors that this one may run on
-    Machine = 107 "dwell.Machine" OS, "Machine Load" {
-        /// Of which time
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    Machine = 107 "dwell.Machine" OS, "Machine Load",
+        duration_ticks "Of which time"
+    {
         /// How many processors
         processors: u64 = Count "processors" "Processors";
         /// How long they worked, all together, for any process
@@ -649,9 +320,9 @@ events! {
         stolen_ns: u64 = Nanos "stolen" "Stolen Time";
     }
     /// What a thread that was sampled used, and waited for, since the last one of it
-    ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time" {
-        /// Of which time
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time",
+        duration_ticks "Of which time"
+    {
         /// The thread
         thread: ThreadId = Thread "sampledThread" "Thread";
         /// Time on a processor
@@ -662,9 +333,9 @@ events! {
         turns: u64 = Count "turns" "Turns";
     }
     /// What the JVM's compilers did since the last one, by the JVM's own counters
-    Compilers = 108 "dwell.Compilers" JVM, "Compilers" {
-        /// Of which time
-        duration_ticks: u64 = TickSpan "duration" "Duration";
+    Compilers = 108 "dwell.Compilers" JVM, "Compilers",
+        duration_ticks "Of which time"
+    {
         /// How many methods and loops were compiled
         compilations: u64 = Count "compilations" "Compilations";
         /// How long that took, of all compilers together
@@ -718,4 +389,7 @@ events! {
         /// Value of the setting
         value: &'a str = Text "value" "Setting Value";
     }
-}
+} } }
+pub(crate) use table;
+
+table!(events);

@@ -1,16 +1,31 @@
 //! Reads objects that were allocated, and how they were chosen.
 
-use super::contexts::Contexts;
-use super::fields::count;
+use super::contexts::{Contexts, WorkedFor};
 use crate::allocations::{Allocation, AllocationSampling, readable_class};
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::sample::ThreadId;
 use crate::tree::NodeId;
-use dwell_jfr::reader::{GenericEvent, Recording, Value};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::Recording;
 
-/// What the JDK has since 16, too.
-const ALLOCATION: &str = "jdk.ObjectAllocationSample";
+dwell_jfr::told! {
+    /// An object that was allocated, as the JDK tells it since 16, too; or one that is still there.
+    pub(super) struct Object = "jdk.ObjectAllocationSample" {
+        /// Who allocated it.
+        thread: Thread "eventThread";
+        /// Where.
+        stack: Stack "stackTrace";
+        /// Its class.
+        class: MaybeText "objectClass";
+        /// The bytes that it stands for.
+        weight_bytes: Bytes "weight";
+        /// Its own size.
+        size_bytes: Bytes "objectSize";
+        /// Why the stack is not whole.
+        failure: Text "failure";
+    }
+}
 
 /// Reads both kinds of events; `node_of` gives the place of a stack of the recording, and of why it
 /// is not complete.
@@ -21,18 +36,18 @@ pub(super) fn add(
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
     let mut reader = Reader::default();
-    for event in recording.events_named(ALLOCATION) {
-        let allocation = reader.read(builder, event, contexts, &mut node_of);
+    for told in recording.told::<(Object, WorkedFor)>() {
+        let allocation = reader.read(builder, &told, contexts, &mut node_of);
         builder.allocations.push(allocation);
     }
-    let sums = recording.events_named("dwell.Allocations");
+    let sums = recording.told::<told::Allocations>();
     let last = sums.max_by_key(|event| event.time_ns);
     builder.allocation_sampling = last.map(|last| AllocationSampling {
-        interval_bytes: count(last, "interval"),
-        rate: count(last, "rate"),
-        lost: count(last, "lostSamples"),
-        lost_bytes: count(last, "lostWeight"),
-        sampled_ns: count(last, "sampledTime"),
+        interval_bytes: last.interval_bytes,
+        rate: last.rate,
+        lost: last.lost,
+        lost_bytes: last.lost_bytes,
+        sampled_ns: last.sampled_ns,
     });
 }
 
@@ -48,33 +63,28 @@ impl Reader {
     pub(super) fn read(
         &mut self,
         builder: &mut Builder,
-        event: &GenericEvent,
+        (told, worked_for): &(Object, WorkedFor),
         contexts: &Contexts<'_>,
         node_of: &mut impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
     ) -> Allocation {
         let nobody = &mut self.nobody;
-        let thread = match event.get("eventThread") {
-            Some(Value::Thread(thread)) => *thread,
-            _ => *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false)),
-        };
-        let place = match event.get("stackTrace") {
-            Some(Value::Stack(stack)) => Some(*stack),
-            _ => None,
-        };
-        let failure = event.text("failure").filter(|text| !text.is_empty());
-        let stack = node_of(builder, place, failure);
-        let class = readable_class(event.text("objectClass").unwrap_or("[unknown class]"));
+        let thread = told.thread.unwrap_or_else(|| {
+            *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false))
+        });
+        let failure = Some(&*told.failure).filter(|text| !text.is_empty());
+        let stack = node_of(builder, told.stack, failure);
+        let class = readable_class(told.class.as_deref().unwrap_or("[unknown class]"));
         let frame = builder.marker(&class, FrameKind::Other);
         let node = builder.child(stack, frame);
         let class = builder.name(&class);
-        let context = contexts.of_event(event, builder);
+        let context = contexts.of_event(worked_for, builder);
         Allocation {
-            time_ns: event.time_ns,
+            time_ns: told.time_ns,
             thread,
             node,
             class,
-            bytes: count(event, "weight"),
-            size: count(event, "objectSize"),
+            bytes: told.weight_bytes,
+            size: told.size_bytes,
             context,
         }
     }

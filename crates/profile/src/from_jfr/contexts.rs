@@ -5,14 +5,44 @@ use crate::builder::Builder;
 use crate::names::NameId;
 use crate::sample::{Context, ContextId};
 use dwell_jfr::hash::Seeds;
-use dwell_jfr::reader::{Context as JfrContext, GenericEvent, Recording, Sample};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::{Context as JfrContext, Recording, Sample};
 use std::collections::HashMap;
+use std::sync::Arc;
+
+dwell_jfr::told! {
+    /// The endpoint of a local root, as ddprof tells it.
+    pub(crate) struct DdprofEndpoint = "datadog.Endpoint" {
+        /// The local root.
+        local_root_span_id: Id "localRootSpanId";
+        /// The endpoint.
+        endpoint: Text "endpoint";
+    }
+
+    /// What the thread of an object or a wait worked for.
+    pub(crate) struct WorkedFor = "jdk.ObjectAllocationSample" | "dwell.LiveObject"
+        | "jdk.JavaMonitorEnter"
+    {
+        /// Its trace.
+        trace_id: Text "traceId";
+        /// Its span.
+        span_id: Text "spanId";
+        /// The first span of the trace in this process.
+        local_root_span_id: Text "localRootSpanId";
+        /// Its endpoint.
+        endpoint: Text "endpoint";
+        /// Its labels.
+        labels: Text "labels";
+    }
+}
 
 /// Finds the contexts of samples.
 pub(crate) struct Contexts<'r> {
     recording: &'r Recording,
-    /// Endpoints by local root.
+    /// Endpoints by local root, as samples have them.
     endpoints: HashMap<u64, &'r str>,
+    /// The same as they were told by themselves, which counts more.
+    told: HashMap<u64, Arc<str>>,
     /// By place in the recording.
     known: HashMap<u32, ContextId, Seeds>,
 }
@@ -27,32 +57,27 @@ impl<'r> Contexts<'r> {
                 endpoints.insert(root, endpoint);
             }
         }
-        let requests = recording.events_named("dwell.Request");
-        for event in requests.chain(recording.events_named("dwell.Endpoint")) {
-            let root = event.text("localRootSpanId").map(parse).unwrap_or(0);
-            let told = event.text("endpoint").filter(|told| !told.is_empty());
-            if let (Some(endpoint), true) = (told, root != 0) {
-                // The last one counts: a route is known better later.
-                endpoints.insert(root, endpoint);
-            }
-        }
-        for event in recording.events_named("datadog.Endpoint") {
-            let root = event.int("localRootSpanId").map_or(0, i64::cast_unsigned);
-            let told = event.text("endpoint").filter(|told| !told.is_empty());
-            if let (Some(endpoint), true) = (told, root != 0) {
-                endpoints.insert(root, endpoint);
-            }
-        }
+        let requests = recording.told::<told::Request>();
+        let requests = requests.map(|it| (parse(&it.local_root_span_id), it.endpoint));
+        let ours = recording.told::<told::Endpoint>();
+        let ours = ours.map(|it| (parse(&it.local_root_span_id), it.endpoint));
+        let theirs = recording.told::<DdprofEndpoint>();
+        let theirs = theirs.map(|it| (it.local_root_span_id, it.endpoint));
+        // The last one counts: a route is known better later.
+        let all = requests.chain(ours).chain(theirs);
+        let is_told = |(root, endpoint): &(u64, Arc<str>)| *root != 0 && !endpoint.is_empty();
         Contexts {
             recording,
             endpoints,
+            told: all.filter(is_told).collect(),
             known: HashMap::default(),
         }
     }
 
     /// The endpoint that was told of a local root.
-    pub(crate) fn endpoint_of(&self, local_root: u64) -> Option<&'r str> {
-        self.endpoints.get(&local_root).copied()
+    pub(crate) fn endpoint_of(&self, local_root: u64) -> Option<&str> {
+        let told = self.told.get(&local_root).map(|endpoint| &**endpoint);
+        told.or_else(|| self.endpoints.get(&local_root).copied())
     }
 
     /// What the thread of a sample worked for.
@@ -68,26 +93,23 @@ impl<'r> Contexts<'r> {
     }
 
     /// What the thread of an event worked for, which tells it in fields as samples have them.
-    pub(crate) fn of_event(
-        &self,
-        event: &GenericEvent,
-        builder: &mut Builder,
-    ) -> Option<ContextId> {
-        let text = |field| event.text(field).filter(|text| !text.is_empty());
-        let span_id = text("spanId").map_or(0, parse);
-        let local_root = text("localRootSpanId").map_or(0, parse);
-        let (endpoint, labels) = (text("endpoint"), text("labels"));
-        if span_id == 0 && local_root == 0 && endpoint.is_none() && labels.is_none() {
+    pub(crate) fn of_event(&self, told: &WorkedFor, builder: &mut Builder) -> Option<ContextId> {
+        let span_id = parse(&told.span_id);
+        let local_root = parse(&told.local_root_span_id);
+        let (endpoint, labels) = (&*told.endpoint, &*told.labels);
+        if span_id == 0 && local_root == 0 && endpoint.is_empty() && labels.is_empty() {
             return None;
         }
-        let trace_id = text("traceId").and_then(|id| u128::from_str_radix(id, 16).ok());
-        let endpoint = endpoint.or_else(|| self.endpoint_of(local_root));
+        let endpoint = match endpoint {
+            "" => self.endpoint_of(local_root),
+            told => Some(told),
+        };
         let context = Context {
-            trace_id: trace_id.unwrap_or(0),
+            trace_id: u128::from_str_radix(&told.trace_id, 16).unwrap_or(0),
             span_id,
             local_root_span_id: local_root,
             endpoint: endpoint.map(|endpoint| builder.name(endpoint)),
-            labels: labels_of(labels.unwrap_or(""), builder),
+            labels: labels_of(labels, builder),
         };
         Some(builder.context(context))
     }

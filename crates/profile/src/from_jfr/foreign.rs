@@ -4,9 +4,10 @@
 
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
-use dwell_jfr::reader::{Recording, Sample, SampleKind, Value};
+use dwell_jfr::reader::{Recording, Sample, SampleKind};
 use dwell_wall::cause::{Facts, Known, Monitor, Named, Os};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// async-profiler's intervals if none is given.
 const CPU_DEFAULT_NS: u64 = 10_000_000;
@@ -43,6 +44,26 @@ const HELD: &[&str] = &[
     "datadog.QueueTime",
 ];
 
+dwell_jfr::told! {
+    /// What ddprof says of itself.
+    pub(crate) struct DdprofConfig = "datadog.DatadogProfilerConfig" {
+        /// Its version.
+        version: Text "version";
+        /// CPU time between two samples.
+        cpu_ns: MaybeSpan "cpuInterval";
+        /// Wall time between two looks at a thread.
+        wall_ns: MaybeSpan "wallInterval";
+    }
+
+    /// A setting, by which async-profiler says how it records.
+    pub(crate) struct Setting = "jdk.ActiveSetting" {
+        /// What is set.
+        name: MaybeText "name";
+        /// To what.
+        value: MaybeText "value";
+    }
+}
+
 /// The clock of another profiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
@@ -57,35 +78,30 @@ pub(crate) struct Clock {
 impl Clock {
     /// What the recording says of it.
     pub(crate) fn of(recording: &Recording) -> Clock {
-        let ddprof = recording
-            .events_named("datadog.DatadogProfilerConfig")
-            .last();
-        if let Some(config) = ddprof {
-            let interval = |field| match config.get(field) {
-                Some(Value::DurationNs(ns)) => u64::try_from(*ns).ok().filter(|ns| *ns > 0),
-                _ => None,
-            };
+        let is_told = |ns: &u64| *ns > 0;
+        if let Some(config) = recording.told::<DdprofConfig>().last() {
             return Clock {
-                tool: format!("ddprof {}", config.text("version").unwrap_or("")),
-                cpu_ns: interval("cpuInterval"),
-                wall_ns: interval("wallInterval"),
+                tool: format!("ddprof {}", config.version),
+                cpu_ns: config.cpu_ns.filter(is_told),
+                wall_ns: config.wall_ns.filter(is_told),
             };
         }
-        let mut settings: HashMap<&str, &str> = HashMap::new();
-        for event in recording.events_named("jdk.ActiveSetting") {
-            if let (Some(name), Some(value)) = (event.text("name"), event.text("value")) {
-                settings.insert(name, value);
-            }
-        }
+        let settings = recording.told::<Setting>();
+        let settings: HashMap<Arc<str>, Arc<str>> = settings
+            .filter_map(|setting| Some((setting.name?, setting.value?)))
+            .collect();
         // The JDK's and our own settings have neither.
         if !settings.contains_key("cstack") || !settings.contains_key("jstackdepth") {
             return Clock::default();
         }
-        let number = |name: &str| settings.get(name)?.parse::<u64>().ok().filter(|ns| *ns > 0);
-        let event = settings.get("event").copied().unwrap_or("");
+        let number = |name: &str| settings.get(name)?.parse::<u64>().ok().filter(is_told);
+        let event = settings.get("event").map_or("", |event| &**event);
         let interval = number("interval");
         Clock {
-            tool: format!("async-profiler {}", settings.get("version").unwrap_or(&"")),
+            tool: format!(
+                "async-profiler {}",
+                settings.get("version").map_or("", |it| &**it)
+            ),
             cpu_ns: matches!(
                 event,
                 "cpu" | "ctimer" | "itimer" | "cpu-clock" | "task-clock"

@@ -1,17 +1,35 @@
 //! Reads waits for monitors, and finds the looks that are part of the time in locks.
 
-use super::contexts::Contexts;
-use super::fields::count;
+use super::contexts::{Contexts, WorkedFor};
 use crate::allocations::readable_class;
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::locked::class_of_detail;
 use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::tree::NodeId;
-use dwell_jfr::reader::{Recording, Value};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::Recording;
 
-/// What the JDK has, too, but does not say what its events stand for: those are not read.
-const MONITOR_ENTER: &str = "jdk.JavaMonitorEnter";
+dwell_jfr::told! {
+    /// A wait for a monitor.
+    pub(super) struct Wait = "jdk.JavaMonitorEnter" {
+        /// How long it lasted.
+        duration_ns: TickSpan "duration";
+        /// Who waited.
+        thread: Thread "eventThread";
+        /// Where.
+        stack: Stack "stackTrace";
+        /// The monitor's class.
+        class: MaybeText "monitorClass";
+        /// Who had the monitor.
+        owner: Thread "previousOwner";
+        /// The time that it stands for; without it, as where the JDK records, it is not taken.
+        weight_ns: MaybeCount "weight";
+        /// Why the stack is not whole.
+        failure: Text "failure";
+    }
+}
+
 /// What stands for the class of a lock of which looks do not tell it.
 const UNKNOWN: &str = "[unknown class]";
 
@@ -24,50 +42,41 @@ pub(super) fn add(
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
     let mut nobody = None;
-    for event in recording.events_named(MONITOR_ENTER) {
-        if event.get("weight").is_none() {
+    for (wait, worked_for) in recording.told::<(Wait, WorkedFor)>() {
+        let Some(weight_ns) = wait.weight_ns else {
             continue;
-        }
-        let thread = match event.get("eventThread") {
-            Some(Value::Thread(thread)) => *thread,
-            _ => *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false)),
         };
-        let owner = match event.get("previousOwner") {
-            Some(Value::Thread(thread)) => Some(*thread),
-            _ => None,
-        };
-        let place = match event.get("stackTrace") {
-            Some(Value::Stack(stack)) => Some(*stack),
-            _ => None,
-        };
-        let failure = event.text("failure").filter(|text| !text.is_empty());
-        let stack = node_of(builder, place, failure);
-        let class = readable_class(event.text("monitorClass").unwrap_or(UNKNOWN));
+        let thread = wait.thread.unwrap_or_else(|| {
+            *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false))
+        });
+        let failure = Some(&*wait.failure).filter(|text| !text.is_empty());
+        let stack = node_of(builder, wait.stack, failure);
+        let class = readable_class(wait.class.as_deref().unwrap_or(UNKNOWN));
         let frame = builder.marker(&class, FrameKind::Other);
         let node = builder.child(stack, frame);
         let class = builder.name(&class);
-        let context = contexts.of_event(event, builder);
+        let context = contexts.of_event(&worked_for, builder);
         builder.monitor_waits.push(MonitorWait {
-            time_ns: event.time_ns,
-            duration_ns: count(event, "duration"),
-            weight_ns: count(event, "weight"),
+            time_ns: wait.time_ns,
+            duration_ns: wait.duration_ns,
+            weight_ns,
             thread,
             node,
             class,
             context,
-            owner,
+            owner: wait.owner,
         });
     }
-    let sums = recording.events_named("dwell.MonitorWaits");
+    let sums = recording.told::<told::MonitorWaits>();
     let last = sums.max_by_key(|event| event.time_ns);
     builder.monitor_sums = last.map(|last| MonitorSums {
-        interval_ns: count(last, "interval"),
-        waits: count(last, "waits"),
-        blocked_ns: count(last, "blocked"),
-        lost: count(last, "lostSamples"),
-        lost_ns: count(last, "lostWeight"),
-        untold: count(last, "untold"),
-        told_ns: count(last, "toldTime"),
+        interval_ns: last.interval_ns,
+        waits: last.waits,
+        blocked_ns: last.blocked_ns,
+        lost: last.lost,
+        lost_ns: last.lost_ns,
+        untold: last.untold,
+        told_ns: last.told_ns,
     });
     if builder.monitor_sums.is_some() {
         add_looks(builder);

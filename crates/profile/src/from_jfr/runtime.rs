@@ -1,9 +1,9 @@
 //! Reads what compilers, the control group and the machine did.
 
-use super::fields::count;
 use crate::builder::Builder;
 use crate::runtime::{Compilation, Compilers, Machine, Throttled};
-use dwell_jfr::reader::{GenericEvent, Recording, Value};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::Recording;
 
 /// Events that are kept of each kind.
 const EVENTS_MAX: usize = 100_000;
@@ -11,16 +11,28 @@ const EVENTS_MAX: usize = 100_000;
 /// event tells of is never older than this.
 const ASKED_EVERY_NS: u64 = 1_100_000_000;
 
+dwell_jfr::told! {
+    /// What the JDK's own recorder tells of what was compiled.
+    pub(super) struct Compiled = "jdk.Compilation" {
+        /// How long that took.
+        duration_ns: TickSpan "duration";
+        /// Which method.
+        method: Method "method";
+        /// How well.
+        level: Count "compileLevel";
+    }
+}
+
 /// Takes both from a recording.
 pub(super) fn add(builder: &mut Builder, recording: &Recording) {
     builder.throttled = throttled(recording);
     let mut compilations = Vec::new();
-    for event in recording.events_named("jdk.Compilation").take(EVENTS_MAX) {
+    for event in recording.told::<Compiled>().take(EVENTS_MAX) {
         compilations.push(Compilation {
             time_ns: event.time_ns,
-            duration_ns: count(event, "duration"),
-            method: builder.name(&method(event, recording)),
-            level: count(event, "compileLevel"),
+            duration_ns: event.duration_ns,
+            method: builder.name(&method(event.method, recording)),
+            level: event.level,
         });
     }
     compilations.sort_by_key(|compilation| compilation.time_ns);
@@ -30,15 +42,15 @@ pub(super) fn add(builder: &mut Builder, recording: &Recording) {
 }
 
 fn machine(recording: &Recording) -> Vec<Machine> {
-    let events = recording.events_named("dwell.Machine").take(EVENTS_MAX);
+    let events = recording.told::<told::Machine>().take(EVENTS_MAX);
     let told = events.map(|event| Machine {
         time_ns: event.time_ns,
-        duration_ns: count(event, "duration"),
-        processors: count(event, "processors"),
-        busy_ns: count(event, "busy"),
-        own_ns: count(event, "own"),
-        idle_ns: count(event, "idle"),
-        stolen_ns: count(event, "stolen"),
+        duration_ns: event.duration_ns,
+        processors: event.processors,
+        busy_ns: event.busy_ns,
+        own_ns: event.own_ns,
+        idle_ns: event.idle_ns,
+        stolen_ns: event.stolen_ns,
     });
     let mut told: Vec<_> = told.filter(Machine::is_plausible).collect();
     told.sort_by_key(|it| it.time_ns);
@@ -46,13 +58,13 @@ fn machine(recording: &Recording) -> Vec<Machine> {
 }
 
 fn compilers(recording: &Recording) -> Vec<Compilers> {
-    let events = recording.events_named("dwell.Compilers").take(EVENTS_MAX);
+    let events = recording.told::<told::Compilers>().take(EVENTS_MAX);
     let told = events.map(|event| Compilers {
         time_ns: event.time_ns,
-        duration_ns: count(event, "duration"),
-        compilations: count(event, "compilations"),
-        compiling_ns: count(event, "compilationTime"),
-        wasted: count(event, "bailouts").saturating_add(count(event, "invalidated")),
+        duration_ns: event.duration_ns,
+        compilations: event.compilations,
+        compiling_ns: event.compiling_ns,
+        wasted: event.bailouts.saturating_add(event.invalidated),
     });
     let mut told: Vec<_> = told.collect();
     told.sort_by_key(|it| it.time_ns);
@@ -60,17 +72,14 @@ fn compilers(recording: &Recording) -> Vec<Compilers> {
 }
 
 /// The method that an event tells of; empty if it tells of none.
-fn method(event: &GenericEvent, recording: &Recording) -> String {
-    let Some(&Value::Method(place)) = event.get("method") else {
-        return String::new();
-    };
-    let method = recording.methods.get(place as usize);
+fn method(place: Option<u32>, recording: &Recording) -> String {
+    let method = place.and_then(|place| recording.methods.get(place as usize));
     method.map_or_else(String::new, |m| format!("{}.{}", m.class, m.name))
 }
 
 /// Each event counts since the one before, or since the agent asked before.
 fn throttled(recording: &Recording) -> Vec<Throttled> {
-    let mut events: Vec<&GenericEvent> = recording.events_named("dwell.CpuLimit").collect();
+    let mut events: Vec<told::CpuLimit> = recording.told().collect();
     events.sort_by_key(|event| event.time_ns);
     let mut before_ns = None;
     let mut found = Vec::new();
@@ -79,13 +88,13 @@ fn throttled(recording: &Recording) -> Vec<Throttled> {
         let asked_ns = end_ns.saturating_sub(ASKED_EVERY_NS);
         let since_ns = before_ns.map_or(asked_ns, |before: u64| before.max(asked_ns));
         before_ns = Some(end_ns);
-        if count(event, "throttled") > 0 || count(event, "throttledTime") > 0 {
+        if event.throttled > 0 || event.throttled_ns > 0 {
             found.push(Throttled {
                 time_ns: since_ns,
                 duration_ns: end_ns - since_ns,
-                periods: count(event, "periods"),
-                throttled: count(event, "throttled"),
-                throttled_ns: count(event, "throttledTime"),
+                periods: event.periods,
+                throttled: event.throttled,
+                throttled_ns: event.throttled_ns,
             });
         }
     }
@@ -95,6 +104,7 @@ fn throttled(recording: &Recording) -> Vec<Throttled> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dwell_jfr::reader::{GenericEvent, Value};
 
     fn event(name: &str, time_ns: u64, fields: &[(&str, i64)]) -> GenericEvent {
         let fields = fields.iter();

@@ -1,10 +1,10 @@
 //! Reads safepoints, and the threads that others waited for.
 
-use super::fields::count;
 use crate::builder::Builder;
 use crate::stops::{Late, Safepoint};
 use crate::tree::NodeId;
-use dwell_jfr::reader::{Recording, Value};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::Recording;
 
 /// Where sums come from: what single safepoints were for is not known then.
 const COUNTERS: &str = "counters";
@@ -15,40 +15,37 @@ pub(super) fn add(
     recording: &Recording,
     mut node_of: impl FnMut(&mut Builder, u32) -> Option<NodeId>,
 ) {
-    for event in recording.events_named("dwell.Safepoint") {
-        let operation = builder.name(event.text("operation").unwrap_or(""));
+    for event in recording.told::<told::Safepoint>() {
+        let operation = builder.name(&event.operation);
         builder.safepoints.push(Safepoint {
             time_ns: event.time_ns,
-            id: count(event, "safepointId"),
+            id: event.safepoint_id,
             operation,
-            reaching_ns: count(event, "timeToSafepoint"),
-            operation_ns: count(event, "operationTime"),
-            threads: count(event, "threads"),
-            running: count(event, "running"),
-            count: count(event, "count").max(1),
-            is_known: event.text("source") != Some(COUNTERS),
+            reaching_ns: event.reaching_ns,
+            operation_ns: event.operation_ns,
+            threads: event.threads,
+            running: event.running,
+            count: event.count.max(1),
+            is_known: &*event.source != COUNTERS,
         });
     }
-    for event in recording.events_named("dwell.SafepointLate") {
-        let Some(Value::Thread(thread)) = event.get("eventThread") else {
+    for event in recording.told::<told::SafepointLate>() {
+        let Some(thread) = event.thread else {
             continue;
         };
-        let node = match event.get("stackTrace") {
-            Some(Value::Stack(stack)) => node_of(builder, *stack),
-            _ => None,
-        };
-        let operation = builder.name(event.text("operation").unwrap_or(""));
-        let state = builder.name(event.text("state").unwrap_or(""));
+        let node = event.stack.and_then(|stack| node_of(builder, stack));
+        let operation = builder.name(&event.operation);
+        let state = builder.name(&event.state);
         builder.late.push(Late {
             time_ns: event.time_ns,
-            duration_ns: count(event, "duration"),
-            safepoint: count(event, "safepointId"),
+            duration_ns: event.duration_ns,
+            safepoint: event.safepoint_id,
             operation,
-            thread: *thread,
+            thread,
             node,
             state,
-            held_ns: count(event, "held"),
-            is_last: count(event, "last") > 0,
+            held_ns: event.held_ns,
+            is_last: event.is_last > 0,
         });
     }
     builder

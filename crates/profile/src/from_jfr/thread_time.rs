@@ -1,28 +1,28 @@
 //! Reads the kernel's accounts of threads.
 
-use super::fields::count;
 use crate::builder::Builder;
 use crate::sample::ThreadId;
 use crate::thread_time::ThreadTime;
-use dwell_jfr::reader::{Recording, Value};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::Recording;
 use std::collections::BTreeMap;
 
 /// Takes the accounts of a recording.
 pub(super) fn add(builder: &mut Builder, recording: &Recording) {
     let mut sums: BTreeMap<ThreadId, ThreadTime> = BTreeMap::new();
-    for event in recording.events_named("dwell.ThreadTime") {
-        let Some(Value::Thread(thread)) = event.get("sampledThread") else {
+    for event in recording.told::<told::ThreadTime>() {
+        let Some(thread) = event.thread else {
             continue;
         };
-        let sum = sums.entry(*thread).or_default();
-        sum.thread = *thread;
-        for (into, field) in [
-            (&mut sum.duration_ns, "duration"),
-            (&mut sum.cpu_ns, "cpu"),
-            (&mut sum.waited_ns, "waited"),
-            (&mut sum.turns, "turns"),
+        let sum = sums.entry(thread).or_default();
+        sum.thread = thread;
+        for (into, more) in [
+            (&mut sum.duration_ns, event.duration_ns),
+            (&mut sum.cpu_ns, event.cpu_ns),
+            (&mut sum.waited_ns, event.waited_ns),
+            (&mut sum.turns, event.turns),
         ] {
-            *into = into.saturating_add(count(event, field));
+            *into = into.saturating_add(more);
         }
     }
     builder.thread_times = sums.into_values().collect();

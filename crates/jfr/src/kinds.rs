@@ -1,0 +1,176 @@
+//! Kinds of events as those know them who read: the types that they are read as, and of stretches
+//! of time, which are told one by one, how reports sum them up and speak of them. All of it stands
+//! in the table of events (`schema/events.rs`); who reports goes through [`KINDS`] and knows none
+//! of them.
+
+use crate::reader::{Cell, Form, GenericEvent, Recording, Told};
+use crate::schema::events::table;
+
+/// How reports speak of a kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Head of its line in the text report.
+    pub line: &'static str,
+    /// One of them in a sentence; more of them have an `s`.
+    pub one: &'static str,
+    /// Head of its lane in the timeline.
+    pub lane: &'static str,
+    /// What one is called that says nothing more of itself.
+    pub title: &'static str,
+    /// What one is.
+    pub what: &'static str,
+    /// Whether all threads stand still meanwhile.
+    pub all_stand: bool,
+    /// Said where they take much of the time; empty: that is not remarkable.
+    pub much: &'static str,
+    /// The cause of waits whose colour it has.
+    pub cause: &'static str,
+}
+
+/// A kind of event that lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct StretchKind {
+    /// Names of its events, ours first.
+    pub names: &'static [&'static str],
+    /// What else is known of each beside its time: what the fields are called.
+    pub labels: &'static [&'static str],
+    /// What they hold.
+    pub forms: &'static [Form],
+    /// How reports speak of it.
+    pub words: Words,
+    read: fn(&GenericEvent) -> Stretch,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it began, in nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// How long it lasted.
+    pub duration_ns: u64,
+    /// What else is known, as [`StretchKind::labels`] call it.
+    pub cells: Vec<Cell>,
+}
+
+/// What fields are called by tools; the duration is not among them.
+pub(crate) trait Labelled: Told {
+    const LABELS: &'static [&'static str];
+}
+
+impl StretchKind {
+    /// A kind whose first field is how long it lasts.
+    pub(crate) const fn of<T: Labelled>(words: Words) -> StretchKind {
+        // The compiler checks it.
+        assert!(matches!(T::FORMS, [Form::Nanos, ..]), "a stretch lasts");
+        let forms = match T::FORMS {
+            [_, forms @ ..] => forms,
+            [] => &[],
+        };
+        StretchKind {
+            names: T::NAMES,
+            labels: T::LABELS,
+            forms,
+            words,
+            read: |event| {
+                let told = T::of(event);
+                let mut cells = told.cells();
+                let duration_ns = match cells.first() {
+                    Some(Cell::Number(ns)) => *ns,
+                    _ => 0,
+                };
+                cells.drain(..cells.len().min(1));
+                Stretch {
+                    time_ns: told.time_ns(),
+                    duration_ns,
+                    cells,
+                }
+            },
+        }
+    }
+
+    /// Its place in [`KINDS`], if it is there: the kind that events are read from as `T`.
+    #[must_use]
+    pub fn place_of<T: Told>() -> Option<usize> {
+        KINDS.iter().position(|kind| kind.names == T::NAMES)
+    }
+
+    /// Those of a recording, in the order of the file.
+    pub fn stretches(&self, recording: &Recording) -> impl Iterator<Item = Stretch> {
+        let (names, read) = (self.names, self.read);
+        let is_it = move |event: &&GenericEvent| names.contains(&&*event.name);
+        recording.events.iter().filter(is_it).map(read)
+    }
+}
+
+macro_rules! kinds {
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident = $id:literal $name:literal $(| $also:literal)*
+        $category:ident, $label:literal
+        $(, $duration:ident $lasts:literal)?
+        {
+            $(
+                #[doc = $field_doc:literal]
+                $field:ident: $value:ty = $content:ident $field_name:literal $field_label:literal;
+            )*
+        }
+        $(told { $($words:tt)* })?
+    )*) => {
+        /// Events as they are read: by the fields that a file says they have.
+        pub mod told {
+            $(
+                $crate::told! {
+                    #[doc = $doc]
+                    pub struct $variant = $name $(| $also)* {
+                        $(
+                            #[doc = $lasts]
+                            duration_ns: TickSpan "duration";
+                        )?
+                        $(
+                            #[doc = $field_doc]
+                            $field: $content $field_name;
+                        )*
+                    }
+                }
+            )*
+        }
+
+        $(impl Labelled for told::$variant {
+            const LABELS: &'static [&'static str] = &[$($field_label),*];
+        })*
+
+        /// All kinds of stretches, in the order in which they are told.
+        pub const KINDS: &[StretchKind] = &[$($(
+            StretchKind::of::<told::$variant>(Words { $($words)* }),
+        )?)*];
+    };
+}
+
+table!(kinds);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn kinds_are_told_apart_by_their_names_and_words() {
+        let names: Vec<_> = KINDS.iter().flat_map(|kind| kind.names).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        for place in 0..4 {
+            let word = |StretchKind { words: w, .. }: &StretchKind| {
+                [w.line, w.one, w.lane, w.title][place]
+            };
+            let all: BTreeSet<_> = KINDS.iter().map(word).collect();
+            assert_eq!(all.len(), KINDS.len());
+            assert!(!all.contains(""));
+        }
+    }
+
+    #[test]
+    fn all_that_is_known_of_a_stretch_has_a_label() {
+        for kind in KINDS {
+            assert_eq!(kind.labels.len(), kind.forms.len(), "{}", kind.words.one);
+        }
+    }
+}
