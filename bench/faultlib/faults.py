@@ -280,7 +280,7 @@ WAITS_AND_STOPS = [
         r"(park|sleep|lock|socket|monitor|object-wait): \{"),
     Fault(
         "pause-shifted", "pauses of the collector are told a millisecond late",
-        [Edit(f"{RECORDER}/pauses.rs", "            began.store(began_ns, Ordering::Relaxed);",
+        [Edit(f"{RECORDER}/stretches.rs", "            began.store(began_ns, Ordering::Relaxed);",
               "            let late_ns = 1_000_000 * u64::from(FAULT);\n"
               "            let (began_ns, now_ns) = (began_ns + late_ns, now_ns + late_ns);\n"
               "            began.store(began_ns, Ordering::Relaxed);")],

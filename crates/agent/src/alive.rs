@@ -103,7 +103,7 @@ const SHENANDOAH_PAUSES: u32 = 8;
 /// Collections so far; where the JVM's count is not known, pauses of its collector.
 fn collections(agent: &'static Agent) -> u32 {
     match COUNTED_AT.load(Ordering::Relaxed) {
-        0 => agent.pauses.ended(),
+        0 => agent.stretches.pauses.ended(),
         at => agent.engine.live().u32(at).unwrap_or(0),
     }
 }

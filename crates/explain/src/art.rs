@@ -2,10 +2,11 @@
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Verdict};
+use dwell_profile::told::GcPause;
 use dwell_profile::{
-    Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, GcPause, Late,
-    LiveObject, LiveSampling, Look, Machine, MonitorWait, NodeId, Profile, Request, Safepoint,
-    Sample, ThreadId, ThreadTime, WallFilter,
+    Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, Late, LiveObject,
+    LiveSampling, Look, Machine, MonitorWait, NodeId, Profile, Request, Safepoint, Sample, Stretch,
+    ThreadId, ThreadTime, WallFilter,
 };
 use std::collections::HashMap;
 
@@ -421,10 +422,8 @@ impl Art {
 
     /// A pause for the collector.
     pub(crate) fn pause(&mut self, at_ms: u64, ms: u64) {
-        self.builder.pauses.push(GcPause {
-            time_ns: at_ms * MS,
-            duration_ns: ms * MS,
-        });
+        let pause = Stretch::new(at_ms * MS, ms * MS);
+        self.builder.stretches.add::<GcPause>(pause);
     }
 
     /// So many safepoints that took so long to reach.

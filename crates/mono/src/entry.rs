@@ -190,8 +190,8 @@ unsafe extern "C" fn on_collector(_: Profiler, event: c_int, _generation: u32, _
         // Not `pause_begins`: stacks are walked in the handler, so nobody has to hurry, and who is
         // woken here may have to wait for a thread that stands still.
         match event {
-            api::GC_PRE_STOP_WORLD_LOCKED => agent.pauses.begin(process::monotonic_ns()),
-            api::GC_POST_START_WORLD => agent.pauses.end(process::monotonic_ns()),
+            api::GC_PRE_STOP_WORLD_LOCKED => agent.stretches.pauses.begin(process::monotonic_ns()),
+            api::GC_POST_START_WORLD => agent.stretches.pauses.end(process::monotonic_ns()),
             _ => {}
         }
     });

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::allocations::{Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
-use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::{NameId, Names};
@@ -16,6 +16,7 @@ use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
 use crate::spans::Span;
 use crate::stops::{Late, Safepoint};
+use crate::stretches::Stretches;
 use crate::thread_time::ThreadTime;
 use crate::tree::{NodeId, TreeBuilder};
 
@@ -46,8 +47,8 @@ pub struct Builder {
     pub losses: Vec<Loss>,
     /// Times without sampling.
     pub gaps: Vec<Gap>,
-    /// Pauses for the garbage collector.
-    pub pauses: Vec<GcPause>,
+    /// Stretches of time that are told one by one.
+    pub stretches: Stretches,
     /// Stops of all threads.
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
@@ -255,7 +256,7 @@ impl Builder {
             host: self.host,
             losses: self.losses,
             gaps: self.gaps,
-            pauses: self.pauses,
+            stretches: self.stretches,
             safepoints: self.safepoints,
             late: self.late,
             allocations: self.allocations,

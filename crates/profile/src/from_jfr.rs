@@ -12,20 +12,21 @@ mod requests;
 mod runtime;
 mod spans;
 mod stops;
+mod stretches;
 mod thread_time;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dwell_jfr::hash::Seeds;
-use dwell_jfr::kinds::told;
+use dwell_jfr::kinds::{KINDS, told};
 use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Stack, Told};
 
 use self::contexts::Contexts;
 use self::foreign::{Causes, Clock};
 use crate::builder::Builder;
 use crate::frame::{FrameId, FrameKind};
-use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
@@ -66,7 +67,7 @@ impl Profile {
         builder.info.held_events = foreign::held(&recording);
         builder.losses = losses(&recording);
         builder.gaps = gaps(&recording);
-        builder.pauses = pauses(&recording);
+        stretches::add(&mut builder, &recording);
         builder.cpu_limit = cpu_limit(&recording);
         runtime::add(&mut builder, &recording);
         let is_part = is_part(&recording);
@@ -117,6 +118,7 @@ fn tell_clock(info: &mut Info, clock: &Clock, kind: SampleKind) {
 /// many of others.
 pub const EVENTS: &[&str] = &flat::<{ EVENTS_COUNT }>();
 
+/// Those that are not stretches.
 const READ: &[&[&str]] = &[
     foreign::DdprofConfig::NAMES,
     contexts::DdprofEndpoint::NAMES,
@@ -125,7 +127,6 @@ const READ: &[&[&str]] = &[
     told::CpuLimit::NAMES,
     told::CpuLoad::NAMES,
     told::Endpoint::NAMES,
-    told::GcPause::NAMES,
     told::Gap::NAMES,
     alive::Survivor::NAMES,
     told::LiveObjects::NAMES,
@@ -153,6 +154,10 @@ const EVENTS_COUNT: usize = {
     while let Some((names, more)) = rest.split_first() {
         (count, rest) = (count + names.len(), more);
     }
+    let mut rest = KINDS;
+    while let Some((kind, more)) = rest.split_first() {
+        (count, rest) = (count + kind.names.len(), more);
+    }
     count
 };
 
@@ -160,11 +165,13 @@ const EVENTS_COUNT: usize = {
 #[allow(clippy::indexing_slicing, reason = "by the compiler alone")]
 const fn flat<const COUNT: usize>() -> [&'static str; COUNT] {
     let (mut out, mut at) = ([""; COUNT], 0);
-    let mut read = READ;
+    let (mut read, mut kinds) = (READ, KINDS);
     while at < COUNT {
         let mut names: &[&str] = &[];
         if let Some((first, more)) = read.split_first() {
             (names, read) = (*first, more);
+        } else if let Some((kind, more)) = kinds.split_first() {
+            (names, kinds) = (kind.names, more);
         }
         while let Some((name, more)) = names.split_first() {
             out[at] = *name;
@@ -651,14 +658,6 @@ fn gaps(recording: &Recording) -> Vec<Gap> {
         weight_ns: event.lost_weight_ns,
     };
     recording.told().take(GAPS_MAX).map(gap).collect()
-}
-
-fn pauses(recording: &Recording) -> Vec<GcPause> {
-    let pause = |event: told::GcPause| GcPause {
-        time_ns: event.time_ns,
-        duration_ns: event.duration_ns,
-    };
-    recording.told().take(GAPS_MAX).map(pause).collect()
 }
 
 fn cpu_limit(recording: &Recording) -> Option<CpuLimit> {

@@ -149,15 +149,6 @@ impl CpuUse {
     }
 }
 
-/// A pause of all threads for the garbage collector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GcPause {
-    /// When it began, nanoseconds since the Unix epoch.
-    pub time_ns: u64,
-    /// How long it lasted.
-    pub duration_ns: u64,
-}
-
 /// What the control group let the process use, and how often it held it back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuLimit {

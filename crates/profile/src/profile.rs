@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::allocations::{Allocation, AllocationSampling};
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
-use crate::info::{CpuLimit, CpuUse, Gap, GcPause, Info, Loss, SelfCost, Unread};
+use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::Names;
@@ -14,6 +14,7 @@ use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
 use crate::spans::Span;
 use crate::stops::{self, Late, Safepoint};
+use crate::stretches::Stretches;
 use crate::thread_time::ThreadTime;
 use crate::tree::{CallTree, NodeId};
 
@@ -57,7 +58,7 @@ pub struct Profile {
     pub(crate) gaps: Vec<Gap>,
     pub(crate) requests: Vec<Request>,
     pub(crate) spans: Vec<Span>,
-    pub(crate) pauses: Vec<GcPause>,
+    pub(crate) stretches: Stretches,
     pub(crate) safepoints: Vec<Safepoint>,
     pub(crate) late: Vec<Late>,
     pub(crate) allocations: Vec<Allocation>,
@@ -148,9 +149,16 @@ impl Profile {
         &self.spans
     }
 
-    /// Pauses for the garbage collector, in the order of the file.
-    pub fn gc_pauses(&self) -> &[GcPause] {
-        &self.pauses
+    /// Stretches of time that are told one by one.
+    #[must_use]
+    pub fn stretches(&self) -> &Stretches {
+        &self.stretches
+    }
+
+    /// From when to when all threads stood still, in order; what overlaps is one.
+    #[must_use]
+    pub fn standing(&self) -> Vec<(u64, u64)> {
+        stops::standing(&self.safepoints, &self.stretches)
     }
 
     /// Safepoints, in the order of time.

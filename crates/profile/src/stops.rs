@@ -2,6 +2,7 @@
 
 use crate::names::NameId;
 use crate::sample::ThreadId;
+use crate::stretches::Stretches;
 use crate::tree::NodeId;
 
 /// A stop of all threads by the JVM, or the sum of several.
@@ -33,6 +34,29 @@ impl Safepoint {
     pub fn duration_ns(&self) -> u64 {
         self.reaching_ns.saturating_add(self.operation_ns)
     }
+}
+
+/// From when to when all threads stood still, in order; what overlaps is one. Of several safepoints
+/// that are told together it is not known when they were.
+pub(crate) fn standing(safepoints: &[Safepoint], stretches: &Stretches) -> Vec<(u64, u64)> {
+    let single = safepoints.iter().filter(|stop| stop.count <= 1);
+    let single = single.map(|stop| {
+        (
+            stop.time_ns,
+            stop.time_ns.saturating_add(stop.duration_ns()),
+        )
+    });
+    let others = stretches.standing().map(|it| (it.time_ns, it.end_ns()));
+    let mut all: Vec<(u64, u64)> = others.chain(single).collect();
+    all.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+    for (from, to) in all {
+        match merged.last_mut().filter(|last| last.1 >= from) {
+            Some(last) => last.1 = last.1.max(to),
+            None => merged.push((from, to)),
+        }
+    }
+    merged
 }
 
 /// From when on threads are late, if the recording was not told anything else.

@@ -7,7 +7,8 @@ use dwell_jfr::writer::{
     MonitorEnter, Sample, ThreadInfo, WallSample,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
-use dwell_profile::{CpuLimit, EVENTS, FrameKind, GcPause, GroupBy, Profile, Unit, WallFilter};
+use dwell_profile::told::GcPause;
+use dwell_profile::{CpuLimit, EVENTS, FrameKind, GroupBy, Profile, Stretch, Unit, WallFilter};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -660,11 +661,9 @@ fn pauses_and_limits_are_added_up() {
         });
     }
     let profile = Profile::from_recording(read(chunk));
-    let pause = |time_ns, duration_ns| GcPause {
-        time_ns: START_NS + time_ns,
-        duration_ns,
-    };
-    assert_eq!(profile.gc_pauses(), [pause(5, 10), pause(40, 20)]);
+    let pause = |time_ns, duration_ns| Stretch::new(START_NS + time_ns, duration_ns);
+    let pauses = profile.stretches().of::<GcPause>();
+    assert_eq!(pauses, [pause(5, 10), pause(40, 20)]);
     let limit = CpuLimit {
         quota_ns: 1_500_000_000,
         processors: 2,

@@ -39,7 +39,6 @@ pub mod native;
 pub mod options;
 pub mod orders;
 pub mod patience;
-pub mod pauses;
 pub mod rate;
 pub mod record;
 pub mod recorder;
@@ -49,6 +48,7 @@ pub mod runtime;
 pub mod session;
 pub mod source;
 pub mod stops;
+pub mod stretches;
 pub mod switched;
 pub mod sys;
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::ended::EndOfSampling;
 use crate::events::{Events, Running};
 use crate::looks::shelf::Shelf;
 use crate::options::{EngineChoice, Options};
-use crate::pauses::Pauses;
 use crate::record::file::RecordingFile;
 use crate::registry::Registry;
 use crate::runtime::Runtime;
@@ -18,6 +17,7 @@ use crate::runtime::state::State;
 use crate::session::{Session, target_path};
 use crate::source::Source;
 use crate::stops;
+use crate::stretches::Stretches;
 use crate::switched::Switched;
 use crate::sys::process;
 use crate::threads::{ThreadName, ThreadTable};
@@ -79,7 +79,7 @@ impl<R: Runtime> Recorder<R> {
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
                 adapted_bytes: AtomicU64::new(0),
-                pauses: Pauses::default(),
+                stretches: Stretches::default(),
             },
             session: Mutex::new(None),
             last: Mutex::new(None),
@@ -312,7 +312,7 @@ impl<R: Runtime> Recorder<R> {
     /// A pause of the collector begins. Code and methods may be gone after it: the samples taken in
     /// them are walked now.
     pub fn pause_begins(&self) {
-        self.pauses.begin(process::monotonic_ns());
+        self.stretches.pauses.begin(process::monotonic_ns());
         if let Ok(session) = self.session.try_lock()
             && let Some(session) = session.as_ref()
         {
@@ -322,7 +322,7 @@ impl<R: Runtime> Recorder<R> {
 
     /// It is over.
     pub fn pause_ends(&self) {
-        self.pauses.end(process::monotonic_ns());
+        self.stretches.pauses.end(process::monotonic_ns());
     }
 }
 

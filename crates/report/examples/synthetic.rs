@@ -8,9 +8,10 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 use dwell_profile::diff::Per;
+use dwell_profile::told::GcPause;
 use dwell_profile::{
     Builder, Compilation, Compilers, Context, ContextId, CpuLimit, CpuUse, FrameId, FrameKind, Gap,
-    GcPause, Late, Look, Loss, Machine, MonitorWait, NodeId, Profile, Safepoint, Sample, SelfCost,
+    Late, Look, Loss, Machine, MonitorWait, NodeId, Profile, Safepoint, Sample, SelfCost, Stretch,
     ThreadId, Throttled, Unread,
 };
 use dwell_report::{Finding, Options, compare_html, html};
@@ -485,10 +486,8 @@ impl Maker {
             let time_ns = START_NS + number * 500_000_000;
             let is_late = number % 3 == 0;
             let reaching_ns = if is_late { 3_000_000 } else { 50_000 };
-            self.builder.pauses.push(GcPause {
-                time_ns: time_ns + reaching_ns,
-                duration_ns: 2_000_000,
-            });
+            let pause = Stretch::new(time_ns + reaching_ns, 2_000_000);
+            self.builder.stretches.add::<GcPause>(pause);
             self.builder.safepoints.push(Safepoint {
                 time_ns,
                 id: number + 1,

@@ -42,6 +42,8 @@ export interface Header {
   locked?: Locked | null;
   /** Why threads came late to safepoints; `late.reason` names them by their places. */
   lateReasons: LateReason[];
+  /** Kinds of stretches of time, and how to speak of them; `stretch.kind` is a place in it. */
+  stretches: StretchKind[];
   selfCost: Record<string, number> | null;
   cpuUse: { userNs: number; systemNs: number } | null;
   warnings: string[];
@@ -223,7 +225,8 @@ export interface Profile {
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
   spans: SpanTable;
-  pauses: { time: Float64Array; duration: Float64Array };
+  /** What is told as stretches of time: of each kind that there is something of. */
+  stretches: Stretches[];
   stops: Stops;
   late: LateThreads;
   /** Times in which the control group held the process back. */
@@ -232,6 +235,38 @@ export interface Profile {
   compilers: CompilersTable;
   /** What was compiled; only the JDK's own recorder tells that. */
   compiled: CompiledTable;
+}
+
+/** A kind of what lasts for some time. Its words stand where the event is defined, in the crate `jfr`. */
+export interface StretchKind {
+  /** One of them in a sentence; more of them have an `s`. */
+  one: string;
+  /** Head of its lane in the timeline. */
+  lane: string;
+  /** What one is called. */
+  title: string;
+  /** What one is. */
+  what: string;
+  /** Whether all threads stand still meanwhile. */
+  allStand: boolean;
+  /** Said where they take much of the time; empty: that is not remarkable. */
+  much: string;
+  /** The cause of waits whose colour it has. */
+  cause: string;
+  /** What else is known of each. */
+  labels: string[];
+  forms: StretchForm[];
+}
+
+/** Texts are a name's number, threads a thread's number plus 1 (0: not known). */
+export type StretchForm = 'text' | 'number' | 'ns' | 'thread' | '';
+
+export interface Stretches {
+  kind: StretchKind;
+  time: Float64Array;
+  duration: Float64Array;
+  /** For each label what is known, one number for each stretch. */
+  facts: Float64Array[];
 }
 
 /** Objects that are still there. */
@@ -450,6 +485,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     allocations: header.allocated ? readAllocations(column) : null,
     alive: header.alive ? readAlive(column) : null,
     locks: header.locked ? readLocks(column) : null,
+    stretches: readStretches(column, header.stretches),
     ...readEvents(column),
   };
   return withClasses(profile);
@@ -512,12 +548,31 @@ function readObjects(column: (name: string) => Column, table: string, count: Uin
   };
 }
 
+/** The kinds come one after the other, in the order of the header. */
+export function readStretches(column: (name: string) => Column, kinds: StretchKind[]): Stretches[] {
+  const kindOf = column('stretch.kind').u8();
+  const [time, duration] = [column('stretch.time').f64(), column('stretch.duration').f64()];
+  const known = column('stretch.fact').f64();
+  const all: Stretches[] = [];
+  let [from, at] = [0, 0];
+  while (from < kindOf.length) {
+    const kind = kinds[kindOf[from]!]!;
+    let to = from;
+    while (to < kindOf.length && kindOf[to] === kindOf[from]) to++;
+    const [first, labels, rows] = [at, kind.labels.length, to - from];
+    const facts = kind.labels.map((_, label) =>
+      Float64Array.from({ length: rows }, (_, row) => known[first + row * labels + label]!),
+    );
+    all.push({ kind, time: time.slice(from, to), duration: duration.slice(from, to), facts });
+    at += rows * labels;
+    from = to;
+  }
+  return all;
+}
+
 function readEvents(
   column: (name: string) => Column,
-): Pick<
-  Profile,
-  'requests' | 'spans' | 'pauses' | 'stops' | 'late' | 'throttled' | 'compiled' | 'compilers'
-> {
+): Pick<Profile, 'requests' | 'spans' | 'stops' | 'late' | 'throttled' | 'compiled' | 'compilers'> {
   const u32 = (name: string) => column(name).u32();
   const f64 = (name: string) => column(name).f64();
   return {
@@ -542,7 +597,6 @@ function readEvents(
       ofSample: u32('sample.span'),
       ofLook: u32('look.span'),
     },
-    pauses: { time: f64('pause.time'), duration: f64('pause.duration') },
     stops: {
       time: f64('stop.time'),
       reaching: f64('stop.reaching'),

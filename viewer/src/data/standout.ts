@@ -10,6 +10,7 @@ import { shortened } from './plain';
 import type { Profile } from './profile';
 import { type EndpointRow, endpointRows } from './requests';
 import { methodOf, placeOf, shortName } from './stacks';
+import { inAll, longest, standing } from './stretches';
 import { causesOf, splitBy, sum, type WallFilter } from './wall';
 
 /** A fact, and where the page shows it. */
@@ -160,18 +161,18 @@ function starvation(profile: Profile, filter: WallFilter, { split, all, of }: Wo
   return facts;
 }
 
-function stops({ pauses, stops, late, header, names, threads }: Profile): Fact[] {
+function stops(profile: Profile): Fact[] {
+  const { stops, late, header, names, threads } = profile;
   const facts: Fact[] = [];
-  const paused = sum(pauses.duration);
-  const longest = pauses.duration.reduce((a, b) => Math.max(a, b), 0);
-  const share = header.info.durationNs > 0 ? paused / header.info.durationNs : 0;
-  if (share >= PAUSE_SHARE || longest >= LONG_PAUSE_NS) {
+  for (const stretches of standing(profile)) {
+    const { kind } = stretches;
+    const [all, most] = [sum(stretches.duration), longest(stretches)];
+    const share = header.info.durationNs > 0 ? all / header.info.durationNs : 0;
+    if (kind.much === '' || (share < PAUSE_SHARE && most < LONG_PAUSE_NS)) continue;
     facts.push({
-      title: 'Collections stop the program',
-      text:
-        `${plural(pauses.duration.length, 'pause')}, ${duration(paused)} in all ` +
-        `(${percent(share)} of the time), the longest ${duration(longest)}.`,
-      cause: 'gc-stall',
+      title: kind.much,
+      text: `${inAll(stretches)} (${percent(share)} of the time), the longest ${duration(most)}.`,
+      cause: kind.cause,
       view: 'safepoints',
       change: {},
     });

@@ -217,18 +217,21 @@ export function throttledStrip(profile: Profile, bins: number): Strip {
   return strip;
 }
 
-/** Time in which all threads stood still: for collections, on the way to safepoints, and in them. */
+/**
+ * Time in which all threads stood still: for what is told as stretches, by kind; on the way to
+ * safepoints, and in them.
+ */
 export function stopStrip(profile: Profile, bins: number): Strip {
-  const strip = emptyStrip(wholeSpan(profile), 3, bins);
-  const { pauses, stops } = profile;
-  for (let i = 0; i < pauses.time.length; i++) {
-    const from = pauses.time[i]!;
-    spread(strip, 0, from, from + pauses.duration[i]!, pauses.duration[i]!);
-  }
+  const told = profile.stretches.filter(({ kind }) => kind.allStand);
+  const strip = emptyStrip(wholeSpan(profile), told.length + 2, bins);
+  const { stops } = profile;
+  told.forEach(({ time, duration }, at) => {
+    time.forEach((from, i) => spread(strip, at, from, from + duration[i]!, duration[i]!));
+  });
   for (let i = 0; i < stops.time.length; i++) {
     const [from, reaching, operating] = [stops.time[i]!, stops.reaching[i]!, stops.operating[i]!];
-    spread(strip, 1, from, from + reaching, reaching);
-    spread(strip, 2, from + reaching, from + reaching + operating, operating);
+    spread(strip, told.length, from, from + reaching, reaching);
+    spread(strip, told.length + 1, from + reaching, from + reaching + operating, operating);
   }
   return strip;
 }

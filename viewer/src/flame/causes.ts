@@ -79,9 +79,9 @@ export function roleColour(role: string): string {
   return Object.hasOwn(ROLES, role) ? ROLES[role]! : OTHER;
 }
 
-/** Collections' pauses; the way to a safepoint; the safepoint itself. */
-export const STOP_COLOURS = ['#c84a00', '#f2c200', '#ff8a1f'] as const;
-export const STOP_WORDS = ['collection', 'reaching a safepoint', 'at the safepoint'] as const;
+/** The way to a safepoint; the safepoint itself. */
+export const STOP_COLOURS = ['#f2c200', '#ff8a1f'] as const;
+export const STOP_WORDS = ['reaching a safepoint', 'at the safepoint'] as const;
 
 /** Compilers; what the control group held back: threads that were ready. */
 export const RUNTIME_COLOURS = { jit: ROLES['JIT']!, throttled: LIGHT['throttled']! } as const;

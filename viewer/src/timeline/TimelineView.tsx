@@ -135,7 +135,6 @@ function Colours({ store }: { store: Store }) {
     seenCauses.set(profile, causes);
   }
   const { waits } = store.tracks.value;
-  const stops = [profile.pauses.time.length > 0, profile.stops.time.length > 0];
   return (
     <>
       <CauseLegend causes={causes} />
@@ -163,14 +162,19 @@ function Colours({ store }: { store: Store }) {
             </li>
           ) : null,
         )}
-        {STOP_WORDS.map((words, i) =>
-          stops[Math.min(1, i)] ? (
+        {profile.stretches.map(({ kind }) => (
+          <li key={kind.title}>
+            <Swatch colour={causeColour(kind.cause, theme.value)} />
+            {kind.title.toLowerCase()}
+          </li>
+        ))}
+        {profile.stops.time.length > 0 &&
+          STOP_WORDS.map((words, i) => (
             <li key={words}>
               <Swatch colour={STOP_COLOURS[i]!} />
               {words}
             </li>
-          ) : null,
-        )}
+          ))}
       </ul>
     </>
   );

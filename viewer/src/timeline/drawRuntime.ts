@@ -1,5 +1,5 @@
 // Draws the lanes of the runtime.
-import { RUNTIME_COLOURS, STOP_COLOURS } from '../flame/causes';
+import { causeColour, RUNTIME_COLOURS, STOP_COLOURS } from '../flame/causes';
 import { LANE, type Scene } from './draw';
 import { compilersOf, type Runtime } from './runtime';
 import { lowerBound } from './time';
@@ -10,9 +10,10 @@ export function drawRuntime(
   what: Runtime,
   top: number,
 ): void {
-  if (what === 'jit') drawCompilers(context, scene, top);
+  if (typeof what === 'number') drawStretches(context, scene, what, top);
+  else if (what === 'jit') drawCompilers(context, scene, top);
   else if (what === 'throttled') drawThrottled(context, scene, top);
-  else drawStops(context, scene, what, top);
+  else drawStops(context, scene, top);
 }
 
 /** Room of a lane between the lines. */
@@ -94,38 +95,53 @@ function drawThrottled(context: CanvasRenderingContext2D, scene: Scene, top: num
   }
 }
 
-function drawStops(
-  context: CanvasRenderingContext2D,
-  scene: Scene,
-  what: 'gc' | 'safepoints',
-  top: number,
-): void {
-  const { sight, width } = scene;
-  const { pauses, stops } = scene.profile;
+/** Bars from one time to another; one a pixel is enough. */
+function barsOf(context: CanvasRenderingContext2D, { sight, width }: Scene) {
   const scale = width / (sight.to - sight.from);
   const place = (time: number) => (time - sight.from) * scale;
-  const bar = (from: number, to: number, colour: string, y: number, tall: number) => {
-    const [left, right] = [Math.max(0, place(from)), Math.min(width, place(to))];
-    context.fillStyle = colour;
-    context.fillRect(left, y, Math.max(1, right - left), tall);
-  };
-  const table = what === 'gc' ? pauses : stops;
   let last = -1;
-  for (let i = 0; i < table.time.length; i++) {
-    const from = table.time[i]!;
-    const reaching = what === 'gc' ? 0 : stops.reaching[i]!;
-    const to = from + (what === 'gc' ? pauses.duration[i]! : reaching + stops.operating[i]!);
-    if (to < sight.from || from > sight.to) continue;
+  return {
+    isSeen(from: number, to: number): boolean {
+      if (to < sight.from || from > sight.to) return false;
+      const x = Math.floor(place(to));
+      if (x === last && place(to) - place(from) < 1) return false;
+      last = x;
+      return true;
+    },
+    draw(from: number, to: number, colour: string, y: number, tall: number): void {
+      const [left, right] = [Math.max(0, place(from)), Math.min(width, place(to))];
+      context.fillStyle = colour;
+      context.fillRect(left, y, Math.max(1, right - left), tall);
+    },
+  };
+}
+
+function drawStretches(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  what: number,
+  top: number,
+): void {
+  const { kind, time, duration } = scene.profile.stretches[what]!;
+  const colour = causeColour(kind.cause, scene.theme);
+  const bars = barsOf(context, scene);
+  for (let i = 0; i < time.length; i++) {
+    const [from, to] = [time[i]!, time[i]! + duration[i]!];
+    if (bars.isSeen(from, to)) bars.draw(from, to, colour, top + 4, LANE - 9);
+  }
+}
+
+function drawStops(context: CanvasRenderingContext2D, scene: Scene, top: number): void {
+  const { stops } = scene.profile;
+  const bars = barsOf(context, scene);
+  for (let i = 0; i < stops.time.length; i++) {
     // Sums of many that were only counted are no bar at any time.
-    if (what === 'safepoints' && stops.count[i]! > 1) continue;
-    // One a pixel is enough.
-    const x = Math.floor(place(to));
-    if (x === last && place(to) - place(from) < 1) continue;
-    last = x;
-    if (what === 'gc') bar(from, to, STOP_COLOURS[0], top + 4, LANE - 9);
-    else {
-      bar(from + reaching, to, STOP_COLOURS[2], top + 8, LANE - 13);
-      if (reaching > 0) bar(from, from + reaching, STOP_COLOURS[1], top + 4, LANE - 9);
-    }
+    if (stops.count[i]! > 1) continue;
+    const from = stops.time[i]!;
+    const stopped = from + stops.reaching[i]!;
+    const to = stopped + stops.operating[i]!;
+    if (!bars.isSeen(from, to)) continue;
+    bars.draw(stopped, to, STOP_COLOURS[1], top + 8, LANE - 13);
+    if (stopped > from) bars.draw(from, stopped, STOP_COLOURS[0], top + 4, LANE - 9);
   }
 }

@@ -1,13 +1,15 @@
-// What the lanes of the runtime show: collections, safepoints, compilers, the control group's limit.
-// Pure: how it looks is in drawRuntime.ts.
+// What the lanes of the runtime show: stretches of time such as pauses, safepoints, compilers, the
+// control group's limit. Pure: how it looks is in drawRuntime.ts.
 import { duration, percent, plural } from '../data/format';
 import type { Profile } from '../data/profile';
+import { factsOf } from '../data/stretches';
 import type { Told } from './describe';
 
-export type Runtime = 'gc' | 'safepoints' | 'jit' | 'throttled';
+/** A number is that of a kind of stretches. */
+export type Runtime = number | Other;
+type Other = 'safepoints' | 'jit' | 'throttled';
 
-const NAMES: Readonly<Record<Runtime, string>> = {
-  gc: 'Collections (pauses)',
+const NAMES: Readonly<Record<Other, string>> = {
   safepoints: 'Safepoints',
   jit: 'Compilers (JIT)',
   throttled: 'Held back by the quota',
@@ -15,8 +17,7 @@ const NAMES: Readonly<Record<Runtime, string>> = {
 
 /** The lanes that a recording has something for. */
 export function runtimeLanes(profile: Profile): { what: Runtime; name: string }[] {
-  const has: Record<Runtime, boolean> = {
-    gc: profile.pauses.time.length > 0,
+  const has: Record<Other, boolean> = {
     safepoints: profile.stops.time.length > 0,
     jit:
       profile.compiled.time.length > 0 ||
@@ -24,8 +25,9 @@ export function runtimeLanes(profile: Profile): { what: Runtime; name: string }[
       compilersOf(profile).time.length > 0,
     throttled: profile.throttled.time.length > 0,
   };
-  const all: Runtime[] = ['gc', 'safepoints', 'jit', 'throttled'];
-  return all.filter((what) => has[what]).map((what) => ({ what, name: NAMES[what] }));
+  const told = profile.stretches.map(({ kind }, what) => ({ what, name: kind.lane }));
+  const all: Other[] = ['safepoints', 'jit', 'throttled'];
+  return [...told, ...all.filter((it) => has[it]).map((what) => ({ what, name: NAMES[what] }))];
 }
 
 /** CPU time of compilers: each sample stands for the time before it. */
@@ -60,9 +62,8 @@ export function compilersOf({ samples, header }: Profile): Compilers {
 
 /** What is said about a place of a lane of the runtime. */
 export function toldRuntime(profile: Profile, what: Runtime, time: number): Told {
+  if (typeof what === 'number') return toldStretch(profile, what, time);
   switch (what) {
-    case 'gc':
-      return toldPause(profile, time);
     case 'safepoints':
       return toldStop(profile, time);
     case 'jit':
@@ -72,16 +73,17 @@ export function toldRuntime(profile: Profile, what: Runtime, time: number): Told
   }
 }
 
-function toldPause({ pauses }: Profile, time: number): Told {
-  const i = nearest(pauses.time, time);
-  const facts: [string, string][] =
-    i < 0
-      ? []
-      : [
-          ['At', duration(pauses.time[i]!)],
-          ['Took', duration(pauses.duration[i]!)],
-        ];
-  return { title: 'Collection', kind: 'pause of all threads', facts };
+function toldStretch(profile: Profile, what: number, time: number): Told {
+  const stretches = profile.stretches[what]!;
+  const { kind } = stretches;
+  const i = nearest(stretches.time, time);
+  if (i < 0) return { title: kind.title, kind: kind.what, facts: [] };
+  const facts: [string, string][] = [
+    ['At', duration(stretches.time[i]!)],
+    ['Took', duration(stretches.duration[i]!)],
+    ...factsOf(profile, stretches, i),
+  ];
+  return { title: kind.title, kind: kind.what, facts };
 }
 
 function toldStop({ stops, names }: Profile, time: number): Told {

@@ -7,6 +7,7 @@ import { plain, shortened } from '../data/plain';
 import { platformOf } from '../data/platform';
 import type { EndpointRow } from '../data/requests';
 import { type Fact, standout } from '../data/standout';
+import { standing } from '../data/stretches';
 import { causesOf, type Idle, idleOf, splitBy, type Strip, sum, wallStrip } from '../data/wall';
 import {
   causeColour,
@@ -219,13 +220,17 @@ function OverTime({ store }: { store: Store }) {
   );
   const wall = seriesOf(strip.value, causes, (cause) => causeColour(cause, theme.value), []);
   const cpu = seriesOf(store.cpuStrip.value, header.roles, roleColour, []);
-  // Collections' pauses are safepoints, too: they would be counted twice.
+  // Where all threads stand still is a safepoint, too: it would be counted twice.
   const hasStops = profile.stops.time.length > 0;
+  const told = standing(profile).map(({ kind }) => kind);
+  const toldWords = told.map(({ title }) => title.toLowerCase());
+  const toldColours = told.map(({ cause }) => causeColour(cause, theme.value));
+  const stopColours = [...toldColours, ...STOP_COLOURS];
   const stops = seriesOf(
     store.stopStrip.value,
-    [...STOP_WORDS],
-    (_, i) => STOP_COLOURS[i]!,
-    hasStops ? [STOP_WORDS[0]] : [],
+    [...toldWords, ...STOP_WORDS],
+    (_, i) => stopColours[i]!,
+    hasStops ? toldWords : [],
   );
   return (
     <section aria-labelledby="overtime">

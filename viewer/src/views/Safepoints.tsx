@@ -8,6 +8,7 @@ import type { LateReason } from '../data/profile';
 import { endpointName } from '../data/requests';
 import { shortName } from '../data/stacks';
 import { culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
+import { inAll, longest, standing } from '../data/stretches';
 import { sum, wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
 import { around } from '../timeline/time';
@@ -20,18 +21,23 @@ const ROWS_MAX = 50;
 const NAME_MAX = 100;
 
 export function Safepoints({ store }: { store: Store }) {
-  const { stops, pauses } = store.profile;
+  const { stops } = store.profile;
+  const told = standing(store.profile);
   const counted = sum(stops.count.filter((_, i) => stops.known[i] !== 1));
-  if (stops.time.length === 0 && pauses.time.length === 0) {
+  if (stops.time.length === 0 && told.length === 0) {
     return (
       <div class="page" tabIndex={0}>
-        <p class="empty">No safepoint and no pause for a collection is in this recording.</p>
+        <p class="empty">No safepoint and no pause of all threads is in this recording.</p>
       </div>
     );
   }
   return (
     <div class="page stops-view" tabIndex={0}>
-      <Pauses store={store} />
+      {told.map((stretches) => (
+        <p key={stretches.kind.one}>
+          {inAll(stretches)}, the longest {duration(longest(stretches))}.
+        </p>
+      ))}
       <Operations store={store} />
       {stops.time.length > 0 && (
         <p class="weak">
@@ -44,18 +50,6 @@ export function Safepoints({ store }: { store: Store }) {
       <PayingThreads store={store} />
       <Longest store={store} />
     </div>
-  );
-}
-
-function Pauses({ store }: { store: Store }) {
-  const { duration: lengths } = store.profile.pauses;
-  if (lengths.length === 0) return null;
-  const longest = lengths.reduce((a, b) => Math.max(a, b), 0);
-  return (
-    <p>
-      {plural(lengths.length, 'pause')} for collections, {duration(sum(lengths))} in all, the
-      longest {duration(longest)}.
-    </p>
   );
 }
 

@@ -166,7 +166,7 @@ export function recordingOf(
 /** No requests, no pauses, no safepoints. */
 export function noEvents(): Pick<
   Profile,
-  'requests' | 'spans' | 'pauses' | 'stops' | 'late' | 'throttled' | 'compiled' | 'compilers'
+  'requests' | 'spans' | 'stretches' | 'stops' | 'late' | 'throttled' | 'compiled' | 'compilers'
 > {
   const [f64, u32, u8] = [new Float64Array(0), new Uint32Array(0), new Uint8Array(0)];
   return {
@@ -180,7 +180,7 @@ export function noEvents(): Pick<
       ofSample: u32,
       ofLook: u32,
     },
-    pauses: { time: f64, duration: f64 },
+    stretches: [],
     throttled: { time: f64, duration: f64, periods: u32, throttled: u32, held: f64 },
     compilers: { time: f64, duration: f64, count: u32, compiling: f64, wasted: u32 },
     compiled: { time: f64, duration: f64, method: u32, level: u8 },
@@ -268,6 +268,7 @@ function header(causes: string[]): Header {
     gaps: [],
     wall: null,
     lateReasons: [],
+    stretches: [],
     selfCost: null,
     cpuUse: null,
     warnings: [],

@@ -6,6 +6,7 @@ use super::state::{State, Tab};
 use super::table::{Column, Row, Target};
 use super::tabs;
 use crate::units;
+use dwell_profile::KINDS;
 use dwell_report::{beginning, columns, padded, plain, shortened};
 use dwell_wall::cause::Cause;
 
@@ -148,7 +149,7 @@ fn head(state: &State, width: usize) -> Vec<Line> {
     let lines = vec![
         cpu(snapshot),
         wall(snapshot, width),
-        pauses(snapshot),
+        stood_still(snapshot),
         cost(snapshot),
     ];
     lines.into_iter().map(|line| fitting(line, width)).collect()
@@ -213,17 +214,21 @@ fn wall(snapshot: &Snapshot, width: usize) -> Line {
     parts
 }
 
-fn pauses(snapshot: &Snapshot) -> Line {
+fn stood_still(snapshot: &Snapshot) -> Line {
+    let mut parts = vec![("stops ".to_owned(), Ink::Faint)];
+    let kinds = KINDS.iter().filter(|kind| kind.words.all_stand);
     if snapshot.profile.info().engine.contains("outside") {
-        let text = "not seen from outside, nor GC pauses".to_owned();
-        return vec![("stops ".to_owned(), Ink::Faint), (text, Ink::Faint)];
+        let others: Vec<_> = kinds.map(|kind| format!("{}s", kind.words.one)).collect();
+        let text = format!("not seen from outside, nor {}", others.join(", "));
+        parts.push((text, Ink::Faint));
+        return parts;
     }
-    vec![
-        ("stops ".to_owned(), Ink::Faint),
-        (stops(&snapshot.stops()), Ink::Plain),
-        ("  GC pauses ".to_owned(), Ink::Faint),
-        (stops(&snapshot.pauses()), Ink::Plain),
-    ]
+    parts.push((stops(&snapshot.stops()), Ink::Plain));
+    for kind in kinds {
+        parts.push((format!("  {}s ", kind.words.one), Ink::Faint));
+        parts.push((stops(&snapshot.stretches(kind)), Ink::Plain));
+    }
+    parts
 }
 
 fn cost(snapshot: &Snapshot) -> Line {

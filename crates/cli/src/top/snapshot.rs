@@ -2,7 +2,8 @@
 //! for, and the sums of the head. Pure.
 
 use dwell_profile::{
-    CallTree, GroupBy, Grouped, Look, NodeId, Profile, Safepoint, is_of_platform, merged_tree,
+    CallTree, GroupBy, Grouped, Look, NodeId, Profile, Safepoint, StretchKind, is_of_platform,
+    merged_tree,
 };
 
 /// The cause of waits of pooled threads for work: of no interest to who asks what is slow.
@@ -194,12 +195,13 @@ impl Snapshot {
         sum
     }
 
-    /// Pauses for the garbage collector in the window.
-    pub fn pauses(&self) -> Stops {
+    /// Stretches of this kind in the window.
+    pub fn stretches(&self, kind: &StretchKind) -> Stops {
+        let all = self.profile.stretches().kinds();
         let mut sum = Stops::default();
-        for pause in self.profile.gc_pauses() {
-            if self.sees(pause.time_ns.saturating_add(pause.duration_ns)) {
-                sum.add(1, pause.duration_ns);
+        for (_, stretches) in all.filter(|(it, _)| it.names == kind.names) {
+            for stretch in stretches.iter().filter(|it| self.sees(it.end_ns())) {
+                sum.add(1, stretch.duration_ns);
             }
         }
         sum

@@ -4,6 +4,7 @@
 use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn, turn_beside_jdk};
 use dwell_jfr::reader::{GenericEvent, Recording, Value};
 use dwell_profile::Profile;
+use dwell_profile::told::GcPause;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -163,11 +164,11 @@ fn measured_pauses_of_the_collector_are_those_that_it_logs() {
             let (view, _) = record(jdk, &place, "Gc", "seconds=3", &flags);
             let logged = logged_pauses(&log, &view.recording);
             let profile = Profile::from_recording(view.recording);
-            let of = |pause: &dwell_profile::GcPause| Pause {
+            let of = |pause: &dwell_profile::Stretch| Pause {
                 begin_ns: pause.time_ns as i64,
                 length_ns: pause.duration_ns as i64,
             };
-            let told: Vec<Pause> = profile.gc_pauses().iter().map(of).collect();
+            let told: Vec<Pause> = profile.stretches().of::<GcPause>().iter().map(of).collect();
             let sum = |all: &[Pause]| all.iter().map(|it| it.length_ns).sum::<i64>() as f64 / 1e6;
             let (pairs, alone) = paired(&told, &logged);
             let early = pairs

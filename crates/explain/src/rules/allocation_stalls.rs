@@ -74,7 +74,7 @@ fn is_a_pause(facts: &Facts<'_>) -> bool {
     if works_beside(facts) {
         return false;
     }
-    let stops = stops(facts);
+    let stops = facts.profile.standing();
     let (mut inside_ns, mut all_ns) = (0.0, 0.0);
     for look in facts.profile.looks() {
         if facts.profile.names().text(look.cause) == "gc-stall" {
@@ -97,34 +97,6 @@ fn works_beside(facts: &Facts<'_>) -> bool {
                 .iter()
                 .any(|start| name.starts_with(start))
         })
-}
-
-/// The stops of all threads and the pauses, in order, those that overlap as one.
-fn stops(facts: &Facts<'_>) -> Vec<(u64, u64)> {
-    let pauses = facts.profile.gc_pauses().iter();
-    let pauses = pauses.map(|pause| (pause.time_ns, pause.duration_ns));
-    let single = facts
-        .profile
-        .safepoints()
-        .iter()
-        .filter(|stop| stop.count <= 1);
-    let single = single.map(|stop| {
-        let length_ns = stop.reaching_ns.saturating_add(stop.operation_ns);
-        (stop.time_ns, length_ns)
-    });
-    let mut all: Vec<(u64, u64)> = pauses
-        .chain(single)
-        .map(|(from, length_ns)| (from, from.saturating_add(length_ns)))
-        .collect();
-    all.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
-    for (from, to) in all {
-        match merged.last_mut().filter(|last| last.1 >= from) {
-            Some(last) => last.1 = last.1.max(to),
-            None => merged.push((from, to)),
-        }
-    }
-    merged
 }
 
 fn overlap_ns(stops: &[(u64, u64)], from: u64, to: u64) -> u64 {

@@ -5,7 +5,8 @@ use crate::facts::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::share::Share;
 use crate::text::{duration, percent};
-use dwell_profile::{GcPause, Platform, Role};
+use dwell_profile::told::GcPause;
+use dwell_profile::{Platform, Role, Stretch, StretchSum};
 
 /// Pauses take this part of the time, or collectors this part of the CPU time.
 const PAUSES: f64 = 0.05;
@@ -18,13 +19,11 @@ const IN_A_ROW: usize = 10;
 const ROOM: u64 = 3;
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
-    let pauses = facts.profile.gc_pauses();
+    let pauses = facts.profile.stretches().of::<GcPause>();
     if pauses.is_empty() && !facts.sees_the_jvm() {
         return Verdict::lacks("the recording has neither pauses nor the collector's CPU time");
     }
-    let paused = pauses
-        .iter()
-        .fold(0u64, |sum, pause| sum.saturating_add(pause.duration_ns));
+    let paused = StretchSum::of(pauses).map_or(0, |sum| sum.sum_ns);
     let span_ns = facts.profile.info().duration_ns;
     let time = Share::counted(paused, span_ns, "the time recorded");
     let gc = facts.role(Role::Gc);
@@ -82,14 +81,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
 }
 
 /// The most pauses that followed each other with little room between them.
-fn longest_row(pauses: &[GcPause]) -> usize {
-    let mut sorted: Vec<&GcPause> = pauses.iter().collect();
+fn longest_row(pauses: &[Stretch]) -> usize {
+    let mut sorted: Vec<&Stretch> = pauses.iter().collect();
     sorted.sort_by_key(|pause| pause.time_ns);
     let (mut longest, mut row) = (0usize, 0usize);
     for pair in sorted.windows(2) {
         let [before, after] = pair else { continue };
-        let end = before.time_ns.saturating_add(before.duration_ns);
-        let room = after.time_ns.saturating_sub(end);
+        let room = after.time_ns.saturating_sub(before.end_ns());
         let is_close = room < before.duration_ns.saturating_mul(ROOM);
         row = if is_close { row.max(1) + 1 } else { 0 };
         longest = longest.max(row);

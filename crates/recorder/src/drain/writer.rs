@@ -83,7 +83,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     /// A writer for the file that was opened at the start.
     #[must_use]
     pub fn new(setup: &'s Setup<R>, progress: &Arc<Progress>) -> Writer<'s, R> {
-        setup.recorder.pauses.forget();
+        setup.recorder.stretches.forget();
         let file = setup.file.lock().ok().and_then(|mut file| file.take());
         let bounds = Bounds {
             bytes: setup.options.max_bytes,
@@ -432,14 +432,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
         known.unwrap_or_else(|| threads::write(&mut self.chunk, self.setup, key, sampler))
     }
 
-    /// Pauses since the last flush, and who had processors since the last second.
+    /// What the runtime reported since the last flush, and who had processors in the last second.
     fn intervals(&mut self, sampler: &mut Sampler<'_, R>, is_over: bool) {
-        for pause in self.setup.recorder.pauses.take() {
-            self.chunk.event(&Event::GcPause {
-                ticks: pause.began_ns,
-                duration_ticks: pause.ended_ns - pause.began_ns,
-            });
-        }
+        self.setup.recorder.stretches.write(&mut self.chunk);
         if !self.processors.is_due(is_over) {
             return;
         }

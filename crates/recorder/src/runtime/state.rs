@@ -5,8 +5,8 @@ use super::Runtime;
 use crate::alive::Table;
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
-use crate::pauses::Pauses;
 use crate::registry::Registry;
+use crate::stretches::Stretches;
 use crate::threads::ThreadTable;
 use dwell_signal::Engine;
 use std::sync::OnceLock;
@@ -33,8 +33,8 @@ pub struct State<R: Runtime> {
     /// The interval by which objects are chosen at the moment, where it adapts, in bytes; 0: that
     /// which was asked for.
     pub adapted_bytes: AtomicU64,
-    /// Pauses of the collector that are not written yet.
-    pub pauses: Pauses,
+    /// Stretches of time that are not written yet.
+    pub stretches: Stretches,
 }
 
 impl<R: Runtime> State<R> {

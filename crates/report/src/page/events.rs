@@ -1,20 +1,20 @@
-//! Columns of what happened at a time: pauses of the collector, safepoints, and threads that were
-//! late for one.
+//! Columns of what happened at a time: stretches of time such as pauses, safepoints, and threads
+//! that were late for one.
 
 use std::collections::HashMap;
 
-use dwell_profile::{Late, Profile, Safepoint};
+use dwell_profile::{Fact, Form, KINDS, Late, Profile, Safepoint, Stretch};
 use serde_json::{Value, json};
 
 use super::columns::{Column, U8, U32, U48, U48_MAX, numbered};
 use crate::remedies::Reason;
 
-/// Safepoints and pauses that a page tells one by one: of more, the longest.
+/// Safepoints, and stretches of each kind, that a page tells one by one: of more, the longest.
 const EVENTS_MAX: usize = 50_000;
 
 /// All columns of events.
 pub(super) fn columns(profile: &Profile) -> Vec<Column> {
-    let mut columns = pauses(profile);
+    let mut columns = stretches(profile);
     columns.extend(stops(profile));
     columns.extend(runtime(profile));
     columns
@@ -27,7 +27,7 @@ pub(super) fn since(profile: &Profile) -> impl Fn(u64) -> u64 + use<> {
 }
 
 /// At most so many items, those with the greatest value, in the order in which they were.
-fn greatest<T: Copy>(items: &[T], most: usize, value: impl Fn(&T) -> u64) -> Vec<T> {
+fn greatest<T: Clone>(items: &[T], most: usize, value: impl Fn(&T) -> u64) -> Vec<T> {
     if items.len() <= most {
         return items.to_vec();
     }
@@ -37,7 +37,7 @@ fn greatest<T: Copy>(items: &[T], most: usize, value: impl Fn(&T) -> u64) -> Vec
     order.sort_unstable();
     order
         .iter()
-        .filter_map(|&at| items.get(at).copied())
+        .filter_map(|&at| items.get(at).cloned())
         .collect()
 }
 
@@ -110,17 +110,66 @@ pub(super) fn late_reasons(profile: &Profile) -> Vec<Value> {
         .collect()
 }
 
-fn pauses(profile: &Profile) -> Vec<Column> {
+/// Stretches of all kinds, one kind after the other, by its place in [`KINDS`]. What else is known
+/// of them is one column: as many numbers for each as its kind has labels.
+fn stretches(profile: &Profile) -> Vec<Column> {
     let time = since(profile);
-    let pauses = greatest(profile.gc_pauses(), EVENTS_MAX, |p| p.duration_ns);
+    let mut all: Vec<(usize, Stretch)> = Vec::new();
+    for (kind, stretches) in profile.stretches().kinds() {
+        let place = KINDS.iter().position(|it| it.names == kind.names);
+        let told = greatest(stretches, EVENTS_MAX, |it| it.duration_ns);
+        all.extend(told.into_iter().map(|it| (place.unwrap_or(0), it)));
+    }
+    let labels = |place: usize| KINDS.get(place).map_or(0, |kind| kind.labels.len());
+    let facts: Vec<u64> = (all.iter())
+        .flat_map(|(place, it)| (0..labels(*place)).map(|at| number(it.facts.get(at))))
+        .collect();
     vec![
-        Column::new("pause.time", U48.differences(), &pauses, |p| {
-            time(p.time_ns)
+        Column::new("stretch.kind", U8, &all, |(place, _)| *place as u64),
+        Column::new("stretch.time", U48.differences(), &all, |(_, it)| {
+            time(it.time_ns)
         }),
-        Column::new("pause.duration", U48, &pauses, |p| {
-            p.duration_ns.min(U48_MAX)
+        Column::new("stretch.duration", U48, &all, |(_, it)| {
+            it.duration_ns.min(U48_MAX)
         }),
+        Column::new("stretch.fact", U48, &facts, |fact| *fact),
     ]
+}
+
+/// What is known, as a number; of threads one more.
+fn number(fact: Option<&Fact>) -> u64 {
+    match fact {
+        Some(Fact::Text(name)) => (*name).into(),
+        Some(Fact::Number(number)) => (*number).min(U48_MAX),
+        Some(Fact::Thread(Some(thread))) => u64::from(*thread) + 1,
+        Some(Fact::Thread(None) | Fact::Nothing) | None => 0,
+    }
+}
+
+/// What the header says of the kinds: how to speak of them.
+pub(super) fn kinds() -> Vec<Value> {
+    let form = |form: &Form| match form {
+        Form::Text => "text",
+        Form::Number => "number",
+        Form::Nanos => "ns",
+        Form::Thread => "thread",
+        Form::Other => "",
+    };
+    let kind = |kind: &dwell_profile::StretchKind| {
+        let words = &kind.words;
+        json!({
+            "one": words.one,
+            "lane": words.lane,
+            "title": words.title,
+            "what": words.what,
+            "allStand": words.all_stand,
+            "much": words.much,
+            "cause": words.cause,
+            "labels": kind.labels,
+            "forms": kind.forms.iter().map(form).collect::<Vec<_>>(),
+        })
+    };
+    KINDS.iter().map(kind).collect()
 }
 
 fn stops(profile: &Profile) -> Vec<Column> {
@@ -165,7 +214,8 @@ fn stops(profile: &Profile) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dwell_profile::{Builder, GcPause, text_art};
+    use dwell_profile::told::GcPause;
+    use dwell_profile::{Builder, text_art};
 
     #[test]
     fn of_too_many_the_greatest_are_kept_in_their_order() {
@@ -216,10 +266,7 @@ mod tests {
     fn late_threads_name_their_safepoint_by_its_place() {
         let mut builder: Builder = text_art::builder("a.A.x");
         let operation = builder.name("op");
-        builder.pauses = vec![GcPause {
-            time_ns: 4,
-            duration_ns: 6,
-        }];
+        builder.stretches.add::<GcPause>(Stretch::new(4, 6));
         let stop = |id, time_ns| Safepoint {
             time_ns,
             id,
@@ -249,7 +296,7 @@ mod tests {
             let column = columns.iter().find(|column| column.name == name);
             column.unwrap().numbers()
         };
-        assert_eq!(numbers("pause.duration"), [6]);
+        assert_eq!(numbers("stretch.duration"), [6]);
         assert_eq!(numbers("stop.reaching"), [5, 5]);
         assert_eq!(numbers("late.stop"), [2, 0]);
         assert_eq!(numbers("late.node"), [2, 2]);

@@ -56,6 +56,7 @@ pub(super) fn header(
         "alive": alive::header(profile),
         "locked": locks::header(profile),
         // Why threads came late to safepoints, and what helps.
+        "stretches": events::kinds(),
         "lateReasons": events::late_reasons(profile),
         "selfCost": self_cost(profile),
         // The page compares it with all samples: in a part of a recording that would be wrong.

@@ -413,8 +413,9 @@ fn joined(parts: &[&str], separator: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use dwell_profile::told::GcPause;
     use dwell_profile::{
-        Builder, CpuLimit, CpuUse, FrameKind, Gap, GcPause, Loss, Machine, Sample, SelfCost,
+        Builder, CpuLimit, CpuUse, FrameKind, Gap, Loss, Machine, Sample, SelfCost, Stretch,
         text_art,
     };
     use proptest::prelude::*;
@@ -471,12 +472,10 @@ pub(crate) mod tests {
             duration_ns: 5_000_000,
             ..Gap::default()
         }];
-        builder.pauses = [2_000_000, 9_000_000, 4_000_000]
-            .map(|duration_ns| GcPause {
-                time_ns: 0,
-                duration_ns,
-            })
-            .to_vec();
+        for duration_ns in [2_000_000, 9_000_000, 4_000_000] {
+            let pause = Stretch::new(0, duration_ns);
+            builder.stretches.add::<GcPause>(pause);
+        }
         builder.cpu_limit = Some(CpuLimit {
             quota_ns: 1_500_000_000,
             processors: 4,

@@ -1,36 +1,36 @@
-//! What held the whole process up: pauses of the collector, the limit of its control group, and
-//! others on the same processors.
+//! What held the whole process up: pauses, the limit of its control group, and others on the same
+//! processors.
 
 use super::Report;
 use crate::number::{count, duration, percent, plural};
+use dwell_profile::StretchSum;
 
 impl Report<'_> {
     /// One line each, where there is something to tell.
     pub(super) fn stops(&mut self) {
         self.safepoint_line();
-        self.pauses();
+        self.stretches();
         self.limit();
         self.machine();
     }
 
-    fn pauses(&mut self) {
-        let pauses = self.profile.gc_pauses();
-        let mut lengths: Vec<u64> = pauses.iter().map(|pause| pause.duration_ns).collect();
-        lengths.sort_unstable();
-        let (Some(longest), Some(median)) = (lengths.last(), lengths.get(lengths.len() / 2)) else {
-            return;
-        };
-        let sum = lengths.iter().copied().fold(0, u64::saturating_add);
+    /// Stretches of time, a line for each kind.
+    fn stretches(&mut self) {
         let elapsed = self.profile.info().duration_ns;
-        let text = format!(
-            "{}, {} in all ({} of the time), median {}, longest {}",
-            plural(pauses.len() as u64, "GC pause"),
-            duration(sum),
-            percent(sum as f64 / elapsed.max(1) as f64),
-            duration(*median),
-            duration(*longest)
-        );
-        self.line("pauses", &text);
+        for (kind, stretches) in self.profile.stretches().kinds() {
+            let Some(sum) = StretchSum::of(stretches) else {
+                continue;
+            };
+            let text = format!(
+                "{}, {} in all ({} of the time), median {}, longest {}",
+                plural(sum.count, kind.words.one),
+                duration(sum.sum_ns),
+                percent(sum.sum_ns as f64 / elapsed.max(1) as f64),
+                duration(sum.median_ns),
+                duration(sum.longest_ns)
+            );
+            self.line(kind.words.line, &text);
+        }
     }
 
     fn limit(&mut self) {

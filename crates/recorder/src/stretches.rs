@@ -1,10 +1,36 @@
-//! Pauses of the garbage collector, as the runtime reports them: while all threads stand still, on
-//! one of its own. The drainer takes what has ended.
+//! Stretches of time that the runtime reports by itself, on threads of its own: the drainer writes
+//! those that have ended with each flush. These are pauses of the garbage collector, reported while
+//! all threads stand still.
 
+use dwell_jfr::writer::{ChunkWriter, Event};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Pauses kept between two flushes at most; more than one a millisecond are not to be had.
 const PAUSES_MAX: usize = 2048;
+
+/// All kinds of them.
+#[derive(Debug, Default)]
+pub struct Stretches {
+    /// Pauses of the collector.
+    pub pauses: Pauses,
+}
+
+impl Stretches {
+    /// Forgets all of before a recording. For the drainer only.
+    pub fn forget(&self) {
+        self.pauses.forget();
+    }
+
+    /// Writes those that have ended. For the drainer only.
+    pub fn write(&self, chunk: &mut ChunkWriter) {
+        for pause in self.pauses.take() {
+            chunk.event(&Event::GcPause {
+                ticks: pause.began_ns,
+                duration_ticks: pause.ended_ns - pause.began_ns,
+            });
+        }
+    }
+}
 
 /// From when to when, on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,27 @@
+//! Reads stretches of time of all kinds.
+
+use super::GAPS_MAX;
+use crate::builder::Builder;
+use crate::stretches::{Fact, Stretch};
+use dwell_jfr::kinds::KINDS;
+use dwell_jfr::reader::{Cell, Recording};
+
+/// Takes those of a recording.
+pub(super) fn add(builder: &mut Builder, recording: &Recording) {
+    for (place, kind) in KINDS.iter().enumerate() {
+        for told in kind.stretches(recording).take(GAPS_MAX) {
+            let fact = |cell: &Cell| match cell {
+                Cell::Text(text) => Fact::Text(builder.name(text)),
+                Cell::Number(number) => Fact::Number(*number),
+                Cell::Thread(thread) => Fact::Thread(*thread),
+                Cell::Other => Fact::Nothing,
+            };
+            let stretch = Stretch {
+                time_ns: told.time_ns,
+                duration_ns: told.duration_ns,
+                facts: told.cells.iter().map(fact).collect(),
+            };
+            builder.stretches.add_at(place, stretch);
+        }
+    }
+}

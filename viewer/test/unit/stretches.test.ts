@@ -1,0 +1,95 @@
+// Stretches of time, whatever they are: how they are read, and what is said of them.
+import { describe, expect, it } from 'vitest';
+import { Column } from '../../src/data/columns';
+import { readStretches, type StretchKind } from '../../src/data/profile';
+import { standout } from '../../src/data/standout';
+import { factsOf, standing } from '../../src/data/stretches';
+import { stopStrip } from '../../src/data/wall';
+import { runtimeLanes, toldRuntime } from '../../src/timeline/runtime';
+import { recordingOf } from './art';
+import { everything } from './walls';
+
+const NAP: StretchKind = {
+  one: 'nap',
+  lane: 'Naps',
+  title: 'Nap',
+  what: 'rest of all threads',
+  allStand: true,
+  much: 'Naps stop the program',
+  cause: 'sleep',
+  labels: [],
+  forms: [],
+};
+const TALK: StretchKind = {
+  ...NAP,
+  one: 'talk',
+  lane: 'Talks',
+  title: 'Talk',
+  what: 'of one thread',
+  allStand: false,
+  much: '',
+  labels: ['About', 'By', 'Words', 'Hidden'],
+  forms: ['text', 'thread', 'number', ''],
+};
+
+/** A column of numbers, as a page has it. */
+function column(numbers: number[]): Column {
+  const width = 6;
+  const rows = numbers.length;
+  const bytes = new Uint8Array(rows * width);
+  numbers.forEach((number, row) => {
+    for (let plane = 0; plane < width; plane++) {
+      bytes[plane * rows + row] = Math.floor(number / 2 ** (8 * plane)) % 256;
+    }
+  });
+  return new Column({ name: '', rows, width, delta: false, bytes: bytes.length }, bytes);
+}
+
+const COLUMNS: Record<string, number[]> = {
+  'stretch.kind': [1, 2, 2],
+  'stretch.time': [5e8, 1e8, 9e8],
+  'stretch.duration': [25e7, 7, 8],
+  'stretch.fact': [1, 2, 30, 0, 0, 0, 40, 0],
+};
+
+describe('stretches of time', () => {
+  const stretches = readStretches((name) => column(COLUMNS[name]!), [TALK, NAP, TALK]);
+  const profile = recordingOf(1e9, { stretches }, {});
+
+  it('are read kind by kind, with what else is known of each', () => {
+    expect(stretches.map(({ kind, time }) => [kind.one, ...time])).toEqual([
+      ['nap', 5e8],
+      ['talk', 1e8, 9e8],
+    ]);
+    expect(stretches[1]!.facts.map((facts) => [...facts])).toEqual([
+      [1, 0],
+      [2, 0],
+      [30, 40],
+      [0, 0],
+    ]);
+  });
+
+  it('have lanes of their own, and say what is known', () => {
+    expect(runtimeLanes(profile).map(({ name }) => name)).toEqual(['Naps', 'Talks']);
+    const told = toldRuntime(profile, 1, 8e8);
+    expect([told.title, told.kind]).toEqual(['Talk', 'of one thread']);
+    expect(told.facts.map(([label]) => label).slice(0, 2)).toEqual(['At', 'Took']);
+    const known = new Map(factsOf(profile, stretches[1]!, 0));
+    expect(known.get('About')).toBe(profile.names.text(1));
+    expect(known.get('Words')).toBe('30');
+    expect(known.has('Hidden')).toBe(false);
+    expect(new Map(factsOf(profile, stretches[1]!, 1)).has('By')).toBe(false);
+  });
+
+  it('count as stops where all threads stand still', () => {
+    expect(standing(profile).map(({ kind }) => kind.one)).toEqual(['nap']);
+    const strip = stopStrip(profile, 4);
+    expect(strip.values.map((values) => [...values])).toEqual([
+      [0, 0, 25e7, 0],
+      [0, 0, 0, 0],
+      [0, 0, 0, 0],
+    ]);
+    const facts = standout(profile, everything(profile));
+    expect(facts.map(({ title }) => title)).toContain('Naps stop the program');
+  });
+});
