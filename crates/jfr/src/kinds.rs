@@ -115,7 +115,18 @@ macro_rules! kinds {
             )*
         }
         $(told { $($words:tt)* })?
-    )*) => {
+    )*
+    others {$(
+        #[doc = $other_doc:literal]
+        $other:ident = $($other_name:literal)|+, $other_duration:ident $other_lasts:literal
+        {
+            $(
+                #[doc = $of_doc:literal]
+                $of:ident: $of_content:ident $of_name:literal $of_label:literal;
+            )*
+        }
+        told { $($other_words:tt)* }
+    )*}) => {
         /// Events as they are read: by the fields that a file says they have.
         pub mod told {
             $(
@@ -133,16 +144,34 @@ macro_rules! kinds {
                     }
                 }
             )*
+            $(
+                $crate::told! {
+                    #[doc = $other_doc]
+                    pub struct $other = $($other_name)|+ {
+                        #[doc = $other_lasts]
+                        $other_duration: TickSpan "duration";
+                        $(
+                            #[doc = $of_doc]
+                            $of: $of_content $of_name;
+                        )*
+                    }
+                }
+            )*
         }
 
         $(impl Labelled for told::$variant {
             const LABELS: &'static [&'static str] = &[$($field_label),*];
         })*
+        $(impl Labelled for told::$other {
+            const LABELS: &'static [&'static str] = &[$($of_label),*];
+        })*
 
         /// All kinds of stretches, in the order in which they are told.
         pub const KINDS: &[StretchKind] = &[$($(
             StretchKind::of::<told::$variant>(Words { $($words)* }),
-        )?)*];
+        )?)* $(
+            StretchKind::of::<told::$other>(Words { $($other_words)* }),
+        )*];
     };
 }
 

@@ -389,6 +389,8 @@ macro_rules! table { ($into:ident) => { $into! {
         /// Value of the setting
         value: &'a str = Text "value" "Setting Value";
     }
+    others {
+    }
 } } }
 pub(crate) use table;
 

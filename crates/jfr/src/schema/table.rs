@@ -12,6 +12,9 @@
 //! told { fields of Words }                      (only of stretches that all reports tell)
 //! ```
 //!
+//! At its end, `others { ... }` has stretches in recordings of others, which we never write: they
+//! have no id, category, label and types of fields as they are written, and last nanoseconds.
+//!
 //! What entries are read as, and what is told of them, is made of the same table: in `kinds`.
 
 use super::{Content, FieldDef, id};
@@ -98,7 +101,7 @@ macro_rules! events {
             )*
         }
         $(told { $($words:tt)* })?
-    )*) => {
+    )* others { $($others:tt)* }) => {
         /// An event other than a sample. `ticks` is on the clock of the chunk.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub enum Event<'a> {
