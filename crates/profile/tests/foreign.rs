@@ -4,7 +4,8 @@
 use dwell_jfr::reader::{self, GenericEvent, Recording, SampleKind, Value, Wall};
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
 use dwell_jfr::{FrameKind, ThreadState};
-use dwell_profile::{Profile, Unit, WallFilter};
+use dwell_profile::told::ClassLoad;
+use dwell_profile::{EVENTS, Fact, Profile, Stretch, Unit, WallFilter};
 
 /// The stacks of the samples: running, asleep, in a lock, in a monitor.
 const STACKS: [&[(&str, &str, FrameKind)]; 4] = [
@@ -221,4 +222,46 @@ fn without_an_interval_looks_are_told_and_not_weighed() {
         profile.info().other_events,
         [("profiler.WallClockSample".to_owned(), 6)]
     );
+}
+
+#[test]
+fn loaded_classes_have_names_loaders_and_times() {
+    let loaded = |class: &str, loader: Value, thread, ns| {
+        let fields = [
+            ("startTime", Value::TimeNs(0)),
+            ("duration", Value::DurationNs(ns)),
+            ("eventThread", thread),
+            ("stackTrace", Value::Null),
+            ("loadedClass", Value::Text(class.into())),
+            ("definingClassLoader", loader),
+        ];
+        event("jdk.ClassLoad", &fields)
+    };
+    let app = [
+        ("type".into(), Value::Text("app.Loader".into())),
+        ("name".into(), Value::Null),
+    ];
+    let recording = Recording {
+        events: vec![
+            loaded("app.Main", Value::Struct(app.into()), Value::Thread(0), 70),
+            loaded("app.Base", Value::Null, Value::Null, 30),
+        ],
+        ..Recording::default()
+    };
+    assert!(EVENTS.contains(&"jdk.ClassLoad"));
+    let profile = Profile::from_recording(recording);
+    let loads = profile.stretches().of::<ClassLoad>();
+    let times: Vec<u64> = loads.iter().map(|load| load.duration_ns).collect();
+    assert_eq!(times, [70, 30]);
+    let told = |load: &Stretch| {
+        let text = |fact: &Fact| match fact {
+            Fact::Text(name) => profile.names().text(*name).to_owned(),
+            Fact::Thread(thread) => format!("{thread:?}"),
+            other => panic!("{other:?}"),
+        };
+        load.facts.iter().map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&loads[0]), ["app.Main", "app.Loader", "Some(0)"]);
+    assert_eq!(told(&loads[1]), ["app.Base", "", "None"]);
+    assert_eq!(profile.standing(), [], "other threads went on");
 }

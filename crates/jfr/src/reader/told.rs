@@ -198,6 +198,17 @@ pub mod stored {
             Some(Value::Method(place)) => Some(*place),
             _ => None,
         }, |_| Cell::Other;
+        /// The name of a class loader, or its class if it has none.
+        Loader -> Arc<str>, Text: |value| match value {
+            Some(Value::Struct(fields)) => {
+                let text = |wanted: &str| fields.iter().find_map(|(name, value)| match value {
+                    Value::Text(text) if &**name == wanted && !text.is_empty() => Some(text),
+                    _ => None,
+                });
+                text("name").or_else(|| text("type")).cloned().unwrap_or_default()
+            }
+            other => Text::told(other),
+        }, Text::cell;
         /// A text that may not be there.
         MaybeText -> Option<Arc<str>>, Other: |value| match value {
             Some(Value::Text(text)) => Some(Arc::clone(text)),
@@ -353,6 +364,22 @@ mod tests {
     fn units_are_those_of_the_names() {
         let work = told(&[("id", Value::Int(-1)), ("began", Value::TimeNs(12_000_000))]);
         assert_eq!((work.id, work.began_ms), (u64::MAX, 12));
+    }
+
+    #[test]
+    fn class_loaders_are_called_by_their_names_or_their_classes() {
+        use super::stored::{Loader, Stored};
+        let loader = |fields: &[(&str, &str)]| {
+            let fields = fields.iter().map(|(name, value)| {
+                let name: Arc<str> = (*name).into();
+                (name, Value::Text((*value).into()))
+            });
+            Loader::told(Some(&Value::Struct(fields.collect())))
+        };
+        assert_eq!(&*loader(&[("type", "a.Loader"), ("name", "app")]), "app");
+        assert_eq!(&*loader(&[("type", "a.Loader"), ("name", "")]), "a.Loader");
+        assert_eq!(&*loader(&[]), "");
+        assert_eq!(&*Loader::told(None), "");
     }
 
     #[test]

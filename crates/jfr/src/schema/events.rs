@@ -390,6 +390,27 @@ macro_rules! table { ($into:ident) => { $into! {
         value: &'a str = Text "value" "Setting Value";
     }
     others {
+        /// A class that was loaded
+        ClassLoad = "jdk.ClassLoad",
+            duration_ns "From when it was looked for until it was there, superclasses included"
+        {
+            /// Its name
+            class: Text "loadedClass" "Class";
+            /// Whose class it is
+            loader: Loader "definingClassLoader" "Loader";
+            /// Who wanted it
+            thread: Thread "eventThread" "Thread";
+        }
+        told {
+            line: "classes",
+            one: "class load",
+            lane: "Classes loaded",
+            title: "Class",
+            what: "class that was loaded",
+            all_stand: false,
+            much: "",
+            cause: "class-init",
+        }
     }
 } } }
 pub(crate) use table;
