@@ -175,9 +175,9 @@ fn a_pause_waits_for_nobody_who_asks_for_something() {
     agent.pause_begins();
     agent.pause_ends();
     drop(asking);
-    let pauses = agent.pauses.take();
+    let pauses = agent.stretches.pauses.take();
     assert_eq!(pauses.len(), 1);
     assert!(pauses[0].began_ns != 0 && pauses[0].began_ns <= pauses[0].ended_ns);
     agent.pause_ends();
-    assert_eq!(agent.pauses.take(), [], "it had not begun");
+    assert_eq!(agent.stretches.pauses.take(), [], "it had not begun");
 }
