@@ -26,6 +26,11 @@ pub fn report(args: &Report) -> Result<()> {
         .output
         .clone()
         .unwrap_or_else(|| args.input.with_extension("html"));
+    if args.output.is_none() && output == args.input {
+        let input = args.input.display();
+        let text = format!("{input}: is named as a page; name a recording, or the page with -o");
+        return Err(Usage(text).into());
+    }
     refuse_same(&args.input, &output)?;
     let profile = recording::load(&args.input)?;
     recording::warn_of_unread(&profile, &args.input);
@@ -107,6 +112,11 @@ fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
         }
         Stacks::Locked(_) if !profile.has_locks() => {
             bail!("{input}: has no waits for locks; record with -e cpu,wall,lock")
+        }
+        Stacks::Cpu(_)
+            if args.unit == Some(Unit::Ns) && profile.unit() == dwell_profile::Unit::Samples =>
+        {
+            bail!("{input}: counts samples and no time; leave --unit ns out")
         }
         Stacks::Late if profile.late().is_empty() => bail!(
             "{input}: no thread was seen to be late for a safepoint; \

@@ -34,8 +34,10 @@ pub fn run(args: &Safepoints) -> Result<()> {
     let scratch = agent.target().scratch(&name, "safepoints.jfr")?;
     let mut file = scratch.file;
     let started = agent.command(&format!("{RECORDING},file={}", scratch.path));
+    let least_ns = args.least.as_nanos() as u64;
+    let mut told = Told::default();
     let result = started.and_then(|_| {
-        let shown = watch(args, &agent, &mut file);
+        let shown = watch(args, &agent, &mut file, &mut told);
         // It may have ended by itself, with the JVM.
         let _ = agent.command("stop");
         shown
@@ -43,14 +45,20 @@ pub fn run(args: &Safepoints) -> Result<()> {
     // Left behind only where the JVM's file system is gone as well.
     let _ = agent.target().remove_scratch(&scratch.path);
     result?;
-    match read(&mut file)? {
-        Some(profile) => crate::print(&format!("\n{}", dwell_report::safepoints_text(&profile))),
-        None => bail!("nothing was recorded"),
-    }
+    let Some(profile) = read(&mut file)? else {
+        bail!("nothing was recorded");
+    };
+    // Those since the last look, and those that the agent had not written by then.
+    let last = match is_small(&file) {
+        true => told.news(&profile, least_ns),
+        false => String::new(),
+    };
+    let sums = dwell_report::safepoints_text(&profile);
+    crate::print(&format!("{last}\n{sums}"))
 }
 
 /// Prints safepoints as they come.
-fn watch(args: &Safepoints, agent: &Agent, file: &mut File) -> Result<()> {
+fn watch(args: &Safepoints, agent: &Agent, file: &mut File, told: &mut Told) -> Result<()> {
     let pid = agent.target().jvm().pid;
     let until = match args.duration {
         Some(_) => "",
@@ -59,7 +67,7 @@ fn watch(args: &Safepoints, agent: &Agent, file: &mut File) -> Result<()> {
     eprintln!("watching JVM {pid}{until}; each line is a stop of all its threads");
     let began = Instant::now();
     let least_ns = args.least.as_nanos() as u64;
-    let (mut look_at, mut told) = (began + LOOK, Told::default());
+    let mut look_at = began + LOOK;
     loop {
         let is_alive = agent.target().is_alive();
         let is_over = args
@@ -70,15 +78,18 @@ fn watch(args: &Safepoints, agent: &Agent, file: &mut File) -> Result<()> {
         }
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK;
-            let small = file
-                .metadata()
-                .is_ok_and(|data| data.len() <= LIVE_BYTES_MAX);
-            if let Some(profile) = small.then(|| read(file)).transpose()?.flatten() {
+            if let Some(profile) = is_small(file).then(|| read(file)).transpose()?.flatten() {
                 crate::print(&told.news(&profile, least_ns))?;
             }
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Whether the file is read as it grows.
+fn is_small(file: &File) -> bool {
+    let data = file.metadata();
+    data.is_ok_and(|data| data.len() <= LIVE_BYTES_MAX)
 }
 
 /// What the file holds; `None` if nothing yet.

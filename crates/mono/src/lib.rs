@@ -12,15 +12,6 @@
     clippy::indexing_slicing,
     clippy::panic
 )]
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod code;
 pub mod entry;

@@ -78,6 +78,12 @@ fn store(code: &[u8]) -> Option<(u8, u32, &[u8])> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 mod tests {
     use super::*;
 

@@ -82,6 +82,12 @@ const METHODS: &[(&str, &[&str], Cause)] = &[
 ];
 
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 mod tests {
     use super::*;
     use dwell_wall::cause::{Call, Facts, Known, Monitor, Named, Os};

@@ -78,8 +78,8 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     (first, beside, vec![examples])
 }
 
-/// What has cargo compile the workspace's own crates by clippy, each warning an error; the same as
-/// `cargo clippy -- -D warnings` sets, with the code made as well.
+/// What has cargo compile the workspace's own crates by clippy, each warning an error, as
+/// `cargo clippy -- -D warnings` sets it, with the code made as well.
 #[must_use]
 pub fn linting() -> Vec<(&'static str, String)> {
     vec![

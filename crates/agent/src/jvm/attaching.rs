@@ -88,6 +88,12 @@ fn all_are_whole<M: Memory>(memory: &M, layout: &Layout) -> bool {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 mod tests {
     use super::*;
 

@@ -39,6 +39,14 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         percent(time.value)
     );
     let cpu_text = format!("collectors take {} of the CPU time", percent(cpu.value));
+    // Nothing is known of that where the JVM's own threads may not be among the samples.
+    let (told, because) = match facts.sees_the_jvm() {
+        true => (
+            format!("{pauses_text}; {cpu_text}"),
+            "pauses and the collector's CPU time are measured",
+        ),
+        false => (pauses_text.clone(), "pauses are measured"),
+    };
     let in_a_row = match row >= IN_A_ROW {
         true => format!("; {row} collections followed each other without room between"),
         false => String::new(),
@@ -56,7 +64,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let allocators = Allocators::of(facts);
     let what = what + &allocators.most();
     let mut evidence = vec![Evidence {
-        text: format!("{pauses_text}; {cpu_text}"),
+        text: told,
         view: View {
             measure: Measure::Cpu,
             ..View::default()
@@ -76,7 +84,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             allocators.advice()
         ),
         sure: Sure::High,
-        because: "pauses and the collector's CPU time are measured".to_owned(),
+        because: because.to_owned(),
     }])
 }
 
@@ -156,6 +164,17 @@ mod tests {
             found[0].remedy.contains("double -Xmx (now 64m)"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn of_collectors_nobody_saw_nothing_is_said() {
+        let mut art = Art::default();
+        art.builder.info.profiler_version.clear();
+        (0..20).for_each(|i| art.pause(i * 100, 60));
+        art.cpu("main", "", "app.Work.run", 50, 10);
+        let found = &art.found(check)[0];
+        assert!(!found.evidence[0].text.contains("CPU time"), "{found:?}");
+        assert_eq!(found.because, "pauses are measured");
     }
 
     #[test]

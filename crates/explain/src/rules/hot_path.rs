@@ -5,7 +5,7 @@ use crate::facts::{Facts, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::share::Share;
 use crate::text::{percent, short, some_of};
-use dwell_profile::{MethodId, NodeId, RUNNING, Weight};
+use dwell_profile::{MethodId, NodeId, RUNNING, Unit, Weight};
 use std::collections::BTreeMap;
 
 /// A part of the CPU time that is worth a change, and the least it must surely be.
@@ -231,12 +231,25 @@ fn finding(facts: &Facts<'_>, place: MethodId, spent: &Spent, share: Share) -> F
         false => format!(", for {}", some_of(&endpoints)),
     };
     let node = largest(&spent.nodes).map_or(0, |(node, _)| node);
+    // The JDK's recorder counts samples of some threads in Java code (jdk.ExecutionSample), which
+    // is not their CPU time, nor all of the process's.
+    let is_time = facts.profile.unit() == Unit::Nanoseconds;
+    let (of, sure, because) = match is_time {
+        true => (
+            "CPU time is spent",
+            Sure::High,
+            "samples are spread evenly over CPU time",
+        ),
+        false => (
+            "samples are",
+            Sure::Medium,
+            "samples were counted, which is not CPU time: what is native, the JVM's own or not \
+             chosen is not among them",
+        ),
+    };
     Finding {
         rule: "",
-        what: format!(
-            "{} of the CPU time is spent in {name}{at}{whose}",
-            percent(share.value)
-        ),
+        what: format!("{} of the {of} in {name}{at}{whose}", percent(share.value)),
         weight: share.value * 0.8,
         evidence: vec![Evidence {
             text: format!("the program's innermost method on its stacks{inside}"),
@@ -247,8 +260,8 @@ fn finding(facts: &Facts<'_>, place: MethodId, spent: &Spent, share: Share) -> F
             stack: facts.stacks.shown(node),
         }],
         remedy: remedy(&name, advice(facts, spent, leaf.as_ref())),
-        sure: Sure::High,
-        because: "samples are spread evenly over CPU time".to_owned(),
+        sure,
+        because: because.to_owned(),
         share,
     }
 }
@@ -306,6 +319,23 @@ mod tests {
             "{what}"
         );
         assert!(found[0].remedy.contains("compression level"), "{found:?}");
+    }
+
+    #[test]
+    fn samples_that_only_count_are_no_cpu_time() {
+        let mut art = Art::default();
+        art.builder.unit = Unit::Samples;
+        art.builder.info.profiler_version.clear();
+        art.cpu("w", "", "app.Pack.all:12", 60, 10);
+        let found = &art.found(check)[0];
+        assert!(
+            found
+                .what
+                .starts_with("100 % of the samples are in app.Pack.all"),
+            "{found:?}"
+        );
+        assert_eq!(found.sure, Sure::Medium);
+        assert!(!found.because.contains("CPU time,"), "{found:?}");
     }
 
     #[test]

@@ -9,17 +9,19 @@
 //! of a module or of the kernel: such addresses are left to the list itself.
 //!
 //! Layout, integers little-endian: a header of [`HEAD_LEN`] bytes (magic, number of blocks, number
-//! of those that are the kernel's own, boot, modules), for each block its first address, where its
-//! text begins in the file and how long that is, then the text: lines as the kernel prints them,
-//! ascending within either kind of blocks. A line without a name ends the function before it.
+//! of those that are the kernel's own, boot, modules, check of what tells of blocks), for each
+//! block its first address, where its text begins in the file, how long that is and its check, then
+//! the text: lines as the kernel prints them, ascending within either kind of blocks. A line
+//! without a name ends the function before it. Where a check is not right nothing is told.
 
 use super::{FUNCTION_LEN_MAX, Kernel, Line};
+use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-const MAGIC: [u8; 8] = *b"dwellks1";
+const MAGIC: [u8; 8] = *b"dwellks2";
 const HEAD_LEN: usize = 64;
-const BLOCK_LEN: usize = 16;
+const BLOCK_LEN: usize = 20;
 /// A block's text is so long, or a line longer.
 const TEXT_LEN: usize = 2048;
 /// Longer texts are not ours: the longest line has some 600 bytes (`KSYM_NAME_LEN`,
@@ -85,6 +87,13 @@ struct Block {
     first: u64,
     at: u32,
     len: u32,
+    check: u32,
+}
+
+/// FNV-1a with 32 bits: against bytes that were lost or changed, not against malice.
+fn check(bytes: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    bytes.iter().fold(0x811c_9dc5, step)
 }
 
 /// Names that were kept, of the boot that goes on.
@@ -93,6 +102,8 @@ pub struct Packed<'a, S: Source + ?Sized> {
     own: Vec<Block>,
     modules: Vec<Block>,
     knows_modules: bool,
+    /// A part of it was not there, or not as it was written.
+    is_damaged: Cell<bool>,
 }
 
 impl<'a, S: Source + ?Sized> Packed<'a, S> {
@@ -104,18 +115,23 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
         let (count, rest) = rest.split_first_chunk::<4>()?;
         let (own, rest) = rest.split_first_chunk::<4>()?;
         let (boot, rest) = rest.split_first_chunk::<36>()?;
-        let (modules, _) = rest.split_first_chunk::<8>()?;
+        let (modules, rest) = rest.split_first_chunk::<8>()?;
+        let (index_check, _) = rest.split_first_chunk::<4>()?;
         let count = u32::from_le_bytes(*count) as usize;
         let own = u32::from_le_bytes(*own) as usize;
         if *magic != MAGIC || *boot != stamp.boot || count > BLOCKS_MAX || own > count {
             return None;
         }
         let knows_modules = u64::from_le_bytes(*modules) == stamp.modules;
-        // What is not needed is not read.
-        let wanted = if knows_modules { count } else { own };
-        let mut index = vec![0u8; wanted * BLOCK_LEN];
+        let mut index = vec![0u8; count * BLOCK_LEN];
         source.read_at(&mut index, HEAD_LEN as u64)?;
+        if check(&index) != u32::from_le_bytes(*index_check) {
+            return None;
+        }
+        // What is not needed is not looked at.
+        let wanted = if knows_modules { count } else { own };
         let (index, _) = index.as_chunks::<BLOCK_LEN>();
+        let index = index.get(..wanted)?;
         let mut own_blocks: Vec<Block> = index.iter().filter_map(Block::parse).collect();
         let modules = own_blocks.split_off(own.min(own_blocks.len()));
         Some(Packed {
@@ -123,7 +139,14 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
             own: own_blocks,
             modules,
             knows_modules,
+            is_damaged: Cell::new(false),
         })
+    }
+
+    /// Whether what was asked for was lost or changed in the file.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged.get()
     }
 
     /// Whether it has the functions of the modules that there are, too.
@@ -157,7 +180,11 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
             return Some((None, end));
         };
         let mut text = vec![0u8; block.len as usize];
-        self.source.read_at(&mut text, u64::from(block.at))?;
+        let is_read = self.source.read_at(&mut text, u64::from(block.at));
+        if is_read.is_none() || check(&text) != block.check {
+            self.is_damaged.set(true);
+            return None;
+        }
         let mut found = None;
         for line in text.split(|byte| *byte == b'\n').filter_map(Line::parse) {
             if line.start > pc {
@@ -175,12 +202,14 @@ impl Block {
     fn parse(bytes: &[u8; BLOCK_LEN]) -> Option<Block> {
         let (first, rest) = bytes.split_first_chunk::<8>()?;
         let (at, rest) = rest.split_first_chunk::<4>()?;
-        let (len, _) = rest.split_first_chunk::<4>()?;
+        let (len, rest) = rest.split_first_chunk::<4>()?;
+        let (check, _) = rest.split_first_chunk::<4>()?;
         let len = u32::from_le_bytes(*len);
         (len as usize <= TEXT_LEN_MAX).then(|| Block {
             first: u64::from_le_bytes(*first),
             at: u32::from_le_bytes(*at),
             len,
+            check: u32::from_le_bytes(*check),
         })
     }
 }
@@ -206,8 +235,12 @@ impl Writer {
             .last()
             .is_none_or(|it| at - it.at as usize >= TEXT_LEN);
         if is_full {
-            let (first, at, len) = (start, at as u32, 0);
-            self.blocks.push(Block { first, at, len });
+            self.blocks.push(Block {
+                first: start,
+                at: at as u32,
+                len: 0,
+                check: 0,
+            });
         }
         self.text
             .extend_from_slice(format!("{start:x} t {name}\n").as_bytes());
@@ -247,9 +280,15 @@ impl Kernel {
                 file.extend_from_slice(&block.first.to_le_bytes());
                 file.extend_from_slice(&((before + block.at as usize) as u32).to_le_bytes());
                 file.extend_from_slice(&block.len.to_le_bytes());
+                let text = part.text.get(block.at as usize..)?;
+                let check = check(text.get(..block.len as usize)?);
+                file.extend_from_slice(&check.to_le_bytes());
             }
             before += part.text.len();
         }
+        let index = check(file.get(HEAD_LEN..)?);
+        let place = file.get_mut(HEAD_LEN - 4..HEAD_LEN)?;
+        place.copy_from_slice(&index.to_le_bytes());
         file.extend_from_slice(&own.text);
         file.extend_from_slice(&modules.text);
         Some(file)

@@ -24,14 +24,29 @@ pub fn stable(name: &str) -> String {
         let left = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         text = format!("{}{left}", text.get(..at).unwrap_or(""));
     }
-    text.replace("$$Lambda$.", "$$Lambda.")
+    without_serial(text.replace("$$Lambda$.", "$$Lambda."))
 }
 
-/// Hidden classes end in `+0x` or `/0x` and an address.
+/// The JDK's recorder writes `a.B$$Lambda$14.1800031768`: no method's name begins with a digit.
+fn without_serial(mut text: String) -> String {
+    const LAMBDA: &str = "$$Lambda.";
+    if let Some(at) = text.find(LAMBDA).map(|at| at + LAMBDA.len()) {
+        let rest = text.get(at..).unwrap_or("");
+        let left = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        if left.len() < rest.len() {
+            let left = left.strip_prefix('.').unwrap_or(left).to_owned();
+            text.truncate(at);
+            text.push_str(&left);
+        }
+    }
+    text
+}
+
+/// Hidden classes end in `+0x` or `/0x` and an address, in the JDK's own recordings in `.0x`.
 fn without_addresses(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut rest = name;
-    while let Some(at) = ["+0x", "/0x"]
+    while let Some(at) = ["+0x", "/0x", ".0x"]
         .iter()
         .filter_map(|start| rest.find(start))
         .min()
@@ -55,6 +70,10 @@ mod tests {
             ("a.B$$Lambda$67+0x00007feed400e208.call", "a.B$$Lambda.call"),
             ("a.B$$Lambda+0x0000000095041c30.run", "a.B$$Lambda.run"),
             ("a.B$$Lambda/0x0000000095041c30.run", "a.B$$Lambda.run"),
+            ("a.B$$Lambda.0x0000000095041c30.run", "a.B$$Lambda.run"),
+            ("a.B$$Lambda.1800031768.run", "a.B$$Lambda.run"),
+            ("a.B$$Lambda$14.1800031768.run", "a.B$$Lambda.run"),
+            ("a.LambdaForm$MH.0x00ab.invoke", "a.LambdaForm$MH.invoke"),
             (
                 "jdk.GeneratedMethodAccessor12.invoke",
                 "jdk.GeneratedMethodAccessor.invoke",

@@ -9,7 +9,8 @@ use dwell_jfr::reader::{Cell, Recording};
 /// Takes those of a recording.
 pub(super) fn add(builder: &mut Builder, recording: &Recording) {
     for (place, kind) in KINDS.iter().enumerate() {
-        for told in kind.stretches(recording).take(GAPS_MAX) {
+        let mut all = kind.stretches(recording);
+        for told in all.by_ref().take(GAPS_MAX) {
             let fact = |cell: &Cell| match cell {
                 Cell::Text(text) => Fact::Text(builder.name(text)),
                 Cell::Number(number) => Fact::Number(*number),
@@ -22,6 +23,13 @@ pub(super) fn add(builder: &mut Builder, recording: &Recording) {
                 facts: told.cells.iter().map(fact).collect(),
             };
             builder.stretches.add_at(place, stretch);
+        }
+        let rest = all.count();
+        if rest > 0 {
+            let (what, all) = (kind.words.one, rest + GAPS_MAX);
+            builder.warnings.push(format!(
+                "only the first {GAPS_MAX} of {all} {what}s are summed up and shown"
+            ));
         }
     }
 }

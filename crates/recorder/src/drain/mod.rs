@@ -140,6 +140,10 @@ fn bury<R: Runtime>(
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
 ) {
+    // Who owes what was noted when sampling ended: their names stay until that is written.
+    if !setup.engine.is_running() {
+        return;
+    }
     census.bury(setup.engine, |thread, owed_ns| {
         sampler.add_ended(process::monotonic_ns(), thread, owed_ns, progress);
     });

@@ -1,9 +1,11 @@
 //! Names of kernel functions: taken from what another recording of this boot has kept, or else from
 //! `/proc/kallsyms`, which takes the kernel 40 ms and more to print, and then kept.
 //!
-//! What is kept is a file of the user whom the process runs as, readable by nobody else: who may
-//! not read addresses of the kernel does not learn them here. Where no such file can be made
-//! nothing is lost but that time. What it may say and what not: [`packed`].
+//! What is kept is a file of the user whom the process runs as, readable by nobody else, and only
+//! what any process of that user may read: where a capability alone lets this one read addresses of
+//! the kernel, others of the user's do not learn them here. Nor is it believed where the kernel
+//! hides them by now. Where no such file can be made nothing is lost but that time. What it may say
+//! and what not: [`packed`].
 
 use crate::native::Kernel;
 use crate::sys::process;
@@ -14,6 +16,7 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What names are kept in, in a folder of dwell's.
 const NAME: &str = "kernel-names";
@@ -21,6 +24,8 @@ const NAME: &str = "kernel-names";
 const ENVIRON_MAX: u64 = 1 << 20;
 /// Of other small files.
 const SMALL_MAX: u64 = 1 << 18;
+/// Nobody takes so long to write a file.
+const LEFT_OVER: Duration = Duration::from_secs(60);
 
 /// A function of the kernel: its first address, the first one after it, its name.
 pub type Known = (u64, u64, String);
@@ -32,6 +37,8 @@ struct System {
     modules: PathBuf,
     /// Where names may be kept; the first that can be used is.
     folders: Vec<PathBuf>,
+    /// Whether only a capability of this process lets it read the list.
+    by_capability: bool,
 }
 
 impl Default for System {
@@ -43,6 +50,8 @@ impl Default for System {
             boot: "/proc/sys/kernel/random/boot_id".into(),
             modules: "/proc/modules".into(),
             folders: folders(&environ),
+            by_capability: process::user() != 0
+                && has_syslog(&read_small(Path::new("/proc/self/status"), SMALL_MAX)),
         }
     }
 }
@@ -73,6 +82,7 @@ impl KernelNames {
         let (mut found, mut rest) = (Vec::new(), wanted.to_vec());
         let mut are_modules_kept = None;
         if let Some(stamp) = &stamp
+            && !system.is_hidden()
             && let Some(file) = system.kept()
             && let Some(packed) = Packed::open(&file, stamp)
         {
@@ -84,6 +94,9 @@ impl KernelNames {
                 }
                 None => true,
             });
+            if packed.is_damaged() {
+                are_modules_kept = None;
+            }
         }
         let mut is_read = false;
         let list = &system.list;
@@ -114,6 +127,12 @@ impl System {
         Stamp::new(&boot, &read_small(&self.modules, SMALL_MAX))
     }
 
+    /// Whether the kernel shows this process no addresses (`kallsyms_show_value`, kernel/ksyms.c):
+    /// it prints zeros then.
+    fn is_hidden(&self) -> bool {
+        read_small(&self.list, 16) == [b'0'; 16]
+    }
+
     /// The file that was kept, if it is one of ours.
     fn kept(&self) -> Option<File> {
         let open = |folder: &PathBuf| {
@@ -134,6 +153,9 @@ impl System {
 
     /// Keeps names for the next recording, if that can be done.
     fn keep(&self, bytes: &[u8]) {
+        if self.by_capability {
+            return;
+        }
         let _ = self
             .folders
             .iter()
@@ -142,17 +164,26 @@ impl System {
 }
 
 fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
-    // With somebody else's environment nothing is to be made in that user's folders.
+    // With somebody else's environment nothing is to be made in that user's folders, nor where a
+    // link of theirs leads.
+    let is_ours = |path: &Path| {
+        let is = std::fs::symlink_metadata(path);
+        is.is_ok_and(|is| is.is_dir() && is.uid() == process::user() && is.mode() & 0o002 == 0)
+    };
     let there = folder
         .ancestors()
-        .find_map(|it| std::fs::metadata(it).ok())?;
-    if there.uid() != process::user() || there.mode() & 0o002 != 0 {
+        .find(|it| it.symlink_metadata().is_ok())?;
+    let parent = folder.parent().filter(|_| there == folder);
+    if !is_ours(there) || !parent.is_none_or(is_ours) {
         return None;
     }
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder).ok()?;
-    // Whoever reads meanwhile has the old file or the new one, whole.
-    let new = folder.join(format!("{NAME}.{}", std::process::id()));
+    remove_left_over(folder);
+    // Whoever reads meanwhile has the old file or the new one, whole. In containers that share the
+    // folder processes may have one number.
+    let name = format!("{NAME}.{}.{}", std::process::id(), process::epoch_ns());
+    let new = folder.join(name);
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)
@@ -169,8 +200,37 @@ fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
     is_kept.ok()
 }
 
+/// Removes what processes that were killed while they wrote have left.
+fn remove_left_over(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_one = (entry.file_name().to_str()).is_some_and(|name| {
+            name.strip_prefix(NAME)
+                .is_some_and(|it| it.starts_with('.'))
+        });
+        let is_old = || {
+            let changed = entry.metadata().and_then(|is| is.modified());
+            changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFT_OVER))
+        };
+        if is_one && is_old() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether a process's `/proc/self/status` says that it may read the kernel's addresses by
+/// CAP_SYSLOG (34 in capability.h; capabilities(7)).
+fn has_syslog(status: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(status);
+    let effective = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & 1 << 34 != 0)
+}
+
 /// Folders of the user, by the environment (its layout: proc(5)): those of the XDG base directory
-/// specification, first the one that ends with the boot.
+/// specification, first the one on a disk.
 fn folders(environ: &[u8]) -> Vec<PathBuf> {
     let value = |name: &str| {
         let mut all = environ.split(|byte| *byte == 0);
@@ -183,8 +243,9 @@ fn folders(environ: &[u8]) -> Vec<PathBuf> {
         let home = value("HOME")?;
         home.is_dir().then(|| home.join(".cache"))
     });
+    // Memory, where it ends with the boot.
     let runtime = value("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
-    let folders = runtime.into_iter().chain(cache);
+    let folders = cache.into_iter().chain(runtime);
     folders.map(|folder| folder.join("dwell")).collect()
 }
 
@@ -210,14 +271,20 @@ mod tests {
     const LAST: u64 = 0xffff_ffff_c000_0110;
 
     /// A machine of its own, that ends with it.
-    struct Machine(PathBuf);
+    struct Machine {
+        root: PathBuf,
+        by_capability: bool,
+    }
 
     impl Machine {
         fn new(name: &str) -> Machine {
             let root = std::env::temp_dir().join(format!("dwell-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&root);
             std::fs::create_dir(&root).unwrap();
-            let machine = Machine(root);
+            let machine = Machine {
+                root,
+                by_capability: false,
+            };
             machine.write("list", LIST);
             machine.write("boot", BOOT);
             machine.write("modules", "ext4 1024 1 - Live 0xffffffffc0000000\n");
@@ -225,21 +292,22 @@ mod tests {
         }
 
         fn write(&self, name: &str, text: &str) {
-            std::fs::write(self.0.join(name), text).unwrap();
+            std::fs::write(self.root.join(name), text).unwrap();
         }
 
         fn kept(&self) -> PathBuf {
-            self.0.join("cache").join(NAME)
+            self.root.join("cache").join(NAME)
         }
 
         /// The names that a new recording finds.
         fn names(&self, wanted: &[u64]) -> Vec<String> {
-            let path = |name| self.0.join(name);
+            let path = |name| self.root.join(name);
             let system = System {
                 list: path("list"),
                 boot: path("boot"),
                 modules: path("modules"),
                 folders: vec![path("nowhere/x\0y"), path("cache")],
+                by_capability: self.by_capability,
             };
             let mut names = KernelNames {
                 kernel: Kernel::default(),
@@ -252,7 +320,7 @@ mod tests {
 
     impl Drop for Machine {
         fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
+            let _ = std::fs::remove_dir_all(&self.root);
         }
     }
 
@@ -276,7 +344,7 @@ mod tests {
             machine.names(&[ONE, 0xffff_ffff_8100_0210]),
             ["one", "wrong_too"]
         );
-        let left: Vec<_> = std::fs::read_dir(machine.0.join("cache"))
+        let left: Vec<_> = std::fs::read_dir(machine.root.join("cache"))
             .unwrap()
             .collect();
         assert_eq!(left.len(), 1, "{left:?}");
@@ -316,7 +384,7 @@ mod tests {
         assert_eq!(machine.names(&[ONE]), ["true"]);
         machine.write("list", &LIST.replace("one", "newer"));
         assert_eq!(machine.names(&[ONE]), ["true"], "written anew");
-        let away = machine.0.join("away");
+        let away = machine.root.join("away");
         std::fs::rename(machine.kept(), &away).unwrap();
         symlink(&away, machine.kept()).unwrap();
         assert_eq!(machine.names(&[ONE]), ["newer"]);
@@ -330,7 +398,7 @@ mod tests {
         let machine = Machine::new("kept-nowhere");
         machine.write("cache", "no folder");
         assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
-        std::fs::remove_file(machine.0.join("boot")).unwrap();
+        std::fs::remove_file(machine.root.join("boot")).unwrap();
         assert_eq!(machine.names(&[ONE]), ["one"]);
     }
 
@@ -341,7 +409,7 @@ mod tests {
         let of = |environ: String| folders(environ.as_bytes());
         assert_eq!(
             of(format!("A=1\0HOME={home}\0XDG_RUNTIME_DIR={home}\0")),
-            [format!("{home}/dwell"), format!("{home}/.cache/dwell")].map(PathBuf::from)
+            [format!("{home}/.cache/dwell"), format!("{home}/dwell")].map(PathBuf::from)
         );
         assert_eq!(
             of(format!("XDG_CACHE_HOME=/cache\0HOME={home}")),
@@ -351,5 +419,65 @@ mod tests {
         let none = "HOME=/nowhere/at/all\0XDG_CACHE_HOME=cache\0HOMER=/tmp\0";
         assert!(of(none.to_owned()).is_empty());
         assert!(of(String::new()).is_empty());
+    }
+
+    #[test]
+    fn what_was_cut_is_written_anew() {
+        let machine = Machine::new("kept-cut");
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+        let whole = std::fs::read(machine.kept()).unwrap();
+        let file = File::options().write(true).open(machine.kept()).unwrap();
+        file.set_len(whole.len() as u64 - 9).unwrap();
+        assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
+        assert_eq!(std::fs::read(machine.kept()).unwrap(), whole);
+    }
+
+    #[test]
+    fn what_a_capability_alone_shows_is_not_kept() {
+        let mut machine = Machine::new("kept-capability");
+        machine.by_capability = true;
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+        assert!(!machine.kept().exists());
+        assert!(has_syslog(b"Name:\tx\nCapEff:\t0000000400000000\n"));
+        assert!(!has_syslog(
+            b"CapPrm:\t0000000400000000\nCapEff:\t0000000300000000\n"
+        ));
+        assert!(!has_syslog(b"CapEff:\twhat\n"));
+    }
+
+    #[test]
+    fn what_the_kernel_hides_by_now_is_not_told() {
+        let machine = Machine::new("kept-hidden");
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+        machine.write("list", "0000000000000000 T one\n0000000000000000 t two\n");
+        assert!(machine.names(&[ONE]).is_empty());
+    }
+
+    #[test]
+    fn what_was_left_over_is_removed_and_nothing_is_made_behind_links() {
+        let machine = Machine::new("kept-left");
+        let cache = machine.root.join("cache");
+        std::fs::create_dir(&cache).unwrap();
+        let path = |name: &str| cache.join(format!("{NAME}{name}"));
+        for name in [".1.1", ".2.2", "s"] {
+            std::fs::write(path(name), "left").unwrap();
+        }
+        let old = std::time::SystemTime::now() - 2 * LEFT_OVER;
+        for name in [".1.1", "s"] {
+            let file = File::options().write(true).open(path(name)).unwrap();
+            file.set_modified(old).unwrap();
+        }
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+        let is_there = [".1.1", ".2.2", "s", ""].map(|name| path(name).exists());
+        assert_eq!(is_there, [false, true, true, true]);
+
+        let away = machine.root.join("away");
+        std::fs::rename(&cache, &away).unwrap();
+        std::fs::remove_file(away.join(NAME)).unwrap();
+        symlink(&away, &cache).unwrap();
+        assert_eq!(machine.names(&[ONE]), ["one"]);
+        assert!(!away.join(NAME).exists());
+        std::fs::create_dir(machine.root.join("within")).unwrap();
+        assert!(keep_in(&cache.join("within"), b"x").is_none());
     }
 }

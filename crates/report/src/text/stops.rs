@@ -21,11 +21,18 @@ impl Report<'_> {
             let Some(sum) = StretchSum::of(stretches) else {
                 continue;
             };
+            // Others may overlap, or lie within one another.
+            let share = match kind.words.all_stand {
+                true => {
+                    let share = percent(sum.sum_ns as f64 / elapsed.max(1) as f64);
+                    format!(" ({share} of the time)")
+                }
+                false => String::new(),
+            };
             let text = format!(
-                "{}, {} in all ({} of the time), median {}, longest {}",
+                "{}, {} in all{share}, median {}, longest {}",
                 plural(sum.count, kind.words.one),
                 duration(sum.sum_ns),
-                percent(sum.sum_ns as f64 / elapsed.max(1) as f64),
                 duration(sum.median_ns),
                 duration(sum.longest_ns)
             );

@@ -138,9 +138,28 @@ fn a_file_that_was_cut_has_no_wrong_names() {
     for len in 0..file.len() {
         if let Some(packed) = Packed::open(&file[..len], &stamp) {
             let name = packed.function(0xffff_ffff_8100_0100).map(|it| it.2);
+            assert_eq!(packed.is_damaged(), name.is_none());
             assert!(name.is_none_or(|name| name == "do_one"));
         }
     }
+}
+
+#[test]
+fn a_byte_that_was_changed_tells_nothing_wrong() {
+    let stamp = stamp(MODULES);
+    let file = kernel(LIST).packed(&stamp).unwrap();
+    let pc = 0xffff_ffff_8100_0100;
+    let mut changed = file.clone();
+    for at in 0..file.len() {
+        changed[at] ^= 4;
+        let name = Packed::open(&changed[..], &stamp)
+            .and_then(|packed| packed.function(pc))
+            .map(|it| it.2);
+        assert!(name.is_none_or(|name| name == "do_one"), "byte {at}");
+        changed[at] ^= 4;
+    }
+    let is_known = |file: &[u8]| Packed::open(file, &stamp)?.function(pc);
+    assert!(is_known(&file).is_some());
 }
 
 proptest! {
@@ -183,6 +202,10 @@ proptest! {
         bytes.truncate(file.len() - HEAD_LEN);
         let until = HEAD_LEN + bytes.len();
         file[HEAD_LEN..until].copy_from_slice(&bytes);
+        // As if it had been written so.
+        let index = file.get(HEAD_LEN..HEAD_LEN + usize::from(count) * BLOCK_LEN);
+        let right = index.map_or(0, check);
+        file[HEAD_LEN - 4..HEAD_LEN].copy_from_slice(&right.to_le_bytes());
         if let Some(packed) = Packed::open(&file[..], &stamp)
             && let Some((start, end, name)) = packed.function(pc)
         {
