@@ -35,7 +35,7 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
     let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
     // How many samples there are is up to the machine; below some a rule says nothing. Which of
     // the two methods has most is up to the JDK's sampler, which samples where it can walk.
-    let hot = ["spent in Busy.recurse", "spent in Busy.main"];
+    let hot = ["are in Busy.recurse", "are in Busy.main"];
     assert!(
         explained.contains("hot-path") || hot.iter().any(|it| explained.contains(it)),
         "{explained}"
