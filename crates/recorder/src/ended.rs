@@ -32,6 +32,8 @@ pub struct Clocks {
     pub now_ns: u64,
     /// CPU time of the threads, in ns, while they could be sampled.
     pub sampled_ns: u64,
+    /// CPU time of the process, in ns, that passed while sampling was being ended.
+    pub ending_ns: u64,
 }
 
 /// What there was at the end of sampling.
@@ -51,27 +53,45 @@ impl EndOfSampling {
     /// Ends sampling, unless that was done before, and returns what there was then.
     pub fn reach(&self, engine: &'static Engine, registry: &Registry) -> Ended {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.get_or_insert_with(|| end(engine, registry)).clone()
+        ended
+            .get_or_insert_with(|| end(engine, registry, || ()))
+            .clone()
     }
 }
 
-fn end(engine: &'static Engine, registry: &Registry) -> Ended {
-    // The clocks before: what is used meanwhile would be out of reach of samples.
-    let process = process::process_cpu();
-    let sampled_ns = registry.sampled_cpu_ns();
+/// The clocks are read when no thread is sampled any more. Each thread was sampled up to a moment
+/// of its own: on a busy machine the first is stopped many ms before the last, and what all use
+/// until the clocks are read is told as time without a sample. `between` is called after each.
+fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) -> Ended {
+    let before = process::process_cpu();
     let mut owing = Vec::new();
-    engine.stop_showing(|record, ns| {
-        owing.push(Owed {
-            thread: record.user(),
-            lives: record.is_live(),
-            ns,
+    let sampled_ns = registry.sampled_cpu_ns_to(|sampled| {
+        engine.stop_threads(|record, stop| {
+            if let Some(cpu_ns) = stop.sampled_to_ns {
+                sampled(record, cpu_ns);
+            }
+            if stop.owed_ns > 0 {
+                owing.push(Owed {
+                    thread: record.user(),
+                    lives: record.is_live(),
+                    ns: stop.owed_ns,
+                });
+            }
+            between();
         });
     });
+    let process = process::process_cpu();
     let clocks = Clocks {
         process,
         split: process::cpu_split(),
         now_ns: process::monotonic_ns(),
         sampled_ns,
+        ending_ns: process.saturating_sub(before).as_nanos() as u64,
     };
+    engine.await_handlers();
     Ended { owing, clocks }
 }
+
+#[cfg(test)]
+#[path = "ended_tests.rs"]
+mod tests;

@@ -221,6 +221,21 @@ impl Registry {
         sum
     }
 
+    /// The same at the end of sampling. `end` ends it, and shows each thread with its CPU time up
+    /// to which it was sampled; no thread comes or goes meanwhile.
+    pub fn sampled_cpu_ns_to(&self, end: impl FnOnce(&mut dyn FnMut(&ThreadRecord, u64))) -> u64 {
+        let inner = self.lock();
+        let mut sampled_to = HashMap::with_capacity(inner.by_tid.len());
+        end(&mut |record, cpu_ns| {
+            sampled_to.insert(record.index(), cpu_ns);
+        });
+        let of = |entry: &Entry| match sampled_to.get(&entry.record.index()) {
+            Some(cpu_ns) => cpu_ns.saturating_sub(entry.base_ns),
+            None => entry.sampled_ns(),
+        };
+        inner.ended_ns + inner.by_tid.values().map(of).sum::<u64>()
+    }
+
     /// Forgets all; shows each first.
     pub fn clear(&self, mut last_sight: impl FnMut(Record)) {
         let mut inner = self.lock();

@@ -34,6 +34,7 @@ use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
 use crate::sys::memory::OwnThread;
 use crate::sys::process;
+use crate::threads::NOBODY_KEY;
 use dwell_signal::Cause;
 use pace::Pace;
 use sample::Sampler;
@@ -158,8 +159,11 @@ fn take_rest<R: Runtime>(
     unsampled: &mut unsampled::Unsampled,
 ) -> bool {
     let now_ns = ended.clocks.now_ns;
-    let weight_ns = unsampled.take_last(&ended.clocks);
-    sampler.add_unsampled(now_ns, weight_ns, progress);
+    let (while_ending_ns, before_ns) = unsampled.take_last(&ended.clocks);
+    sampler.add_unsampled(now_ns, before_ns, progress);
+    if let Some(weight_ns) = while_ending_ns {
+        sampler.add_owed(now_ns, NOBODY_KEY, weight_ns, progress);
+    }
     let all = sampler.drain(progress);
     for owed in &ended.owing {
         if owed.lives {

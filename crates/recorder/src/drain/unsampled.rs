@@ -52,9 +52,11 @@ impl Unsampled {
         self.new_since_start(process::process_cpu(), registry.sampled_cpu_ns(), false)
     }
 
-    /// The same at the end, as the clocks were when sampling ended.
-    pub fn take_last(&mut self, clocks: &Clocks) -> Option<u64> {
-        self.new_since_start(clocks.process, clocks.sampled_ns, true)
+    /// The same at the end, as the clocks were when sampling ended: what the process used while
+    /// that was being done, and the rest.
+    pub fn take_last(&mut self, clocks: &Clocks) -> (Option<u64>, Option<u64>) {
+        let all = self.new_since_start(clocks.process, clocks.sampled_ns, true);
+        in_two(all.unwrap_or(0), clocks.ending_ns)
     }
 
     fn new_since_start(&mut self, process: Duration, sampled_ns: u64, last: bool) -> Option<u64> {
@@ -79,9 +81,25 @@ impl Unsampled {
     }
 }
 
+/// Divides what was out of reach into what may have been used in the last `ending_ns` of CPU time,
+/// and what was used before.
+fn in_two(all_ns: u64, ending_ns: u64) -> (Option<u64>, Option<u64>) {
+    let some = |ns: u64| (ns > 0).then_some(ns);
+    let ending_ns = all_ns.min(ending_ns);
+    (some(ending_ns), some(all_ns - ending_ns))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_used_while_sampling_was_being_ended_is_told_apart() {
+        assert_eq!(in_two(0, 5), (None, None));
+        assert_eq!(in_two(3, 5), (Some(3), None));
+        assert_eq!(in_two(8, 5), (Some(5), Some(3)));
+        assert_eq!(in_two(8, 0), (None, Some(8)));
+    }
 
     #[test]
     fn every_ns_is_told_once_and_noise_never() {

@@ -24,6 +24,16 @@ pub(crate) enum Sender {
     Agent,
 }
 
+/// Where a thread was when its signals were stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// Its CPU time, in ns: its samples and what it owes stand for what it used up to there. None
+    /// if it was not sampled, or its clock could not be read any more.
+    pub sampled_to_ns: Option<u64>,
+    /// What its next sample would have stood for, in ns.
+    pub owed_ns: u64,
+}
+
 impl Engine {
     /// In the handler: lets the thread's next signal come when `due` says, `now_ns` being used. A
     /// perf event that runs free goes off by itself while it is in step.
@@ -211,14 +221,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the thread's signals; what makes them stays. Returns the CPU time in ns that the
-    /// thread's next sample would have stood for.
-    pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<u64, Errno> {
+    /// Stops the thread's signals; what makes them stays.
+    pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
-        let owed_ns = if record.armed.swap(false, Ordering::Relaxed) {
-            self.owed_ns(&mut guard)
+        let stop = if record.armed.swap(false, Ordering::Relaxed) {
+            Self::stop_here(&mut guard)
         } else {
-            0
+            Stop::default()
         };
         match record.engine.load(Ordering::Relaxed) {
             PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
@@ -227,17 +236,20 @@ impl Engine {
             _ => {}
         }
         self.unlock(guard);
-        Ok(owed_ns)
+        Ok(stop)
     }
 
-    fn owed_ns(&self, guard: &mut Guard<'_>) -> u64 {
+    fn stop_here(guard: &mut Guard<'_>) -> Stop {
         let record = guard.record();
         let Ok(now_ns) = sys::cpu_ns_of(record.tid()) else {
-            return 0;
+            return Stop::default();
         };
         let weight_ns = guard.inner().plan.owed_ns(now_ns);
         record.carried.store(0, Ordering::Relaxed);
-        weight_ns.saturating_add(record.carried_ns.swap(0, Ordering::Relaxed))
+        Stop {
+            sampled_to_ns: Some(now_ns),
+            owed_ns: weight_ns.saturating_add(record.carried_ns.swap(0, Ordering::Relaxed)),
+        }
     }
 
     /// Gives back what makes the thread's signals. Signals on their way find nobody.

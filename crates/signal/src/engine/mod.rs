@@ -13,6 +13,7 @@ mod serve;
 mod turns;
 
 pub(crate) use arm::Sender;
+pub use arm::Stop;
 pub use perf::{PerfLevel, perf_hangs, perf_permitted};
 pub use turns::Turns;
 
@@ -190,13 +191,24 @@ impl Engine {
     /// passed, and the signal was to come (a timer's comes with the kernel's next tick only), or
     /// they found no free slot before the thread ended.
     pub fn stop_showing(&'static self, mut owing: impl FnMut(&ThreadRecord, u64)) -> bool {
-        const YIELDS_MAX: u32 = 1 << 22;
+        let quiet = self.stop_threads(|record, stop| {
+            if stop.owed_ns > 0 {
+                owing(record, stop.owed_ns);
+            }
+        });
+        self.await_handlers() && quiet
+    }
+
+    /// Stops the signals of all threads and shows where each was, and those that ended owing CPU
+    /// time; handlers may be at work for a while ([`Engine::await_handlers`]). Threads are stopped
+    /// one after the other, and on a busy machine many ms may lie between the first and the last.
+    /// False if the signals of one could not be stopped.
+    pub fn stop_threads(&'static self, mut show: impl FnMut(&ThreadRecord, Stop)) -> bool {
         self.running.store(false, Ordering::SeqCst);
         let mut quiet = true;
         for record in self.live_records() {
             match self.disarm(record) {
-                Ok(0) => {}
-                Ok(owed_ns) => owing(record, owed_ns),
+                Ok(stop) => show(record, stop),
                 Err(_) => quiet = false,
             }
         }
@@ -204,12 +216,24 @@ impl Engine {
         for record in self.slab.iter().filter(ended) {
             match record.take_carried_ns() {
                 0 => {}
-                owed_ns => owing(record, owed_ns),
+                owed_ns => show(
+                    record,
+                    Stop {
+                        sampled_to_ns: None,
+                        owed_ns,
+                    },
+                ),
             }
         }
+        quiet
+    }
+
+    /// Waits until no handler is at work; false if one still was after seconds.
+    pub fn await_handlers(&'static self) -> bool {
+        const YIELDS_MAX: u32 = 1 << 22;
         for _ in 0..YIELDS_MAX {
             if self.in_flight.load(Ordering::SeqCst) == 0 {
-                return quiet;
+                return true;
             }
             sys::sched_yield();
         }
