@@ -77,7 +77,7 @@ REQUESTS = e2e("context", "measured_requests_are_counted_and_their_latencies_are
 NO_ALLOC = Test("signal", "no_alloc", "never_does_a_handler_allocate_wherever_it_lands")
 
 # What every fault needs: the choice is read when the agent starts.
-ALWAYS = [after(f"{SIGNAL}/setup.rs",
+ALWAYS = [after(f"{SIGNAL}/init.rs",
                 "pub fn init(config: &Config<'_>) -> Result<&'static Engine, InitError> {",
                 "    deliberate::choose();")]
 

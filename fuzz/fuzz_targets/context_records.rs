@@ -2,7 +2,7 @@
 //! whatever is found belongs to the id that was asked for.
 #![no_main]
 
-use dwell_context::table::BUCKET;
+use dwell_context::by_thread::BUCKET;
 use dwell_context::{Acquired, Handle, RECORD_WORDS, Slab};
 use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

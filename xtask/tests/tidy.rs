@@ -1,6 +1,6 @@
 //! The house rules hold, and the checker sees when they do not.
 
-use xtask::tidy::{Violation, arrows, check, lexer, rust, text, untested};
+use xtask::tidy::{Violation, arrows, check, every_file, lexer, rust, untested};
 
 #[test]
 fn the_repository_is_tidy() {
@@ -13,7 +13,7 @@ fn the_repository_is_tidy() {
 fn broken(path: &str, source: &str) -> Vec<(&'static str, usize)> {
     let mut violations: Vec<Violation> = Vec::new();
     rust::check(path, source, &mut violations);
-    text::check(path, source, &mut violations);
+    every_file::check(path, source, &mut violations);
     violations
         .into_iter()
         .map(|violation| (violation.rule, violation.line))

@@ -11,7 +11,7 @@ use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::monitors::{self, Watching};
 use crate::rate;
 use dwell_inside::hotspot::Agent;
-use dwell_recorder::events::{Events, Running, changed};
+use dwell_recorder::chosen::{Events, Running, changed};
 use dwell_recorder::options::Options;
 use jvm_sys::{Env, JavaVm};
 

@@ -13,12 +13,12 @@
 
 mod client;
 mod credentials;
+mod deliver;
 mod discover;
 mod error;
 pub mod hsperf;
 pub mod options;
 pub mod passwd;
-mod place;
 mod process;
 pub mod procfs;
 pub mod protocol;
@@ -28,9 +28,9 @@ mod sys;
 mod target;
 pub mod version;
 
+pub use deliver::{Library, place_locally};
 pub use discover::{Jvm, list};
 pub use error::Error;
-pub use place::{Library, place_locally};
 pub use process::Process;
 pub use protocol::Reply;
 pub use scratch::Scratch;

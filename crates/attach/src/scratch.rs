@@ -4,7 +4,7 @@
 //! after we have given it up finds no directory, and leaves nothing behind. Runs with the target's
 //! effective user and group; touches nothing but what it has made.
 
-use crate::place::TEMPORARY;
+use crate::deliver::TEMPORARY;
 use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};

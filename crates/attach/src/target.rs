@@ -6,9 +6,9 @@
 use crate::Error;
 use crate::client::{self, Client};
 use crate::credentials::Credentials;
+use crate::deliver::{self, Library};
 use crate::discover::{Evidence, Jvm, local_passwd, user_name};
 use crate::options::{self, AttachFlags};
-use crate::place::{self, Library};
 use crate::process::Process;
 use crate::procfs::{self, Machine, Mapped};
 use crate::protocol::{LoadResult, Reply};
@@ -157,8 +157,8 @@ impl Target {
         let environ = procfs::nul_words(&self.process.read("environ").unwrap_or_default());
         let home = procfs::variable(&environ, "HOME");
         self.as_target("taking on its user", || {
-            let places = place::candidates(self.process.working_dir().ok(), &self.root, home);
-            place::put(&self.root, &places, library, self.credentials.uid)
+            let places = deliver::candidates(self.process.working_dir().ok(), &self.root, home);
+            deliver::put(&self.root, &places, library, self.credentials.uid)
         })?
         .map_err(|tried| Error::NoPlace { pid, tried })
     }

@@ -1,6 +1,6 @@
 //! The command line: what can be typed, and the help that goes with it.
 
-use crate::{units, values};
+use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -112,7 +112,7 @@ pub struct Record {
     pub sampling: Sampling,
     /// The JVM: its pid, or a part of its main class or jar
     #[arg(value_name = "PID|NAME", required_unless_present = "program",
-          value_parser = values::jvm)]
+          value_parser = checked::jvm)]
     pub jvm: Option<String>,
     /// A program to start and record
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "jvm")]
@@ -142,18 +142,18 @@ pub struct Sampling {
     #[arg(long, value_enum, value_name = "WHICH")]
     pub filter: Option<Filter>,
     /// A method in which a pooled thread waits for work (package.Class.method, * for anything)
-    #[arg(long, value_name = "METHOD", value_parser = values::idle)]
+    #[arg(long, value_name = "METHOD", value_parser = checked::idle)]
     pub idle: Vec<String>,
     /// Threads that keep a safepoint waiting for longer are asked where they are, from 200us to 10s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::late)]
     pub late: Duration,
     /// Bytes allocated between two samples, from 1k to 1g; samples allocations, be it in -e or not,
     /// unless that has live alone (JDK 11 and later) [default with -e alloc or live: 512k]
-    #[arg(long, value_name = "SIZE", value_parser = values::alloc)]
+    #[arg(long, value_name = "SIZE", value_parser = checked::alloc)]
     pub alloc: Option<u64>,
     /// Objects sampled in a second, about, from 1/s to 100000/s: the bytes between two samples
     /// adapt; samples allocations as --alloc does, which says with how many bytes it begins
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    #[arg(long, value_name = "RATE", value_parser = checked::rate)]
     pub alloc_rate: Option<u64>,
     /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to
     /// 10s; records waits for locks, be it in -e or not [default with -e lock: 1ms]
@@ -302,13 +302,13 @@ pub struct Start {
     #[command(flatten)]
     pub sampling: Sampling,
     /// Keep about this much of the recording (64m, 1g), dropping the oldest
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    #[arg(long, value_name = "SIZE", value_parser = checked::size)]
     pub max_size: Option<String>,
     /// Keep about this age of the recording (30m, 2h), dropping the oldest
     #[arg(long, value_name = "TIME", value_parser = units::kept_age)]
     pub max_age: Option<Duration>,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
     /// What was named on the command line, and is no default.
     #[arg(skip)]
@@ -340,7 +340,7 @@ pub struct Fetch {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
 }
 
@@ -348,7 +348,7 @@ pub struct Fetch {
 #[derive(Debug, Args)]
 pub struct OneJvm {
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
 }
 
@@ -368,7 +368,7 @@ pub struct Safepoints {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::moment)]
     pub least: Duration,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
 }
 
@@ -409,7 +409,7 @@ pub struct Top {
     #[command(flatten)]
     pub sampling: Sampling,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
 }
 
@@ -466,7 +466,7 @@ pub struct Stacks {
     #[arg(long)]
     pub json: bool,
     /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", value_parser = values::jvm)]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
 }
 
@@ -484,7 +484,7 @@ pub struct Report {
     pub input: PathBuf,
     /// Where to write the page [default: the recording's name with .html]
     #[arg(short, long, value_name = "FILE.html",
-          value_parser = OsStringValueParser::new().try_map(values::page))]
+          value_parser = OsStringValueParser::new().try_map(checked::page))]
     pub output: Option<PathBuf>,
     /// Print a summary instead of writing a page
     #[arg(long, conflicts_with = "output")]
@@ -563,7 +563,7 @@ pub struct Diff {
     pub per: PerWhat,
     /// Where the page goes [default: beside B, B-against-A.html]
     #[arg(short, long, value_name = "FILE",
-          value_parser = OsStringValueParser::new().try_map(values::page))]
+          value_parser = OsStringValueParser::new().try_map(checked::page))]
     pub output: Option<PathBuf>,
     /// Print the text only, write no page
     #[arg(long, conflicts_with = "output")]
@@ -637,7 +637,7 @@ pub struct Convert {
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
-    #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = values::cause)]
+    #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = checked::cause)]
     pub cause: Vec<String>,
     /// Only time of threads with such names (* for anything)
     #[arg(long, value_name = "NAME")]

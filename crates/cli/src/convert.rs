@@ -1,7 +1,7 @@
 //! `dwell report` and `dwell convert`.
 
 use crate::args::{Convert, Event, Report, Unit};
-use crate::values::{self, Format};
+use crate::checked::{self, Format};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use dwell_profile::{Profile, WallFilter};
@@ -79,7 +79,7 @@ fn format(args: &Convert) -> Result<Format> {
     let output = args.output.as_deref().unwrap_or(Path::new(""));
     match said
         .map(|(_, format)| format)
-        .or_else(|| values::format_of(output))
+        .or_else(|| checked::format_of(output))
     {
         Some(format) => Ok(format),
         None => {

@@ -7,6 +7,7 @@
 mod agent;
 mod args;
 mod change;
+mod checked;
 mod control;
 mod convert;
 mod demo;
@@ -25,7 +26,6 @@ mod stacks;
 mod sys;
 mod top;
 mod units;
-mod values;
 mod view;
 
 use anyhow::Result;

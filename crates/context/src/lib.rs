@@ -7,7 +7,7 @@
 //! who knows them is the agent.
 //!
 //! Read next: [`record`] (what a record looks like, and why a reader never sees half of a change),
-//! [`table`] (how a record is found by its thread's id), [`slab`] (both together), [`foreign`]
+//! [`by_thread`] (how a record is found by its thread's id), [`slab`] (both together), [`foreign`]
 //! (contexts that other libraries publish).
 #![no_std]
 #![forbid(unsafe_code)]
@@ -32,10 +32,10 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod by_thread;
 pub mod foreign;
 pub mod record;
 pub mod slab;
-pub mod table;
 
 pub use record::{Context, LABELS_MAX, RECORD_BYTES, RECORD_WORDS};
 pub use slab::{Acquired, Handle, Slab};

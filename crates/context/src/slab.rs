@@ -5,8 +5,8 @@
 //! several class loaders); it is free when the last of them lets go. Its memory stays for ever, so
 //! a writer can come too late for its own good, but never write into something else than a record.
 
+use crate::by_thread::{RECORDS_MAX, Table};
 use crate::record::{Context, GENERATION, HOLDS, ID, RECORD_WORDS, Record};
-use crate::table::{RECORDS_MAX, Table};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LOW: u64 = 0xffff_ffff;

@@ -1,7 +1,7 @@
 //! Records are found, read and recycled right, compared with a model, and from many threads.
 #![allow(missing_docs)]
 
-use dwell_context::table::BUCKET;
+use dwell_context::by_thread::BUCKET;
 use dwell_context::{Acquired, Context, Handle, LABELS_MAX, RECORD_WORDS, Slab};
 use proptest::prelude::*;
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! Where the program allocates: by the objects that were sampled while they were allocated, or, in
 //! recordings without these, by who was seen in the JVM's allocation.
 
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, View};
 use crate::names::Set;
+use crate::numbers::{percent, some_of};
 use crate::stacks::Heaviest;
-use crate::text::{percent, some_of};
 use dwell_profile::{NameId, NodeId, Platform, Weight};
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,6 @@
 //! Profiles for tests of rules: a line a fact. Ten seconds long unless told otherwise.
 
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Finding, Verdict};
 use dwell_profile::told::GcPause;
 use dwell_profile::{

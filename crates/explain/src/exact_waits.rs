@@ -1,8 +1,8 @@
 //! How long waits for a monitor were, where the recording has them one by one (`-e lock`).
 
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Measure, View};
-use crate::text::{duration, percent, plural};
+use crate::numbers::{duration, percent, plural};
 use dwell_profile::group_of;
 use std::collections::BTreeMap;
 

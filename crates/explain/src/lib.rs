@@ -1,24 +1,24 @@
 //! Why is it slow? Rules over a profile that give findings: what is wrong, how much it costs, what
 //! shows it, what to do, and how sure that is.
 //!
-//! One small file a rule, in `rules`; what they share is in [`Facts`](facts::Facts). A rule that
+//! One small file a rule, in `rules`; what they share is in [`Facts`](evidence::Facts). A rule that
 //! lacks data says so and never guesses. Nothing here opens files or knows an output format.
 
 #![forbid(unsafe_code)]
 
 mod allocators;
+mod evidence;
 mod exact_waits;
-mod facts;
 mod finding;
 mod machine;
 mod names;
+mod numbers;
 mod operation;
 mod owners;
 mod rules;
 mod services;
 mod share;
 mod stacks;
-mod text;
 mod waits;
 
 #[cfg(test)]
@@ -27,10 +27,10 @@ mod any_profile;
 mod art;
 
 pub use finding::{Evidence, Explanation, Finding, Measure, Skipped, Sure, View};
+pub use numbers::short;
 pub use operation::Operation;
 pub use rules::names as rule_names;
 pub use share::Share;
-pub use text::short;
 
 use dwell_profile::{Profile, Unit, WallFilter};
 use finding::Verdict;
@@ -54,7 +54,7 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
         endpoint: options.endpoint.clone(),
         ..WallFilter::default()
     };
-    let facts = facts::Facts::new(profile, &filter);
+    let facts = evidence::Facts::new(profile, &filter);
     let mut explanation = Explanation {
         idle: profile.has_wall().then(|| profile.idle(&filter)).flatten(),
         ..Explanation::default()

@@ -1,7 +1,7 @@
 //! What the machine's processors did while threads were ready and had none: by the second, each as
 //! much as threads were ready in it. It decides nothing.
 
-use crate::facts::{Facts, RUNNABLE};
+use crate::evidence::{Facts, RUNNABLE};
 use dwell_profile::{Machine, WallFilter};
 
 /// Processors on average, while threads were ready.

@@ -1,7 +1,7 @@
 //! What the owner of a lock did while others waited for it: where it waited itself, or what it was
 //! sampled in meanwhile.
 
-use crate::facts::{Facts, IDLE};
+use crate::evidence::{Facts, IDLE};
 use crate::stacks::Stacks;
 use dwell_profile::{Look, NodeId, RUNNING, ThreadId, group_of};
 use std::collections::{BTreeMap, HashMap, HashSet};

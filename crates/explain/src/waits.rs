@@ -1,9 +1,9 @@
 //! Waits of one kind, put together: by what is waited for and where, and whose time that is.
 
-use crate::facts::{Entry, Facts, Kind};
+use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Evidence, Measure, View};
+use crate::numbers::{plural, some_of};
 use crate::share::Share;
-use crate::text::{plural, some_of};
 use dwell_profile::{NodeId, Weight};
 use std::collections::BTreeMap;
 

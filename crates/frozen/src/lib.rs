@@ -7,10 +7,10 @@
 //! in small.
 #![forbid(unsafe_code)]
 
-mod recorder;
+mod noted;
 mod text;
 
-pub use recorder::Recorder;
+pub use noted::Recorder;
 pub use text::ParseError;
 
 use dwell_walker::hotspot::layout::Layout;

@@ -1,12 +1,12 @@
 //! What the kernel tells of the machine on which a process runs: the processors that it may run on,
 //! and what its control group may use of them. Of our own process, or of another one.
 
-pub mod account;
 pub mod cgroup;
 pub mod limit;
 pub mod processors;
 mod sys;
 pub mod throttled;
+pub mod used;
 
 use std::path::PathBuf;
 

@@ -4,6 +4,7 @@
 
 mod absorb;
 mod chunk;
+mod constant_pools;
 mod cursor;
 mod details;
 mod error;
@@ -14,7 +15,6 @@ mod merge;
 mod metadata;
 mod model;
 mod parallel;
-mod pools;
 mod resolve;
 mod samples;
 mod tables;

@@ -2,12 +2,12 @@
 //! it never reads a clock, touches a file or panics. Memory is what the chunk's constants and the
 //! events since the last flush take: [`ChunkWriter::memory_bytes`] tells, the caller rotates.
 
+mod constant_pool;
 mod constants;
 mod details;
 mod metadata;
 mod monitors;
 mod names;
-mod pool;
 
 pub use crate::ids::{ClassId, MethodId, StackId, ThreadId};
 pub use crate::schema::events::Event;

@@ -6,7 +6,7 @@
 //! stands still for it may have any lock.
 
 use crate::mono::{self, Mono};
-use crate::sys::api::{self, Api, Handle, JitInfo, Method, Profiler};
+use crate::sys::functions::{self, Api, Handle, JitInfo, Method, Profiler};
 use crate::sys::handlers::{self, Handlers};
 use crate::sys::{exit, jit, walk};
 use crate::threads;
@@ -67,7 +67,7 @@ fn prepare(text: &str) -> Result<(), String> {
                 .into(),
         );
     }
-    let api = api::find().map_err(|name| format!("this Mono has no function {name}"))?;
+    let api = functions::find().map_err(|name| format!("this Mono has no function {name}"))?;
     #[cfg(feature = "experiments")]
     crate::sys::experiments::prepare();
     walk::set_stack_walk(api.mono_stack_walk_async_safe);
@@ -93,7 +93,7 @@ fn install(api: &Api) -> Result<(), String> {
             return Err("Mono does not let profilers sample any more".into());
         }
         // Refused if another module has Mono's sampler: then that sampler is its, and we need none.
-        let _ = (api.mono_profiler_set_sample_mode)(handle, api::SAMPLE_MODE_NONE, 0);
+        let _ = (api.mono_profiler_set_sample_mode)(handle, functions::SAMPLE_MODE_NONE, 0);
         (api.mono_profiler_set_runtime_initialized_callback)(handle, Some(on_ready));
         (api.mono_profiler_set_runtime_shutdown_begin_callback)(handle, Some(on_end));
         // Not only for the names: it makes Mono look up methods compiled ahead of time when they
@@ -124,7 +124,7 @@ unsafe extern "C" fn on_ready(_: Profiler) {
 }
 
 fn start(asked: &Asked) -> Result<String, String> {
-    let api = api::get().ok_or("Mono's functions are not known")?;
+    let api = functions::get().ok_or("Mono's functions are not known")?;
     handlers::note(&asked.handlers).map_err(|count| {
         format!("Mono's handler of samples cannot be told: {count} signals have got one")
     })?;
@@ -138,7 +138,7 @@ fn start(asked: &Asked) -> Result<String, String> {
     #[cfg(feature = "experiments")]
     crate::sys::experiments::watch_stops(&asked.handlers, source.engine.signal());
     let mono = Mono {
-        version: api::version(api),
+        version: functions::version(api),
     };
     let agent = mono::publish(Recorder::new(mono, source));
     let started = agent.start(&asked.options, &asked.text, || {
@@ -166,7 +166,7 @@ unsafe extern "C" fn on_end(_: Profiler) {
 
 unsafe extern "C" fn on_method(_: Profiler, method: Method, info: JitInfo) {
     guarded(|| {
-        if let Some(api) = api::get() {
+        if let Some(api) = functions::get() {
             // SAFETY: what Mono has just told.
             unsafe { jit::note_method(api, method, info) };
         }
@@ -190,8 +190,10 @@ unsafe extern "C" fn on_collector(_: Profiler, event: c_int, _generation: u32, _
         // Not `pause_begins`: stacks are walked in the handler, so nobody has to hurry, and who is
         // woken here may have to wait for a thread that stands still.
         match event {
-            api::GC_PRE_STOP_WORLD_LOCKED => agent.stretches.pauses.begin(process::monotonic_ns()),
-            api::GC_POST_START_WORLD => agent.stretches.pauses.end(process::monotonic_ns()),
+            functions::GC_PRE_STOP_WORLD_LOCKED => {
+                agent.stretches.pauses.begin(process::monotonic_ns())
+            }
+            functions::GC_POST_START_WORLD => agent.stretches.pauses.end(process::monotonic_ns()),
             _ => {}
         }
     });

@@ -15,12 +15,12 @@
 
 pub mod code;
 pub mod entry;
+pub mod known_libraries;
 pub mod looks;
 pub mod mono;
 pub mod names;
 pub mod prologue;
 pub mod sys;
 pub mod threads;
-pub mod view;
 pub mod waits;
 pub mod walks;

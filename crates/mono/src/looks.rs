@@ -3,8 +3,8 @@
 //! Knows nothing of who records: any runtime that runs Mono's code could look so.
 
 use crate::code;
+use crate::known_libraries::{Place, VIEW, View};
 use crate::sys::walk::NUMBERED;
-use crate::view::{Place, VIEW, View};
 use dwell_context::Context;
 use dwell_recorder::looks::off::{Off, Waiting};
 use dwell_recorder::looks::threads::{Holder, Threads};

@@ -1,8 +1,8 @@
 //! Mono as a runtime: what a recording asks of it, and where that is. Made once per process and
 //! never freed: callbacks may arrive as long as Mono lives.
 
+use crate::known_libraries;
 use crate::looks::MonoLooks;
-use crate::view;
 use crate::waits::WAITS;
 use crate::walks::MonoWalks;
 use dwell_recorder::recorder::Recorder;
@@ -60,7 +60,7 @@ impl Runtime for Mono {
     }
 
     fn is_ahead_of_time(name: &str) -> bool {
-        view::is_ahead_of_time(name)
+        known_libraries::is_ahead_of_time(name)
     }
 
     /// Only Mono itself walks managed frames, and only those of the thread that asks.
@@ -69,7 +69,7 @@ impl Runtime for Mono {
     }
 
     fn can_walk(&self) -> bool {
-        view::is_known()
+        known_libraries::is_known()
     }
 
     fn server(&self) -> impl FnOnce() + Send + 'static {

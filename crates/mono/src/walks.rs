@@ -2,8 +2,8 @@
 //! here: that happened in the handler. Who records is not known here.
 
 use crate::code::{self, Method};
+use crate::known_libraries;
 use crate::sys::walk::NUMBERED;
-use crate::view;
 use dwell_recorder::native::Modules;
 use dwell_recorder::record::names::{Name, NameId, Names};
 use dwell_recorder::runtime::setup::Setup;
@@ -31,7 +31,7 @@ impl<R: Runtime> Walks<R> for MonoWalks {
     }
 
     fn publish(&self, modules: &Modules) {
-        view::publish(modules);
+        known_libraries::publish(modules);
     }
 
     fn walk<N: NativeCode>(&mut self, _: &Slot<'_>, _: &N, frames: &mut [Frame]) -> Walk {

@@ -12,11 +12,11 @@ use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
-use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
 use crate::spans::Span;
 use crate::stops::{Late, Safepoint};
 use crate::stretches::Stretches;
+use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
 use crate::tree::{NodeId, TreeBuilder};
 

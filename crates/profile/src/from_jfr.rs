@@ -9,10 +9,10 @@ mod foreign;
 mod host;
 mod locks;
 mod requests;
-mod runtime;
 mod spans;
 mod stops;
 mod stretches;
+mod surroundings;
 mod thread_time;
 
 use std::collections::{BTreeMap, HashMap};
@@ -69,7 +69,7 @@ impl Profile {
         builder.gaps = gaps(&recording);
         stretches::add(&mut builder, &recording);
         builder.cpu_limit = cpu_limit(&recording);
-        runtime::add(&mut builder, &recording);
+        surroundings::add(&mut builder, &recording);
         let is_part = is_part(&recording);
         let duration_ns = builder.info.duration_ns;
         let part_ns = is_part.then_some(duration_ns);
@@ -142,7 +142,7 @@ const READ: &[&[&str]] = &[
     told::ThreadTime::NAMES,
     foreign::Setting::NAMES,
     told::CpuInformation::NAMES,
-    runtime::Compiled::NAMES,
+    surroundings::Compiled::NAMES,
     told::JvmInformation::NAMES,
     locks::Wait::NAMES,
     told::OsInformation::NAMES,

@@ -10,11 +10,11 @@ use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorSums, MonitorWait};
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
-use crate::runtime::{Compilation, Compilers, Machine, Throttled};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
 use crate::spans::Span;
 use crate::stops::{self, Late, Safepoint};
 use crate::stretches::Stretches;
+use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
 use crate::tree::{CallTree, NodeId};
 

@@ -27,10 +27,10 @@ extern crate self as dwell_recorder;
 pub mod alive;
 pub mod allocated;
 pub mod blocked;
+pub mod chosen;
 pub mod context;
 pub mod drain;
 pub mod ended;
-pub mod events;
 #[cfg(feature = "experiments")]
 pub mod experiments;
 pub mod gate;

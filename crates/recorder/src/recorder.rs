@@ -3,17 +3,17 @@
 
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
+use crate::chosen::{Events, Running};
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
 use crate::ended::EndOfSampling;
-use crate::events::{Events, Running};
 use crate::looks::shelf::Shelf;
 use crate::options::{EngineChoice, Options};
 use crate::record::file::RecordingFile;
 use crate::registry::Registry;
 use crate::runtime::Runtime;
+use crate::runtime::process_wide::State;
 use crate::runtime::setup::Setup;
-use crate::runtime::state::State;
 use crate::session::{Session, target_path};
 use crate::source::Source;
 use crate::stops;

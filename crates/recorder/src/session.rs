@@ -1,7 +1,7 @@
 //! One recording: from `start` to `stop`.
 
+use crate::chosen::{Events, Running};
 use crate::drain::histogram;
-use crate::events::{Events, Running};
 use crate::options::{Options, expand};
 use crate::orders::{Order, Orders};
 use crate::runtime::progress::{DROPS, Progress};

@@ -1,6 +1,6 @@
 //! What a recording records at the moment, shared by who changes it and who writes it down.
 
-use crate::events::Events;
+use crate::chosen::Events;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Some of what is recorded: since when, and for how long.

@@ -37,12 +37,12 @@ pub mod fault;
 mod freelist;
 pub mod handler;
 mod hook;
+mod init;
 pub mod load;
 pub mod pause;
 pub mod plan;
 pub mod record;
 mod room;
-mod setup;
 pub mod slots;
 pub mod sys;
 pub mod vantage;
@@ -53,10 +53,10 @@ pub use config::{ClassSpec, Config, EngineKind, Words};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
 pub use engine::{Engine, PerfLevel, Stop, Turns, perf_hangs, perf_permitted};
 pub use hook::{Capture, Extra, WalkHook};
+pub use init::{InitError, init};
 pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
-pub use setup::{InitError, init};
 pub use slots::{
     Allocation, CHUNKS_MAX, Followed, LockOwner, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader,
     SnapshotMemory, Wait, WalkTarget,

@@ -19,7 +19,7 @@ import { TimelineController } from './controller';
 import { spoken, tell } from './describe';
 import { Details } from './Details';
 import { AXIS, LANE } from './draw';
-import { onKey } from './keys';
+import { onKey } from './keyboard';
 import type { Lane } from './lanes';
 import { runtimeLanes } from './runtime';
 import { moved } from './time';

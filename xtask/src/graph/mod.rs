@@ -7,11 +7,11 @@
 
 mod image;
 mod rules;
-mod walk;
+mod travel;
 
 pub use image::Image;
 pub use rules::Rules;
-pub use walk::{Report, walk};
+pub use travel::{Report, walk};
 
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;

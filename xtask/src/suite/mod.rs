@@ -6,17 +6,17 @@
 //! says its kind by the beginning of its name; see [`kind`]. Must not install anything: `./test`
 //! does, before it.
 //!
-//! Read next: [`kind`], [`parts`] (what is not a Rust test), [`cargo`] (finds the Rust tests),
-//! [`turns`] (which tests are left to another run), [`process`] (runs one),
+//! Read next: [`kind`], [`steps`] (what is not a Rust test), [`cargo`] (finds the Rust tests),
+//! [`rotation`] (which tests are left to another run), [`process`] (runs one),
 //! [`verdict`] (what the outcomes mean), [`run`](mod@run) (the order).
 
 pub mod cargo;
 pub mod kind;
 pub mod options;
-pub mod parts;
 pub mod process;
+pub mod rotation;
 pub mod run;
-pub mod turns;
+pub mod steps;
 pub mod verdict;
 
 use anyhow::Result;

@@ -4,9 +4,9 @@
 use super::cargo::{self, Case, Program};
 use super::kind::Kind;
 use super::options::Options;
-use super::parts::{self, Part};
 use super::process::{self, End, Took};
-use super::turns;
+use super::rotation;
+use super::steps::{self, Part};
 use super::verdict::{Account, Outcome, Ran, kind_of_failure, said};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -92,7 +92,7 @@ impl Suite {
     fn run(&self) -> Result<bool> {
         let mut account = Account::default();
         let mut cases = self.prepare(&mut account)?;
-        let beside = parts::beside(&self.root, self.options.all, self.turn);
+        let beside = steps::beside(&self.root, self.options.all, self.turn);
         if self.options.list {
             list(&cases, &beside);
             return Ok(true);
@@ -122,7 +122,7 @@ impl Suite {
             return Ok(());
         }
         let names: Vec<String> = cases.iter().map(Case::name).collect();
-        let left = turns::left_out(&names, self.turn)?;
+        let left = rotation::left_out(&names, self.turn)?;
         cases.retain(|case| !left.contains(&case.name().as_str()));
         println!("{} tests are left to other commits:", left.len());
         for name in left {
@@ -135,7 +135,7 @@ impl Suite {
     fn find(&self) -> Result<Vec<Case>> {
         let began = Instant::now();
         // What clippy refuses is built without it, so that the tests say what they have to say.
-        let programs: Vec<Program> = cargo::build(&self.root, &parts::linting())
+        let programs: Vec<Program> = cargo::build(&self.root, &steps::linting())
             .or_else(|_| cargo::build(&self.root, &[]))?;
         if !self.options.list {
             tell("building the tests", began.elapsed(), "");
@@ -162,7 +162,7 @@ impl Suite {
         if self.options.list {
             return self.find();
         }
-        let (first, beside, last) = parts::before();
+        let (first, beside, last) = steps::before();
         std::thread::scope(|scope| {
             let others = scope.spawn(|| self.run_parts(&beside));
             let mut ran = self.run_parts(&first);
@@ -198,13 +198,13 @@ impl Suite {
         let mut command = Command::new(self.program(&part.command[0]));
         command.args(&part.command[1..]).current_dir(&self.root);
         command.envs(part.variables.iter().map(|(name, value)| (name, value)));
-        let limit = parts::limit(self.options.all);
+        let limit = steps::limit(self.options.all);
         self.ran(
             part.name.to_owned(),
             part.kind,
             command,
             limit,
-            |good, output| parts::outcome(part.count, good, output),
+            |good, output| steps::outcome(part.count, good, output),
         )
     }
 
@@ -275,7 +275,7 @@ impl Suite {
             let (skipped, _) = said(output);
             match (good, skipped) {
                 (true, Some(why)) => Outcome::Skipped(why),
-                (true, None) => parts::outcome(parts::Count::Harness, good, output),
+                (true, None) => steps::outcome(steps::Count::Harness, good, output),
                 (false, _) => failure("it failed"),
             }
         };
@@ -473,7 +473,7 @@ fn tell_failed(ran: &Ran) {
 }
 
 fn list(cases: &[Case], beside: &[Part]) {
-    let (first, second, last) = parts::before();
+    let (first, second, last) = steps::before();
     for part in first.iter().chain(&second).chain(&last).chain(beside) {
         println!("{:<8}  {}", part.kind.to_string(), part.name);
     }

@@ -1,17 +1,18 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
-//! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`text`] (for all files),
-//! [`neutral`] (where no runtime is named), [`arrows`] (who may use whom), [`untested`] (what has
-//! no test beside it), [`exceptions`].
+//! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`every_file`] (for all
+//! files), [`neutral`] (where no runtime is named), [`arrows`] (who may use whom), [`untested`]
+//! (what has no test beside it), [`alike`] (files of one name), [`waived`].
 
+pub mod alike;
 pub mod arrows;
-mod exceptions;
+pub mod every_file;
 pub mod lexer;
 mod neutral;
 pub mod prose;
 pub mod rust;
-pub mod text;
 pub mod untested;
+mod waived;
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -73,6 +74,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     collect(root, &mut files).with_context(|| root.display().to_string())?;
     let mut violations = Vec::new();
     let mut paths = Vec::new();
+    let mut heads = Vec::new();
     let mut crates: BTreeMap<String, Files> = BTreeMap::new();
     let mut manifests = Vec::new();
     let mut architecture = String::new();
@@ -82,7 +84,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
             continue;
         };
         let path = relative(root, &file);
-        text::check(&path, &content, &mut violations);
+        every_file::check(&path, &content, &mut violations);
         if path.ends_with(".rs") {
             rust::check(&path, &content, &mut violations);
         }
@@ -90,6 +92,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
             prose::check(&path, &content, &mut violations);
         }
         paths.push(path.clone());
+        heads.push((path.clone(), content.clone()));
         match path
             .strip_prefix("crates/")
             .and_then(|it| it.split_once('/'))
@@ -110,8 +113,9 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         arrows::modules(name, files, &mut violations);
         untested::check(name, files, &mut violations);
     }
+    alike::check(&heads, &mut violations);
     neutral::check_list(&paths, &mut violations);
-    exceptions::apply(&mut violations, &paths);
+    waived::apply(&mut violations, &paths);
     violations.sort();
     Ok(violations)
 }
@@ -142,7 +146,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let kind = entry.file_type()?;
         if kind.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
             collect(&entry.path(), files)?;
-        } else if kind.is_file() && text::is_text(&name.to_string_lossy()) {
+        } else if kind.is_file() && every_file::is_text(&name.to_string_lossy()) {
             files.push(entry.path());
         }
     }

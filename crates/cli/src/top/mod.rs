@@ -1,29 +1,29 @@
 //! `dwell top`: what a JVM does now, in the terminal, or as text screen by screen.
 //!
-//! It is a recording of ours that is followed while it is written ([`source`]): the model
-//! ([`snapshot`], [`scope`], [`table`] and those that make tables), what keys do to it ([`state`])
+//! It is a recording of ours that is followed while it is written ([`feed`]): the model
+//! ([`window`], [`drilled`], [`sheet`] and those that make tables), what keys do to it ([`state`])
 //! and what the screen shows ([`screen`]) know neither terminal nor target.
 
 mod ansi;
-mod follow;
-mod scope;
+mod drilled;
+mod feed;
 mod screen;
-mod snapshot;
-mod source;
+mod sheet;
 mod stacks;
 mod state;
 mod stops;
-mod table;
 mod tabs;
+mod tail;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use crate::args::{Table, Top};
 use crate::record::outside;
 use crate::{Usage, sys};
 use anyhow::{Context, Result};
-use source::{Feed, News};
+use feed::{Feed, News};
 use state::{State, Tab};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};

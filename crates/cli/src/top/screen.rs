@@ -1,10 +1,10 @@
 //! The screen as lines of text with a meaning each; neither colours nor a terminal. Pure. All names
 //! of the program go through [`dwell_report::shortened`] or [`dwell_report::plain`].
 
-use super::snapshot::{Snapshot, Stops};
+use super::sheet::{Column, Row, Target};
 use super::state::{State, Tab};
-use super::table::{Column, Row, Target};
 use super::tabs;
+use super::window::{Snapshot, Stops};
 use crate::units;
 use dwell_profile::KINDS;
 use dwell_report::{beginning, columns, padded, plain, shortened};

@@ -1,9 +1,9 @@
 //! Stacks, and who calls a method or is called by it. Pure; no recursion, because the program
 //! chooses how deep a stack is.
 
-use super::scope::Scope;
-use super::snapshot::{Kind, Snapshot, Time};
-use super::table::{Cell, Column, Row, Table, Target};
+use super::drilled::Scope;
+use super::sheet::{Cell, Column, Row, Table, Target};
+use super::window::{Kind, Snapshot, Time};
 use dwell_profile::{CallTree, NodeId, TreeBuilder};
 use dwell_wall::cause::Cause;
 use std::collections::BTreeMap;

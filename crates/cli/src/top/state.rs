@@ -1,8 +1,8 @@
 //! What is looked at, and what keys do to it. Pure: knows no terminal, no clock and no target.
 
-use super::scope::Scope;
-use super::snapshot::{IDLE, RUNNING, Snapshot};
-use super::table::{Row, Sort, Table, Target};
+use super::drilled::Scope;
+use super::sheet::{Row, Sort, Table, Target};
+use super::window::{IDLE, RUNNING, Snapshot};
 use super::{stacks, stops, tabs};
 use std::rc::Rc;
 

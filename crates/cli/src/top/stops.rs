@@ -1,8 +1,8 @@
 //! The tables of safepoints: by what the JVM stopped for, and who was late. Pure.
 
-use super::scope::Scope;
-use super::snapshot::Snapshot;
-use super::table::{Cell, Column, Row, Table, Target};
+use super::drilled::Scope;
+use super::sheet::{Cell, Column, Row, Table, Target};
+use super::window::Snapshot;
 use std::collections::BTreeMap;
 
 const OPERATIONS: &[Column] = &[

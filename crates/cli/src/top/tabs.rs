@@ -1,8 +1,8 @@
 //! The tables of methods, threads, endpoints and causes. Pure.
 
-use super::scope::{Scope, Who};
-use super::snapshot::{IDLE, Piece, RUNNING, Snapshot, Time};
-use super::table::{Cell, Column, Row, Table, Target};
+use super::drilled::{Scope, Who};
+use super::sheet::{Cell, Column, Row, Table, Target};
+use super::window::{IDLE, Piece, RUNNING, Snapshot, Time};
 use dwell_profile::{CallTree, group_of};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //! back as it was, however we end.
 
 use super::ansi::Ansi;
+use super::feed::{Feed, News};
 use super::screen::{Ink, Line, screen};
-use super::source::{Feed, News};
 use super::state::{Action, Key, State};
 use crate::sys;
 use anyhow::{Context, Result};

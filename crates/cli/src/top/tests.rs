@@ -1,11 +1,11 @@
 //! The model and the screen on profiles drawn as text; no terminal, no JVM.
 
 use super::screen::{screen, text};
-use super::snapshot::tests::look;
-use super::snapshot::{IDLE, Snapshot};
+use super::sheet::Target;
 use super::state::{Action, Key, State, Tab};
-use super::table::Target;
 use super::terminal::paint;
+use super::window::tests::look;
+use super::window::{IDLE, Snapshot};
 use dwell_profile::{Builder, Context, Profile, Request, text_art};
 use proptest::prelude::*;
 use ratatui::Terminal;
@@ -90,7 +90,7 @@ fn press(state: &mut State, keys: &str) {
 
 /// The rows as text, fields separated by one blank.
 fn rows(state: &State) -> Vec<String> {
-    let row = |row: &super::table::Row| {
+    let row = |row: &super::sheet::Row| {
         let cells = row.cells.iter().map(|cell| cell.text.as_str());
         let all: Vec<&str> = cells.chain([row.name.as_str()]).collect();
         all.join(" ")

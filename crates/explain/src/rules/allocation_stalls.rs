@@ -4,9 +4,9 @@
 use super::NO_WALL;
 use super::gc::heap_advice;
 use crate::allocators::Allocators;
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
-use crate::text::percent;
+use crate::numbers::percent;
 use crate::waits::gather;
 
 /// A share of the time of threads with work that is worth a change, and the least it must be.

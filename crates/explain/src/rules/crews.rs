@@ -11,12 +11,12 @@
 use super::amid_work::FILLING;
 use super::futures::{WAITS, is_held_up};
 use super::pools::{BORROWING, WORKERS_LOOKS, never_idle};
-use crate::facts::{Facts, IDLE, is_ready};
+use crate::evidence::{Facts, IDLE, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, View};
 use crate::names::Set;
+use crate::numbers::{percent, short};
 use crate::share::Share;
 use crate::stacks::{Heaviest, Nodes};
-use crate::text::{percent, short};
 use dwell_profile::{MethodId, NodeId, RUNNING, Role, Seeds, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

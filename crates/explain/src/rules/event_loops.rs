@@ -2,11 +2,11 @@
 //! all connections wait with them.
 
 use super::NO_WALL;
-use crate::facts::{Facts, is_wait};
+use crate::evidence::{Facts, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::{percent, short};
 use crate::share::Share;
-use crate::text::{percent, short};
 use dwell_profile::{NodeId, RUNNING, WallFilter, Weight};
 use std::collections::BTreeMap;
 

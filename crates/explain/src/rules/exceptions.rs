@@ -2,7 +2,7 @@
 
 use super::NOT_SEEN;
 use super::libraries::{Hot, hot};
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::Verdict;
 
 /// Frames in which exceptions are made, thrown and caught.

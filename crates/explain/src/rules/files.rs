@@ -3,12 +3,12 @@
 
 use super::event_loops::FILE_CALLS;
 use super::{NO_CPU, NO_WALL};
-use crate::facts::{Entry, Facts};
+use crate::evidence::{Entry, Facts};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::{percent, short};
 use crate::share::Share;
 use crate::stacks::Heaviest;
-use crate::text::{percent, short};
 use crate::waits::{Wait, Whose, gather};
 use dwell_profile::{MethodId, NodeId};
 use std::collections::BTreeMap;

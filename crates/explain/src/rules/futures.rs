@@ -2,10 +2,10 @@
 //! the work queued, and what it was.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind, RUNNABLE, Subject, THROTTLED, is_wait};
+use crate::evidence::{Entry, Facts, Kind, RUNNABLE, Subject, THROTTLED, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
-use crate::text::{duration, percent, plural};
+use crate::numbers::{duration, percent, plural};
 use crate::waits::{Wait, gather};
 use dwell_profile::{NodeId, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +165,7 @@ fn workers(facts: &Facts<'_>, of: &Subject, waiting: &BTreeSet<String>) -> Optio
         if facts.group(wall.thread) == group {
             total += &wall.weight;
             threads.insert(wall.thread);
-            if wall.cause != crate::facts::IDLE {
+            if wall.cause != crate::evidence::IDLE {
                 busy += &wall.weight;
             }
             match wall.cause {

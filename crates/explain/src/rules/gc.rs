@@ -1,10 +1,10 @@
 //! GC pressure: pauses, back-to-back collections, and collectors that take much of the processors.
 
 use crate::allocators::Allocators;
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::numbers::{duration, percent};
 use crate::share::Share;
-use crate::text::{duration, percent};
 use dwell_profile::told::GcPause;
 use dwell_profile::{Platform, Role, Stretch, StretchSum};
 

@@ -1,9 +1,9 @@
 //! Memory that only grows: of one stack, objects of all parts of the recording are still there.
 
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::numbers::{percent, short};
 use crate::share::Share;
-use crate::text::{percent, short};
 use dwell_profile::{AliveStack, Profile};
 
 /// A part of what is alive that is worth a look, and the least it must be.

@@ -1,10 +1,10 @@
 //! The hot path: the program's methods that most processor time is spent in, or on behalf of.
 
 use super::{NO_CPU, files, libraries, spinning};
-use crate::facts::{Facts, Kind, is_ready};
+use crate::evidence::{Facts, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::numbers::{percent, short, some_of};
 use crate::share::Share;
-use crate::text::{percent, short, some_of};
 use dwell_profile::{MethodId, NodeId, RUNNING, Unit, Weight};
 use std::collections::BTreeMap;
 

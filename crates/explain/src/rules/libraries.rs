@@ -5,13 +5,13 @@
 
 use super::NO_CPU;
 use super::exceptions::EXCEPTIONS;
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::percent;
 use crate::services::Services;
 use crate::share::Share;
 use crate::stacks::Heaviest;
-use crate::text::percent;
 use dwell_profile::{MethodId, NodeId, Weight};
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 //! and what that one did meanwhile.
 
 use super::NO_WALL;
+use crate::evidence::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::exact_waits;
-use crate::facts::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::numbers::{percent, short};
 use crate::owners::{Deed, Deeds, Owners};
-use crate::text::{percent, short};
 use crate::waits::{Wait, Whose, gather};
 use dwell_profile::{NodeId, Platform, RUNNING, Weight};
 use std::collections::BTreeMap;

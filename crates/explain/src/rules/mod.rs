@@ -26,7 +26,7 @@ mod throttling;
 mod vm_waits;
 mod warmup;
 
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::Verdict;
 
 /// A rule.

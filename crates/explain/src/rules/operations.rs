@@ -1,12 +1,12 @@
 //! Operations at safepoints, but for collections: all threads stand while one asks for something
 //! of the JVM.
 
-use crate::facts::{Facts, SAFEPOINT};
+use crate::evidence::{Facts, SAFEPOINT};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::{duration, percent, plural};
 use crate::operation::Operation;
 use crate::share::Share;
-use crate::text::{duration, percent, plural};
 use dwell_profile::NodeId;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Pinned virtual threads: they wait and keep the platform thread that others need.
 
 use super::NO_WALL;
-use crate::facts::{Facts, IDLE, is_wait};
+use crate::evidence::{Facts, IDLE, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::numbers::{percent, plural, short};
 use crate::share::Share;
-use crate::text::{percent, plural, short};
 use dwell_profile::{NodeId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 

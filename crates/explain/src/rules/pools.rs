@@ -3,11 +3,11 @@
 
 use super::futures::is_held_up;
 use super::{NO_WALL, crews};
-use crate::facts::{Entry, Facts, IDLE, Kind};
+use crate::evidence::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::{percent, short};
 use crate::share::Share;
-use crate::text::{percent, short};
 use crate::waits::gather;
 use dwell_profile::{MethodId, NameId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Time of threads that ran or wanted to: of requests where they are known, else of all threads.
 
-use crate::facts::{Facts, IDLE, Kind, RUNNABLE, THROTTLED, is_ready};
+use crate::evidence::{Facts, IDLE, Kind, RUNNABLE, THROTTLED, is_ready};
 use dwell_profile::{RUNNING, Weight};
 
 /// The sums.

@@ -1,11 +1,11 @@
 //! Slow downstream calls: requests that wait for what another process answers.
 
 use super::NO_WALL;
-use crate::facts::{Entry, Facts, Kind};
+use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
+use crate::numbers::{duration, percent, short};
 use crate::stacks::Nodes;
-use crate::text::{duration, percent, short};
 use crate::waits::{Wait, gather};
 
 /// A share of a request's time that is worth a change, and the least it must surely be.

@@ -1,10 +1,10 @@
 //! Long times to safepoints: all threads stand and wait for one that is late, and who that is.
 
 use super::{starvation, throttling};
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::numbers::{duration, percent, short};
 use crate::share::Share;
-use crate::text::{duration, percent, short};
 use dwell_profile::{Late, NodeId, ThreadId, group_of};
 use std::collections::BTreeMap;
 

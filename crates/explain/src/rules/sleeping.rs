@@ -3,10 +3,10 @@
 
 use super::NO_WALL;
 use super::futures::is_held_up;
-use crate::facts::{Entry, Facts, Kind};
+use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
-use crate::text::{duration, percent, short};
+use crate::numbers::{duration, percent, short};
 use crate::waits::{Wait, Whose, gather};
 use dwell_profile::{Platform, Weight};
 

@@ -3,11 +3,11 @@
 
 use super::NO_CPU;
 use super::event_loops::LOOPS;
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::{percent, short};
 use crate::share::Share;
-use crate::text::{percent, short};
 use dwell_profile::{MethodId, NodeId, Platform, Weight};
 use std::collections::BTreeMap;
 

@@ -3,11 +3,11 @@
 
 use super::ready::Ready;
 use super::{NO_WALL, throttling};
-use crate::facts::{Facts, RUNNABLE, is_ready};
+use crate::evidence::{Facts, RUNNABLE, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::machine::{self, Use};
+use crate::numbers::{duration, percent, plural};
 use crate::share::Share;
-use crate::text::{duration, percent, plural};
 use dwell_profile::{RUNNING, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
 //! Recordings that are too short or too thin to say much, or that lost too much of what there was.
 
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::numbers::{duration, percent, plural};
 use crate::share::Share;
-use crate::text::{duration, percent, plural};
 
 /// Less is too short: a program has not done everything yet.
 const SHORTEST_NS: u64 = 3_000_000_000;

@@ -1,10 +1,10 @@
 //! Throttling: the control group's quota of processor time is used up, and all threads stand.
 
 use super::ready::Ready;
-use crate::facts::{Facts, THROTTLED};
+use crate::evidence::{Facts, THROTTLED};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::numbers::{duration, percent};
 use crate::share::Share;
-use crate::text::{duration, percent};
 use dwell_profile::Platform;
 
 /// A part of the periods that is worth a change.

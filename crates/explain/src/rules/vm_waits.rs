@@ -2,10 +2,10 @@
 //! compiled, or until a page of memory is there.
 
 use super::NO_WALL;
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
+use crate::numbers::{duration, percent, short};
 use crate::share::Share;
-use crate::text::{duration, percent, short};
 use crate::waits::{Whose, gather};
 use dwell_profile::Platform;
 

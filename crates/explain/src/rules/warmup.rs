@@ -2,11 +2,11 @@
 //! Of the start itself it says nothing: that every JVM does so then is no fault of the program.
 
 use super::{NO_CPU, NOT_SEEN};
-use crate::facts::Facts;
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
+use crate::numbers::{duration, percent};
 use crate::share::Share;
-use crate::text::{duration, percent};
 use dwell_profile::{Compilers, NodeId, Role, Weight};
 
 /// A part of the CPU time that is worth a change, and the least it must surely be.

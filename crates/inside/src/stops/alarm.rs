@@ -8,8 +8,8 @@
 
 use super::alarms::Alarms;
 use crate::hotspot::Setup;
+use dwell_recorder::sys::allocator::OwnThread;
 use dwell_recorder::sys::bell::{self, Bell};
-use dwell_recorder::sys::memory::OwnThread;
 use dwell_recorder::sys::process;
 use dwell_recorder::sys::switches::Switches;
 use dwell_signal::{EngineKind, Live};

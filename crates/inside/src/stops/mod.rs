@@ -24,7 +24,7 @@ use counters::{Counters, Sums};
 use dwell_recorder::runtime;
 use dwell_recorder::runtime::progress::Progress;
 use dwell_recorder::stops::{LateThread, Stop};
-use dwell_recorder::sys::memory::OwnThread;
+use dwell_recorder::sys::allocator::OwnThread;
 use dwell_recorder::sys::process;
 use dwell_recorder::sys::task::TaskFiles;
 use dwell_signal::slots::Reason;

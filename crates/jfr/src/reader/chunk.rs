@@ -2,13 +2,13 @@
 //! The walk, not the chain of checkpoints, finds the constants: so a chunk that was cut off, or
 //! whose header was never completed, gives everything up to the cut.
 
+use super::constant_pools::Pools;
 use super::cursor::Cursor;
 use super::details::{Details, Part};
 use super::error::Error;
 use super::header::ChunkInfo;
 use super::metadata::{Class, Types};
 use super::model::Recording;
-use super::pools::Pools;
 use super::resolve::Resolver;
 use super::samples::SamplePlan;
 use super::tables::Tables;

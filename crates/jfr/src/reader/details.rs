@@ -2,11 +2,11 @@
 //! chunk: see `writer::details`. Put into the events that it is told of, as if these had such
 //! fields, which those of older recordings have.
 
+use super::constant_pools::skip_field;
 use super::cursor::Cursor;
 use super::error::Error;
 use super::metadata::Class;
 use super::model::{Context, GenericEvent, Sample, Value};
-use super::pools::skip_field;
 use super::resolve::Resolver;
 use crate::hash::Seeds;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! What the constants of a chunk have become, so that each is decoded once.
 
-use super::pools::Pools;
+use super::constant_pools::Pools;
 use std::collections::HashMap;
 
 /// Places in a table, by type and key of a constant.

@@ -2,13 +2,13 @@
 //! Threads, methods and stacks go to tables that all chunks of a file share. A constant that is
 //! missing or broken becomes an empty one and is counted.
 
+use super::constant_pools::{Pools, skip_field};
 use super::cursor::{Cursor, RawText};
 use super::error::Error;
 use super::header::ChunkInfo;
 use super::memo::Memo;
 use super::metadata::{Class, Field, Types, Wire};
 use super::model::{StackFrame, Thread};
-use super::pools::{Pools, skip_field};
 use super::tables::{MethodTexts, Tables};
 use crate::hash::Seeds;
 use crate::{FrameKind, ThreadState};

@@ -1,11 +1,11 @@
 //! Decodes samples along a plan made once per event type: no allocation, no string compare and no
 //! search for fields on the way.
 
+use super::constant_pools::skip_field;
 use super::cursor::{Cursor, RawText};
 use super::error::Error;
 use super::metadata::{Class, Field, Known, Types, Unit, Wire};
 use super::model::{Context, Sample, SampleKind, Wall};
-use super::pools::skip_field;
 use super::resolve::Resolver;
 use crate::ThreadState;
 
@@ -238,9 +238,9 @@ fn weight(resolver: &Resolver<'_>, unit: Unit, value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::constant_pools::Pools;
     use super::super::header::ChunkInfo;
     use super::super::metadata::Types;
-    use super::super::pools::Pools;
     use super::super::tables::Tables;
     use super::*;
     use crate::writer::{ChunkClock, ChunkWriter};

@@ -179,9 +179,9 @@ fn with_unit(resolver: &Resolver<'_>, unit: Unit, number: i64) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::constant_pools::Pools;
     use super::super::header::ChunkInfo;
     use super::super::metadata::Types;
-    use super::super::pools::Pools;
     use super::super::tables::Tables;
     use super::*;
     use crate::writer::{ChunkClock, ChunkWriter};

@@ -1,8 +1,8 @@
 //! The constants of a chunk: threads, methods, stacks and what they are made of, each interned in
 //! its pool. Writes checkpoints; knows nothing of events and of the file.
 
+use super::constant_pool::Pool;
 use super::names::{package, printable_class, printable_descriptor, printable_object_class};
-use super::pool::Pool;
 use super::{ClassId, FrameRef, MethodId, MethodInfo, Origin, StackId, ThreadId, ThreadInfo};
 use crate::hash::Seeds;
 use crate::schema::id;

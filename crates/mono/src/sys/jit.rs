@@ -4,7 +4,7 @@
 use crate::code::{self, Called, Line, Place};
 use crate::names;
 use crate::prologue;
-use crate::sys::api::{self, Api, Domain, JitInfo, Method};
+use crate::sys::functions::{self, Api, Domain, JitInfo, Method};
 use std::ffi::{CStr, c_int, c_void};
 
 /// Places of a method that are asked about at most.
@@ -38,7 +38,7 @@ pub unsafe fn note_method(api: &Api, method: Method, info: JitInfo) {
         (
             (api.mono_jit_info_get_code_start)(info) as u64,
             (api.mono_jit_info_get_code_size)(info),
-            api::take_text(api, (api.mono_method_full_name)(method, 1)),
+            functions::take_text(api, (api.mono_method_full_name)(method, 1)),
         )
     };
     #[cfg(feature = "experiments")]
@@ -56,7 +56,7 @@ pub unsafe fn note_method(api: &Api, method: Method, info: JitInfo) {
             is_ahead,
         };
         // SAFETY: the method lives during Mono's callback.
-        let (image, file) = unsafe { api::image_of(api, method) };
+        let (image, file) = unsafe { functions::image_of(api, method) };
         let called = Called {
             full: name,
             origin: names::origin(image, &file),

@@ -14,10 +14,10 @@
 //! what Mono calls back, but not into Mono.
 
 use crate::code::{self, Found};
+use crate::known_libraries::{Place, VIEW, View};
 use crate::names::Kind;
-use crate::sys::api::{Domain, Method, Profiler};
+use crate::sys::functions::{Domain, Method, Profiler};
 use crate::sys::handlers;
-use crate::view::{Place, VIEW, View};
 use dwell_signal::{Live, WalkTarget};
 use dwell_walker::native::{NativeRegs, NativeStep, step};
 use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Walk};

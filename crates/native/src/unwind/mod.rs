@@ -6,15 +6,15 @@
 //! seen for the first time. What the rows mean and how one is applied is `dwell_walker::native`'s
 //! matter; this module must not interpret them.
 //!
-//! Read next: `entries` (sections to FDEs), `program` (FDE to rows; `plain`: the usual ones),
+//! Read next: `fdes` (sections to FDEs), `cfa_program` (FDE to rows; `usual`: the usual ones),
 //! `merge` (rows to table), `part` (only some of it).
 
-mod entries;
+mod cfa_program;
+mod fdes;
 mod merge;
 pub mod part;
-mod plain;
-mod program;
 mod single;
+mod usual;
 
 use std::fmt;
 use std::ops::Range;
@@ -113,7 +113,7 @@ impl UnwindTable {
     pub fn build(input: &Input<'_>) -> Result<UnwindTable, Error> {
         let mut stats = Stats::default();
         let mut functions = merge::Functions::default();
-        entries::collect(input, &mut functions, &mut stats)?;
+        fdes::collect(input, &mut functions, &mut stats)?;
         Ok(UnwindTable {
             rows: functions.into_rows(),
             stats,

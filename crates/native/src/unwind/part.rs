@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use dwell_walker::native::Row;
 
-use super::entries;
+use super::fdes;
 use super::merge::Functions;
 use super::{Input, Searched, Section, Stats};
 
@@ -60,7 +60,7 @@ pub fn is_whole(input: &Searched<'_>) -> bool {
     let Some(table) = SearchTable::parse(input.header) else {
         return false;
     };
-    entries::count(&build(input)) == Some(table.entries.len()) && table.is_sorted()
+    fdes::count(&build(input)) == Some(table.entries.len()) && table.is_sorted()
 }
 
 /// The rows for the addresses `offsets`, as the whole table has them; the first begins there or
@@ -87,7 +87,7 @@ pub fn rows(input: &Searched<'_>, offsets: Range<u32>) -> Option<Box<[Row]>> {
         usize::try_from(into).ok()
     });
     let into: Vec<usize> = into.collect::<Option<_>>()?;
-    entries::some(&build, &into, &mut functions, &mut stats).ok()?;
+    fdes::some(&build, &into, &mut functions, &mut stats).ok()?;
     let rows = functions.into_rows();
     let first = rows.partition_point(|row| row.offset <= offsets.start);
     let last = rows.partition_point(|row| row.offset < offsets.end);

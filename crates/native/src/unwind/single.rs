@@ -7,7 +7,7 @@ use dwell_walker::native::Rule;
 use gimli::{BaseAddresses, LittleEndian};
 
 use super::merge::Functions;
-use super::{Section, Stats, entries};
+use super::{Section, Stats, fdes};
 
 /// Where the tables of a file are.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub fn rule_at(input: &Searched<'_>, offset: u32) -> Option<Rule> {
         text: input.text,
     };
     let into = usize::try_from(into).ok()?;
-    entries::some(&build, &[into], &mut functions, &mut stats).ok()?;
+    fdes::some(&build, &[into], &mut functions, &mut stats).ok()?;
     // Of several functions, the first covers the place: the whole table knows.
     match dwell_walker::native::lookup(&functions.into_rows(), offset) {
         Rule::Gap | Rule::Unsupported => None,

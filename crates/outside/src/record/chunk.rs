@@ -8,8 +8,8 @@ use crate::names::Named;
 use crate::origins::Origin as Place;
 use crate::running::Copied;
 use crate::vm::Vm;
-use dwell_host::account::Used;
 use dwell_host::limit::Limit;
+use dwell_host::used::Used;
 use dwell_jfr::writer::{
     ChunkClock, ChunkWriter, Event, FrameRef, HEADER_BYTES, MethodId, MethodInfo, Origin, Sample,
     StackId, ThreadId, ThreadInfo, WallSample,

@@ -13,7 +13,7 @@ pub mod texts;
 
 use crate::sys::lasting::Lasting;
 use crate::sys::process;
-use dwell_context::table::BUCKET;
+use dwell_context::by_thread::BUCKET;
 use dwell_context::{Context, RECORD_BYTES, Slab};
 use requests::{Request, Requests};
 use spans::{Span, Spans};

@@ -2,7 +2,7 @@
 //! the number of threads has changed, and once in a while: one may have come as another one went.
 
 use crate::runtime::Runtime;
-use crate::runtime::state::State;
+use crate::runtime::process_wide::State;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use crate::threads::ThreadName;

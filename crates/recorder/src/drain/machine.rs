@@ -4,7 +4,7 @@
 use super::process_cpu::ProcessCpu;
 use crate::sys::process;
 use dwell_host::Whose;
-use dwell_host::account::Account;
+use dwell_host::used::Account;
 use dwell_jfr::writer::Event;
 
 /// The account.

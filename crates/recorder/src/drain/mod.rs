@@ -32,7 +32,7 @@ use crate::orders::{Order, Orders};
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
-use crate::sys::memory::OwnThread;
+use crate::sys::allocator::OwnThread;
 use crate::sys::process;
 use crate::threads::NOBODY_KEY;
 use dwell_signal::Cause;

@@ -2,7 +2,7 @@
 //! looked up on demand. Keyed by what the file *is*, so that a library that is closed and opened
 //! again is read once.
 
-use super::table::{Table, Tables};
+use super::unwind_rules::{Table, Tables};
 use crate::sys::mapped::MappedFile;
 use dwell_context::foreign;
 use dwell_native::elf::Elf;

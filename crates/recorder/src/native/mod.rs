@@ -4,8 +4,8 @@ pub mod image;
 pub mod memory;
 pub mod modules;
 pub mod remembered;
-pub mod table;
+pub mod unwind_rules;
 
 pub use dwell_native::kernel::Kernel;
 pub use modules::Modules;
-pub use table::Tables;
+pub use unwind_rules::Tables;

@@ -6,7 +6,7 @@
 //! disagree is never attributed to either.
 
 use super::image::{FileKey, Image, display_name};
-use super::table::Tables;
+use super::unwind_rules::Tables;
 use crate::sys::loader::{self, Generation};
 use dwell_native::maps::{self, Backing};
 use dwell_walker::native::{NativeCode, Rule};

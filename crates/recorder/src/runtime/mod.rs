@@ -46,9 +46,9 @@
 //! [`Recorder::pause_begins`]: crate::recorder::Recorder::pause_begins
 //! [`Recorder::pause_ends`]: crate::recorder::Recorder::pause_ends
 
+pub mod process_wide;
 pub mod progress;
 pub mod setup;
-pub mod state;
 
 use crate::looks::off::{Off, Waiting};
 use crate::looks::threads::{Holder, Threads};

@@ -1,6 +1,6 @@
 //! What a recording works with.
 
-use super::state::State;
+use super::process_wide::State;
 use super::{About, Runtime};
 use crate::ended::{EndOfSampling, Ended};
 use crate::looks::shelf::Shelf;

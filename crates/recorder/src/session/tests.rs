@@ -1,7 +1,7 @@
 //! What is told of a recording, and that it can be carried out: with a runtime that is none.
 
 use super::*;
-use crate::events::Events;
+use crate::chosen::Events;
 use crate::looks::shelf::Tick;
 use crate::testing::{Alone, Mock, alone};
 

@@ -1,11 +1,11 @@
 //! The boundary to the OS: every `unsafe` block of this crate.
 
+pub mod allocator;
 pub mod bell;
 pub mod fds;
 pub mod lasting;
 pub mod loader;
 pub mod mapped;
-pub mod memory;
 pub mod process;
 pub mod published;
 pub mod shown;

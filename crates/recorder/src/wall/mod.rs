@@ -19,7 +19,7 @@ use crate::looks::unmounted::{Found, Unmounted};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
 use crate::runtime::{Looks, Runtime};
-use crate::sys::memory::OwnThread;
+use crate::sys::allocator::OwnThread;
 use crate::sys::process;
 use dwell_signal::ThreadRecord;
 use dwell_walker::Frame;

@@ -2,6 +2,7 @@
 //! its methods they are, and who has what they wait for.
 
 use dwell_context::Context;
+use dwell_frozen::Frozen;
 use dwell_recorder::looks::off::{Off, Waiting};
 use dwell_recorder::looks::threads::{Holder, Threads};
 use dwell_recorder::native::Modules;
@@ -27,6 +28,18 @@ pub const fn thread_in(id: u64, method: u64) -> u64 {
 /// Names of its methods, by their numbers.
 const METHODS: [&str; 4] = ["none", "spin", "wait", "hold"];
 
+/// The class of all its methods.
+pub const CLASS: &str = "mock/Program";
+
+/// From this id on threads are in the frozen stacks, in their order.
+pub const FROZEN: u64 = 1000;
+
+/// What the method with this number is called.
+pub fn method_of(id: u64) -> String {
+    let known = METHODS.get(id as usize).copied();
+    known.map_or_else(|| format!("method_{id:x}"), str::to_owned)
+}
+
 /// The runtime.
 #[derive(Default)]
 pub struct Mock {
@@ -36,7 +49,10 @@ pub struct Mock {
     pub holds: AtomicBool,
     /// ... and does.
     pub held: AtomicBool,
-    can_walk: AtomicBool,
+    /// Stacks of threads that were real.
+    pub frozen: Vec<Frozen>,
+    /// Whether the drainer has made known what walks need.
+    pub can_walk: AtomicBool,
 }
 
 impl Mock {
@@ -85,7 +101,7 @@ fn leave_small_signal_stack() {
 impl Runtime for Mock {
     const PROCESS: &'static str = "mock";
     const WAITS: &'static Waits = &Waits {
-        methods: &[("mock/Program", &["hold"], Cause::ObjectWait)],
+        methods: &[(CLASS, &["hold"], Cause::ObjectWait)],
         ..Waits::NONE
     };
 
@@ -157,13 +173,17 @@ impl Walks<Mock> for MockWalks {
         if matches!(native.rule(header.regs.rip), Some(rule) if rule != Rule::Gap) {
             self.0.has_rules.store(true, Ordering::SeqCst);
         }
-        walk(header.managed_thread, header.regs.rip, frames)
+        let frozen = (header.managed_thread >> 8).checked_sub(FROZEN);
+        match frozen.and_then(|index| self.0.frozen.get(index as usize)) {
+            Some(stack) => stack.walk(frames),
+            None => walk(header.managed_thread, header.regs.rip, frames),
+        }
     }
 
     fn name(&mut self, frame: &Frame, names: &mut Names) -> Option<Named> {
         let name = names.add(Name {
-            class: "mock/Program".into(),
-            name: (*METHODS.get(frame.id as usize)?).into(),
+            class: CLASS.into(),
+            name: method_of(frame.id),
             descriptor: "()V".into(),
             modifiers: 0,
             origin: None,

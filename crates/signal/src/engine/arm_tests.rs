@@ -1,8 +1,8 @@
 //! The period that a record notes is the one that the kernel has, whoever set it.
 
 use crate::engine::perf_permitted;
+use crate::init::init;
 use crate::record::Registration;
-use crate::setup::init;
 use crate::{Config, EngineKind, sys};
 
 const INTERVAL_NS: u64 = 500_000;

@@ -9,8 +9,8 @@ mod arm;
 mod perf;
 mod period;
 pub(crate) mod ring;
-mod serve;
 mod turns;
+mod walk_on_request;
 
 pub(crate) use arm::Sender;
 pub use arm::Stop;

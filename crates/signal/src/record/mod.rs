@@ -5,12 +5,12 @@
 //! file descriptor that a table maps to a record. Whoever works on a record holds its `busy` word;
 //! a handler never waits for it.
 
+mod by_fd;
 mod cookie;
-mod fds;
 mod slab;
 
+pub(crate) use by_fd::FdTable;
 pub(crate) use cookie::Cookie;
-pub(crate) use fds::FdTable;
 pub(crate) use slab::Slab;
 
 use crate::plan::Plan;

@@ -185,7 +185,7 @@ pub fn left_out(names: &[String], turn: u64) -> Result<Vec<&'static str>> {
     let mut left = Vec::new();
     for (place, group) in (0_u64..).zip(GROUPS) {
         if let Some(unknown) = group.iter().find(|test| names.iter().all(|n| n != **test)) {
-            bail!("no test is called {unknown} (xtask/src/suite/turns.rs)");
+            bail!("no test is called {unknown} (xtask/src/suite/rotation.rs)");
         }
         // Groups do not all begin with their first ones.
         let mine = (turn + place) % group.len() as u64;

@@ -9,9 +9,9 @@ use dwell_walker::native::Rule;
 use gimli::{BaseAddresses, CommonInformationEntry, DebugFrame, EhFrame, LittleEndian};
 use gimli::{PartialFrameDescriptionEntry, UnwindOffset, UnwindSection};
 
+use super::cfa_program::{self, Budget, Factors, Function, Reader, State};
 use super::merge::{Functions, Source};
-use super::program::{self, Budget, Factors, Function, Reader, State};
-use super::{Error, Input, SECTION_LEN_MAX, Section, Stats, plain};
+use super::{Error, Input, SECTION_LEN_MAX, Section, Stats, usual};
 
 /// CIEs kept parsed; a linked library has one to ten, and neighbours share them.
 const CIES_MAX: usize = 16;
@@ -243,7 +243,7 @@ where
         };
         if initial.is_some() {
             let instructions = fde.instructions(self.frame, &bases);
-            program::run(
+            cfa_program::run(
                 self.frame,
                 &function,
                 instructions,
@@ -277,7 +277,7 @@ where
             rows += 1;
             functions.push_row(address, rule);
         };
-        let Some(steps) = plain::run(instructions, offsets.clone(), &mut sink) else {
+        let Some(steps) = usual::run(instructions, offsets.clone(), &mut sink) else {
             functions.drop_open();
             return Ok(None);
         };
@@ -346,7 +346,8 @@ where
         self.budget.spend(cie.entry_len() as u64)?;
         let instructions = cie.instructions(self.frame, &self.bases);
         let factors = factors(&cie);
-        let initial = program::initial_state(self.frame, factors, instructions, &mut self.budget)?;
+        let initial =
+            cfa_program::initial_state(self.frame, factors, instructions, &mut self.budget)?;
         let is_plain = initial == Some(State::USUAL)
             && factors == Factors::USUAL
             && cie.fde_address_encoding() == Some(USUAL_ENCODING);

@@ -1,7 +1,7 @@
 //! Reads what compilers, the control group and the machine did.
 
 use crate::builder::Builder;
-use crate::runtime::{Compilation, Compilers, Machine, Throttled};
+use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use dwell_jfr::kinds::told;
 use dwell_jfr::reader::Recording;
 

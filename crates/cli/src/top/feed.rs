@@ -1,8 +1,8 @@
 //! Where the numbers come from: a recording of the target that a thread of ours begins, follows and
 //! ends. Whatever happens to the rest of the command, the recording in the target ends with it.
 
-use super::follow::Follower;
-use super::snapshot::Snapshot;
+use super::tail::Follower;
+use super::window::Snapshot;
 use crate::agent::{self, Agent};
 use crate::args::Top;
 use crate::record::{outside, start_options};

@@ -1,7 +1,8 @@
 //! Runs the programs that compilers write: a return address right below the CFA, which counts
 //! from rsp or rbp, and of the other registers nothing but rbp. Nearly all functions are so, and
 //! here one takes a fraction of the time. What is not so is refused, and left to
-//! [`super::program`]. It must not know about sections or tables: bytes in, `(address, Rule)` out.
+//! [`super::cfa_program`]. It must not know about sections or tables: bytes in, `(address, Rule)`
+//! out.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! A table as all tabs show one: columns, rows, sorting and filtering. Pure.
 
-use super::scope::Who;
+use super::drilled::Who;
 use dwell_profile::NodeId;
 
 /// Rows that are kept; nobody reads on to the end of more.

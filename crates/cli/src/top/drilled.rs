@@ -1,6 +1,6 @@
 //! What was drilled into: which part of the time is looked at. Pure.
 
-use super::snapshot::{IDLE, Piece, Snapshot};
+use super::window::{IDLE, Piece, Snapshot};
 use dwell_profile::{CallTree, group_of};
 
 /// A thread, or those whose names differ in numbers only.
@@ -122,7 +122,7 @@ fn nodes_with(tree: &CallTree, group: Option<usize>) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::snapshot::tests::look;
+    use super::super::window::tests::look;
     use super::*;
     use dwell_profile::text_art;
 
