@@ -109,7 +109,7 @@ public final class Allocations {
 
     public static void main(String[] args) throws Exception {
         Harness harness = new Harness("Allocations", 60, args, "mib", "threads", "virtual");
-        long rounds = (harness.number("mib", 128, 8, 8192) << 20L) / ROUND_BYTES;
+        long rounds = ((long) harness.number("mib", 128, 8, 8192) << 20) / ROUND_BYTES;
         int threads = harness.number("threads", 1, 1, 1000);
         boolean isVirtual = harness.number("virtual", 0, 0, 1) == 1;
         for (Kinds kind : Kinds.values()) {

@@ -52,7 +52,7 @@ public final class Kept {
 
     public static void main(String[] args) throws Exception {
         Harness harness = new Harness("Kept", 60, args, "mib", "keep", "pause_ms");
-        int rounds = (int) ((harness.number("mib", 32, 1, 65_536) << 20L) / ROUND_BYTES);
+        int rounds = (int) (((long) harness.number("mib", 32, 1, 65_536) << 20) / ROUND_BYTES);
         int pauseMs = harness.number("pause_ms", 0, 0, 10_000);
         int keep = harness.number("keep", 1000, 2, 1_000_000);
         long leakedBytes = measure(() -> leak(MEASURED, Integer.MAX_VALUE));
