@@ -60,6 +60,8 @@ export interface Compare {
   /** What both can be brought to. */
   possible: ('second' | 'request' | 'sample')[];
   threadsOfA: number;
+  /** Whether weights of both are of one unit. */
+  isOneUnit: boolean;
   sides: [Side, Side];
 }
 

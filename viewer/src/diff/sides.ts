@@ -104,7 +104,7 @@ export function sidesOfRecordings(
   return {
     of: 'recordings',
     names: ['A', 'B'],
-    base: baseOf(per, amount(0), amount(1), a, b),
+    base: baseOf(per, amount(0), amount(1), a, b, compare.isOneUnit),
     slow: null,
     side,
   };

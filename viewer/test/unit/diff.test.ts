@@ -51,6 +51,21 @@ describe('the statistics of differences', () => {
     expect(changeOf(base, sum(4, 10), sum(5, 10)).isTested).toBe(false);
     const whole = baseOf('sample', 1000, 1500, a, b);
     expect(changeOf(whole, a, b).error).toBe(0);
+    // 0.01 of 1000 that weigh 20 each, and 0.2 of 50 that weigh 1: of 50 and 50 together 10.5.
+    const ofTwo = baseOf('sample', 1000, 50, sum(50, 20), sum(50, 1), false);
+    const twoUnits = changeOf(ofTwo, { sum: 10, squares: 100, samples: 1 }, sum(10, 1));
+    expect(twoUnits.error).toBeCloseTo(Math.sqrt(0.105 * 0.895 * (10 / 1000 + 1 / 50)), 9);
+  });
+
+  it('take shares of two units together by what each side is worth', () => {
+    const same = two(PAIR, 1).header.compare!.sides;
+    const [one, other] = [
+      built(two(PAIR, 1), 'sample', 'both'),
+      built(two(PAIR, 1, { isOneUnit: false, sides: same }), 'sample', 'both'),
+    ];
+    expect([one.sides.base.isOneUnit, other.sides.base.isOneUnit]).toEqual([true, false]);
+    const errors = [one, other].map((it) => it.diff.total.at(it.node('m.M.gone')).error);
+    expect(errors[0]).not.toBe(errors[1]);
   });
 
   it('limit false discoveries, not those of each', () => {

@@ -47,6 +47,8 @@ pub struct Base {
     /// Mean weight of a nanosecond's sample: the sum of squares by the sum.
     grain_a: f64,
     grain_b: f64,
+    /// Whether weights of both are of one unit, so that they can be added up.
+    is_one_unit: bool,
 }
 
 /// One line of a table of differences.
@@ -112,6 +114,7 @@ impl Base {
             b: of(b),
             grain_a: grain(a.1),
             grain_b: grain(b.1),
+            is_one_unit: a.0.unit() == b.0.unit(),
         };
         (base.a > 0.0 && base.b > 0.0).then_some(base)
     }
@@ -141,7 +144,18 @@ impl Base {
             b: 1.0,
             grain_a: grain(a),
             grain_b: grain(b),
+            is_one_unit: true,
         }
+    }
+
+    /// The rate of both together. Where they are of two units each side counts as many samples as
+    /// it is worth: its base by its grain.
+    fn rate_of_both(&self, a: &Weight, b: &Weight) -> f64 {
+        let (by_a, by_b) = match self.is_one_unit {
+            true => (1.0, 1.0),
+            false => (self.grain_a, self.grain_b),
+        };
+        (a.sum as f64 / by_a + b.sum as f64 / by_b) / (self.a / by_a + self.b / by_b)
     }
 
     /// The variance of the difference of two rates that are the same but for chance.
@@ -149,10 +163,10 @@ impl Base {
     /// A sum of weights w of samples that come by chance has the variance `sum of w^2`, that is,
     /// its mean times the mean of w^2 by that of w, the *grain*. With the rate r of both together
     /// and the bases n and m: `r (grain_a / n + grain_b / m)`. Shares of a whole vary less:
-    /// `(1 - r)` times that.
+    /// `(1 - r)` times that. Shares of two units are taken together by what each is worth.
     #[must_use]
     pub fn variance(&self, a: &Weight, b: &Weight) -> f64 {
-        let rate = (a.sum as f64 + b.sum as f64) / (self.a + self.b);
+        let rate = self.rate_of_both(a, b);
         let grain = |of: &Weight, all: f64| match of.sum {
             0 => all,
             sum => of.squares / sum as f64,
