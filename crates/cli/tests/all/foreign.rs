@@ -29,7 +29,9 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
     let of_main = ["-e", "cpu", "--thread", "main"];
     assert!(!convert(&of_main).exits(0).out.is_empty());
     let of_none = ["-e", "cpu", "--thread", "nobody"];
-    assert_eq!(convert(&of_none).exits(0).out, "");
+    let empty = convert(&of_none).exits(0);
+    assert_eq!(empty.out, "");
+    assert!(empty.error().contains("--thread nobody"), "{empty:?}");
     let no_wall = convert(&["--thread", "main"]).exits(1);
     assert!(no_wall.err.contains("take its CPU time with -e cpu"));
     let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
