@@ -4,7 +4,7 @@ use crate::args::{Convert, Event, Report, Unit};
 use crate::values::{self, Format};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
-use dwell_profile::{Profile, WallFilter};
+use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
 use std::path::Path;
@@ -152,22 +152,27 @@ fn format(args: &Convert) -> Result<Format> {
 /// Whether the recording has what is wanted.
 fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
     let input = args.input.display();
+    let remedy = |lack| profile.info().remedy(lack);
     match stacks {
         Stacks::Wall(_) if !profile.has_wall() => {
             let other = match args.event.is_none() && args.cause.is_empty() {
                 true => ", or take its CPU time with -e cpu",
                 false => "",
             };
-            bail!("{input}: has no wall time; record with -e cpu,wall{other}");
+            let remedy = remedy(Lack::Wall);
+            bail!("{input}: has no wall time; {remedy}{other}");
         }
         Stacks::Allocated(_) if profile.allocations().is_empty() => {
-            bail!("{input}: has no allocations; record with -e cpu,wall,alloc")
+            bail!("{input}: has no allocations; {}", remedy(Lack::Allocations))
         }
         Stacks::Alive(_) | Stacks::AliveObjects(_) if !profile.has_live() => {
-            bail!("{input}: does not say what is alive; record with -e cpu,wall,live")
+            bail!(
+                "{input}: does not say what is alive; {}",
+                remedy(Lack::Live)
+            )
         }
         Stacks::Locked(_) if !profile.has_locks() => {
-            bail!("{input}: has no waits for locks; record with -e cpu,wall,lock")
+            bail!("{input}: has no waits for locks; {}", remedy(Lack::Locks))
         }
         Stacks::Cpu(_)
             if args.unit == Some(Unit::Ns) && profile.unit() == dwell_profile::Unit::Samples =>

@@ -144,6 +144,8 @@ export interface Info {
   jvmVersion: string;
   javaArguments: string;
   sampleEvent: string;
+  /** What to do where the recording has no wall time, as the second half of a sentence. */
+  wallRemedy: string;
   otherEvents: [string, number][];
 }
 

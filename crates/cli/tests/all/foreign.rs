@@ -34,6 +34,13 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
     assert!(empty.error().contains("--thread nobody"), "{empty:?}");
     let no_wall = convert(&["--thread", "main"]).exits(1);
     assert!(no_wall.err.contains("take its CPU time with -e cpu"));
+    // What to do is what the JDK's recorder can be asked for, and what it cannot.
+    assert!(no_wall.error().contains("jdk.ThreadPark"), "{no_wall:?}");
+    let no_objects = convert(&["-e", "live"]).exits(1);
+    assert!(
+        no_objects.error().contains("jdk.OldObjectSample"),
+        "{no_objects:?}"
+    );
     let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
     // How many samples there are is up to the machine; below some a rule says nothing. Which of
     // the two methods has most is up to the JDK's sampler, which samples where it can walk.
