@@ -17,7 +17,7 @@ use dwell_profile::{GroupBy, Platform, Profile, Row, Unit, Weight, sort_by_total
 use unicode_width::UnicodeWidthStr;
 
 use crate::number::{bytes, count, date, duration, percent, plural, weight};
-use crate::plain::{padded, shortened};
+use crate::plain::{options, padded, shortened};
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -190,7 +190,9 @@ impl<'p> Report<'p> {
         let engine = joined(&[&info.mode, &info.engine, &interval, &reason], " ");
         let parts: Vec<String> = engine.split(", ").map(str::to_owned).collect();
         self.list("engine", &parts);
-        self.line("options", &joined(&[&version, &info.options], ", "));
+        let room = (COLUMNS - LABEL).saturating_sub(joined(&[&version, ""], ", ").width() + 2);
+        let asked = options(&info.options, room);
+        self.line("options", &joined(&[&version, &asked], ", "));
         let mut samples = plural(self.total.samples, "sample");
         if self.profile.unit() == Unit::Nanoseconds {
             let _ = write!(samples, ", {}", duration(self.total.sum));
@@ -526,6 +528,25 @@ pub(crate) mod tests {
             "{text}"
         );
         assert!(!text.contains("nothing"), "{text}");
+    }
+
+    #[test]
+    fn options_keep_their_names() {
+        let mut builder = full();
+        let path = format!("/srv/{}/app.jfr", "long/".repeat(40));
+        builder.info.options = format!("start,file={path},cpu=10ms,wall=20ms,alloc=512k,lock=1ms");
+        let text = text(&builder.finish());
+        let line = text.lines().find(|line| line.starts_with("options"));
+        let line = line.unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            line.starts_with("options    dwell 0.1.0, start,file=/srv/"),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("app.jfr,cpu=10ms,wall=20ms,alloc=512k,lock=1ms"),
+            "{line}"
+        );
+        assert!(line.width() <= COLUMNS, "{line}");
     }
 
     /// How many samples a method has by itself is another number than with what it calls.
