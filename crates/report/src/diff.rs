@@ -81,9 +81,10 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             changes: cpu.changes(total_a, total_b),
         },
     ];
-    let (wall_a, wall_b) = (a.wall_total(), b.wall_total());
+    let ((wall_a, busy_a), (wall_b, busy_b)) = (a.wall_totals(), b.wall_totals());
     let wall = (a.has_wall() && b.has_wall()).then(|| Base::new(per, (a, &wall_a), (b, &wall_b)));
     if let Some(wall) = wall.flatten() {
+        let wall = wall.with_grains_of(&busy_a, &busy_b);
         let (causes_a, places_a) = a.sums_by_cause();
         let (causes_b, places_b) = b.sums_by_cause();
         tables.push(Table {
@@ -390,6 +391,40 @@ mod tests {
         assert_eq!(wall.matches("0 of 1 rows are more").count(), 2, "{wall}");
         assert!(wall.contains("\n  idle: 300 ms and 700 ms (rows"), "{wall}");
         assert_eq!(both.json().matches("idle-pool").count(), 2);
+    }
+
+    /// The numbers are those of the page's test of the same (`diff.test.ts`).
+    #[test]
+    fn a_cause_that_one_has_not_is_as_uncertain_as_what_was_not_idle_there() {
+        let of = |busy: &str, count| {
+            let mut builder = Builder::default();
+            builder.info.duration_ns = 1_000_000_000;
+            let thread = builder.thread("worker-1", 1, 1, false);
+            // Idle looks, and what they would have seen in between.
+            for (cause, weight_ns, count, choices) in [
+                ("idle-pool", 1_000_000, 10, 1_000_000),
+                (busy, 200 * count, count, 0),
+            ] {
+                let cause = builder.cause(cause);
+                builder.look(Look {
+                    thread,
+                    cause,
+                    weight_ns,
+                    count,
+                    choices,
+                    ..Look::default()
+                });
+            }
+            builder.finish()
+        };
+        let (a, b) = (of("park", 20), of("jit-wait", 30));
+        let json = compared(&a, &b, Per::Second).unwrap().json();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let rows = json["tables"]["causes"]["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == "jit-wait").unwrap();
+        // 6000 in the two seconds of both, and each look of either weighs 200.
+        let error = row["standardError"].as_f64().unwrap();
+        assert!((error - (3000.0f64 * 400.0).sqrt()).abs() < 1e-6, "{row}");
     }
 
     #[test]

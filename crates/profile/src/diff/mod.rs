@@ -15,6 +15,7 @@ pub use both::{Both, both};
 pub use names::stable;
 
 use crate::aggregate::{GroupBy, Grouped};
+use crate::idle::IDLE;
 use crate::names::Names;
 use crate::profile::{Profile, Unit};
 use crate::sample::Weight;
@@ -117,6 +118,21 @@ impl Base {
             is_one_unit: a.0.unit() == b.0.unit(),
         };
         (base.a > 0.0 && base.b > 0.0).then_some(base)
+    }
+
+    /// The same, but that where one has none of a row, its samples would have weighed as much as
+    /// those of these wholes do. Of wall time that is what was not idle: of idle threads looks are
+    /// told that were not made, which weigh next to nothing each, and rows are of other threads.
+    #[must_use]
+    pub fn with_grains_of(self, a: &Weight, b: &Weight) -> Base {
+        let Base {
+            grain_a, grain_b, ..
+        } = Base::of_moments(a, b);
+        Base {
+            grain_a: if a.sum > 0 { grain_a } else { self.grain_a },
+            grain_b: if b.sum > 0 { grain_b } else { self.grain_b },
+            ..self
+        }
     }
 
     /// As with [`Per::Second`], of what was recorded for so many nanoseconds of the two profiles.
@@ -268,15 +284,19 @@ impl Profile {
         (causes, places)
     }
 
-    /// All wall time, 0 if there is none.
+    /// All wall time, and that which was not idle; 0 if there is none.
     #[must_use]
-    pub fn wall_total(&self) -> Weight {
-        let mut sum = Weight::default();
+    pub fn wall_totals(&self) -> (Weight, Weight) {
+        let (mut all, mut busy) = (Weight::default(), Weight::default());
         if self.unit() == Unit::Nanoseconds {
-            let filter = WallFilter::default();
-            self.wall(&filter).for_each(|wall| sum += &wall.weight);
+            for wall in self.wall(&WallFilter::default()) {
+                all += &wall.weight;
+                if wall.cause != IDLE {
+                    busy += &wall.weight;
+                }
+            }
         }
-        sum
+        (all, busy)
     }
 }
 
