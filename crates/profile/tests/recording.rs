@@ -1,7 +1,7 @@
 //! Recordings written by this project's writer, read back and turned into profiles: what a profile
 //! keeps of them.
 
-use dwell_jfr::reader::{self, GenericEvent, Recording, SampleKind, Value};
+use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
     AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, LiveObject, MethodInfo,
     MonitorEnter, Sample, ThreadInfo, WallSample,
@@ -607,37 +607,6 @@ fn weighted_samples_come_before_others() {
             ("jdk.ExecutionSample".to_owned(), 1)
         ]
     );
-}
-
-/// Samples of CPU time that the JDK's recorder could not take are lost to a profile of such samples,
-/// and to one that has nothing else.
-#[test]
-fn samples_that_the_jdk_has_lost_are_told() {
-    let lost = |samples| GenericEvent {
-        name: "jdk.CPUTimeSamplesLost".into(),
-        time_ns: START_NS,
-        fields: vec![("lostSamples".into(), Value::Int(samples))],
-    };
-    let losses = |mut recording: Recording| {
-        recording
-            .events
-            .retain(|event| !event.name.starts_with("dwell."));
-        recording.events.extend([lost(3), lost(4)]);
-        let profile = Profile::from_recording(recording);
-        let losses = profile.losses().iter();
-        let told: Vec<_> = losses.map(|it| (it.samples, it.weight_ns)).collect();
-        let text = profile.losses().first().map(|it| it.cause.clone());
-        assert!(text.is_none_or(|text| text.contains("jdk.CPUTimeSamplesLost")));
-        told
-    };
-    let mut of_cpu_time = read(full());
-    for sample in &mut of_cpu_time.samples {
-        sample.kind = SampleKind::CpuTime;
-    }
-    assert_eq!(losses(of_cpu_time), [(7, 0)]);
-    assert_eq!(losses(read(full())), []);
-    assert_eq!(losses(Recording::default()), [(7, 0)]);
-    assert!(EVENTS.contains(&"jdk.CPUTimeSamplesLost"));
 }
 
 #[test]
