@@ -107,7 +107,7 @@ function None({ hasWall, remedy }: { hasWall: boolean; remedy: string }) {
       <p class="empty">
         {hasWall
           ? 'No thread was seen waiting for a lock that another one had.'
-          : `Without wall time nothing is known of locks: ${remedy}.`}
+          : `Nothing is known of locks, as the recording has no wall time; ${remedy}.`}
       </p>
     </div>
   );
