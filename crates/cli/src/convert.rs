@@ -4,7 +4,7 @@ use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
-use dwell_profile::{Profile, WallFilter};
+use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
 use std::path::Path;
@@ -55,16 +55,72 @@ pub fn convert(args: &Convert) -> Result<()> {
     let profile = recording::load(&args.input)?;
     recording::warn_of_unread(&profile, &args.input);
     check(args, &profile, &stacks)?;
+    let mut is_empty = false;
     match args.output.as_deref().filter(|output| *output != "-") {
         Some(output) => recording::write_file(output, |out| {
-            write(args, format, &profile, &stacks, out).map_err(std::io::Error::other)
-        }),
+            let written = write(args, format, &profile, &stacks, out);
+            is_empty = written.map_err(std::io::Error::other)? == Written::Nothing;
+            Ok(())
+        })?,
         None => {
             let mut text = Vec::new();
-            write(args, format, &profile, &stacks, &mut text)?;
-            crate::print_bytes(&text)
+            is_empty = write(args, format, &profile, &stacks, &mut text)? == Written::Nothing;
+            crate::print_bytes(&text)?;
         }
     }
+    if is_empty {
+        eprintln!("dwell: {}", empty_note(args, &stacks));
+    }
+    Ok(())
+}
+
+/// Whether there was anything to be written.
+#[derive(PartialEq, Eq)]
+enum Written {
+    Something,
+    Nothing,
+}
+
+/// What to say of an output without a single stack, in one line.
+fn empty_note(args: &Convert, stacks: &Stacks) -> String {
+    let input = recording::shown(&args.input);
+    let what = match stacks {
+        Stacks::Cpu(_) => "CPU time",
+        Stacks::Wall(_) => "wall time",
+        Stacks::Allocated(_) => "allocations",
+        Stacks::Alive(_) | Stacks::AliveObjects(_) => "live objects",
+        Stacks::Locked(_) => "waits for locks",
+        Stacks::Late => "late threads",
+    };
+    let time = |option, time: Option<std::time::Duration>| {
+        time.map(|time| (option, format!("{}s", time.as_secs_f64())))
+    };
+    let causes = (!args.cause.is_empty()).then(|| args.cause.join(","));
+    let given: Vec<(&str, String)> = [
+        causes.map(|causes| ("--cause", causes)),
+        args.thread.clone().map(|name| ("--thread", name)),
+        args.endpoint.clone().map(|name| ("--endpoint", name)),
+        time("--from", args.from),
+        time("--to", args.to),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if given.is_empty() {
+        return format!("note: {input} has no {what}: the output is empty");
+    }
+    let has_name = args.thread.is_some() || args.endpoint.is_some();
+    let it = if given.len() > 1 { "one of them" } else { "it" };
+    let names = if has_name {
+        " (in names, * is anything)"
+    } else {
+        ""
+    };
+    let given = given
+        .iter()
+        .map(|(option, value)| format!("{option} {value}"));
+    let given = dwell_report::plain(&given.collect::<Vec<String>>().join(" "));
+    format!("note: no {what} in {input} is of {given}: the output is empty; change {it}{names}")
 }
 
 /// What is to be written: what an option says, else what the output's name says.
@@ -96,22 +152,27 @@ fn format(args: &Convert) -> Result<Format> {
 /// Whether the recording has what is wanted.
 fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
     let input = args.input.display();
+    let remedy = |lack| profile.info().remedy(lack);
     match stacks {
         Stacks::Wall(_) if !profile.has_wall() => {
             let other = match args.event.is_none() && args.cause.is_empty() {
                 true => ", or take its CPU time with -e cpu",
                 false => "",
             };
-            bail!("{input}: has no wall time; record with -e cpu,wall{other}");
+            let remedy = remedy(Lack::Wall);
+            bail!("{input}: has no wall time; {remedy}{other}");
         }
         Stacks::Allocated(_) if profile.allocations().is_empty() => {
-            bail!("{input}: has no allocations; record with -e cpu,wall,alloc")
+            bail!("{input}: has no allocations; {}", remedy(Lack::Allocations))
         }
         Stacks::Alive(_) | Stacks::AliveObjects(_) if !profile.has_live() => {
-            bail!("{input}: does not say what is alive; record with -e cpu,wall,live")
+            bail!(
+                "{input}: does not say what is alive; {}",
+                remedy(Lack::Live)
+            )
         }
         Stacks::Locked(_) if !profile.has_locks() => {
-            bail!("{input}: has no waits for locks; record with -e cpu,wall,lock")
+            bail!("{input}: has no waits for locks; {}", remedy(Lack::Locks))
         }
         Stacks::Cpu(_)
             if args.unit == Some(Unit::Ns) && profile.unit() == dwell_profile::Unit::Samples =>
@@ -132,11 +193,11 @@ fn write(
     profile: &Profile,
     stacks: &Stacks,
     out: &mut impl Write,
-) -> Result<()> {
+) -> Result<Written> {
     match format {
-        Format::Html => recording::put_html(profile, &args.input, out),
-        Format::Text => Ok(out.write_all(dwell_report::text(profile).as_bytes())?),
-        Format::Jfr => Ok(dwell_report::interchange_jfr(profile, out)?),
+        Format::Html => recording::put_html(profile, &args.input, out)?,
+        Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
+        Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
         Format::Collapsed => {
             // How often somebody was late, or an object was chosen, says little.
             let usual = match stacks {
@@ -154,9 +215,12 @@ fn write(
                 by_thread: args.threads,
                 stacks: stacks.clone(),
             };
-            Ok(dwell_report::collapsed(profile, &options, out)?)
+            if dwell_report::collapsed(profile, &options, out)? == 0 {
+                return Ok(Written::Nothing);
+            }
         }
     }
+    Ok(Written::Something)
 }
 
 /// The first option given that is for collapsed stacks only.
@@ -241,4 +305,41 @@ fn refuse_same(input: &Path, output: &Path) -> Result<()> {
         return Err(Usage(text).into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    /// What is said of an output without a stack, with these options.
+    fn note(options: &[&str]) -> String {
+        let line = [&["dwell", "convert", "a.jfr", "--collapsed"], options].concat();
+        let Command::Convert(args) = Cli::parse_from(line).command else {
+            panic!("{options:?}: another command");
+        };
+        empty_note(&args, &stacks(&args).unwrap())
+    }
+
+    #[test]
+    fn what_matches_nothing_is_told_with_the_options_that_are_to_be_changed() {
+        assert_eq!(
+            note(&["-e", "cpu", "--thread", "nobody"]),
+            "note: no CPU time in a.jfr is of --thread nobody: the output is empty; change it \
+             (in names, * is anything)"
+        );
+        assert_eq!(
+            note(&["--cause", "monitor,lock", "--from", "90s", "--to", "1500ms"]),
+            "note: no wall time in a.jfr is of --cause monitor,lock --from 90s --to 1.5s: the \
+             output is empty; change one of them"
+        );
+        assert_eq!(
+            note(&["-e", "live", "--endpoint", "a\nb"]),
+            "note: no live objects in a.jfr is of --endpoint a\u{fffd}b: the output is empty; \
+             change it (in names, * is anything)"
+        );
+        let nothing = "note: a.jfr has no CPU time: the output is empty";
+        assert_eq!(note(&[]), nothing);
+    }
 }

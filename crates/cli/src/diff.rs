@@ -4,7 +4,7 @@ use crate::args::{Diff, Event, PerWhat};
 use crate::{Usage, convert, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
-use dwell_profile::{Objects, Profile, WallFilter};
+use dwell_profile::{Lack, Objects, Profile, WallFilter};
 use std::path::{Path, PathBuf};
 
 /// Where the page goes.
@@ -98,12 +98,11 @@ pub fn run(args: &Diff) -> Result<()> {
         };
     }
     let wall = (args.event == Some(Event::Wall)).then(WallFilter::default);
-    if wall.is_some() && !(a.has_wall() && b.has_wall()) {
-        bail!(
-            "-e wall: {} or {} has no wall time; record with -e cpu,wall",
-            names[0],
-            names[1]
-        );
+    let without = [(&a, &names[0]), (&b, &names[1])];
+    let without = without.into_iter().find(|(profile, _)| !profile.has_wall());
+    if let Some((profile, name)) = without.filter(|_| wall.is_some()) {
+        let remedy = profile.info().remedy(Lack::Wall);
+        bail!("-e wall: {name} has no wall time; {remedy}");
     }
     let mut out = Vec::new();
     compared.collapsed(wall.as_ref(), &mut out)?;

@@ -59,6 +59,7 @@ fn record(jdk: &Jdk) -> Vec<Frozen> {
 
 fn record_program(jdk: &Jdk, name: &str, arguments: &str) -> Vec<Frozen> {
     let place = Place::new("walks");
+    std::fs::create_dir(place.path("frozen")).expect("a folder");
     let mut program = Starter::new(jdk, &place, name).with(arguments).start();
     program.tell(&format!(
         "start,cpu=1ms,file={},freeze={},freeze-every=12",

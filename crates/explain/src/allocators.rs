@@ -6,7 +6,7 @@ use crate::finding::{Evidence, View};
 use crate::names::Set;
 use crate::numbers::{percent, some_of};
 use crate::stacks::Heaviest;
-use dwell_profile::{NameId, NodeId, Platform, Weight};
+use dwell_profile::{Lack, NameId, NodeId, Platform, Weight};
 use std::collections::{BTreeMap, HashMap};
 
 /// Places that are named.
@@ -36,7 +36,7 @@ pub(crate) struct Allocators {
     /// Whether the bytes are known, by samples of allocations.
     by_bytes: bool,
     /// How to have bytes told, where that can be.
-    hint: &'static str,
+    hint: String,
 }
 
 /// A method of the program that allocates.
@@ -63,8 +63,11 @@ impl Allocators {
             by_bytes: sampled.is_some(),
             places: sampled.unwrap_or_else(|| by_sight(facts)),
             hint: match facts.profile.info().platform() {
-                Platform::Mono => "",
-                _ => " (record with -e cpu,wall,alloc)",
+                Platform::Mono => String::new(),
+                _ => {
+                    let remedy = facts.profile.info().remedy(Lack::Allocations);
+                    format!(" ({remedy})")
+                }
             },
         }
     }

@@ -65,7 +65,7 @@ impl Profile {
         builder.host = host::host(&recording);
         tell_clock(&mut builder.info, &clock, taken.kind);
         builder.info.held_events = foreign::held(&recording);
-        builder.losses = losses(&recording);
+        builder.losses = losses(&recording, &taken);
         builder.gaps = gaps(&recording);
         stretches::add(&mut builder, &recording);
         builder.cpu_limit = cpu_limit(&recording);
@@ -121,6 +121,7 @@ pub const EVENTS: &[&str] = &flat::<{ EVENTS_COUNT }>();
 /// Those that are not stretches.
 const READ: &[&[&str]] = &[
     foreign::DdprofConfig::NAMES,
+    foreign::SamplesLost::NAMES,
     contexts::DdprofEndpoint::NAMES,
     told::Allocations::NAMES,
     told::Compilers::NAMES,
@@ -631,9 +632,17 @@ fn cause(told: &str) -> String {
     }
 }
 
-/// Losses by cause, summed over the recording, the greatest first.
-fn losses(recording: &Recording) -> Vec<Loss> {
+/// Losses by cause, summed over the recording, the greatest first. Those of the JDK's samples of
+/// CPU time count where these are what the profile is made of, or where there is nothing else.
+fn losses(recording: &Recording, taken: &Taken<'_>) -> Vec<Loss> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let has_others = || recording.samples.iter().any(|s| taken.takes(recording, s));
+    if taken.kind == SampleKind::CpuTime || !has_others() {
+        for event in recording.told::<foreign::SamplesLost>() {
+            let sum = sums.entry(foreign::SAMPLES_LOST.to_owned()).or_default();
+            sum.0 = sum.0.saturating_add(event.samples);
+        }
+    }
     for event in recording.told::<told::Lost>() {
         let sum = sums.entry(cause(&event.cause)).or_default();
         sum.0 = sum.0.saturating_add(event.samples);

@@ -265,3 +265,29 @@ fn loaded_classes_have_names_loaders_and_times() {
     assert_eq!(told(&loads[1]), ["app.Base", "", "None"]);
     assert_eq!(profile.standing(), [], "other threads went on");
 }
+
+/// Samples of CPU time that the JDK's recorder could not take are lost to a profile of such
+/// samples, and to one that has nothing else.
+#[test]
+fn samples_that_the_jdk_has_lost_are_told() {
+    let lost = |samples| {
+        let fields = [("lostSamples", Value::Int(samples))];
+        event("jdk.CPUTimeSamplesLost", &fields)
+    };
+    let losses = |mut recording: Recording| {
+        recording.events.extend([lost(3), lost(4)]);
+        let profile = Profile::from_recording(recording);
+        let losses = profile.losses().iter();
+        let is_named = |text: &str| text.contains("jdk.CPUTimeSamplesLost");
+        let told = losses.map(|it| (it.samples, it.weight_ns, is_named(&it.cause)));
+        told.collect::<Vec<_>>()
+    };
+    let mut of_cpu_time = recording();
+    for sample in &mut of_cpu_time.samples {
+        sample.kind = SampleKind::CpuTime;
+    }
+    assert_eq!(losses(of_cpu_time), [(7, 0, true)]);
+    assert_eq!(losses(recording()), []);
+    assert_eq!(losses(Recording::default()), [(7, 0, true)]);
+    assert!(EVENTS.contains(&"jdk.CPUTimeSamplesLost"));
+}

@@ -122,6 +122,7 @@ impl<R: Runtime> Recorder<R> {
                 "lock: waits for locks of a {process} are not told; leave it out"
             ));
         }
+        check_freeze(options)?;
         let path = target_path(options);
         let file = RecordingFile::create(&path)
             .map_err(|e| format!("file={}: cannot create it: {e}", path.display()))?;
@@ -338,6 +339,22 @@ fn check_engine(made: EngineKind, asked: EngineChoice, process: &str) -> Result<
         )),
         _ => Ok(()),
     }
+}
+
+/// Walks are written into a folder that is there, as recordings are: none is made where a path is
+/// misspelt.
+fn check_freeze(options: &Options) -> Result<(), String> {
+    let Some(dir) = &options.freeze else {
+        return Ok(());
+    };
+    let why = match std::fs::metadata(dir) {
+        Ok(is) if is.is_dir() => return Ok(()),
+        Ok(_) => "it is no folder".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!(
+        "freeze={dir}: cannot write there: {why}; name a folder that exists"
+    ))
 }
 
 #[cfg(test)]

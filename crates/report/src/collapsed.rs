@@ -66,7 +66,7 @@ impl Default for CollapsedOptions {
     }
 }
 
-/// Writes the profile as collapsed stacks, in the order of the names.
+/// Writes the profile as collapsed stacks, in the order of the names, and says how many there are.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub fn collapsed(
     profile: &Profile,
     options: &CollapsedOptions,
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> io::Result<usize> {
     let grouped = profile.group(GroupBy::Method);
     let names: Vec<String> = grouped.names.iter().map(|name| cell(name)).collect();
     let (tree, to) = merged_tree(profile.tree(), &grouped.of_frame);
@@ -106,7 +106,7 @@ pub fn collapsed(
         stack.reverse();
         writeln!(out, "{} {sum}", stack.join(";"))?;
     }
-    Ok(())
+    Ok(sums.len())
 }
 
 /// Shows thread, place and weight of all that is written.
@@ -181,12 +181,11 @@ mod tests {
 
     fn lines(profile: &Profile, options: &CollapsedOptions) -> Vec<String> {
         let mut out = Vec::new();
-        collapsed(profile, options, &mut out).unwrap();
-        String::from_utf8(out)
-            .unwrap()
-            .lines()
-            .map(str::to_owned)
-            .collect()
+        let told = collapsed(profile, options, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let lines: Vec<String> = out.lines().map(str::to_owned).collect();
+        assert_eq!(told, lines.len());
+        lines
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 
-use dwell_profile::diff::{Base, Change, Per, stable};
+use dwell_profile::diff::{Base, Change, Per, Sums, stable};
 use dwell_profile::{GroupBy, IDLE, NodeId, Profile, Unit, WallFilter, Weight};
 use serde_json::{Value, json};
 
@@ -41,10 +41,27 @@ impl Table {
     /// Whether a row is of threads that had nothing to do: how long they had not is no change of
     /// the program.
     fn is_idle(&self, change: &Change) -> bool {
-        let is_wall = matches!(self.key, "causes" | "waits");
-        let rest = change.name.strip_prefix(IDLE).filter(|_| is_wall);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+        matches!(self.key, "causes" | "waits") && is_idle(&change.name)
     }
+}
+
+/// Whether a cause, or a cause and a method, is that of threads that had nothing to do.
+fn is_idle(name: &str) -> bool {
+    let rest = name.strip_prefix(IDLE);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+}
+
+/// The differences of wall time, the largest first. What was idle is tested by itself: which of the
+/// rows that are told are more than chance does not depend on those that are not.
+fn changes_of_wall(base: &Base, a: Sums, b: Sums) -> Vec<Change> {
+    let split =
+        |sums: Sums| -> (Sums, Sums) { sums.into_iter().partition(|(name, _)| is_idle(name)) };
+    let ((idle_a, busy_a), (idle_b, busy_b)) = (split(a), split(b));
+    let mut changes = base.changes(busy_a, busy_b);
+    changes.extend(base.changes(idle_a, idle_b));
+    let size = |change: &Change| change.difference().abs();
+    changes.sort_by(|x, y| size(y).total_cmp(&size(x)));
+    changes
 }
 
 /// Compares two recordings; an error says in words why that makes no sense.
@@ -81,22 +98,23 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             changes: cpu.changes(total_a, total_b),
         },
     ];
-    let (wall_a, wall_b) = (a.wall_total(), b.wall_total());
+    let ((wall_a, busy_a), (wall_b, busy_b)) = (a.wall_totals(), b.wall_totals());
     let wall = (a.has_wall() && b.has_wall()).then(|| Base::new(per, (a, &wall_a), (b, &wall_b)));
     if let Some(wall) = wall.flatten() {
+        let wall = wall.with_grains_of(&busy_a, &busy_b);
         let (causes_a, places_a) = a.sums_by_cause();
         let (causes_b, places_b) = b.sums_by_cause();
         tables.push(Table {
             key: "causes",
             title: "Wall time by cause",
             base: wall,
-            changes: wall.changes(causes_a, causes_b),
+            changes: changes_of_wall(&wall, causes_a, causes_b),
         });
         tables.push(Table {
             key: "waits",
             title: "Wall time by cause and method of the program",
             base: wall,
-            changes: wall.changes(places_a, places_b),
+            changes: changes_of_wall(&wall, places_a, places_b),
         });
     }
     Ok(Compared { a, b, per, tables })
@@ -390,6 +408,71 @@ mod tests {
         assert_eq!(wall.matches("0 of 1 rows are more").count(), 2, "{wall}");
         assert!(wall.contains("\n  idle: 300 ms and 700 ms (rows"), "{wall}");
         assert_eq!(both.json().matches("idle-pool").count(), 2);
+    }
+
+    /// The change of `park` is one of 3.7 % by chance, which is enough where it is the only row
+    /// that is told, however many rows of idle time there are beside it.
+    #[test]
+    fn what_is_idle_says_nothing_of_what_is_more_than_chance() {
+        let of = |park: u64| {
+            let mut builder = Builder::default();
+            builder.info.duration_ns = 1_000_000_000;
+            let thread = builder.thread("worker-1", 1, 1, false);
+            for (cause, count) in [("idle-pool", 500), ("park", park)] {
+                let cause = builder.cause(cause);
+                builder.look(Look {
+                    thread,
+                    cause,
+                    weight_ns: 1000 * count,
+                    count,
+                    ..Look::default()
+                });
+            }
+            builder.finish()
+        };
+        // z is 27 / sqrt(167), 2.09: by chance 3.7 %. Of two rows it would have to be 2.5 %.
+        let (a, b) = (of(70), of(97));
+        let both = compared(&a, &b, Per::Second).unwrap();
+        let causes = both.tables.iter().find(|table| table.key == "causes");
+        let changes = &causes.unwrap().changes;
+        let told: Vec<_> = (changes.iter())
+            .map(|it| (it.name.as_str(), it.is_significant))
+            .collect();
+        assert_eq!(told, [("park", true), (IDLE, false)]);
+    }
+
+    /// The numbers are those of the page's test of the same (`diff.test.ts`).
+    #[test]
+    fn a_cause_that_one_has_not_is_as_uncertain_as_what_was_not_idle_there() {
+        let of = |busy: &str, count| {
+            let mut builder = Builder::default();
+            builder.info.duration_ns = 1_000_000_000;
+            let thread = builder.thread("worker-1", 1, 1, false);
+            // Idle looks, and what they would have seen in between.
+            for (cause, weight_ns, count, choices) in [
+                ("idle-pool", 1_000_000, 10, 1_000_000),
+                (busy, 200 * count, count, 0),
+            ] {
+                let cause = builder.cause(cause);
+                builder.look(Look {
+                    thread,
+                    cause,
+                    weight_ns,
+                    count,
+                    choices,
+                    ..Look::default()
+                });
+            }
+            builder.finish()
+        };
+        let (a, b) = (of("park", 20), of("jit-wait", 30));
+        let json = compared(&a, &b, Per::Second).unwrap().json();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let rows = json["tables"]["causes"]["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == "jit-wait").unwrap();
+        // 6000 in the two seconds of both, and each look of either weighs 200.
+        let error = row["standardError"].as_f64().unwrap();
+        assert!((error - (3000.0f64 * 400.0).sqrt()).abs() < 1e-6, "{row}");
     }
 
     #[test]

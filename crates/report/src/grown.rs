@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use dwell_profile::diff::{Base, Change};
-use dwell_profile::{Objects, Profile, Weight};
+use dwell_profile::{Lack, Objects, Profile, Weight};
 
 use crate::number::{plural, size};
 use crate::plain::{plain, shortened};
@@ -37,11 +37,13 @@ pub fn grown<'p>(a: &'p Profile, b: &'p Profile, of: Objects) -> Result<Grown<'p
         Objects::Alive => profile.has_live(),
         Objects::Allocated => profile.has_allocations(),
     };
-    let event = event(of);
-    if !profiles.into_iter().all(has) {
-        return Err(format!(
-            "-e {event}: one of them has none of it; record with -e cpu,wall,{event}"
-        ));
+    if let Some(without) = profiles.into_iter().find(|profile| !has(profile)) {
+        let event = event(of);
+        let remedy = without.info().remedy(match of {
+            Objects::Alive => Lack::Live,
+            Objects::Allocated => Lack::Allocations,
+        });
+        return Err(format!("-e {event}: one of them has none of it; {remedy}"));
     }
     let [all_a, all_b] = profiles.map(|profile| whole(profile, of));
     let base = match of {

@@ -60,6 +60,8 @@ export interface Compare {
   /** What both can be brought to. */
   possible: ('second' | 'request' | 'sample')[];
   threadsOfA: number;
+  /** Whether weights of both are of one unit. */
+  isOneUnit: boolean;
   sides: [Side, Side];
 }
 
@@ -142,6 +144,8 @@ export interface Info {
   jvmVersion: string;
   javaArguments: string;
   sampleEvent: string;
+  /** What to do where the recording has no wall time, as the second half of a sentence. */
+  wallRemedy: string;
   otherEvents: [string, number][];
 }
 

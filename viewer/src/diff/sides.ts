@@ -1,6 +1,6 @@
 // The two sides of a comparison: which samples belong to which, and what their sums are divided by.
 // Either the slow requests of an endpoint against its usual ones, or two recordings in one page.
-import { endpointNumber } from '../data/measure';
+import { endpointNumber, idleNumber } from '../data/measure';
 import type { Profile, Samples, Span } from '../data/profile';
 import { byEndpoint, percentiles } from '../data/requests';
 import { type Base, baseOf, type Per, type Sum } from './statistics';
@@ -71,11 +71,11 @@ export function sideOfRequest(of: SlowAndUsual): Sides['side'] {
 /** Slow against usual requests, for each request, of the samples that are shown. */
 export function sidesOfRequests(shown: Profile, threads: Uint8Array, of: SlowAndUsual): Sides {
   const side = sideOfRequest(of);
-  const [a, b] = wholes(shown, threads, side);
+  const { busy } = wholes(shown, threads, side);
   return {
     of: 'requests',
     names: ['usual', 'slow'],
-    base: baseOf('request', of.usual, of.slow, a, b),
+    base: baseOf('request', of.usual, of.slow, ...busy),
     slow: of,
     side,
   };
@@ -92,41 +92,49 @@ export function sidesOfRecordings(
   if (!compare) return null;
   // The threads of the first recording come before those of the second.
   const side = (samples: Samples, i: number) => (samples.thread[i]! < compare.threadsOfA ? 1 : 2);
-  const [a, b] = wholes(shown, threads, side);
+  const { all, busy } = wholes(shown, threads, side);
   const number = endpointNumber(shown.header, endpoint);
   const amount = (at: 0 | 1): number => {
     const of = compare.sides[at];
     if (per === 'second') return of.durationNs / 1e9;
-    if (per === 'sample') return [a, b][at]!.sum;
+    if (per === 'sample') return all[at].sum;
     return number < 0 ? of.requests : (of.requestsOf[number - 1] ?? 0);
   };
   if (!(amount(0) > 0 && amount(1) > 0)) return null;
   return {
     of: 'recordings',
     names: ['A', 'B'],
-    base: baseOf(per, amount(0), amount(1), a, b),
+    base: baseOf(per, amount(0), amount(1), ...busy, compare.isOneUnit),
     slow: null,
     side,
   };
 }
 
-/** All that each side has. */
+/**
+ * All that each side has, and of it what was not idle. Of idle threads looks are told that were not
+ * made, which weigh next to nothing each: how certain a row is that a side has none of, the others
+ * say, whether idle time is shown or not.
+ */
 function wholes(
-  { samples }: Profile,
+  { samples, header }: Profile,
   threads: Uint8Array,
   side: (samples: Samples, i: number) => 0 | 1 | 2,
-): [Sum, Sum] {
-  const sums: [Sum, Sum] = [
-    { sum: 0, squares: 0, samples: 0 },
-    { sum: 0, squares: 0, samples: 0 },
-  ];
-  for (let i = 0; i < samples.node.length; i++) {
-    const at = threads[samples.thread[i]!] ? side(samples, i) : 0;
-    const sum = sums[at - 1];
-    if (!sum) continue;
+): { all: [Sum, Sum]; busy: [Sum, Sum] } {
+  const none = (): Sum => ({ sum: 0, squares: 0, samples: 0 });
+  const all: [Sum, Sum] = [none(), none()];
+  const busy: [Sum, Sum] = [none(), none()];
+  const idle = idleNumber(header);
+  const add = (sum: Sum, i: number) => {
     sum.sum += samples.weight[i]!;
     sum.squares += samples.weight[i]! ** 2 / samples.choices[i]!;
     sum.samples += samples.count[i]!;
+  };
+  for (let i = 0; i < samples.node.length; i++) {
+    const at = threads[samples.thread[i]!] ? side(samples, i) : 0;
+    if (at === 0) continue;
+    add(all[at - 1]!, i);
+    if (samples.wait[i] !== idle) add(busy[at - 1]!, i);
   }
-  return sums;
+  const known = (at: 0 | 1) => (busy[at].sum > 0 ? busy[at] : all[at]);
+  return { all, busy: [known(0), known(1)] };
 }

@@ -24,11 +24,26 @@ export interface Base {
   b: number;
   grainA: number;
   grainB: number;
+  /** Whether weights of both are of one unit, so that they can be added up. */
+  isOneUnit: boolean;
 }
 
-export function baseOf(per: Per, a: number, b: number, wholeA: Sum, wholeB: Sum): Base {
+export function baseOf(
+  per: Per,
+  a: number,
+  b: number,
+  wholeA: Sum,
+  wholeB: Sum,
+  isOneUnit = true,
+): Base {
   const grain = ({ sum, squares }: Sum) => (sum > 0 ? squares / sum : 1);
-  return { per, a, b, grainA: grain(wholeA), grainB: grain(wholeB) };
+  return { per, a, b, grainA: grain(wholeA), grainB: grain(wholeB), isOneUnit };
+}
+
+/** Of both together. Of two units each side counts as many samples as it is worth. */
+function rateOfBoth({ a, b, grainA, grainB, isOneUnit }: Base, sumA: Sum, sumB: Sum): number {
+  const [byA, byB] = isOneUnit ? [1, 1] : [grainA, grainB];
+  return (sumA.sum / byA + sumB.sum / byB) / (a / byA + b / byB);
 }
 
 /**
@@ -37,7 +52,7 @@ export function baseOf(per: Per, a: number, b: number, wholeA: Sum, wholeB: Sum)
  * rate r of both together: `r (grain_a / n + grain_b / m)`; shares of a whole vary less.
  */
 export function variance(base: Base, a: Sum, b: Sum): number {
-  const rate = (a.sum + b.sum) / (base.a + base.b);
+  const rate = rateOfBoth(base, a, b);
   const grain = (of: Sum, all: number) => (of.sum > 0 ? of.squares / of.sum : all);
   const noise = grain(a, base.grainA) / base.a + grain(b, base.grainB) / base.b;
   return rate * noise * (base.per === 'sample' ? Math.max(0, 1 - rate) : 1);

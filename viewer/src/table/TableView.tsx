@@ -18,12 +18,12 @@ const GROUPS: readonly [GroupBy, string][] = [
 const COLUMNS: readonly [SortBy, string][] = [
   ['own', 'Self'],
   ['total', 'Total'],
-  ['samples', 'Samples'],
+  ['samples', 'Total samples'],
   ['name', 'Name'],
 ];
 const HEAD_HEIGHT = 30;
 /** Width of the other columns, as in the style sheet. */
-const OTHERS_PX = { narrow: 170, wide: 370 };
+const OTHERS_PX = { narrow: 170, wide: 400 };
 
 interface Sorting {
   by: SortBy;

@@ -31,7 +31,10 @@ export function Locks({ store }: { store: Store }) {
     ),
   );
   const { locks, edges, weight } = found.value;
-  if (locks.length === 0) return <None hasWall={profile.header.wall !== null} />;
+  if (locks.length === 0) {
+    const { wall, info } = profile.header;
+    return <None hasWall={wall !== null} remedy={info.wallRemedy} />;
+  }
   const at = Math.min(chosen.value, locks.length - 1);
   return (
     <div class="page locks-view" tabIndex={0}>
@@ -98,13 +101,13 @@ export function Locks({ store }: { store: Store }) {
   );
 }
 
-function None({ hasWall }: { hasWall: boolean }) {
+function None({ hasWall, remedy }: { hasWall: boolean; remedy: string }) {
   return (
     <div class="page" tabIndex={0}>
       <p class="empty">
         {hasWall
           ? 'No thread was seen waiting for a lock that another one had.'
-          : 'Without wall time nothing is known of locks: record with -e cpu,wall.'}
+          : `Nothing is known of locks, as the recording has no wall time; ${remedy}.`}
       </p>
     </div>
   );

@@ -246,6 +246,7 @@ function header(causes: string[]): Header {
       jvmVersion: '',
       javaArguments: '',
       sampleEvent: '',
+      wallRemedy: 'record with -e cpu,wall',
       otherEvents: [],
     },
     host: {

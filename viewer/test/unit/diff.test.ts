@@ -13,7 +13,9 @@ import {
 import { baseOf, changeOf, significant, type Sum, twoSided } from '../../src/diff/statistics';
 import { relative, sentence, signedRate } from '../../src/diff/words';
 import { coloursOf, contrast } from '../../src/flame/colours';
-import { measured } from '../../src/data/measure';
+import { measured, WHOLE } from '../../src/data/measure';
+import type { Side } from '../../src/data/profile';
+import { causesOf } from '../../src/data/wall';
 import { makeKeys } from '../../src/tree/keys';
 import { atOnce } from '../../src/tree/slices';
 import { profileOf, randomOf, randomProfile } from './art';
@@ -51,6 +53,21 @@ describe('the statistics of differences', () => {
     expect(changeOf(base, sum(4, 10), sum(5, 10)).isTested).toBe(false);
     const whole = baseOf('sample', 1000, 1500, a, b);
     expect(changeOf(whole, a, b).error).toBe(0);
+    // 0.01 of 1000 that weigh 20 each, and 0.2 of 50 that weigh 1: of 50 and 50 together 10.5.
+    const ofTwo = baseOf('sample', 1000, 50, sum(50, 20), sum(50, 1), false);
+    const twoUnits = changeOf(ofTwo, { sum: 10, squares: 100, samples: 1 }, sum(10, 1));
+    expect(twoUnits.error).toBeCloseTo(Math.sqrt(0.105 * 0.895 * (10 / 1000 + 1 / 50)), 9);
+  });
+
+  it('take shares of two units together by what each side is worth', () => {
+    const same = two(PAIR, 1).header.compare!.sides;
+    const [one, other] = [
+      built(two(PAIR, 1), 'sample', 'both'),
+      built(two(PAIR, 1, { isOneUnit: false, sides: same }), 'sample', 'both'),
+    ];
+    expect([one.sides.base.isOneUnit, other.sides.base.isOneUnit]).toEqual([true, false]);
+    const errors = [one, other].map((it) => it.diff.total.at(it.node('m.M.gone')).error);
+    expect(errors[0]).not.toBe(errors[1]);
   });
 
   it('limit false discoveries, not those of each', () => {
@@ -198,6 +215,33 @@ describe('the table of differences', () => {
     expect(own.get('m.M.new')!.isNew && own.get('m.M.gone')!.isGone).toBe(true);
     expect(sortDiff(rows('own'), 'a')[0]!.name).toBe('m.M.y');
     expect(sortDiff(rows('own'), 'name')[0]!.name).toBe('m.M.gone');
+  });
+});
+
+describe('wall time of two recordings by cause', () => {
+  // The numbers are those of the command's test of the same (crates/report/src/diff.rs).
+  it('is as uncertain where one has none of it as what was not idle there', () => {
+    const side = (thread: number, busy: string, count: number) => [
+      // Idle looks, and what they would have seen in between.
+      { thread, time: 0, cause: 'idle-pool', weight: 1e6, count: 10, choices: 1e6 },
+      { thread, time: 0, cause: busy, weight: 200 * count, count },
+    ];
+    const profile = wallProfile({
+      threads: ['a', 'b'],
+      looks: [...side(0, 'park', 20), ...side(1, 'jit-wait', 30)],
+    });
+    const { compare } = two(PAIR, 1).header;
+    const sides = [compare!.sides[0], compare!.sides[1]].map((it) => ({ ...it, durationNs: 1e9 }));
+    const both = { ...compare!, sides: sides as [Side, Side] };
+    const named = { ...profile, header: { ...profile.header, compare: both } };
+    for (const idle of [false, true]) {
+      const shown = measured(named, { time: 'wall', endpoint: null }, { ...WHOLE, idle });
+      const all = sidesOfRecordings(shown, ALL(shown), 'second', null)!;
+      const rows = causeRows(shown, ALL(shown), all, causesOf(shown));
+      const row = rows.find(({ name }) => name === 'jit-wait')!;
+      // 6000 in the two seconds of both, and each look of either weighs 200.
+      expect(row.error).toBeCloseTo(Math.sqrt(3000 * 400), 6);
+    }
   });
 });
 

@@ -26,6 +26,7 @@ export function two(art: string, threadsOfA: number, change: Partial<Compare> = 
     per: 'second',
     possible: ['second', 'sample'],
     threadsOfA,
+    isOneUnit: true,
     sides: [side, { ...side, durationNs: 1e9 }],
     ...change,
   };

@@ -3,18 +3,8 @@
 
 use crate::harness::{Place, record_by_the_jdk};
 
-#[test]
-fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
-    let place = Place::new("foreign");
-    record_by_the_jdk(&place);
-    let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
-    assert!(report.contains("Busy.recurse"), "{report}");
-    assert!(report.contains("counted "), "{report}");
-    place
-        .dwell(&["convert", "jdk.jfr", "-o", "jdk.collapsed"])
-        .exits(0);
-    let stacks = std::fs::read_to_string(place.path("jdk.collapsed")).unwrap();
-    assert!(stacks.contains("Busy.main;Busy.recurse;"), "{stacks}");
+/// Stacks as they are asked for, and what is said where there are none.
+fn check_stacks(place: &Place, stacks: &str) {
     // The same to standard output, and to a name that says nothing.
     let convert = |more: &[&str]| {
         let args = [&["convert", "jdk.jfr", "--collapsed"], more].concat();
@@ -29,9 +19,33 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
     let of_main = ["-e", "cpu", "--thread", "main"];
     assert!(!convert(&of_main).exits(0).out.is_empty());
     let of_none = ["-e", "cpu", "--thread", "nobody"];
-    assert_eq!(convert(&of_none).exits(0).out, "");
+    let empty = convert(&of_none).exits(0);
+    assert_eq!(empty.out, "");
+    assert!(empty.error().contains("--thread nobody"), "{empty:?}");
     let no_wall = convert(&["--thread", "main"]).exits(1);
     assert!(no_wall.err.contains("take its CPU time with -e cpu"));
+    // What to do is what the JDK's recorder can be asked for, and what it cannot.
+    assert!(no_wall.error().contains("jdk.ThreadPark"), "{no_wall:?}");
+    let no_objects = convert(&["-e", "live"]).exits(1);
+    assert!(
+        no_objects.error().contains("jdk.OldObjectSample"),
+        "{no_objects:?}"
+    );
+}
+
+#[test]
+fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
+    let place = Place::new("foreign");
+    record_by_the_jdk(&place);
+    let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
+    assert!(report.contains("Busy.recurse"), "{report}");
+    assert!(report.contains("counted "), "{report}");
+    place
+        .dwell(&["convert", "jdk.jfr", "-o", "jdk.collapsed"])
+        .exits(0);
+    let stacks = std::fs::read_to_string(place.path("jdk.collapsed")).unwrap();
+    assert!(stacks.contains("Busy.main;Busy.recurse;"), "{stacks}");
+    check_stacks(&place, &stacks);
     let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
     // How many samples there are is up to the machine; below some a rule says nothing. Which of
     // the two methods has most is up to the JDK's sampler, which samples where it can walk.

@@ -83,6 +83,7 @@ fn wrong_options_by_attach_are_refused_and_the_jvm_goes_on() {
             ("start,depth=0", "depth=0"),
             ("start,file=/nowhere/at/all.jfr", "/nowhere/at/all.jfr"),
             ("start,file=/dev/null", "/dev/null"),
+            ("start,freeze=/nowhere/at/all", "freeze=/nowhere/at/all"),
         ] {
             let refused = program.attach(options).unwrap_err();
             assert!(refused.contains(names), "{options}: {refused}");
@@ -101,6 +102,7 @@ fn wrong_options_at_the_start_are_told_in_one_line_and_the_jvm_runs() {
             ("start,cpu=1", "cpu=1"),
             ("bogus", "bogus"),
             ("file=/nowhere/at/all.jfr", "/nowhere"),
+            ("freeze=/nowhere/at/all", "freeze=/nowhere/at/all"),
         ] {
             let place = Place::new("agentpath-refused");
             let mut program = Starter::new(jdk, &place, "Idle")

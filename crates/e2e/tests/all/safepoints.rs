@@ -225,13 +225,36 @@ fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
     });
 }
 
+/// How much of a thread's wall time of one cause lies within safepoints.
+fn within_stops(profile: &Profile, filter: &WallFilter, cause: &str) -> f64 {
+    let stops = profile.safepoints();
+    let overlap = |from: u64, to: u64| -> u64 {
+        let parts = stops.iter().map(|stop| {
+            let end = stop.time_ns + stop.duration_ns();
+            to.min(end).saturating_sub(from.max(stop.time_ns))
+        });
+        parts.sum()
+    };
+    let part = |wall: &dwell_profile::Wall<'_>| match wall.lasted_ns {
+        // One look: the moment is in a safepoint, or it is not.
+        0 => overlap(wall.time_ns, wall.time_ns + 1) as f64,
+        lasted => overlap(wall.time_ns, wall.time_ns + lasted) as f64 / lasted as f64,
+    };
+    let walls = profile.wall(filter).filter(|wall| wall.cause == cause);
+    walls
+        .map(|wall| part(&wall).min(1.0) * wall.weight.sum as f64)
+        .sum()
+}
+
 /// A thread that polls all the time stands still from when a safepoint is asked for until its end,
-/// and looks at it say so.
+/// and looks at it say so. Where it has no processor when the safepoint is asked for, it cannot
+/// poll until it gets one: it is ready so long, and looks say that. How long it was ready the
+/// kernel counts, too, and no more than that is taken for right.
 ///
 /// Detects a tenth of that time under another cause, or so much of another under this one. A look
 /// is made every 5 ms, and each of the 20 safepoints and more lasts 60 ms: chance adds or takes
 /// one look at the begin and one at the end of each, which is 10 ms of 1200 in all (one standard
-/// deviation), a twelfth of what is allowed. False alarm: not by chance on an idle machine.
+/// deviation), a twelfth of what is allowed. False alarm: not by chance.
 #[test]
 fn measured_a_thread_that_stands_at_safepoints_is_told_to() {
     each(&turn(&both()), |jdk| {
@@ -249,14 +272,22 @@ fn measured_a_thread_that_stands_at_safepoints_is_told_to() {
         let told = causes.get("safepoint").copied().unwrap_or(0) as f64;
         let stops = profile.safepoints().iter();
         let truth = stops.map(|stop| stop.duration_ns()).sum::<u64>() as f64;
+        let of_kernel = profile.thread_times().iter();
+        let of_kernel = of_kernel.filter(|it| profile.thread_name(it.thread) == "polling-one");
+        let ready = of_kernel.map(|it| it.waited_ns).sum::<u64>() as f64;
+        let late = within_stops(&profile, &filter, "runnable").min(ready);
         println!(
-            "{}: {:.1} of {:.1} ms; {causes:?}",
+            "{}: {:.1} of {:.1} ms, ready for {:.1} of it ({:.1} by the kernel); {causes:?}",
             jdk.feature,
             told / 1e6,
-            truth / 1e6
+            truth / 1e6,
+            late / 1e6,
+            ready / 1e6
         );
         assert!(truth > 600e6, "the program kept the JVM from stopping");
-        assert!((told - truth).abs() <= 0.1 * truth, "{causes:?}");
+        let off = 0.1 * truth;
+        assert!(told <= truth + off, "{causes:?}");
+        assert!(told + late >= truth - off, "{causes:?}");
     });
 }
 

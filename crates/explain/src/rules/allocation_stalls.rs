@@ -1,8 +1,8 @@
 //! Allocation stalls: threads that want memory wait for a collection, because the collector does
 //! not keep up.
 
-use super::NO_WALL;
 use super::gc::heap_advice;
+use super::no_wall;
 use crate::allocators::Allocators;
 use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
@@ -22,7 +22,7 @@ const CONCURRENT_THREADS: &[&str] = &["ZDriver", "ZWorker", "XDriver", "XWorker"
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     let waits = gather(facts, |entry| (entry.cause == "gc-stall").then_some(()));
     let Some((_, wait)) = waits.into_iter().next() else {

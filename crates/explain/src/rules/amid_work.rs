@@ -9,7 +9,7 @@
 use super::futures::{WAITS, minus};
 use super::pools::BORROWING;
 use super::sleeping::TIMED;
-use super::{NO_WALL, crews, pools};
+use super::{crews, no_wall, pools};
 use crate::evidence::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -90,7 +90,7 @@ impl How {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     let known = Known::new(facts);
     let works = Works::new(facts);

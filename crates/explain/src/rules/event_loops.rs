@@ -1,7 +1,7 @@
 //! Blocked event loops: threads that serve many connections wait for one thing, or read files, and
 //! all connections wait with them.
 
-use super::NO_WALL;
+use super::no_wall;
 use crate::evidence::{Facts, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -45,7 +45,7 @@ pub(super) const FILE_CALLS: &[&str] = &[
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     let loops = Set::new(facts.profile, LOOPS);
     if loops.is_empty() {

@@ -2,7 +2,7 @@
 //! files.
 
 use super::event_loops::FILE_CALLS;
-use super::{NO_CPU, NO_WALL};
+use super::{NO_CPU, no_wall};
 use crate::evidence::{Entry, Facts};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -54,7 +54,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.profile.has_wall() {
         found.extend(by_waits(facts));
     } else if found.is_empty() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     found.truncate(MOST);
     Verdict::Found(found)

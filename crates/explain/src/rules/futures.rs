@@ -1,7 +1,7 @@
 //! Requests that hand work to other threads and wait for it: how busy those threads are, whether
 //! the work queued, and what it was.
 
-use super::NO_WALL;
+use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind, RUNNABLE, Subject, THROTTLED, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -57,7 +57,7 @@ struct Workers {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     if !facts.has_endpoints() {
         return Verdict::lacks("no requests are marked; see docs/context.md");

@@ -4,7 +4,7 @@ use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::numbers::{percent, short};
 use crate::share::Share;
-use dwell_profile::{AliveStack, Profile};
+use dwell_profile::{AliveStack, Lack, Profile};
 
 /// A part of what is alive that is worth a look, and the least it must be.
 const SHARE: f64 = 0.10;
@@ -25,9 +25,10 @@ const GRAVITY: f64 = 0.2;
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let profile = facts.profile;
     if !profile.has_live() {
-        return Verdict::lacks(
-            "the recording does not say which objects are alive; record with -e cpu,wall,live",
-        );
+        let remedy = profile.info().remedy(Lack::Live);
+        return Verdict::Lacks(format!(
+            "the recording does not say which objects are alive; {remedy}"
+        ));
     }
     if profile.info().duration_ns < SHORTEST_NS {
         return Verdict::lacks("the recording is too short to tell what grows; record for 20 s");

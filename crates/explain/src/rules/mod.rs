@@ -28,6 +28,7 @@ mod warmup;
 
 use crate::evidence::Facts;
 use crate::finding::Verdict;
+use dwell_profile::Lack;
 
 /// A rule.
 pub(crate) struct Rule {
@@ -79,7 +80,17 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// What rules on wall time say of a recording without it.
-const NO_WALL: &str = "the recording has no wall time; record with -e cpu,wall";
+fn no_wall(facts: &Facts<'_>) -> Verdict {
+    let remedy = facts.profile.info().remedy(Lack::Wall);
+    Verdict::Lacks(format!("the recording has no wall time; {remedy}"))
+}
+
+/// What rules on safepoints say of a recording without any.
+fn no_safepoints(facts: &Facts<'_>) -> Verdict {
+    let remedy = facts.profile.info().remedy(Lack::Safepoints);
+    Verdict::Lacks(format!("the recording has no safepoints; {remedy}"))
+}
+
 /// What rules on CPU time say of a recording without it.
 const NO_CPU: &str = "the recording has no samples of CPU time";
 

@@ -1,6 +1,7 @@
 //! Operations at safepoints, but for collections: all threads stand while one asks for something
 //! of the JVM.
 
+use super::no_safepoints;
 use crate::evidence::{Facts, SAFEPOINT};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -61,7 +62,7 @@ struct Sum {
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let stops = facts.profile.safepoints();
     if stops.is_empty() {
-        return Verdict::lacks("the recording has no safepoints");
+        return no_safepoints(facts);
     }
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     for stop in stops {

@@ -1,6 +1,6 @@
 //! Pinned virtual threads: they wait and keep the platform thread that others need.
 
-use super::NO_WALL;
+use super::no_wall;
 use crate::evidence::{Facts, IDLE, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::numbers::{percent, plural, short};
@@ -17,7 +17,7 @@ const MOST: usize = 2;
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let profile = facts.profile;
     if !profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     if !facts.is_ours() {
         return Verdict::lacks("the recorder does not tell the carriers of virtual threads");

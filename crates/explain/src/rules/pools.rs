@@ -2,7 +2,7 @@
 //! at once so that new work must queue.
 
 use super::futures::is_held_up;
-use super::{NO_WALL, crews};
+use super::{crews, no_wall};
 use crate::evidence::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -65,7 +65,7 @@ const REQUESTS_EACH: u64 = 2;
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     let found = all(facts).into_iter();
     Verdict::Found(found.map(|(finding, _)| finding).collect())

@@ -1,6 +1,6 @@
 //! Slow downstream calls: requests that wait for what another process answers.
 
-use super::NO_WALL;
+use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
@@ -113,7 +113,7 @@ impl Shown {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     let with = |methods| facts.stacks.nodes_with(&Set::new(facts.profile, methods));
     let clients = Clients {

@@ -1,6 +1,6 @@
 //! Long times to safepoints: all threads stand and wait for one that is late, and who that is.
 
-use super::{starvation, throttling};
+use super::{no_safepoints, starvation, throttling};
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::numbers::{duration, percent, short};
@@ -30,7 +30,7 @@ struct Culprit {
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let stops = facts.profile.safepoints();
     if stops.is_empty() {
-        return Verdict::lacks("the recording has no safepoints");
+        return no_safepoints(facts);
     }
     let reaching = stops
         .iter()

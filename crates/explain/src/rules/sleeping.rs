@@ -1,8 +1,8 @@
 //! Sleeping and polling: requests that sleep, and threads that wake up many times a second only to
 //! look whether there is something to do.
 
-use super::NO_WALL;
 use super::futures::is_held_up;
+use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
@@ -32,7 +32,7 @@ pub(crate) const TIMED: &[&str] = &[
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     let timed = Set::new(facts.profile, TIMED);
     let mut found = Vec::new();

@@ -2,7 +2,7 @@
 //! has more to run than processors, or others take them.
 
 use super::ready::Ready;
-use super::{NO_WALL, throttling};
+use super::{no_wall, throttling};
 use crate::evidence::{Facts, RUNNABLE, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::machine::{self, Use};
@@ -32,7 +32,7 @@ const UNSHARED: &str = "run it where processors are not shared (steal time in to
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return Verdict::lacks(NO_WALL);
+        return no_wall(facts);
     }
     if !facts.is_ours() {
         return Verdict::lacks("the recorder does not tell when threads were ready");

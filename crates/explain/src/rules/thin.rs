@@ -4,6 +4,7 @@ use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::numbers::{duration, percent, plural};
 use crate::share::Share;
+use dwell_profile::{Lack, Profile};
 
 /// Less is too short: a program has not done everything yet.
 const SHORTEST_NS: u64 = 3_000_000_000;
@@ -39,14 +40,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
 }
 
 fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
-    const LONGER: &str = "record longer (-d 60), under the load that is slow, and with a shorter \
-                          interval (-i 1ms, --wall 5ms)";
     let profile = facts.profile;
+    let remedy = |lack| profile.info().remedy(lack);
     let mut reasons = Vec::new();
     let span_ns = profile.info().duration_ns;
     if span_ns < SHORTEST_NS {
         let text = format!("it is {} long", duration(span_ns as f64));
-        reasons.push((text, LONGER));
+        reasons.push((text, remedy(Lack::Samples)));
     }
     let looks: u64 = facts.entries.iter().map(|entry| entry.weight.samples).sum();
     let samples = facts.cpu_total.samples.max(looks);
@@ -54,7 +54,8 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
         let of = facts
             .endpoint
             .map_or(String::new(), |endpoint| format!(" of {endpoint}"));
-        reasons.push((format!("it has {}{of}", plural(samples, "sample")), LONGER));
+        let text = format!("it has {}{of}", plural(samples, "sample"));
+        reasons.push((text, remedy(Lack::Samples)));
     }
     let failed = profile.failed().share(&profile.total());
     if failed > FAILED {
@@ -63,17 +64,8 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
                       report --text names";
         reasons.push((text, remedy));
     }
-    let lost = profile
-        .losses()
-        .iter()
-        .fold(0u64, |sum, l| sum.saturating_add(l.weight_ns));
-    let all = profile.total().sum.saturating_add(lost);
-    if lost as f64 > LOST * all as f64 {
-        let text = format!("{} of its time was lost", percent(lost as f64 / all as f64));
-        reasons.push((
-            text,
-            "use a longer interval (-i 10ms), so that dwell keeps up",
-        ));
+    if let Some(text) = lost(profile) {
+        reasons.push((text, remedy(Lack::Lost)));
     }
     if let Some(seen) = profile.cpu_share().filter(|seen| *seen < SEEN) {
         let text = format!(
@@ -85,10 +77,32 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
     reasons
 }
 
+/// How much was lost, if that is much: of the time, or, where nobody knows of how long those that
+/// were lost would have been, of the samples.
+fn lost(profile: &Profile) -> Option<String> {
+    let losses = || profile.losses().iter();
+    let time = losses().fold(0u64, |sum, loss| sum.saturating_add(loss.weight_ns));
+    let number = losses().fold(0u64, |sum, loss| sum.saturating_add(loss.samples));
+    let total = profile.total();
+    let part = |lost: u64, kept: u64| lost as f64 / lost.saturating_add(kept).max(1) as f64;
+    match (time, part(time, total.sum), part(number, total.samples)) {
+        (1.., of_time, _) if of_time > LOST => {
+            Some(format!("{} of its time was lost", percent(of_time)))
+        }
+        (0, _, of_number) if of_number > LOST => Some(format!(
+            "{} were lost, {} of all",
+            plural(number, "sample"),
+            percent(of_number)
+        )),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::art::Art;
+    use dwell_profile::Loss;
 
     #[test]
     fn few_samples_and_a_short_time_are_told() {
@@ -104,10 +118,52 @@ mod tests {
     }
 
     #[test]
+    fn what_to_do_is_what_can_be_done_where_it_was_recorded() {
+        let mut art = Art::default();
+        art.cpu("w", "", "app.A.b", 20, 10);
+        assert!(art.found(check)[0].remedy.contains("(-d 60)"));
+        art.builder.info.profiler_version.clear();
+        art.builder.info.sample_event = "jdk.ExecutionSample".to_owned();
+        let remedy = &art.found(check)[0].remedy;
+        assert!(remedy.contains("JFR.start duration=60s"), "{remedy}");
+        for check in [
+            super::super::operations::check,
+            super::super::safepoints::check,
+        ] {
+            let lacks = art.lacks(check);
+            assert!(lacks.contains("jdk.SafepointBegin"), "{lacks}");
+        }
+    }
+
+    #[test]
     fn enough_is_enough() {
         let mut art = Art::default();
         art.cpu("w", "", "app.A.b", 200, 10);
         assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn what_was_lost_is_told_by_its_time_or_else_by_its_number() {
+        let lost = |samples, weight_ns| {
+            let mut art = Art::default();
+            art.cpu("w", "", "app.A.b", 200, 10);
+            art.builder.losses.push(Loss {
+                cause: "no room".to_owned(),
+                samples,
+                weight_ns,
+            });
+            art.found(check).first().map(|found| found.what.clone())
+        };
+        // 200 samples of 10 ms are 2 s.
+        let of_time = lost(1, 500_000_000).unwrap();
+        assert!(of_time.contains("20 % of its time was lost"), "{of_time}");
+        assert_eq!(lost(1000, 1_000_000), None);
+        let of_number = lost(50, 0).unwrap();
+        assert!(
+            of_number.contains("50 samples were lost, 20 % of all"),
+            "{of_number}"
+        );
+        assert_eq!(lost(10, 0), None);
     }
 
     #[test]

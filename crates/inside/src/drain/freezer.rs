@@ -26,12 +26,8 @@ impl Freezer {
     /// A freezer as asked for; without a folder it does nothing.
     #[must_use]
     pub fn new(options: &Options) -> Freezer {
+        // It is there: a recording does not begin without it.
         let dir = options.freeze.clone().map(PathBuf::from);
-        if let Some(dir) = &dir
-            && let Err(error) = std::fs::create_dir_all(dir)
-        {
-            eprintln!("dwell: freeze={}: {error}", dir.display());
-        }
         let (every, depth) = (options.freeze_every, options.depth);
         Freezer {
             dir,

@@ -15,7 +15,9 @@
 //! At its end, `others { ... }` has stretches in recordings of others, which we never write: they
 //! have no id, category, label and types of fields as they are written, and last nanoseconds.
 //!
-//! What entries are read as, and what is told of them, is made of the same table: in `kinds`.
+//! What entries are read as, and what is told of them, is made of the same table: in `kinds`, by a
+//! macro that matches the same once more. One for both would make both in one module, and the
+//! reader, which uses this one, would be used by it.
 
 use super::{Content, FieldDef, id};
 use crate::ids::{StackId, ThreadId};

@@ -15,6 +15,7 @@ pub use both::{Both, both};
 pub use names::stable;
 
 use crate::aggregate::{GroupBy, Grouped};
+use crate::idle::IDLE;
 use crate::names::Names;
 use crate::profile::{Profile, Unit};
 use crate::sample::Weight;
@@ -47,6 +48,8 @@ pub struct Base {
     /// Mean weight of a nanosecond's sample: the sum of squares by the sum.
     grain_a: f64,
     grain_b: f64,
+    /// Whether weights of both are of one unit, so that they can be added up.
+    is_one_unit: bool,
 }
 
 /// One line of a table of differences.
@@ -112,8 +115,24 @@ impl Base {
             b: of(b),
             grain_a: grain(a.1),
             grain_b: grain(b.1),
+            is_one_unit: a.0.unit() == b.0.unit(),
         };
         (base.a > 0.0 && base.b > 0.0).then_some(base)
+    }
+
+    /// The same, but that where one has none of a row, its samples would have weighed as much as
+    /// those of these wholes do. Of wall time that is what was not idle: of idle threads looks are
+    /// told that were not made, which weigh next to nothing each, and rows are of other threads.
+    #[must_use]
+    pub fn with_grains_of(self, a: &Weight, b: &Weight) -> Base {
+        let Base {
+            grain_a, grain_b, ..
+        } = Base::of_moments(a, b);
+        Base {
+            grain_a: if a.sum > 0 { grain_a } else { self.grain_a },
+            grain_b: if b.sum > 0 { grain_b } else { self.grain_b },
+            ..self
+        }
     }
 
     /// As with [`Per::Second`], of what was recorded for so many nanoseconds of the two profiles.
@@ -141,7 +160,18 @@ impl Base {
             b: 1.0,
             grain_a: grain(a),
             grain_b: grain(b),
+            is_one_unit: true,
         }
+    }
+
+    /// The rate of both together. Where they are of two units each side counts as many samples as
+    /// it is worth: its base by its grain.
+    fn rate_of_both(&self, a: &Weight, b: &Weight) -> f64 {
+        let (by_a, by_b) = match self.is_one_unit {
+            true => (1.0, 1.0),
+            false => (self.grain_a, self.grain_b),
+        };
+        (a.sum as f64 / by_a + b.sum as f64 / by_b) / (self.a / by_a + self.b / by_b)
     }
 
     /// The variance of the difference of two rates that are the same but for chance.
@@ -149,10 +179,10 @@ impl Base {
     /// A sum of weights w of samples that come by chance has the variance `sum of w^2`, that is,
     /// its mean times the mean of w^2 by that of w, the *grain*. With the rate r of both together
     /// and the bases n and m: `r (grain_a / n + grain_b / m)`. Shares of a whole vary less:
-    /// `(1 - r)` times that.
+    /// `(1 - r)` times that. Shares of two units are taken together by what each is worth.
     #[must_use]
     pub fn variance(&self, a: &Weight, b: &Weight) -> f64 {
-        let rate = (a.sum as f64 + b.sum as f64) / (self.a + self.b);
+        let rate = self.rate_of_both(a, b);
         let grain = |of: &Weight, all: f64| match of.sum {
             0 => all,
             sum => of.squares / sum as f64,
@@ -254,15 +284,19 @@ impl Profile {
         (causes, places)
     }
 
-    /// All wall time, 0 if there is none.
+    /// All wall time, and that which was not idle; 0 if there is none.
     #[must_use]
-    pub fn wall_total(&self) -> Weight {
-        let mut sum = Weight::default();
+    pub fn wall_totals(&self) -> (Weight, Weight) {
+        let (mut all, mut busy) = (Weight::default(), Weight::default());
         if self.unit() == Unit::Nanoseconds {
-            let filter = WallFilter::default();
-            self.wall(&filter).for_each(|wall| sum += &wall.weight);
+            for wall in self.wall(&WallFilter::default()) {
+                all += &wall.weight;
+                if wall.cause != IDLE {
+                    busy += &wall.weight;
+                }
+            }
         }
-        sum
+        (all, busy)
     }
 }
 

@@ -79,6 +79,36 @@ fn equal_programs_differ_by_chance_only() {
     assert!((0.59..1.41).contains(&variance), "{variance}");
 }
 
+/// Samples that are only counted, and as many that stand for time: shares and their errors are
+/// those of two recordings that both count.
+#[test]
+fn shares_of_two_units_are_as_certain_as_those_of_one() {
+    let counting = |mut profile: Profile| {
+        profile.unit = Unit::Samples;
+        profile
+    };
+    let counted = counting(drawn(&mut Random(5), 500, 1, &TEN));
+    let timed = drawn(&mut Random(6), 1500, 10_000_000, &TEN);
+    let both_counted = counting(drawn(&mut Random(6), 1500, 1, &TEN));
+    for (of_two, of_one) in [
+        (
+            own_changes(Per::Sample, &counted, &timed),
+            own_changes(Per::Sample, &counted, &both_counted),
+        ),
+        (
+            own_changes(Per::Sample, &timed, &counted),
+            own_changes(Per::Sample, &both_counted, &counted),
+        ),
+    ] {
+        assert_eq!(of_two.len(), of_one.len());
+        for (x, y) in of_two.iter().zip(&of_one) {
+            assert_eq!(x.name, y.name);
+            assert!((x.error - y.error).abs() < 1e-12, "{x:?} {y:?}");
+            assert!((x.z - y.z).abs() < 1e-9, "{x:?} {y:?}");
+        }
+    }
+}
+
 #[test]
 fn a_change_is_found_and_the_rest_is_left_alone() {
     let mut random = Random(11);
@@ -172,6 +202,7 @@ fn rates_and_their_errors_are_those_of_the_formula() {
         b: 4.0,
         grain_a: 7.0,
         grain_b: 8.0,
+        is_one_unit: true,
     };
     let change = base.change("m".to_owned(), sum(10, 10), sum(15, 20));
     assert_eq!((change.rate_a, change.rate_b), (50.0, 75.0));
@@ -211,6 +242,20 @@ fn rates_and_their_errors_are_those_of_the_formula() {
     assert!(
         (shares - 0.2 * 0.8 * (10.0 + 10.0) / 1000.0).abs() < 1e-9,
         "{shares}"
+    );
+    // 0.01 of 1000 that weigh 20 each, and 0.2 of 50 that weigh 1: of 50 and 50 together 10.5.
+    let of_two = Base {
+        per: Per::Sample,
+        a: 1000.0,
+        b: 50.0,
+        grain_a: 20.0,
+        grain_b: 1.0,
+        is_one_unit: false,
+    };
+    let two_units = of_two.variance(&sum(10, 1), &sum(1, 10));
+    assert!(
+        (two_units - 0.105 * 0.895 * (10.0 / 1000.0 + 1.0 / 50.0)).abs() < 1e-9,
+        "{two_units}"
     );
     let few = TESTED_FROM - 1;
     let untested = base.change("m".to_owned(), sum(10, few), Weight::default());

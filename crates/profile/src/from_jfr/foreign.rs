@@ -55,6 +55,12 @@ dwell_jfr::told! {
         wall_ns: MaybeSpan "wallInterval";
     }
 
+    /// Samples of CPU time that the JDK's recorder could not take.
+    pub(crate) struct SamplesLost = "jdk.CPUTimeSamplesLost" {
+        /// How many.
+        samples: Count "lostSamples";
+    }
+
     /// A setting, by which async-profiler says how it records.
     pub(crate) struct Setting = "jdk.ActiveSetting" {
         /// What is set.
@@ -63,6 +69,9 @@ dwell_jfr::told! {
         value: MaybeText "value";
     }
 }
+
+/// Why the JDK's recorder loses samples of CPU time, as it tells that.
+pub(crate) const SAMPLES_LOST: &str = "the JDK's recorder had no room (jdk.CPUTimeSamplesLost)";
 
 /// The clock of another profiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -78,6 +78,11 @@ fn who_is_refused_finds_nothing_changed() {
         (format!("lock=1ms,file={file}"), "lock: "),
         (format!("engine=perf,file={file}"), "engine=perf: "),
         (format!("file={file}/no/such/folder"), "file="),
+        (format!("file={file},freeze={file}.no"), "freeze="),
+        (
+            format!("file={file},freeze=/dev/null"),
+            "freeze=/dev/null: ",
+        ),
     ] {
         let options = parse(&asked).unwrap();
         let line = agent.start(&options, &asked, || panic!("begun"));
@@ -87,6 +92,20 @@ fn who_is_refused_finds_nothing_changed() {
         assert!(!agent.is_recording() && !alone.file().exists(), "{asked}");
         assert_eq!(agent.status(), "state=stopped\n");
     }
+}
+
+/// A folder that is there is taken, and none is made.
+#[test]
+fn walks_are_frozen_into_a_folder_that_exists() {
+    let dir = std::env::temp_dir().join(format!("dwell-freeze-{}", std::process::id()));
+    let options = parse(&format!("freeze={}", dir.display())).unwrap();
+    let refused = check_freeze(&options).unwrap_err();
+    let name = format!("freeze={}: ", dir.display());
+    assert!(refused.starts_with(&name) && !dir.exists(), "{refused}");
+    std::fs::create_dir(&dir).unwrap();
+    assert_eq!(check_freeze(&options), Ok(()));
+    std::fs::remove_dir(&dir).unwrap();
+    assert_eq!(check_freeze(&parse("cpu=10ms").unwrap()), Ok(()));
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub fn compare_html(
         "per": word(per),
         "possible": possible(a, b),
         "threadsOfA": two.threads_of_a,
+        "isOneUnit": a.unit() == b.unit(),
         "sides": [side(a, names[0], &told), side(b, names[1], &told)],
     });
     let title = format!("{} against {}", names[1], names[0]);

@@ -1,6 +1,6 @@
 //! The header of a page's data: small things as JSON, and the list of the columns.
 
-use dwell_profile::{FrameKind, Latencies, Profile, Role, Unit};
+use dwell_profile::{FrameKind, Lack, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
 use super::columns::{Column, causes, endpoints, waited_for};
@@ -134,6 +134,8 @@ fn info(profile: &Profile) -> Value {
         "jvmVersion": info.jvm_version,
         "javaArguments": info.java_arguments,
         "sampleEvent": info.sample_event,
+        // What to do where there is no wall time; it depends on what made the recording.
+        "wallRemedy": info.remedy(Lack::Wall),
         "otherEvents": info.other_events,
     })
 }

@@ -55,13 +55,16 @@ impl Report<'_> {
         }
         self.more(classes.len(), ROWS);
         let mut rows = profile.allocating_methods();
-        self.allocating("Methods by bytes allocated, callees included", &rows, &all);
+        let title = "Methods by bytes allocated, callees included";
+        self.allocating(title, &rows, &all, |row| &row.total);
         rows.retain(|row| row.own.sum > 0);
         rows.sort_by(|a, b| b.own.sum.cmp(&a.own.sum).then_with(|| a.name.cmp(&b.name)));
-        self.allocating("Methods by bytes allocated themselves", &rows, &all);
+        let title = "Methods by bytes allocated themselves";
+        self.allocating(title, &rows, &all, |row| &row.own);
     }
 
-    fn allocating(&mut self, title: &str, rows: &[Row], all: &Weight) {
+    /// Rows with the bytes and samples of what they are sorted by.
+    fn allocating(&mut self, title: &str, rows: &[Row], all: &Weight, by: fn(&Row) -> &Weight) {
         self.raw("");
         self.raw(title);
         self.raw("      self     +-     total     +-        bytes   samples  method");
@@ -70,8 +73,8 @@ impl Report<'_> {
                 "{} {} {:>12} {:>9}  ",
                 share_cells(&row.own, all),
                 share_cells(&row.total, all),
-                size(row.total.sum),
-                count(row.total.samples),
+                size(by(row).sum),
+                count(by(row).samples),
             );
             let name = shortened(&row.name, COLUMNS.saturating_sub(head.len()));
             self.raw(&format!("{head}{name}"));
@@ -84,4 +87,49 @@ impl Report<'_> {
 fn share_cells(weight: &Weight, all: &Weight) -> String {
     let error = weight.share_error(all) * 100.0;
     format!("{:>10} {error:>6.1}", percent(weight.share(all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use dwell_profile::{Allocation, FrameKind, text_art};
+
+    #[test]
+    fn methods_have_the_bytes_and_samples_of_what_they_are_sorted_by() {
+        let mut builder = text_art::builder("a.A.outer\na.A.inner");
+        let class = builder.name("byte[]");
+        let frame = builder.marker("byte[]", FrameKind::Other);
+        // Nodes 1 and 2 are the two methods.
+        for (node, bytes) in [(1, 1 << 10), (2, 1 << 10), (2, 2 << 10)] {
+            let node = builder.child(node, frame);
+            builder.allocations.push(Allocation {
+                time_ns: 0,
+                thread: 0,
+                node,
+                class,
+                bytes,
+                size: 16,
+                context: None,
+            });
+        }
+        builder.allocation_sampling = Some(dwell_profile::AllocationSampling {
+            interval_bytes: 1 << 10,
+            ..dwell_profile::AllocationSampling::default()
+        });
+        let text = crate::text(&builder.finish());
+        let cells = |title: &str| {
+            let mut rows = text.lines().skip_while(|line| !line.starts_with(title));
+            let row = rows.find(|line| line.ends_with("a.A.outer"));
+            let row = row.unwrap_or_else(|| panic!("{text}"));
+            let cells: Vec<&str> = row.split_whitespace().rev().take(4).collect();
+            cells
+                .iter()
+                .rev()
+                .map(|cell| cell.to_string())
+                .collect::<Vec<_>>()
+        };
+        let with_callees = cells("Methods by bytes allocated, callees included");
+        assert_eq!(with_callees, ["4,096", "bytes", "3", "a.A.outer"], "{text}");
+        let by_itself = cells("Methods by bytes allocated themselves");
+        assert_eq!(by_itself, ["1,024", "bytes", "1", "a.A.outer"], "{text}");
+    }
 }

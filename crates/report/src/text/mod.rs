@@ -17,7 +17,7 @@ use dwell_profile::{GroupBy, Platform, Profile, Row, Unit, Weight, sort_by_total
 use unicode_width::UnicodeWidthStr;
 
 use crate::number::{bytes, count, date, duration, percent, plural, weight};
-use crate::plain::{padded, shortened};
+use crate::plain::{options, padded, shortened};
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -190,7 +190,9 @@ impl<'p> Report<'p> {
         let engine = joined(&[&info.mode, &info.engine, &interval, &reason], " ");
         let parts: Vec<String> = engine.split(", ").map(str::to_owned).collect();
         self.list("engine", &parts);
-        self.line("options", &joined(&[&version, &info.options], ", "));
+        let room = (COLUMNS - LABEL).saturating_sub(joined(&[&version, ""], ", ").width() + 2);
+        let asked = options(&info.options, room);
+        self.line("options", &joined(&[&version, &asked], ", "));
         let mut samples = plural(self.total.samples, "sample");
         if self.profile.unit() == Unit::Nanoseconds {
             let _ = write!(samples, ", {}", duration(self.total.sum));
@@ -324,23 +326,20 @@ impl<'p> Report<'p> {
     fn methods(&mut self) {
         let mut rows = self.profile.top(GroupBy::Method, |_| true);
         let by_own: Vec<&Row> = rows.iter().filter(|row| row.own.sum > 0).collect();
-        self.table("Methods by self time", &by_own);
+        self.table("Methods by self time", &by_own, |row| &row.own);
         sort_by_total(&mut rows);
-        self.table("Methods by total time", &rows.iter().collect::<Vec<_>>());
+        let by_total: Vec<&Row> = rows.iter().collect();
+        self.table("Methods by total time", &by_total, |row| &row.total);
     }
 
-    fn table(&mut self, title: &str, rows: &[&Row]) {
+    /// Rows with the samples of what they are sorted by.
+    fn table(&mut self, title: &str, rows: &[&Row], by: fn(&Row) -> &Weight) {
         self.raw("");
         self.raw(title);
         self.raw("      self     +-     total     +-   samples  method");
         for row in rows.iter().take(ROWS) {
             let cells = [row.own, row.total].map(|weight| self.share_cells(&weight));
-            let head = format!(
-                "{} {} {:>9}  ",
-                cells[0],
-                cells[1],
-                count(row.total.samples)
-            );
+            let head = format!("{} {} {:>9}  ", cells[0], cells[1], count(by(row).samples));
             let name = shortened(&row.name, COLUMNS.saturating_sub(head.len()));
             self.raw(&format!("{head}{name}"));
         }
@@ -529,6 +528,44 @@ pub(crate) mod tests {
             "{text}"
         );
         assert!(!text.contains("nothing"), "{text}");
+    }
+
+    #[test]
+    fn options_keep_their_names() {
+        let mut builder = full();
+        let path = format!("/srv/{}/app.jfr", "long/".repeat(40));
+        builder.info.options = format!("start,file={path},cpu=10ms,wall=20ms,alloc=512k,lock=1ms");
+        let text = text(&builder.finish());
+        let line = text.lines().find(|line| line.starts_with("options"));
+        let line = line.unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            line.starts_with("options    dwell 0.1.0, start,file=/srv/"),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("app.jfr,cpu=10ms,wall=20ms,alloc=512k,lock=1ms"),
+            "{line}"
+        );
+        assert!(line.width() <= COLUMNS, "{line}");
+    }
+
+    /// How many samples a method has by itself is another number than with what it calls.
+    #[test]
+    fn tables_have_the_samples_of_what_they_are_sorted_by() {
+        let text = text(&full().finish());
+        let table = |title: &str| -> Vec<Vec<String>> {
+            let lines = text.lines().skip_while(|line| *line != title).skip(2);
+            let rows = lines.take_while(|line| !line.is_empty());
+            rows.map(|row| row.split_whitespace().map(str::to_owned).collect())
+                .collect()
+        };
+        let samples = |title| {
+            let rows = table(title);
+            let row = rows.into_iter().find(|row| row.last().unwrap() == "a.A.x");
+            row.unwrap()[6].clone()
+        };
+        assert_eq!(samples("Methods by self time"), "1", "{text}");
+        assert_eq!(samples("Methods by total time"), "2", "{text}");
     }
 
     #[test]

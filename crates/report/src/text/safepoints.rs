@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dwell_profile::{Profile, Safepoint, WallFilter, Weight, group_of};
+use dwell_profile::{Lack, Profile, Recorder, Safepoint, WallFilter, Weight, group_of};
 
 use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
@@ -97,10 +97,7 @@ impl Report<'_> {
         let stops = self.profile.safepoints();
         if stops.is_empty() {
             self.raw("");
-            self.raw(
-                "This recording has no safepoints: there were none, or what recorded does not",
-            );
-            self.raw("  look for any (dwell without an agent, other profilers).");
+            self.no_safepoints();
             return;
         }
         self.operations(stops);
@@ -108,6 +105,20 @@ impl Report<'_> {
         self.payers();
         self.paying_threads();
         self.advice(stops);
+    }
+
+    /// Why there may be none, and what to do where that helps.
+    fn no_safepoints(&mut self) {
+        let info = self.profile.info();
+        if info.recorder() != Recorder::Jdk {
+            self.raw(
+                "This recording has no safepoints: there were none, or what recorded does not",
+            );
+            self.raw("  look for any (dwell without an agent, other profilers).");
+            return;
+        }
+        let remedy = info.remedy(Lack::Safepoints);
+        self.paragraph(&format!("This recording has no safepoints: {remedy}."));
     }
 
     /// Requests that lost time to safepoints.
@@ -557,5 +568,12 @@ mod tests {
     fn a_recording_without_safepoints_says_so() {
         let text = safepoints_text(&full().finish());
         assert!(text.contains("This recording has no safepoints"), "{text}");
+        let mut jdk = full();
+        jdk.info.profiler_version.clear();
+        jdk.info.engine.clear();
+        jdk.info.sample_event = "jdk.ExecutionSample".to_owned();
+        let text = safepoints_text(&jdk.finish());
+        assert!(text.contains("jdk.SafepointBegin"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     }
 }
