@@ -15,10 +15,10 @@ fuzz_target!(|data: &[u8]| {
         elf.unwind_table(),
     );
     let _ = (elf.bias(0x1000, 0x7f00_0000_1000), elf.find_symbol(b"main"));
-    let _ = elf.has_whole_search_table();
-    for page in [0..4096, 4096..8192, u32::MAX - 4095..u32::MAX] {
-        let rows = elf.rows_within(page.clone()).unwrap_or_default();
-        assert!(rows.iter().all(|row| page.contains(&row.offset)));
+    if let Some(direct) = elf.direct() {
+        for offset in [0, 1, 0x1000, 0x1001, 0xffff, u32::MAX] {
+            let _ = direct.rule_in(data, offset);
+        }
     }
     let symbols = elf.symbols();
     let offsets = [0, 1, 0x1000, 0x1001, 0xffff, u32::MAX];

@@ -3,7 +3,9 @@
 
 mod oracle;
 
-use dwell_native::unwind::{Input, Row, Rule, Section, UnwindTable, eh_frame_svma};
+use dwell_native::unwind::{Direct, Input, Row, Rule, Searched, Section};
+use dwell_native::unwind::{UnwindTable, eh_frame_svma};
+use dwell_walker::memory::{Fault, Memory};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -177,6 +179,83 @@ fn section_of(
     out
 }
 
+/// A memory in which these bytes are where others were.
+struct Changed<'a> {
+    start: u64,
+    bytes: &'a [u8],
+}
+
+impl Memory for Changed<'_> {
+    fn word(&self, addr: u64) -> Result<u64, Fault> {
+        let mut word = [0; 8];
+        self.read(addr, &mut word)?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        let from = addr.wrapping_sub(self.start) as usize;
+        let end = from.checked_add(buf.len());
+        let bytes = end.and_then(|end| self.bytes.get(from..end));
+        buf.copy_from_slice(bytes.ok_or(Fault { addr })?);
+        Ok(())
+    }
+}
+
+/// Where the search table of a made-up section lies.
+const HEADER_SVMA: u64 = 0x8_0000;
+
+/// The search table that linkers make of a section of the same functions.
+fn header_of(data: &[u8], functions: &[Function]) -> Vec<u8> {
+    let mut out = vec![1, 0x1b, 0x03, 0x3b];
+    out.extend(((SECTION_SVMA - HEADER_SVMA) as u32).to_le_bytes());
+    out.extend((functions.len() as u32).to_le_bytes());
+    let word = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
+    let mut at = 4 + word(0);
+    let mut address = TEXT_SVMA;
+    for (gap, len, _) in functions {
+        address += u64::from(*gap);
+        let fde = SECTION_SVMA + u64::from(at);
+        for address in [address, fde] {
+            out.extend((address.wrapping_sub(HEADER_SVMA) as u32).to_le_bytes());
+        }
+        at += 4 + word(at as usize);
+        address += u64::from(*len);
+    }
+    out
+}
+
+/// A search table and its section, one after the other.
+struct Both {
+    bytes: Vec<u8>,
+    header_len: usize,
+}
+
+impl Both {
+    fn new(augmentation: &[u8], initial: &[Op], functions: &[Function]) -> Both {
+        let data = section_of(augmentation, initial, functions, true);
+        let mut bytes = header_of(&data, functions);
+        let header_len = bytes.len();
+        bytes.extend(data);
+        Both { bytes, header_len }
+    }
+
+    fn direct(&self) -> Option<Direct> {
+        let (header, eh_frame) = self.bytes.split_at(self.header_len);
+        Direct::of(&Searched {
+            base_svma: 0,
+            header: Section {
+                data: header,
+                svma: HEADER_SVMA,
+            },
+            eh_frame: Section {
+                data: eh_frame,
+                svma: SECTION_SVMA,
+            },
+            text: &[],
+        })
+    }
+}
+
 fn usual_start() -> Vec<Op> {
     vec![Op::DefCfa(7, 8), Op::Offset(16, 1)]
 }
@@ -339,6 +418,51 @@ proptest! {
     }
 
     #[test]
+    fn rules_looked_up_one_by_one_are_those_of_generated_programs(
+        augmentation in augmentation(),
+        plain in vec((0u32..40, 1u32..200, vec(plain_op(), 0..16)), 1..8),
+        any in functions(),
+        initial in vec(simple_op(), 0..3),
+    ) {
+        for (initial, functions) in [(&vec![], plain), (&vec![], any.clone()), (&initial, any)] {
+            let initial: Vec<Op> = usual_start().iter().chain(initial).cloned().collect();
+            let both = Both::new(augmentation, &initial, &functions);
+            let table = build(&both.bytes[both.header_len..]);
+            let direct = both.direct().unwrap();
+            let rows = table.rows().iter().map(|row| row.offset);
+            let around = rows.flat_map(|at| [at.saturating_sub(1), at, at + 1, at + 17]);
+            for offset in around.chain([0, TEXT_SVMA as u32, u32::MAX]) {
+                let found = direct.rule_in(&both.bytes, offset);
+                prop_assert_eq!(found, table.lookup(offset), "at {:#x}", offset);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_have_changed_since_do_no_harm(
+        functions in functions(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+        noise in vec(any::<u8>(), 1..400),
+    ) {
+        let both = Both::new(b"zR", &usual_start(), &functions);
+        let direct = both.direct().unwrap();
+        let mut damaged = both.bytes.clone();
+        for (at, value) in damage {
+            let at = at.index(damaged.len());
+            damaged[at] = value;
+        }
+        damaged.truncate(cut.index(damaged.len() + 1));
+        for bytes in [&damaged, &noise] {
+            let start = both.bytes.as_ptr() as u64;
+            let memory = Changed { start, bytes };
+            for offset in (TEXT_SVMA as u32 - 2..TEXT_SVMA as u32 + 400).chain([0, u32::MAX]) {
+                let _ = direct.rule(&memory, offset);
+            }
+        }
+    }
+
+    #[test]
     fn generated_initial_programs_mean_what_gimli_says(
         initial in vec(simple_op(), 0..6),
         functions in functions(),
@@ -397,6 +521,37 @@ fn try_build(data: &[u8]) -> Result<UnwindTable, dwell_native::unwind::Error> {
         debug_frame: section,
         ..Input::default()
     })
+}
+
+#[test]
+fn what_linkers_do_not_write_is_not_looked_up_one_by_one() {
+    let functions = [(0, 9, vec![]), (7, 32, vec![Op::Advance(1)])];
+    let good = || Both::new(b"zR", &usual_start(), &functions);
+    assert!(good().direct().is_some());
+    // An encoding, the number of entries, two entries out of order.
+    for (at, value) in [(0, 2), (1, 0), (2, 0), (3, 0), (8, 1), (8, 3), (13, 0xf0)] {
+        let mut both = good();
+        both.bytes[at] = value;
+        assert!(both.direct().is_none(), "{at}");
+    }
+    // The version of the CIE, its letters, the encoding of addresses, an FDE's CIE.
+    let cie = good().header_len;
+    let fde = cie + 4 + usize::from(good().bytes[cie]);
+    for (at, value) in [(8, 3), (9, b'e'), (10, b'B'), (16, 0), (fde + 4 - cie, 1)] {
+        let mut both = good();
+        both.bytes[cie + at] = value;
+        assert!(both.direct().is_none(), "{at}");
+    }
+    // Bytes after the end, and a section cut short.
+    let mut both = good();
+    both.bytes.extend([0; 4]);
+    assert!(both.direct().is_none());
+    for len in cie..good().bytes.len() {
+        let mut both = good();
+        both.bytes.truncate(len);
+        let is_at_end = len + 4 == good().bytes.len();
+        assert_eq!(both.direct().is_some(), is_at_end, "{len}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The metadata event, generated from the tables in `schema`: a list of strings and a tree of
 //! elements whose names and attributes are places in that list.
 
+use crate::hash::Seeds;
 use crate::schema::{FieldDef, TypeDef, TypeKind, all_types, id, plain_types};
 use crate::wire::{put_framed, put_text, put_varint};
 use std::borrow::Cow;
@@ -148,7 +149,7 @@ fn annotation(class: u8, value: Option<&'static str>) -> Element {
 #[derive(Default)]
 struct Strings<'e> {
     list: Vec<&'e str>,
-    places: HashMap<&'e str, u64>,
+    places: HashMap<&'e str, u64, Seeds>,
 }
 
 impl<'e> Strings<'e> {

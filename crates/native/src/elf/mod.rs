@@ -19,7 +19,7 @@ use object::{LittleEndian as LE, ReadRef};
 pub use parts::read_parts;
 pub use symbols::{Definition, Symbol, SymbolIndex, Symbols};
 
-use crate::unwind::{self, Row, Section, UnwindTable, part};
+use crate::unwind::{self, Direct, Rule, Section, UnwindTable};
 
 /// Most program headers that are accepted; real files have about a dozen.
 pub const SEGMENTS_MAX: usize = 256;
@@ -235,27 +235,26 @@ impl<'data> Elf<'data> {
     /// The unwind rule at `offset` from [`Elf::base_svma`] by the file's own search table, without
     /// compiling the rest; `None` where [`Elf::unwind_table`] has to be asked.
     #[must_use]
-    pub fn rule_at(&self, offset: u32) -> Option<unwind::Rule> {
+    pub fn rule_at(&self, offset: u32) -> Option<Rule> {
         let text = self.text_ranges();
-        unwind::rule_at(&self.searched(&text)?, offset)
+        let direct = Direct::unchecked(&self.searched(&text)?)?;
+        match direct.rule_in(self.data, offset) {
+            Rule::Gap | Rule::Unsupported => None,
+            rule => Some(rule),
+        }
     }
 
-    /// Whether [`Elf::rows_within`] gives all that [`Elf::unwind_table`] has: the search table is
-    /// complete, and there is no other section with rules.
+    /// The rules one by one, without compiling any, where that says what [`Elf::unwind_table`]
+    /// says: the search table is complete, and there is no other section with rules. Asked for as
+    /// long as the bytes of this file stay where they are.
     #[must_use]
-    pub fn has_whole_search_table(&self) -> bool {
-        let text = self.text_ranges();
+    pub fn direct(&self) -> Option<Direct> {
         let other = self.section(b".debug_frame");
-        other.is_none_or(|other| other.data.is_empty())
-            && self.searched(&text).is_some_and(|it| part::is_whole(&it))
-    }
-
-    /// The rows of [`Elf::unwind_table`] for these addresses only, compiled by the file's own
-    /// search table; the first begins no earlier. `None` if they cannot be had so.
-    #[must_use]
-    pub fn rows_within(&self, offsets: Range<u32>) -> Option<Box<[Row]>> {
+        if other.is_some_and(|other| !other.data.is_empty()) {
+            return None;
+        }
         let text = self.text_ranges();
-        part::rows(&self.searched(&text)?, offsets)
+        Direct::of(&self.searched(&text)?)
     }
 
     fn searched<'t>(&self, text: &'t [Range<u64>]) -> Option<unwind::Searched<'t>>

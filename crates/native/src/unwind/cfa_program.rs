@@ -17,8 +17,12 @@ const RETURN_ADDRESS: Register = gimli::X86_64::RA;
 /// Deepest nesting of `DW_CFA_remember_state` that is followed; compilers use one or two.
 const REMEMBERED_MAX: usize = 32;
 
+/// A longer FDE is not looked up by itself ([`super::direct`]), in bytes; the longest known has a
+/// tenth.
+pub(super) const FDE_LEN_MAX: usize = 1 << 16;
+
 /// A PLT of more bytes than this is not expanded into rows.
-const PLT_LEN_MAX: u64 = 1 << 20;
+pub(super) const PLT_LEN_MAX: u64 = 1 << 20;
 
 /// `rsp + 8 + ((rip & 15) >= N) * 8`, up to the operand `N`, as linkers write it for `.plt`:
 /// breg7 8, breg16 0, lit15, and, then `litN`, ge, lit3, shl, plus.
@@ -43,7 +47,7 @@ impl Budget {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cfa {
+pub(super) enum Cfa {
     Register(Register, i64),
     Plt { threshold: u8 },
     Signal,
@@ -102,7 +106,7 @@ impl State {
     }
 
     /// The row's rule; a PLT with another threshold than the common one has none (`Err`).
-    fn rule(&self, is_signal: bool) -> Result<Rule, u8> {
+    pub(super) fn rule(&self, is_signal: bool) -> Result<Rule, u8> {
         if self.return_address == Saved::Undefined {
             return Ok(Rule::End);
         }
@@ -151,16 +155,23 @@ fn saved_rbp(saved: Saved) -> Option<SavedRbp> {
     }
 }
 
-fn classify<S: UnwindSection<R>, R: gimli::Reader<Offset = usize>>(
+/// What the expression of an instruction computes, if it has one for the CFA.
+fn computed<'a, S: UnwindSection<Reader<'a>>>(
     section: &S,
-    expression: gimli::UnwindExpression<usize>,
+    instruction: &CallFrameInstruction<usize>,
 ) -> Cfa {
-    let Ok(expression) = expression.get(section) else {
+    let CallFrameInstruction::DefCfaExpression { expression } = instruction else {
         return Cfa::Other;
     };
-    let Ok(bytes) = expression.0.to_slice() else {
-        return Cfa::Other;
-    };
+    let bytes = expression.get(section).map(|it| it.0.slice());
+    bytes.map_or(Cfa::Other, classify)
+}
+
+/// Longest expression that [`classify`] knows, in bytes.
+pub(super) const EXPRESSION_LEN_MAX: usize = PLT_EXPRESSION.0.len() + 1 + PLT_EXPRESSION.1.len();
+
+/// What the bytes of an expression compute.
+pub(super) fn classify(bytes: &[u8]) -> Cfa {
     if *bytes == SIGNAL_EXPRESSION {
         return Cfa::Signal;
     }
@@ -178,7 +189,7 @@ fn classify<S: UnwindSection<R>, R: gimli::Reader<Offset = usize>>(
 }
 
 /// How one instruction changed the machine.
-enum Effect {
+pub(super) enum Effect {
     /// The row's columns, or nothing.
     Columns,
     /// A new row begins at the address.
@@ -202,20 +213,39 @@ impl Factors {
     };
 }
 
-/// The interpreter of one program.
-struct Machine<'s, S> {
-    section: &'s S,
+/// The interpreter of one program. Neither allocates nor panics.
+pub(super) struct Machine {
     factors: Factors,
     initial: State,
-    state: State,
-    remembered: Vec<State>,
+    pub(super) state: State,
+    remembered: [State; REMEMBERED_MAX],
+    depth: usize,
     address: u64,
 }
 
 /// The program makes no sense from here on.
-struct Nonsense;
+pub(super) struct Nonsense;
 
-impl<S> Machine<'_, S> {
+impl Machine {
+    /// One that has run a CIE's initial instructions, which left `initial`.
+    pub(super) fn new(factors: Factors, initial: State, start: u64) -> Machine {
+        Machine {
+            factors,
+            initial,
+            state: initial,
+            remembered: [State::EMPTY; REMEMBERED_MAX],
+            depth: 0,
+            address: start,
+        }
+    }
+
+    /// Begins with a function, after a CIE's initial instructions.
+    pub(super) fn begin(&mut self, start: u64) {
+        self.initial = self.state;
+        self.depth = 0;
+        self.address = start;
+    }
+
     fn factored(&self, offset: i64) -> Result<i64, Nonsense> {
         offset.checked_mul(self.factors.data).ok_or(Nonsense)
     }
@@ -232,10 +262,12 @@ impl<S> Machine<'_, S> {
         Ok(())
     }
 
-    fn execute<'a>(&mut self, instruction: &CallFrameInstruction<usize>) -> Result<Effect, Nonsense>
-    where
-        S: UnwindSection<Reader<'a>>,
-    {
+    /// Executes an instruction; if that defines the CFA by an expression, this computes `computed`.
+    pub(super) fn execute(
+        &mut self,
+        instruction: &CallFrameInstruction<usize>,
+        computed: Cfa,
+    ) -> Result<Effect, Nonsense> {
         use CallFrameInstruction as I;
         match *instruction {
             I::SetLoc { address } => return self.advance_to(address),
@@ -249,15 +281,17 @@ impl<S> Machine<'_, S> {
             | I::DefCfaSf { .. }
             | I::DefCfaRegister { .. }
             | I::DefCfaOffset { .. }
-            | I::DefCfaOffsetSf { .. }
-            | I::DefCfaExpression { .. } => self.define_cfa(instruction)?,
+            | I::DefCfaOffsetSf { .. } => self.define_cfa(instruction)?,
+            I::DefCfaExpression { .. } => self.state.cfa = computed,
             I::RememberState => {
-                if self.remembered.len() >= REMEMBERED_MAX {
-                    return Err(Nonsense);
-                }
-                self.remembered.push(self.state);
+                let place = self.remembered.get_mut(self.depth).ok_or(Nonsense)?;
+                *place = self.state;
+                self.depth += 1;
             }
-            I::RestoreState => self.state = self.remembered.pop().ok_or(Nonsense)?,
+            I::RestoreState => {
+                self.depth = self.depth.checked_sub(1).ok_or(Nonsense)?;
+                self.state = *self.remembered.get(self.depth).ok_or(Nonsense)?;
+            }
             I::ArgsSize { .. } | I::Nop => {}
             I::NegateRaState => return Err(Nonsense),
             _ => self.define_register(instruction)?,
@@ -273,10 +307,7 @@ impl<S> Machine<'_, S> {
         Ok(Effect::Row(address))
     }
 
-    fn define_cfa<'a>(&mut self, instruction: &CallFrameInstruction<usize>) -> Result<(), Nonsense>
-    where
-        S: UnwindSection<Reader<'a>>,
-    {
+    fn define_cfa(&mut self, instruction: &CallFrameInstruction<usize>) -> Result<(), Nonsense> {
         use CallFrameInstruction as I;
         match *instruction {
             I::DefCfa { register, offset } => {
@@ -300,9 +331,6 @@ impl<S> Machine<'_, S> {
             }
             I::DefCfaOffsetSf { factored_offset } => {
                 self.set_cfa_offset(self.factored(factored_offset)?)?;
-            }
-            I::DefCfaExpression { expression } => {
-                self.state.cfa = classify(self.section, expression);
             }
             _ => {}
         }
@@ -358,20 +386,16 @@ pub(super) fn initial_state<'a, S: UnwindSection<Reader<'a>>>(
     instructions: gimli::CallFrameInstructionIter<'_, Reader<'a>>,
     budget: &mut Budget,
 ) -> Result<Option<State>, Error> {
-    let mut machine = Machine {
-        section,
-        factors,
-        initial: State::EMPTY,
-        state: State::EMPTY,
-        remembered: Vec::new(),
-        address: 0,
-    };
+    let mut machine = Machine::new(factors, State::EMPTY, 0);
     for instruction in instructions {
         budget.spend(1)?;
         let Ok(instruction) = instruction else {
             return Ok(None);
         };
-        if !matches!(machine.execute(&instruction), Ok(Effect::Columns)) {
+        if !matches!(
+            machine.execute(&instruction, computed(section, &instruction)),
+            Ok(Effect::Columns)
+        ) {
             return Ok(None);
         }
     }
@@ -395,20 +419,13 @@ pub(super) fn run<'a, S: UnwindSection<Reader<'a>>>(
     budget: &mut Budget,
     sink: &mut impl FnMut(u64, Rule),
 ) -> Result<(), Error> {
-    let mut machine = Machine {
-        section,
-        factors: function.factors,
-        initial: function.initial,
-        state: function.initial,
-        remembered: Vec::new(),
-        address: function.start,
-    };
+    let mut machine = Machine::new(function.factors, function.initial, function.start);
     let mut row_start = function.start;
     for instruction in instructions {
         budget.spend(1)?;
         let before = machine.state;
         let effect = match instruction {
-            Ok(instruction) => machine.execute(&instruction),
+            Ok(instruction) => machine.execute(&instruction, computed(section, &instruction)),
             Err(_) => Err(Nonsense),
         };
         match effect {

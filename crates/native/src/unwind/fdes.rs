@@ -40,43 +40,6 @@ pub(super) fn collect(
     Ok(())
 }
 
-/// Runs the FDEs at these offsets of `.eh_frame` only.
-pub(super) fn some(
-    input: &Input<'_>,
-    offsets: &[usize],
-    functions: &mut Functions,
-    stats: &mut Stats,
-) -> Result<(), Error> {
-    let Some(section) = input.eh_frame else {
-        return Ok(());
-    };
-    let mut frame = EhFrame::new(section.data, LittleEndian);
-    frame.set_address_size(8);
-    let mut walk = Walk::new(input, section, &frame, Source::EhFrame)?;
-    for offset in offsets.iter().filter(|it| **it < section.data.len()) {
-        walk.fde(*offset, functions, stats)?;
-    }
-    Ok(())
-}
-
-/// How many FDEs `.eh_frame` has; `None` if it does not end as it should.
-pub(super) fn count(input: &Input<'_>) -> Option<usize> {
-    let section = input.eh_frame?;
-    let frame = EhFrame::new(section.data, LittleEndian);
-    let walk = Walk::new(input, section, &frame, Source::EhFrame).ok()?;
-    let (mut offset, mut count) = (0, 0);
-    while offset < section.data.len() {
-        let entry = walk.entry_at(offset)?;
-        if entry.next == entry.start + 4 {
-            // What follows the end must be nothing.
-            return (entry.next == section.data.len()).then_some(count);
-        }
-        count += usize::from(!entry.is_cie);
-        offset = entry.next;
-    }
-    Some(count)
-}
-
 /// A parsed CIE, and the state that its initial instructions leave if they make sense.
 #[derive(Clone)]
 struct KnownCie<'a> {

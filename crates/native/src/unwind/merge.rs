@@ -5,7 +5,7 @@
 use dwell_walker::native::{Row, Rule};
 
 /// Functions are aligned to 16 bytes; padding between them is shorter.
-const PADDING_MAX: u32 = 15;
+pub(super) const PADDING_MAX: u32 = 15;
 
 /// Which section a function came from; the first wins where two start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,20 +7,20 @@
 //! matter; this module must not interpret them.
 //!
 //! Read next: `fdes` (sections to FDEs), `cfa_program` (FDE to rows; `usual`: the usual ones),
-//! `merge` (rows to table), `part` (only some of it).
+//! `merge` (rows to table), `direct` (one rule without a table).
 
+mod bytes;
 mod cfa_program;
+mod direct;
 mod fdes;
 mod merge;
-pub mod part;
-mod single;
 mod usual;
 
 use std::fmt;
 use std::ops::Range;
 
+pub use direct::{Direct, Searched};
 pub use dwell_walker::native::{Row, Rule, SavedRbp};
-pub use single::{Searched, rule_at};
 
 /// Longest section that is compiled: four times the largest `.eh_frame` known (a browser's).
 pub const SECTION_LEN_MAX: usize = 128 << 20;

@@ -50,12 +50,19 @@ pub fn mapped_libraries() -> Vec<PathBuf> {
 /// Libraries with hand-written code or other compilers' habits, where installed.
 pub fn system_libraries() -> Vec<PathBuf> {
     let names = [
+        "mono-sgen",
         "libz.so.1",
         "libcrypto.so.3",
         "libstdc++.so.6",
         "ld-linux-x86-64.so.2",
     ];
-    let folders = ["/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib"];
+    let folders = [
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib64",
+        "/lib64",
+        "/usr/lib",
+        "/usr/bin",
+    ];
     let all = names
         .iter()
         .flat_map(|name| folders.iter().map(move |f| Path::new(f).join(name)));

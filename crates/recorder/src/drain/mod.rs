@@ -55,9 +55,9 @@ fn mind_who_walks<R: Runtime>(
 ) -> bool {
     let now_ns = process::monotonic_ns();
     let behind = progress.patience.behind(now_ns);
-    // Handlers that walk, be it for want of a copy, need whole tables of libraries.
+    // Handlers that walk, be it for want of a copy, need tables of libraries that are ready.
     if behind || setup.engine.counters().get(Cause::WalkedInstead) > 0 {
-        sampler.modules.make_whole();
+        sampler.modules.make_ready();
     }
     setup.engine.set_behind(behind);
     progress.patience.losing(now_ns)

@@ -73,14 +73,14 @@ pub fn take_position<R: Runtime>(setup: &Setup<R>) -> Walking {
     walking
 }
 
-/// Which tables of libraries the recording needs: handlers can use whole ones only, and walk here
+/// When the recording needs tables of libraries: handlers can use ready ones only, and walk here
 /// and there if there was ever a sample that they could not copy.
 #[must_use]
 pub fn tables<R: Runtime>(setup: &Setup<R>) -> TablesOf {
     let all_copied = setup.engine.counters().get(Cause::WalkedInstead) == 0;
     let tables = match vantage(setup) {
         Vantage::Snapshot if R::WALKS_COPIES && all_copied => Tables::AsMet,
-        _ => Tables::Whole,
+        _ => Tables::ForHandlers,
     };
     (tables, R::is_ahead_of_time)
 }

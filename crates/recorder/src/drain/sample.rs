@@ -7,7 +7,7 @@ use super::stops::StopDrain;
 use super::virtual_names::VirtualNames;
 use super::wall::WallDrain;
 use crate::native::Modules;
-use crate::native::remembered::Rules;
+use crate::native::modules::Read;
 use crate::record::batch::{
     Batch, Code, ContextId, PendingAllocation, PendingFrame, PendingSample, PendingWait,
 };
@@ -69,8 +69,6 @@ pub struct Sampler<'s, R: Runtime> {
     wall: WallDrain,
     stops: StopDrain,
     alive: AliveDrain,
-    /// What addresses in native code stood for.
-    rules: Rules,
     /// Frames of this drain that are named already.
     named: NamedFrames,
     frames: Vec<Frame>,
@@ -98,7 +96,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             wall: WallDrain::default(),
             stops: StopDrain::default(),
             alive: AliveDrain::default(),
-            rules: Rules::default(),
             named: NamedFrames::default(),
             frames: vec![Frame::EMPTY; setup.options.depth + 1],
             kernel: Vec::new(),
@@ -110,9 +107,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// Takes the published samples, until the batch is full. Returns whether that was all.
     pub fn drain(&mut self, progress: &Progress) -> bool {
         let moved = self.modules.refresh();
-        if moved {
-            self.rules.clear();
-        }
         let changes = self.walks.begin(moved);
         if moved || changes.has_new {
             self.publish();
@@ -363,7 +357,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let header = slot.header();
         let began_ns = process::monotonic_ns();
         let map = self.modules.map();
-        let walk = self.walks.walk(slot, &self.rules.of(&map), frames);
+        let walk = self.walks.walk(slot, &Read(&map), frames);
         if is_copied(&self.setup.options) {
             self.work.copies += 1;
             self.work.copied_bytes += u64::from(header.stack_len);

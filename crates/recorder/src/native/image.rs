@@ -30,6 +30,7 @@ pub struct Image {
     /// Where its block of thread-local variables has the one that thread contexts are published
     /// by, if it has one.
     pub thread_context: Option<u64>,
+    /// Reads `file`, which stays where it is.
     table: Table,
     file: Option<MappedFile>,
 }
@@ -85,29 +86,32 @@ impl Image {
             table: Table::default(),
             file: None,
         };
-        if let Ok(elf) = Elf::parse(&bytes) {
-            image.read(&elf, Tables::Whole);
+        let file = MappedFile::owned(bytes);
+        if let Ok(elf) = Elf::parse(file.bytes()) {
+            image.read(&elf, Tables::ForHandlers);
         }
-        image.file = Some(MappedFile::owned(bytes));
+        image.file = Some(file);
         image
     }
 
     fn read(&mut self, elf: &Elf<'_>, tables: Tables) {
-        self.table = Table::of(elf, tables);
+        if tables == Tables::ForHandlers {
+            self.table.make_ready(elf);
+        }
         self.thread_context = elf.find_thread_local(foreign::SYMBOL.as_bytes());
         let id = elf.build_id().unwrap_or(&[]);
         self.build_id = id.iter().take(32).map(|b| format!("{b:02x}")).collect();
     }
 
     /// Makes the table one that handlers can use. Not in a handler.
-    pub fn make_whole(&self) {
+    pub fn make_ready(&self) {
         if let Some(elf) = self.elf() {
-            self.table.make_whole(&elf);
+            self.table.make_ready(&elf);
         }
     }
 
-    /// The rule at `offset` from the image's lowest address, if the table is [`Tables::Whole`] or
-    /// was made so. Safe in a handler.
+    /// The rule at `offset` from the image's lowest address, if the table is
+    /// [`Tables::ForHandlers`] or was made ready. Safe in a handler.
     #[must_use]
     pub fn rule(&self, offset: u32) -> Rule {
         self.table.rule(offset)
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_an_image_without_rows() {
-        for tables in [Tables::Whole, Tables::AsMet] {
+        for tables in [Tables::ForHandlers, Tables::AsMet] {
             let image = Image::load(key("/nonexistent/libx.so"), tables);
             assert_eq!(image.name, "libx.so");
             assert_eq!(image.rule(0), Rule::Gap);
@@ -165,29 +169,24 @@ mod tests {
     fn the_test_program_itself_has_rows_however_they_are_read() {
         let exe = std::env::current_exe().unwrap();
         let load = |tables| Image::load(key(exe.to_str().unwrap()), tables);
-        let (whole, met) = (load(Tables::Whole), load(Tables::AsMet));
-        assert!(whole.table_bytes() > 0);
+        let (ready, met) = (load(Tables::ForHandlers), load(Tables::AsMet));
+        assert!(ready.table_bytes() > 0);
         assert_eq!(met.table_bytes(), 0);
-        let own = whole.elf().unwrap();
+        // What a handler may see of it: nothing, until it is made ready.
+        let at = the_test_program_itself_has_rows_however_they_are_read as fn() as usize;
+        assert_eq!(met.rule(at as u32), Rule::Gap);
+        let own = ready.elf().unwrap();
         let rows = own.unwind_table().unwrap().into_rows();
         let end = rows.last().unwrap().offset;
         let begins = rows.iter().step_by(97).map(|row| row.offset);
         for at in begins.chain([0, end, end + 5000, u32::MAX]) {
             for offset in [at.saturating_sub(1), at, at.saturating_add(1)] {
                 let rule = dwell_walker::native::lookup(&rows, offset);
-                assert_eq!(whole.rule(offset), rule, "{offset:#x}");
-                assert_eq!(whole.rule_read(offset), rule, "{offset:#x}");
+                assert_eq!(ready.rule(offset), rule, "{offset:#x}");
+                assert_eq!(ready.rule_read(offset), rule, "{offset:#x}");
                 assert_eq!(met.rule_read(offset), rule, "{offset:#x}");
             }
         }
-        // What a handler may see of it: nothing, until it is made whole.
-        assert_eq!(met.rule(rows[0].offset), Rule::Gap);
-        assert!((1..2 * whole.table_bytes()).contains(&met.table_bytes()));
-        met.make_whole();
-        for row in rows.iter().step_by(97) {
-            assert_eq!(met.rule(row.offset), whole.rule(row.offset));
-            assert_eq!(met.rule_read(row.offset), whole.rule(row.offset));
-        }
-        assert!(met.table_bytes() >= whole.table_bytes());
+        assert_eq!(met.table_bytes(), ready.table_bytes());
     }
 }

@@ -3,7 +3,6 @@
 pub mod image;
 pub mod memory;
 pub mod modules;
-pub mod remembered;
 pub mod unwind_rules;
 
 pub use dwell_native::kernel::Kernel;

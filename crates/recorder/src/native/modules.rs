@@ -107,17 +107,16 @@ impl Modules {
         true
     }
 
-    /// Makes all tables whole that handlers may ask for, and those of libraries that come: takes
-    /// tens of milliseconds, once.
-    pub fn make_whole(&mut self) {
+    /// Makes all tables ready that handlers may ask for, and those of libraries that come.
+    pub fn make_ready(&mut self) {
         let (tables, is_met) = self.tables;
-        if tables == Tables::Whole {
+        if tables == Tables::ForHandlers {
             return;
         }
-        self.tables = (Tables::Whole, is_met);
+        self.tables = (Tables::ForHandlers, is_met);
         for image in self.images.values() {
             if !is_met(&image.name) {
-                image.make_whole();
+                image.make_ready();
             }
         }
     }
@@ -325,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_own_code_has_a_module_and_a_rule() {
-        for tables in [Tables::Whole, Tables::AsMet] {
+        for tables in [Tables::ForHandlers, Tables::AsMet] {
             has_a_module_and_a_rule((tables, |_| false));
         }
     }
@@ -350,17 +349,17 @@ mod tests {
     }
     /// Who walks copies walks in handlers, too, where copies would be walked too late.
     #[test]
-    fn tables_of_pages_are_there_for_handlers_once_these_walk() {
+    fn tables_are_ready_for_handlers_once_these_walk() {
         let mut modules = Modules::new(|_| false, (Tables::AsMet, |_| false));
         let published = modules.map();
-        let pc = tables_of_pages_are_there_for_handlers_once_these_walk as fn() as usize as u64;
+        let pc = tables_are_ready_for_handlers_once_these_walk as fn() as usize as u64;
         assert_eq!(published.rule(pc), Some(Rule::Gap));
-        modules.make_whole();
+        modules.make_ready();
         // Also in the map that handlers have already.
         let rule = published.rule(pc);
         assert!(matches!(rule, Some(Rule::Sp { .. } | Rule::Fp { .. })));
         assert_eq!(rule, published.rule_read(pc));
-        modules.make_whole();
+        modules.make_ready();
     }
 
     #[test]
@@ -371,18 +370,18 @@ mod tests {
         OWN.get_or_init(|| display_name(own.as_os_str().as_encoded_bytes()));
         let modules = Modules::new(
             |_| false,
-            (Tables::Whole, |name| {
+            (Tables::ForHandlers, |name| {
                 OWN.get().is_some_and(|own| own == name)
             }),
         );
         let map = modules.map();
         assert_eq!(map.rule(pc), Some(Rule::Gap));
-        let read = map.rule_read(pc);
-        assert!(matches!(read, Some(Rule::Sp { .. } | Rule::Fp { .. })));
-        // All others are whole.
+        // All others are ready.
         let restorer = dwell_signal::restorer() as u64;
         let is_own = modules.place(restorer).unwrap().image.name == *OWN.get().unwrap();
         let expected = if is_own { Rule::Gap } else { Rule::SignalFrame };
         assert_eq!(map.rule(restorer), Some(expected));
+        let read = map.rule_read(pc);
+        assert!(matches!(read, Some(Rule::Sp { .. } | Rule::Fp { .. })));
     }
 }

@@ -1,50 +1,86 @@
-//! The unwind rules of one library: all of them, or those of the pages that were met.
+//! The unwind rules of one library: looked up one by one in the file's own tables, or compiled as a
+//! whole where these are not as linkers write them.
 //!
-//! Compiling a whole library takes long (tens of milliseconds and megabytes for a runtime's own),
-//! and few of its pages are ever met; but only a whole table can be used in a handler, where
-//! nothing can be compiled. A table of pages is made whole as well once handlers begin to ask. Must
-//! not open files.
+//! Compiling takes long (milliseconds for a C library, tens of them and megabytes for a runtime's
+//! own), and few functions are ever met. What was looked up is remembered: stacks repeat. Must not
+//! open files.
 
 use dwell_native::elf::Elf;
-use dwell_walker::native::{Pages, Row, Rule, lookup};
-use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use dwell_native::unwind::Direct;
+use dwell_signal::Live;
+use dwell_walker::native::{Pages, Row, Rule};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How tables are made.
+/// When a library's tables are made ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// As a whole, at once: handlers use them.
-    Whole,
-    /// Page by page, when one is met: they are asked by threads of ours only.
+    /// At once: handlers use them.
+    ForHandlers,
+    /// When one is met: they are asked by threads of ours only.
     AsMet,
 }
 
 /// The rules of a library.
-pub enum Table {
-    /// All.
+#[derive(Default)]
+pub struct Table(OnceLock<Rules>);
+
+enum Rules {
+    Direct(Searched),
     Whole(Whole),
-    /// Those of the pages that were met.
-    AsMet(AsMet),
+}
+
+/// Rules in the file's own tables.
+struct Searched {
+    direct: Direct,
+    /// What was looked up: the offset in the upper half, its rule in the lower; 0: nothing.
+    /// Written by whoever looks something up, handlers too, so each entry is one word.
+    known: Box<[AtomicU64]>,
 }
 
 /// All rows.
 #[derive(Default)]
-pub struct Whole {
+struct Whole {
     rows: Box<[Row]>,
     /// See [`Pages`].
     pages: Box<[u32]>,
 }
 
-/// The rows of some pages.
-#[derive(Default)]
-pub struct AsMet {
-    pages: Mutex<FxHashMap<u32, Box<[Row]>>>,
-    /// Where the file has no search table to go by: all rows.
-    whole: OnceLock<Option<Whole>>,
-    /// All rows, once handlers ask as well.
-    for_handlers: OnceLock<Whole>,
-    bytes: AtomicUsize,
+impl Searched {
+    /// Rules remembered at most, of the largest libraries.
+    const KNOWN_MAX: u64 = 4096;
+    /// And at least.
+    const KNOWN_MIN: u64 = 16;
+
+    fn of(direct: Direct) -> Searched {
+        let len = (direct.count() / 4).clamp(Self::KNOWN_MIN, Self::KNOWN_MAX);
+        let len = len.next_power_of_two();
+        Searched {
+            direct,
+            known: (0..len).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn rule(&self, offset: u32) -> Rule {
+        // Fibonacci hashing: the upper half of the product depends on all bits of the address.
+        let hash = u64::from(offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let place = hash & (self.known.len() as u64).wrapping_sub(1);
+        let known = self.known.get(place as usize);
+        let word = known.map_or(0, |known| known.load(Ordering::Relaxed));
+        if word != 0 && word >> 32 == u64::from(offset) {
+            return Rule::decode(word as u32);
+        }
+        // Whoever truncates the file takes its pages from under us: hence loads that may fail.
+        let Some(live) = Live::get() else {
+            return Rule::Gap;
+        };
+        let rule = self.direct.rule(&live, offset);
+        if let Some(known) = known {
+            let word = u64::from(offset) << 32 | u64::from(rule.encode());
+            known.store(word, Ordering::Relaxed);
+        }
+        rule
+    }
 }
 
 impl Whole {
@@ -60,99 +96,54 @@ impl Whole {
     fn rule(&self, offset: u32) -> Rule {
         Pages(&self.pages).lookup(&self.rows, offset)
     }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.rows) + size_of_val(&*self.pages)
-    }
 }
 
-impl AsMet {
-    fn rule<'e>(&self, offset: u32, elf: impl Fn() -> Option<Elf<'e>>) -> Rule {
-        if let Some(whole) = self.for_handlers.get() {
-            return whole.rule(offset);
+impl Rules {
+    fn of(elf: &Elf<'_>) -> Rules {
+        match elf.direct() {
+            Some(direct) if Live::install().is_ok() => Rules::Direct(Searched::of(direct)),
+            _ => Rules::Whole(Whole::of(elf)),
         }
-        let whole = self.whole.get_or_init(|| {
-            let elf = elf()?;
-            let searched = elf.has_whole_search_table();
-            (!searched).then(|| Whole::of(&elf))
-        });
-        if let Some(whole) = whole {
-            return whole.rule(offset);
-        }
-        let page = offset >> Pages::BITS;
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = pages.entry(page).or_insert_with(|| {
-            let begin = page << Pages::BITS;
-            let end = begin.saturating_add(1 << Pages::BITS);
-            let rows = elf().and_then(|elf| elf.rows_within(begin..end));
-            let rows = rows.unwrap_or_default();
-            let bytes = size_of_val(&*rows) + size_of::<(u32, Box<[Row]>)>();
-            self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            rows
-        });
-        lookup(rows, offset)
     }
-}
 
-impl Default for Table {
-    /// One without rules.
-    fn default() -> Table {
-        Table::Whole(Whole::default())
+    fn rule(&self, offset: u32) -> Rule {
+        match self {
+            Rules::Direct(searched) => searched.rule(offset),
+            Rules::Whole(whole) => whole.rule(offset),
+        }
     }
 }
 
 impl Table {
-    /// The table of a file.
-    #[must_use]
-    pub fn of(elf: &Elf<'_>, tables: Tables) -> Table {
-        match tables {
-            Tables::Whole => Table::Whole(Whole::of(elf)),
-            Tables::AsMet => Table::AsMet(AsMet::default()),
-        }
+    /// Makes the table one that handlers can use, unless it is. Not in a handler. The bytes of
+    /// `elf` must stay where they are as long as rules are asked for.
+    pub fn make_ready(&self, elf: &Elf<'_>) {
+        self.0.get_or_init(|| Rules::of(elf));
     }
 
-    /// The rule at `offset` if the table is whole; else nothing is known. Safe in a handler: reads
-    /// one atomic word before the rows.
+    /// The rule at `offset` if the table is ready; else nothing is known. Safe in a handler.
     #[must_use]
     pub fn rule(&self, offset: u32) -> Rule {
-        match self {
-            Table::Whole(whole) => whole.rule(offset),
-            Table::AsMet(met) => {
-                let whole = met.for_handlers.get();
-                whole.map_or(Rule::Gap, |whole| whole.rule(offset))
-            }
-        }
+        self.0.get().map_or(Rule::Gap, |rules| rules.rule(offset))
     }
 
-    /// Makes the table whole, if it is not. Not in a handler.
-    pub fn make_whole(&self, elf: &Elf<'_>) {
-        if let Table::AsMet(met) = self {
-            met.for_handlers.get_or_init(|| Whole::of(elf));
-        }
-    }
-
-    /// The rule at `offset`, read from the file if need be. Not in a handler.
+    /// The rule at `offset`, of a table that is made ready if need be. Not in a handler.
     #[must_use]
     pub fn rule_read<'e>(&self, offset: u32, elf: impl Fn() -> Option<Elf<'e>>) -> Rule {
-        match self {
-            Table::Whole(whole) => whole.rule(offset),
-            Table::AsMet(met) => met.rule(offset, elf),
-        }
+        let rules = self.0.get_or_init(|| {
+            let elf = elf();
+            elf.map_or_else(|| Rules::Whole(Whole::default()), |elf| Rules::of(&elf))
+        });
+        rules.rule(offset)
     }
 
     /// Bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match self {
-            Table::Whole(whole) => whole.bytes(),
-            Table::AsMet(met) => {
-                let wholes = [
-                    met.whole.get().and_then(Option::as_ref),
-                    met.for_handlers.get(),
-                ];
-                let wholes = wholes.into_iter().flatten().map(Whole::bytes);
-                met.bytes.load(Ordering::Relaxed) + wholes.sum::<usize>()
-            }
+        match self.0.get() {
+            Some(Rules::Direct(searched)) => size_of_val(&*searched.known),
+            Some(Rules::Whole(whole)) => size_of_val(&*whole.rows) + size_of_val(&*whole.pages),
+            None => 0,
         }
     }
 }
@@ -170,11 +161,11 @@ fn pages(rows: &[Row]) -> Box<[u32]> {
         })
         .collect()
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dwell_walker::native::SavedRbp;
+    use crate::sys::mapped::MappedFile;
+    use dwell_walker::native::{SavedRbp, lookup};
 
     #[test]
     fn a_file_without_a_search_table_is_compiled_as_a_whole() {
@@ -186,13 +177,58 @@ mod tests {
         let mut damaged = exe.clone();
         damaged[at + 1] = b'E';
         let elf = || Elf::parse(&damaged).ok();
-        assert!(!elf().unwrap().has_whole_search_table());
-        let table = Table::of(&elf().unwrap(), Tables::AsMet);
+        assert!(elf().unwrap().direct().is_none());
+        let table = Table::default();
         for row in rows.rows().iter().step_by(211) {
             let found = table.rule_read(row.offset, elf);
             assert_eq!(found, Rule::decode(row.rule));
+            assert_eq!(table.rule(row.offset), found);
         }
         assert!(table.bytes() >= size_of_val(rows.rows()));
+    }
+
+    /// Far more addresses than places, twice, and several at one place.
+    #[test]
+    fn remembered_rules_are_those_of_the_file() {
+        let exe = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let elf = Elf::parse(&exe).unwrap();
+        let whole = elf.unwind_table().unwrap();
+        let table = Table::default();
+        assert_eq!(table.rule(whole.rows()[0].offset), Rule::Gap);
+        assert_eq!(table.bytes(), 0);
+        table.make_ready(&elf);
+        assert!(
+            table.bytes() < size_of_val(whole.rows()) / 8,
+            "it is not compiled"
+        );
+        for _ in 0..2 {
+            for row in whole.rows().iter().step_by(7) {
+                let rule = Rule::decode(row.rule);
+                assert_eq!(table.rule(row.offset), rule);
+                assert_eq!(table.rule(row.offset), rule);
+                assert_eq!(table.rule_read(row.offset, || None), rule);
+            }
+            for offset in [0, 1, u32::MAX] {
+                assert_eq!(table.rule(offset), whole.lookup(offset));
+            }
+        }
+    }
+
+    /// A file that is truncated while its library is in use costs rules, and nothing else.
+    #[test]
+    fn never_does_a_truncated_file_harm_who_asks() {
+        let exe = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let path = std::env::temp_dir().join(format!("dwell-truncated-{}", std::process::id()));
+        std::fs::write(&path, &exe).unwrap();
+        let mapped = MappedFile::open(path.as_os_str().as_encoded_bytes()).unwrap();
+        let table = Table::default();
+        table.make_ready(&Elf::parse(mapped.bytes()).unwrap());
+        let rows = Elf::parse(&exe).unwrap().unwind_table().unwrap();
+        std::fs::File::create(&path).unwrap();
+        for row in rows.rows().iter().step_by(997) {
+            assert_eq!(table.rule(row.offset), Rule::Unsupported);
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

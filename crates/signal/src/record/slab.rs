@@ -1,4 +1,5 @@
-//! The slab of thread records: chunks of 1024, made as needed, never freed.
+//! The slab of thread records: chunks of 1024, made as needed, never freed. A record is not touched
+//! before a thread gets it: most processes have few, and pages that are never touched cost nothing.
 
 use crate::freelist::TaggedHead;
 use crate::record::{ENDED, FREE, Registration, ThreadRecord};
@@ -9,12 +10,15 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 const CHUNK_BITS: u32 = 10;
 const CHUNK_LEN: u32 = 1 << CHUNK_BITS;
 const CHUNKS_MAX: usize = 1024;
+const LEN_MAX: u32 = CHUNK_LEN * CHUNKS_MAX as u32;
 
 /// All records of the process.
 #[derive(Debug)]
 pub(crate) struct Slab {
     chunks: [AtomicPtr<ThreadRecord>; CHUNKS_MAX],
     free: TaggedHead,
+    /// How many records were ever handed out; all after them are zeroes, or not there.
+    begun: AtomicU32,
 }
 
 impl Slab {
@@ -22,6 +26,7 @@ impl Slab {
         Self {
             chunks: [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS_MAX],
             free: TaggedHead::new(),
+            begun: AtomicU32::new(0),
         }
     }
 
@@ -42,16 +47,9 @@ impl Slab {
         Some(unsafe { &*chunk.add(offset) })
     }
 
-    /// All records there are, in whatever state.
+    /// All records that a thread has or had, in whatever state.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
-        (0..CHUNKS_MAX as u32)
-            .map_while(|chunk| {
-                let first = chunk.wrapping_shl(CHUNK_BITS);
-                self.get(first)
-                    .map(|_| first..first.wrapping_add(CHUNK_LEN))
-            })
-            .flatten()
-            .filter_map(|index| self.get(index))
+        (0..self.begun.load(Ordering::Acquire)).filter_map(|index| self.get(index))
     }
 
     /// Makes a record for a thread. Ordinary threads only.
@@ -59,16 +57,25 @@ impl Slab {
         &'static self,
         registration: &Registration,
     ) -> Result<&'static ThreadRecord, Errno> {
-        const ATTEMPTS_MAX: usize = CHUNKS_MAX + 1;
-        for _ in 0..ATTEMPTS_MAX {
-            if let Some(index) = self.free.pop(|index| self.link(index)) {
-                let record = self.get(index).ok_or(Errno(libc::EFAULT))?;
-                record.begin(registration);
-                return Ok(record);
-            }
-            self.add_chunk()?;
-        }
-        Err(Errno(libc::EAGAIN))
+        let record = match self.free.pop(|index| self.link(index)) {
+            Some(index) => self.get(index).ok_or(Errno(libc::EFAULT))?,
+            None => self.first_use()?,
+        };
+        record.begin(registration);
+        Ok(record)
+    }
+
+    /// A record that no thread had before.
+    fn first_use(&'static self) -> Result<&'static ThreadRecord, Errno> {
+        let next = |begun: u32| begun.checked_add(1).filter(|begun| *begun <= LEN_MAX);
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let index = self.begun.fetch_update(set, get, next);
+        let index = index.map_err(|_| Errno(libc::EAGAIN))?;
+        self.make_chunk(index >> CHUNK_BITS)?;
+        let record = self.get(index).ok_or(Errno(libc::EFAULT))?;
+        // Nobody else has this index. Who looks at the record meanwhile sees that it is free.
+        record.index.store(index, Ordering::Relaxed);
+        Ok(record)
     }
 
     /// Makes an ended record available again, under a new generation.
@@ -87,43 +94,22 @@ impl Slab {
         self.get(index).map(|record| &record.next_free)
     }
 
-    fn add_chunk(&'static self) -> Result<(), Errno> {
+    /// Sees to it that the chunk of this number is there.
+    fn make_chunk(&'static self, number: u32) -> Result<(), Errno> {
+        let place = self.chunks.get(number as usize);
+        let place = place.ok_or(Errno(libc::EAGAIN))?;
+        if !place.load(Ordering::Acquire).is_null() {
+            return Ok(());
+        }
         let len = (CHUNK_LEN as usize).wrapping_mul(size_of::<ThreadRecord>());
         let new = sys::map_zeroed(len)?;
-        for (number, place) in self.chunks.iter().enumerate() {
-            if !place.load(Ordering::Acquire).is_null() {
-                continue;
-            }
-            let first = (number as u32).wrapping_shl(CHUNK_BITS);
-            number_records(new.cast(), first);
-            let null = core::ptr::null_mut();
-            let taken =
-                place.compare_exchange(null, new.cast(), Ordering::AcqRel, Ordering::Acquire);
-            if taken.is_ok() {
-                for index in (first..first.wrapping_add(CHUNK_LEN)).rev() {
-                    if let Some(link) = self.link(index) {
-                        self.free.push(index, link);
-                    }
-                }
-                return Ok(());
-            }
+        let null = core::ptr::null_mut();
+        let taken = place.compare_exchange(null, new.cast(), Ordering::AcqRel, Ordering::Acquire);
+        if taken.is_err() {
+            // SAFETY: the place has another one, so nobody has seen this mapping.
+            unsafe { sys::unmap(new, len) };
         }
-        // SAFETY: no place took the mapping, so nobody has seen it.
-        unsafe { sys::unmap(new, len) };
-        Err(Errno(libc::ENOMEM))
-    }
-}
-
-/// Tells the records of a chunk nobody else knows of where they are.
-fn number_records(chunk: *mut ThreadRecord, first: u32) {
-    for offset in 0..CHUNK_LEN {
-        // SAFETY: the chunk is a mapping of CHUNK_LEN zeroed records.
-        let record = unsafe { &*chunk.add(offset as usize) };
-        record
-            .index
-            .store(first.wrapping_add(offset), Ordering::Relaxed);
-        record.perf_fd.store(-1, Ordering::Relaxed);
-        record.timer_id.store(-1, Ordering::Relaxed);
+        Ok(())
     }
 }
 

@@ -66,6 +66,23 @@ fn indices_that_no_record_has_are_refused() {
     }
 }
 
+/// Of a chunk of records only those are touched that a thread gets.
+#[test]
+fn records_that_no_thread_had_are_not_looked_at() {
+    static SLAB: Slab = Slab::new();
+    assert_eq!(SLAB.iter().count(), 0);
+    for had in 1..=1030 {
+        let record = SLAB.begin(&registration(1)).unwrap();
+        assert_eq!(record.index(), had - 1);
+        assert_eq!(SLAB.iter().count(), had as usize);
+    }
+    let first = SLAB.get(3).unwrap();
+    first.state.store(ENDED, Ordering::Release);
+    assert!(SLAB.recycle(first));
+    assert!(core::ptr::eq(SLAB.begin(&registration(2)).unwrap(), first));
+    assert_eq!(SLAB.iter().count(), 1030);
+}
+
 #[test]
 fn one_holder_at_a_time() {
     static SLAB: Slab = Slab::new();
