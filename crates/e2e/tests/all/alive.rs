@@ -175,7 +175,7 @@ fn measured_of_too_many_objects_some_stand_for_all() {
         "mib=64 keep=2 pause_ms=3",
     );
     program.tell(&format!(
-        "start,cpu=10ms,live=4k,alloc=4k,file={}",
+        "start,cpu=10ms,live=4k,alloc=4k,maxrate=0,file={}",
         file.display()
     ));
     let truths = program.work();
