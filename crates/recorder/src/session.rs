@@ -253,6 +253,7 @@ impl<R: Runtime> Session<R> {
         let interval = self.setup.switched.events().alive_bytes;
         match self.setup.recorder.alive.get() {
             Some(table) if interval != 0 => {
+                let interval = self.setup.recorder.object_bytes(interval);
                 let state = table.state();
                 format!(
                     "live_interval={interval}\nlive_objects={}\nlive_one_of={}\nlive_lost={}\n",

@@ -187,40 +187,42 @@ fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
 /// interval. Detects sums that are off by a quarter. False alarm: 1e-6.
 #[test]
 fn measured_allocations_are_those_of_the_program_while_the_interval_adapts() {
+    // Samples in a second that are wanted, and the most.
+    const RATE: f64 = 500.0;
+    const MOST: f64 = 2000.0;
     each(&turn(&both()), |jdk| {
         let (profile, truths) = adapting(jdk, "alloc=4k,alloc-rate=500/s");
         let sampling = profile.allocation_sampling().expect("it was sampled");
         assert_eq!(sampling.rate as f64, RATE);
-        check_adapted(&profile, &truths);
-        let seconds = sampling.sampled_ns as f64 / 1e9;
-        let samples = profile.allocations().len() as f64;
+        let (samples, seconds) = check_adapted(&profile, &truths);
+        let least = RATE / 8.0 * seconds;
+        assert!(samples >= least, "{samples} samples, {least} at least");
         // Four times as many as are wanted in a second end it before its time, and twice as many
         // are let be; in the first moments many more come, until the interval is large enough.
         let most = 4.0 * RATE * (seconds + 5.0);
         assert!(samples <= most, "{samples} samples, {most} at most");
-        let (profile, truths) = adapting(jdk, "alloc=4k,maxrate=500/s");
+        let (profile, truths) = adapting(jdk, "alloc=4k,maxrate=2000/s");
         let sampling = profile.allocation_sampling().expect("it was sampled");
         assert_eq!((sampling.rate, sampling.asked_bytes), (0, 4096));
         must!(sampling.has_grown(), "{sampling:?}");
-        check_adapted(&profile, &truths);
-        let seconds = sampling.sampled_ns as f64 / 1e9;
-        let samples = profile.allocations().len() as f64;
+        let (samples, seconds) = check_adapted(&profile, &truths);
+        let least = MOST / 8.0 * seconds;
+        assert!(samples >= least, "{samples} samples, {least} at least");
         // The limit ends a second before its time; a few quarters of it come on top, until the
         // interval is large enough.
-        let most = 2.0 * RATE * (seconds + 3.0);
+        let most = 2.0 * MOST * (seconds + 3.0);
         assert!(samples <= most, "{samples} samples, {most} at most");
     });
 }
-
-/// Samples in a second that are wanted, or the most.
-const RATE: f64 = 500.0;
 
 fn adapting(jdk: &Jdk, how: &str) -> (Profile, Truths) {
     record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how)
 }
 
-/// What the sums of a recording whose interval has adapted must be.
-fn check_adapted(profile: &Profile, truths: &Truths) {
+/// What the sums of a recording whose interval has adapted must be. How many samples there were in
+/// how many seconds.
+#[track_caller]
+fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     let sampling = profile.allocation_sampling().expect("it was sampled");
     println!("at last one for {} bytes", sampling.interval_bytes);
     must!(
@@ -251,14 +253,13 @@ fn check_adapted(profile: &Profile, truths: &Truths) {
         + samples;
     println!(
         "all: {:.4} of {all:.0} bytes in {samples} samples in {seconds:.1} s, may be off by \
-             {:.4}",
+         {:.4}",
         sum / all,
         bound / all
     );
     assert!((sum - all).abs() <= bound, "{} bytes off", sum - all);
     assert!(bound < all / 4.0, "it must see wrong weights");
-    let least = RATE / 8.0 * seconds;
-    assert!(samples >= least, "{samples} samples, {least} at least");
+    (samples, seconds)
 }
 
 /// Assumes and detects what `check` says, and that each allocation is told of a virtual thread.

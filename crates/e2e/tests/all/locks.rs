@@ -233,9 +233,9 @@ fn measured_waits_for_locks_are_those_of_the_program() {
 /// (`stats::sum_bound`). Detects sums that are off by half. False alarm: 1e-6.
 #[test]
 fn measured_waits_that_are_too_many_stand_for_all() {
-    const RATE: f64 = 40.0;
+    const RATE: f64 = 400.0;
     each(&both(), |jdk| {
-        let (profile, _) = record_with(jdk, "percent=50", "lock=20us,maxrate=40/s");
+        let (profile, _) = record_with(jdk, "percent=50", "lock=20us,maxrate=400/s");
         let sums = *profile.monitor_sums().expect("waits are told");
         assert_eq!(sums.asked_ns, 20_000);
         let (mut sum, mut variance, mut largest) = (0.0, 0.0, 0.0_f64);
