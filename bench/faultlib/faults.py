@@ -180,6 +180,14 @@ HANDLER_AND_STACKS = [
         e2e("locks", "measured_waits_for_locks_are_those_of_the_program"),
         r"\d+ ns off of"),
     Fault(
+        "wait-weighs-by-the-first-interval",
+        "a wait for a monitor stands for what it would by the interval that was asked for",
+        [after(f"{RECORDER}/blocked.rs",
+               "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",
+               "    if FAULT { return duration_ns.max(interval_ns.min(20_000)); }")],
+        e2e("locks", "measured_waits_that_are_too_many_stand_for_all"),
+        r"\d+ ns off"),
+    Fault(
         "class-of-another", "a method is told with the class of the one named before it",
         [after(f"{INSIDE}/jvm/methods.rs",
                "        let told = self.origins.of(mem, layout, key);",

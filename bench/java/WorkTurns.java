@@ -3,17 +3,23 @@ import java.io.InputStreamReader;
 
 /**
  * Work that is always the same, again and again in one process. {@code garbage} makes garbage on two
- * threads, {@code contended} has four threads wait for one monitor, {@code free} has one take a
- * monitor that nobody else wants. Each line of its input is a number: so many rounds of it are
- * done, then it prints {@code done}.
+ * threads, {@code steady} does so and something else, {@code contended} has four threads wait for one
+ * monitor, {@code free} has one take a monitor that nobody else wants. Each line of its input is a
+ * number: so many rounds of it are done, then it prints {@code done}, and the CPU time of the threads
+ * that did it if it knows.
  */
 public final class WorkTurns {
     private WorkTurns() {}
 
     public static void main(String[] args) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        int processors = Runtime.getRuntime().availableProcessors();
         for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String done = "done";
             switch (args[0]) {
+                case "steady":
+                    done += " " + SteadyGarbage.run(Math.min(2, processors), Integer.parseInt(line));
+                    break;
                 case "garbage":
                     FixedWork.main(new String[] {"alloc", "2", line});
                     break;
@@ -26,7 +32,7 @@ public final class WorkTurns {
                 default:
                     throw new IllegalArgumentException(args[0]);
             }
-            System.out.println("done");
+            System.out.println(done);
         }
     }
 }

@@ -2,12 +2,11 @@
 //! allocation, one object to follow, or both.
 
 use crate::alive;
+use crate::here::here;
 use crate::jvm::allocations::{self, Chosen};
 use crate::rate;
-use dwell_inside::hotspot;
 use dwell_recorder::allocated::weight;
 use dwell_recorder::gate::Gate;
-use dwell_recorder::sys::process;
 use dwell_signal::Allocation;
 
 /// Lets each object be told that was chosen, and not only those that are followed.
@@ -15,11 +14,8 @@ pub static TELLS_ALL: Gate = Gate::closed();
 
 /// The calling thread has allocated an object that the JVM's sampler has chosen.
 pub fn allocated(chosen: &Chosen) {
-    let Some(agent) = hotspot::agent().filter(|agent| agent.engine.is_running()) else {
+    let Some((agent, record)) = here() else {
         return;
-    };
-    let Some(record) = agent.registry.get(process::own_tid()) else {
-        return; // a thread that is just becoming one, or is one no more
     };
     rate::sampled(agent);
     let env = chosen.env;

@@ -11,10 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Begun {
     /// When, on the monotonic clock; 0: none.
     pub at_ns: u64,
-    /// How long it has to last to be recorded.
-    pub threshold_ns: u64,
-    /// The interval by which that was drawn.
-    pub interval_ns: u64,
     /// Where the JVM keeps the monitor, or 0.
     pub monitor: u64,
     /// Who has it.
@@ -25,8 +21,6 @@ impl Begun {
     /// No wait.
     pub const NONE: Begun = Begun {
         at_ns: 0,
-        threshold_ns: 0,
-        interval_ns: 0,
         monitor: 0,
         owner: LockOwner::Unknown,
     };
@@ -42,8 +36,6 @@ struct Place {
     /// The thread's id; 0: the place is free.
     id: AtomicU64,
     at_ns: AtomicU64,
-    threshold_ns: AtomicU64,
-    interval_ns: AtomicU64,
     monitor: AtomicU64,
     owner: [AtomicU64; 2],
 }
@@ -53,8 +45,6 @@ impl Place {
         Place {
             id: AtomicU64::new(0),
             at_ns: AtomicU64::new(0),
-            threshold_ns: AtomicU64::new(0),
-            interval_ns: AtomicU64::new(0),
             monitor: AtomicU64::new(0),
             owner: [const { AtomicU64::new(0) }; 2],
         }
@@ -82,8 +72,6 @@ impl Waits {
         let Some(place) = found else { return false };
         let set = |to: &AtomicU64, value| to.store(value, Ordering::Relaxed);
         set(&place.at_ns, begun.at_ns);
-        set(&place.threshold_ns, begun.threshold_ns);
-        set(&place.interval_ns, begun.interval_ns);
         set(&place.monitor, begun.monitor);
         let (kind, value) = match begun.owner {
             LockOwner::Unknown => (0, 0),
@@ -105,8 +93,6 @@ impl Waits {
         let value = get(&place.owner[1]);
         let begun = Begun {
             at_ns: get(&place.at_ns),
-            threshold_ns: get(&place.threshold_ns),
-            interval_ns: get(&place.interval_ns),
             monitor: get(&place.monitor),
             owner: match get(&place.owner[0]) {
                 1 => LockOwner::Kernel((value as u32).cast_signed()),
@@ -171,8 +157,6 @@ mod tests {
     fn begun(at_ns: u64) -> Begun {
         Begun {
             at_ns,
-            threshold_ns: at_ns + 1,
-            interval_ns: at_ns + 2,
             monitor: at_ns + 2,
             owner: match at_ns % 4 {
                 0 => LockOwner::Unknown,

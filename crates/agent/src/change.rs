@@ -14,6 +14,7 @@ use dwell_inside::hotspot::Agent;
 use dwell_recorder::chosen::{Events, Running, changed};
 use dwell_recorder::options::Options;
 use jvm_sys::{Env, JavaVm};
+use std::time::Duration;
 
 /// The JVM, and the calling thread's environment.
 type On = (JavaVm, Env);
@@ -58,8 +59,7 @@ impl Ready {
             true => Some(Watching::prepare(on.0, contended::TOLD)?),
             false => None,
         };
-        let is_other = (had, before.alloc_rate) != (bytes, after.alloc_rate);
-        if had != 0 && bytes != 0 && is_other {
+        if had != 0 && bytes != 0 && objects_of(before) != objects_of(after) {
             // Wherever it is by now.
             allocations::set_interval(bytes)?;
         }
@@ -70,9 +70,9 @@ impl Ready {
         if before.alive_bytes == 0 && after.alive_bytes != 0 {
             alive::begin(agent, on.1);
         }
-        if (before.object_bytes(), before.alloc_rate) != (after.object_bytes(), after.alloc_rate) {
-            rate::begin(agent, after.alloc_rate, after.object_bytes());
-            if before.alloc_rate != 0 && after.alloc_rate == 0 {
+        if objects_of(before) != objects_of(after) {
+            rate::begin(agent, after);
+            if after.object_bytes() != 0 {
                 // It may have been set once more meanwhile. The JVM took it before.
                 let _ = allocations::set_interval(after.object_bytes());
             }
@@ -83,16 +83,27 @@ impl Ready {
         if let Some(sampling) = self.sampling {
             sampling.begin();
         }
-        let lock_ns = u64::try_from(after.lock.as_nanos()).unwrap_or(u64::MAX);
         match self.watching {
             Some(watching) => {
-                contended::begin(lock_ns);
+                contended::begin(agent, after);
                 watching.begin();
             }
-            None if before.lock != after.lock => contended::set_interval(lock_ns),
+            None if waits_of(before) != waits_of(after) && !after.lock.is_zero() => {
+                contended::set_interval(agent, after);
+            }
             None => {}
         }
     }
+}
+
+/// What decides which objects are sampled.
+fn objects_of(events: &Events) -> [u64; 3] {
+    [events.object_bytes(), events.alloc_rate, events.max_rate]
+}
+
+/// What decides which waits are recorded.
+fn waits_of(events: &Events) -> (Duration, u64) {
+    (events.lock, events.max_rate)
 }
 
 /// Ends what is switched off.
@@ -111,7 +122,7 @@ fn end(on: On, agent: &'static Agent, before: &Events, after: &Events) -> Result
     }
     if after.lock.is_zero() {
         monitors::end();
-        contended::end();
+        contended::end(agent);
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use dwell_inside::jvm::virtual_threads::{VirtualThreads, is_carrier};
 use dwell_inside::jvm::vm::SharedVm;
 use dwell_inside::jvm::{Vm, stubs::Stubs};
 use dwell_inside::vantage::dwell_walk_hook;
+use dwell_recorder::chosen::Events;
 use dwell_recorder::native::Modules;
 use dwell_recorder::options::{Command, EngineChoice, Options};
 use dwell_recorder::recorder::{Recorder, Seen, not_recording};
@@ -67,7 +68,7 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
                 rate::end(agent);
                 alive::end(agent, caller.env);
                 monitors::end();
-                contended::end();
+                contended::end(agent);
                 environment::set_events(agent.runtime.jvmti, false);
             })
         }
@@ -99,6 +100,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         true => None,
         false => Some(Watching::prepare(caller.java_vm, contended::TOLD)?),
     };
+    let events = Events::of(options);
     agent.start(options, text, || {
         let jvmti = agent.runtime.jvmti;
         environment::set_events(jvmti, true);
@@ -113,12 +115,12 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         if options.alloc_bytes != 0 {
             TELLS_ALL.open();
         }
-        rate::begin(agent, options.alloc_rate, options.object_bytes());
+        rate::begin(agent, &events);
         if let Some(sampling) = sampling {
             sampling.begin();
         }
         if let Some(watching) = watching {
-            contended::begin(options.lock_interval.as_nanos() as u64);
+            contended::begin(agent, &events);
             watching.begin();
         }
     })

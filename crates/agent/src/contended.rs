@@ -2,15 +2,21 @@
 //! wait is chosen, where the thread is when it is over. Called on the thread itself, which is in no
 //! handler but may have any monitor of the program.
 //!
-//! Where a wait begins it is drawn how long it must last to be recorded
-//! ([`dwell_recorder::blocked`]); all are counted.
+//! When it is over it is drawn how long it must have lasted to be recorded
+//! ([`dwell_recorder::blocked`]): by the interval of that moment, which grows where too many are
+//! ([`dwell_recorder::rate`]). Nothing that was drawn before has a part in how it grows, so sums
+//! stay right in the mean. All waits are counted.
 
 use crate::begun::{Begun, Waits};
+use crate::here::here;
 use crate::jvm::monitors::{Told, class_of};
-use dwell_inside::hotspot::{self, Agent};
+use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
 use dwell_recorder::blocked::{draw, threshold, weight};
+use dwell_recorder::chosen::Events;
 use dwell_recorder::gate::Gate;
+use dwell_recorder::options::LOCK;
+use dwell_recorder::rate::{Rate, Shared};
 use dwell_recorder::sys::process;
 use dwell_signal::{LockOwner, ThreadRecord, Wait};
 use dwell_walker::Memory;
@@ -21,6 +27,7 @@ use jvm_sys::jni::Object;
 use jvm_sys::{Env, Jvmti};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
 /// to wait for it asks all of them.
@@ -33,35 +40,49 @@ static VIRTUAL: Waits = Waits::new();
 thread_local! {
     static BEGUN: Cell<Begun> = const { Cell::new(Begun::NONE) };
     static RANDOM: Cell<u64> = const { Cell::new(0) };
-    static RECORD: Cell<Option<&'static ThreadRecord>> = const { Cell::new(None) };
 }
 
 /// Lets waits be told while that is wanted.
 static WANTED: Gate = Gate::closed();
-/// The recording's interval, in nanoseconds; may change while waits last.
+/// The interval of the moment, in nanoseconds; may change while waits last.
 static INTERVAL_NS: AtomicU64 = AtomicU64::new(0);
+/// Finds it, where it adapts.
+static RATE: Shared = Shared::fixed();
 /// Since when waits are told: what has begun before does not belong to it.
 static SINCE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Who is told.
 pub const TOLD: Told = Told { begins, ends };
 
-/// Waits are told from now on, and chosen so.
-pub fn begin(interval_ns: u64) {
-    set_interval(interval_ns);
+/// Waits are told from now on, and chosen as `events` want it.
+pub fn begin(agent: &'static Agent, events: &Events) {
+    set_interval(agent, events);
     VIRTUAL.clear();
     SINCE_NS.store(process::monotonic_ns(), Ordering::Relaxed);
     WANTED.open();
 }
 
-/// Waits that begin from now on are chosen so; those that have begun, as it was then.
-pub fn set_interval(interval_ns: u64) {
+/// Waits that are over from now on are chosen as `events` want it.
+pub fn set_interval(agent: &'static Agent, events: &Events) {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let (interval_ns, now_ns) = (ns(events.lock), process::monotonic_ns());
+    let rate = (events.max_rate != 0)
+        .then(|| Rate::at_most(events.max_rate, interval_ns, ns(*LOCK.end()), now_ns));
+    adapt(agent, interval_ns);
+    RATE.begin(rate);
+}
+
+fn adapt(agent: &'static Agent, interval_ns: u64) -> bool {
     INTERVAL_NS.store(interval_ns, Ordering::Relaxed);
+    agent.adapted_lock_ns.store(interval_ns, Ordering::Relaxed);
+    true
 }
 
 /// None is told any more.
-pub fn end() {
+pub fn end(agent: &'static Agent) {
     WANTED.close();
+    RATE.begin(None);
+    agent.adapted_lock_ns.store(0, Ordering::Relaxed);
 }
 
 fn begins() {
@@ -78,18 +99,9 @@ fn begins() {
         Ok(Some(Contended::Entering(monitor))) => monitor,
         _ => 0,
     };
-    let interval_ns = INTERVAL_NS.load(Ordering::Relaxed);
-    let seed = match RANDOM.get() {
-        0 => at_ns ^ (thread << 20),
-        state => state,
-    };
-    let (number, state) = draw(seed);
-    RANDOM.set(state);
     let begun = Begun {
         at_ns,
         monitor,
-        threshold_ns: threshold(number, interval_ns),
-        interval_ns,
         owner: match monitor {
             0 => LockOwner::Unknown,
             _ => owner(agent, layout, thread, monitor),
@@ -116,36 +128,41 @@ fn ends(jvmti: Jvmti, env: Env, object: Object) {
     if begun.at_ns == 0 || begun.at_ns < SINCE_NS.load(Ordering::Relaxed) {
         return;
     }
-    let duration_ns = process::monotonic_ns().saturating_sub(begun.at_ns);
+    let now_ns = process::monotonic_ns();
+    let duration_ns = now_ns.saturating_sub(begun.at_ns);
     agent.blocked.add(duration_ns);
-    if duration_ns < begun.threshold_ns {
+    let interval_ns = INTERVAL_NS.load(Ordering::Relaxed);
+    let set = |interval_ns| adapt(agent, interval_ns);
+    if duration_ns < threshold(number(record, now_ns), interval_ns) {
+        RATE.passed(now_ns, set);
         return;
     }
-    agent.engine.waited(
+    RATE.sampled(now_ns, set);
+    let is_seen = agent.engine.waited(
         record,
         &Wait {
             begin_ns: begun.at_ns,
             duration_ns,
-            weight_ns: weight(duration_ns, begun.interval_ns),
+            weight_ns: weight(duration_ns, interval_ns),
             monitor: begun.monitor,
             class: class_of(&agent.classes, jvmti, env, object),
             owner: begun.owner,
         },
     );
+    if !is_seen {
+        RATE.scarce(now_ns, set);
+    }
 }
 
-/// The agent, if it records, and the calling thread's record.
-fn here() -> Option<(&'static Agent, &'static ThreadRecord)> {
-    let agent = hotspot::agent().filter(|agent| agent.engine.is_running())?;
-    let tid = process::own_tid();
-    let known = RECORD.get();
-    if let Some(record) = known.filter(|record| record.is_live() && record.tid() == tid) {
-        return Some((agent, record));
-    }
-    // One that is just becoming a thread, or is one no more, has none.
-    let record = agent.registry.get(tid)?;
-    RECORD.set(Some(record));
-    Some((agent, record))
+/// The calling thread's next random number.
+fn number(record: &ThreadRecord, now_ns: u64) -> u64 {
+    let seed = match RANDOM.get() {
+        0 => now_ns ^ (record.managed_thread() << 20),
+        state => state,
+    };
+    let (number, state) = draw(seed);
+    RANDOM.set(state);
+    number
 }
 
 /// The virtual thread that is mounted, where it may be on another carrier when its wait is over

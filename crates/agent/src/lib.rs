@@ -19,5 +19,6 @@ pub mod change;
 pub mod command;
 pub mod contended;
 pub mod entry;
+pub mod here;
 pub mod jvm;
 pub mod rate;

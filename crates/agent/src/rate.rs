@@ -1,53 +1,43 @@
-//! Has the JVM choose about so many objects in a second: the sampler's interval is set anew in the
-//! callbacks of objects that it has chosen, on whatever thread they come. See
-//! [`dwell_recorder::rate`] for why weights stay right.
+//! Has the JVM choose as many objects in a second as are wanted, or no more than that: the
+//! sampler's interval is set anew in the callbacks of objects that it has chosen, on whatever
+//! thread they come. See [`dwell_recorder::rate`] for why weights stay right.
 
 use crate::jvm::allocations;
 use dwell_inside::hotspot::Agent;
-use dwell_recorder::rate::Rate;
+use dwell_recorder::chosen::Events;
+use dwell_recorder::rate::{MOST, Rate, Shared};
 use dwell_recorder::sys::process;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering;
 
-/// Finds the interval, while it adapts.
-static RATE: Mutex<Option<Rate>> = Mutex::new(None);
-/// Whether it does: most recordings have nothing to lock.
-static ADAPTS: AtomicBool = AtomicBool::new(false);
-/// Objects that were chosen while another thread was at it.
-static MISSED: AtomicU64 = AtomicU64::new(0);
+/// Finds the interval, where it adapts.
+static RATE: Shared = Shared::fixed();
 
-/// The interval adapts from `bytes` on, so that about `per_s` objects are chosen in a second; 0: it
-/// stays.
-pub fn begin(agent: &'static Agent, per_s: u64, bytes: u64) {
-    let mut rate = RATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let adapts = per_s != 0 && bytes != 0;
-    *rate = adapts.then(|| Rate::new(per_s, bytes, process::monotonic_ns()));
-    let told = if adapts { bytes } else { 0 };
+/// Objects are sampled as `events` want it from now on: the interval adapts, or stays.
+pub fn begin(agent: &'static Agent, events: &Events) {
+    let (bytes, now_ns) = (events.object_bytes(), process::monotonic_ns());
+    let rate = match (events.alloc_rate, events.max_rate) {
+        _ if bytes == 0 => None,
+        (0, 0) => None,
+        (0, most) => Some(Rate::at_most(most, bytes, MOST, now_ns)),
+        (wanted, _) => Some(Rate::about(wanted, bytes, now_ns)),
+    };
+    let told = rate.as_ref().map_or(0, Rate::interval);
     agent.adapted_bytes.store(told, Ordering::Relaxed);
-    ADAPTS.store(adapts, Ordering::Relaxed);
+    RATE.begin(rate);
 }
 
 /// It stays what it is.
 pub fn end(agent: &'static Agent) {
-    begin(agent, 0, 0);
+    begin(agent, &Events::default());
 }
 
 /// An object was chosen, in its callback.
 pub fn sampled(agent: &'static Agent) {
-    if !ADAPTS.load(Ordering::Relaxed) {
-        return;
-    }
-    let Ok(mut rate) = RATE.try_lock() else {
-        MISSED.fetch_add(1, Ordering::Relaxed);
-        return;
-    };
-    let Some(rate) = rate.as_mut() else { return };
-    let before = rate.interval();
-    let count = 1 + MISSED.swap(0, Ordering::Relaxed);
-    if let Some(bytes) = rate.sampled(count, process::monotonic_ns()) {
-        match allocations::adapt(bytes) {
-            true => agent.adapted_bytes.store(bytes, Ordering::Relaxed),
-            false => rate.stays(before),
+    RATE.sampled(process::monotonic_ns(), |bytes| {
+        let is_set = allocations::adapt(bytes);
+        if is_set {
+            agent.adapted_bytes.store(bytes, Ordering::Relaxed);
         }
-    }
+        is_set
+    });
 }

@@ -80,7 +80,14 @@ pub fn refusal(args: &Start, events: &str, pid: u32) -> Option<String> {
 
 fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     let sampling = &args.sampling;
-    let intervals = ["interval", "wall", "alloc", "alloc_rate", "lock"];
+    let intervals = [
+        "interval",
+        "wall",
+        "alloc",
+        "alloc_rate",
+        "lock",
+        "max_rate",
+    ];
     if !args.is_named("event") && !intervals.iter().any(|id| args.is_named(id)) {
         return; // the agent says what there is to name
     }
@@ -118,6 +125,9 @@ fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     let rate = sampling.alloc_rate.map(|rate| rate.to_string());
     if let Some(rate) = rate.as_deref().or(known).filter(|_| alloc || live) {
         let _ = write!(options, ",alloc-rate={rate}");
+    }
+    if let Some(rate) = sampling.max_rate {
+        let _ = write!(options, ",maxrate={rate}");
     }
     match sampling.lock {
         Some(interval) => {
@@ -209,6 +219,11 @@ mod tests {
                 "start,wall=5ms,alloc=1048576,live=1048576,lock=50us",
             ),
             ("--lock 2ms", USUAL, "start,wall=5ms,lock=2000000ns"),
+            (
+                "--max-rate 0",
+                ALL,
+                "start,wall=5ms,alloc=64k,live=64k,maxrate=0,lock=50us",
+            ),
             (
                 "--alloc-rate 9/s",
                 USUAL,

@@ -88,6 +88,14 @@ pub fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The same where there may be no limit: 0.
+pub fn max_rate(text: &str) -> Result<u64, String> {
+    match text.strip_suffix("/s").unwrap_or(text).parse() {
+        Ok(rate @ 0..=100_000) => Ok(rate),
+        _ => Err("a number in a second such as 200/s, up to 100000/s, or 0 for any".to_owned()),
+    }
+}
+
 /// How much of a recording is kept, `64m` or `1g`, as the agent reads it.
 pub fn size(text: &str) -> Result<String, String> {
     const MIN: u64 = 1 << 20;

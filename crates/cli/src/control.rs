@@ -277,14 +277,17 @@ fn wall(reply: &Reply) -> Option<String> {
 /// What was allocated, by the samples.
 fn alloc(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
+    let interval = number("alloc_interval")?;
     let mut text = format!(
         "every {} KiB, {} samples of {} MiB",
-        number("alloc_interval")? >> 10,
+        interval >> 10,
         number("alloc_samples")?,
         number("alloc_bytes")? >> 20,
     );
     if let Some(rate) = number("alloc_rate").filter(|rate| *rate > 0) {
         text += &format!(", about {rate} a second wanted");
+    } else if let Some(asked) = number("alloc_asked").filter(|asked| *asked < interval) {
+        text += &format!(", as too many come every {} KiB", asked >> 10);
     }
     if let Some(lost) = number("alloc_lost").filter(|lost| *lost > 0) {
         let bytes = number("alloc_lost_bytes").unwrap_or(0);
@@ -313,14 +316,18 @@ fn live(reply: &Reply) -> Option<String> {
 /// Waits for monitors, all of them and those that were recorded.
 fn lock(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
+    let interval = number("lock_interval_ns")?;
     let mut text = format!(
         "{} waits of {}, {} recorded (all from {} on) that stand for {}",
         number("lock_waits")?,
         units::short(number("lock_blocked_ns")?),
         number("lock_samples")?,
-        units::short(number("lock_interval_ns")?),
+        units::short(interval),
         units::short(number("lock_sampled_ns")?),
     );
+    if let Some(asked) = number("lock_asked_ns").filter(|asked| *asked < interval) {
+        text += &format!(", as too many last {}", units::short(asked));
+    }
     if let Some(lost) = number("lock_lost").filter(|lost| *lost > 0) {
         let ns = units::short(number("lock_lost_ns").unwrap_or(0));
         text += &format!(", {lost} of {ns} lost for want of room");
@@ -395,10 +402,12 @@ mod tests {
               wall_interval_ns=20000000\nwall_ns=1000000000\nwall_threads=40\nwall_looks=800\n\
               wall_failed=1\nwall_cpu_ns=4000000\nwall_unmounted=9000\nwall_unmounted_looks=70\n\
               wall_followed=600\nwall_by_page=700\n\
-              alloc_interval=524288\nalloc_samples=30\nalloc_bytes=15728640\nalloc_lost=2\n\
+              alloc_interval=524288\nalloc_asked=65536\n\
+              alloc_samples=30\nalloc_bytes=15728640\nalloc_lost=2\n\
               alloc_lost_bytes=1048576\n\
               live_interval=65536\nlive_objects=812\nlive_one_of=4\nlive_lost=0\n\
-              lock_interval_ns=1000000\nlock_waits=900\nlock_blocked_ns=3000000000\n\
+              lock_interval_ns=1000000\nlock_asked_ns=50000\n\
+              lock_waits=900\nlock_blocked_ns=3000000000\n\
               lock_samples=40\nlock_sampled_ns=2900000000\nlock_lost=1\nlock_lost_ns=1000000\n\
               handler_p99_ns=24000\nhandler_max_ns=1000000\nwaited_ns=5000000\n\
               agent_cpu_ns=80000000\nagent_memory=2097152\n\
@@ -411,10 +420,11 @@ mod tests {
              stacks     walked while paused\n\
              wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the \
              kernel's pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
-             alloc      every 512 KiB, 30 samples of 15 MiB, 2 of 1 MiB lost for want of room\n\
+             alloc      every 512 KiB, 30 samples of 15 MiB, as too many come every 64 KiB, \
+             2 of 1 MiB lost for want of room\n\
              live       every 64 KiB, 812 objects followed, one of 4\n\
              lock       900 waits of 3.0 s, 40 recorded (all from 1.0 ms on) that stand for 2.9 s, \
-             1 of 1.0 ms lost for want of room\n\
+             as too many last 50 us, 1 of 1.0 ms lost for want of room\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"

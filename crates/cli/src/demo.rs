@@ -75,6 +75,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         late: units::LATE,
         alloc: None,
         alloc_rate: None,
+        max_rate: None,
         lock: None,
         engine: Engine::Auto,
         walk: Walk::Snapshot,

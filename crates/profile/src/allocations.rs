@@ -55,6 +55,9 @@ pub struct AllocationSampling {
     /// Samples that were wanted in a second, if the interval adapted; 0: it did not. The interval
     /// is the last one then.
     pub rate: u64,
+    /// The interval that was asked for: less than the last one where that has grown, as too many
+    /// samples came; 0: that is not known.
+    pub asked_bytes: u64,
     /// Samples that were taken but not kept.
     pub lost: u64,
     /// The bytes that these stood for.
@@ -72,6 +75,14 @@ pub struct AllocatedClass {
     pub bytes: Weight,
     /// The objects, estimated; 0 if the recording does not say.
     pub objects: f64,
+}
+
+impl AllocationSampling {
+    /// Whether the interval has grown beyond what was asked for.
+    #[must_use]
+    pub fn has_grown(&self) -> bool {
+        self.rate == 0 && self.asked_bytes != 0 && self.asked_bytes < self.interval_bytes
+    }
 }
 
 /// A class as in Java: of arrays files have `[B` and `[Ljava.lang.String;`. What is neither stays.

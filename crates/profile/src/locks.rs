@@ -62,8 +62,12 @@ pub struct LockLook {
 /// What a recording says of all waits for monitors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorSums {
-    /// Waits are chosen by how long they last, from this on all.
+    /// Waits are chosen by how long they last, from this on all; the last one, if there were
+    /// several.
     pub interval_ns: u64,
+    /// What was asked for: less than that where it has grown, as too many waits came; 0: that is
+    /// not known.
+    pub asked_ns: u64,
     /// All waits.
     pub waits: u64,
     /// How long all of them lasted.
@@ -76,6 +80,14 @@ pub struct MonitorSums {
     pub untold: u64,
     /// For how long they were told, in nanoseconds; 0: that is not known.
     pub told_ns: u64,
+}
+
+impl MonitorSums {
+    /// Whether the interval has grown beyond what was asked for.
+    #[must_use]
+    pub fn has_grown(&self) -> bool {
+        self.asked_ns != 0 && self.asked_ns < self.interval_ns
+    }
 }
 
 /// Some time that a thread waited for a lock.

@@ -149,6 +149,7 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
     let sums = |ticks, samples| Event::Allocations {
         ticks,
         interval_bytes: 24_000,
+        asked_bytes: 12_000,
         rate: 0,
         samples,
         weight_bytes: 25_500,
@@ -174,13 +175,12 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
     assert_eq!(profile.thread_name(first.thread), "main");
     let context = &profile.contexts()[first.context.unwrap() as usize];
     assert_eq!(profile.names().text(context.endpoint.unwrap()), "GET /");
-    // The class is the innermost frame.
     let leaf = profile.method_of(profile.tree().key(first.node)).unwrap();
-    assert_eq!(profile.method_name(leaf.0), "byte[]");
+    assert_eq!(profile.method_name(leaf.0), "byte[]", "the innermost frame");
     let sampling = profile.allocation_sampling().unwrap();
-    assert_eq!((sampling.lost, sampling.lost_bytes), (2, 48_000));
-    // It is no time.
-    assert_eq!(profile.total().sum, 0);
+    let told = (sampling.lost, sampling.lost_bytes, sampling.has_grown());
+    assert_eq!(told, (2, 48_000, true));
+    assert_eq!(profile.total().sum, 0, "it is no time");
 }
 
 const SYNC: &str = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
@@ -233,6 +233,7 @@ fn recording_of_locks() -> ChunkWriter {
     chunk.event(&Event::MonitorWaits {
         ticks: 9,
         interval_ns: 1_000,
+        asked_ns: 500,
         waits: 6,
         blocked_ns: 5_100,
         samples: 2,
@@ -266,10 +267,8 @@ fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
     assert_eq!(rows[0].owners_at[0].0, "a.A.book");
     assert_eq!((rows[0].is_looks, rows[1].is_looks), (false, true));
     // One wait in four of 250 ns is chosen: 1000 * (1000 - 250).
-    let squares = profile
-        .monitor_waits()
-        .iter()
-        .map(|wait| wait.weight().squares);
+    let waits = profile.monitor_waits().iter();
+    let squares = waits.map(|wait| wait.weight().squares);
     assert_eq!(squares.collect::<Vec<_>>(), [0.0, 750_000.0]);
     let methods = profile.waiting_methods();
     let (name, all) = (methods[0].name.as_str(), methods[0].total.sum);
@@ -282,6 +281,7 @@ fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
     assert_eq!(profile.locked(&WallFilter::default()).len(), 3);
     let sums = profile.monitor_sums().unwrap();
     assert_eq!((sums.waits, sums.blocked_ns, sums.untold), (6, 5_100, 3));
+    assert!(sums.has_grown());
 }
 
 #[test]

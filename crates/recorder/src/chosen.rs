@@ -5,7 +5,7 @@
 //! is made of looks and of samples of CPU time, so a recording has both from its beginning to its
 //! end, or its shares would be of two different stretches.
 
-use crate::options::{Options, expand};
+use crate::options::{MAX_RATE, Options, expand};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +24,9 @@ pub struct Events {
     pub alive_bytes: u64,
     /// From when on all waits for monitors are recorded; zero: none are.
     pub lock: Duration,
+    /// Samples of objects, where no rate of them is wanted, and waits recorded in a second, at
+    /// most: their intervals grow beyond; 0: they do not.
+    pub max_rate: u64,
 }
 
 /// A recording that runs.
@@ -48,6 +51,7 @@ impl Events {
             alloc_rate: options.alloc_rate,
             alive_bytes: options.alive_bytes,
             lock: options.lock_interval,
+            max_rate: options.max_rate,
         }
     }
 
@@ -78,6 +82,9 @@ impl Events {
         }
         if !self.lock.is_zero() {
             words.push(format!("lock={}", time(self.lock)));
+        }
+        if self.max_rate != MAX_RATE {
+            words.push(format!("maxrate={}", self.max_rate));
         }
         words.join(",")
     }
@@ -124,7 +131,15 @@ fn size(bytes: u64) -> String {
 }
 
 /// Options that say what is recorded.
-const EVENTS: [&str; 6] = ["cpu", "wall", "alloc", "alloc-rate", "live", "lock"];
+const EVENTS: [&str; 7] = [
+    "cpu",
+    "wall",
+    "alloc",
+    "alloc-rate",
+    "live",
+    "lock",
+    "maxrate",
+];
 
 /// What a recording is to record from now on, that `asked` for it: `text` says which options were
 /// named. The events named take the place of those that there are.
@@ -166,6 +181,9 @@ pub fn changed(running: &Running, asked: &Options, text: &str) -> Result<Events,
     let now = &running.events;
     if !is_named("cpu") {
         wanted.cpu = now.cpu;
+    }
+    if !is_named("maxrate") {
+        wanted.max_rate = now.max_rate;
     }
     if wanted.cpu != now.cpu {
         return Err(format!(
@@ -284,6 +302,16 @@ mod tests {
                 "cpu=10ms,alloc=64k,alloc-rate=20",
             ),
             ("alloc-rate=20", "alloc=512k", "cpu=10ms,alloc=512k"),
+            (
+                "alloc=64k",
+                "alloc=64k,maxrate=0",
+                "cpu=10ms,alloc=64k,maxrate=0",
+            ),
+            (
+                "lock=1ms,maxrate=7",
+                "lock=2ms",
+                "cpu=10ms,lock=2ms,maxrate=7",
+            ),
         ];
         for (from, text, now) in cases {
             assert_eq!(
@@ -352,6 +380,7 @@ mod tests {
             which in 0..4u64,
             rate in prop_oneof![Just(0), 1..=100_000u64],
             lock in prop_oneof![Just(0), 1000..=10_000_000_000u64],
+            max_rate in prop_oneof![Just(MAX_RATE), 0..=100_000u64],
         ) {
             let events = Events {
                 cpu: Duration::from_nanos(cpu),
@@ -360,6 +389,7 @@ mod tests {
                 alloc_rate: rate * u64::from(which != 0),
                 alive_bytes: bytes * (which >> 1),
                 lock: Duration::from_nanos(lock),
+                max_rate,
             };
             let asked = parse(&events.text()).unwrap();
             prop_assert_eq!(Events::of(&asked), events);

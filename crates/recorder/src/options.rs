@@ -7,6 +7,9 @@ use dwell_signal::Vantage;
 use dwell_wall::pools::Pools;
 use std::time::Duration;
 
+mod rates;
+pub use rates::MAX_RATE;
+
 /// What the agent is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -54,6 +57,8 @@ pub struct Options {
     pub alloc_bytes: u64,
     /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
     pub alloc_rate: u64,
+    /// Samples of objects and waits recorded in a second, at most; 0: as many as come.
+    pub max_rate: u64,
     /// The same for objects that are followed, to tell which are alive at the end; 0: none are. If
     /// both are given they are equal: there is one sampler.
     pub alive_bytes: u64,
@@ -99,6 +104,7 @@ impl Default for Options {
             late: Duration::from_millis(1),
             alloc_bytes: 0,
             alloc_rate: 0,
+            max_rate: MAX_RATE,
             alive_bytes: 0,
             lock_interval: Duration::ZERO,
             engine: EngineChoice::Auto,
@@ -129,8 +135,6 @@ pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
 pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
-/// Bounds of `alloc-rate`, in samples a second.
-pub const RATE: std::ops::RangeInclusive<u64> = 1..=100_000;
 /// What `live` and `alloc-rate` take for an interval, in bytes, where none is said.
 const OBJECT_BYTES: u64 = 512 << 10;
 /// Stands for the interval of `alloc` while options are read.
@@ -242,8 +246,8 @@ fn command_of(name: &str) -> Option<Command> {
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
      wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, alloc-rate=N, live, \
-     live=SIZE, lock=TIME, engine=auto|perf|timer, walk=snapshot|handler|paused, file=PATH, \
-     depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
+     live=SIZE, lock=TIME, maxrate=N, engine=auto|perf|timer, walk=snapshot|handler|paused, \
+     file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
      freeze-every=N, reply=PATH"
 }
 
@@ -255,7 +259,8 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "idle" => options.idle.push(idle(value)?),
         "late" => options.late = late(value)?,
         "alloc" => options.alloc_bytes = objects(name, value)?,
-        "alloc-rate" => options.alloc_rate = rate(value)?,
+        "alloc-rate" => options.alloc_rate = rates::wanted(value)?,
+        "maxrate" => options.max_rate = rates::most(value)?,
         "live" => options.alive_bytes = objects(name, value)?,
         "lock" => options.lock_interval = lock(value)?,
         "wall-budget" => options.wall_budget_ppm = wall_budget(value)?,
@@ -340,18 +345,6 @@ fn objects(name: &str, value: &str) -> Result<u64, OptionError> {
         Ok(bytes) if ALLOC.contains(&bytes) => Ok(bytes),
         _ => refuse(format!(
             "{name}={}: bytes between two samples, from 1k to 1g, such as 512k",
-            shown(value)
-        )),
-    }
-}
-
-/// Samples in a second: `200`, or `200/s`.
-fn rate(value: &str) -> Result<u64, OptionError> {
-    let number = value.strip_suffix("/s").unwrap_or(value);
-    match number.parse() {
-        Ok(rate) if RATE.contains(&rate) => Ok(rate),
-        _ => refuse(format!(
-            "alloc-rate={}: a second, from 1 to 100000",
             shown(value)
         )),
     }
@@ -672,6 +665,7 @@ mod tests {
         if !options.lock_interval.is_zero() {
             text += &format!(",lock={}ns", options.lock_interval.as_nanos());
         }
+        text += &format!(",maxrate={}", options.max_rate);
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
         }
@@ -685,7 +679,7 @@ mod tests {
 
     /// Those of `alloc` and `live`, which are one where there are both, and a rate of them.
     fn any_intervals() -> impl Strategy<Value = [u64; 3]> {
-        let rate = prop_oneof![Just(0), RATE];
+        let rate = prop_oneof![Just(0), rates::RATE];
         (ALLOC, 0..4u64, rate).prop_map(|(bytes, which, rate)| {
             let any = u64::from(which != 0);
             [bytes * (which & 1), bytes * (which >> 1), rate * any]
@@ -754,6 +748,7 @@ mod tests {
                     alive_bytes: sizes.2[1],
                     alloc_rate: sizes.2[2],
                     lock_interval: sizes.3,
+                    max_rate: every % 100_001,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
                     chunk_bytes: sizes.0,

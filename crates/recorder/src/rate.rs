@@ -15,9 +15,11 @@
 //! by one interval and is told with the other. That is one object for each thread that is there at
 //! that moment; intervals change once in a second at most, unless far too many samples come.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The smallest interval, in bytes.
+/// The smallest interval of objects that adapts, in bytes.
 pub const LEAST: u64 = 4 << 10;
 /// The largest one.
 pub const MOST: u64 = 64 << 20;
@@ -26,29 +28,69 @@ pub const MOST: u64 = 64 << 20;
 const WINDOW: Duration = Duration::from_secs(1);
 /// ... or as soon as so many times as many samples as are wanted in that time have come.
 const TOO_MANY: u64 = 4;
+/// Where there is a ceiling: as soon as the samples of a window have come. Where they did in the
+/// window before, it is looked after this part of them, until the flood is over.
+const FLOOD: u64 = 4;
+/// The interval is made smaller again where fewer than this part of the ceiling came, ...
+const CALM: f64 = 0.35;
+/// ... so that this part comes at most.
+const HALF_FULL: f64 = 0.7;
+/// Where a sample found no slot the interval is doubled, so often at most.
+const SCARCE: Duration = Duration::from_millis(5);
+
+/// How many samples are wanted in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// About so many: half to twice.
+    About(u64),
+    /// No more than so many.
+    AtMost(u64),
+}
 
 /// Finds intervals.
 #[derive(Clone, Debug)]
 pub struct Rate {
-    wanted_per_s: u64,
+    wanted: Wanted,
+    /// The least and the largest interval.
+    bounds: (u64, u64),
     interval: u64,
     since_ns: u64,
     samples: u64,
+    /// The window before ended before its time.
+    is_flooded: bool,
+    /// When the interval was last doubled for want of slots.
+    scarce_ns: u64,
 }
 
 impl Rate {
-    /// For about so many samples in a second, from now on; begins with `interval`, in bytes.
-    #[must_use]
-    pub fn new(wanted_per_s: u64, interval: u64, now_ns: u64) -> Rate {
+    fn new(wanted: Wanted, bounds: (u64, u64), interval: u64, now_ns: u64) -> Rate {
         Rate {
-            wanted_per_s: wanted_per_s.max(1),
+            wanted,
+            bounds,
             interval,
             since_ns: now_ns,
             samples: 0,
+            is_flooded: false,
+            scarce_ns: 0,
         }
     }
 
-    /// The interval, in bytes.
+    /// For about so many samples of objects in a second, from now on; begins with `interval`, in
+    /// bytes.
+    #[must_use]
+    pub fn about(per_s: u64, interval: u64, now_ns: u64) -> Rate {
+        Rate::new(Wanted::About(per_s.max(1)), (LEAST, MOST), interval, now_ns)
+    }
+
+    /// For no more than so many samples in a second, about, from now on: the interval is the one
+    /// that is given while there are not more, and `most` is the largest, in the same unit.
+    #[must_use]
+    pub fn at_most(per_s: u64, interval: u64, most: u64, now_ns: u64) -> Rate {
+        let bounds = (interval, most.max(interval));
+        Rate::new(Wanted::AtMost(per_s.max(1)), bounds, interval, now_ns)
+    }
+
+    /// The interval.
     #[must_use]
     pub fn interval(&self) -> u64 {
         self.interval
@@ -59,23 +101,157 @@ impl Rate {
         self.interval = interval;
     }
 
+    /// With so many samples a window ends before its time.
+    fn limit(&self) -> u64 {
+        match self.wanted {
+            Wanted::About(per_s) => per_s.saturating_mul(TOO_MANY),
+            Wanted::AtMost(per_s) if self.is_flooded => (per_s / FLOOD).max(1),
+            Wanted::AtMost(per_s) => per_s,
+        }
+    }
+
+    /// When the window ends by itself.
+    fn until_ns(&self) -> u64 {
+        self.since_ns.saturating_add(WINDOW.as_nanos() as u64)
+    }
+
     /// So many samples were taken. The interval that is to be set now, if it changes: the old one
-    /// times a power of two, so that it stays where samples come half to twice as often as is
-    /// wanted.
+    /// times a power of two.
     pub fn sampled(&mut self, count: u64, now_ns: u64) -> Option<u64> {
         self.samples += count;
-        let window_ns = WINDOW.as_nanos() as u64;
-        let passed_ns = now_ns.saturating_sub(self.since_ns);
-        if passed_ns < window_ns && self.samples < TOO_MANY * self.wanted_per_s {
+        let is_over = now_ns >= self.until_ns();
+        if !is_over && self.samples < self.limit() {
             return None;
         }
-        let wanted = self.wanted_per_s as f64 * passed_ns.max(1) as f64 / window_ns as f64;
-        // Towards the interval that there is: it is not changed for little.
-        let steps = (self.samples as f64 / wanted).log2().trunc();
-        let wanted = self.interval as f64 * steps.exp2();
-        let interval = wanted.clamp(LEAST as f64, MOST as f64) as u64;
+        let passed_ns = now_ns.saturating_sub(self.since_ns).max(1);
+        let seconds = passed_ns as f64 / WINDOW.as_nanos() as f64;
+        let ratio = |per_s: u64| self.samples as f64 / (per_s as f64 * seconds);
+        let steps = match self.wanted {
+            // Towards the interval that there is: it is not changed for little.
+            Wanted::About(per_s) => ratio(per_s).log2().trunc(),
+            Wanted::AtMost(per_s) => match ratio(per_s) {
+                more if more > 1.0 => more.log2().ceil(),
+                less if less < CALM => (less / HALF_FULL).log2().ceil(),
+                _ => 0.0,
+            },
+        };
         (self.since_ns, self.samples) = (now_ns, 0);
+        self.is_flooded = !is_over;
+        self.set(self.interval as f64 * steps.exp2())
+    }
+
+    /// A sample found no slot: they come faster than they are taken. The interval that is to be set
+    /// now, if it changes.
+    pub fn scarce(&mut self, now_ns: u64) -> Option<u64> {
+        let since_ns = now_ns.saturating_sub(self.scarce_ns);
+        if since_ns < SCARCE.as_nanos() as u64 || matches!(self.wanted, Wanted::About(_)) {
+            return None;
+        }
+        self.scarce_ns = now_ns;
+        (self.since_ns, self.samples) = (now_ns, 0);
+        self.set(self.interval as f64 * 2.0)
+    }
+
+    fn set(&mut self, wanted: f64) -> Option<u64> {
+        let (least, most) = self.bounds;
+        let interval = wanted.clamp(least as f64, most as f64) as u64;
         (std::mem::replace(&mut self.interval, interval) != interval).then_some(interval)
+    }
+}
+
+/// A [`Rate`] for many threads, of which none waits: who only counts locks nothing.
+#[derive(Debug)]
+pub struct Shared {
+    /// Samples since somebody last looked.
+    samples: AtomicU64,
+    /// With so many it has to be looked, ...
+    limit: AtomicU64,
+    /// ... or from this time on.
+    until_ns: AtomicU64,
+    rate: Mutex<Option<Rate>>,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared::fixed()
+    }
+}
+
+impl Shared {
+    /// One whose interval stays.
+    #[must_use]
+    pub const fn fixed() -> Shared {
+        Shared {
+            samples: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
+            until_ns: AtomicU64::new(u64::MAX),
+            rate: Mutex::new(None),
+        }
+    }
+
+    /// The interval is found so from now on; `None`: it stays.
+    pub fn begin(&self, rate: Option<Rate>) {
+        let mut inner = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        self.samples.store(0, Ordering::Relaxed);
+        self.show(rate.as_ref());
+        *inner = rate;
+    }
+
+    fn show(&self, rate: Option<&Rate>) {
+        let limit = rate.map_or(u64::MAX, Rate::limit);
+        let until_ns = rate.map_or(u64::MAX, Rate::until_ns);
+        self.limit.store(limit, Ordering::Relaxed);
+        self.until_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    /// A sample was taken. `set` is called with the interval that is to be set now, if it changes,
+    /// and says whether it was.
+    pub fn sampled(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
+        let samples = self.samples.fetch_add(1, Ordering::Relaxed) + 1;
+        if samples >= self.limit.load(Ordering::Relaxed)
+            || now_ns >= self.until_ns.load(Ordering::Relaxed)
+        {
+            self.look(now_ns, set);
+        }
+    }
+
+    /// There was something of which no sample was taken: as [`Shared::sampled`].
+    pub fn passed(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
+        if now_ns >= self.until_ns.load(Ordering::Relaxed) {
+            self.look(now_ns, set);
+        }
+    }
+
+    /// A sample found no slot: as [`Shared::sampled`].
+    pub fn scarce(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
+        self.change(set, |rate, samples| {
+            rate.samples += samples;
+            rate.scarce(now_ns)
+        });
+    }
+
+    fn look(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
+        self.change(set, |rate, samples| rate.sampled(samples, now_ns));
+    }
+
+    fn change(
+        &self,
+        set: impl FnOnce(u64) -> bool,
+        find: impl FnOnce(&mut Rate, u64) -> Option<u64>,
+    ) {
+        // Another one is at it: what is counted now is counted for the next time.
+        let Ok(mut inner) = self.rate.try_lock() else {
+            return;
+        };
+        let Some(rate) = inner.as_mut() else { return };
+        let before = rate.interval();
+        let found = find(rate, self.samples.swap(0, Ordering::Relaxed));
+        if let Some(interval) = found
+            && !set(interval)
+        {
+            rate.stays(before);
+        }
+        self.show(Some(rate));
     }
 }
 
@@ -140,7 +316,7 @@ mod tests {
     /// A process of many threads that goes through the phases, with objects of all sizes.
     fn run(seed: u64, sums: &mut [Sums; 3]) {
         const SIZES: [u64; 4] = [1 << 10, 16 << 10, 100_000, 300_000];
-        let mut rate = Rate::new(50, FIRST, 0);
+        let mut rate = Rate::about(50, FIRST, 0);
         let mut threads: Vec<_> = (0..12).map(|n| ModelThread::new(seed * 31 + n)).collect();
         let (mut now_ns, mut number) = (0u64, 0usize);
         for ((bytes_per_s, seconds, silent), sums) in PHASES.into_iter().zip(sums) {
@@ -212,7 +388,7 @@ mod tests {
     #[test]
     fn samples_come_half_to_twice_as_often_as_is_wanted() {
         for bytes_per_s in [10 << 20, 300 << 20, 5 << 30] {
-            let mut rate = Rate::new(200, FIRST, 0);
+            let mut rate = Rate::about(200, FIRST, 0);
             settle(&mut rate, bytes_per_s, 0, 10);
             let samples = settle(&mut rate, bytes_per_s, 10 * SECOND, 10);
             assert!((1000..=4000).contains(&samples), "{bytes_per_s}: {samples}");
@@ -221,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_met_before_the_second_is_over() {
-        let mut rate = Rate::new(200, FIRST, 0);
+        let mut rate = Rate::about(200, FIRST, 0);
         settle(&mut rate, 2 << 20, 0, 10);
         assert!(rate.interval() <= 16 << 10);
         // 8 GiB/s at that interval are half a million samples in a second.
@@ -232,7 +408,7 @@ mod tests {
 
     #[test]
     fn after_a_silence_the_interval_becomes_small() {
-        let mut rate = Rate::new(200, FIRST, 0);
+        let mut rate = Rate::about(200, FIRST, 0);
         settle(&mut rate, 8 << 30, 0, 5);
         assert!(rate.interval() >= 32 << 20);
         // What came before the silence counts for this one, but not for the next.
@@ -244,12 +420,12 @@ mod tests {
 
     #[test]
     fn intervals_stay_in_their_bounds_and_are_not_changed_for_little() {
-        let mut rate = Rate::new(1, FIRST, 0);
+        let mut rate = Rate::about(1, FIRST, 0);
         for n in 0..1000 {
             rate.sampled(1, n);
         }
         assert_eq!(rate.interval(), MOST);
-        let mut rate = Rate::new(100, FIRST, 0);
+        let mut rate = Rate::about(100, FIRST, 0);
         for n in 1..=190 {
             let changed = rate.sampled(1, n * SECOND / 190);
             assert_eq!(changed, None, "fewer than twice as many as are wanted");
@@ -260,5 +436,92 @@ mod tests {
             "one in a second for 100"
         );
         assert_eq!(rate.sampled(1, 200 * SECOND), Some(LEAST));
+    }
+
+    /// Samples a second, in each of so many seconds, of so many bytes a second.
+    fn by_second(rate: &mut Rate, bytes_per_s: u64, from_s: u64, seconds: u64) -> Vec<u64> {
+        let each = from_s..from_s + seconds;
+        each.map(|second| settle(rate, bytes_per_s, second * SECOND, 1))
+            .collect()
+    }
+
+    #[test]
+    fn a_ceiling_changes_nothing_below_it() {
+        let mut rate = Rate::at_most(1000, FIRST, MOST, 0);
+        let samples = by_second(&mut rate, 450 << 20, 0, 10);
+        assert!(samples.iter().all(|it| (890..=900).contains(it)));
+        assert_eq!(rate.interval(), FIRST);
+    }
+
+    #[test]
+    fn above_a_ceiling_the_interval_grows_at_once_and_shrinks_again() {
+        let mut rate = Rate::at_most(1000, FIRST, MOST, 0);
+        // 10,000 samples in a second, at the interval that was asked for.
+        let samples = by_second(&mut rate, 5 << 30, 0, 10);
+        assert!(samples.iter().all(|it| *it <= 2000), "{samples:?}");
+        assert!(
+            (3000..=10_000).contains(&samples.iter().sum::<u64>()),
+            "{samples:?}"
+        );
+        assert!((8 << 20..=32 << 20).contains(&rate.interval()));
+        // Within the ceiling twice over, and then far below it.
+        let samples = by_second(&mut rate, 1 << 30, 10, 10);
+        assert!(samples.iter().all(|it| *it <= 1000), "{samples:?}");
+        assert_eq!(rate.interval(), 4 * FIRST);
+        by_second(&mut rate, 100 << 20, 20, 4);
+        assert_eq!(rate.interval(), FIRST);
+    }
+
+    #[test]
+    fn for_want_of_slots_an_interval_grows_step_by_step() {
+        let (ms, us) = (1_000_000, 1000);
+        let mut rate = Rate::at_most(1000, 1000, 64_000, 0);
+        let found = [10 * ms, 11 * ms, 12 * ms, 16 * ms].map(|at| rate.scarce(at));
+        assert_eq!(found, [Some(2000), None, None, Some(4000)]);
+        for at in 20..1000 {
+            rate.scarce(at * ms);
+        }
+        assert_eq!(rate.interval(), 64_000);
+        // It is as it was when it is calm again.
+        rate.sampled(1, 1000 * ms + 999 * ms);
+        assert_eq!(rate.interval(), 1000);
+        let mut rate = Rate::about(1000, FIRST, 0);
+        assert_eq!(
+            rate.scarce(10 * ms + us),
+            None,
+            "its interval is for another end"
+        );
+    }
+
+    #[test]
+    fn many_threads_share_an_interval() {
+        let shared = Shared::fixed();
+        for n in 0..10_000 {
+            shared.sampled(n, |_| panic!("it is fixed"));
+        }
+        shared.begin(Some(Rate::at_most(100, 1000, 1 << 20, 0)));
+        let found = std::cell::Cell::new(1000);
+        let set = |interval| {
+            found.set(interval);
+            true
+        };
+        for n in 1..100 {
+            shared.sampled(n * 1000, set);
+        }
+        assert_eq!(found.get(), 1000);
+        // A hundred in a tenth of a millisecond are ten thousand times too many.
+        shared.sampled(100_000, set);
+        assert_eq!(found.get(), 1 << 20);
+        // Nothing is sampled any more, but something passes by.
+        shared.passed(500_000_000, set);
+        assert_eq!(found.get(), 1 << 20);
+        shared.passed(2 * SECOND, set);
+        assert_eq!(found.get(), 1000);
+        // What cannot be set is as it was.
+        shared.scarce(3 * SECOND, |_| false);
+        shared.scarce(4 * SECOND, set);
+        assert_eq!(found.get(), 2000);
+        shared.begin(None);
+        shared.scarce(5 * SECOND, |_| panic!("it is fixed"));
     }
 }

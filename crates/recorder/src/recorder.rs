@@ -79,6 +79,7 @@ impl<R: Runtime> Recorder<R> {
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
                 adapted_bytes: AtomicU64::new(0),
+                adapted_lock_ns: AtomicU64::new(0),
                 stretches: Stretches::default(),
             },
             session: Mutex::new(None),

@@ -234,11 +234,12 @@ impl<R: Runtime> Session<R> {
             return String::new();
         }
         let interval = self.setup.recorder.object_bytes(state.alloc.interval);
-        let rate = state.events.alloc_rate;
+        let (asked, rate) = (state.alloc.interval, state.events.alloc_rate);
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         format!(
-            "alloc_interval={interval}\nalloc_rate={rate}\nalloc_samples={}\nalloc_bytes={}\n\
+            "alloc_interval={interval}\nalloc_asked={asked}\nalloc_rate={rate}\n\
+             alloc_samples={}\nalloc_bytes={}\n\
              alloc_lost={}\nalloc_lost_bytes={}\n",
             since(Cause::Allocation),
             now.allocated_bytes.saturating_sub(before.allocated_bytes),
@@ -252,6 +253,7 @@ impl<R: Runtime> Session<R> {
         let interval = self.setup.switched.events().alive_bytes;
         match self.setup.recorder.alive.get() {
             Some(table) if interval != 0 => {
+                let interval = self.setup.recorder.object_bytes(interval);
                 let state = table.state();
                 format!(
                     "live_interval={interval}\nlive_objects={}\nlive_one_of={}\nlive_lost={}\n",
@@ -264,15 +266,17 @@ impl<R: Runtime> Session<R> {
 
     /// Waits for monitors, as `key=value` lines; none if these were never told.
     fn waits(&self) -> String {
-        let interval = self.setup.switched.get().lock.interval;
-        if interval == 0 {
+        let asked = self.setup.switched.get().lock.interval;
+        if asked == 0 {
             return String::new();
         }
+        let interval = self.setup.recorder.lock_ns(asked);
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let since = |cause| now.get(cause).saturating_sub(before.get(cause));
         let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
         format!(
-            "lock_interval_ns={interval}\nlock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
+            "lock_interval_ns={interval}\nlock_asked_ns={asked}\n\
+             lock_waits={waits}\nlock_blocked_ns={blocked_ns}\n\
              lock_samples={}\nlock_sampled_ns={}\nlock_lost={}\nlock_lost_ns={}\n\
              lock_untold={}\n",
             since(Cause::Wait),

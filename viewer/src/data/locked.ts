@@ -7,6 +7,8 @@ import { emptyStrip, type Strip, type WallFilter, wholeSpan } from './wall';
 export interface Locked {
   /** Waits that last so long are all recorded, shorter ones by chance. */
   intervalNs: number;
+  /** What was asked for where that has grown, as too many waits came; else 0. */
+  askedNs?: number;
   /** All waits, recorded or not, and how long they lasted. */
   waits: number;
   blockedNs: number;

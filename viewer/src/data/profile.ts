@@ -97,8 +97,10 @@ export interface Allocated {
   samples: number;
   /** Between two samples, in the mean, the last one if it adapted; 0: not known. */
   intervalBytes: number;
-  /** Samples wanted in a second; 0: the interval was always the same. */
+  /** Samples wanted in a second; 0: the interval was always the same, or has only grown. */
   rate: number;
+  /** The interval that was asked for where it has grown, as too many samples came; else 0. */
+  askedBytes?: number;
   /** Samples that could not be kept, and what they stood for. */
   lost: number;
   lostBytes: number;

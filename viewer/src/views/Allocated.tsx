@@ -39,9 +39,12 @@ export function Allocated({ store }: { store: Store }) {
 }
 
 /** How far samples are from each other. */
-function interval({ intervalBytes, rate }: Facts): string {
+function interval({ intervalBytes, rate, askedBytes }: Facts): string {
   if (intervalBytes === 0) return '';
   const bytes = size(intervalBytes);
+  if (askedBytes) {
+    return `, at last one for ${bytes}, as more than wanted come at ${size(askedBytes)}`;
+  }
   if (rate === 0) return `, one for ${bytes} in the mean`;
   return `, about ${count(rate)} a second (at last one for ${bytes})`;
 }

@@ -29,8 +29,12 @@ export function Locked({ store }: { store: Store }) {
         <>
           {duration(sum(rows.value.map(({ ns }) => ns)))} in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}. Of monitors all waits
-          of {duration(locked.intervalNs)} or longer are recorded, shorter ones by chance; in the
-          whole recording there were {plural(locked.waits, 'wait')} of {duration(locked.blockedNs)}.
+          of {duration(locked.intervalNs)} or longer are recorded, shorter ones by chance
+          {locked.askedNs
+            ? ` (at last; from ${duration(locked.askedNs)} on more than wanted come)`
+            : ''}
+          ; in the whole recording there were {plural(locked.waits, 'wait')} of{' '}
+          {duration(locked.blockedNs)}.
           {locked.lost > 0 && ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost.`}
           {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
         </>

@@ -94,6 +94,7 @@ const GROUPS: &[&[&str]] = &[
     &[
         "e2e/locks: measured_virtual_threads_wait_in_their_own_name",
         "e2e/locks: measured_waits_for_locks_are_those_of_the_program",
+        "e2e/locks: measured_waits_that_are_too_many_stand_for_all",
     ],
     &[
         "e2e/commands: measured_a_program_full_of_implicit_null_checks_is_counted_right",

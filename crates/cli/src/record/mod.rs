@@ -75,6 +75,9 @@ pub fn start_options(sampling: &Sampling) -> String {
     if let Some(rate) = sampling.alloc_rate {
         options += &format!(",alloc-rate={rate}");
     }
+    if let Some(rate) = sampling.max_rate {
+        options += &format!(",maxrate={rate}");
+    }
     if let Some(interval) = sampling.lock_interval() {
         options += &format!(",lock={}ns", interval.as_nanos());
     }

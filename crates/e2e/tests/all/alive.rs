@@ -140,7 +140,10 @@ fn measured_bytes_alive_are_those_that_the_program_keeps() {
             let place = Place::new("alive");
             let file = place.path("a.jfr");
             let mut program = start(jdk, &place, collector, "mib=128 keep=10 pause_ms=3");
-            program.tell(&format!("start,cpu=10ms,live=4k,file={}", file.display()));
+            program.tell(&format!(
+                "start,cpu=10ms,live=4k,maxrate=0,file={}",
+                file.display()
+            ));
             let truths = program.work();
             let reachable = (truths.number("reachable"), truths.number("weak"));
             must!(
@@ -175,7 +178,7 @@ fn measured_of_too_many_objects_some_stand_for_all() {
         "mib=64 keep=2 pause_ms=3",
     );
     program.tell(&format!(
-        "start,cpu=10ms,live=4k,alloc=4k,file={}",
+        "start,cpu=10ms,live=4k,alloc=4k,maxrate=0,file={}",
         file.display()
     ));
     let truths = program.work();
@@ -203,7 +206,7 @@ fn what_is_alive_at_the_end_of_the_jvm_is_told() {
         let mut program = Starter::new(jdk, &place, "Kept")
             .with("mib=16 keep=10")
             .jvm("-Xmn8m")
-            .recorded("cpu=10ms,live=4k", &file)
+            .recorded("cpu=10ms,live=4k,maxrate=0", &file)
             .start();
         let _ = program.work();
         program.end();
@@ -222,7 +225,7 @@ fn one_recording_after_the_other_follows_objects_as_it_was_asked_to() {
             .with("seconds=600")
             .start();
         let (first, second) = (place.text("first.jfr"), place.text("second.jfr"));
-        let status = program.tell(&format!("start,live=1k,file={first}"));
+        let status = program.tell(&format!("start,live=1k,maxrate=0,file={first}"));
         assert!(status.contains("live_interval=1024"), "{status}");
         program.tell("stop");
         let status = program.tell(&format!("start,file={second}"));

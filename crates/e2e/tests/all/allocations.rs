@@ -128,7 +128,7 @@ fn check(profile: &Profile, truths: &Truths) {
 }
 
 fn record(jdk: &Jdk, collector: &str, arguments: &str) -> (Profile, Truths) {
-    record_with(jdk, collector, arguments, "alloc=64k")
+    record_with(jdk, collector, arguments, "alloc=64k,maxrate=0")
 }
 
 fn record_with(jdk: &Jdk, collector: &str, arguments: &str, how: &str) -> (Profile, Truths) {
@@ -177,7 +177,7 @@ fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
 }
 
 /// While the interval adapts, sums of bytes and of all objects of a kind are what was allocated,
-/// and samples come about as often as is wanted.
+/// and samples come about as often as is wanted; or not more often, where they are limited.
 ///
 /// Assumes that an object is chosen with the chance of the interval by which its thread's point was
 /// drawn. Errors of objects are steps of a martingale then; a sample of weight w and size s adds
@@ -187,54 +187,79 @@ fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
 /// interval. Detects sums that are off by a quarter. False alarm: 1e-6.
 #[test]
 fn measured_allocations_are_those_of_the_program_while_the_interval_adapts() {
+    // Samples in a second that are wanted, and the most.
     const RATE: f64 = 500.0;
+    const MOST: f64 = 2000.0;
     each(&turn(&both()), |jdk| {
-        let how = "alloc=4k,alloc-rate=500/s";
-        let (profile, truths) = record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how);
+        let (profile, truths) = adapting(jdk, "alloc=4k,alloc-rate=500/s");
         let sampling = profile.allocation_sampling().expect("it was sampled");
         assert_eq!(sampling.rate as f64, RATE);
-        println!("at last one for {} bytes", sampling.interval_bytes);
-        must!(
-            (4096..=64 << 20).contains(&sampling.interval_bytes),
-            "{sampling:?}"
-        );
-        let (mut all, mut sum, mut variance, mut largest) = (0.0, 0.0, 0.0, 0.0_f64);
-        for kind in KINDS {
-            let size = truths.number(&format!("size.{}", kind.0));
-            let count = truths.number(&format!("objects.{}", kind.0)) as f64;
-            let found = found(&profile, kind, size);
-            let part = found.bytes / (count * size as f64);
-            println!("{:8} {part:.4} in {} samples", kind.0, found.samples);
-            (all, sum) = (all + count * size as f64, sum + found.bytes);
-        }
-        for allocation in profile.allocations() {
-            let (weight, size) = (allocation.bytes as f64, allocation.size as f64);
-            variance += weight * (weight - size).max(0.0);
-            // What is told exactly has no error.
-            if weight > size {
-                largest = largest.max(weight);
-            }
-        }
-        let samples = profile.allocations().len() as f64;
-        let seconds = sampling.sampled_ns as f64 / 1e9;
-        let bound = stats::sum_bound(2.0 * variance, largest, FALSE_ALARM)
-            + sampling.lost_bytes as f64
-            + samples;
-        println!(
-            "all: {:.4} of {all:.0} bytes in {samples} samples in {seconds:.1} s, may be off by \
-             {:.4}",
-            sum / all,
-            bound / all
-        );
-        assert!((sum - all).abs() <= bound, "{} bytes off", sum - all);
-        assert!(bound < all / 4.0, "it must see wrong weights");
+        let (samples, seconds) = check_adapted(&profile, &truths);
+        let least = RATE / 8.0 * seconds;
+        assert!(samples >= least, "{samples} samples, {least} at least");
         // Four times as many as are wanted in a second end it before its time, and twice as many
         // are let be; in the first moments many more come, until the interval is large enough.
         let most = 4.0 * RATE * (seconds + 5.0);
         assert!(samples <= most, "{samples} samples, {most} at most");
-        let least = RATE / 8.0 * seconds;
+        let (profile, truths) = adapting(jdk, "alloc=4k,maxrate=2000/s");
+        let sampling = profile.allocation_sampling().expect("it was sampled");
+        assert_eq!((sampling.rate, sampling.asked_bytes), (0, 4096));
+        must!(sampling.has_grown(), "{sampling:?}");
+        let (samples, seconds) = check_adapted(&profile, &truths);
+        let least = MOST / 8.0 * seconds;
         assert!(samples >= least, "{samples} samples, {least} at least");
+        // The limit ends a second before its time; a few quarters of it come on top, until the
+        // interval is large enough.
+        let most = 2.0 * MOST * (seconds + 3.0);
+        assert!(samples <= most, "{samples} samples, {most} at most");
     });
+}
+
+fn adapting(jdk: &Jdk, how: &str) -> (Profile, Truths) {
+    record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how)
+}
+
+/// What the sums of a recording whose interval has adapted must be. How many samples there were in
+/// how many seconds.
+#[track_caller]
+fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
+    let sampling = profile.allocation_sampling().expect("it was sampled");
+    println!("at last one for {} bytes", sampling.interval_bytes);
+    must!(
+        (4096..=64 << 20).contains(&sampling.interval_bytes),
+        "{sampling:?}"
+    );
+    let (mut all, mut sum, mut variance, mut largest) = (0.0, 0.0, 0.0, 0.0_f64);
+    for kind in KINDS {
+        let size = truths.number(&format!("size.{}", kind.0));
+        let count = truths.number(&format!("objects.{}", kind.0)) as f64;
+        let found = found(profile, kind, size);
+        let part = found.bytes / (count * size as f64);
+        println!("{:8} {part:.4} in {} samples", kind.0, found.samples);
+        (all, sum) = (all + count * size as f64, sum + found.bytes);
+    }
+    for allocation in profile.allocations() {
+        let (weight, size) = (allocation.bytes as f64, allocation.size as f64);
+        variance += weight * (weight - size).max(0.0);
+        // What is told exactly has no error.
+        if weight > size {
+            largest = largest.max(weight);
+        }
+    }
+    let samples = profile.allocations().len() as f64;
+    let seconds = sampling.sampled_ns as f64 / 1e9;
+    let bound = stats::sum_bound(2.0 * variance, largest, FALSE_ALARM)
+        + sampling.lost_bytes as f64
+        + samples;
+    println!(
+        "all: {:.4} of {all:.0} bytes in {samples} samples in {seconds:.1} s, may be off by \
+         {:.4}",
+        sum / all,
+        bound / all
+    );
+    assert!((sum - all).abs() <= bound, "{} bytes off", sum - all);
+    assert!(bound < all / 4.0, "it must see wrong weights");
+    (samples, seconds)
 }
 
 /// Assumes and detects what `check` says, and that each allocation is told of a virtual thread.
@@ -301,7 +326,7 @@ fn one_recording_after_the_other_samples_allocations_as_it_was_asked_to() {
             .with("seconds=600")
             .start();
         let (first, second) = (place.text("first.jfr"), place.text("second.jfr"));
-        let status = program.tell(&format!("start,alloc=1k,file={first}"));
+        let status = program.tell(&format!("start,alloc=1k,maxrate=0,file={first}"));
         assert!(status.contains("alloc_interval=1024"), "{status}");
         let refused = program
             .attach(&format!("start,alloc=2k,file={second}"))

@@ -139,6 +139,8 @@ macro_rules! table { ($into:ident) => { $into! {
         sampled_ns: u64 = Nanos "sampledTime" "Sampled Time";
         /// Samples that are wanted in a second, if the interval adapts; 0: it does not
         rate: u64 = Count "rate" "Rate";
+        /// The interval that was asked for: less than the other one where it has grown
+        asked_bytes: u64 = Bytes "askedInterval" "Asked Interval";
     }
     /// One look at the objects that were sampled: which are still there
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
@@ -177,6 +179,8 @@ macro_rules! table { ($into:ident) => { $into! {
         untold: u64 = Count "untold" "Untold Waits";
         /// For how long they were told: less than the recording, if that was switched
         told_ns: u64 = Nanos "toldTime" "Told Time";
+        /// The interval that was asked for: less than the other one where it has grown
+        asked_ns: u64 = Nanos "askedInterval" "Asked Interval";
     }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap",

@@ -45,6 +45,7 @@ pub(super) fn add(
     builder.allocation_sampling = last.map(|last| AllocationSampling {
         interval_bytes: last.interval_bytes,
         rate: last.rate,
+        asked_bytes: last.asked_bytes,
         lost: last.lost,
         lost_bytes: last.lost_bytes,
         sampled_ns: last.sampled_ns,

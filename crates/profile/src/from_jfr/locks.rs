@@ -71,6 +71,7 @@ pub(super) fn add(
     let last = sums.max_by_key(|event| event.time_ns);
     builder.monitor_sums = last.map(|last| MonitorSums {
         interval_ns: last.interval_ns,
+        asked_ns: last.asked_ns,
         waits: last.waits,
         blocked_ns: last.blocked_ns,
         lost: last.lost,

@@ -291,6 +291,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             ticks,
             interval_bytes: self.setup.recorder.object_bytes(stretch.interval),
             rate: state.events.alloc_rate,
+            asked_bytes: stretch.interval,
             sampled_ns: stretch.on_ns(ticks),
             samples: since(Cause::Allocation),
             weight_bytes: now.allocated_bytes.saturating_sub(before.allocated_bytes),

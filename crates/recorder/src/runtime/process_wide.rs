@@ -33,6 +33,8 @@ pub struct State<R: Runtime> {
     /// The interval by which objects are chosen at the moment, where it adapts, in bytes; 0: that
     /// which was asked for.
     pub adapted_bytes: AtomicU64,
+    /// The same for waits for monitors, in nanoseconds.
+    pub adapted_lock_ns: AtomicU64,
     /// Stretches of time that are not written yet.
     pub stretches: Stretches,
 }
@@ -41,9 +43,19 @@ impl<R: Runtime> State<R> {
     /// The interval by which objects are chosen at the moment, in bytes, if `asked` was asked for.
     #[must_use]
     pub fn object_bytes(&self, asked: u64) -> u64 {
-        match self.adapted_bytes.load(Ordering::Relaxed) {
-            0 => asked,
-            adapted => adapted,
-        }
+        adapted(&self.adapted_bytes, asked)
+    }
+
+    /// The same for waits for monitors, in nanoseconds.
+    #[must_use]
+    pub fn lock_ns(&self, asked: u64) -> u64 {
+        adapted(&self.adapted_lock_ns, asked)
+    }
+}
+
+fn adapted(interval: &AtomicU64, asked: u64) -> u64 {
+    match interval.load(Ordering::Relaxed) {
+        0 => asked,
+        adapted => adapted,
     }
 }

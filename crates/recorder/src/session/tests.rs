@@ -218,9 +218,19 @@ fn objects_and_waits_are_told_from_when_they_are_asked_for() {
     );
     assert_eq!(value(&status, "live_interval"), None, "nobody follows any");
     recorder.adapted_bytes.store(8192, Ordering::Relaxed);
-    check(&session.status("running"), &[("alloc_interval", "8192")]);
+    recorder.adapted_lock_ns.store(900, Ordering::Relaxed);
+    check(
+        &session.status("running"),
+        &[
+            ("alloc_interval", "8192"),
+            ("alloc_asked", "4096"),
+            ("lock_interval_ns", "900"),
+            ("lock_asked_ns", "700"),
+        ],
+    );
     // Switched off, but there was some.
     recorder.adapted_bytes.store(0, Ordering::Relaxed);
+    recorder.adapted_lock_ns.store(0, Ordering::Relaxed);
     set(Events {
         cpu: asked.cpu,
         ..Events::default()

@@ -84,6 +84,7 @@ pub(super) fn header(profile: &Profile) -> Option<Value> {
         "samples": all.samples,
         "intervalBytes": sampling.interval_bytes,
         "rate": sampling.rate,
+        "askedBytes": if sampling.has_grown() { sampling.asked_bytes } else { 0 },
         "lost": sampling.lost,
         "lostBytes": sampling.lost_bytes,
     }))

@@ -79,6 +79,7 @@ pub(super) fn header(profile: &Profile) -> Option<Value> {
     let sums = profile.monitor_sums().copied().unwrap_or_default();
     Some(json!({
         "intervalNs": sums.interval_ns,
+        "askedNs": if sums.has_grown() { sums.asked_ns } else { 0 },
         "waits": sums.waits,
         "blockedNs": sums.blocked_ns,
         "lost": sums.lost,

@@ -24,6 +24,10 @@ impl Report<'_> {
         let interval = bytes(sampling.interval_bytes);
         told += &match (sampling.interval_bytes, sampling.rate) {
             (0, _) => String::new(),
+            (_, 0) if sampling.has_grown() => format!(
+                ", at last one for {interval}, as more than wanted come at {}",
+                bytes(sampling.asked_bytes)
+            ),
             (_, 0) => format!(", one for {interval} in the mean"),
             (_, rate) => format!(", about {rate} a second (at last one for {interval})"),
         };

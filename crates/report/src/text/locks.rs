@@ -107,6 +107,12 @@ impl Report<'_> {
             "  recorded are all that last {} or longer, shorter ones by chance",
             duration(sums.interval_ns)
         ));
+        if sums.has_grown() {
+            self.raw(&format!(
+                "  (at last; from {} on more than wanted come)",
+                duration(sums.asked_ns)
+            ));
+        }
         if sums.lost > 0 {
             self.raw(&format!(
                 "  lost: {} for want of room, which stood for {}",

@@ -149,6 +149,8 @@ pub fn static_call_caller<M: Memory>(mem: &M, blob: &Blob, regs: &Regs) -> Optio
 
 const DIRECT_CALL: u8 = 0xe8;
 const DIRECT_CALL_BYTES: u64 = 5;
+/// So far from its end a direct call can lead.
+const CALL_REACH: u64 = 1 << 31;
 
 fn follows_direct_call<M: Memory>(mem: &M, pc: u64) -> bool {
     mem.u8(pc.wrapping_sub(DIRECT_CALL_BYTES)) == Ok(DIRECT_CALL)
@@ -157,6 +159,11 @@ fn follows_direct_call<M: Memory>(mem: &M, pc: u64) -> bool {
 /// How many words are pushed right before the call that returns to `pc`; `None` if that does not
 /// call `target`.
 fn words_pushed_for<M: Memory>(mem: &M, pc: u64, target: u64) -> Option<u64> {
+    // Most words of a stack are no addresses of code: a read there is a fault, which costs more
+    // than the whole walk.
+    if pc.wrapping_sub(target).wrapping_add(CALL_REACH) > 2 * CALL_REACH {
+        return None;
+    }
     let mut code = [0u8; 16];
     mem.read(pc.wrapping_sub(code.len() as u64), &mut code)
         .ok()?;
@@ -734,6 +741,45 @@ mod tests {
         assert_eq!(found(512, 0x202), None);
         for flags in [0, 0x200, 0x2, 0x1_0202, 0x20a] {
             assert_eq!(found(3, flags), None, "{flags:x}");
+        }
+    }
+
+    /// Notes what is read.
+    struct Asked<'a>(&'a Bytes, std::cell::RefCell<Vec<u64>>);
+
+    impl Memory for Asked<'_> {
+        fn word(&self, addr: u64) -> Result<u64, Fault> {
+            self.0.word(addr)
+        }
+
+        fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+            self.1.borrow_mut().push(addr);
+            self.0.read(addr, buf)
+        }
+    }
+
+    /// What is left unread is what no direct call can return to, to the byte.
+    #[test]
+    fn code_is_read_only_where_a_call_could_lead_from() {
+        const FAR: u64 = 0x7f00_0000_0000;
+        let mem = Bytes::at(FAR, &[0x90; 64]);
+        let read = |pc: u64| {
+            let asked = Asked(&mem, std::cell::RefCell::default());
+            assert_eq!(words_pushed_for(&asked, pc, FAR), None);
+            asked.1.into_inner() == [pc.wrapping_sub(16)]
+        };
+        for pc in [FAR + 20, FAR - (1 << 31), FAR + (1 << 31)] {
+            assert!(read(pc), "{pc:x}");
+        }
+        for pc in [
+            0,
+            5,
+            u64::MAX,
+            0xc012_3456,
+            FAR - (1 << 31) - 1,
+            FAR + (1 << 31) + 1,
+        ] {
+            assert!(!read(pc), "{pc:x}");
         }
     }
 }

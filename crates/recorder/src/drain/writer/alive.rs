@@ -47,7 +47,7 @@ impl<R: Runtime> Writer<'_, R> {
             self.chunk.event(&Event::LiveObjects {
                 ticks: snapshot.at_ns,
                 snapshot: snapshot.number,
-                interval_bytes: stretch.interval,
+                interval_bytes: self.setup.recorder.object_bytes(stretch.interval),
                 followed_ns: snapshot.at_ns.saturating_sub(snapshot.since_ns),
                 objects: snapshot.objects,
                 one_of: snapshot.one_of,

@@ -54,7 +54,8 @@ impl<R: Runtime> Writer<'_, R> {
         let (waits, blocked_ns) = self.setup.recorder.blocked.sums();
         self.chunk.event(&Event::MonitorWaits {
             ticks,
-            interval_ns: stretch.interval,
+            interval_ns: self.setup.recorder.lock_ns(stretch.interval),
+            asked_ns: stretch.interval,
             told_ns: stretch.on_ns(ticks),
             waits,
             blocked_ns,

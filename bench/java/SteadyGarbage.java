@@ -1,0 +1,81 @@
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+
+/**
+ * Garbage that is always the same: so many threads make so many objects each, none of which lives
+ * on, and use a part of their time for something else. What is measured is the CPU time of these
+ * threads alone: that of the collector and of the compilers differs more from run to run than what
+ * is looked for.
+ */
+public final class SteadyGarbage {
+    private static final int OBJECTS_PER_ROUND = 100_000;
+
+    static volatile Object sink;
+
+    private SteadyGarbage() {}
+
+    /** Has threads do so many rounds each; the CPU time that they used. */
+    static long run(int threads, int rounds) throws InterruptedException {
+        Thread[] all = new Thread[threads];
+        long[] usedNs = new long[threads];
+        for (int i = 0; i < threads; i++) {
+            int number = i;
+            all[i] = new Thread(() -> usedNs[number] = work(rounds), "steady-" + (i + 1));
+            all[i].start();
+        }
+        long sum = 0;
+        for (int i = 0; i < threads; i++) {
+            all[i].join();
+            sum += usedNs[i];
+        }
+        return sum;
+    }
+
+    private static long work(int rounds) {
+        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long before = clock.getCurrentThreadCpuTime();
+        long value = 1;
+        for (int round = 0; round < rounds; round++) {
+            value = round(value);
+        }
+        sink = value;
+        return clock.getCurrentThreadCpuTime() - before;
+    }
+
+    private static long round(long start) {
+        long value = start;
+        for (int i = 0; i < OBJECTS_PER_ROUND; i++) {
+            value = steps(value, make(i, value));
+        }
+        return value;
+    }
+
+    private static int make(int i, long value) {
+        Object made;
+        switch (i & 3) {
+            case 0:
+                made = new long[8 + (i & 31)];
+                break;
+            case 1:
+                made = new byte[100 + (i & 255)];
+                break;
+            case 2:
+                made = new Object[] {"a", "b"};
+                break;
+            default:
+                made = Long.valueOf(value | 1L << 40);
+                break;
+        }
+        sink = made;
+        return i;
+    }
+
+    private static long steps(long start, int salt) {
+        long value = start;
+        for (int i = 0; i < 40; i++) {
+            value = value * 6364136223846793005L + salt;
+            value ^= value >>> 29;
+        }
+        return value;
+    }
+}
