@@ -2,12 +2,10 @@
 //! means the same; what is refused is told in one short line.
 #![no_main]
 
-// The agent is a library for JVMs only, which nothing can link; this file of it stands by itself.
-#[path = "../../crates/recorder/src/options.rs"]
-mod options;
-
+use dwell_recorder::options::{
+    self, Command, DEPTH, EngineChoice, INTERVAL_MAX, INTERVAL_MIN, Options,
+};
 use libfuzzer_sys::fuzz_target;
-use options::{Command, DEPTH, EngineChoice, INTERVAL_MAX, INTERVAL_MIN, Options};
 use std::time::Duration;
 
 /// Longest line that still reads well where an attaching tool shows it.

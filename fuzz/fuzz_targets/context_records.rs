@@ -13,7 +13,9 @@ const BUCKETS: usize = 2;
 fuzz_target!(|data: &[u8]| {
     let mut bytes = data.iter().copied().chain(std::iter::repeat(0));
     let mut number = |len: usize| {
-        (0..len).fold(0u64, |sum, _| sum << 8 | u64::from(bytes.next().unwrap_or(0)))
+        (0..len).fold(0u64, |sum, _| {
+            sum << 8 | u64::from(bytes.next().unwrap_or(0))
+        })
     };
     let words: Vec<_> = (0..RECORDS * RECORD_WORDS)
         .map(|_| AtomicU64::new(number(8)))

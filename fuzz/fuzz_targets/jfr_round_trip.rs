@@ -3,7 +3,9 @@
 
 use dwell_jfr::FrameKind;
 use dwell_jfr::reader::parse;
-use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Origin, Sample, ThreadInfo};
+use dwell_jfr::writer::{
+    ChunkClock, ChunkWriter, FrameRef, MethodInfo, Origin, Sample, ThreadInfo,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// Class, method, descriptor, thread name, line, weight; the last says whether a flush follows.

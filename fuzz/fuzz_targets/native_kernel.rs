@@ -26,7 +26,10 @@ fuzz_target!(|input: (u16, u64, &[u8])| {
     let mut whole = Kernel::default();
     whole.load(open(), &mut || ());
     for pc in [wanted, 0, u64::MAX] {
-        for function in [kernel.function(pc), whole.function(pc)].into_iter().flatten() {
+        for function in [kernel.function(pc), whole.function(pc)]
+            .into_iter()
+            .flatten()
+        {
             assert!((function.start..function.end).contains(&pc));
         }
     }

@@ -5,8 +5,8 @@
 use dwell_frozen::Frozen;
 use dwell_walker::hotspot::objects::ClassWord;
 use dwell_walker::hotspot::{
-    Layout, classes, continuation, fields, locked, monitors, names, objects, operations, safepoints,
-    threads,
+    Layout, classes, continuation, fields, locked, monitors, names, objects, operations,
+    safepoints, threads,
 };
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{Fault, Memory};
