@@ -17,6 +17,7 @@ pub mod counters;
 pub mod glance;
 pub mod lengths;
 pub mod reach;
+pub mod thrift;
 
 use crate::hotspot::{HotSpot, Setup};
 use alarm::{Alarm, Waker};
@@ -37,6 +38,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use thrift::Thrift;
 
 /// Where nothing is known of late threads, a safepoint is looked for so often.
 const CALM_NS: u64 = 20_000_000;
@@ -150,6 +152,7 @@ struct Watch<'s> {
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
     lengths: Lengths,
+    thrift: Thrift,
     /// What was seen of one that is not told yet.
     seen: Option<Seen>,
     names: FxHashMap<u32, String>,
@@ -183,6 +186,7 @@ impl<'s> Watch<'s> {
             told: last.id.saturating_sub(u64::from(lasts)),
             last_late: None,
             lengths: Lengths::default(),
+            thrift: Thrift::default(),
             seen: None,
             names: FxHashMap::default(),
         }
@@ -192,6 +196,7 @@ impl<'s> Watch<'s> {
         while !stop.load(Ordering::SeqCst) {
             let cpu_ns = process::own_cpu().as_nanos() as u64;
             self.setup.stops.set_cpu_ns(cpu_ns);
+            self.thrift.looks(cpu_ns);
             let woken = self.waker.count.load(Ordering::SeqCst);
             match self.found.state(&self.live) {
                 Ok(State::Reaching) => {
@@ -248,11 +253,12 @@ impl<'s> Watch<'s> {
     }
 
     /// How soon the beginning of a safepoint is looked for, so that most of the time that threads
-    /// are late is seen.
+    /// are late is seen, or as much of it as may be had for a small part of a processor.
     fn pace_ns(&self) -> u64 {
         match self.last_late {
             Some((at_ns, late_ns)) if process::monotonic_ns() < at_ns + TENSE_FOR_NS => {
-                (late_ns / 16).clamp(TENSE_NS, CALM_NS)
+                let may_ns = self.thrift.rest_ns().max(TENSE_NS);
+                (late_ns / 16).max(may_ns).min(CALM_NS)
             }
             _ if self.waker.is_set.load(Ordering::SeqCst) => ALARMED_NS,
             _ => CALM_NS,
