@@ -216,6 +216,7 @@ fn on(agent: &'static Agent, thread: u64) -> Option<LockOwner> {
         live: agent.engine.live(),
         vm: agent.runtime.vm(),
         cache: None,
+        remembered: None,
     };
     looker.mounted(thread).ok()?.map(LockOwner::Logical)
 }

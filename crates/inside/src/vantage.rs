@@ -5,6 +5,8 @@
 //! rules for handlers apply. What a walk needs, apart from the thread, is in a [`View`] that the
 //! drainer publishes; it walks nothing itself then, but names the frames.
 
+pub mod remembered;
+
 use crate::jvm::Vm;
 use dwell_recorder::native::Modules;
 use dwell_recorder::native::modules::{CodeMap, Read};
@@ -16,6 +18,7 @@ use dwell_walker::hotspot::continuation::Chunk;
 use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::threads as vm_threads;
 use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
+use remembered::{Noting, Remembered, Start};
 use std::sync::Arc;
 
 /// Return addresses that the walking thread remembers.
@@ -80,7 +83,8 @@ const JAVA_THREAD_BYTES: u64 = 2560;
 
 #[inline]
 fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
-    let live = target.live();
+    // The same code as for threads that wait.
+    let live = Noting::nothing(target.live());
     #[cfg(feature = "experiments")]
     let live = dwell_recorder::experiments::Faulty::new(live);
     #[cfg(feature = "experiments")]
@@ -186,12 +190,14 @@ const fn on_stack(entry: u64, sp: u64, high: u64) -> u64 {
 /// Walks a thread that waits in the kernel, from another thread: its anchor, and `registers` (sp
 /// and pc of its user code) if they are known. The caller has to see to it that the thread has not
 /// run meanwhile, else the result means nothing. Not in a handler, and nobody may be held: tables
-/// are read where they are met. `None` while there is nothing to walk by.
+/// are read where they are met. What is `remembered` is not walked again. `None` while there is
+/// nothing to walk by.
 pub fn walk_waiting(
     live: &Live,
     record: &ThreadRecord,
     registers: Option<(u64, u64)>,
     cache: Option<PcCache<'_>>,
+    remembered: Option<&Remembered>,
     frames: &mut [Frame],
 ) -> Option<Walk> {
     VIEW.read(|view| {
@@ -224,14 +230,29 @@ pub fn walk_waiting(
             fp,
             ..Regs::default()
         };
-        let walker = Walker {
-            mem: live,
-            layout,
-            code: &view.vm.code,
-            native: &Read(&view.map),
-            cache,
+        let walk = |mem: &Noting<'_>, frames: &mut [Frame]| {
+            let walker = Walker {
+                mem,
+                layout,
+                code: &view.vm.code,
+                native: &Read(&view.map),
+                cache,
+            };
+            walker.walk(regs, &context, frames)
         };
-        walker.walk(regs, &context, frames)
+        let start = Start {
+            thread,
+            pc,
+            sp,
+            fp,
+            anchor,
+            high,
+            map: Arc::as_ptr(&view.map).addr(),
+        };
+        match remembered.filter(|_| entry == 0 && high != 0) {
+            Some(remembered) => remembered.walk(*live, &start, frames, walk),
+            None => walk(&Noting::nothing(*live), frames),
+        }
     })
 }
 
@@ -246,7 +267,8 @@ pub fn walk_unmounted(
     VIEW.read(|view| {
         let layout = &view.vm.layout;
         let walker = Walker {
-            mem: live,
+            // The same code as for threads that wait on a stack.
+            mem: &Noting::nothing(*live),
             layout,
             code: &view.vm.code,
             native: &Read(&view.map),

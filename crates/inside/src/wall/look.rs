@@ -3,6 +3,7 @@
 
 use crate::jvm::Vm;
 use crate::vantage;
+use crate::vantage::remembered::Remembered;
 use dwell_context::Context;
 use dwell_recorder::context::foreign;
 use dwell_recorder::looks::off::{Off, Waiting};
@@ -77,6 +78,8 @@ pub struct Looker<'a> {
     pub vm: &'a Vm,
     /// What return addresses stand for.
     pub cache: Option<PcCache<'a>>,
+    /// Walks that need not be done again.
+    pub remembered: Option<&'a Remembered>,
 }
 
 impl Looker<'_> {
@@ -95,11 +98,22 @@ impl Looker<'_> {
         }
     }
 
+    /// Where a platform thread that waits is, and called from where.
+    pub fn walk(
+        &self,
+        record: &ThreadRecord,
+        registers: Option<(u64, u64)>,
+        frames: &mut [Frame],
+    ) -> Option<Walk> {
+        let known = self.remembered;
+        vantage::walk_waiting(&self.live, record, registers, self.cache, known, frames)
+    }
+
     /// What a platform thread waits for.
     pub fn off(&self, record: &ThreadRecord, at: Waiting, frames: &mut [Frame]) -> Seen {
         let thread = record.managed_thread();
         let (live, layout) = (&self.live, &self.vm.layout);
-        let walk = vantage::walk_waiting(live, record, at.registers, self.cache, frames);
+        let walk = self.walk(record, at.registers, frames);
         let mut seen = Seen::at(at.os, walk);
         let contended = match thread {
             0 => None,

@@ -7,9 +7,10 @@ pub mod places;
 pub mod unmounted;
 pub mod virtuals;
 
+use crate::drain::moment::Moment;
 use crate::hotspot::{HotSpot, Setup};
 use crate::stops::glance::Glance;
-use crate::vantage;
+use crate::vantage::remembered::Remembered;
 use dwell_context::Context;
 use dwell_recorder::looks::off::{Off, Waiting};
 use dwell_recorder::looks::threads::{Holder, Threads};
@@ -24,6 +25,7 @@ use dwell_walker::{Frame, Memory, Walk};
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
 use look::{Claim, Looker};
+use std::cell::RefCell;
 use virtuals::Virtuals;
 
 /// What a tick asks for.
@@ -37,6 +39,8 @@ pub struct JavaLooks {
     jvm: &'static HotSpot,
     live: Live,
     cache: Box<[CacheSlot]>,
+    remembered: Remembered,
+    moment: RefCell<Moment>,
     /// Made when the program has begun to use virtual threads.
     virtuals: Option<Virtuals>,
 }
@@ -45,10 +49,13 @@ impl Looks<HotSpot> for JavaLooks {
     type Claim = Claim;
 
     fn new(setup: &Setup) -> JavaLooks {
+        let (jvm, live) = (&setup.recorder.runtime, setup.engine.live());
         JavaLooks {
-            jvm: &setup.recorder.runtime,
-            live: setup.engine.live(),
+            jvm,
+            live,
             cache: vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice(),
+            remembered: Remembered::default(),
+            moment: RefCell::new(Moment::new(&live, &jvm.vm().layout)),
             virtuals: None,
         }
     }
@@ -68,8 +75,7 @@ impl Looks<HotSpot> for JavaLooks {
         registers: (u64, u64),
         frames: &mut [Frame],
     ) -> Option<Walk> {
-        let cache = Some(PcCache::new(&self.cache));
-        vantage::walk_waiting(&self.live, record, Some(registers), cache, frames)
+        self.looker().walk(record, Some(registers), frames)
     }
 
     fn is_still(&self, record: &ThreadRecord, claim: &Claim) -> bool {
@@ -148,7 +154,16 @@ impl JavaLooks {
             live: self.live,
             vm: self.jvm.vm(),
             cache: Some(PcCache::new(&self.cache)),
+            remembered: self.remembered(),
         }
+    }
+
+    /// Walks that hold since the last safepoint.
+    fn remembered(&self) -> Option<&Remembered> {
+        if self.moment.borrow_mut().is_another(&self.live) {
+            self.remembered.clear();
+        }
+        Some(&self.remembered)
     }
 
     /// The thread with this `Thread.threadId()`.

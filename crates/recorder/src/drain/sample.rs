@@ -115,6 +115,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.owners.clear();
         if moved || changes.is_another_moment {
             self.outer.clear();
+            self.wall.forget_names();
         }
         self.drain_looks(progress);
         let engine = self.setup.engine;
@@ -165,9 +166,15 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.walks.forget_names();
     }
 
-    /// Names all frames of a stack.
-    pub fn name_all(&mut self, frames: &[Frame]) -> Vec<PendingFrame> {
-        frames.iter().map(|frame| self.named(frame).0).collect()
+    /// Names all frames of a stack; whether these names may be remembered.
+    pub fn name_all(&mut self, frames: &[Frame]) -> (Vec<PendingFrame>, bool) {
+        let mut lasting = true;
+        let named = frames.iter().map(|frame| {
+            let (pending, lasts) = self.named(frame);
+            lasting &= lasts;
+            pending
+        });
+        (named.collect(), lasting)
     }
 
     /// Puts stops that are over into the batch; all of them at the end.

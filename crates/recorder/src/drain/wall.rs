@@ -17,6 +17,9 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+/// Stacks of a moment that have names already, at most.
+const NAMED_MAX: usize = 1024;
+
 /// A stack that is kept over flushes.
 #[derive(Clone)]
 struct Kept {
@@ -28,6 +31,14 @@ impl Kept {
     fn place(&self, batch: &mut Batch, truncated: bool) -> u32 {
         batch.kept(&self.frames, self.hash, truncated)
     }
+}
+
+/// A stack as a walk had it, and with its names.
+struct Walked {
+    frames: Box<[Frame]>,
+    kept: Kept,
+    /// Whether it was met since the last tidying.
+    is_used: bool,
 }
 
 /// Where a thread waits.
@@ -62,6 +73,8 @@ pub struct WallDrain {
     current: FxHashMap<u64, Current>,
     /// Equal stacks are kept once.
     stacks: FxHashMap<u64, Arc<[PendingFrame]>>,
+    /// The stacks of this moment as walks had them, by a hash of that: these have names already.
+    named: FxHashMap<u64, Walked>,
     /// Time in which threads were ready and had no processor, until it is known where they were.
     ready: FxHashMap<u64, Ready>,
 }
@@ -121,8 +134,34 @@ impl WallDrain {
     }
 
     fn kept<R: Runtime>(&mut self, frames: &[Frame], sampler: &mut Sampler<'_, R>) -> Kept {
-        let named = sampler.name_all(frames);
-        self.shared(&named)
+        let mut hasher = FxHasher::default();
+        frames.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(known) = self.named.get_mut(&hash)
+            && *known.frames == *frames
+        {
+            known.is_used = true;
+            return known.kept.clone();
+        }
+        let (named, lasting) = sampler.name_all(frames);
+        let kept = self.shared(&named);
+        if lasting {
+            if self.named.len() >= NAMED_MAX {
+                self.named.clear();
+            }
+            let walked = Walked {
+                frames: frames.into(),
+                kept: kept.clone(),
+                is_used: true,
+            };
+            self.named.insert(hash, walked);
+        }
+        kept
+    }
+
+    /// What was named before may have another name now.
+    pub fn forget_names(&mut self) {
+        self.named.clear();
     }
 
     fn set<R: Runtime>(
@@ -280,6 +319,7 @@ impl WallDrain {
     /// in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         self.stacks.clear();
+        self.named.clear();
         let mut renamed: FxHashMap<*const PendingFrame, Arc<[PendingFrame]>> = FxHashMap::default();
         for current in self.current.values_mut() {
             let owner = current.owner.as_mut().map(|(_, stack)| stack);
@@ -299,6 +339,8 @@ impl WallDrain {
 
     /// Lets go of stacks at which no thread waits any more.
     pub fn tidy(&mut self) {
+        self.named
+            .retain(|_, walked| std::mem::take(&mut walked.is_used));
         self.stacks
             .retain(|_, frames| Arc::strong_count(frames) > 1);
     }

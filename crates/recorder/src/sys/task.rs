@@ -54,15 +54,16 @@ impl TaskFiles {
     }
 }
 
-/// So many threads' files are kept open.
-const KEPT_MAX: usize = 64;
+/// So many threads' files are kept open, in sets by their numbers: 128.
+const KEPT_SETS: usize = 32;
+const KEPT_SET: usize = 4;
 
 /// One kind of file of threads that are asked again and again, kept open: opening and closing one
 /// costs several times what reading it does.
 pub struct KeptFiles {
     name: &'static str,
-    /// A thread has one place, by its number.
-    kept: Box<[Option<(i32, File)>]>,
+    /// In each the ones that were asked last come first.
+    sets: Vec<Vec<(i32, File)>>,
 }
 
 impl KeptFiles {
@@ -71,7 +72,7 @@ impl KeptFiles {
     pub fn new(name: &'static str) -> KeptFiles {
         KeptFiles {
             name,
-            kept: (0..KEPT_MAX).map(|_| None).collect(),
+            sets: (0..KEPT_SETS).map(|_| Vec::new()).collect(),
         }
     }
 
@@ -81,17 +82,23 @@ impl KeptFiles {
         self.name
     }
 
-    /// As [`TaskFiles::read`]; the file stays open until another thread needs its place.
+    /// As [`TaskFiles::read`]; the file stays open until other threads need its place.
     pub fn read<'b>(&mut self, files: &TaskFiles, tid: i32, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        let place = self.kept.get_mut(tid as usize % KEPT_MAX)?;
-        if let Some((_, file)) = place.as_ref().filter(|(whose, _)| *whose == tid)
-            && let Ok(len) = file.read_at(buf, 0)
-        {
-            return buf.get(..len);
+        let set = self.sets.get_mut(tid as usize % KEPT_SETS)?;
+        if let Some(at) = set.iter().position(|(whose, _)| *whose == tid) {
+            if let Some((_, file)) = set.get(at)
+                && let Ok(len) = file.read_at(buf, 0)
+            {
+                set.get_mut(..=at)?.rotate_right(1);
+                return buf.get(..len);
+            }
+            // It is that of a thread which is gone and had the same number.
+            set.remove(at);
         }
-        // Not there yet, or it is that of a thread which is gone and had the same number.
-        *place = files.open_file(tid, self.name).map(|file| (tid, file));
-        let len = place.as_ref()?.1.read_at(buf, 0).ok()?;
+        let file = files.open_file(tid, self.name)?;
+        let len = file.read_at(buf, 0).ok()?;
+        set.truncate(KEPT_SET - 1);
+        set.insert(0, (tid, file));
         buf.get(..len)
     }
 }
@@ -139,7 +146,7 @@ mod tests {
         while asked(tid).is_some() {
             std::thread::yield_now();
         }
-        assert!(asked(own + KEPT_MAX as i32 * 1_000_000).is_none());
+        assert!(asked(own + KEPT_SETS as i32 * 1_000_000).is_none());
         assert!(asked(own).is_some());
     }
 

@@ -72,6 +72,7 @@ impl World {
             live: live(),
             vm: &self.vm,
             cache: None,
+            remembered: None,
         };
         let asked = Asked {
             chosen,
@@ -218,6 +219,7 @@ fn a_virtual_thread_is_told_by_its_class() {
         live: live(),
         vm: &world.vm,
         cache: None,
+        remembered: None,
     };
     let mut places = Places::default();
     let mut is_one = |class| places.is_virtual(&looker, object(class, &[]).at());
