@@ -1,8 +1,7 @@
 //! What is used while sampling is being ended.
 
 use super::*;
-use crate::testing::alone;
-use dwell_signal::Registration;
+use crate::testing::{alone, register_here};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const INTERVAL_NS: u64 = 1_000_000;
@@ -24,15 +23,7 @@ fn what_a_thread_uses_after_its_stop_is_not_taken_for_sampled() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let tid = process::own_tid();
-            registry.add_if_new(tid, true, |newborn| {
-                let registration = Registration {
-                    tid,
-                    newborn,
-                    ..Registration::default()
-                };
-                engine.register(&registration).ok()
-            });
+            let tid = register_here(&registry, engine);
             while !over.load(Ordering::SeqCst) {
                 used_ns.store(process::own_cpu().as_nanos() as u64, Ordering::SeqCst);
             }

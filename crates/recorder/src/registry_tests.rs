@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::sys::process;
-use crate::testing::alone;
-use dwell_signal::Registration;
+use crate::testing::{alone, register_here};
 use std::time::Duration;
 
 const INTERVAL_NS: u64 = 1_000_000;
@@ -45,15 +44,7 @@ fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
     registry.rebase();
     engine.start(INTERVAL_NS);
     let thread = std::thread::spawn(move || {
-        let tid = process::own_tid();
-        registry.add_if_new(tid, true, |newborn| {
-            let registration = Registration {
-                tid,
-                newborn,
-                ..Registration::default()
-            };
-            engine.register(&registration).ok()
-        });
+        let tid = register_here(&registry, engine);
         burn(Duration::from_millis(200));
         (tid, registry)
     });

@@ -7,9 +7,11 @@ mod mock;
 use crate::options::{EngineChoice, Options, parse};
 use crate::record::file::RecordingFile;
 use crate::recorder::Recorder;
+use crate::registry::Registry;
 use crate::runtime::setup::Setup;
 use crate::source::Source;
-use dwell_signal::Engine;
+use crate::sys::process;
+use dwell_signal::{Engine, Registration};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +40,20 @@ pub fn alone() -> Alone {
         folder,
         _held: held,
     }
+}
+
+/// The calling thread is registered as one that a look at all threads has found. Returns its id.
+pub fn register_here(registry: &Registry, engine: &'static Engine) -> i32 {
+    let tid = process::own_tid();
+    registry.add_if_new(tid, true, |newborn| {
+        let registration = Registration {
+            tid,
+            newborn,
+            ..Registration::default()
+        };
+        engine.register(&registration).ok()
+    });
+    tid
 }
 
 impl Drop for Alone {

@@ -64,49 +64,6 @@ pub fn beginning(text: &str, columns: usize) -> String {
     }
 }
 
-/// Options of which the values are paths: long, and what they end in says the most.
-const PATHS: [&str; 3] = ["file=", "freeze=", "reply="];
-/// A value is cut to no less than this.
-const VALUE: usize = 16;
-
-/// Options divided by commas, made [`plain`] and at most `columns` wide: where they are too long
-/// paths lose their middle, then other long values do, and then the last options are left out. What
-/// is left has its name.
-pub fn options(text: &str, columns: usize) -> String {
-    let mut options: Vec<String> = text.split(',').map(plain).collect();
-    let width = |options: &[String]| -> usize {
-        options
-            .iter()
-            .map(|it| it.width() + 1)
-            .sum::<usize>()
-            .saturating_sub(1)
-    };
-    for are_paths in [true, false] {
-        for place in 0..options.len() {
-            let excess = width(&options).saturating_sub(columns);
-            let Some(option) = options.get_mut(place).filter(|_| excess > 0) else {
-                continue;
-            };
-            let is_path = PATHS.iter().any(|name| option.starts_with(name));
-            let Some((name, value)) = option.split_once('=').filter(|_| is_path == are_paths)
-            else {
-                continue;
-            };
-            let room = value.width().saturating_sub(excess).max(VALUE);
-            *option = format!("{name}={}", shortened(value, room));
-        }
-    }
-    let mut is_cut = false;
-    while options.len() > 1 && width(&options) + usize::from(is_cut) * (CUT.len() + 1) > columns {
-        options.pop();
-        is_cut = true;
-    }
-    if is_cut {
-        options.push(CUT.to_owned());
-    }
-    beginning(&options.join(","), columns)
-}
-
 /// How wide a text is on a terminal.
 pub fn columns(text: &str) -> usize {
     text.width()
@@ -157,31 +114,7 @@ mod tests {
         assert_eq!(beginning("short", 5), "short");
     }
 
-    #[test]
-    fn options_lose_their_values_before_their_names_and_the_last_ones_first() {
-        let all =
-            "cpu=10ms,wall=20ms,file=/var/log/recordings/app.jfr,idle=a.very.long.Method.name";
-        assert_eq!(options(all, 100), all);
-        assert_eq!(
-            options(all, 77),
-            "cpu=10ms,wall=20ms,file=/var/log...dings/app.jfr,idle=a.very.long.Method.name"
-        );
-        assert_eq!(
-            options(all, 66),
-            "cpu=10ms,wall=20ms,file=/var/.../app.jfr,idle=a.very...Method.name"
-        );
-        let few = options(all, 30);
-        assert_eq!(few, "cpu=10ms,wall=20ms,...");
-        assert_eq!(options("", 10), "");
-        assert_eq!(options("start", 3), "...");
-        assert_eq!(options("a\u{1b}=1,b=2", 20), "a\u{fffd}=1,b=2");
-    }
-
     proptest! {
-        #[test]
-        fn options_always_fit(text in "[a-z=,/é]{0,60}", columns in 0usize..50) {
-            prop_assert!(options(&text, columns).width() <= columns);
-        }
 
         #[test]
         fn always_fits(text in "\\PC{0,60}", columns in 0usize..50) {

@@ -112,7 +112,7 @@ export interface AliveFacts {
   bytes: number;
   /** Of those that no collection has looked at yet. */
   young: number;
-  /** Between two samples, in the mean; 0: not known. */
+  /** Between two samples, in the mean, the last one if it adapted; 0: not known. */
   intervalBytes: number;
   /** Of so many that were sampled one was followed. */
   oneOf: number;

@@ -25,7 +25,7 @@ export function Alive({ store }: { store: Store }) {
         <>
           {size(sum(rows.value.map(({ bytes }) => bytes)))} that survived a collection, in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
-          {alive.intervalBytes > 0 && `, one for ${size(alive.intervalBytes)} in the mean`}
+          {alive.intervalBytes > 0 && `, at last one for ${size(alive.intervalBytes)}`}
           {young > 0 && `; besides, ${size(young)} that no collection has looked at yet`}.
           {alive.oneOf > 1 && ` Of ${count(alive.oneOf)} samples one was followed.`}
           {alive.lost > 0 &&

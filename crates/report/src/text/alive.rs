@@ -28,7 +28,7 @@ impl Report<'_> {
         let mut told = plural(all.objects.round() as u64, "object");
         told += &format!(", {}", plural(all.bytes.samples, "sample"));
         if sampling.interval_bytes > 0 {
-            told += &format!(", one for {} in the mean", bytes(sampling.interval_bytes));
+            told += &format!(", at last one for {}", bytes(sampling.interval_bytes));
         }
         self.raw("");
         self.raw(&format!(
@@ -170,7 +170,7 @@ mod tests {
         let text = crate::text(&builder.finish());
         for part in [
             "Alive at the end, having survived a collection: 14.0 MiB\n",
-            "  917,504 objects, 14 samples, one for 1024 KiB in the mean\n",
+            "  917,504 objects, 14 samples, at last one for 1024 KiB\n",
             "besides, 1024 KiB that no collection has looked at yet",
             "of 2 samples one was followed",
             "lost: 1 of 30 samples for want of room",
