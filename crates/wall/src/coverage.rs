@@ -3,10 +3,10 @@
 //! A tick is a part of the time in which a thread is in one state or in several; a look sees one of
 //! them, each with the chance of its part. Who has not run since it was looked at is followed.
 
-use crate::members::choose_of;
+use crate::members::{Chosen, choose_of};
 use crate::random::Random;
 use crate::runs::Part;
-use crate::strata::{Chosen, Strata};
+use crate::strata::Strata;
 use crate::sums::standard_error;
 
 const TICK_NS: u64 = 20_000_000;
@@ -64,7 +64,8 @@ fn drawn(parts: &Parts, random: &mut Random) -> usize {
 fn record(size: u32, ticks: u64, means: Means, does: &mut Does, seed: u64) -> ([Row; STATES], f64) {
     let (mut strata, mut random) = (Strata::default(), Random::new(seed));
     let all = size as usize;
-    (0..size).for_each(|id| assert!(strata.insert(id, None)));
+    (0..size).for_each(|id| assert!(strata.insert(id, false)));
+    (0..size).for_each(|id| strata.rest_at_once(id));
     let mut rows = [Row::default(); STATES];
     let (mut last, mut astray, mut seen) = (vec![0; all], vec![true; all], vec![false; all]);
     let mut before = vec![only(0); all];

@@ -9,6 +9,8 @@ use crate::budget::Price;
 const SHARE: f64 = 0.08;
 /// CPU time for first looks: some 10,000 to 20,000 of them.
 const CREDIT_NS: f64 = 300e6;
+/// With less there is none: what comes back shall be spent at once, and not little by little.
+const CREDIT_LEAST_NS: f64 = 5e6;
 /// The part of a processor at which credit comes back.
 const BACK: f64 = 0.0005;
 /// What is looked at in a tick without any.
@@ -52,10 +54,16 @@ impl First {
         let affordable = || self.each.count(SHARE * span_ns as f64);
         let most = match self.fixed {
             Some(looked) => looked,
-            None if self.credit_ns > 0.0 => affordable().max(WITHOUT_CREDIT),
+            None if self.has_credit() => affordable().max(WITHOUT_CREDIT),
             None => WITHOUT_CREDIT,
         };
         unknown.min(most)
+    }
+
+    /// Whether they may still take more than other looks.
+    #[must_use]
+    pub fn has_credit(&self) -> bool {
+        self.credit_ns >= CREDIT_LEAST_NS
     }
 
     /// First looks at `looked` threads have cost `cpu_ns` of CPU time.

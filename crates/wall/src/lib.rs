@@ -12,6 +12,7 @@ pub mod cgroup;
 mod coverage;
 pub mod facts;
 pub mod first;
+pub mod fresh;
 pub mod grid;
 pub mod machine;
 pub mod members;

@@ -1,8 +1,9 @@
-//! The threads that may be looked at, in two strata: those that have shown a sign of life lately,
-//! and those that have not. Which stratum a thread is in depends on what was known before a tick,
-//! and within a stratum each thread has the same chance: so sums stay unbiased while nearly all
-//! looks go where something changes (stratified sampling: Cochran, "Sampling Techniques", chapter
-//! 5; Horvitz and Thompson's estimator).
+//! The threads that may be looked at, in strata: those that have shown a sign of life lately, those
+//! that have not, and those that nobody has looked at yet ([`Fresh`], which has strata of its own).
+//! Which stratum a thread is in depends on what was known before a tick, and within a stratum each
+//! thread has the same chance: so sums stay unbiased while nearly all looks go where something
+//! changes (stratified sampling: Cochran, "Sampling Techniques", chapter 5; Horvitz and Thompson's
+//! estimator).
 //!
 //! Of those chosen, who has not run since its last look is where it was, which costs next to
 //! nothing to find out. Of the others some are looked at, and stand for the rest of these: a second
@@ -10,11 +11,15 @@
 //! known before anybody is chosen to be looked at, so sums are unbiased, and have no error at all
 //! where a thread waits.
 
-use crate::members::Members;
+use crate::fresh::Fresh;
+use crate::members::{Chosen, Members};
 use crate::random::Random;
 
 /// Who has shown no sign of life for so long rests.
 pub const QUIET_NS: u64 = 1_000_000_000;
+/// Who has shown none for so long after the first look rests: of thousands that begin at once, most
+/// go on to do nothing.
+pub const TRIAL_NS: u64 = 200_000_000;
 
 /// A set of small numbers, each standing for a thread.
 #[derive(Clone, Debug, Default)]
@@ -22,17 +27,13 @@ pub struct Strata {
     all: Members,
     active: Members,
     resting: Members,
+    fresh: Fresh,
+    /// Of the active ones, those that have shown no sign of life since their first look.
+    trial: Members,
     /// When each showed a sign of life last.
     alive_ns: Vec<u64>,
-}
-
-/// Those chosen for a tick.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
-    /// Of how many.
-    pub eligible: usize,
-    /// Who.
-    pub ids: Vec<u32>,
+    /// Whether nobody becomes one of those who rest now.
+    holds: bool,
 }
 
 impl Strata {
@@ -66,18 +67,30 @@ impl Strata {
         self.all.contains(id)
     }
 
-    /// Takes `id` in: a thread that begins is active, one that was there before rests until it
-    /// shows otherwise. False if it was a member already.
-    pub fn insert(&mut self, id: u32, begins_ns: Option<u64>) -> bool {
+    /// Of the active ones, how many have shown no sign of life since their first look.
+    #[must_use]
+    pub fn on_trial(&self) -> usize {
+        self.trial.len()
+    }
+
+    /// Those that nobody has looked at yet.
+    #[must_use]
+    pub fn fresh(&self) -> &Fresh {
+        &self.fresh
+    }
+
+    /// The same, to choose of them.
+    pub fn fresh_mut(&mut self) -> &mut Fresh {
+        &mut self.fresh
+    }
+
+    /// Takes `id` in, a thread that begins or that was there before. False if it was a member
+    /// already.
+    pub fn insert(&mut self, id: u32, begins: bool) -> bool {
         if !self.all.insert(id) {
             return false;
         }
-        match begins_ns {
-            Some(now_ns) => self.lives(id, now_ns),
-            None => {
-                self.resting.insert(id);
-            }
-        }
+        self.fresh.insert(id, begins);
         true
     }
 
@@ -85,16 +98,28 @@ impl Strata {
     pub fn remove(&mut self, id: u32) -> bool {
         self.active.remove(id);
         self.resting.remove(id);
+        self.trial.remove(id);
+        self.fresh.remove(id);
         self.all.remove(id)
     }
 
     /// What a look, or asking, has found: a sign of life, or none.
     pub fn note(&mut self, id: u32, is_alive: bool, now_ns: u64) {
-        if is_alive {
+        let is_first = self.fresh.remove(id);
+        if is_first && !is_alive {
+            self.lives(id, now_ns.saturating_sub(QUIET_NS - TRIAL_NS));
+            self.trial.insert(id);
+        } else if is_alive {
             self.lives(id, now_ns);
         } else {
             self.rests(id, now_ns);
         }
+    }
+
+    /// Whether active threads may become ones that rest from now on. Where these are not asked in
+    /// each tick, one in which they are stands for those before it, so nobody joins them between.
+    pub fn let_rest(&mut self, may: bool) {
+        self.holds = !may;
     }
 
     /// A sign of life: from the next choice on the thread is active.
@@ -109,6 +134,7 @@ impl Strata {
         if let Some(alive_ns) = self.alive_ns.get_mut(index) {
             *alive_ns = now_ns;
         }
+        self.trial.remove(id);
         self.resting.remove(id);
         self.active.insert(id);
     }
@@ -116,9 +142,18 @@ impl Strata {
     /// It was asked, and has shown none: if that lasts, the thread rests from the next choice on.
     fn rests(&mut self, id: u32, now_ns: u64) {
         let alive_ns = self.alive_ns.get(id as usize).copied().unwrap_or(0);
-        if now_ns.saturating_sub(alive_ns) >= QUIET_NS && self.active.remove(id) {
+        let is_quiet = now_ns.saturating_sub(alive_ns) >= QUIET_NS;
+        if is_quiet && !self.holds && self.active.remove(id) {
+            self.trial.remove(id);
             self.resting.insert(id);
         }
+    }
+
+    /// As if it had been looked at long ago.
+    #[cfg(test)]
+    pub(crate) fn rest_at_once(&mut self, id: u32) {
+        self.fresh.remove(id);
+        self.resting.insert(id);
     }
 
     /// Chooses so many of all, or all if there are fewer.
@@ -180,13 +215,81 @@ mod tests {
         followed: Vec<u64>,
         /// What the last look at each saw.
         last: Vec<usize>,
+        /// What each does in this tick, whether it has run since the last one, and since its last
+        /// look; and who was looked at in the last tick.
+        states: Vec<usize>,
+        runs: Vec<bool>,
+        ran_since: Vec<bool>,
+        seen: Vec<bool>,
+    }
+
+    impl Told {
+        /// Of nobody it is known at first where they are, or of all.
+        fn new(size: usize, is_known: bool) -> Told {
+            Told {
+                looks: vec![0; size],
+                followed: vec![0; size],
+                last: vec![0; size],
+                states: vec![0; size],
+                runs: vec![false; size],
+                ran_since: vec![!is_known; size],
+                seen: vec![false; size],
+                ..Told::default()
+            }
+        }
+
+        /// All do what they do in this tick.
+        fn step(&mut self, population: &mut impl Population, tick: u64) {
+            for (index, now) in self.states.iter_mut().enumerate() {
+                let was_seen = std::mem::take(&mut self.seen[index]);
+                let (state, ran) = population.state(index as u32, tick, was_seen);
+                self.runs[index] = ran;
+                // Nobody does anything else without running in between.
+                self.ran_since[index] |= ran || state != *now;
+                *now = state;
+                self.truth[state] += 1.0;
+            }
+        }
+
+        /// A look at a thread, which stands for so many; whether it runs.
+        fn look(&mut self, id: u32, weight: f64) -> bool {
+            let index = id as usize;
+            let state = self.states[index];
+            self.told[state] += weight;
+            self.looks[index] += 1;
+            self.last[index] = state;
+            (self.seen[index], self.ran_since[index]) = (true, state == RUNNING);
+            state == RUNNING
+        }
     }
 
     /// Who was doing this when looked at was on a processor.
     const RUNNING: usize = 2;
 
+    /// Whom to look at of those at whom nobody has looked, and what each stands for. Of the old
+    /// ones some are asked first: those who have run are looked at in whole.
+    fn first_looks(
+        strata: &mut Strata,
+        runs: &[bool],
+        looks: usize,
+        random: &mut Random,
+    ) -> Vec<(f64, Vec<u32>)> {
+        let mut first: Vec<(f64, Vec<u32>)> = Vec::new();
+        for of in strata.fresh_mut().choose_young(looks, random) {
+            first.push((of.eligible as f64 / of.ids.len() as f64, of.ids));
+        }
+        let old = strata.fresh_mut().choose_old(2 * looks, random);
+        let weight = old.eligible as f64 / old.ids.len().max(1) as f64;
+        let has_run = |id: &u32| runs[*id as usize];
+        let (ran, mut still): (Vec<u32>, Vec<u32>) = old.ids.into_iter().partition(has_run);
+        let looked = choose_of(&mut still, looks, random).to_vec();
+        let factor = still.len() as f64 / looked.len().max(1) as f64;
+        first.extend([(weight, ran), (weight * factor, looked)]);
+        first
+    }
+
     /// Asks so many of the active threads, and of those who rest, in each tick, and looks at so
-    /// many of those that have run.
+    /// many of those that have run, and of those that nobody has looked at yet.
     fn sample(
         population: &mut impl Population,
         is_known: bool,
@@ -195,40 +298,38 @@ mod tests {
     ) -> Told {
         let (mut strata, mut random) = (Strata::default(), Random::new(seed));
         let size = population.size();
-        (0..size).for_each(|id| assert!(strata.insert(id, None)));
-        let mut told = Told {
-            looks: vec![0; size as usize],
-            followed: vec![0; size as usize],
-            last: vec![0; size as usize],
-            ..Told::default()
-        };
-        let mut before = vec![0; size as usize];
-        let mut seen = vec![false; size as usize];
-        // Of nobody it is known at first where they are, or of all.
-        let mut ran_since = vec![!is_known; size as usize];
+        (0..size).for_each(|id| assert!(strata.insert(id, id % 2 == 0)));
+        if is_known {
+            (0..size).for_each(|id| strata.rest_at_once(id));
+        }
+        let mut told = Told::new(size as usize, is_known);
         for tick in 0..TICKS {
             let now_ns = tick * TICK_NS;
-            let mut states = Vec::new();
-            for id in 0..size {
-                let index = id as usize;
-                let was_seen = std::mem::take(&mut seen[index]);
-                let (state, ran) = population.state(id, tick, was_seen);
-                // Nobody does anything else without running in between.
-                ran_since[index] |= ran || state != before[index];
-                before[index] = state;
-                told.truth[state] += 1.0;
-                states.push(state);
+            told.step(population, tick);
+            strata.fresh_mut().turn();
+            for id in strata.fresh().to_ask() {
+                if told.runs[id as usize] {
+                    strata.note(id, true, now_ns);
+                }
             }
             let chosen = [
                 strata.choose_active(active, &mut random),
                 strata.choose_resting(resting, &mut random),
             ];
+            let first = first_looks(&mut strata, &told.runs, looks, &mut random);
             let mut sum = 0.0;
+            for (weight, ids) in first {
+                for id in ids {
+                    let runs = told.look(id, weight);
+                    strata.note(id, runs, now_ns);
+                    sum += weight;
+                }
+            }
             for Chosen { eligible, ids } in chosen {
                 let weight = eligible as f64 / ids.len().max(1) as f64;
                 let mut moved = Vec::new();
                 for id in ids {
-                    let has_run = ran_since[id as usize];
+                    let has_run = told.ran_since[id as usize];
                     strata.note(id, has_run, now_ns);
                     if has_run {
                         moved.push(id);
@@ -241,12 +342,8 @@ mod tests {
                 let all = moved.len() as f64;
                 let ids = choose_of(&mut moved, looks, &mut random);
                 for id in ids {
-                    let index = *id as usize;
                     let weight = weight * all / ids.len() as f64;
-                    told.told[states[index]] += weight;
-                    told.looks[index] += 1;
-                    told.last[index] = states[index];
-                    (seen[index], ran_since[index]) = (true, states[index] == RUNNING);
+                    told.look(*id, weight);
                     sum += weight;
                 }
             }
@@ -363,13 +460,47 @@ mod tests {
     }
 
     #[test]
+    fn who_was_looked_at_once_is_on_trial_for_a_short_while() {
+        let mut strata = Strata::default();
+        assert!(strata.insert(1, true) && strata.insert(2, false) && strata.insert(3, true));
+        assert_eq!(
+            (strata.fresh().len(), strata.active(), strata.resting()),
+            (3, 0, 0)
+        );
+        let now_ns = 5 * QUIET_NS;
+        (1..3).for_each(|id| strata.note(id, false, now_ns));
+        // One that ran when it was looked at is no doubtful case.
+        strata.note(3, true, now_ns);
+        assert_eq!(
+            (strata.fresh().len(), strata.active(), strata.on_trial()),
+            (0, 3, 2)
+        );
+        (1..4).for_each(|id| strata.note(id, false, now_ns + TRIAL_NS - 1));
+        strata.note(2, true, now_ns + TRIAL_NS - 1);
+        assert_eq!((strata.active(), strata.on_trial()), (3, 1));
+        (1..4).for_each(|id| strata.note(id, false, now_ns + TRIAL_NS));
+        assert_eq!(
+            (strata.active(), strata.on_trial(), strata.resting()),
+            (2, 0, 1)
+        );
+        assert!(strata.insert(4, true) && strata.remove(4) && !strata.remove(4));
+        assert_eq!((strata.len(), strata.fresh().len()), (3, 0));
+    }
+
+    #[test]
     fn who_shows_no_sign_of_life_for_a_second_rests() {
         let mut strata = Strata::default();
-        assert!(strata.insert(3, Some(0)) && !strata.insert(3, None));
-        (4..8).for_each(|id| assert!(strata.insert(id, None)));
+        assert!(strata.insert(3, true) && !strata.insert(3, false));
+        strata.note(3, true, 0);
+        (4..8).for_each(|id| assert!(strata.insert(id, false)));
+        (4..8).for_each(|id| strata.rest_at_once(id));
         assert_eq!((strata.len(), strata.active(), strata.resting()), (5, 1, 4));
         strata.rests(3, QUIET_NS - 1);
         assert_eq!(strata.active(), 1);
+        strata.let_rest(false);
+        strata.rests(3, QUIET_NS);
+        assert_eq!(strata.active(), 1);
+        strata.let_rest(true);
         strata.rests(3, QUIET_NS);
         assert_eq!((strata.active(), strata.resting()), (0, 5));
         assert!(strata.remove(7));

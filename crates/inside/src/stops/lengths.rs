@@ -6,6 +6,8 @@ pub const LONG_NS: u64 = 1_000_000;
 const REMEMBERED_NS: u64 = 10_000_000_000;
 /// Time between two looks where some of the safepoints are long.
 const SOME_NS: u64 = 10_000_000;
+/// So many times, at most, before as much time has passed again.
+const LOOKS: u64 = 16;
 /// How much one safepoint changes what most are.
 const STEP: f64 = 1.0 / 8.0;
 
@@ -43,10 +45,12 @@ impl Lengths {
         self.share >= 0.5 && self.some(now_ns)
     }
 
-    /// How soon to look again where nobody wakes one; `None` where none was long lately.
+    /// How soon to look again where nobody wakes one; `None` where none was long lately. The longer
+    /// ago that was, the less often.
     #[must_use]
     pub fn pace_ns(&self, now_ns: u64) -> Option<u64> {
-        self.some(now_ns).then_some(SOME_NS)
+        let last_ns = self.last_ns.filter(|_| self.some(now_ns))?;
+        Some((now_ns.saturating_sub(last_ns) / LOOKS).max(SOME_NS))
     }
 }
 
@@ -68,6 +72,7 @@ mod tests {
             assert!(!lengths.are_long(i), "{i}");
         }
         assert_eq!(lengths.pace_ns(200), Some(SOME_NS));
+        assert_eq!(lengths.pace_ns(180 + 32 * SOME_NS), Some(2 * SOME_NS));
         assert_eq!(lengths.pace_ns(2 * REMEMBERED_NS), None);
     }
 

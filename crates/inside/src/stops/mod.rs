@@ -47,6 +47,8 @@ const CALM_NS: u64 = 20_000_000;
 const ALARMED_NS: u64 = 100_000_000;
 /// At most so often.
 const TENSE_NS: u64 = 1_000_000;
+/// So many times before as much time has passed again since threads were late.
+const TENSE_LOOKS: u64 = 64;
 /// How long late threads are remembered.
 const TENSE_FOR_NS: u64 = 10_000_000_000;
 /// Threads asked for their stacks in one safepoint at most, and at once.
@@ -227,6 +229,7 @@ impl<'s> Watch<'s> {
         } else {
             let mut pace_ns = self.lengths.pace_ns(now_ns).unwrap_or(u64::MAX);
             pace_ns = pace_ns.min(self.pace_ns());
+            pace_ns = pace_ns.max(self.thrift.rest_ns().min(ALARMED_NS));
             let glance = &self.setup.shared;
             glance.watches(self.told);
             if pace_ns >= CALM_NS && glance.is_kept(now_ns) {
@@ -255,13 +258,19 @@ impl<'s> Watch<'s> {
     /// How soon the beginning of a safepoint is looked for, so that most of the time that threads
     /// are late is seen, or as much of it as may be had for a small part of a processor.
     fn pace_ns(&self) -> u64 {
+        let now_ns = process::monotonic_ns();
+        let calm_ns = match self.waker.is_set.load(Ordering::SeqCst) {
+            true => ALARMED_NS,
+            false => CALM_NS,
+        };
         match self.last_late {
-            Some((at_ns, late_ns)) if process::monotonic_ns() < at_ns + TENSE_FOR_NS => {
+            Some((at_ns, late_ns)) if now_ns < at_ns + TENSE_FOR_NS => {
                 let may_ns = self.thrift.rest_ns().max(TENSE_NS);
-                (late_ns / 16).max(may_ns).min(CALM_NS)
+                // Where one in a minute is late, hardly any look would find one.
+                let seldom_ns = now_ns.saturating_sub(at_ns) / TENSE_LOOKS;
+                (late_ns / 16).max(may_ns).max(seldom_ns).min(calm_ns)
             }
-            _ if self.waker.is_set.load(Ordering::SeqCst) => ALARMED_NS,
-            _ => CALM_NS,
+            _ => calm_ns,
         }
     }
 

@@ -347,11 +347,18 @@ fn safepoints_are_looked_for_as_often_as_others_had_to_wait() {
         (16 * TENSE_NS, TENSE_NS),
         (16 * TENSE_NS + 16, TENSE_NS + 1),
         (16 * CALM_NS, CALM_NS),
-        (u64::MAX, CALM_NS),
+        (u64::MAX, ALARMED_NS),
     ] {
         watch.last_late = Some((later_ns, late_ns));
         assert_eq!(watch.pace_ns(), pace_ns, "{late_ns}");
     }
+    watch.waker.is_set.store(false, Ordering::SeqCst);
+    watch.last_late = Some((later_ns, u64::MAX));
+    assert_eq!(watch.pace_ns(), CALM_NS, "nobody else tells");
+    watch.waker.is_set.store(true, Ordering::SeqCst);
+    // The longer ago it was, the less often.
+    watch.last_late = Some((now_ns - TENSE_FOR_NS / 2, 1));
+    assert!(watch.pace_ns() >= TENSE_FOR_NS / 2 / TENSE_LOOKS);
     watch.last_late = Some((now_ns.saturating_sub(TENSE_FOR_NS), 1));
     assert_eq!(watch.pace_ns(), ALARMED_NS, "long ago");
 }

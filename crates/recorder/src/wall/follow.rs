@@ -6,10 +6,8 @@
 
 use super::{At, Sampler};
 use crate::runtime::{Looks, Runtime};
-use dwell_signal::sys::cpu_ns_of;
 use dwell_wall::grid;
-use dwell_wall::members::choose_of;
-use dwell_wall::strata::Chosen;
+use dwell_wall::members::{Chosen, choose_of};
 
 /// Of the threads that rest, as many are asked in a tick as this part of what these may cost pays
 /// for, but so many at least, ...
@@ -19,21 +17,15 @@ const ASKED_LEAST: usize = 32;
 const ASKED_BY_PAGE: usize = 400;
 /// ... and so many where their clocks have to be asked.
 const ASKED_BY_CLOCK: usize = 64;
+/// At least once in so many ticks they are asked.
+const RESTED_TICKS: u64 = 16;
 /// What asking one is taken to cost before one was asked.
 pub(super) const ASKED_NS: f64 = 200.0;
-/// Whether who was never looked at has run is asked once in so many ticks.
-const UNKNOWN_TICKS: u64 = 8;
+/// So many pages that tell turns are mapped in a tick for those who rest, and for active ones.
+pub(super) const PAGES_RESTING: u32 = 4;
+pub(super) const PAGES_ACTIVE: u32 = 64;
 /// Of the active ones, so many at most.
 pub(super) const ASKED_ACTIVE_MAX: usize = 1024;
-
-/// Threads that have to be looked at, as it is not known where they are.
-#[derive(Debug, Default)]
-pub(super) struct Astray {
-    /// Those that have run since their last look, or were not off a processor then.
-    pub moved: Vec<u32>,
-    /// Those that nobody has ever looked at, and that have done nothing since they were met.
-    pub unknown: Vec<u32>,
-}
 
 /// What is known of a thread without a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,51 +36,53 @@ enum Step {
     Woken,
     /// It has run.
     Ran,
-    /// It ran when it was looked at last, or what it waits for has another owner.
+    /// It ran when it was looked at last, or what it waits for has another owner, or nobody has
+    /// looked at it.
     Open,
-    /// It was never looked at, and has done nothing since it was asked before.
-    Unknown,
-    /// It was never looked at, and was not asked now.
-    Unasked,
 }
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Of so many threads that rest, how many are asked in a tick.
+    /// Of so many threads that rest, how many are asked now; nobody where asking the least number
+    /// would cost more than it may have since they were asked last.
     pub(super) fn asked_of(&self, resting: usize) -> usize {
         let most = match self.kernel.tells_turns() {
             true => ASKED_BY_PAGE,
             false => ASKED_BY_CLOCK,
         };
-        let interval_ns = self.setup.options.wall_interval.as_nanos() as f64;
-        let may_ns = ASKED_PART * super::RESTING_PART * super::aim(self.setup) * interval_ns;
-        self.asking
-            .count(may_ns)
-            .clamp(ASKED_LEAST, most)
-            .min(resting)
+        let part = ASKED_PART * super::RESTING_PART * super::aim(self.setup);
+        let asked = self.asking.count(part * self.rested_ns as f64);
+        let interval_ns = self.setup.options.wall_interval.as_nanos() as u64;
+        let least = ASKED_LEAST.min(resting);
+        if asked < least && self.rested_ns < RESTED_TICKS.saturating_mul(interval_ns) {
+            return 0;
+        }
+        asked.clamp(ASKED_LEAST, most).min(resting)
     }
 
-    /// Adds this tick to the wait of each who is still where it was, and gives back the others.
-    pub(super) fn follow(&mut self, chosen: &Chosen, at: &At<'_>) -> Astray {
+    /// Adds this tick to the wait of each who is still where it was, and gives back the others:
+    /// they have run since their last look, or were not off a processor then.
+    pub(super) fn follow(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Vec<u32> {
         let weight_ns = grid::weight_ns(&at.look, chosen.eligible, chosen.ids.len());
-        let mut astray = Astray::default();
+        let mut moved = Vec::new();
         let mut notes = at.shelf.lock();
         for index in &chosen.ids {
             let step = self.step(*index);
-            // Who was never looked at, and has not run, rests like others after a while.
-            if matches!(step, Step::Still | Step::Ran | Step::Unknown) {
+            if matches!(step, Step::Still | Step::Ran) {
                 self.strata.note(*index, step == Step::Ran, at.now_ns);
             }
             match (step, self.known.get_mut(*index as usize)) {
                 (Step::Still, Some(known)) => {
+                    if let (false, Some(record)) = (is_active, self.setup.engine.record(*index)) {
+                        self.kernel.ask_by_page(record, &mut known.before);
+                    }
                     self.followed += 1;
                     known.add(at.now_ns, at.part(weight_ns, true), &mut notes);
                 }
                 (Step::Woken, Some(known)) => known.flush(&mut notes),
-                (Step::Unknown | Step::Unasked, _) => astray.unknown.push(*index),
-                _ => astray.moved.push(*index),
+                _ => moved.push(*index),
             }
         }
-        astray
+        moved
     }
 
     /// Looks at `count` of `astray`, which stand for the rest of them, and for those who were not
@@ -118,19 +112,6 @@ impl<R: Runtime> Sampler<'_, R> {
         let (Some(known), Some(record)) = (known, record) else {
             return Step::Open;
         };
-        if known.before.mark().is_none() {
-            // Who works is looked at before those who have done nothing since they were met.
-            if !(self.ticks + u64::from(index)).is_multiple_of(UNKNOWN_TICKS) {
-                return Step::Unasked;
-            }
-            let clock_ns = cpu_ns_of(record.tid()).ok();
-            let before_ns = std::mem::replace(&mut known.asked_ns, clock_ns);
-            return match before_ns {
-                None => Step::Unasked,
-                Some(_) if before_ns == clock_ns => Step::Unknown,
-                Some(_) => Step::Ran,
-            };
-        }
         if !known.before.is_off() {
             return Step::Open;
         }

@@ -166,6 +166,8 @@ struct Pages {
     answered: Cell<i32>,
     /// How often a page has answered, in all.
     told: Cell<u32>,
+    /// So many more may be mapped now.
+    allowed: Cell<u32>,
 }
 
 impl Pages {
@@ -205,7 +207,9 @@ impl Kernel {
     /// A thread's turns on processors; maps the page that tells them if that has not been done.
     fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
         let pages = &self.pages;
-        if !pages.is_full.get() && self.engine.wants_page(record) {
+        let allowed = pages.allowed.get();
+        if allowed > 0 && !pages.is_full.get() && self.engine.wants_page(record) {
+            pages.allowed.set(allowed - 1);
             pages.mapped.set(pages.mapped.get() + 1);
             // What the record shows may be another thread's by now: its page is as good.
             let whose = self.engine.record(record.index());
@@ -215,6 +219,31 @@ impl Kernel {
                 .set(refused || pages.mapped.get() >= pages.most);
         }
         self.engine.turns(record)
+    }
+
+    /// So many pages may be mapped from now on: each costs some 5 us, which one who is asked now
+    /// and then is not worth.
+    pub fn allow_pages(&self, count: u32) {
+        self.pages.allowed.set(count);
+    }
+
+    /// Of a thread that has not run since `before`: its turns are asked for from now on, if they
+    /// can be.
+    pub fn ask_by_page<C>(&self, record: &ThreadRecord, before: &mut Before<C>) {
+        let Some(Mark::Clock(clock_ns)) = before.mark else {
+            return;
+        };
+        if self.pages.allowed.get() == 0 || !self.engine.wants_page(record) {
+            return;
+        }
+        let turns = self.turns(record).map(Mark::Turns);
+        // If it has not run until now, it had not when its turns were read.
+        if turns.is_some() && cpu_ns_of(record.tid()) == Ok(clock_ns) {
+            if before.asked_at == before.mark {
+                before.asked_at = turns;
+            }
+            before.mark = turns;
+        }
     }
 
     /// How often a page has told whether a thread has run, since this was asked last.

@@ -4,6 +4,7 @@
 //! time say where it is. So looking costs the same whatever the threads do, and interrupts no
 //! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
 
+mod first_looks;
 pub mod focus;
 mod follow;
 mod known;
@@ -26,10 +27,10 @@ use dwell_walker::Frame;
 use dwell_wall::budget::{Budget, Debt, Price};
 use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
-use dwell_wall::members::choose_of;
+use dwell_wall::members::{Chosen, choose_of};
 use dwell_wall::random::Random;
 use dwell_wall::runs::Part;
-use dwell_wall::strata::{self, Chosen, Strata};
+use dwell_wall::strata::{self, Strata};
 use focus::Focus;
 use follow::ASKED_ACTIVE_MAX;
 use known::Known;
@@ -170,8 +171,11 @@ struct Sampler<'s, R: Runtime> {
     /// For platform threads that have shown a sign of life lately, and for those that have not.
     budget: Budget,
     resting: Budget,
-    /// For first looks at threads that were there before us.
+    /// For first looks, and the time since old threads had some.
     first: First,
+    unlooked_ns: u64,
+    /// The time since those who rest were asked.
+    rested_ns: u64,
     /// What asking a thread that rests whether it has run costs.
     asking: Price,
     strata: Strata,
@@ -179,11 +183,15 @@ struct Sampler<'s, R: Runtime> {
     unmounted: Option<Budget>,
     /// CPU time of this thread when it was asked last.
     cpu_ns: u64,
+    /// What was spent in this tick before anybody was asked.
+    woken_cpu_ns: u64,
     /// What platform threads have cost lately, in parts of a processor; and the active ones alone.
     spent: f64,
     spent_active: f64,
     /// What others have spent, and the part of the last looks that was at logical threads.
     debt: Debt,
+    /// Looks since others told what they spent, and the first looks among them.
+    looked: [usize; 2],
     unmounted_part: f64,
     stops_cpu_ns: u64,
     focus: Focus,
@@ -249,13 +257,17 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 Some(threads) => First::fixed(threads),
                 None => First::default(),
             },
+            unlooked_ns: 0,
+            rested_ns: 0,
             asking: Price::of(follow::ASKED_NS),
             strata: Strata::default(),
             unmounted: None,
             cpu_ns: process::own_cpu().as_nanos() as u64,
+            woken_cpu_ns: 0,
             spent: 0.0,
             spent_active: 0.0,
             debt: Debt::default(),
+            looked: [0; 2],
             unmounted_part: 0.0,
             stops_cpu_ns: setup.stops.cpu_ns(),
             focus: Focus::default(),
@@ -277,27 +289,39 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             None if last => self.grid.rest(now_ns),
             None => return,
         };
-        self.members_now(now_ns, shelf);
+        self.strata.fresh_mut().turn();
+        self.members_now(shelf);
         self.mind_the_crowd();
+        let asked_cpu_ns = self.ask_young(now_ns);
+        self.rested_ns += look.span_ns;
         let [active, resting] = self.choose();
+        let rested_ns = self.rested_ns_of(&resting);
+        let fresh = self.strata.fresh().len();
         let at = At {
             now_ns,
             look,
             shelf,
         };
-        let count = active.ids.len() + resting.ids.len();
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
         let at_active = self.look_at_all(&active, &at, true);
-        let at_resting = self.look_at_all(&resting, &at, false);
-        let first_cpu_ns = at_active.first_cpu_ns + at_resting.first_cpu_ns;
+        let rested = grid::Look {
+            span_ns: rested_ns,
+            ..look
+        };
+        let at_resting = self.look_at_all(&resting, &At { look: rested, ..at }, false);
+        let at_fresh = self.look_at_fresh(&at);
+        let first_cpu_ns = at_active.first_cpu_ns + at_fresh.first_cpu_ns + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget
             .spent_in(look.ticks, at_active.count, look.span_ns, active_cpu_ns);
         self.resting
-            .spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
-        let failed = at_active.failed + at_resting.failed;
+            .spent(at_resting.count, rested_ns, at_resting.cpu_ns);
+        let failed = at_active.failed + at_resting.failed + at_fresh.failed;
+        let count = active.ids.len() + resting.ids.len() + at_fresh.count;
+        self.looked[0] += at_active.count + at_resting.count + at_fresh.count;
+        self.looked[1] += at_fresh.count;
         let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
         self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
         let cpu_ns = cpu_ns + first_cpu_ns - unpaid_ns;
@@ -316,7 +340,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             span_ns: look.span_ns,
             ticks: look.ticks,
             live: self.strata.len(),
-            eligible: active.eligible + resting.eligible,
+            eligible: active.eligible + resting.eligible + fresh,
             looked: count,
             failed,
             cpu_ns,
@@ -329,34 +353,45 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         shelf.lock().add(Note::Tick(tick), 0);
     }
 
+    /// The time that those chosen among who rests stand for. Where asking them costs too much that
+    /// is not done in each tick: then one stands for those before it.
+    fn rested_ns_of(&mut self, resting: &Chosen) -> u64 {
+        let is_due = !resting.ids.is_empty() || self.strata.resting() == 0;
+        self.strata.let_rest(is_due);
+        match is_due {
+            true => std::mem::take(&mut self.rested_ns),
+            false => 0,
+        }
+    }
+
     /// Looks at those of `chosen` that are not where they were.
     fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Looked {
         self.kernel.keep_files(is_active);
-        let mut astray = self.follow(chosen, at);
+        let on_trial = self.strata.on_trial();
+        self.kernel.allow_pages(match is_active {
+            true => follow::PAGES_ACTIVE,
+            false => follow::PAGES_RESTING,
+        });
+        let mut moved = self.follow(chosen, at, is_active);
         let asked_ns = self.cpu_since();
         let mut looked = Looked::default();
-        if astray.unknown.is_empty() {
-            looked.cpu_ns = asked_ns;
-            if !is_active {
-                self.asking.spent(chosen.ids.len(), asked_ns);
-            }
+        if is_active {
+            // What it takes to follow those who have just been looked at first is part of that.
+            let on_trial = on_trial.min(chosen.ids.len()) as u64;
+            looked.first_cpu_ns = asked_ns * on_trial / (chosen.ids.len().max(1) as u64);
+            looked.cpu_ns = std::mem::take(&mut self.woken_cpu_ns);
         } else {
-            // Asking so many for the first time is dear as well.
-            looked.first_cpu_ns = asked_ns;
-            let count = self.first.count(astray.unknown.len(), at.look.span_ns);
-            let (first, failed) = self.look_at_some(chosen, &mut astray.unknown, count, at);
-            looked.failed += failed;
-            let cpu_ns = self.cpu_since();
-            self.first.spent(first, cpu_ns);
-            looked.first_cpu_ns += cpu_ns;
+            self.asking.spent(chosen.ids.len(), asked_ns);
         }
-        let moved = astray.moved.len();
+        looked.cpu_ns += asked_ns - looked.first_cpu_ns;
+        let wanted = moved.len();
         let count = match is_active {
-            true => self.budget.count_of_wanted(moved, at.look.ticks),
-            false => self.resting.count(moved),
+            true => self.budget.count_of_wanted(wanted, at.look.ticks),
+            false => self.resting.count(wanted),
         };
-        let (count, failed) = self.look_at_some(chosen, &mut astray.moved, count, at);
+        let (count, failed) = self.look_at_some(chosen, &mut moved, count, at);
         self.kernel.keep_files(false);
+        self.kernel.allow_pages(0);
         looked.count = count;
         looked.failed += failed;
         looked.cpu_ns += self.cpu_since();
@@ -431,7 +466,13 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn debt(&mut self, look: &grid::Look) -> u64 {
         let stops_cpu_ns = self.setup.stops.cpu_ns();
         let before_ns = std::mem::replace(&mut self.stops_cpu_ns, stops_cpu_ns);
-        let new_ns = self.setup.shelf.take_drain_cpu_ns();
+        let mut new_ns = self.setup.shelf.take_drain_cpu_ns();
+        if new_ns > 0 {
+            // What first looks make others do is part of what they cost.
+            let [all, first] = std::mem::take(&mut self.looked);
+            let for_first_ns = (new_ns as f64 * first as f64 / all.max(1) as f64) as u64;
+            new_ns = new_ns - for_first_ns + self.first.pay(for_first_ns, 0);
+        }
         let new_ns = new_ns + stops_cpu_ns.saturating_sub(before_ns);
         let most_ns = OTHERS_PART * aim(self.setup) * look.span_ns as f64;
         self.debt.pay(new_ns, look.ticks, most_ns as u64)
@@ -484,7 +525,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     }
 
     /// Takes in threads that have begun since the last tick, and lets go those that have ended.
-    fn members_now(&mut self, now_ns: u64, shelf: &Shelf) {
+    fn members_now(&mut self, shelf: &Shelf) {
         for index in self.setup.recorder.registry.take_changed() {
             let record = self.setup.engine.record(index);
             let is_one = record.is_some_and(|r| r.is_live() && r.managed_thread() != 0);
@@ -503,17 +544,17 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 self.strata.remove(index);
             }
             // Those of the first tick were there before us.
-            let begins_ns = (self.ticks > 0).then_some(now_ns);
-            if is_one && self.strata.insert(index, begins_ns) {
+            let begins = self.ticks > 0;
+            if is_one && self.strata.insert(index, begins) {
                 let thread = record.map_or(0, ThreadRecord::user);
                 let managed = record.map_or(0, ThreadRecord::managed_thread);
                 *known = Known {
                     generation,
                     thread,
                     managed,
-                    before: match begins_ns {
-                        None => Before::default(),
-                        Some(_) => Before::of_new_thread(),
+                    before: match begins {
+                        false => Before::default(),
+                        true => Before::of_new_thread(),
                     },
                     ..Known::default()
                 };

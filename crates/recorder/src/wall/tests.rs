@@ -29,8 +29,7 @@ impl Begun {
 
     /// Takes in who has come and lets go who has gone; the threads that are told to be gone.
     fn members_now(&self, sampler: &mut Sampler<'_, Mock>) -> Vec<u64> {
-        let now_ns = process::monotonic_ns();
-        sampler.members_now(now_ns, &self.setup.shelf);
+        sampler.members_now(&self.setup.shelf);
         let mut notes = crate::looks::shelf::Notes::default();
         self.setup.shelf.take(&mut notes);
         let gone = notes.notes.iter().filter_map(|note| match note {
@@ -158,7 +157,8 @@ fn a_place_that_another_thread_has_by_now_is_told_as_gone_and_taken_in() {
 fn looks_are_split_where_their_number_is_given_and_asking_where_it_is_not() {
     let given = begun(",wall-threads=8");
     let mut sampler = given.sampler();
-    (0..100).for_each(|id| assert!(sampler.strata.insert(id, Some(0))));
+    (0..100).for_each(|id| assert!(sampler.strata.insert(id, true)));
+    (0..100).for_each(|id| sampler.strata.note(id, true, 0));
     let looked = |sampler: &mut Sampler<'_, Mock>| {
         let [active, resting] = sampler.choose();
         assert_eq!(active.eligible + resting.eligible, 100);
@@ -169,7 +169,8 @@ fn looks_are_split_where_their_number_is_given_and_asking_where_it_is_not() {
     drop(given);
     let steered = begun("");
     let mut sampler = steered.sampler();
-    (0..100).for_each(|id| assert!(sampler.strata.insert(id, Some(0))));
+    (0..100).for_each(|id| assert!(sampler.strata.insert(id, true)));
+    (0..100).for_each(|id| sampler.strata.note(id, true, 0));
     assert_eq!(looked(&mut sampler), (100, 0), "all that are active");
 }
 
@@ -183,7 +184,7 @@ fn who_is_asked_for_logical_threads_stands_for_all() {
     let managed = begun.own().managed_thread();
     assert_eq!(sampler.choose_to_ask(), (vec![managed], 1.0));
     let first = begun.own().index() + 1;
-    (first..first + 39).for_each(|id| assert!(sampler.strata.insert(id, None)));
+    (first..first + 39).for_each(|id| assert!(sampler.strata.insert(id, false)));
     let (_, factor) = sampler.choose_to_ask();
     assert!((factor - 40.0 / ASKED_MAX as f64).abs() < 1e-9, "{factor}");
 }
@@ -271,4 +272,50 @@ fn what_is_not_told_yet_is_told_in_the_end() {
         panic!("{:?}", notes.notes);
     };
     assert_eq!((run.thread, run.weight_ns), (begun.own().user(), 123));
+}
+
+#[test]
+fn those_who_rest_are_asked_in_one_tick_of_several_where_that_is_dear() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    (0..100).for_each(|id| assert!(sampler.strata.insert(id, true)));
+    (0..100).for_each(|id| sampler.strata.note(id, true, 0));
+    (0..100).for_each(|id| sampler.strata.note(id, false, strata::QUIET_NS));
+    assert_eq!(sampler.strata.resting(), 100);
+    let tick_ns = 20_000_000;
+    sampler.rested_ns = tick_ns;
+    // A tenth of 0.45 % of a tick pays for so many at 200 ns.
+    assert_eq!(sampler.asked_of(100), 62);
+    assert_eq!(sampler.asked_of(20), 20);
+    (0..50).for_each(|_| sampler.asking.spent(10, 50_000));
+    assert_eq!(sampler.asked_of(100), 0, "5 us each");
+    sampler.rested_ns = 13 * tick_ns;
+    assert_eq!(sampler.asked_of(100), 32);
+    // Sooner or later, whatever it costs.
+    (0..50).for_each(|_| sampler.asking.spent(10, 50_000_000));
+    assert_eq!(sampler.asked_of(100), 0);
+    sampler.rested_ns = 16 * tick_ns;
+    assert_eq!(sampler.asked_of(100), 32);
+}
+
+#[test]
+fn nobody_is_forgotten_before_the_first_look() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "own", 9, 1);
+    begun.members_now(&mut sampler);
+    let index = begun.own().index();
+    assert!(sampler.strata.fresh().contains(index));
+    // At first it is only noted what it has used; then it has run since.
+    assert!(!sampler.has_run_since_met(index));
+    let began = process::own_cpu();
+    while process::own_cpu() == began {}
+    assert!(sampler.has_run_since_met(index));
+    // Nobody chose it, so it stays; who is known to have run is active.
+    assert!(sampler.strata.fresh().contains(index));
+    sampler.strata.note(index, true, 1);
+    assert_eq!(
+        (sampler.strata.fresh().len(), sampler.strata.active()),
+        (0, 1)
+    );
 }
