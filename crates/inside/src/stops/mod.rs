@@ -47,6 +47,8 @@ const CALM_NS: u64 = 20_000_000;
 const ALARMED_NS: u64 = 100_000_000;
 /// At most so often.
 const TENSE_NS: u64 = 1_000_000;
+/// Threads that are late for one part in so many of the time are late for much of it.
+const MUCH: u64 = 100;
 /// So many times before as much time has passed again since threads were late.
 const TENSE_LOOKS: u64 = 64;
 /// How long late threads are remembered.
@@ -229,7 +231,7 @@ impl<'s> Watch<'s> {
         } else {
             let mut pace_ns = self.lengths.pace_ns(now_ns).unwrap_or(u64::MAX);
             pace_ns = pace_ns.min(self.pace_ns());
-            pace_ns = pace_ns.max(self.thrift.rest_ns().min(ALARMED_NS));
+            pace_ns = pace_ns.max(self.rest_ns(now_ns).min(ALARMED_NS));
             let glance = &self.setup.shared;
             glance.watches(self.told);
             if pace_ns >= CALM_NS && glance.is_kept(now_ns) {
@@ -265,13 +267,21 @@ impl<'s> Watch<'s> {
         };
         match self.last_late {
             Some((at_ns, late_ns)) if now_ns < at_ns + TENSE_FOR_NS => {
-                let may_ns = self.thrift.rest_ns().max(TENSE_NS);
+                let may_ns = self.rest_ns(now_ns).max(TENSE_NS);
                 // Where one in a minute is late, hardly any look would find one.
                 let seldom_ns = now_ns.saturating_sub(at_ns) / TENSE_LOOKS;
                 (late_ns / 16).max(may_ns).max(seldom_ns).min(calm_ns)
             }
             _ => calm_ns,
         }
+    }
+
+    /// How long to rest at least, so that looking costs what it may.
+    fn rest_ns(&self, now_ns: u64) -> u64 {
+        let is_much = |(at_ns, late_ns): (u64, u64)| {
+            now_ns.saturating_sub(at_ns) < late_ns.saturating_mul(MUCH)
+        };
+        self.thrift.rest_ns(self.last_late.is_some_and(is_much))
     }
 
     fn wait_for_end(&self, stop: &AtomicBool) {
