@@ -28,8 +28,8 @@ impl Thrift {
         }
     }
 
-    /// The shortest rest, in ns; where threads are late for much of the time it is worth more to see
-    /// who is.
+    /// The shortest rest, in ns; where threads are late for much of the time it is worth more to
+    /// see who is.
     #[must_use]
     pub fn rest_ns(&self, is_worth_it: bool) -> u64 {
         let rests = if is_worth_it { RESTS_WORTH } else { RESTS };
