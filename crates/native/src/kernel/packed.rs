@@ -19,7 +19,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-const MAGIC: [u8; 8] = *b"dwellks2";
+const MAGIC: [u8; 8] = *b"dwellks3";
 const HEAD_LEN: usize = 64;
 const BLOCK_LEN: usize = 20;
 /// A block's text is so long, or a line longer.
@@ -90,10 +90,18 @@ struct Block {
     check: u32,
 }
 
-/// FNV-1a with 32 bits: against bytes that were lost or changed, not against malice.
+/// As FNV-1a, but of eight bytes at a time: against bytes that were lost or changed, not against
+/// malice.
 fn check(bytes: &[u8]) -> u32 {
-    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    bytes.iter().fold(0x811c_9dc5, step)
+    let step = |hash: u64, word: u64| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 29)
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    let hash = words.chain(rest).fold(0xcbf2_9ce4_8422_2325, step);
+    (hash ^ (hash >> 32)) as u32
 }
 
 /// Names that were kept, of the boot that goes on.

@@ -27,6 +27,7 @@ use dwell_wall::budget::{Budget, Debt, Price};
 use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::choose_of;
+use dwell_wall::quiet::Quiet;
 use dwell_wall::random::Random;
 use dwell_wall::runs::Part;
 use dwell_wall::strata::{self, Chosen, Strata};
@@ -151,7 +152,7 @@ fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
     let mut sampler = Sampler::new(setup);
     loop {
         let now_ns = process::monotonic_ns();
-        let due_ns = sampler.grid.due_ns(sampler.budget.ticks());
+        let due_ns = sampler.grid.due_ns(sampler.ticks_to_wait());
         let wait_ns = due_ns.saturating_sub(now_ns);
         sampler.looks.beside(&setup.shared, now_ns, wait_ns);
         let stopped = stop.wait(Duration::from_nanos(wait_ns));
@@ -196,6 +197,9 @@ struct Sampler<'s, R: Runtime> {
     ticks: u64,
     /// Threads that were known to be where they were, in this tick.
     followed: usize,
+    quiet: Quiet,
+    /// Whether a thread was seen at a new place in this tick, or one has come or gone.
+    news: bool,
 }
 
 /// One tick's looks.
@@ -267,7 +271,19 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             threads: Threads::new(setup.engine),
             ticks: 0,
             followed: 0,
+            quiet: Quiet::default(),
+            news: false,
         }
+    }
+
+    /// For how many ticks the next look stands.
+    fn ticks_to_wait(&self) -> u64 {
+        // Where the number of threads is given, so is that of looks.
+        let quiet = match self.setup.options.wall_threads {
+            Some(_) => 1,
+            None => self.quiet.ticks(),
+        };
+        self.budget.ticks().max(quiet)
     }
 
     fn tick(&mut self, shelf: &Shelf, last: bool) {
@@ -327,6 +343,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             by_page: self.kernel.take_told(),
         };
         shelf.lock().add(Note::Tick(tick), 0);
+        let news = std::mem::take(&mut self.news) || found.looked > 0;
+        self.quiet.add(news);
     }
 
     /// Looks at those of `chosen` that are not where they were.
@@ -486,6 +504,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// Takes in threads that have begun since the last tick, and lets go those that have ended.
     fn members_now(&mut self, now_ns: u64, shelf: &Shelf) {
         for index in self.setup.recorder.registry.take_changed() {
+            self.news = true;
             let record = self.setup.engine.record(index);
             let is_one = record.is_some_and(|r| r.is_live() && r.managed_thread() != 0);
             let generation = record.map_or(0, ThreadRecord::generation);
@@ -560,6 +579,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         known.before = before;
+        self.news |= matches!(seen, Look::Off(_) | Look::Gone);
         let lives = seen.is_ready() || known.before.has_run_since(last);
         self.strata.note(index, lives, now_ns);
         let mut notes = at.shelf.lock();
