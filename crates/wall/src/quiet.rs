@@ -1,9 +1,11 @@
-//! Whether there is nothing to look at: all threads have run or rested of late, and none was seen
-//! anywhere new. Then ticks are left out: most of what a tick costs then is waking up.
+//! Whether there is nothing to look at: some threads run all the time, the others rest, and none was
+//! seen anywhere new of late. Then ticks are left out: most of what a tick costs there is waking up,
+//! and who runs pays for that.
 //!
 //! That harms no sum: a look comes at a random moment of the time that it stands for
 //! ([`crate::grid`]), and how long that is was settled before, by what looks have shown until then.
-//! What a look shows of states shorter than that time scatters more, until one is seen.
+//! What is told of states shorter than that time scatters more, until one is seen. So it is not
+//! done where nobody runs: a program that waits for requests may have short ones.
 
 /// So many ticks nothing new was seen in, and then ...
 const QUIET_TICKS: u32 = 4;
@@ -18,11 +20,11 @@ pub struct Quiet {
 
 impl Quiet {
     /// A tick is over; `news`: in it a thread was seen where it was not known to be, or one has
-    /// come or gone.
-    pub fn add(&mut self, news: bool) {
-        self.without_news = match news {
-            true => 0,
-            false => self.without_news.saturating_add(1),
+    /// come or gone; `ran`: one was seen that ran.
+    pub fn add(&mut self, news: bool, ran: bool) {
+        self.without_news = match ran && !news {
+            true => self.without_news.saturating_add(1),
+            false => 0,
         };
     }
 
@@ -48,13 +50,17 @@ mod tests {
         let mut quiet = Quiet::default();
         for _ in 0..QUIET_TICKS {
             assert_eq!(quiet.ticks(), 1);
-            quiet.add(false);
+            quiet.add(false, true);
         }
         assert_eq!(quiet.ticks(), TICKS);
-        quiet.add(false);
+        quiet.add(false, true);
         assert_eq!(quiet.ticks(), TICKS);
-        quiet.add(true);
+        quiet.add(true, true);
         assert_eq!(quiet.ticks(), 1);
+        for _ in 0..2 * QUIET_TICKS {
+            quiet.add(false, false);
+        }
+        assert_eq!(quiet.ticks(), 1, "nobody runs");
     }
 
     /// A thread that runs, and waits for a while now and then: what looks at it say of its waits is
@@ -75,7 +81,7 @@ mod tests {
                 };
                 let waits = now_ns % period_ns >= period_ns - wait_ns;
                 told_ns += if waits { look.span_ns } else { 0 };
-                quiet.add(waits);
+                quiet.add(waits, !waits);
                 looks += 1;
             }
             let share = told_ns as f64 / now_ns as f64;

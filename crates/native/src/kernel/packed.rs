@@ -15,7 +15,7 @@
 //! without a name ends the function before it. Where a check is not right nothing is told.
 
 use super::{FUNCTION_LEN_MAX, Kernel, Line};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -110,6 +110,8 @@ pub struct Packed<'a, S: Source + ?Sized> {
     own: Vec<Block>,
     modules: Vec<Block>,
     knows_modules: bool,
+    /// The text read last, and where it is in the file: who asks in order asks of one several times.
+    last: RefCell<(u32, Vec<u8>)>,
     /// A part of it was not there, or not as it was written.
     is_damaged: Cell<bool>,
 }
@@ -147,6 +149,7 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
             own: own_blocks,
             modules,
             knows_modules,
+            last: RefCell::default(),
             is_damaged: Cell::new(false),
         })
     }
@@ -187,11 +190,18 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
         let Some(block) = after.checked_sub(1).and_then(|last| blocks.get(last)) else {
             return Some((None, end));
         };
-        let mut text = vec![0u8; block.len as usize];
-        let is_read = self.source.read_at(&mut text, u64::from(block.at));
-        if is_read.is_none() || check(&text) != block.check {
-            self.is_damaged.set(true);
-            return None;
+        let mut last = self.last.borrow_mut();
+        let (at, text) = &mut *last;
+        // No text is where the header is.
+        if *at != block.at {
+            text.resize(block.len as usize, 0);
+            let is_read = self.source.read_at(text, u64::from(block.at));
+            if is_read.is_none() || check(text) != block.check {
+                self.is_damaged.set(true);
+                *at = 0;
+                return None;
+            }
+            *at = block.at;
         }
         let mut found = None;
         for line in text.split(|byte| *byte == b'\n').filter_map(Line::parse) {

@@ -97,7 +97,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             stops: StopDrain::default(),
             alive: AliveDrain::default(),
             named: NamedFrames::default(),
-            frames: vec![Frame::EMPTY; setup.options.depth + 1],
+            frames: Vec::new(),
             kernel: Vec::new(),
             outer: Outer::default(),
             owners: Owners::default(),
@@ -200,10 +200,16 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let walk = match header.walk.walk() {
             Some(walk) if header.stack_len == 0 => {
                 self.work.walk_ns += header.walk.walk_ns();
-                copy_frames(slot.frames(), &mut frames);
+                let walked = slot.frames();
+                let len = walked.len().min(self.setup.options.depth + 1);
+                make_room(&mut frames, len);
+                copy_frames(walked, &mut frames);
                 walk
             }
-            _ => self.walk(slot, &mut frames),
+            _ => {
+                make_room(&mut frames, self.setup.options.depth + 1);
+                self.walk(slot, &mut frames)
+            }
         };
         self.work.walks += 1;
         self.kernel_frames(slot);
@@ -523,6 +529,13 @@ fn from_managed(frames: &[Frame]) -> &[Frame] {
     let is_told = |frame: &Frame| frame.kind.is_managed() || frame.kind == FrameKind::Failed;
     let first = frames.iter().position(is_told);
     frames.get(first.unwrap_or(frames.len())..).unwrap_or(&[])
+}
+
+/// Makes room for so many frames. All that walks may need is only made where any are made here.
+fn make_room(frames: &mut Vec<Frame>, len: usize) {
+    if frames.len() < len {
+        frames.resize(len, Frame::EMPTY);
+    }
 }
 
 fn copy_frames(from: &[Frame], to: &mut [Frame]) {

@@ -200,6 +200,8 @@ struct Sampler<'s, R: Runtime> {
     quiet: Quiet,
     /// Whether a thread was seen at a new place in this tick, or one has come or gone.
     news: bool,
+    /// Whether a thread was seen that ran.
+    ran: bool,
 }
 
 /// One tick's looks.
@@ -273,15 +275,18 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             followed: 0,
             quiet: Quiet::default(),
             news: false,
+            ran: false,
         }
     }
 
     /// For how many ticks the next look stands.
     fn ticks_to_wait(&self) -> u64 {
-        // Where the number of threads is given, so is that of looks.
-        let quiet = match self.setup.options.wall_threads {
-            Some(_) => 1,
-            None => self.quiet.ticks(),
+        let options = &self.setup.options;
+        // Where the number of threads is given, so is that of looks; and who works for requests is
+        // not known between them.
+        let quiet = match options.wall_threads.is_some() || options.only_context {
+            true => 1,
+            false => self.quiet.ticks(),
         };
         self.budget.ticks().max(quiet)
     }
@@ -343,8 +348,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             by_page: self.kernel.take_told(),
         };
         shelf.lock().add(Note::Tick(tick), 0);
-        let news = std::mem::take(&mut self.news) || found.looked > 0;
-        self.quiet.add(news);
+        let (news, ran) = (
+            std::mem::take(&mut self.news),
+            std::mem::take(&mut self.ran),
+        );
+        self.quiet.add(news || found.looked > 0, ran);
     }
 
     /// Looks at those of `chosen` that are not where they were.
@@ -580,6 +588,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         known.before = before;
         self.news |= matches!(seen, Look::Off(_) | Look::Gone);
+        self.ran |= seen.is_ready();
         let lives = seen.is_ready() || known.before.has_run_since(last);
         self.strata.note(index, lives, now_ns);
         let mut notes = at.shelf.lock();
