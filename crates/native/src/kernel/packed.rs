@@ -104,14 +104,19 @@ fn check(bytes: &[u8]) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
+/// A block's text, and where that is.
+type Text = RefCell<(u32, Vec<u8>)>;
+
 /// Names that were kept, of the boot that goes on.
 pub struct Packed<'a, S: Source + ?Sized> {
     source: &'a S,
     own: Vec<Block>,
     modules: Vec<Block>,
     knows_modules: bool,
-    /// The text read last, and where it is in the file: who asks in order asks of one several times.
-    last: RefCell<(u32, Vec<u8>)>,
+    /// Of either kind the text read last, and where it is in the file: who asks in order asks of
+    /// one several times.
+    last_own: Text,
+    last_of_modules: Text,
     /// A part of it was not there, or not as it was written.
     is_damaged: Cell<bool>,
 }
@@ -149,7 +154,8 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
             own: own_blocks,
             modules,
             knows_modules,
-            last: RefCell::default(),
+            last_own: Text::default(),
+            last_of_modules: Text::default(),
             is_damaged: Cell::new(false),
         })
     }
@@ -170,8 +176,8 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
     /// list itself has to be asked.
     #[must_use]
     pub fn function(&self, pc: u64) -> Option<(u64, u64, String)> {
-        let (own, own_end) = self.find(&self.own, pc)?;
-        let (module, module_end) = self.find(&self.modules, pc)?;
+        let (own, own_end) = self.find(&self.own, &self.last_own, pc)?;
+        let (module, module_end) = self.find(&self.modules, &self.last_of_modules, pc)?;
         let (start, name) = match (own, module) {
             (Some(own), Some(module)) if module.0 > own.0 => module,
             (own, module) => own.or(module)?,
@@ -184,13 +190,13 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
 
     /// The last function of these blocks that begins at `pc` or before, and where the next one
     /// begins. `None`: the file cannot be read.
-    fn find(&self, blocks: &[Block], pc: u64) -> Option<(Option<(u64, String)>, u64)> {
+    fn find(&self, blocks: &[Block], last: &Text, pc: u64) -> Option<(Option<(u64, String)>, u64)> {
         let after = blocks.partition_point(|block| block.first <= pc);
         let mut end = blocks.get(after).map_or(u64::MAX, |next| next.first);
         let Some(block) = after.checked_sub(1).and_then(|last| blocks.get(last)) else {
             return Some((None, end));
         };
-        let mut last = self.last.borrow_mut();
+        let mut last = last.borrow_mut();
         let (at, text) = &mut *last;
         // No text is where the header is.
         if *at != block.at {

@@ -132,7 +132,7 @@ mod tests {
         let mut names = NamedFrames::default();
         for _ in 0..10 {
             for id in 0..20 {
-                names.put(frame(u64::from(id) << 40, 0), named(id));
+                names.put(frame(0x7f00_0000_0000 + u64::from(id) * 8, 1), named(id));
             }
             names.clear();
         }
