@@ -1,6 +1,6 @@
-//! Whether there is nothing to look at: some threads run all the time, the others rest, and none was
-//! seen anywhere new of late. Then ticks are left out: most of what a tick costs there is waking up,
-//! and who runs pays for that.
+//! Whether there is nothing to look at: some threads run all the time, the others rest, and none
+//! was seen anywhere new of late. Then ticks are left out: most of what a tick costs there is
+//! waking up, and who runs pays for that.
 //!
 //! That harms no sum: a look comes at a random moment of the time that it stands for
 //! ([`crate::grid`]), and how long that is was settled before, by what looks have shown until then.

@@ -197,20 +197,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn take(&mut self, slot: &Slot<'_>, progress: &Progress) {
         let header = slot.header();
         let mut frames = std::mem::take(&mut self.frames);
-        let walk = match header.walk.walk() {
-            Some(walk) if header.stack_len == 0 => {
-                self.work.walk_ns += header.walk.walk_ns();
-                let walked = slot.frames();
-                let len = walked.len().min(self.setup.options.depth + 1);
-                make_room(&mut frames, len);
-                copy_frames(walked, &mut frames);
-                walk
-            }
-            _ => {
-                make_room(&mut frames, self.setup.options.depth + 1);
-                self.walk(slot, &mut frames)
-            }
-        };
+        let walk = self.walked(slot, &mut frames);
         self.work.walks += 1;
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
@@ -268,6 +255,25 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.frames = frames;
         self.mind_failure(slot, failure, progress);
         self.add_sample(slot, stack, failure);
+    }
+
+    /// The walk of a sample, in `frames`: made in the handler, or now.
+    fn walked(&mut self, slot: &Slot<'_>, frames: &mut Vec<Frame>) -> Walk {
+        let header = slot.header();
+        let most = self.setup.options.depth + 1;
+        match header.walk.walk() {
+            Some(walk) if header.stack_len == 0 => {
+                self.work.walk_ns += header.walk.walk_ns();
+                let walked = slot.frames();
+                make_room(frames, walked.len().min(most));
+                copy_frames(walked, frames);
+                walk
+            }
+            _ => {
+                make_room(frames, most);
+                self.walk(slot, frames)
+            }
+        }
     }
 
     /// What is gone before it is walked is told to those who can help that.
