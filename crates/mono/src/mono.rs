@@ -37,6 +37,7 @@ pub fn publish(agent: Agent) -> &'static Agent {
 impl Runtime for Mono {
     const PROCESS: &'static str = "Mono process";
     const WALKS_COPIES: bool = false;
+    const KEEPS_SAMPLES: bool = true;
     // With them Mono ended itself in 5 of 36 runs beside its own `log:sample` on a busy machine
     // ("Cannot transition thread ... from SELF_SUSPENDED with REQUEST_PULSE"), without in none
     // of 66; why is not known.

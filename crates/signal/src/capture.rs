@@ -69,7 +69,7 @@ pub(crate) fn publish(
 ) -> Published {
     allow_faults(frame);
     let regs = Registers::of(frame);
-    let stack = stack_range(record, regs.sp());
+    let stack = stack_range(engine, record, regs.sp());
     let subject = Subject {
         engine,
         record,
@@ -119,7 +119,7 @@ pub(crate) fn publish_here(
             end_known: true,
             left: (0, 0),
         },
-        sp => stack_range(record, sp),
+        sp => stack_range(engine, record, sp),
     };
     let subject = Subject {
         engine,
@@ -355,7 +355,7 @@ struct StackRange {
 
 /// From the red zone below the stack pointer to the stack's end, as far as that is known.
 #[inline]
-fn stack_range(record: &ThreadRecord, sp: u64) -> StackRange {
+fn stack_range(engine: &Engine, record: &ThreadRecord, sp: u64) -> StackRange {
     let lo = sp.saturating_sub(arch::RED_ZONE_BYTES);
     let up_to = |hi: u64| StackRange {
         lo,
@@ -377,7 +377,7 @@ fn stack_range(record: &ThreadRecord, sp: u64) -> StackRange {
     }
     // An alternate stack, a coroutine's, or the main thread's. The stack that the thread has left
     // for it is not copied and changes as soon as the thread goes on.
-    let is_main = || record.tid() == sys::getpid();
+    let is_main = || record.tid() == engine.main_tid;
     let left = if known_hi > known_lo {
         (known_lo, known_hi)
     } else if thread_pointer == 0 || is_main() {

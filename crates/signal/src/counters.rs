@@ -162,6 +162,11 @@ impl Counters {
         }
     }
 
+    pub(crate) fn get(&self, cause: Cause) -> u64 {
+        let counter = self.counts.get(cause as usize);
+        counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
+    }
+
     /// A handler took `ns`, in `waited_ns` of which it waited to be walked.
     #[inline]
     pub(crate) fn handler_took(&self, ns: u64, waited_ns: u64) {

@@ -8,7 +8,7 @@ use crate::arch;
 use crate::capture;
 use crate::counters::Cause;
 use crate::engine::{Engine, Sender};
-use crate::plan::Due;
+use crate::plan::{Due, EARLY_PART};
 use crate::record::{Cookie, Guard, LIVE, ThreadRecord};
 use crate::slots::{Allocation, Reason, Wait};
 use crate::sys::{self, SignalInfo};
@@ -214,15 +214,22 @@ fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
         && cpu_ns.saturating_add(SLACK_NS) < inner.spared_until_ns
 }
 
-/// The thread's CPU time now. After a handler that took long, the thread gets as much time for
-/// itself before the next one. Else a thread with a deep stack and a short interval would do
-/// nothing but handle signals. Its points are not lost, but taken together.
+/// The thread's CPU time now, or nearly so. After a handler that took long, the thread gets as much
+/// time for itself before the next one. Else a thread with a deep stack and a short interval would
+/// do nothing but handle signals. Its points are not lost, but taken together.
 #[inline]
 fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
     /// Shorter handlers take a small part of the shortest interval at most.
     const LONG_NS: u64 = 10_000;
+    /// Where the next point is so many times as far away, the thread has that time, and need not be
+    /// asked how much of its CPU time the handler has used: no more than has passed.
+    const FAR: u64 = EARLY_PART;
     if took_ns < LONG_NS {
         return cpu_ns;
+    }
+    let gap_ns = due.wake_up_ns.saturating_sub(cpu_ns);
+    if took_ns <= gap_ns / FAR {
+        return cpu_ns.saturating_add(took_ns);
     }
     let now_ns = sys::own_cpu_ns();
     let used_ns = now_ns.saturating_sub(cpu_ns);

@@ -19,6 +19,7 @@ pub mod members;
 mod own;
 pub mod pools;
 pub mod proc;
+pub mod quiet;
 pub mod random;
 pub mod runs;
 pub mod spread;

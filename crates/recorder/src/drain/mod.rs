@@ -56,7 +56,7 @@ fn mind_who_walks<R: Runtime>(
     let now_ns = process::monotonic_ns();
     let behind = progress.patience.behind(now_ns);
     // Handlers that walk, be it for want of a copy, need tables of libraries that are ready.
-    if behind || setup.engine.counters().get(Cause::WalkedInstead) > 0 {
+    if behind || setup.engine.count(Cause::WalkedInstead) > 0 {
         sampler.modules.make_ready();
     }
     setup.engine.set_behind(behind);
@@ -76,7 +76,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
     let mut census = census::Census::new(setup.recorder, false);
     let mut writer = Writer::new(setup, progress);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
-    let mut pace = Pace::new(setup.options.cpu_interval);
+    let mut pace = Pace::new(setup.options.cpu_interval, R::KEEPS_SAMPLES);
     let mut keeper = housekeeping::Keeper::default();
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     let mut paid_ns = 0;

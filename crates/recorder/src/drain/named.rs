@@ -8,36 +8,52 @@ use dwell_walker::Frame;
 
 /// Frames remembered; a deep stack has some hundreds of different ones.
 const ENTRIES: usize = 2048;
+/// So many at first: most programs have few, and all places are written at the start.
+const ENTRIES_FIRST: usize = 128;
+/// Where so many frames of one drain have taken places of others there are too few.
+const CROWDED: u32 = 16;
 
 /// A direct-mapped table.
 pub struct NamedFrames {
     entries: Box<[Option<(u32, Frame, PendingFrame)>]>,
     /// Number of the drain; entries of others do not count.
     drain: u32,
+    /// Frames of this drain that have taken the places of others of this drain.
+    crowded: u32,
 }
 
 impl Default for NamedFrames {
     fn default() -> NamedFrames {
-        NamedFrames {
-            entries: vec![None; ENTRIES].into_boxed_slice(),
-            drain: 0,
-        }
+        NamedFrames::with_room(ENTRIES_FIRST)
     }
 }
 
 impl NamedFrames {
+    fn with_room(entries: usize) -> NamedFrames {
+        NamedFrames {
+            entries: vec![None; entries].into_boxed_slice(),
+            drain: 0,
+            crowded: 0,
+        }
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
+        if self.crowded > CROWDED && self.entries.len() < ENTRIES {
+            *self = NamedFrames::with_room(ENTRIES);
+            return;
+        }
+        self.crowded = 0;
         match self.drain.checked_add(1) {
             Some(next) => self.drain = next,
-            None => *self = NamedFrames::default(),
+            None => *self = NamedFrames::with_room(self.entries.len()),
         }
     }
 
     /// What `frame` is called.
     #[must_use]
     pub fn get(&self, frame: &Frame) -> Option<PendingFrame> {
-        match self.entries.get(place(frame))? {
+        match self.entries.get(self.place(frame))? {
             Some((drain, known, named)) if *drain == self.drain && known == frame => Some(*named),
             _ => None,
         }
@@ -45,16 +61,21 @@ impl NamedFrames {
 
     /// Remembers what `frame` is called.
     pub fn put(&mut self, frame: Frame, named: PendingFrame) {
-        if let Some(entry) = self.entries.get_mut(place(&frame)) {
-            *entry = Some((self.drain, frame, named));
+        let place = self.place(&frame);
+        if let Some(entry) = self.entries.get_mut(place) {
+            let before = entry.replace((self.drain, frame, named));
+            let is_taken =
+                before.is_some_and(|(drain, known, _)| drain == self.drain && known != frame);
+            self.crowded += u32::from(is_taken);
         }
     }
-}
 
-/// Fibonacci hashing: the upper half of the product depends on all bits.
-fn place(frame: &Frame) -> usize {
-    let mixed = frame.id ^ (frame.bci as u64).rotate_left(40) ^ (frame.kind as u64).rotate_left(60);
-    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % ENTRIES
+    /// Fibonacci hashing: the upper half of the product depends on all bits.
+    fn place(&self, frame: &Frame) -> usize {
+        let (bci, kind) = (frame.bci as u64, frame.kind as u64);
+        let mixed = frame.id ^ bci.rotate_left(40) ^ kind.rotate_left(60);
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.entries.len()
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +117,26 @@ mod tests {
             assert!(names.get(&frame).is_none_or(|found| found == named(id)));
         }
         assert_eq!(names.get(&frame(0x10, 1)), None);
+        // The next drain has more room, and keeps it.
+        assert_eq!(names.entries.len(), ENTRIES_FIRST);
+        names.clear();
+        assert_eq!(names.entries.len(), ENTRIES);
+        names.put(frame(1, 2), named(3));
+        names.drain = u32::MAX;
+        names.clear();
+        assert_eq!(names.entries.len(), ENTRIES);
+    }
+
+    #[test]
+    fn few_frames_take_little_room() {
+        let mut names = NamedFrames::default();
+        for _ in 0..10 {
+            for id in 0..20 {
+                names.put(frame(0x7f00_0000_0000 + u64::from(id) * 8, 1), named(id));
+            }
+            names.clear();
+        }
+        assert_eq!(names.entries.len(), ENTRIES_FIRST);
     }
 
     #[test]

@@ -18,9 +18,9 @@ const TICK_LOSING: Duration = Duration::from_millis(1);
 /// So many samples may wait for a look: an eighth of the smallest slots.
 const WAITING_MAX: u32 = 128;
 
-/// The time between two looks when all processors are busy with what is sampled.
-fn tick(interval: Duration, processors: usize) -> Duration {
-    filling(interval, processors).clamp(TICK_MIN, TICK_MAX)
+/// The time between two looks when all processors are busy with what is sampled, at `most` so much.
+fn tick(interval: Duration, processors: usize, most: Duration) -> Duration {
+    filling(interval, processors).clamp(TICK_MIN, most)
 }
 
 /// In how much time as many samples can come as may wait.
@@ -43,11 +43,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For samples that every thread takes at `interval` of CPU time.
+    /// For samples that every thread takes at `interval` of CPU time. `keeps`: what they say stays
+    /// true however late they are looked at.
     #[must_use]
-    pub fn new(interval: Duration) -> Pace {
+    pub fn new(interval: Duration, keeps: bool) -> Pace {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let tick = tick(interval, processors);
+        let most = if keeps { TICK_IDLE } else { TICK_MAX };
+        let tick = tick(interval, processors, most);
         Pace {
             tick,
             longest: filling(interval, processors).clamp(tick, TICK_IDLE),
@@ -82,7 +84,10 @@ mod tests {
 
     #[test]
     fn many_samples_are_looked_at_sooner() {
-        let of = |us, processors| tick(Duration::from_micros(us), processors).as_micros();
+        let of = |us, processors| {
+            let interval = Duration::from_micros(us);
+            tick(interval, processors, TICK_MAX).as_micros()
+        };
         assert_eq!(of(10_000, 2), 20_000);
         assert_eq!(of(1000, 2), 20_000);
         assert_eq!(of(1000, 10), 12_800);
@@ -92,8 +97,26 @@ mod tests {
     }
 
     #[test]
+    fn what_keeps_waits_until_it_could_fill_the_slots() {
+        let of = |ms, processors| {
+            let interval = Duration::from_millis(ms);
+            tick(interval, processors, TICK_IDLE).as_millis()
+        };
+        assert_eq!(of(10, 2), 100);
+        assert_eq!(of(1, 2), 64);
+        assert_eq!(of(1, 64), 5);
+        let mut pace = Pace::new(Duration::from_millis(10), true);
+        pace.longest = TICK_IDLE;
+        pace.tick = TICK_IDLE;
+        for look in 1..50 {
+            assert_eq!(pace.wait(look * 100, false), TICK_IDLE);
+        }
+        assert_eq!(pace.wait(6000, true), TICK_LOSING);
+    }
+
+    #[test]
     fn looks_are_made_as_often_as_samples_come() {
-        let mut pace = Pace::new(Duration::from_millis(10));
+        let mut pace = Pace::new(Duration::from_millis(10), false);
         pace.longest = TICK_IDLE;
         // In the mean over so many looks, of samples that come at a rate.
         let mut now = Duration::ZERO;
@@ -119,7 +142,7 @@ mod tests {
 
     #[test]
     fn who_has_waited_long_notices_at_once_that_there_is_more_and_never_waits_too_long() {
-        let mut pace = Pace::new(Duration::from_millis(10));
+        let mut pace = Pace::new(Duration::from_millis(10), false);
         pace.longest = TICK_IDLE;
         for _ in 0..50 {
             pace.wait(7, false);
@@ -128,7 +151,7 @@ mod tests {
         assert_eq!(pace.wait(27, false), pace.tick);
         assert_eq!(pace.wait(27, true), TICK_LOSING);
         // As fast as samples come here, more would fill the slots.
-        let mut pace = Pace::new(Duration::from_micros(100));
+        let mut pace = Pace::new(Duration::from_micros(100), false);
         for _ in 0..50 {
             let wait = pace.wait(7, false);
             assert!(wait <= filling(Duration::from_micros(100), 1));

@@ -97,7 +97,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             stops: StopDrain::default(),
             alive: AliveDrain::default(),
             named: NamedFrames::default(),
-            frames: vec![Frame::EMPTY; setup.options.depth + 1],
+            frames: Vec::new(),
             kernel: Vec::new(),
             outer: Outer::default(),
             owners: Owners::default(),
@@ -197,14 +197,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn take(&mut self, slot: &Slot<'_>, progress: &Progress) {
         let header = slot.header();
         let mut frames = std::mem::take(&mut self.frames);
-        let walk = match header.walk.walk() {
-            Some(walk) if header.stack_len == 0 => {
-                self.work.walk_ns += header.walk.walk_ns();
-                copy_frames(slot.frames(), &mut frames);
-                walk
-            }
-            _ => self.walk(slot, &mut frames),
-        };
+        let walk = self.walked(slot, &mut frames);
         self.work.walks += 1;
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
@@ -262,6 +255,25 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.frames = frames;
         self.mind_failure(slot, failure, progress);
         self.add_sample(slot, stack, failure);
+    }
+
+    /// The walk of a sample, in `frames`: made in the handler, or now.
+    fn walked(&mut self, slot: &Slot<'_>, frames: &mut Vec<Frame>) -> Walk {
+        let header = slot.header();
+        let most = self.setup.options.depth + 1;
+        match header.walk.walk() {
+            Some(walk) if header.stack_len == 0 => {
+                self.work.walk_ns += header.walk.walk_ns();
+                let walked = slot.frames();
+                make_room(frames, walked.len().min(most));
+                copy_frames(walked, frames);
+                walk
+            }
+            _ => {
+                make_room(frames, most);
+                self.walk(slot, frames)
+            }
+        }
     }
 
     /// What is gone before it is walked is told to those who can help that.
@@ -523,6 +535,13 @@ fn from_managed(frames: &[Frame]) -> &[Frame] {
     let is_told = |frame: &Frame| frame.kind.is_managed() || frame.kind == FrameKind::Failed;
     let first = frames.iter().position(is_told);
     frames.get(first.unwrap_or(frames.len())..).unwrap_or(&[])
+}
+
+/// Makes room for so many frames. All that walks may need is only made where any are made here.
+fn make_room(frames: &mut Vec<Frame>, len: usize) {
+    if frames.len() < len {
+        frames.resize(len, Frame::EMPTY);
+    }
 }
 
 fn copy_frames(from: &[Frame], to: &mut [Frame]) {

@@ -24,7 +24,7 @@ use crate::runtime::progress::{LOOKS_LOST, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Walks};
 use crate::switched::Now;
-use crate::sys::process;
+use crate::sys::{allocator, process};
 use dwell_host::Whose;
 use dwell_host::throttled::Throttled;
 use dwell_jfr::writer::{
@@ -135,6 +135,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     ) {
         self.walking_cpu = walking.cpu().max(self.walking_cpu);
         if !self.described {
+            allocator::reserve();
             super::describe::describe(self.setup, &self.recorded, &mut self.chunk);
             self.described = true;
         }
@@ -171,7 +172,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
                 next = Instant::now() + began.elapsed() + super::pace::TICK_MIN;
             }
         };
+        allocator::reserve();
         self.resolver.prepare(batch.all_frames(), &images, between);
+        allocator::reserve();
         threads::rename(&mut self.chunk, self.setup, sampler);
         let stacks = self.stacks(&batch, sampler);
         let contexts = ContextTexts::of(batch.contexts());

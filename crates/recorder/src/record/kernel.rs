@@ -80,6 +80,9 @@ impl KernelNames {
             system.stamp()
         };
         let (mut found, mut rest) = (Vec::new(), wanted.to_vec());
+        // Many are in the same functions, and each lookup reads some KB.
+        rest.sort_unstable();
+        rest.dedup();
         let mut are_modules_kept = None;
         if let Some(stamp) = &stamp
             && !system.is_hidden()
@@ -87,12 +90,15 @@ impl KernelNames {
             && let Some(packed) = Packed::open(&file, stamp)
         {
             are_modules_kept = Some(packed.knows_modules());
-            rest.retain(|pc| match packed.function(*pc) {
-                Some(known) => {
-                    found.push(known);
-                    false
+            rest.retain(|pc| {
+                let is_known = |(_, end, _): &Known| pc < end;
+                if found.last().is_some_and(is_known) {
+                    return false;
                 }
-                None => true,
+                let function = packed.function(*pc);
+                let is_unknown = function.is_none();
+                found.extend(function);
+                is_unknown
             });
             if packed.is_damaged() {
                 are_modules_kept = None;

@@ -76,6 +76,10 @@ pub trait Runtime: Send + Sync + Sized + 'static {
     /// Whether the copy of a stack can be walked later. If not, stacks are walked in the handler
     /// from the first sample on, even while less is known of the process than later.
     const WALKS_COPIES: bool = true;
+    /// Whether what a sample says can be named as long as the recording lasts: stacks are walked in
+    /// the handler, and the runtime keeps names of code that goes away. Then nobody need hurry to
+    /// look at samples.
+    const KEEPS_SAMPLES: bool = false;
     /// Whether the pages that tell threads' turns are mapped, one for each thread that is looked
     /// at. If not, CPU clocks are asked.
     const MAPS_TURNS: bool = true;

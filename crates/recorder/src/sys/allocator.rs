@@ -36,6 +36,15 @@ impl Drop for OwnThread {
     }
 }
 
+/// Makes room for what a thread of ours will allocate next, by one system call: the C library lets
+/// a thread's heap grow by a page at a time.
+pub fn reserve() {
+    /// As much as it keeps of what is free at the end of a heap (`M_TOP_PAD`, mallopt(3)), and
+    /// less than what it would map by itself (`M_MMAP_THRESHOLD`).
+    const BYTES: usize = 120 << 10;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
+}
+
 /// Replaces the first thread `before` (0: a free place); there are as many places as threads.
 fn replace(before: i32, after: i32) {
     let _ = OWN_THREADS.iter().find(|place| {

@@ -28,6 +28,7 @@ use dwell_wall::budget::{Budget, Debt, Price};
 use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::{Chosen, choose_of};
+use dwell_wall::quiet::Quiet;
 use dwell_wall::random::Random;
 use dwell_wall::runs::Part;
 use dwell_wall::strata::{self, Strata};
@@ -152,7 +153,7 @@ fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
     let mut sampler = Sampler::new(setup);
     loop {
         let now_ns = process::monotonic_ns();
-        let due_ns = sampler.grid.due_ns(sampler.budget.ticks());
+        let due_ns = sampler.grid.due_ns(sampler.ticks_to_wait());
         let wait_ns = due_ns.saturating_sub(now_ns);
         sampler.looks.beside(&setup.shared, now_ns, wait_ns);
         let stopped = stop.wait(Duration::from_nanos(wait_ns));
@@ -204,6 +205,11 @@ struct Sampler<'s, R: Runtime> {
     ticks: u64,
     /// Threads that were known to be where they were, in this tick.
     followed: usize,
+    quiet: Quiet,
+    /// Whether a thread was seen at a new place in this tick, or one has come or gone.
+    news: bool,
+    /// Whether a thread was seen that ran.
+    ran: bool,
 }
 
 /// One tick's looks.
@@ -279,7 +285,22 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             threads: Threads::new(setup.engine),
             ticks: 0,
             followed: 0,
+            quiet: Quiet::default(),
+            news: false,
+            ran: false,
         }
+    }
+
+    /// For how many ticks the next look stands.
+    fn ticks_to_wait(&self) -> u64 {
+        let options = &self.setup.options;
+        // Where the number of threads is given, so is that of looks; and who works for requests is
+        // not known between them.
+        let quiet = match options.wall_threads.is_some() || options.only_context {
+            true => 1,
+            false => self.quiet.ticks(),
+        };
+        self.budget.ticks().max(quiet)
     }
 
     fn tick(&mut self, shelf: &Shelf, last: bool) {
@@ -351,6 +372,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             by_page: self.kernel.take_told(),
         };
         shelf.lock().add(Note::Tick(tick), 0);
+        let (news, ran) = (
+            std::mem::take(&mut self.news),
+            std::mem::take(&mut self.ran),
+        );
+        self.quiet.add(news || found.looked > 0, ran);
     }
 
     /// The time that those chosen among who rests stand for. Where asking them costs too much that
@@ -527,6 +553,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// Takes in threads that have begun since the last tick, and lets go those that have ended.
     fn members_now(&mut self, shelf: &Shelf) {
         for index in self.setup.recorder.registry.take_changed() {
+            self.news = true;
             let record = self.setup.engine.record(index);
             let is_one = record.is_some_and(|r| r.is_live() && r.managed_thread() != 0);
             let generation = record.map_or(0, ThreadRecord::generation);
@@ -601,6 +628,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return false;
         };
         known.before = before;
+        self.news |= matches!(seen, Look::Off(_) | Look::Gone);
+        self.ran |= seen.is_ready();
         let lives = seen.is_ready() || known.before.has_run_since(last);
         self.strata.note(index, lives, now_ns);
         let mut notes = at.shelf.lock();

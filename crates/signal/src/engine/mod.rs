@@ -38,6 +38,8 @@ pub struct Engine {
     pub(crate) kind: EngineKind,
     pub(crate) fd_end: i32,
     pub(crate) live: Live,
+    /// The process's first thread. Not asked for in handlers: that is a system call.
+    pub(crate) main_tid: i32,
     /// Whether threads can be told apart without asking the kernel.
     pub(crate) reads_tls_base: bool,
     /// Room that a handler needs on an alternate stack, in bytes.
@@ -77,6 +79,7 @@ impl Engine {
             kind: config.engine,
             fd_end: config.fd_end,
             live,
+            main_tid: sys::getpid(),
             reads_tls_base: arch::may_read_tls_base(),
             room_bytes: room::needed(),
             previous: Previous::new(),
@@ -383,6 +386,12 @@ impl Engine {
         self.slab
             .get(header.record_index)
             .filter(|record| record.generation() == header.record_generation)
+    }
+
+    /// One counter now: what handlers write is left in their processors' caches as far as can be.
+    #[must_use]
+    pub fn count(&self, cause: Cause) -> u64 {
+        self.counters.get(cause)
     }
 
     /// The counters now.
