@@ -395,3 +395,54 @@ impl Ring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// A ring with these words from a position on, the page before it being zeroes.
+    fn ring(start: u64, words: &[u64]) -> Vec<u64> {
+        let mut ring = vec![0; RING_BYTES / 8];
+        for (index, word) in words.iter().enumerate() {
+            let at = (start as usize + index * 8) % DATA_BYTES;
+            ring[(PAGE + at) / 8] = *word;
+        }
+        ring
+    }
+
+    #[test]
+    fn samples_are_read_wherever_the_ring_ends() {
+        // Ids, time, count; two kernel frames behind their mark; registers; 16 of 24 bytes.
+        let mark = -128i64 as u64;
+        let mut words = vec![9 | 160 << 48, 7 << 32 | 5, 1000, 500, 3, mark, 0xa, 0xb, 2];
+        words.extend([1, 2, 3, 4, 6, 7, 8, 13]);
+        words.extend([24, 0x11, 0x22, 0x33, 16]);
+        for before_end in (0..=words.len() as u64).map(|words| words * 8) {
+            let start = DATA_BYTES as u64 - before_end;
+            let memory = ring(start, &words);
+            // SAFETY: as large as a ring, and nobody writes it.
+            let ring = unsafe { Ring::at(memory.as_ptr() as usize) };
+            let sample = Sample::read(&ring, start);
+            assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
+            assert_eq!(sample.regs, Some([1, 2, 3, 4, 6, 7, 8, 13]));
+            assert_eq!(sample.chain.1, 3);
+            assert_eq!(ring.word(sample.chain.0), mark);
+            assert_eq!(sample.stack.1, 16);
+            let mut copied = [0u64; 2];
+            // SAFETY: 16 bytes of a local array, and 24 of the stack are in the ring.
+            unsafe { ring.copy(sample.stack.0, copied.as_mut_ptr().cast(), 16) };
+            assert_eq!(copied, [0x11, 0x22]);
+        }
+    }
+
+    #[test]
+    fn threads_without_user_mode_have_no_registers() {
+        let memory = ring(0, &[9 | 56 << 48, 7 << 32 | 5, 1000, 500, 0, 0, 0]);
+        // SAFETY: as above.
+        let ring = unsafe { Ring::at(memory.as_ptr() as usize) };
+        let sample = Sample::read(&ring, 0);
+        assert_eq!((sample.regs, sample.stack.1), (None, 0));
+    }
+}
