@@ -17,6 +17,11 @@ pub enum Experiment {
     Compare,
     /// Somewhere in each walk a load fails.
     Faults,
+    /// No signals: the kernel copies registers and the top of the stack.
+    Kernel {
+        /// Most KiB of stack copied.
+        kib: u32,
+    },
 }
 
 /// Whether loads of walks shall fail.

@@ -408,8 +408,11 @@ fn experiment(value: &str) -> Result<Experiment, OptionError> {
         "empty-handler" => Ok(Experiment::EmptyHandler),
         "compare" => Ok(Experiment::Compare),
         "faults" => Ok(Experiment::Faults),
+        "kernel-16" => Ok(Experiment::Kernel { kib: 16 }),
+        "kernel-60" => Ok(Experiment::Kernel { kib: 60 }),
         _ => refuse(format!(
-            "experiment={}: no-copy, empty-handler, compare or faults",
+            "experiment={}: no-copy, empty-handler, compare, faults, kernel-16 or \
+             kernel-60",
             shown(value)
         )),
     }

@@ -60,6 +60,13 @@ impl<R: Runtime> Session<R> {
             let depth = u32::try_from(setup.options.depth).unwrap_or(u32::MAX);
             setup.engine.set_vantage(setup.options.walk, depth);
         }
+        #[cfg(feature = "experiments")]
+        setup
+            .engine
+            .set_kernel_copies(match setup.options.experiment {
+                Some(crate::experiments::Experiment::Kernel { kib }) => kib << 10,
+                _ => 0,
+            });
         setup.engine.start(interval_ns);
         let drainer = {
             let (setup, orders) = (Arc::clone(&setup), Arc::clone(&orders));

@@ -273,6 +273,19 @@ pub fn ioctl_u64(fd: i32, request: u64, value: u64) -> Result<usize, Errno> {
     })
 }
 
+/// Reads a 64-bit number: what a perf event has counted.
+///
+/// # Errors
+/// The kernel's error.
+#[cfg(feature = "experiments")]
+pub fn read_u64(fd: i32) -> Result<u64, Errno> {
+    let mut value: u64 = 0;
+    let pointer = (&raw mut value) as usize;
+    // SAFETY: the kernel writes 8 bytes at most to a local that outlives the call.
+    check(unsafe { arch::syscall(libc::SYS_read, [fd as usize, pointer, 8, 0, 0, 0]) })?;
+    Ok(value)
+}
+
 /// `fcntl` with a plain number.
 ///
 /// # Errors

@@ -99,6 +99,6 @@ fn vantage<R: Runtime>(setup: &Setup<R>) -> Vantage {
         Some(Experiment::NoCopy) => Vantage::NoCopy,
         Some(Experiment::EmptyHandler) => Vantage::Empty,
         Some(Experiment::Compare) => Vantage::Compare,
-        Some(Experiment::Faults) | None => setup.options.walk,
+        Some(Experiment::Faults | Experiment::Kernel { .. }) | None => setup.options.walk,
     }
 }

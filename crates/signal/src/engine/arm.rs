@@ -8,7 +8,11 @@ use crate::engine::Engine;
 use crate::engine::perf;
 use crate::engine::period::{self, Standing};
 use crate::engine::turns;
+#[cfg(feature = "experiments")]
+use crate::engine::unsignalled;
 use crate::plan::{Due, Plan};
+#[cfg(feature = "experiments")]
+use crate::record::KERNEL;
 use crate::record::{Guard, Inner, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
@@ -170,6 +174,8 @@ impl Engine {
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
+            #[cfg(feature = "experiments")]
+            KERNEL => unsignalled::plan(now_ns),
             // A CPU timer is set for a moment each time, at no price: it comes with a tick.
             _ => Plan::new(seed, interval_ns, origin_ns),
         };
@@ -189,6 +195,10 @@ impl Engine {
     }
 
     fn open_engine(&self, record: &ThreadRecord) -> Result<(), Errno> {
+        #[cfg(feature = "experiments")]
+        if self.kernel_copies.load(Ordering::Relaxed) > 0 {
+            return unsignalled::open(self, record);
+        }
         if let EngineKind::Perf { kernel } = self.kind {
             let mut opened = self.open_perf(record, kernel);
             if kernel && matches!(opened, Err(Errno(libc::EACCES | libc::EPERM))) {
@@ -233,6 +243,13 @@ impl Engine {
             PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
             // Fails only if the timer is gone, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
+            #[cfg(feature = "experiments")]
+            KERNEL => {
+                unsignalled::close(self, &guard);
+                let owed_ns = record.carried_ns.swap(0, Ordering::Relaxed);
+                self.unlock(guard);
+                return Ok(Stop { owed_ns, ..stop });
+            }
             _ => {}
         }
         self.unlock(guard);
@@ -256,6 +273,8 @@ impl Engine {
     pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);
+        #[cfg(feature = "experiments")]
+        unsignalled::close(self, guard);
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
         turns::detach(guard);
         let fd = record.perf_fd.swap(-1, Ordering::Relaxed);

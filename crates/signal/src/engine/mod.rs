@@ -10,6 +10,8 @@ mod perf;
 mod period;
 pub(crate) mod ring;
 mod turns;
+#[cfg(feature = "experiments")]
+mod unsignalled;
 mod walk_on_request;
 
 pub(crate) use arm::Sender;
@@ -54,6 +56,9 @@ pub struct Engine {
     pub(crate) context: AtomicPtr<()>,
     pub(crate) walk: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
+    /// Bytes of stack that the kernel copies for each sample; 0: threads are signalled.
+    #[cfg(feature = "experiments")]
+    pub(crate) kernel_copies: AtomicU32,
     pub(crate) behind: AtomicBool,
     /// Room for frames that a walk in a slot may use.
     pub(crate) frames_max: AtomicU32,
@@ -92,6 +97,8 @@ impl Engine {
             context: AtomicPtr::new(core::ptr::null_mut()),
             walk: AtomicPtr::new(core::ptr::null_mut()),
             vantage: AtomicU32::new(0),
+            #[cfg(feature = "experiments")]
+            kernel_copies: AtomicU32::new(0),
             behind: AtomicBool::new(false),
             frames_max: AtomicU32::new(1),
             pause: Pause::new(),
@@ -326,13 +333,15 @@ impl Engine {
 
     /// As `drain`, until `visit` says false: then the next call goes on from there. Returns whether
     /// all that had been published was shown.
-    pub fn drain_while(&self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
+    pub fn drain_while(&'static self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
         if self.pool.has_rest() {
             self.pool.drain_while(&mut visit);
             if self.pool.has_rest() {
                 return false;
             }
         }
+        #[cfg(feature = "experiments")]
+        self.pump();
         // What has been published since is not in the rest.
         self.epoch.fetch_add(1, Ordering::SeqCst);
         self.pool.drain_while(visit);

@@ -45,6 +45,8 @@ pub(crate) const ENDED: u32 = 2;
 pub(crate) const NO_ENGINE: u32 = 0;
 pub(crate) const PERF: u32 = 1;
 pub(crate) const TIMER: u32 = 2;
+#[cfg(feature = "experiments")]
+pub(crate) const KERNEL: u32 = 3;
 
 /// What only the holder of `busy` may touch.
 #[derive(Debug)]
@@ -84,6 +86,14 @@ pub struct ThreadRecord {
     pub(crate) engine: AtomicU32,
     pub(crate) perf_fd: AtomicI32,
     pub(crate) timer_id: AtomicI32,
+    /// The event whose samples the kernel copies, its ring, and what it had counted at the last
+    /// one.
+    #[cfg(feature = "experiments")]
+    pub(crate) kernel_fd: AtomicI32,
+    #[cfg(feature = "experiments")]
+    pub(crate) kernel_ring: AtomicUsize,
+    #[cfg(feature = "experiments")]
+    pub(crate) kernel_count_ns: AtomicU64,
     pub(crate) ring: AtomicUsize,
     /// The control page of its perf event, or 0; that of the ring if there is one.
     pub(crate) page: AtomicUsize,
@@ -263,6 +273,12 @@ impl ThreadRecord {
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
+        #[cfg(feature = "experiments")]
+        {
+            self.kernel_fd.store(-1, Ordering::Relaxed);
+            self.kernel_ring.store(0, Ordering::Relaxed);
+            self.kernel_count_ns.store(0, Ordering::Relaxed);
+        }
         self.ring.store(0, Ordering::Relaxed);
         self.page.store(0, Ordering::Relaxed);
         self.next_due_ns.store(u64::MAX, Ordering::Relaxed);

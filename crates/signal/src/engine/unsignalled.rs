@@ -1,0 +1,448 @@
+//! Experiment: samples without a signal. The kernel copies registers and a part of the stack of
+//! each thread into a ring of its own, from where the draining thread takes them into slots.
+//!
+//! Nothing here runs in a handler. What only the thread itself could tell at that moment is not
+//! there: the anchor, the mounted virtual thread, what it works for. The weight of a sample is the
+//! CPU time since the one before, as the event has counted it, so periods may be drawn anew.
+
+use crate::arch::Registers;
+use crate::counters::Cause;
+use crate::engine::Engine;
+use crate::plan::Plan;
+use crate::record::{Guard, KERNEL, NO_ENGINE, ThreadRecord};
+use crate::slots::{Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, Wait, WalkNote};
+use crate::sys::{self, Errno};
+use core::sync::atomic::{AtomicU64, Ordering};
+use perf_event_open_sys::bindings::{
+    self as bindings, PERF_CONTEXT_MAX, PERF_COUNT_SW_CPU_CLOCK, PERF_RECORD_LOST,
+    PERF_RECORD_SAMPLE, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_READ, PERF_SAMPLE_REGS_USER,
+    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
+    perf_event_mmap_page,
+};
+
+const PAGE: usize = 4096;
+/// Room for 100 ms of 16 KiB every ms.
+const DATA_BYTES: usize = 512 * PAGE;
+const RING_BYTES: usize = DATA_BYTES + PAGE;
+/// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h).
+const REGISTERS: [u32; 8] = [0, 1, 2, 3, 6, 7, 8, 21];
+const PERIOD_MIN_NS: u64 = 10_000;
+/// Longer than a thread runs: its plan has no points, as nobody signals it for them.
+const NEVER_NS: u64 = 1 << 56;
+
+/// Opens the thread's event with its ring.
+pub(super) fn open(engine: &Engine, record: &ThreadRecord) -> Result<(), Errno> {
+    let mut attr = perf_event_attr {
+        size: size_of::<perf_event_attr>() as u32,
+        type_: PERF_TYPE_SOFTWARE,
+        config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
+        sample_type: u64::from(
+            PERF_SAMPLE_TID
+                | PERF_SAMPLE_TIME
+                | PERF_SAMPLE_READ
+                | PERF_SAMPLE_CALLCHAIN
+                | PERF_SAMPLE_REGS_USER
+                | PERF_SAMPLE_STACK_USER,
+        ),
+        sample_regs_user: REGISTERS.iter().fold(0, |mask, bit| mask | 1 << bit),
+        sample_stack_user: engine.kernel_copies.load(Ordering::Relaxed),
+        sample_max_stack: KERNEL_FRAMES_MAX as u16,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..Default::default()
+    };
+    // The first one ends anywhere in the first interval: short threads have their chance, too.
+    let interval_ns = engine.interval_ns.load(Ordering::Relaxed);
+    let longest_ns = next_period_ns(engine, record).saturating_sub(interval_ns / 2);
+    attr.__bindgen_anon_1.sample_period = longest_ns.max(PERIOD_MIN_NS);
+    attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
+    attr.set_watermark(1);
+    attr.set_use_clockid(1);
+    attr.set_exclude_hv(1);
+    attr.set_exclude_callchain_user(1);
+    let fd = sys::perf_event_open(&mut attr, record.tid())?;
+    match sys::map_fd(fd, RING_BYTES) {
+        Ok(ring) => {
+            record.kernel_fd.store(fd, Ordering::Relaxed);
+            record.kernel_ring.store(ring as usize, Ordering::Relaxed);
+            record.kernel_count_ns.store(0, Ordering::Relaxed);
+            record.engine.store(KERNEL, Ordering::Release);
+            Ok(())
+        }
+        Err(error) => {
+            sys::close(fd);
+            Err(error)
+        }
+    }
+}
+
+/// A plan whose points nobody lives to see.
+pub(super) fn plan(now_ns: u64) -> Plan {
+    Plan::new(1, NEVER_NS, now_ns.saturating_add(NEVER_NS))
+}
+
+/// Closes the thread's event; what is in the ring is taken before, and what the thread has used
+/// since its last sample is its to carry.
+pub(super) fn close(engine: &Engine, guard: &Guard<'_>) {
+    let record = guard.record();
+    let fd = record.kernel_fd.swap(-1, Ordering::Relaxed);
+    if fd < 0 {
+        return;
+    }
+    let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
+    let count_ns = sys::read_u64(fd).unwrap_or(0);
+    pump_one(engine, guard, -1);
+    let left_ns = count_ns.saturating_sub(record.kernel_count_ns.load(Ordering::Relaxed));
+    record.carried_ns.fetch_add(left_ns, Ordering::Relaxed);
+    record.engine.store(NO_ENGINE, Ordering::Relaxed);
+    let ring = record.kernel_ring.swap(0, Ordering::Relaxed);
+    // SAFETY: mapped by `open` with this length; read under the record's lock only, which we hold.
+    unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
+    sys::close(fd);
+}
+
+impl Engine {
+    /// Lets the kernel copy so many bytes of stack for each sample of threads armed from now on; 0:
+    /// threads are signalled and copy it themselves.
+    pub fn set_kernel_copies(&self, stack_bytes: u32) {
+        self.kernel_copies.store(stack_bytes, Ordering::Relaxed);
+    }
+
+    /// Takes what the kernel has copied.
+    pub(super) fn pump(&'static self) {
+        if self.kernel_copies.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for record in self.live_records() {
+            if record.kernel_ring.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            if let Some(guard) = record.try_lock() {
+                pump_one(self, &guard, record.kernel_fd.load(Ordering::Relaxed));
+                self.unlock(guard);
+            }
+        }
+    }
+}
+
+/// Takes what is in the thread's ring, and then gives its event another period, if it has one.
+fn pump_one(engine: &Engine, guard: &Guard<'_>, fd: i32) {
+    let record = guard.record();
+    let addr = record.kernel_ring.load(Ordering::Relaxed);
+    if addr == 0 {
+        return;
+    }
+    // SAFETY: mapped by `open`; unmapped under the record's lock only, which we hold.
+    let ring = unsafe { Ring::at(addr) };
+    let head = ring.head();
+    let mut at = ring.tail().load(Ordering::Relaxed);
+    let mut samples: u32 = 0;
+    while at < head {
+        let header = ring.word(at);
+        let size = header >> 48;
+        if size < 8 {
+            break;
+        }
+        match header as u32 {
+            PERF_RECORD_SAMPLE => {
+                samples = samples.wrapping_add(1);
+                take(engine, record, &ring, at);
+            }
+            PERF_RECORD_LOST => {
+                let lost = ring.word(at.wrapping_add(16));
+                engine.counters.add(Cause::NoSlot, lost);
+            }
+            _ => {}
+        }
+        at = at.wrapping_add(size);
+    }
+    ring.tail().store(head, Ordering::Release);
+    if samples > 0 && fd >= 0 {
+        // What has passed of the period at hand is lost to it, and not to the sample's weight.
+        let _ = sys::ioctl_u64(
+            fd,
+            u64::from(bindings::PERIOD),
+            next_period_ns(engine, record),
+        );
+    }
+}
+
+/// From a half to one and a half intervals.
+fn next_period_ns(engine: &Engine, record: &ThreadRecord) -> u64 {
+    let interval_ns = engine.interval_ns.load(Ordering::Relaxed);
+    let mut x = record.seed.load(Ordering::Relaxed) | 1;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    record.seed.store(x, Ordering::Relaxed);
+    let more = (x >> 16).checked_rem(interval_ns.max(1)).unwrap_or(0);
+    (interval_ns / 2).saturating_add(more).max(PERIOD_MIN_NS)
+}
+
+/// A record of the ring, as the kernel has written it.
+struct Sample {
+    time_ns: u64,
+    /// What the event had counted: the thread's CPU time since it was opened.
+    count_ns: u64,
+    /// Position of the first entry of the kernel's call chain, and how many there are.
+    chain: (u64, u64),
+    /// In the order of [`REGISTERS`]; `None`: the thread has no user mode any more.
+    regs: Option<[u64; REGISTERS.len()]>,
+    /// Position of the stack's copy, and how many bytes of it the kernel could read.
+    stack: (u64, u64),
+}
+
+impl Sample {
+    /// Reads the one at this position.
+    fn read(ring: &Ring, start: u64) -> Sample {
+        // Header, ids, time, count; then the chain: its length, and so many words.
+        let at = |index: u64| start.wrapping_add(index.wrapping_mul(8));
+        let word = |index: u64| ring.word(at(index));
+        let entries = word(4);
+        let mut next = entries.wrapping_add(5);
+        let has_regs = word(next) != 0;
+        let mut regs = [0; REGISTERS.len()];
+        if has_regs {
+            for reg in &mut regs {
+                next = next.wrapping_add(1);
+                *reg = word(next);
+            }
+        }
+        let asked = word(next.wrapping_add(1));
+        let data = at(next.wrapping_add(2));
+        let filled = match asked {
+            0 => 0,
+            _ => ring.word(data.wrapping_add(asked)).min(asked),
+        };
+        Sample {
+            time_ns: word(2),
+            count_ns: word(3),
+            chain: (at(5), entries),
+            regs: has_regs.then_some(regs),
+            stack: (data, filled),
+        }
+    }
+}
+
+/// Makes a snapshot of one record of the ring.
+fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) {
+    let sample = Sample::read(ring, start);
+    let before_ns = record
+        .kernel_count_ns
+        .swap(sample.count_ns, Ordering::Relaxed);
+    let used_ns = sample.count_ns.saturating_sub(before_ns);
+    let carried_ns = record.carried_ns.swap(0, Ordering::Relaxed);
+    let weight_ns = used_ns.saturating_add(carried_ns);
+    let carry = |cause| {
+        record.carried_ns.store(weight_ns, Ordering::Relaxed);
+        engine.counters.add(cause, 1);
+    };
+    let Some(regs) = sample.regs else {
+        return carry(Cause::Early);
+    };
+    let [_, _, _, _, rbp, rsp, ..] = regs;
+    let (lo, hi) = (record.stack_low(), record.stack_high());
+    let known = rsp >= lo && rsp < hi;
+    let most = if known {
+        hi.wrapping_sub(rsp)
+    } else {
+        u64::MAX
+    };
+    let len = sample.stack.1.min(most);
+    let Some(mut slot) = engine.pool.take((len as usize).wrapping_add(8)) else {
+        return carry(Cause::NoSlot);
+    };
+    describe(engine, record, &mut slot, &sample);
+    registers(&mut slot, regs);
+    let header = slot.header();
+    header.weight_ns = weight_ns;
+    header.stack_end_known = known;
+    header.stack_lo = rsp.wrapping_sub(8);
+    header.stack_len = (len as u32).wrapping_add(8);
+    let end = rsp.wrapping_add(len);
+    header.truncated = known && end < hi;
+    header.stack_hi = if known { hi } else { end };
+    if header.truncated {
+        engine.counters.add(Cause::Truncated, 1);
+    }
+    kernel_frames(ring, &mut slot, sample.chain);
+    copy(ring, &mut slot, rbp, sample.stack.0, len as usize);
+    if !engine.pool.publish(slot) {
+        return engine.counters.add(Cause::Contention, 1);
+    }
+    record.samples.fetch_add(1, Ordering::Relaxed);
+    record.points.fetch_add(1, Ordering::Relaxed);
+    record.weight_ns.fetch_add(weight_ns, Ordering::Relaxed);
+    record.counted_ns.fetch_add(weight_ns, Ordering::Relaxed);
+    engine.counters.add(Cause::Sample, 1);
+    engine.counters.add(Cause::Points, 1);
+}
+
+/// Whose it is and when it was; and that nothing is known of what only the thread could tell.
+fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample: &Sample) {
+    let header = slot.header();
+    header.time_ns = sample.time_ns;
+    header.cpu_ns = sample.count_ns;
+    header.interval_ns = engine.interval_ns.load(Ordering::Relaxed);
+    header.points = 1;
+    header.carried = 0;
+    header.reason = Reason::CpuTime;
+    header.allocation = Allocation::default();
+    header.wait = Wait::default();
+    header.record_index = record.index();
+    header.record_generation = record.generation();
+    header.tid = record.tid();
+    header.user = record.user();
+    header.managed_thread = record.managed_thread();
+    header.left_stack = (0, 0);
+    header.stack_fault = false;
+    header.chunks_len = 0;
+    header.logical_id = 0;
+    header.logical_name_len = 0;
+    header.cont_entry = 0;
+    header.context.active = 0;
+    header.walk = WalkNote::NONE;
+    header.anchor_valid = false;
+    (header.anchor_sp, header.anchor_pc, header.anchor_fp) = (0, 0, 0);
+    header.word = 0;
+    header.handler_ns = 0;
+}
+
+fn registers(slot: &mut OwnedSlot, regs: [u64; REGISTERS.len()]) {
+    let [rax, rbx, rcx, rdx, rbp, rsp, rip, r13] = regs;
+    slot.header().regs = Registers {
+        rax,
+        rbx,
+        rcx,
+        rdx,
+        r13,
+        ..Registers::at(rip, rsp, rbp)
+    };
+}
+
+/// The kernel's frames of a chain, without the marks between them.
+fn kernel_frames(ring: &Ring, slot: &mut OwnedSlot, (start, entries): (u64, u64)) {
+    let header = slot.header();
+    header.kernel_len = 0;
+    for index in 0..entries.min(KERNEL_FRAMES_MAX as u64) {
+        let address = ring.word(start.wrapping_add(index.wrapping_mul(8)));
+        let place = header.kernel.get_mut(header.kernel_len as usize);
+        if let Some(place) = place.filter(|_| address < PERF_CONTEXT_MAX) {
+            *place = address;
+            header.kernel_len = header.kernel_len.wrapping_add(1);
+        }
+    }
+}
+
+/// Copies the stack into the slot, behind the word below it: the kernel copies nothing there, but
+/// rules of code that ends look there for the caller's rbp, which by then is in the register.
+fn copy(ring: &Ring, slot: &mut OwnedSlot, below: u64, from: u64, len: usize) {
+    let room = slot.capacity().saturating_sub(8);
+    let len = len.min(room);
+    let to = slot.data();
+    // SAFETY: the slot is ours alone, holds at least 8 bytes of data, and `len` more.
+    unsafe {
+        to.cast::<u64>().write_unaligned(below);
+        ring.copy(from, to.wrapping_add(8), len);
+    }
+}
+
+/// A mapped ring.
+struct Ring {
+    control: *mut perf_event_mmap_page,
+    data: *const u8,
+}
+
+impl Ring {
+    /// # Safety
+    /// `addr` must be a live perf mapping of `RING_BYTES` bytes, read by this thread only.
+    unsafe fn at(addr: usize) -> Ring {
+        Ring {
+            control: addr as *mut perf_event_mmap_page,
+            data: addr.wrapping_add(PAGE) as *const u8,
+        }
+    }
+
+    fn head(&self) -> u64 {
+        // SAFETY: the control page is mapped (promise of `at`); the kernel writes the word, so it
+        // is read as an atomic, and acquire makes the records before it visible.
+        let head = unsafe { AtomicU64::from_ptr(&raw mut (*self.control).data_head) };
+        head.load(Ordering::Acquire)
+    }
+
+    fn tail(&self) -> &AtomicU64 {
+        // SAFETY: as for `head`; nobody but us writes it.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.control).data_tail) }
+    }
+
+    /// Words of records are aligned, and the ring's size is a power of two.
+    fn word(&self, position: u64) -> u64 {
+        let offset = (position as usize) & DATA_BYTES.wrapping_sub(8);
+        // SAFETY: the masked offset is a multiple of 8 below DATA_BYTES, hence inside the data.
+        unsafe { self.data.wrapping_add(offset).cast::<u64>().read_volatile() }
+    }
+
+    /// # Safety
+    /// `to` must be good for writes of `len` bytes, which the kernel must have written from
+    /// `position` on.
+    unsafe fn copy(&self, position: u64, to: *mut u8, len: usize) {
+        let offset = (position as usize) & DATA_BYTES.wrapping_sub(1);
+        let first = len.min(DATA_BYTES.wrapping_sub(offset));
+        let rest = len.wrapping_sub(first);
+        // SAFETY: both pieces are within the data, which is no part of a slot.
+        unsafe {
+            core::ptr::copy_nonoverlapping(self.data.wrapping_add(offset), to, first);
+            core::ptr::copy_nonoverlapping(self.data, to.wrapping_add(first), rest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// A ring with these words from a position on, the page before it being zeroes.
+    fn ring(start: u64, words: &[u64]) -> Vec<u64> {
+        let mut ring = vec![0; RING_BYTES / 8];
+        for (index, word) in words.iter().enumerate() {
+            let at = (start as usize + index * 8) % DATA_BYTES;
+            ring[(PAGE + at) / 8] = *word;
+        }
+        ring
+    }
+
+    #[test]
+    fn samples_are_read_wherever_the_ring_ends() {
+        // Ids, time, count; two kernel frames behind their mark; registers; 16 of 24 bytes.
+        let mark = -128i64 as u64;
+        let mut words = vec![9 | 160 << 48, 7 << 32 | 5, 1000, 500, 3, mark, 0xa, 0xb, 2];
+        words.extend([1, 2, 3, 4, 6, 7, 8, 13]);
+        words.extend([24, 0x11, 0x22, 0x33, 16]);
+        for before_end in (0..=words.len() as u64).map(|words| words * 8) {
+            let start = DATA_BYTES as u64 - before_end;
+            let memory = ring(start, &words);
+            // SAFETY: as large as a ring, and nobody writes it.
+            let ring = unsafe { Ring::at(memory.as_ptr() as usize) };
+            let sample = Sample::read(&ring, start);
+            assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
+            assert_eq!(sample.regs, Some([1, 2, 3, 4, 6, 7, 8, 13]));
+            assert_eq!(sample.chain.1, 3);
+            assert_eq!(ring.word(sample.chain.0), mark);
+            assert_eq!(sample.stack.1, 16);
+            let mut copied = [0u64; 2];
+            // SAFETY: 16 bytes of a local array, and 24 of the stack are in the ring.
+            unsafe { ring.copy(sample.stack.0, copied.as_mut_ptr().cast(), 16) };
+            assert_eq!(copied, [0x11, 0x22]);
+        }
+    }
+
+    #[test]
+    fn threads_without_user_mode_have_no_registers() {
+        let memory = ring(0, &[9 | 56 << 48, 7 << 32 | 5, 1000, 500, 0, 0, 0]);
+        // SAFETY: as above.
+        let ring = unsafe { Ring::at(memory.as_ptr() as usize) };
+        let sample = Sample::read(&ring, 0);
+        assert_eq!((sample.regs, sample.stack.1), (None, 0));
+    }
+}
