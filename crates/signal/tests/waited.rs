@@ -2,7 +2,7 @@
 //! wait and no CPU time, and what finds no room is counted with what it stood for.
 
 use dwell_signal::slots::Reason;
-use dwell_signal::{Cause, ClassSpec, Config, Engine, LockOwner, Registration, Wait, sys};
+use dwell_signal::{Asked, Cause, ClassSpec, Config, Engine, LockOwner, Registration, Wait, sys};
 
 const INTERVAL_NS: u64 = 100_000_000;
 const ROUNDS: u64 = 200;
@@ -24,6 +24,11 @@ fn wait(number: u64) -> Wait {
             1 => LockOwner::Kernel(number as i32),
             2 => LockOwner::Logical(number),
             _ => LockOwner::User(number),
+        },
+        asked: Asked {
+            weight_ns: number * 3,
+            request: number,
+            why: 2,
         },
     }
 }
