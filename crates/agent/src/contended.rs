@@ -13,7 +13,7 @@
 use crate::begun::{Begun, Waits};
 use crate::here::here;
 use crate::jvm::monitors::{Told, class_of};
-use crate::owners::{self, Holder};
+use crate::owners::{self, ASKED_MAX, Holder};
 use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
 use dwell_recorder::asked;
@@ -33,10 +33,6 @@ use jvm_sys::{Env, Jvmti};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
-/// to wait for it asks all of them.
-pub const ASKED_MAX: usize = 1024;
 
 /// Of virtual threads where they can leave their carrier meanwhile.
 static VIRTUAL: Waits = Waits::new();

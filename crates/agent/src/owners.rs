@@ -8,18 +8,21 @@
 //! is signalled who is known to wait.
 
 use dwell_inside::hotspot::Agent;
-use dwell_inside::{owners, vantage};
+use dwell_inside::{hook, owners, vantage};
 use dwell_recorder::asked::{MOST, PER_S, QUESTIONS, Why, asks, counts_as};
 use dwell_recorder::rate::{Rate, Shared};
 use dwell_recorder::sys::process;
-use dwell_recorder::sys::task::TaskFiles;
+use dwell_recorder::sys::task::{TaskFiles, Turn};
 use dwell_signal::ThreadRecord;
 use dwell_signal::slots::Reason;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_walker::hotspot::layout::Layout;
-use dwell_wall::proc::{self, Whereabouts};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
+
+/// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
+/// to wait for it asks all of them.
+pub const ASKED_MAX: usize = 1024;
 
 /// How often an owner is looked at that has gone on meanwhile.
 const TRIES: usize = 2;
@@ -58,7 +61,7 @@ pub enum Holder {
 /// Waits ask from now on.
 pub fn begin(agent: &'static Agent) {
     QUESTIONS.clear();
-    owners::install(&agent.runtime);
+    hook::install_owners(&agent.runtime);
     set_files(Some(TaskFiles::open()));
     let now_ns = process::monotonic_ns();
     set(1);
@@ -130,7 +133,7 @@ fn record_of(
         Holder::Id(id) => {
             let is_it =
                 |record: &ThreadRecord| owners::is_id(&live, layout, record.managed_thread(), id);
-            let found = agent.registry.find(crate::contended::ASKED_MAX, is_it);
+            let found = agent.registry.find(ASKED_MAX, is_it);
             found.ok_or(Why::NoThread)
         }
     }
@@ -170,18 +173,16 @@ fn look(
 ) -> Result<(), Why> {
     let (engine, tid) = (agent.engine, record.tid());
     let before_ns = cpu_ns_of(tid).map_err(|_| Why::NoThread)?;
-    let mut buf = [0u8; 256];
-    let text = files.read(tid, "syscall", &mut buf);
-    let registers = match text.and_then(proc::whereabouts) {
-        Some(Whereabouts::Ready) => {
+    let registers = match files.turn(tid) {
+        Turn::Ready => {
             QUESTIONS.tell(question, record.index());
             return match engine.ask(record, Reason::Owner) {
                 true => Ok(()),
                 false => Err(Why::NoThread),
             };
         }
-        Some(Whereabouts::Off { sp, pc, .. }) => Some((sp, pc)),
-        None => None,
+        Turn::Off { sp, pc } => Some((sp, pc)),
+        Turn::Unknown => None,
     };
     let mut why = Why::NoRoom;
     let is_seen = engine.looked(record, question, |target| {

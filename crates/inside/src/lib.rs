@@ -4,7 +4,7 @@
 //!
 //! Read next: [`hotspot`] (the JVM as all of this knows it), [`runtime`] (what a recording asks of
 //! it, and where it is answered), `dwell_recorder::runtime` (the boundary). Signal handlers live in
-//! crate `dwell-signal`, but for the hooks in [`hook`], [`owners`], [`vantage`] and `dwell_recorder::context`.
+//! crate `dwell-signal`, but for the hooks in [`hook`], [`vantage`] and `dwell_recorder::context`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

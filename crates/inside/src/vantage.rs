@@ -232,8 +232,8 @@ pub fn walk_waiting(
 
 /// Walks a thread that waits in the kernel, as [`walk_waiting`], into a slot, by the thread that
 /// waits for what it has: with what handlers may use alone, as that one's stack may have little
-/// room, and nothing is to be read or locked there that another one has. Whether there was something
-/// to walk by.
+/// room, and nothing is to be read or locked there that another one has. Whether there was
+/// something to walk by.
 pub fn walk_owner(
     target: &mut WalkTarget<'_>,
     record: &ThreadRecord,

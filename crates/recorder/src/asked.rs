@@ -71,8 +71,8 @@ impl Why {
 
 /// Questions that are open at once, at most.
 const PLACES: usize = 256;
-/// No thread.
-const NOBODY: u32 = u32::MAX;
+/// No thread. Like all that is free, 0: what is never used takes no room in the library.
+const NOBODY: u32 = 0;
 
 /// A question.
 struct Place {
@@ -80,7 +80,7 @@ struct Place {
     number: AtomicU64,
     /// The monitor, as the runtime keeps it.
     monitor: AtomicU64,
-    /// The record of the thread that was signalled and has not answered.
+    /// The record of the thread that was signalled and has not answered, and one.
     record: AtomicU32,
 }
 
@@ -141,7 +141,9 @@ impl Questions {
     /// The thread of this record is to answer.
     pub fn tell(&self, number: u64, record: u32) {
         if let Some(place) = self.place(number) {
-            place.record.store(record, Ordering::Release);
+            place
+                .record
+                .store(record.wrapping_add(1), Ordering::Release);
         }
     }
 
@@ -163,6 +165,7 @@ impl Questions {
     /// Safe in a handler if `has` is.
     #[inline]
     pub fn take(&self, record: u32, mut has: impl FnMut(u64) -> bool) -> Option<u64> {
+        let record = record.wrapping_add(1);
         for place in &self.places {
             if place.record.load(Ordering::Acquire) != record {
                 continue;

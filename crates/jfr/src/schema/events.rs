@@ -192,6 +192,8 @@ macro_rules! table { ($into:ident) => { $into! {
         class: &'a str = Text "monitorClass" "Monitor Class";
         /// Who waited
         waiter: ThreadId = Thread "waiter" "Waiter";
+        /// Where
+        waiter_stack: StackId = Stack "waiterStackTrace" "Waiter's Stack Trace";
         /// Where the runtime keeps the monitor
         address: u64 = Count "address" "Monitor Address";
         /// How long that wait lasted

@@ -23,7 +23,7 @@ use crate::sys::process;
 use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::slots::Reason;
-use dwell_signal::{Asked, Slot};
+use dwell_signal::{Asked, Slot, SlotHeader};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -239,14 +239,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             (pending, lasting)
         });
         if matches!(header.reason, Reason::Stop | Reason::Owner) {
-            let all = self.kernel.iter().chain(named.pending()).copied();
-            if header.reason == Reason::Stop {
-                self.stops
-                    .add_place(header.user, header.time_ns, all, truncated);
-            } else {
-                let how = (truncated, failure.map(Failure::name));
-                self.answers.add(header.request, header.time_ns, all, how);
-            }
+            self.add_place(header, named.pending(), (truncated, failure));
             if slot.weight_ns() == 0 {
                 self.outer = outer;
                 self.frames = frames;
@@ -278,6 +271,23 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.frames = frames;
         self.mind_failure(slot, failure, progress);
         self.add_sample(slot, stack, failure);
+    }
+
+    /// A thread has said where it was, as it was asked.
+    fn add_place(
+        &mut self,
+        header: &SlotHeader,
+        named: &[PendingFrame],
+        (truncated, failure): (bool, Option<Failure>),
+    ) {
+        let (all, at_ns) = (self.kernel.iter().chain(named).copied(), header.time_ns);
+        match header.reason {
+            Reason::Stop => self.stops.add_place(header.user, at_ns, all, truncated),
+            _ => {
+                let how = (truncated, failure.map(Failure::name));
+                self.answers.add(header.request, at_ns, all, how);
+            }
+        }
     }
 
     /// What is gone before it is walked is told to those who can help that.

@@ -54,17 +54,20 @@ impl<R: Runtime> Writer<'_, R> {
         class: &str,
     ) {
         let (wait, at) = (&pending.wait, &pending.owner_at);
-        let stack = at.stack;
-        let stack = stack.and_then(|index| stacks.get(index as usize).copied());
+        let id = |stack: Option<u32>| {
+            let id = stack.and_then(|index| stacks.get(index as usize).copied());
+            id.unwrap_or_default()
+        };
         self.chunk.event(&Event::MonitorOwner {
             ticks: match at.time_ns {
                 0 => wait.begin_ns,
                 time_ns => time_ns,
             },
             owner: owner.unwrap_or_default(),
-            stack: stack.unwrap_or_default(),
+            stack: id(at.stack),
             class,
             waiter,
+            waiter_stack: id(pending.stack),
             address: wait.monitor,
             duration_ns: wait.duration_ns,
             weight_ns: wait.asked.weight_ns,
