@@ -3,6 +3,7 @@
 //!
 //! Only a virtual thread itself, wherever it is mounted, touches what is noted of it.
 
+use crate::owners::Asked;
 use dwell_signal::LockOwner;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +16,10 @@ pub struct Begun {
     pub monitor: u64,
     /// Who has it.
     pub owner: LockOwner,
+    /// The wait's own number, by which it is drawn.
+    pub draw: u64,
+    /// Whether it was asked where the owner is.
+    pub asked: Asked,
 }
 
 impl Begun {
@@ -23,6 +28,12 @@ impl Begun {
         at_ns: 0,
         monitor: 0,
         owner: LockOwner::Unknown,
+        draw: 0,
+        asked: Asked {
+            one_in: 0,
+            question: 0,
+            why: 0,
+        },
     };
 }
 
@@ -38,6 +49,9 @@ struct Place {
     at_ns: AtomicU64,
     monitor: AtomicU64,
     owner: [AtomicU64; 2],
+    draw: AtomicU64,
+    /// One in so many, the question, and why it has no answer.
+    asked: [AtomicU64; 3],
 }
 
 impl Place {
@@ -47,6 +61,8 @@ impl Place {
             at_ns: AtomicU64::new(0),
             monitor: AtomicU64::new(0),
             owner: [const { AtomicU64::new(0) }; 2],
+            draw: AtomicU64::new(0),
+            asked: [const { AtomicU64::new(0) }; 3],
         }
     }
 }
@@ -81,6 +97,11 @@ impl Waits {
         };
         set(&place.owner[0], kind);
         set(&place.owner[1], value);
+        set(&place.draw, begun.draw);
+        let asked = &begun.asked;
+        set(&place.asked[0], asked.one_in);
+        set(&place.asked[1], asked.question);
+        set(&place.asked[2], u64::from(asked.why));
         true
     }
 
@@ -99,6 +120,12 @@ impl Waits {
                 2 => LockOwner::Logical(value),
                 3 => LockOwner::User(value),
                 _ => LockOwner::Unknown,
+            },
+            draw: get(&place.draw),
+            asked: Asked {
+                one_in: get(&place.asked[0]),
+                question: get(&place.asked[1]),
+                why: get(&place.asked[2]) as u32,
             },
         };
         place.id.store(0, Ordering::Release);
@@ -163,6 +190,12 @@ mod tests {
                 1 => LockOwner::Kernel(-7),
                 2 => LockOwner::Logical(at_ns),
                 _ => LockOwner::User(at_ns),
+            },
+            draw: at_ns << 40,
+            asked: Asked {
+                one_in: at_ns + 3,
+                question: at_ns + 4,
+                why: 5,
             },
         }
     }

@@ -2,16 +2,21 @@
 //! wait is chosen, where the thread is when it is over. Called on the thread itself, which is in no
 //! handler but may have any monitor of the program.
 //!
-//! When it is over it is drawn how long it must have lasted to be recorded
-//! ([`dwell_recorder::blocked`]): by the interval of that moment, which grows where too many are
-//! ([`dwell_recorder::rate`]). Nothing that was drawn before has a part in how it grows, so sums
-//! stay right in the mean. All waits are counted.
+//! When it is over it is decided how long it must have lasted to be recorded
+//! ([`dwell_recorder::blocked`]): by a number that the wait has drawn when it began, and the
+//! interval of that moment, which grows where too many are ([`dwell_recorder::rate`]). What was
+//! drawn for a wait has no part in how it grows before that one is over, so sums stay right in the
+//! mean. All waits are counted.
+//!
+//! Some waits ask where the owner is when they begin ([`crate::owners`]).
 
 use crate::begun::{Begun, Waits};
 use crate::here::here;
 use crate::jvm::monitors::{Told, class_of};
+use crate::owners::{self, ASKED_MAX, Holder};
 use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
+use dwell_recorder::asked;
 use dwell_recorder::blocked::{draw, threshold, weight};
 use dwell_recorder::chosen::Events;
 use dwell_recorder::gate::Gate;
@@ -28,10 +33,6 @@ use jvm_sys::{Env, Jvmti};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
-/// to wait for it asks all of them.
-const ASKED_MAX: usize = 1024;
 
 /// Of virtual threads where they can leave their carrier meanwhile.
 static VIRTUAL: Waits = Waits::new();
@@ -58,6 +59,7 @@ pub const TOLD: Told = Told { begins, ends };
 pub fn begin(agent: &'static Agent, events: &Events) {
     set_interval(agent, events);
     VIRTUAL.clear();
+    owners::begin(agent);
     SINCE_NS.store(process::monotonic_ns(), Ordering::Relaxed);
     WANTED.open();
 }
@@ -81,6 +83,7 @@ fn adapt(agent: &'static Agent, interval_ns: u64) -> bool {
 /// None is told any more.
 pub fn end(agent: &'static Agent) {
     WANTED.close();
+    owners::end();
     RATE.begin(None);
     agent.adapted_lock_ns.store(0, Ordering::Relaxed);
 }
@@ -99,18 +102,36 @@ fn begins() {
         Ok(Some(Contended::Entering(monitor))) => monitor,
         _ => 0,
     };
+    let (owner, holder) = match monitor {
+        0 => (LockOwner::Unknown, Holder::Nobody),
+        _ => owner(agent, layout, thread, monitor),
+    };
+    let draw = number(record, at_ns);
+    let wanderer = wanderer(agent, layout, record);
+    // One that was never over.
+    owners::close(&taken(wanderer).asked);
     let begun = Begun {
         at_ns,
         monitor,
-        owner: match monitor {
-            0 => LockOwner::Unknown,
-            _ => owner(agent, layout, thread, monitor),
-        },
+        owner,
+        draw,
+        asked: owners::ask(agent, layout, draw, (monitor, holder), at_ns),
     };
-    match wanderer(agent, layout, record) {
+    match wanderer {
         None => BEGUN.set(begun),
         Some(id) if VIRTUAL.put(id, &begun) => {}
-        Some(_) => agent.blocked.add_untold(),
+        Some(_) => {
+            owners::close(&begun.asked);
+            agent.blocked.add_untold();
+        }
+    }
+}
+
+/// Takes what was noted of the wait of the calling thread, or of the virtual one on it.
+fn taken(wanderer: Option<u64>) -> Begun {
+    match wanderer {
+        None => BEGUN.replace(Begun::NONE),
+        Some(id) => VIRTUAL.take(id),
     }
 }
 
@@ -121,23 +142,33 @@ fn ends(jvmti: Jvmti, env: Env, object: Object) {
     let Some((agent, record)) = here() else {
         return;
     };
-    let begun = match wanderer(agent, &agent.runtime.vm().layout, record) {
-        None => BEGUN.replace(Begun::NONE),
-        Some(id) => VIRTUAL.take(id),
-    };
-    if begun.at_ns == 0 || begun.at_ns < SINCE_NS.load(Ordering::Relaxed) {
-        return;
+    let begun = taken(wanderer(agent, &agent.runtime.vm().layout, record));
+    if begun.at_ns != 0 && begun.at_ns >= SINCE_NS.load(Ordering::Relaxed) {
+        let class = || class_of(&agent.classes, jvmti, env, object);
+        is_over(agent, record, &begun, class);
     }
+    // After what is recorded of it: until then its owner's answer is kept.
+    owners::close(&begun.asked);
+}
+
+/// A wait is over of which it is known when it began.
+fn is_over(
+    agent: &'static Agent,
+    record: &ThreadRecord,
+    begun: &Begun,
+    class: impl FnOnce() -> u32,
+) {
     let now_ns = process::monotonic_ns();
     let duration_ns = now_ns.saturating_sub(begun.at_ns);
     agent.blocked.add(duration_ns);
     let interval_ns = INTERVAL_NS.load(Ordering::Relaxed);
     let set = |interval_ns| adapt(agent, interval_ns);
-    if duration_ns < threshold(number(record, now_ns), interval_ns) {
+    if duration_ns < threshold(begun.draw, interval_ns) {
         RATE.passed(now_ns, set);
         return;
     }
     RATE.sampled(now_ns, set);
+    let asked = &begun.asked;
     let is_seen = agent.engine.waited(
         record,
         &Wait {
@@ -145,8 +176,16 @@ fn ends(jvmti: Jvmti, env: Env, object: Object) {
             duration_ns,
             weight_ns: weight(duration_ns, interval_ns),
             monitor: begun.monitor,
-            class: class_of(&agent.classes, jvmti, env, object),
+            class: class(),
             owner: begun.owner,
+            asked: dwell_signal::Asked {
+                weight_ns: match asked.one_in {
+                    0 => 0,
+                    one_in => asked::weight(duration_ns, interval_ns, one_in),
+                },
+                request: asked.question,
+                why: asked.why,
+            },
         },
     );
     if !is_seen {
@@ -177,8 +216,8 @@ fn wanderer(agent: &Agent, layout: &Layout, record: &ThreadRecord) -> Option<u64
     (id != 0 && id != record.managed_id()).then_some(id)
 }
 
-/// Who has a monitor for which `waiter` is about to wait.
-fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> LockOwner {
+/// Who has a monitor for which `waiter` is about to wait, and how that one is found.
+fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> (LockOwner, Holder) {
     let live = agent.engine.live();
     // What a stack holds may look like a thread, but does not begin as one.
     let is_thread = |thread| {
@@ -186,12 +225,15 @@ fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> L
             .is_ok_and(|it| live.word(waiter) == Ok(it))
     };
     let found = match monitors::owner(&live, layout, monitor) {
-        Err(_) | Ok(Owner::Nobody) => return LockOwner::Unknown,
-        Ok(Owner::Id(id)) => return LockOwner::Logical(id),
+        Err(_) | Ok(Owner::Nobody) => return (LockOwner::Unknown, Holder::Nobody),
+        Ok(Owner::Id(id)) => return (LockOwner::Logical(id), Holder::Id(id)),
         Ok(Owner::Thread(thread)) if is_thread(thread) => {
             let tid = threads::kernel_id(&live, layout, thread);
-            let of_tid = tid.map_or(LockOwner::Unknown, LockOwner::Kernel);
-            return on(agent, thread).unwrap_or(of_tid);
+            let (of_tid, holder) = match tid {
+                Ok(tid) => (LockOwner::Kernel(tid), Holder::Kernel(tid)),
+                Err(_) => (LockOwner::Unknown, Holder::Nobody),
+            };
+            return (on(agent, thread).unwrap_or(of_tid), holder);
         }
         Ok(Owner::Thread(address) | Owner::Stack(address)) => {
             agent.registry.find(ASKED_MAX, |record| {
@@ -205,9 +247,10 @@ fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> L
         }),
     };
     let Some(record) = found else {
-        return LockOwner::Unknown;
+        return (LockOwner::Unknown, Holder::Nobody);
     };
-    on(agent, record.managed_thread()).unwrap_or(LockOwner::User(record.user()))
+    let owner = on(agent, record.managed_thread()).unwrap_or(LockOwner::User(record.user()));
+    (owner, Holder::Record(record))
 }
 
 /// The virtual thread on a platform thread.

@@ -21,4 +21,5 @@ pub mod contended;
 pub mod entry;
 pub mod here;
 pub mod jvm;
+pub mod owners;
 pub mod rate;

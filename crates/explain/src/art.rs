@@ -5,8 +5,8 @@ use crate::finding::{Finding, Verdict};
 use dwell_profile::told::GcPause;
 use dwell_profile::{
     Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, Late, LiveObject,
-    LiveSampling, Look, Machine, MonitorWait, NodeId, Profile, Request, Safepoint, Sample, Stretch,
-    ThreadId, ThreadTime, WallFilter,
+    LiveSampling, Look, Machine, MonitorOwner, MonitorWait, NodeId, Profile, Request, Safepoint,
+    Sample, Stretch, ThreadId, ThreadTime, WallFilter,
 };
 use std::collections::HashMap;
 
@@ -416,6 +416,32 @@ impl Art {
             class,
             context: None,
             owner,
+        });
+        self
+    }
+
+    /// A wait that asked where the owner was, which stands for a millisecond.
+    pub(crate) fn owner_was(
+        &mut self,
+        waiter: &str,
+        waits: &str,
+        class: &str,
+        stack: Option<&str>,
+    ) -> &mut Art {
+        let waiter = self.thread(waiter, true, false);
+        let owner = Some(self.thread("o-2", true, false));
+        let (waiter_node, node) = (self.node(waits), stack.map(|stack| self.node(stack)));
+        let class = self.builder.name(class);
+        self.builder.monitor_owners.push(MonitorOwner {
+            time_ns: self.builder.info.start_ns,
+            duration_ns: MS,
+            weight_ns: MS,
+            class,
+            owner,
+            node,
+            failure: None,
+            waiter: Some(waiter),
+            waiter_node,
         });
         self
     }

@@ -6,6 +6,9 @@
 //! those of the thread it interrupted, which cannot pass a safepoint meanwhile.
 
 use crate::hotspot::HotSpot;
+use crate::owners;
+use dwell_recorder::asked::QUESTIONS;
+use dwell_recorder::sys::published::Published;
 use dwell_signal::{CHUNKS_MAX, Capture, Live};
 use dwell_walker::hotspot::layout::{ABSENT, Layout, present};
 use dwell_walker::hotspot::{continuation, flags};
@@ -31,6 +34,9 @@ struct Known {
     /// `Continuation.target`, and in that object the virtual thread.
     owner: Option<(u64, u64)>,
 }
+
+/// Where the JVM keeps what tells owners.
+static LAYOUT: Published<&'static Layout> = Published::new();
 
 static KNOWN: AtomicPtr<Known> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -101,6 +107,27 @@ fn byte_array(live: Live, layout: &Layout) -> Option<(u64, u64)> {
         return Some((8, 12));
     }
     (flag("UseCompressedClassPointers") != Some(false)).then_some((12, 16))
+}
+
+/// Lets handlers answer where owners of monitors are.
+pub fn install_owners(jvm: &HotSpot) {
+    LAYOUT.replace(&jvm.vm().layout);
+    jvm.engine.set_claim(dwell_owner_hook);
+}
+
+/// Finds the question that the thread answers by where it is, if it has what is asked for.
+#[unsafe(no_mangle)]
+pub extern "C" fn dwell_owner_hook(capture: &mut Capture<'_>) {
+    let live = capture.live();
+    let found = LAYOUT.read(|layout| {
+        let record = capture.record();
+        QUESTIONS.take(record.index(), |monitor| {
+            owners::has(&live, layout, record, monitor)
+        })
+    });
+    if let Some(question) = found.flatten() {
+        capture.set_request(question);
+    }
 }
 
 /// Fills the part of a snapshot that concerns virtual threads.

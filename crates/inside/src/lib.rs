@@ -25,6 +25,7 @@ pub mod drain;
 pub mod hook;
 pub mod hotspot;
 pub mod jvm;
+pub mod owners;
 pub mod runtime;
 pub mod stops;
 pub mod vantage;

@@ -15,7 +15,7 @@ use dwell_signal::slots::Reason;
 use dwell_signal::{Engine, Live, SlotHeader, ThreadRecord, WalkTarget};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::continuation::Chunk;
-use dwell_walker::hotspot::layout::present;
+use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::threads as vm_threads;
 use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
 use remembered::{Noting, Remembered, Start};
@@ -202,34 +202,7 @@ pub fn walk_waiting(
 ) -> Option<Walk> {
     VIEW.read(|view| {
         let layout = &view.vm.layout;
-        let thread = record.managed_thread();
-        let anchor = match thread {
-            0 => Anchor::default(),
-            _ => vm_threads::anchor(live, layout, thread).unwrap_or_default(),
-        };
-        let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
-        let fp = if registers.is_some() { 0 } else { anchor.fp };
-        let entry = match layout.extra.cont_entry {
-            offset if present(offset) && thread != 0 => {
-                live.word(thread.wrapping_add(offset)).unwrap_or(0)
-            }
-            _ => 0,
-        };
-        let high = record.stack_high();
-        let context = ThreadContext {
-            anchor,
-            stack_high: high,
-            cut: false,
-            cont_entry: on_stack(entry, sp, high),
-            chunk: 0,
-            poll_pc: 0,
-        };
-        let regs = Regs {
-            pc,
-            sp,
-            fp,
-            ..Regs::default()
-        };
+        let (regs, context) = waiting(live, layout, record, registers);
         let walk = |mem: &Noting<'_>, frames: &mut [Frame]| {
             let walker = Walker {
                 mem,
@@ -241,19 +214,97 @@ pub fn walk_waiting(
             walker.walk(regs, &context, frames)
         };
         let start = Start {
-            thread,
-            pc,
-            sp,
-            fp,
-            anchor,
-            high,
+            thread: record.managed_thread(),
+            pc: regs.pc,
+            sp: regs.sp,
+            fp: regs.fp,
+            anchor: context.anchor,
+            high: context.stack_high,
             map: Arc::as_ptr(&view.map).addr(),
         };
-        match remembered.filter(|_| entry == 0 && high != 0) {
+        let is_plain = !runs_continuation(live, layout, record) && context.stack_high != 0;
+        match remembered.filter(|_| is_plain) {
             Some(remembered) => remembered.walk(*live, &start, frames, walk),
             None => walk(&Noting::nothing(*live), frames),
         }
     })
+}
+
+/// Walks a thread that waits in the kernel, as [`walk_waiting`], into a slot, by the thread that
+/// waits for what it has: with what handlers may use alone, as that one's stack may have little
+/// room, and nothing is to be read or locked there that another one has. Whether there was
+/// something to walk by.
+pub fn walk_owner(
+    target: &mut WalkTarget<'_>,
+    record: &ThreadRecord,
+    registers: Option<(u64, u64)>,
+) -> bool {
+    let live = target.live();
+    #[cfg(feature = "experiments")]
+    let memory = dwell_recorder::experiments::Faulty::new(Noting::nothing(live));
+    #[cfg(feature = "experiments")]
+    let memory =
+        dwell_recorder::experiments::Noting::new(memory, target.header(), JAVA_THREAD_BYTES);
+    #[cfg(not(feature = "experiments"))]
+    let memory = Noting::nothing(live);
+    let walked = VIEW.read(|view| {
+        let (regs, context) = waiting(&live, &view.vm.layout, record, registers);
+        let walker = Walker {
+            // The same code as in handlers.
+            mem: &memory,
+            layout: &view.vm.layout,
+            code: &view.vm.code,
+            native: &*view.map,
+            cache: None,
+        };
+        target.keep(|frames| walker.walk(regs, &context, frames));
+    });
+    walked.is_some()
+}
+
+/// With what the walk of a thread begins that waits in the kernel: its anchor, and `registers` if
+/// they are known.
+fn waiting(
+    live: &Live,
+    layout: &Layout,
+    record: &ThreadRecord,
+    registers: Option<(u64, u64)>,
+) -> (Regs, ThreadContext) {
+    let thread = record.managed_thread();
+    let anchor = match thread {
+        0 => Anchor::default(),
+        _ => vm_threads::anchor(live, layout, thread).unwrap_or_default(),
+    };
+    let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
+    let fp = if registers.is_some() { 0 } else { anchor.fp };
+    let entry = match layout.extra.cont_entry {
+        offset if present(offset) && thread != 0 => {
+            live.word(thread.wrapping_add(offset)).unwrap_or(0)
+        }
+        _ => 0,
+    };
+    let high = record.stack_high();
+    let context = ThreadContext {
+        anchor,
+        stack_high: high,
+        cut: false,
+        cont_entry: on_stack(entry, sp, high),
+        chunk: 0,
+        poll_pc: 0,
+    };
+    let regs = Regs {
+        pc,
+        sp,
+        fp,
+        ..Regs::default()
+    };
+    (regs, context)
+}
+
+/// Whether the thread has something of a virtual one on its stack.
+fn runs_continuation(live: &Live, layout: &Layout, record: &ThreadRecord) -> bool {
+    let (at, thread) = (layout.extra.cont_entry, record.managed_thread());
+    present(at) && thread != 0 && live.word(thread.wrapping_add(at)) != Ok(0)
 }
 
 /// Walks a virtual thread that is not mounted, in the heap. The caller has to see to it that it has

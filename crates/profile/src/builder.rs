@@ -8,7 +8,7 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
-use crate::locks::{LockLook, MonitorSums, MonitorWait};
+use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
@@ -63,6 +63,8 @@ pub struct Builder {
     pub live_sampling: Option<LiveSampling>,
     /// Waits for monitors that were chosen.
     pub monitor_waits: Vec<MonitorWait>,
+    /// Where owners of monitors were.
+    pub monitor_owners: Vec<MonitorOwner>,
     /// What is said of all of them.
     pub monitor_sums: Option<MonitorSums>,
     /// Looks that are part of the time in locks.
@@ -264,6 +266,7 @@ impl Builder {
             live: self.live,
             live_sampling: self.live_sampling,
             monitor_waits: self.monitor_waits,
+            monitor_owners: self.monitor_owners,
             monitor_sums: self.monitor_sums,
             lock_looks: self.lock_looks,
             cpu_limit: self.cpu_limit,

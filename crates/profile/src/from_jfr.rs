@@ -133,6 +133,7 @@ const READ: &[&[&str]] = &[
     told::LiveObjects::NAMES,
     told::Lost::NAMES,
     told::Machine::NAMES,
+    told::MonitorOwner::NAMES,
     told::MonitorWaits::NAMES,
     told::Recording::NAMES,
     told::Request::NAMES,

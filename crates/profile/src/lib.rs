@@ -59,7 +59,9 @@ pub use idle::{IDLE, Idle};
 pub use info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 pub use lacks::{Lack, Recorder};
 pub use live::{LiveObject, LiveSampling};
-pub use locks::{LockClass, LockLook, Locked, MonitorSums, MonitorWait};
+pub use locks::{
+    LockClass, LockLook, Locked, MonitorOwner, MonitorSums, MonitorWait, NOT_KNOWN, OwnerRow,
+};
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use platform::{Platform, is_of_platform};

@@ -3,11 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::aggregate::{GroupBy, Row, sort_by_total};
-use crate::locks::{LockClass, Locked, MonitorSums, MonitorWait};
+use crate::locks::{
+    LockClass, Locked, MonitorOwner, MonitorSums, MonitorWait, NOT_KNOWN, OwnerRow,
+};
 use crate::names::NameId;
+use crate::platform::is_of_platform;
 use crate::profile::Profile;
 use crate::sample::Weight;
+use crate::tree::NodeId;
 use crate::wall::{WallFilter, group_of};
+
+/// Methods of an owner's stack that are told.
+const OWNER_METHODS: usize = 3;
+/// Where an owner was that had no method on its stack.
+const NO_METHOD: &str = "[no method]";
 
 /// Sums by class while they are made.
 #[derive(Default)]
@@ -18,6 +27,7 @@ struct Sum {
     is_exact: bool,
     owners: BTreeMap<String, u64>,
     owners_at: BTreeMap<String, u64>,
+    is_asked: bool,
     waiters: BTreeMap<String, u64>,
 }
 
@@ -104,6 +114,7 @@ impl Profile {
             is_looks: !sum.is_exact,
             owners: most_first(sum.owners),
             owners_at: most_first(sum.owners_at),
+            is_asked: sum.is_asked,
             waiters: most_first(sum.waiters),
         };
         let mut rows: Vec<LockClass> = sums.into_iter().map(row).collect();
@@ -114,8 +125,74 @@ impl Profile {
         rows
     }
 
-    /// Where owners were is known from looks at those who waited, of monitors, too.
+    /// Where owners were of monitors, as waits asked that began, in the order of the recording.
+    #[must_use]
+    pub fn monitor_owners(&self) -> &[MonitorOwner] {
+        &self.monitor_owners
+    }
+
+    /// The time in waits for monitors by where their owners were when they began, the most first.
+    #[must_use]
+    pub fn owner_rows(&self) -> Vec<OwnerRow> {
+        let mut rows: HashMap<_, Weight> = HashMap::new();
+        for it in &self.monitor_owners {
+            let group = it.owner.map(|owner| group_of(self.thread_name(owner)));
+            let methods = it.node.map_or(Vec::new(), |node| self.own_methods(node));
+            let waiter = self.place(it.waiter_node);
+            *rows.entry((it.class, group, methods, waiter)).or_default() += &it.weight();
+        }
+        let row = |((class, group, methods, waiter), blocked)| OwnerRow {
+            class: self.names.text(class).to_owned(),
+            group,
+            methods,
+            waiter,
+            blocked,
+        };
+        let mut rows: Vec<OwnerRow> = rows.into_iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &OwnerRow| (row.class.clone(), row.methods.clone(), row.waiter.clone());
+            let by_time = b.blocked.sum.cmp(&a.blocked.sum);
+            by_time.then_with(|| key(a).cmp(&key(b)))
+        });
+        rows
+    }
+
+    /// The program's methods in a stack, the innermost ones first, or its one place if there are
+    /// none.
+    fn own_methods(&self, node: NodeId) -> Vec<String> {
+        let mut methods = Vec::new();
+        for frame in self.tree.stack(node) {
+            let kind = self.frames.get(frame as usize).map(|frame| frame.kind);
+            let is_method = kind.is_some_and(|kind| kind.is_java());
+            if let Some((id, method)) = self.method_of(frame).filter(|_| is_method)
+                && !is_of_platform(self.names.text(method.class))
+            {
+                methods.push(self.method_name(id));
+                if methods.len() == OWNER_METHODS {
+                    break;
+                }
+            }
+        }
+        match methods.is_empty() {
+            true => vec![self.place(node).unwrap_or_else(|| NO_METHOD.to_owned())],
+            false => methods,
+        }
+    }
+
+    /// Where owners were is known from waits that asked, and else from looks at those who waited,
+    /// of monitors, too.
     fn owners_places(&self, sums: &mut HashMap<NameId, Sum>) {
+        for it in &self.monitor_owners {
+            if let Some(sum) = sums.get_mut(&it.class) {
+                sum.is_asked = true;
+                let place = it.node.map(|node| self.place(node));
+                let place = match place {
+                    Some(place) => place.unwrap_or_else(|| NO_METHOD.to_owned()),
+                    None => NOT_KNOWN.to_owned(),
+                };
+                add(&mut sum.owners_at, Some(place), it.weight_ns);
+            }
+        }
         for look in &self.looks {
             let Some(node) = look.owner_node else {
                 continue;
@@ -123,7 +200,7 @@ impl Profile {
             let detail = look.detail.map_or("", |detail| self.names.text(detail));
             let class = self.names.find(class_of_detail(detail));
             let sum = class.and_then(|class| sums.get_mut(&class));
-            if let Some(sum) = sum {
+            if let Some(sum) = sum.filter(|sum| !sum.is_asked) {
                 add(&mut sum.owners_at, self.place(node), look.weight_ns);
             }
         }

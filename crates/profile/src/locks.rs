@@ -27,17 +27,10 @@ pub struct MonitorWait {
 }
 
 impl MonitorWait {
-    /// The time as a weight. A wait of d that stands for w was chosen with a chance of d/w, so what
-    /// it adds to the variance is w^2 (1 - d/w): nothing where each one is chosen.
+    /// The time as a weight: a wait of d that stands for w was chosen with a chance of d/w.
     #[must_use]
     pub fn weight(&self) -> Weight {
-        let rest = self.weight_ns.saturating_sub(self.duration_ns);
-        Weight {
-            sum: self.weight_ns,
-            squares: self.weight_ns as f64 * rest as f64,
-            samples: 1,
-            heaviest: 0.0,
-        }
+        chosen(self.duration_ns, self.weight_ns)
     }
 
     /// The waits that it stands for.
@@ -45,6 +38,66 @@ impl MonitorWait {
     pub fn waits(&self) -> f64 {
         self.weight_ns as f64 / self.duration_ns.max(1) as f64
     }
+}
+
+/// Where the owner of a monitor was when a wait for it began: of a wait that asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonitorOwner {
+    /// When the owner was there, in nanoseconds since the Unix epoch; when the wait began if that
+    /// is not known.
+    pub time_ns: u64,
+    /// How long the wait lasted.
+    pub duration_ns: u64,
+    /// The time in waits that it stands for.
+    pub weight_ns: u64,
+    /// The class of the monitor's object, as in Java.
+    pub class: NameId,
+    /// The owner, if it is known.
+    pub owner: Option<ThreadId>,
+    /// Where it was, if that is known.
+    pub node: Option<NodeId>,
+    /// Why it is not known, or not whole.
+    pub failure: Option<NameId>,
+    /// Who waited.
+    pub waiter: Option<ThreadId>,
+    /// Where.
+    pub waiter_node: NodeId,
+}
+
+impl MonitorOwner {
+    /// The time as a weight. A wait of d that stands for w is told with a chance of d/w: it is
+    /// recorded, and has asked.
+    #[must_use]
+    pub fn weight(&self) -> Weight {
+        chosen(self.duration_ns, self.weight_ns)
+    }
+}
+
+/// What was chosen with a chance of `duration_ns / weight_ns` adds w^2 (1 - d/w) to the variance:
+/// nothing where each one is chosen.
+fn chosen(duration_ns: u64, weight_ns: u64) -> Weight {
+    let rest = weight_ns.saturating_sub(duration_ns);
+    Weight {
+        sum: weight_ns,
+        squares: weight_ns as f64 * rest as f64,
+        samples: 1,
+        heaviest: 0.0,
+    }
+}
+
+/// Time in waits for monitors of one class whose owner was at one place, and who waited where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnerRow {
+    /// The monitor's class, as in Java.
+    pub class: String,
+    /// The group of threads that had it; none if that is not known.
+    pub group: Option<String>,
+    /// The program's methods that the owner was in, the innermost first; none: it is not known.
+    pub methods: Vec<String>,
+    /// The program's method that waited.
+    pub waiter: Option<String>,
+    /// The time.
+    pub blocked: Weight,
 }
 
 /// Looks that are part of the time in locks, as no event tells it: the place of the looks, and of
@@ -90,6 +143,9 @@ impl MonitorSums {
     }
 }
 
+/// Where owners were of whom that is not known.
+pub const NOT_KNOWN: &str = "[not known]";
+
 /// Some time that a thread waited for a lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Locked {
@@ -130,8 +186,12 @@ pub struct LockClass {
     pub is_looks: bool,
     /// Groups of threads that had such locks, by the time that others waited for them.
     pub owners: Vec<(String, u64)>,
-    /// Where the owners were, as far as looks tell, by the time that others waited.
+    /// Where the owners were, by the time that others waited: when waits began, as some of them
+    /// asked, with [`NOT_KNOWN`] for those without an answer; where none asked, as far as looks
+    /// tell.
     pub owners_at: Vec<(String, u64)>,
+    /// Whether waits have asked for that.
+    pub is_asked: bool,
     /// The program's methods that waited, by their time.
     pub waiters: Vec<(String, u64)>,
 }

@@ -7,7 +7,7 @@ use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
-use crate::locks::{LockLook, MonitorSums, MonitorWait};
+use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
@@ -66,6 +66,7 @@ pub struct Profile {
     pub(crate) live: Vec<LiveObject>,
     pub(crate) live_sampling: Option<LiveSampling>,
     pub(crate) monitor_waits: Vec<MonitorWait>,
+    pub(crate) monitor_owners: Vec<MonitorOwner>,
     pub(crate) monitor_sums: Option<MonitorSums>,
     pub(crate) lock_looks: Vec<LockLook>,
     pub(crate) cpu_limit: Option<CpuLimit>,

@@ -26,6 +26,7 @@ extern crate self as dwell_recorder;
 
 pub mod alive;
 pub mod allocated;
+pub mod asked;
 pub mod blocked;
 pub mod chosen;
 pub mod context;

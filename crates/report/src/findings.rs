@@ -273,6 +273,20 @@ mod tests {
                 owner: Some(0),
             });
         }
+        let class = builder.name("a.Ledger");
+        for (node, ms) in [(Some(1), 3), (None, 1)] {
+            builder.monitor_owners.push(dwell_profile::MonitorOwner {
+                time_ns: 0,
+                duration_ns: ms * 1_000_000,
+                weight_ns: ms * 1_000_000,
+                class,
+                owner: Some(0),
+                node,
+                failure: None,
+                waiter: Some(0),
+                waiter_node: 1,
+            });
+        }
         let profile = builder.finish();
         let text = findings(&profile);
         let rows = text
@@ -289,6 +303,8 @@ mod tests {
             "Blocked by locks: 4.00 ms",
             "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
             "    75.0 %    0.0      3.00 ms          1    3.00 ms         1  a.Ledger",
+            "  known from 2 waits that asked, which stand for 4.00 ms; of 1.00 ms (25.0 %) it is \
+             not known",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
         }

@@ -82,8 +82,9 @@ pub(crate) fn publish(
         return not_walked(&subject, Failure::SignalStack);
     }
     let is_server = record.tid() == engine.server();
-    // All others wait for a thread that is late for a stop: it shall not wait itself.
-    let may_wait = !is_server && moment.reason != Reason::Stop;
+    // Others wait for a thread that is late for a stop, or has a monitor: it shall not wait itself.
+    let is_waited_for = matches!(moment.reason, Reason::Stop | Reason::Owner);
+    let may_wait = !is_server && !is_waited_for;
     match engine.vantage() {
         Vantage::Handler => walked(&subject, walk_here),
         Vantage::Paused if engine.is_served() && may_wait => paused(&subject),
@@ -112,13 +113,7 @@ pub(crate) fn publish_here(
     let (sp, pc, fp) = anchor(engine, record.managed_thread()).unwrap_or_default();
     let stack = match sp {
         // A thread that has no managed frame: the runtime allocates for itself.
-        0 => StackRange {
-            lo: 0,
-            hi: 0,
-            wanted: 0,
-            end_known: true,
-            left: (0, 0),
-        },
+        0 => StackRange::NONE,
         sp => stack_range(engine, record, sp),
     };
     let subject = Subject {
@@ -135,6 +130,49 @@ pub(crate) fn publish_here(
         Vantage::NoCopy | Vantage::Empty | Vantage::Compare => snapshot(&subject, true),
         Vantage::Snapshot | Vantage::Paused => copied(&subject),
     }
+}
+
+/// Lets `look` walk another thread, whose record this is, into a slot, and hands that to the
+/// drainer if it says so. The calling thread is in no handler.
+pub(crate) fn publish_other(
+    engine: &'static Engine,
+    record: &ThreadRecord,
+    request: u64,
+    look: impl FnOnce(&mut WalkTarget<'_>) -> bool,
+) -> bool {
+    let most = engine.frames_max.load(Ordering::Relaxed) as usize;
+    let frames = FEW_FRAMES.min(most);
+    let bytes = frames.saturating_mul(core::mem::size_of::<Frame>());
+    let Some(mut slot) = engine.pool.take(bytes) else {
+        return false;
+    };
+    let moment = Moment {
+        begin_ns: sys::monotonic_ns(),
+        cpu_ns: 0,
+        points: 0,
+        weight_ns: 0,
+        reason: Reason::Owner,
+        allocation: Allocation::default(),
+        wait: Wait::default(),
+    };
+    let subject = Subject {
+        engine,
+        record,
+        interval_ns: 0,
+        moment: &moment,
+        regs: Registers::at(0, 0, 0),
+        stack: StackRange::NONE,
+    };
+    note(&subject, &mut slot);
+    let header = slot.header();
+    // What the thread owes stays its own.
+    (header.weight_ns, header.carried) = (0, 0);
+    header.request = request;
+    if !look(&mut WalkTarget::new(&mut slot, engine.live, frames)) {
+        engine.pool.release(slot);
+        return false;
+    }
+    finish(&subject, slot).ok
 }
 
 /// A sample without a stack.
@@ -230,6 +268,7 @@ fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     }
     call_extra(engine, subject.record, &mut slot, copy);
     call_context(engine, subject.record, &mut slot);
+    call_claim(engine, subject.record, &mut slot);
     #[cfg(feature = "experiments")]
     if engine.vantage() == Vantage::Compare {
         call_walk(engine, &mut slot);
@@ -256,6 +295,7 @@ fn walked(
         note(subject, &mut slot);
         call_extra(engine, subject.record, &mut slot, false);
         call_context(engine, subject.record, &mut slot);
+        call_claim(engine, subject.record, &mut slot);
         let Some(mut slot) = walk(engine, slot) else {
             return Published::default();
         };
@@ -297,6 +337,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.reason = moment.reason;
     header.allocation = moment.allocation;
     header.wait = moment.wait;
+    header.request = 0;
     header.record_index = record.index();
     header.record_generation = record.generation();
     header.tid = record.tid();
@@ -351,6 +392,17 @@ struct StackRange {
     end_known: bool,
     /// Another stack of the thread, on which it is not just now; empty if there is none.
     left: (u64, u64),
+}
+
+impl StackRange {
+    /// Nothing is copied.
+    const NONE: StackRange = StackRange {
+        lo: 0,
+        hi: 0,
+        wanted: 0,
+        end_known: true,
+        left: (0, 0),
+    };
 }
 
 /// From the red zone below the stack pointer to the stack's end, as far as that is known.
@@ -489,6 +541,24 @@ fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
         return;
     }
     // SAFETY: only `set_context` stores here, and it takes an `Extra`.
+    let hook: Extra = unsafe { core::mem::transmute(hook) };
+    hook(&mut Capture {
+        slot,
+        pool: &engine.pool,
+        record,
+        live: engine.live,
+        copying: false,
+    });
+}
+
+// Whether the thread has what is asked for is read while it stands still: it cannot give it up.
+#[inline(never)]
+fn call_claim(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
+    let hook = engine.claim.load(Ordering::Acquire);
+    if hook.is_null() || slot.header().reason != Reason::Owner {
+        return;
+    }
+    // SAFETY: only `set_claim` stores here, and it takes an `Extra`.
     let hook: Extra = unsafe { core::mem::transmute(hook) };
     hook(&mut Capture {
         slot,

@@ -178,7 +178,7 @@ fn on_signal(
         .store(plan.next_point_ns(), Ordering::Relaxed);
     record.counted_ns.store(cpu_ns, Ordering::Relaxed);
     let owes = reason != Reason::CpuTime && record.carried.load(Ordering::Relaxed) > 0;
-    let asked = reason == Reason::Stop;
+    let asked = matches!(reason, Reason::Stop | Reason::Owner);
     let mut waited_ns = 0;
     if due.points > 0 || owes || asked {
         let moment = capture::Moment {

@@ -78,6 +78,12 @@ impl Capture<'_> {
         self.slot.header().cont_entry = entry;
     }
 
+    /// Notes which request the snapshot answers.
+    #[inline]
+    pub fn set_request(&mut self, request: u64) {
+        self.slot.header().request = request;
+    }
+
     /// Notes what the thread works for.
     #[inline]
     pub fn set_context(&mut self, context: &Context) {

@@ -58,8 +58,8 @@ pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};
 pub use slots::{
-    Allocation, CHUNKS_MAX, Followed, LockOwner, REGIONS_MAX, Region, Slot, SlotFrames, SlotHeader,
-    SnapshotMemory, Wait, WalkTarget,
+    Allocation, Asked, CHUNKS_MAX, Followed, LockOwner, REGIONS_MAX, Region, Slot, SlotFrames,
+    SlotHeader, SnapshotMemory, Wait, WalkTarget,
 };
 pub use sys::Errno;
 pub use vantage::Vantage;

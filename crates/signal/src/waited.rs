@@ -4,7 +4,7 @@
 use crate::capture::{self, Moment};
 use crate::engine::Engine;
 use crate::record::ThreadRecord;
-use crate::slots::{Allocation, Reason, Wait};
+use crate::slots::{Allocation, Reason, Wait, WalkTarget};
 use crate::sys;
 use core::sync::atomic::Ordering;
 
@@ -18,6 +18,23 @@ impl Engine {
         let published = self.running.load(Ordering::SeqCst)
             && record.is_live()
             && self.publish_wait(record, wait);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        published
+    }
+
+    /// Lets `look` walk another thread, whose record this is and which waits itself, as the answer
+    /// to `request`; it says whether what it has seen is true. Called by who waits for what that
+    /// thread has, in no handler. Whether the drainer will see it.
+    pub fn looked(
+        &'static self,
+        record: &ThreadRecord,
+        request: u64,
+        look: impl FnOnce(&mut WalkTarget<'_>) -> bool,
+    ) -> bool {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let published = self.running.load(Ordering::SeqCst)
+            && record.is_live()
+            && capture::publish_other(self, record, request, look);
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
         published
     }

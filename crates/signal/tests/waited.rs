@@ -2,7 +2,11 @@
 //! wait and no CPU time, and what finds no room is counted with what it stood for.
 
 use dwell_signal::slots::Reason;
-use dwell_signal::{Cause, ClassSpec, Config, Engine, LockOwner, Registration, Wait, sys};
+use dwell_signal::{
+    Asked, Cause, ClassSpec, Config, Engine, LockOwner, Registration, ThreadRecord, Vantage, Wait,
+    sys,
+};
+use dwell_walker::{Frame, FrameKind, Frames, Outcome, Walk};
 
 const INTERVAL_NS: u64 = 100_000_000;
 const ROUNDS: u64 = 200;
@@ -24,6 +28,11 @@ fn wait(number: u64) -> Wait {
             1 => LockOwner::Kernel(number as i32),
             2 => LockOwner::Logical(number),
             _ => LockOwner::User(number),
+        },
+        asked: Asked {
+            weight_ns: number * 3,
+            request: number,
+            why: 2,
         },
     }
 }
@@ -57,6 +66,8 @@ fn waits_are_snapshots_beside_samples_of_cpu_time_and_losses_are_counted() {
     let expected: Vec<_> = (0..ROUNDS).map(wait).collect();
     assert_eq!(found, expected, "each once, in its order");
 
+    looks_at_others(engine, record);
+
     let before = engine.counters();
     let published = (0..ROUNDS).filter(|_| engine.waited(record, &wait(0)));
     let published = published.count() as u64;
@@ -71,4 +82,38 @@ fn waits_are_snapshots_beside_samples_of_cpu_time_and_losses_are_counted() {
     engine.stop();
     engine.drain(|_| ());
     assert!(!engine.waited(record, &wait(0)), "it is over");
+}
+
+/// Another thread's stack is told where the look says that it is true, and stands for no CPU time;
+/// where it is not no slot is lost.
+fn looks_at_others(engine: &'static Engine, record: &ThreadRecord) {
+    const FRAME: Frame = Frame {
+        kind: FrameKind::C2,
+        bci: 3,
+        id: 0x7777,
+    };
+    engine.set_vantage(Vantage::Snapshot, 100);
+    for request in 1..ROUNDS {
+        let is_true = request % 3 == 0;
+        let told = engine.looked(record, request, |target| {
+            target.keep(|frames| Walk {
+                len: usize::from(frames.set(0, FRAME)),
+                outcome: Outcome::Complete,
+                gaps: 0,
+                flaw: None,
+            });
+            is_true
+        });
+        assert_eq!(told, is_true);
+        let mut seen = 0;
+        engine.drain(|slot| {
+            let header = slot.header();
+            if header.reason == Reason::Owner {
+                assert_eq!((slot.weight_ns(), header.carried), (0, 0));
+                assert_eq!((header.request, slot.frames()), (request, &[FRAME][..]));
+                seen += 1;
+            }
+        });
+        assert_eq!(seen, u64::from(is_true));
+    }
 }

@@ -75,6 +75,7 @@ impl Rules {
                 ("dwell_signal::fault::", 2),
                 ("dwell_signal::capture::call_extra", 1),
                 ("dwell_signal::capture::call_context", 1),
+                ("dwell_signal::capture::call_claim", 1),
                 ("dwell_signal::capture::call_walk", 1),
                 // Mono's own handler, called as the kernel calls it, and in it Mono's walk for
                 // signals. Both are in Mono's library, where nothing can be followed; why they

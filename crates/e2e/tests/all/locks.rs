@@ -315,3 +315,163 @@ fn one_recording_after_the_other_has_waits_as_it_was_asked_to() {
         );
     });
 }
+
+/// Where an owner of the program `LockOwners` was: the method that has the monitor.
+fn owner_method(profile: &Profile, node: dwell_profile::NodeId) -> String {
+    let names: Vec<String> = profile
+        .tree()
+        .stack(node)
+        .filter_map(|frame| profile.method_of(frame))
+        .map(|(id, _)| profile.method_name(id))
+        .collect();
+    let of_owner = |name: &&String| name.starts_with("io.dwell.test.LockOwners.");
+    let held = names.iter().filter(of_owner).find(|name| {
+        let method = name.rsplit('.').next().unwrap_or("");
+        !matches!(method, "spin" | "awaitComing")
+    });
+    held.unwrap_or_else(|| panic!("no method of the owner: {names:?}"))
+        .clone()
+}
+
+/// What is told of owners: by the method, and of those without an answer, as weights.
+#[derive(Default)]
+struct OwnersTold {
+    sleep: Weight,
+    burn: Weight,
+    unknown: Weight,
+}
+
+impl OwnersTold {
+    /// Each of them is who had the monitor, and in a method that has it.
+    fn of(profile: &Profile) -> OwnersTold {
+        let mut told = OwnersTold::default();
+        for it in profile.monitor_owners() {
+            if profile.names().text(it.class) != "io.dwell.test.LockOwners$Vault" {
+                continue;
+            }
+            let waiter = it.waiter.map(|waiter| profile.thread_name(waiter));
+            must!(waiter == Some("waiter"), "{waiter:?} waits");
+            let place = profile.place(it.waiter_node).unwrap_or_default();
+            must!(place == "io.dwell.test.LockOwners.take", "waits in {place}");
+            let Some(node) = it.node else {
+                let why = it.failure.map(|why| profile.names().text(why));
+                println!("not known: {why:?}, of {} ns", it.duration_ns);
+                told.unknown += &it.weight();
+                continue;
+            };
+            let owner = it.owner.map(|owner| profile.thread_name(owner));
+            must!(owner == Some("owner"), "had by {owner:?}");
+            match &*owner_method(profile, node) {
+                "io.dwell.test.LockOwners.sleepInside" => told.sleep += &it.weight(),
+                "io.dwell.test.LockOwners.burnInside" => told.burn += &it.weight(),
+                other => panic!("the owner had nothing in {other}"),
+            }
+        }
+        told
+    }
+
+    fn all(&self) -> u64 {
+        self.sleep.sum + self.burn.sum + self.unknown.sum
+    }
+}
+
+fn record_owners(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
+    let place = Place::new("lock-owners");
+    let file = place.path("a.jfr");
+    let mut program = Starter::new(jdk, &place, "LockOwners")
+        .with(arguments)
+        .start();
+    program.tell(&format!("start,cpu=10ms,{how},file={}", file.display()));
+    let truths = program.work();
+    program.tell("stop");
+    program.end();
+    (Profile::from_recording(View::read(&file).recording), truths)
+}
+
+/// Without a clock for wall time it is told where the owner was when a wait began: of all waits,
+/// where no more than a hundred come in a second, each with its own time.
+///
+/// Assumes that no thread waits for a processor for a twentieth of its waits next to them, and that
+/// an owner is where it was until it is looked at in nine of ten waits. Detects an answer of
+/// somebody who has not the monitor, times that are off by a twentieth, and owners that are not
+/// seen while they run, or while they sleep. False alarm: 0, as nothing is left to chance.
+#[test]
+fn measured_owners_are_where_they_had_the_monitor() {
+    each(&both(), |jdk| {
+        let (profile, truths) =
+            record_owners(jdk, "rounds=80 sleep_us=30000 burn_us=20000", "lock=1us");
+        let told = OwnersTold::of(&profile);
+        let truth = |kind: &str| truths.number(&format!("waited.{kind}"));
+        let (sleep, burn) = (truth("sleep"), truth("burn"));
+        println!(
+            "sleep {} of {sleep}, burn {} of {burn}, not known {}",
+            told.sleep.sum, told.burn.sum, told.unknown.sum
+        );
+        must!(told.sleep.sum <= sleep && told.burn.sum <= burn, "longer");
+        let all = (sleep + burn) as f64;
+        assert!(
+            told.all() as f64 >= (1.0 - AROUND) * all,
+            "{} of {all}",
+            told.all()
+        );
+        for (kind, known, truth) in [("sleep", told.sleep, sleep), ("burn", told.burn, burn)] {
+            assert!(
+                known.sum as f64 >= (0.9 - AROUND) * truth as f64,
+                "{kind}: {} of {truth} ns",
+                known.sum
+            );
+        }
+        let rows = profile.owner_rows();
+        let first = rows.first().expect("owners are told");
+        assert_eq!(first.group.as_deref(), Some("owner"));
+        let class = profile.lock_classes();
+        let class = class.iter().find(|class| class.name.contains("Vault"));
+        assert!(class.is_some_and(|class| class.is_asked), "{class:?}");
+    });
+}
+
+/// Where more waits come than ask, those that do stand for all, in the mean.
+///
+/// Assumes that a wait is drawn by how many asked before it: errors are steps of a martingale then.
+/// A wait of d that stands for w adds w (w - d) to an unbiased estimate of their variance, which
+/// twice holds for sums of many waits (`stats::sum_bound`). Detects sums that are off by half.
+/// False alarm: 1e-6.
+#[test]
+fn measured_owners_of_some_waits_stand_for_those_of_all() {
+    each(&both(), |jdk| {
+        let arguments = "rounds=30000 sleep_us=400 burn_us=200";
+        let (profile, truths) = record_owners(jdk, arguments, "lock=200us,maxrate=0");
+        let told = OwnersTold::of(&profile);
+        let mut largest = 0.0_f64;
+        let (mut asked, mut some) = (0u64, false);
+        for it in profile.monitor_owners() {
+            let weight = it.weight_ns as f64;
+            largest = largest.max(weight);
+            asked += 1;
+            some |= it.weight_ns > 2 * it.duration_ns.max(200_000);
+        }
+        let sums = *profile.monitor_sums().expect("waits are told");
+        let truth = sums.blocked_ns as f64;
+        let variance: f64 = told.sleep.squares + told.burn.squares + told.unknown.squares;
+        let bound = stats::sum_bound(2.0 * variance, largest, FALSE_ALARM) + sums.lost_ns as f64;
+        let seconds = sums.told_ns as f64 / 1e9;
+        println!(
+            "{asked} of {} waits in {seconds:.1} s: {:.4} of {truth:.0} ns, may be off by {:.4}; \
+             sleep {} of {}, burn {} of {}, not known {}",
+            sums.waits,
+            told.all() as f64 / truth,
+            bound / truth,
+            told.sleep.sum,
+            truths.number("waited.sleep"),
+            told.burn.sum,
+            truths.number("waited.burn"),
+            told.unknown.sum
+        );
+        assert!(some, "each wait asked");
+        let off = (told.all() as f64 - truth).abs();
+        assert!(off <= bound, "{off} ns off of {truth}");
+        assert!(bound < truth / 2.0, "it must see wrong weights");
+        let most = 2.0 * 100.0 * (seconds + 3.0);
+        assert!(asked as f64 <= most, "{asked} asked, {most} at most");
+    });
+}

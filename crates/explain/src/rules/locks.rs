@@ -1,7 +1,7 @@
 //! Lock contention: threads wait for a monitor or a lock that another thread has. Tells who has it
 //! and what that one did meanwhile.
 
-use super::no_wall;
+use super::{no_wall, without_wall};
 use crate::evidence::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::exact_waits;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
@@ -26,7 +26,10 @@ type Lock = (&'static str, String, String);
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
-        return no_wall(facts);
+        return match facts.profile.monitor_waits().is_empty() {
+            true => no_wall(facts),
+            false => without_wall::check(facts),
+        };
     }
     let waits = gather(facts, |entry| lock_of(facts, entry));
     let large: Vec<(Lock, Wait, Whose)> = waits

@@ -25,6 +25,7 @@ mod thin;
 mod throttling;
 mod vm_waits;
 mod warmup;
+mod without_wall;
 
 use crate::evidence::Facts;
 use crate::finding::Verdict;

@@ -182,6 +182,27 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The interval that was asked for: less than the other one where it has grown
         asked_ns: u64 = Nanos "askedInterval" "Asked Interval";
     }
+    /// Where a monitor's owner was when a wait for it began, for waits drawn by chance
+    MonitorOwner = 89 "dwell.MonitorOwner" PROFILER, "Owner of a Monitor" {
+        /// The owner
+        owner: ThreadId = Thread "eventThread" "Owner";
+        /// Where it was; none if that is not known
+        stack: StackId = Stack "stackTrace" "Stack Trace";
+        /// The class of the monitor's object
+        class: &'a str = Text "monitorClass" "Monitor Class";
+        /// Who waited
+        waiter: ThreadId = Thread "waiter" "Waiter";
+        /// Where
+        waiter_stack: StackId = Stack "waiterStackTrace" "Waiter's Stack Trace";
+        /// Where the runtime keeps the monitor
+        address: u64 = Count "address" "Monitor Address";
+        /// How long that wait lasted
+        duration_ns: u64 = Nanos "waited" "Waited";
+        /// The time in waits that it stands for
+        weight_ns: u64 = Nanos "weight" "Weight";
+        /// Why the stack is not known or not whole
+        failure: &'a str = Text "failure" "Failure";
+    }
     /// A time in which nothing could be recorded
     Gap = 114 "dwell.Gap" PROFILER, "Gap",
         duration_ticks "How long it lasted"

@@ -5,7 +5,7 @@ use crate::allocations::readable_class;
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::locked::class_of_detail;
-use crate::locks::{LockLook, MonitorSums, MonitorWait};
+use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
 use crate::tree::NodeId;
 use dwell_jfr::kinds::told;
 use dwell_jfr::reader::Recording;
@@ -65,6 +65,28 @@ pub(super) fn add(
             class,
             context,
             owner: wait.owner,
+        });
+    }
+    for event in recording.told::<told::MonitorOwner>() {
+        let failure = Some(&*event.failure).filter(|text| !text.is_empty());
+        let node = (event.stack).map(|stack| node_of(builder, Some(stack), failure));
+        let waiter_node = node_of(builder, event.waiter_stack, None);
+        let class = match &*event.class {
+            "" => UNKNOWN,
+            class => class,
+        };
+        let class = builder.name(&readable_class(class));
+        let failure = failure.map(|text| builder.name(text));
+        builder.monitor_owners.push(MonitorOwner {
+            time_ns: event.time_ns,
+            duration_ns: event.duration_ns,
+            weight_ns: event.weight_ns,
+            class,
+            owner: event.owner,
+            node,
+            failure,
+            waiter: event.waiter,
+            waiter_node,
         });
     }
     let sums = recording.told::<told::MonitorWaits>();

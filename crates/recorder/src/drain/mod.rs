@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod alive;
+mod answers;
 pub mod causes;
 pub mod census;
 pub mod contexts;

@@ -1,15 +1,17 @@
 //! One snapshot: have it walked, name its frames, keep it for the flush.
 
 use super::alive::{self, AliveDrain, KeptStack};
+use super::answers::Answers;
 use super::named::NamedFrames;
 use super::owners::Owners;
 use super::stops::StopDrain;
 use super::virtual_names::VirtualNames;
 use super::wall::WallDrain;
+use crate::asked::{QUESTIONS, Why};
 use crate::native::Modules;
 use crate::native::modules::Read;
 use crate::record::batch::{
-    Batch, Code, ContextId, PendingAllocation, PendingFrame, PendingSample, PendingWait,
+    Batch, Code, ContextId, OwnerAt, PendingAllocation, PendingFrame, PendingSample, PendingWait,
 };
 use crate::record::names::{Name, NameId, Names};
 use crate::record::outer::Outer;
@@ -20,8 +22,8 @@ use crate::runtime::{Runtime, Walks};
 use crate::sys::process;
 use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
-use dwell_signal::Slot;
 use dwell_signal::slots::Reason;
+use dwell_signal::{Asked, Slot, SlotHeader};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -77,6 +79,8 @@ pub struct Sampler<'s, R: Runtime> {
     outer: Outer,
     /// Who has monitors.
     owners: Owners,
+    /// Where they were.
+    answers: Answers,
 }
 
 impl<'s, R: Runtime> Sampler<'s, R> {
@@ -101,6 +105,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             kernel: Vec::new(),
             outer: Outer::default(),
             owners: Owners::default(),
+            answers: Answers::default(),
         }
     }
 
@@ -118,8 +123,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.wall.forget_names();
         }
         self.drain_looks(progress);
+        self.answers.begin(|question| QUESTIONS.is_open(question));
         let engine = self.setup.engine;
-        engine.drain_while(|slot| {
+        let is_all = engine.drain_while(|slot| {
             self.take(slot, progress);
             if slot.weight_ns() == 0 {
                 // It said where a thread was, and stands for no time.
@@ -133,7 +139,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 .fetch_add(slot.weight_ns(), Ordering::Relaxed);
             progress.saw_first_sample(slot.header().time_ns);
             self.batch.bytes() < BATCH_BYTES_MAX
-        })
+        });
+        if is_all {
+            self.answers.end();
+        }
+        is_all
     }
 
     fn drain_looks(&mut self, progress: &Progress) {
@@ -163,6 +173,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.wall.rename(&old, &mut self.names);
         self.stops.rename(&old, &mut self.names);
         self.alive.rename(&old, &mut self.names);
+        self.answers.rename(&old, &mut self.names);
         self.walks.forget_names();
     }
 
@@ -220,10 +231,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
             (pending, lasting)
         });
-        if header.reason == Reason::Stop {
-            let all = self.kernel.iter().chain(named.pending()).copied();
-            self.stops
-                .add_place(header.user, header.time_ns, all, truncated);
+        if matches!(header.reason, Reason::Stop | Reason::Owner) {
+            self.add_place(header, named.pending(), (truncated, failure));
             if slot.weight_ns() == 0 {
                 self.outer = outer;
                 self.frames = frames;
@@ -272,6 +281,23 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             _ => {
                 make_room(frames, most);
                 self.walk(slot, frames)
+            }
+        }
+    }
+
+    /// A thread has said where it was, as it was asked.
+    fn add_place(
+        &mut self,
+        header: &SlotHeader,
+        named: &[PendingFrame],
+        (truncated, failure): (bool, Option<Failure>),
+    ) {
+        let (all, at_ns) = (self.kernel.iter().chain(named).copied(), header.time_ns);
+        match header.reason {
+            Reason::Stop => self.stops.add_place(header.user, at_ns, all, truncated),
+            _ => {
+                let how = (truncated, failure.map(Failure::name));
+                self.answers.add(header.request, at_ns, all, how);
             }
         }
     }
@@ -360,15 +386,37 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let owner = self
             .owners
             .key(&self.setup.recorder.threads, header.wait.owner);
+        let owner_at = self.owner_at(&header.wait.asked);
         self.batch.add_wait(PendingWait {
             thread,
             carrier,
             stack,
             wait: header.wait,
             owner,
+            owner_at,
             failure: failure.map(Failure::name),
             context,
         });
+    }
+
+    /// Where the owner was, of a wait that has asked for that.
+    fn owner_at(&mut self, asked: &Asked) -> OwnerAt {
+        let answer = self.answers.take(asked.request);
+        match answer.filter(|answer| !answer.frames.is_empty()) {
+            Some(answer) => OwnerAt {
+                time_ns: answer.time_ns,
+                stack: Some(
+                    self.batch
+                        .kept(&answer.frames, answer.hash(), answer.truncated),
+                ),
+                failure: answer.failure,
+            },
+            None => OwnerAt {
+                time_ns: 0,
+                stack: None,
+                failure: Some(Why::name_of(asked.why)),
+            },
+        }
     }
 
     /// Walks the copy of a stack.

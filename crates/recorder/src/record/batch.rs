@@ -196,10 +196,23 @@ pub struct PendingWait {
     pub wait: Wait,
     /// Key of the thread that had the monitor when it began, if that is known.
     pub owner: Option<u64>,
+    /// Where that one was, if the wait has asked for that.
+    pub owner_at: OwnerAt,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
     /// What the thread worked for; see [`Batch::context`].
     pub context: ContextId,
+}
+
+/// Where the owner of a monitor was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerAt {
+    /// When, on the monotonic clock; 0: it is not known where.
+    pub time_ns: u64,
+    /// Index of its stack, if that is known.
+    pub stack: Option<u32>,
+    /// Why it is not known, or not whole.
+    pub failure: Option<&'static str>,
 }
 
 /// A stop of all threads that waits for the flush.

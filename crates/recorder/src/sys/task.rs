@@ -1,5 +1,6 @@
 //! The files of `/proc/self/task`: what the kernel says of each thread.
 
+use dwell_wall::proc::{self, Whereabouts};
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -40,6 +41,18 @@ impl TaskFiles {
         buf.get(..len)
     }
 
+    /// Whether a thread runs or is ready to, and else where it is.
+    #[must_use]
+    pub fn turn(&self, tid: i32) -> Turn {
+        let mut buf = [0u8; 256];
+        let text = self.read(tid, "syscall", &mut buf);
+        match text.and_then(proc::whereabouts) {
+            Some(Whereabouts::Ready) => Turn::Ready,
+            Some(Whereabouts::Off { sp, pc, .. }) => Turn::Off { sp, pc },
+            None => Turn::Unknown,
+        }
+    }
+
     fn open_file(&self, tid: i32, name: &str) -> Option<File> {
         let path = CString::new(format!("{tid}/{name}")).ok()?;
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
@@ -52,6 +65,22 @@ impl TaskFiles {
         // SAFETY: just opened, and nobody else's.
         Some(unsafe { File::from_raw_fd(fd) })
     }
+}
+
+/// Whether a thread has its turn on a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It runs, or is ready to.
+    Ready,
+    /// It waits in the kernel: its user code's stack pointer and where that is.
+    Off {
+        /// The stack pointer.
+        sp: u64,
+        /// The address.
+        pc: u64,
+    },
+    /// The kernel does not say, or there is no such thread.
+    Unknown,
 }
 
 /// So many threads' files are kept open, in sets by their numbers: 128.
@@ -122,6 +151,8 @@ mod tests {
         let text = files.read(own, "syscall", &mut buf).unwrap();
         assert!(dwell_wall::proc::whereabouts(text).is_some());
         assert!(files.read(i32::MAX, "syscall", &mut buf).is_none());
+        assert_eq!(files.turn(own), Turn::Ready);
+        assert_eq!(files.turn(i32::MAX), Turn::Unknown);
     }
 
     #[test]

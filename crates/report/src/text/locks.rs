@@ -3,7 +3,7 @@
 use super::{COLUMNS, ROWS, Report};
 use crate::number::{count, duration, percent, plural};
 use crate::plain::shortened;
-use dwell_profile::{LockClass, MonitorSums, Weight};
+use dwell_profile::{LockClass, MonitorSums, OwnerRow, Weight};
 
 /// Classes of which it is told who had the lock.
 const TOLD: usize = 5;
@@ -42,6 +42,7 @@ impl Report<'_> {
         for class in classes.iter().take(TOLD) {
             self.lock(class);
         }
+        self.owners();
         let rows = profile.waiting_methods();
         self.raw("");
         self.raw("Methods by blocked time, callees included");
@@ -126,6 +127,52 @@ impl Report<'_> {
                 plural(sums.untold, "wait")
             ));
         }
+    }
+
+    /// Where owners were, as waits asked that began.
+    fn owners(&mut self) {
+        let owners = self.profile.monitor_owners();
+        if owners.is_empty() {
+            return;
+        }
+        let (mut all, mut unknown) = (Weight::default(), Weight::default());
+        for owner in owners {
+            all += &owner.weight();
+            if owner.node.is_none() {
+                unknown += &owner.weight();
+            }
+        }
+        self.raw("");
+        self.raw(
+            "Owners of monitors by the time that others waited: where they were when that began",
+        );
+        self.raw(
+            "     share     +-      blocked   samples  class of the lock: methods, innermost first",
+        );
+        let rows = self.profile.owner_rows();
+        let rows: Vec<&OwnerRow> = rows.iter().filter(|row| !row.methods.is_empty()).collect();
+        for row in rows.iter().take(ROWS) {
+            let head = format!(
+                "{} {:>12} {:>9}  ",
+                share_cells(&row.blocked, &all),
+                duration(row.blocked.sum),
+                count(row.blocked.samples),
+            );
+            let mut text = format!("{}: {}", row.class, row.methods.join(" < "));
+            if let Some(waiter) = &row.waiter {
+                text += &format!("; waited for in {waiter}");
+            }
+            let text = shortened(&text, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{text}"));
+        }
+        self.more(rows.len(), ROWS);
+        self.raw(&format!(
+            "  known from {} that asked, which stand for {}; of {} ({}) it is not known",
+            plural(all.samples, "wait"),
+            duration(all.sum),
+            duration(unknown.sum),
+            percent(unknown.share(&all)),
+        ));
     }
 
     fn lock(&mut self, class: &LockClass) {

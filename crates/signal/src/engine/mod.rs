@@ -55,6 +55,7 @@ pub struct Engine {
     pub(crate) extra: AtomicPtr<()>,
     pub(crate) context: AtomicPtr<()>,
     pub(crate) walk: AtomicPtr<()>,
+    pub(crate) claim: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
     /// Bytes of stack that the kernel copies for each sample; 0: threads are signalled.
     #[cfg(feature = "experiments")]
@@ -96,6 +97,7 @@ impl Engine {
             extra: AtomicPtr::new(core::ptr::null_mut()),
             context: AtomicPtr::new(core::ptr::null_mut()),
             walk: AtomicPtr::new(core::ptr::null_mut()),
+            claim: AtomicPtr::new(core::ptr::null_mut()),
             vantage: AtomicU32::new(0),
             #[cfg(feature = "experiments")]
             kernel_copies: AtomicU32::new(0),
@@ -142,6 +144,14 @@ impl Engine {
     #[must_use]
     pub fn words(&self) -> &Words {
         &self.words
+    }
+
+    /// Sets what the handler calls for a snapshot of a thread that is asked where it is because
+    /// others wait for what it has ([`Reason::Owner`]): it finds the request, if the thread still
+    /// has that ([`Capture::set_request`](crate::Capture::set_request)). The rules for [`Extra`]
+    /// apply.
+    pub fn set_claim(&self, claim: Extra) {
+        self.claim.store(claim as *mut (), Ordering::Release);
     }
 
     /// Sets what else the handler calls for each snapshot; see [`Extra`].

@@ -33,6 +33,9 @@ pub enum Reason {
     /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
     /// belongs to it.
     Wait = 6,
+    /// Another thread waits for a monitor that this one has: where it is, whether it owes anything
+    /// or not.
+    Owner = 7,
 }
 
 impl Reason {
@@ -44,6 +47,7 @@ impl Reason {
             4 => Reason::Stop,
             5 => Reason::Allocation,
             6 => Reason::Wait,
+            7 => Reason::Owner,
             _ => Reason::CpuTime,
         }
     }
@@ -125,6 +129,9 @@ pub struct SlotHeader {
     pub allocation: Allocation,
     /// What it has waited for, if it was for that ([`Reason::Wait`]).
     pub wait: Wait,
+    /// The request that it answers ([`Reason::Owner`]); 0: none, the thread has not what is asked
+    /// for.
+    pub request: u64,
     /// Time the handler had used up when it published.
     pub handler_ns: u64,
     /// The walk, if there was one before publication.

@@ -17,5 +17,5 @@ pub use header::{
 };
 pub use memory::{REGIONS_MAX, Region, SnapshotMemory};
 pub use pool::{OwnedSlot, SlotPool};
-pub use wait::{LockOwner, Wait};
+pub use wait::{Asked, LockOwner, Wait};
 pub use walked::{SlotFrames, WalkNote, WalkTarget};

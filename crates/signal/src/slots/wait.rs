@@ -31,4 +31,19 @@ pub struct Wait {
     pub class: u32,
     /// Who had it.
     pub owner: LockOwner,
+    /// Whether it was asked where that one was.
+    pub asked: Asked,
+}
+
+/// What became of the question where a monitor's owner was when a wait for it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Asked {
+    /// The time in waits that the answer stands for, in nanoseconds; 0: it was not asked.
+    pub weight_ns: u64,
+    /// What the answer is known by ([`SlotHeader::request`](super::SlotHeader::request)); 0: there
+    /// is none.
+    pub request: u64,
+    /// Why there is none, as far as that was known then: a number that the agent understands.
+    pub why: u32,
 }

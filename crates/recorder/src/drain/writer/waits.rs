@@ -3,9 +3,9 @@
 use super::Writer;
 use crate::drain::contexts::ContextTexts;
 use crate::drain::sample::Sampler;
-use crate::record::batch::Batch;
+use crate::record::batch::{Batch, PendingWait};
 use crate::runtime::Runtime;
-use dwell_jfr::writer::{Event, MonitorEnter, StackId};
+use dwell_jfr::writer::{Event, MonitorEnter, StackId, ThreadId};
 use dwell_signal::{Cause, CounterSnapshot};
 
 impl<R: Runtime> Writer<'_, R> {
@@ -39,7 +39,40 @@ impl<R: Runtime> Writer<'_, R> {
                 failure: pending.failure,
                 context: contexts.get(pending.context).as_ref(),
             });
+            if wait.asked.weight_ns != 0 {
+                self.owner_of_wait(pending, stacks, (owner, thread), &name);
+            }
         }
+    }
+
+    /// Where the owner was, as one of those waits that asked says it.
+    fn owner_of_wait(
+        &mut self,
+        pending: &PendingWait,
+        stacks: &[StackId],
+        (owner, waiter): (Option<ThreadId>, ThreadId),
+        class: &str,
+    ) {
+        let (wait, at) = (&pending.wait, &pending.owner_at);
+        let id = |stack: Option<u32>| {
+            let id = stack.and_then(|index| stacks.get(index as usize).copied());
+            id.unwrap_or_default()
+        };
+        self.chunk.event(&Event::MonitorOwner {
+            ticks: match at.time_ns {
+                0 => wait.begin_ns,
+                time_ns => time_ns,
+            },
+            owner: owner.unwrap_or_default(),
+            stack: id(at.stack),
+            class,
+            waiter,
+            waiter_stack: id(pending.stack),
+            address: wait.monitor,
+            duration_ns: wait.duration_ns,
+            weight_ns: wait.asked.weight_ns,
+            failure: at.failure.unwrap_or_default(),
+        });
     }
 
     /// All waits since the recording began, while they were told, and what those that were chosen

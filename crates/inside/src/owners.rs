@@ -1,0 +1,81 @@
+//! Whether a thread is the owner of a monitor that another one waits for, found out where that
+//! cannot change meanwhile: in its own handler ([`crate::hook`]), or while it waits in the kernel.
+
+use dwell_signal::{Live, ThreadRecord};
+use dwell_walker::Memory;
+use dwell_walker::hotspot::layout::{Layout, present};
+use dwell_walker::hotspot::monitors::{self, Owner};
+use dwell_walker::hotspot::threads;
+
+/// Whether the thread of `record` has `monitor`, as the JVM tells it at this moment.
+#[inline(never)]
+#[must_use]
+pub fn has(mem: &Live, layout: &Layout, record: &ThreadRecord, monitor: u64) -> bool {
+    let thread = record.managed_thread();
+    if thread == 0 || monitor == 0 {
+        return false;
+    }
+    match monitors::owner(mem, layout, monitor) {
+        Err(_) | Ok(Owner::Nobody) => false,
+        Ok(Owner::Thread(owner)) => owner == thread,
+        Ok(Owner::Id(id)) => is_id(mem, layout, thread, id),
+        Ok(Owner::Stack(at)) => threads::has_on_stack(mem, layout, thread, at) == Ok(true),
+        Ok(Owner::HolderOf(object)) => monitors::holds(mem, layout, thread, object) == Ok(true),
+    }
+}
+
+/// Whether the logical thread with this id is on a platform thread.
+#[inline]
+#[must_use]
+pub fn is_id(mem: &Live, layout: &Layout, thread: u64, id: u64) -> bool {
+    let at = layout.thread_owner_id;
+    present(at) && thread != 0 && mem.word(thread.wrapping_add(at)) == Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::made_up::source;
+    use crate::jvm::made_up::{NOWHERE, Words, live};
+    use dwell_recorder::sys::process;
+    use dwell_signal::Registration;
+
+    /// Fields of threads: the kernel's one, the base of the stack and its size, the id; and of
+    /// monitors: the owner.
+    fn layout() -> Layout {
+        let mut layout = Layout::EMPTY;
+        layout.thread_osthread = 8;
+        layout.thread_stack_base = 16;
+        layout.thread_stack_size = 24;
+        layout.osthread_thread_id = 0;
+        layout.monitor_owner = 0;
+        layout
+    }
+
+    #[test]
+    fn a_thread_has_what_the_monitor_says_that_it_has() {
+        let kernel = Words::new(&[77, 0]);
+        let thread = Words::new(&[0, kernel.at(), 0x9000, 0x1000, 42]);
+        let registration = Registration {
+            tid: process::own_tid(),
+            managed_thread: thread.at(),
+            ..Registration::default()
+        };
+        let record = source().engine.register(&registration).unwrap();
+        let mut layout = layout();
+        let of = |layout: &Layout, owner| {
+            let monitor = Words::new(&[owner]);
+            has(&live(), layout, record, monitor.at())
+        };
+        assert!(of(&layout, thread.at()));
+        assert!(!of(&layout, 0), "nobody has it");
+        assert!(of(&layout, 0x8ff0), "its stack has the lock");
+        assert!(!of(&layout, 0x7ff0), "another's stack");
+        layout.thread_owner_id = 32;
+        assert!(of(&layout, 42) && !of(&layout, 43));
+        assert!(!has(&live(), &layout, record, 0));
+        assert!(!has(&live(), &layout, record, NOWHERE), "it is gone");
+        assert!(is_id(&live(), &layout, thread.at(), 42));
+        assert!(!is_id(&live(), &layout, 0, 42));
+    }
+}

@@ -1,0 +1,319 @@
+//! Where the owner of a monitor is when a wait for it begins: which waits ask, what an answer
+//! stands for, and which questions are open.
+//!
+//! An answer costs its asker some tens of microseconds, so not each wait asks. By which chance is
+//! decided when it begins, by how many have asked before ([`crate::rate`]). The same number that
+//! decides how long a wait has to last to be recorded decides whether it asks: those that would be
+//! recorded first ask first. So a wait of d is recorded with an answer with a chance of
+//! `min(1/n, d/interval)`, where one in n asks, and sums by answers are right in the mean. The two
+//! drawn apart would be so as well, but with a chance of `d / (n interval)`: of many short waits
+//! nearly all answers would be in vain.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// So many waits ask in a second, about, at most; one whose look takes long counts as several.
+pub const PER_S: u64 = 100;
+/// One in so many at least: the largest n.
+pub const MOST: u64 = 1 << 20;
+/// Looks that take longer count as several, ...
+const LONG_NS: u64 = 100_000;
+/// ... but no more than so many.
+const SEVERAL: u64 = 8;
+
+/// Whether a wait with this number, any being as likely as any other, is the one in `one_in`.
+#[must_use]
+pub fn asks(draw: u64, one_in: u64) -> bool {
+    (u128::from(draw) * u128::from(one_in)) >> 64 == 0
+}
+
+/// The time in waits that an answer stands for, of a wait of `duration_ns` that was recorded.
+#[must_use]
+pub fn weight(duration_ns: u64, interval_ns: u64, one_in: u64) -> u64 {
+    duration_ns.saturating_mul(one_in).max(interval_ns)
+}
+
+/// As how many looks one counts that took so long.
+#[must_use]
+pub fn counts_as(took_ns: u64) -> u64 {
+    (took_ns / LONG_NS + 1).min(SEVERAL)
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Why {
+    /// It was asked, and nothing else is known.
+    #[default]
+    NoAnswer = 0,
+    /// Nobody had the monitor when that was looked for, or it could not be found who.
+    NoOwner = 1,
+    /// The owner was no thread that can be looked at: a virtual one without a carrier, say.
+    NoThread = 2,
+    /// The owner went on while it was looked at, or gave the monitor up.
+    WentOn = 3,
+    /// Too many questions were open, or there was no slot.
+    NoRoom = 4,
+}
+
+impl Why {
+    /// The name in the file.
+    #[must_use]
+    pub fn name_of(number: u32) -> &'static str {
+        match number {
+            1 => "owner_unknown",
+            2 => "owner_no_thread",
+            3 => "owner_went_on",
+            4 => "no_room",
+            _ => "no_answer",
+        }
+    }
+}
+
+/// Questions that are open at once, at most.
+const PLACES: usize = 256;
+/// No thread. Like all that is free, 0: what is never used takes no room in the library.
+const NOBODY: u32 = 0;
+
+/// A question.
+struct Place {
+    /// Its number; 0: the place is free. The rest of a division by [`PLACES`] is the place.
+    number: AtomicU64,
+    /// The monitor, as the runtime keeps it.
+    monitor: AtomicU64,
+    /// The record of the thread that was signalled and has not answered, and one.
+    record: AtomicU32,
+}
+
+impl Place {
+    const fn free() -> Place {
+        Place {
+            number: AtomicU64::new(0),
+            monitor: AtomicU64::new(0),
+            record: AtomicU32::new(NOBODY),
+        }
+    }
+}
+
+/// Questions of waits that are not over. Without locks: handlers find theirs in it.
+pub struct Questions {
+    places: [Place; PLACES],
+    asked: AtomicU64,
+}
+
+/// Those of the process.
+pub static QUESTIONS: Questions = Questions::new();
+
+impl Questions {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Questions {
+        Questions {
+            places: [const { Place::free() }; PLACES],
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    /// Asks for the owner of `monitor`: the question's number, if there is room.
+    pub fn open(&self, monitor: u64) -> Option<u64> {
+        let serial = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        for tried in 0..PLACES as u64 {
+            let at = (serial.wrapping_add(tried)) % PLACES as u64;
+            let number = serial.wrapping_mul(PLACES as u64).wrapping_add(at);
+            let place = self.places.get(at as usize)?;
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            if place.number.load(Ordering::Relaxed) == 0
+                && (place.number)
+                    .compare_exchange(0, number, success, failure)
+                    .is_ok()
+            {
+                place.monitor.store(monitor, Ordering::Relaxed);
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn place(&self, number: u64) -> Option<&Place> {
+        let place = self.places.get((number % PLACES as u64) as usize)?;
+        (place.number.load(Ordering::Acquire) == number && number != 0).then_some(place)
+    }
+
+    /// The thread of this record is to answer.
+    pub fn tell(&self, number: u64, record: u32) {
+        if let Some(place) = self.place(number) {
+            place
+                .record
+                .store(record.wrapping_add(1), Ordering::Release);
+        }
+    }
+
+    /// The wait is over.
+    pub fn close(&self, number: u64) {
+        if let Some(place) = self.place(number) {
+            place.record.store(NOBODY, Ordering::Relaxed);
+            place.number.store(0, Ordering::Release);
+        }
+    }
+
+    /// Whether the wait is not over.
+    #[must_use]
+    pub fn is_open(&self, number: u64) -> bool {
+        self.place(number).is_some()
+    }
+
+    /// Takes a question that the thread of this record is to answer and whose monitor it `has`.
+    /// Safe in a handler if `has` is.
+    #[inline]
+    pub fn take(&self, record: u32, mut has: impl FnMut(u64) -> bool) -> Option<u64> {
+        let record = record.wrapping_add(1);
+        for place in &self.places {
+            if place.record.load(Ordering::Acquire) != record {
+                continue;
+            }
+            let number = place.number.load(Ordering::Acquire);
+            if number == 0 || !has(place.monitor.load(Ordering::Relaxed)) {
+                continue;
+            }
+            // Who waits for what this thread has cannot have got it meanwhile; but the place may
+            // have been another question's when its monitor was read.
+            let is_same = place.number.load(Ordering::Acquire) == number;
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            if is_same
+                && (place.record)
+                    .compare_exchange(record, NOBODY, success, failure)
+                    .is_ok()
+            {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Forgets all: waits that were never over, as a recording ended before.
+    pub fn clear(&self) {
+        for place in &self.places {
+            place.record.store(NOBODY, Ordering::Relaxed);
+            place.number.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Default for Questions {
+    fn default() -> Questions {
+        Questions::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocked::{draw, threshold};
+    use crate::rate::Rate;
+
+    /// Over all numbers that there are, an answer's weight is the wait's duration in the mean,
+    /// exactly, however many ask and whatever the interval.
+    #[test]
+    fn weights_are_durations_in_the_mean() {
+        const DRAWS: u64 = 1 << 12;
+        for (interval, one_in) in [(64, 1), (64, 2), (64, 256), (1, 8), (4096, 16), (256, 1024)] {
+            for duration in [0, 1, 3, 63, 64, 65, 1000, 5000] {
+                let mut sum = 0;
+                for place in 0..DRAWS {
+                    // The middle of the numbers of this part.
+                    let drawn = (place << 52) + (1 << 51);
+                    if asks(drawn, one_in) && duration >= threshold(drawn, interval) {
+                        sum += weight(duration, interval, one_in);
+                    }
+                }
+                // Where a part of the numbers is one of the chance as well, this is exact.
+                assert_eq!(sum, duration * DRAWS, "{duration} {interval} {one_in}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_in_one_asks_always_and_one_in_many_hardly_ever() {
+        assert!(asks(u64::MAX, 1) && asks(0, MOST));
+        assert!(!asks(u64::MAX, 2) && asks(u64::MAX / 2, 2));
+        assert!(!asks(u64::MAX / MOST + 1, MOST) && asks(u64::MAX / MOST, MOST));
+    }
+
+    #[test]
+    fn looks_that_take_long_count_as_several() {
+        assert_eq!(
+            [0, 99_999, 100_000, 350_000, u64::MAX].map(counts_as),
+            [1, 1, 2, 4, SEVERAL]
+        );
+    }
+
+    /// 50,000 waits a second that follow each other: after the first second about [`PER_S`] ask,
+    /// and whether one does depends on those before it alone.
+    #[test]
+    fn no_more_ask_than_there_is_time_for() {
+        let mut rate = Rate::at_most(PER_S, 1, MOST, 0);
+        let (mut state, mut asked) = (7, [0u64; 10]);
+        for wait in 0..500_000u64 {
+            let now_ns = wait * 20_000;
+            let (number, next) = draw(state);
+            state = next;
+            if asks(number, rate.interval()) {
+                asked[(now_ns / 1_000_000_000) as usize] += 1;
+                rate.sampled(1, now_ns);
+            } else {
+                rate.sampled(0, now_ns);
+            }
+        }
+        assert!(asked[0] <= 8 * PER_S, "{asked:?}");
+        for of_second in &asked[1..] {
+            assert!((PER_S / 5..=2 * PER_S).contains(of_second), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_answered_once_by_who_has_the_monitor() {
+        let questions = Questions::new();
+        let (first, second) = (questions.open(70).unwrap(), questions.open(80).unwrap());
+        assert!(first != second && first != 0 && questions.is_open(first));
+        assert_eq!(questions.take(5, |_| true), None, "nobody was told");
+        questions.tell(first, 5);
+        questions.tell(second, 5);
+        assert_eq!(questions.take(6, |_| true), None, "another thread");
+        assert_eq!(questions.take(5, |_| false), None, "it has neither");
+        assert_eq!(questions.take(5, |monitor| monitor == 80), Some(second));
+        assert_eq!(questions.take(5, |monitor| monitor == 80), None, "once");
+        questions.close(first);
+        assert_eq!(questions.take(5, |_| true), None, "nobody waits any more");
+        assert!(!questions.is_open(first) && questions.is_open(second));
+        questions.close(first);
+        questions.tell(first, 5);
+        questions.clear();
+        assert!(!questions.is_open(second) && !questions.is_open(0));
+    }
+
+    #[test]
+    fn of_too_many_questions_some_find_no_room() {
+        let questions = Questions::new();
+        let all: Vec<u64> = (0..PLACES)
+            .map(|_| questions.open(1).expect("there is room"))
+            .collect();
+        assert_eq!(questions.open(1), None);
+        questions.close(all[7]);
+        let again = questions.open(1).unwrap();
+        assert!(!all.contains(&again), "each number once");
+        assert_eq!(questions.open(1), None);
+    }
+
+    #[test]
+    fn what_is_not_known_has_a_name() {
+        let all = [
+            Why::NoAnswer,
+            Why::NoOwner,
+            Why::NoThread,
+            Why::WentOn,
+            Why::NoRoom,
+        ];
+        let mut names = all.map(|why| Why::name_of(why as u32)).to_vec();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+    }
+}
