@@ -72,10 +72,10 @@ pub(super) fn add(
         let node = (event.stack).map(|stack| node_of(builder, Some(stack), failure));
         let waiter_node = node_of(builder, event.waiter_stack, None);
         let class = match &*event.class {
-            "" => UNKNOWN,
-            class => class,
+            "" => UNKNOWN.to_owned(),
+            class => readable_class(&class.replace('/', ".")),
         };
-        let class = builder.name(&readable_class(class));
+        let class = builder.name(&class);
         let failure = failure.map(|text| builder.name(text));
         builder.monitor_owners.push(MonitorOwner {
             time_ns: event.time_ns,

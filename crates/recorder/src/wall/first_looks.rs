@@ -72,9 +72,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let mut cpu_ns = self.cpu_since();
         if is_due {
             self.unlooked_ns = 0;
-            let look = grid::Look { span_ns, ..at.look };
             let left = count.saturating_sub(looked.count);
-            self.look_at_old(left.max(LOOKED_LEAST), &At { look, ..*at }, &mut looked);
+            self.look_at_old(left.max(LOOKED_LEAST), &at.over(span_ns), &mut looked);
         }
         cpu_ns += self.cpu_since();
         self.first.spent(looked.count, cpu_ns);

@@ -220,6 +220,15 @@ struct At<'a> {
 }
 
 impl At<'_> {
+    /// The same looks, but each stands for another time.
+    fn over(&self, span_ns: u64) -> Self {
+        let look = grid::Look {
+            span_ns,
+            ..self.look
+        };
+        At { look, ..*self }
+    }
+
     /// What a look stands for, or a tick of a thread that is known to have been where it was.
     fn part(&self, weight_ns: u64, is_known: bool) -> Part {
         Part {
@@ -326,11 +335,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
         let at_active = self.look_at_all(&active, &at, true);
-        let rested = grid::Look {
-            span_ns: rested_ns,
-            ..look
-        };
-        let at_resting = self.look_at_all(&resting, &At { look: rested, ..at }, false);
+        let at_resting = self.look_at_all(&resting, &at.over(rested_ns), false);
         let at_fresh = self.look_at_fresh(&at);
         let first_cpu_ns = at_active.first_cpu_ns + at_fresh.first_cpu_ns + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
@@ -341,8 +346,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             .spent(at_resting.count, rested_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed + at_fresh.failed;
         let count = active.ids.len() + resting.ids.len() + at_fresh.count;
-        self.looked[0] += at_active.count + at_resting.count + at_fresh.count;
-        self.looked[1] += at_fresh.count;
+        let looked = [at_active, at_resting, at_fresh].map(|at| at.count);
+        self.looked = [
+            self.looked[0] + looked.iter().sum::<usize>(),
+            self.looked[1] + looked[2],
+        ];
         let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
         self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
         let cpu_ns = cpu_ns + first_cpu_ns - unpaid_ns;
@@ -372,11 +380,14 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             by_page: self.kernel.take_told(),
         };
         shelf.lock().add(Note::Tick(tick), 0);
-        let (news, ran) = (
-            std::mem::take(&mut self.news),
-            std::mem::take(&mut self.ran),
-        );
-        self.quiet.add(news || found.looked > 0, ran);
+        self.mind_the_quiet(found.looked);
+    }
+
+    /// What this tick has shown says how soon the next one may be.
+    fn mind_the_quiet(&mut self, unmounted: usize) {
+        let (news, ran) = (&mut self.news, &mut self.ran);
+        let (news, ran) = (std::mem::take(news), std::mem::take(ran));
+        self.quiet.add(news || unmounted > 0, ran);
     }
 
     /// The time that those chosen among who rests stand for. Where asking them costs too much that
