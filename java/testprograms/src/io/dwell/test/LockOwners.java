@@ -52,16 +52,16 @@ public final class LockOwners {
     }
 
     private static Thread start(String name, Runnable work, boolean isVirtual) throws Exception {
-        Runnable named = () -> {
-            Thread.currentThread().setName(name);
-            work.run();
-        };
         if (isVirtual) {
+            Runnable named = () -> {
+                Thread.currentThread().setName(name);
+                work.run();
+            };
             // Since 21, for which this is not compiled.
             return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
                     .invoke(null, named);
         }
-        Thread thread = new Thread(named);
+        Thread thread = new Thread(work, name);
         thread.start();
         return thread;
     }
