@@ -41,11 +41,23 @@ pub fn shortened(text: &str, columns: usize) -> String {
     }
     let room = columns.saturating_sub(CUT.len());
     // The end holds the method: give it a little more.
-    let head = take(text.chars(), room * 2 / 5);
-    let tail = take(text.chars().rev(), room - head.as_str().width());
-    let tail: String = tail.chars().rev().collect();
+    let mut head = take(text.chars(), room * 2 / 5);
+    let tail = take(
+        text.chars().rev(),
+        room.saturating_sub(head.as_str().width()),
+    );
+    let mut tail: std::collections::VecDeque<char> = tail.chars().rev().collect();
     let cut = &CUT[..CUT.len().min(columns)];
-    format!("{head}{cut}{tail}")
+    // Characters can be wider together than one by one.
+    loop {
+        let whole = format!("{head}{cut}{}", tail.iter().collect::<String>());
+        if whole.width() <= columns {
+            return whole;
+        }
+        if tail.pop_front().is_none() && head.pop().is_none() {
+            return cut.to_owned();
+        }
+    }
 }
 
 /// `text` made [`plain`] and at most `columns` wide; what is too long loses its end: of sentences
@@ -110,6 +122,11 @@ mod tests {
         assert_eq!(shortened(&"x".repeat(10_000), 40).len(), 40);
         assert_eq!(shortened("abcdef", 2), "..");
         assert_eq!(shortened("abcdef", 0), "");
+        // A star and a selector of its form are wider than both.
+        let stars = "*\u{fe0f}".repeat(40);
+        for columns in 0..80 {
+            assert!(shortened(&stars, columns).width() <= columns, "{columns}");
+        }
         assert_eq!(beginning("a sentence of words", 10), "a sente...");
         assert_eq!(beginning("short", 5), "short");
     }
