@@ -86,6 +86,15 @@ impl Budget {
         (looked.max(LOOKED_MIN) as usize).min(wanted)
     }
 
+    /// What may be looked at now, `ticks` after the last look, as a number that is given.
+    #[must_use]
+    pub fn after(&mut self, wanted: usize, ticks: u64) -> Budget {
+        match self.share {
+            Some(_) => Budget::fixed(self.count_of_wanted(wanted, ticks)),
+            None => self.clone(),
+        }
+    }
+
     /// How many ticks to wait for the next look: one, unless the least number is too many, or fewer
     /// than are wanted.
     #[must_use]

@@ -50,6 +50,8 @@ pub struct VirtualThreads {
     pub flocks: FlockFields,
     /// Of objects with frozen frames.
     pub chunk_class: KnownClass,
+    /// Where the JVM has the id that the next thread gets; 0 if unknown.
+    pub next_id: u64,
 }
 
 /// A class that is known by its name once, and by its address from then on.
@@ -131,6 +133,7 @@ impl VirtualThreads {
             ),
             flocks: flocks(&field),
             chunk_class: KnownClass::named(b"jdk/internal/vm/StackChunk"),
+            next_id: next_id(env).unwrap_or(0),
         };
         (known.fields.is_known() && known.sets.is_known()).then_some(known)
     }
@@ -172,6 +175,20 @@ fn states(env: Env) -> Option<States> {
     // SAFETY: a local reference of this frame.
     unsafe { env.delete_local(class) };
     Some(states)
+}
+
+/// `Thread$ThreadIdentifiers` counts in the VM, without an object, so what it has as the offset of
+/// its counter is an address (src/hotspot/share/services/threadIdentifier.cpp).
+fn next_id(env: Env) -> Option<u64> {
+    // SAFETY: `env` belongs to this thread, attached and in the live phase; the class is a live
+    // local reference until it is given back.
+    let address = unsafe {
+        let class = env.find_class(c"java/lang/Thread$ThreadIdentifiers")?;
+        let address = env.static_long(class, c"NEXT_TID_OFFSET");
+        env.delete_local(class);
+        address?
+    };
+    u64::try_from(address).ok().filter(|at| at % 8 == 0)
 }
 
 fn flocks(field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> FlockFields {

@@ -43,6 +43,14 @@ pub struct Place {
     pub factor: f64,
 }
 
+impl Place {
+    /// Whether it is found in each tick, as long as it is there: no chance is in that.
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.factor <= 1.0
+    }
+}
+
 /// Finds sets.
 #[derive(Default)]
 pub struct Places {

@@ -491,6 +491,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             return (header.user, None);
         }
         let key = header.logical_id | VIRTUAL_KEY;
+        self.setup.shelf.add_ran(header.logical_id);
         self.virtual_names.tell_latin1(key, slot.logical_name());
         (key, Some(header.user))
     }

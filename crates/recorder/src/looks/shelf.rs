@@ -12,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const NOTES_MAX: usize = 1 << 16;
 /// Frames kept at most: 24 MB.
 const FRAMES_MAX: usize = 1 << 20;
+/// Ids of logical threads that have run that are kept at most.
+const RAN_MAX: usize = 1024;
 
 /// Something about a thread, by the key it has in the recording.
 #[derive(Debug)]
@@ -194,6 +196,8 @@ impl Notes {
 #[derive(Debug, Default)]
 pub struct Shelf {
     notes: Mutex<Notes>,
+    /// Logical threads of which the drainer has samples.
+    ran: Mutex<Vec<u64>>,
     /// CPU time of the wall-clock sampler so far.
     own_cpu_ns: AtomicU64,
     /// What the drainer has spent on looks, and is not paid for yet.
@@ -228,6 +232,20 @@ impl Shelf {
         self.drain_cpu_ns.swap(0, Ordering::Relaxed)
     }
 
+    /// The drainer has a sample of a logical thread, with this id: it has run. Of many some are
+    /// not kept.
+    pub fn add_ran(&self, id: u64) {
+        let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        if ran.len() < RAN_MAX && ran.last() != Some(&id) {
+            ran.push(id);
+        }
+    }
+
+    /// Moves the ids of those that have run since this was asked last to `ran`.
+    pub fn take_ran(&self, ran: &mut Vec<u64>) {
+        ran.append(&mut self.ran.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Takes all notes, and leaves `empty` in their place.
     pub fn take(&self, empty: &mut Notes) {
         empty.clear();
@@ -238,6 +256,19 @@ impl Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_run_is_told_once() {
+        let shelf = Shelf::default();
+        for id in [5, 5, 6].into_iter().chain(100..3000) {
+            shelf.add_ran(id);
+        }
+        let mut ran = vec![1];
+        shelf.take_ran(&mut ran);
+        assert_eq!((ran.len(), &ran[..4]), (1 + RAN_MAX, &[1, 5, 6, 100][..]));
+        shelf.take_ran(&mut ran);
+        assert_eq!(ran.len(), 1 + RAN_MAX);
+    }
 
     #[test]
     fn what_does_not_fit_is_counted() {

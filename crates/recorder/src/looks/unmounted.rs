@@ -31,6 +31,10 @@ pub struct Unmounted<'a, L, C> {
     pub factor: f64,
     /// All of them.
     pub threads: &'a Threads,
+    /// When this is, in ns on the monotonic clock.
+    pub at_ns: u64,
+    /// Ids of logical threads that have run lately, as far as that was seen.
+    pub ran: &'a [u64],
     /// Takes what was seen.
     pub tell: &'a Tell<'a, L, C>,
 }

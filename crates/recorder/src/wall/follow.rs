@@ -21,9 +21,13 @@ const ASKED_BY_CLOCK: usize = 64;
 const RESTED_TICKS: u64 = 16;
 /// What asking one is taken to cost before one was asked.
 pub(super) const ASKED_NS: f64 = 200.0;
-/// So many pages that tell turns are mapped in a tick for those who rest, and for active ones.
-pub(super) const PAGES_RESTING: u32 = 4;
+/// So many pages that tell turns are mapped in a tick for active ones, for those who rest, and for
+/// these once first looks have taken what they may.
 pub(super) const PAGES_ACTIVE: u32 = 64;
+pub(super) const PAGES_RESTING: u32 = 64;
+pub(super) const PAGES_WITHOUT_CREDIT: u32 = 4;
+/// What mapping one costs, in ns.
+pub(super) const PAGE_NS: u64 = 6000;
 /// Of the active ones, so many at most.
 pub(super) const ASKED_ACTIVE_MAX: usize = 1024;
 
@@ -76,6 +80,7 @@ impl<R: Runtime> Sampler<'_, R> {
                         self.kernel.ask_by_page(record, &mut known.before);
                     }
                     self.followed += 1;
+                    known.flips.end();
                     known.add(at.now_ns, at.part(weight_ns, true), &mut notes);
                 }
                 (Step::Woken, Some(known)) => known.flush(&mut notes),

@@ -1,7 +1,9 @@
 //! What the wall-clock sampler remembers of a thread, and how looks at it become notes.
 
-use super::look::Before;
+use super::look::{Before, Look};
 use crate::looks::shelf::{Note, Notes, Run};
+use dwell_wall::flips::Flips;
+use dwell_wall::proc::Schedule;
 use dwell_wall::runs::{Part, Pending, Run as SameRun};
 
 /// A thread, kept at its record's place.
@@ -17,6 +19,8 @@ pub(super) struct Known<C> {
     /// What it had used of processors when it was asked last, before its first look.
     pub asked_ns: Option<u64>,
     pub pending: Pending<()>,
+    /// Of one that waits for microseconds at a time.
+    pub flips: Flips,
 }
 
 impl<C> Default for Known<C> {
@@ -30,6 +34,7 @@ impl<C> Default for Known<C> {
             before: Before::default(),
             asked_ns: None,
             pending: Pending::default(),
+            flips: Flips::default(),
         }
     }
 }
@@ -43,6 +48,30 @@ impl<C> Known<C> {
         for run in [ended, due].into_iter().flatten() {
             tell(self.thread, &run, notes);
         }
+    }
+
+    /// What a look stands for that has `seen` this: `weight_ns`, or what the thread waited since
+    /// that was asked last, if it waits for microseconds at a time. `moved`: it did not stand
+    /// still.
+    pub fn weight(
+        &mut self,
+        seen: &Look,
+        moved: bool,
+        (now_ns, weight_ns): (u64, u64),
+        schedule: impl Fn() -> Option<Schedule>,
+    ) -> u64 {
+        let waited_ns = match seen {
+            Look::Off(_) => self.flips.waited(now_ns, &schedule),
+            Look::Same => {
+                self.flips.end();
+                None
+            }
+            _ => None,
+        };
+        if moved {
+            self.flips.moved(now_ns, schedule);
+        }
+        waited_ns.unwrap_or(weight_ns)
     }
 
     /// It has left that place, or the recording ends.
@@ -75,6 +104,8 @@ fn tell(thread: u64, run: &SameRun<()>, notes: &mut Notes) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::looks::off::Off;
+    use dwell_wall::cause::Os;
 
     const TICK_NS: u64 = 20_000_000;
 
@@ -144,6 +175,29 @@ mod tests {
         known.flush(&mut notes);
         let weights: Vec<u64> = runs(&notes).iter().map(|run| run.weight_ns).collect();
         assert_eq!(weights, [TICK_NS, 100 * TICK_NS]);
+    }
+
+    #[test]
+    fn a_look_at_one_that_does_not_stand_still_weighs_what_it_waited() {
+        let mut known = thread();
+        let used = |on_cpu_ns: u64| {
+            let schedule = Schedule {
+                on_cpu_ns,
+                ..Schedule::default()
+            };
+            move || Some(schedule)
+        };
+        let off = || Look::Off(Off::at(Os::NoCall, None));
+        let mut weigh = |seen: Look, moved, ticks: u64, used_ns| {
+            known.weight(&seen, moved, (ticks * TICK_NS, 7), used(used_ns))
+        };
+        assert_eq!(weigh(off(), false, 1, 0), 7);
+        assert_eq!(weigh(Look::Ready, true, 2, 1000), 7, "told to nobody");
+        assert_eq!(weigh(Look::Ready, false, 3, 2000), 7);
+        assert_eq!(weigh(off(), true, 5, 5000), 3 * TICK_NS - 4000);
+        assert_eq!(weigh(off(), false, 6, 5000), TICK_NS);
+        assert_eq!(weigh(Look::Same, false, 7, 5000), 7);
+        assert_eq!(weigh(off(), false, 8, 6000), 7);
     }
 
     #[test]

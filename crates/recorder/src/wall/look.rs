@@ -129,7 +129,7 @@ pub enum Look {
     Ready,
     /// It waits.
     Off(Off),
-    /// It would not stand still.
+    /// It was on no processor, and would not stand still.
     Unclear,
 }
 
@@ -225,6 +225,12 @@ impl Kernel {
     /// and then is not worth.
     pub fn allow_pages(&self, count: u32) {
         self.pages.allowed.set(count);
+    }
+
+    /// How many are left of those that may be mapped.
+    #[must_use]
+    pub fn pages_allowed(&self) -> u32 {
+        self.pages.allowed.get()
     }
 
     /// Of a thread that has not run since `before`: its turns are asked for from now on, if they
@@ -329,6 +335,12 @@ impl Kernel {
         proc::whereabouts(self.read(tid, "syscall", &mut buf)?)
     }
 
+    /// The kernel's account of a thread.
+    pub fn schedule(&self, tid: i32) -> Option<Schedule> {
+        let mut buf = [0u8; 128];
+        proc::schedule(self.read(tid, "schedstat", &mut buf)?)
+    }
+
     /// How long the thread waited for a processor since this was asked last, if it has run since,
     /// and how much of that after it was woken where it was seen last. The kernel adds a wait when
     /// it is over, so what a thread still waits is told later.
@@ -342,9 +354,7 @@ impl Kernel {
             return (0, 0);
         }
         before.asked_at_ns = now_ns;
-        let mut buf = [0u8; 128];
-        let text = self.read(tid, "schedstat", &mut buf);
-        let Some(now) = text.and_then(proc::schedule) else {
+        let Some(now) = self.schedule(tid) else {
             return (0, 0);
         };
         before.asked_at = before.mark;
@@ -400,8 +410,12 @@ pub fn look<R: Runtime, L: Looks<R>>(
     }
     before.was_woken |= before.was_off;
     before.was_off = false;
+    if runs(tid) {
+        return Look::Ready;
+    }
     let (os, fd, registers) = match kernel.whereabouts(tid) {
-        Some(Whereabouts::Ready) => return Look::Ready,
+        // It waits for a processor, or has been woken while the kernel's file was read.
+        Some(Whereabouts::Ready) => return Look::Unclear,
         Some(Whereabouts::Off { call, sp, pc }) => {
             let (os, fd) = kernel.os(call);
             (os, fd, Some((sp, pc)))
@@ -418,6 +432,13 @@ pub fn look<R: Runtime, L: Looks<R>>(
     before.was_off = off.walk.is_some();
     before.claim = claim;
     Look::Off(off)
+}
+
+/// Whether a thread is on a processor: then its clock moves between two questions, some 0.3 us
+/// apart.
+fn runs(tid: i32) -> bool {
+    let first = cpu_ns_of(tid);
+    first.is_ok() && cpu_ns_of(tid) != first
 }
 
 /// Adds who it is, what it works for, and on what it waits.

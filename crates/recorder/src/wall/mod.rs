@@ -9,11 +9,11 @@ pub mod focus;
 mod follow;
 mod known;
 pub mod look;
+mod one_look;
 pub mod unmounted;
 pub mod who;
 
 use crate::context::foreign;
-use crate::looks::off::Off;
 use crate::looks::shelf::{Note, Shelf, Tick};
 use crate::looks::threads::Threads;
 use crate::looks::unmounted::{Found, Unmounted};
@@ -35,12 +35,11 @@ use dwell_wall::strata::{self, Strata};
 use focus::Focus;
 use follow::ASKED_ACTIVE_MAX;
 use known::Known;
-use look::{Before, Kernel, Look, look};
+use look::{Before, Kernel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use unmounted::{Moment, Teller};
-use who::Who;
+use unmounted::{LeftOut, Teller};
 
 /// Frames of a stack at most.
 pub const FRAMES_MAX: usize = 2048;
@@ -56,6 +55,8 @@ const UNMOUNTED_PART: f64 = 0.4;
 const RESTING_PART: f64 = 0.2;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
+/// So many logical threads that have run are noted between two looks at such.
+const RAN_MAX: usize = 2048;
 /// How fast what platform threads cost is forgotten: by half in some 40 ticks.
 const SPENT_STEP: f64 = 1.0 / 64.0;
 /// So often that is asked, in ticks.
@@ -182,6 +183,7 @@ struct Sampler<'s, R: Runtime> {
     strata: Strata,
     /// For logical threads without a platform thread, once there are some.
     unmounted: Option<Budget>,
+    left_out: LeftOut,
     /// CPU time of this thread when it was asked last.
     cpu_ns: u64,
     /// What was spent in this tick before anybody was asked.
@@ -210,6 +212,8 @@ struct Sampler<'s, R: Runtime> {
     news: bool,
     /// Whether a thread was seen that ran.
     ran: bool,
+    /// Logical threads that have run.
+    ran_logical: Vec<u64>,
 }
 
 /// One tick's looks.
@@ -277,6 +281,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             asking: Price::of(follow::ASKED_NS),
             strata: Strata::default(),
             unmounted: None,
+            left_out: LeftOut::default(),
             cpu_ns: process::own_cpu().as_nanos() as u64,
             woken_cpu_ns: 0,
             spent: 0.0,
@@ -297,6 +302,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             quiet: Quiet::default(),
             news: false,
             ran: false,
+            ran_logical: Vec::new(),
         }
     }
 
@@ -337,7 +343,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let at_active = self.look_at_all(&active, &at, true);
         let at_resting = self.look_at_all(&resting, &at.over(rested_ns), false);
         let at_fresh = self.look_at_fresh(&at);
-        let first_cpu_ns = at_active.first_cpu_ns + at_fresh.first_cpu_ns + asked_cpu_ns;
+        let first_cpu_ns = [at_active, at_resting, at_fresh].map(|at| at.first_cpu_ns);
+        let first_cpu_ns = first_cpu_ns.iter().sum::<u64>() + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget
@@ -346,22 +353,20 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             .spent(at_resting.count, rested_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed + at_fresh.failed;
         let count = active.ids.len() + resting.ids.len() + at_fresh.count;
-        let looked = [at_active, at_resting, at_fresh].map(|at| at.count);
-        self.looked = [
-            self.looked[0] + looked.iter().sum::<usize>(),
-            self.looked[1] + looked[2],
-        ];
+        self.looked[0] += at_active.count + at_resting.count + at_fresh.count;
+        self.looked[1] += at_fresh.count;
         let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
         self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
         let cpu_ns = cpu_ns + first_cpu_ns - unpaid_ns;
-        let moment = Moment {
-            at_ns: now_ns,
-            span_ns: look.span_ns,
-            only_context: self.setup.options.only_context,
-            debt_ns: unmounted_debt_ns,
-        };
-        let (found, unmounted_cpu_ns) = self.look_at_unmounted(moment, shelf);
-        self.unmounted_part = found.looked as f64 / ((found.looked + count).max(1) as f64);
+        self.note_running(&active.ids, shelf);
+        self.left_out
+            .add(look.ticks, look.span_ns, unmounted_debt_ns);
+        let (found, unmounted_cpu_ns) = self.look_at_unmounted(now_ns, last, shelf);
+        self.left_out.looked += count;
+        if found.looked > 0 {
+            let looked = std::mem::take(&mut self.left_out.looked) + found.looked;
+            self.unmounted_part = found.looked as f64 / looked as f64;
+        }
         shelf.set_own_cpu_ns(self.cpu_ns);
         let cpu_ns = cpu_ns.saturating_add(unmounted_cpu_ns);
         let tick = Tick {
@@ -380,14 +385,14 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             by_page: self.kernel.take_told(),
         };
         shelf.lock().add(Note::Tick(tick), 0);
-        self.mind_the_quiet(found.looked);
+        self.mind_the_quiet(found.estimated > 0.0);
     }
 
     /// What this tick has shown says how soon the next one may be.
-    fn mind_the_quiet(&mut self, unmounted: usize) {
+    fn mind_the_quiet(&mut self, has_unmounted: bool) {
         let (news, ran) = (&mut self.news, &mut self.ran);
         let (news, ran) = (std::mem::take(news), std::mem::take(ran));
-        self.quiet.add(news || unmounted > 0, ran);
+        self.quiet.add(news || has_unmounted, ran);
     }
 
     /// The time that those chosen among who rests stand for. Where asking them costs too much that
@@ -405,10 +410,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Looked {
         self.kernel.keep_files(is_active);
         let on_trial = self.strata.on_trial();
-        self.kernel.allow_pages(match is_active {
-            true => follow::PAGES_ACTIVE,
-            false => follow::PAGES_RESTING,
-        });
+        let pages = match (is_active, self.first.has_credit()) {
+            (true, _) => follow::PAGES_ACTIVE,
+            (false, true) => follow::PAGES_RESTING,
+            (false, false) => follow::PAGES_WITHOUT_CREDIT,
+        };
+        self.kernel.allow_pages(pages);
         let mut moved = self.follow(chosen, at, is_active);
         let asked_ns = self.cpu_since();
         let mut looked = Looked::default();
@@ -418,7 +425,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             looked.first_cpu_ns = asked_ns * on_trial / (chosen.ids.len().max(1) as u64);
             looked.cpu_ns = std::mem::take(&mut self.woken_cpu_ns);
         } else {
-            self.asking.spent(chosen.ids.len(), asked_ns);
+            // A page is mapped once, and says nothing of what asking costs later.
+            let mapped = u64::from(pages.saturating_sub(self.kernel.pages_allowed()));
+            looked.first_cpu_ns = (mapped * follow::PAGE_NS).min(asked_ns);
+            self.asking
+                .spent(chosen.ids.len(), asked_ns - looked.first_cpu_ns);
         }
         looked.cpu_ns += asked_ns - looked.first_cpu_ns;
         let wanted = moved.len();
@@ -454,17 +465,39 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             .set_share((whole - self.spent_active).max(least));
     }
 
-    /// Looks at logical threads that no platform thread runs.
-    fn look_at_unmounted(&mut self, moment: Moment, shelf: &Shelf) -> (Found, u64) {
+    /// Notes which logical threads have run: those of samples, and those that are on one of these
+    /// platform threads now.
+    fn note_running(&mut self, active: &[u32], shelf: &Shelf) {
+        if !self.looks.has_unmounted() || self.ran_logical.len() >= RAN_MAX {
+            return;
+        }
+        shelf.take_ran(&mut self.ran_logical);
+        for id in active {
+            let record = self.setup.engine.record(*id);
+            let mounted = record.and_then(|it| self.looks.mounted(it.managed_thread()));
+            self.ran_logical.extend(mounted);
+        }
+    }
+
+    /// Looks at logical threads that no platform thread runs, unless that is left out in this tick:
+    /// then the next look stands for it.
+    fn look_at_unmounted(&mut self, now_ns: u64, last: bool, shelf: &Shelf) -> (Found, u64) {
         if !self.looks.has_unmounted() {
             return (Found::default(), 0);
         }
         let whole = aim(self.setup);
         let first = || budget(self.setup, UNMOUNTED_PART);
         let mut own = self.unmounted.take().unwrap_or_else(first);
+        if self.left_out.ticks < own.ticks() && !last {
+            self.unmounted = Some(own);
+            return (self.left_out.as_before(), 0);
+        }
         // What few platform threads leave is theirs, too.
         own.set_share((whole - self.spent).max(UNMOUNTED_PART * whole));
+        let (moment, ticks) = self.left_out.take(now_ns, self.setup.options.only_context);
+        let allowed = own.after(self.left_out.wanted(), ticks);
         let (chosen, factor) = self.choose_to_ask();
+        let ran = std::mem::take(&mut self.ran_logical);
         let teller = Teller {
             moment,
             threads: &self.threads,
@@ -475,13 +508,19 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             chosen: &chosen,
             factor,
             threads: &self.threads,
+            at_ns: moment.at_ns,
+            ran: &ran,
             tell: &|looks, seen, each, buffers, found| {
                 teller.tell::<R, _>(looks, seen, each, buffers, found);
             },
         };
-        let (found, looked) = self.looks.look_at_unmounted(&at, &own, &mut self.random);
+        let (found, looked) = self
+            .looks
+            .look_at_unmounted(&at, &allowed, &mut self.random);
+        let are_all = looked < allowed.count(usize::MAX);
+        self.left_out.found(&found, looked, are_all);
         let cpu_ns = self.cpu_since() + moment.debt_ns;
-        own.spent(looked, moment.span_ns, cpu_ns);
+        own.spent_in(ticks, looked, moment.span_ns, cpu_ns);
         self.unmounted = Some(own);
         (found, cpu_ns)
     }
@@ -608,123 +647,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 }
             }
         }
-    }
-
-    /// False if nothing could be seen.
-    fn look_at(&mut self, index: u32, weight_ns: u64, at: &At<'_>) -> bool {
-        let now_ns = at.now_ns;
-        let (known, record) = (
-            self.known.get(index as usize),
-            self.setup.engine.record(index),
-        );
-        let (Some(known), Some(record)) = (known, record) else {
-            return false;
-        };
-        let (mut before, thread) = (known.before, known.thread);
-        let last = before.mark();
-        let (seen, (waited_ns, woken_ns)) = self.see(record, &mut before, now_ns);
-        let (has_it, mounted, renamed) = match &seen {
-            Look::Off(off) => (
-                self.see_owner(before.claim()),
-                self.who_is_mounted(off, record),
-                self.renamed(index, record),
-            ),
-            _ => (None, None, None),
-        };
-        let frames = &self.owner_frames;
-        let owner = has_it
-            .as_ref()
-            .map(|it| (it.key, frames.get(..it.len).unwrap_or(&[])));
-        let Some(known) = self.known.get_mut(index as usize) else {
-            return false;
-        };
-        known.before = before;
-        self.news |= matches!(seen, Look::Off(_) | Look::Gone);
-        self.ran |= seen.is_ready();
-        let lives = seen.is_ready() || known.before.has_run_since(last);
-        self.strata.note(index, lives, now_ns);
-        let mut notes = at.shelf.lock();
-        notes.add_ready(thread, now_ns, waited_ns, woken_ns);
-        match seen {
-            Look::Same => known.add(now_ns, at.part(weight_ns, false), &mut notes),
-            Look::Off(off) => {
-                let len = off.walk.map_or(0, |walk| walk.len);
-                let stack = self.frames.get(..len).unwrap_or(&[]);
-                known.flush(&mut notes);
-                if let Some(name) = renamed {
-                    notes.add(Note::Name { thread, name }, 0);
-                }
-                if let Some(mounted) = mounted {
-                    mounted.tell_name(&mut notes);
-                }
-                if !notes.add_stack(thread, off, stack, owner) {
-                    known.before.forget_place();
-                    notes.lost.1 += weight_ns;
-                    return false;
-                }
-                if let Some(has_it) = has_it {
-                    has_it.tell_name(&mut notes);
-                }
-                known.add(now_ns, at.part(weight_ns, false), &mut notes);
-            }
-            // What it waits for a processor is told by the kernel's own account, when it has one.
-            Look::Woken | Look::Ready | Look::Unclear => known.flush(&mut notes),
-            Look::Gone => {
-                self.kernel.forget(&known.before);
-                known.end(&mut notes);
-                self.threads.forget(known.managed, known.id, index);
-                self.strata.remove(index);
-                return false;
-            }
-        }
-        true
-    }
-
-    fn who_is_mounted(&self, off: &Off, record: &ThreadRecord) -> Option<Who> {
-        let id = off.mounted?;
-        let name = self.looks.name_of_mounted(record.managed_thread());
-        Some(Who::of_id(id, name))
-    }
-
-    /// What a platform thread is called, if that may be another name than when it was seen last:
-    /// who is renamed has mostly run to be.
-    fn renamed(&mut self, index: u32, record: &ThreadRecord) -> Option<Box<str>> {
-        let known = self.known.get_mut(index as usize)?;
-        let runtime = &self.setup.recorder.runtime;
-        let name = runtime.renamed(record, &mut known.name_mark);
-        name.map(String::into_boxed_str)
-    }
-
-    /// What a look shows, and how long the thread waited for a processor since the last one, in all
-    /// and after it was woken.
-    fn see(
-        &mut self,
-        record: &ThreadRecord,
-        before: &mut Before<Claim<R>>,
-        now_ns: u64,
-    ) -> (Look, (u64, u64)) {
-        let (looks, kernel, frames) = (&self.looks, &self.kernel, &mut self.frames);
-        let mut seen = look(looks, kernel, record, before, frames);
-        if matches!(seen, Look::Unclear) {
-            seen = look(looks, kernel, record, before, frames);
-        }
-        if matches!(seen, Look::Unclear) {
-            // It has begun to run while it was looked at, twice: it was ready to.
-            seen = Look::Ready;
-        }
-        let waited_ns = match seen {
-            Look::Same | Look::Woken | Look::Gone => (0, 0),
-            Look::Off(_) | Look::Ready | Look::Unclear => {
-                kernel.waited_ns(record.tid(), before, now_ns)
-            }
-        };
-        (seen, waited_ns)
-    }
-
-    /// The thread that has what is waited for; its frames are in `owner_frames`.
-    fn see_owner(&mut self, claim: Option<&Claim<R>>) -> Option<Who> {
-        let all = (&self.kernel, &self.threads);
-        who::holder(&self.looks, all, claim?, &mut self.owner_frames)
     }
 
     /// Looks now and then how scarce processors are.

@@ -24,6 +24,64 @@ pub struct Moment {
     pub debt_ns: u64,
 }
 
+/// So many looks at such threads are wanted at a time, where there are as many threads: beginning
+/// to look costs as much as several.
+const WANTED: usize = 64;
+
+/// Ticks without looks at such threads, for which the next ones stand.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    pub ticks: u64,
+    span_ns: u64,
+    debt_ns: u64,
+    /// Looks at other threads meanwhile.
+    pub looked: usize,
+    /// How many there were when some were looked at last ...
+    estimated: f64,
+    /// ... and how many looks there were, if no more were to be had.
+    all: Option<usize>,
+}
+
+impl LeftOut {
+    /// So many ticks, which stand for so long, with what is to be paid in them; they may be looked
+    /// in or not.
+    pub fn add(&mut self, ticks: u64, span_ns: u64, debt_ns: u64) {
+        self.ticks += ticks;
+        self.span_ns += span_ns;
+        self.debt_ns += debt_ns;
+    }
+
+    /// What the looks stand for that are made now, and after how many ticks.
+    pub fn take(&mut self, at_ns: u64, only_context: bool) -> (Moment, u64) {
+        let moment = Moment {
+            at_ns,
+            span_ns: std::mem::take(&mut self.span_ns),
+            only_context,
+            debt_ns: std::mem::take(&mut self.debt_ns),
+        };
+        (moment, std::mem::take(&mut self.ticks))
+    }
+
+    /// How many looks are wanted.
+    pub fn wanted(&self) -> usize {
+        self.all.unwrap_or(WANTED).min(WANTED)
+    }
+
+    /// What was found by so many looks; whether there was nobody else to be looked at.
+    pub fn found(&mut self, found: &Found, looked: usize, are_all: bool) {
+        self.estimated = found.estimated;
+        self.all = are_all.then_some(looked);
+    }
+
+    /// Nobody is looked at: there are as many as before.
+    pub fn as_before(&self) -> Found {
+        Found {
+            estimated: self.estimated,
+            ..Found::default()
+        }
+    }
+}
+
 /// Tells what looks at such threads have seen in a tick.
 #[derive(Clone, Copy)]
 pub struct Teller<'a> {
@@ -105,4 +163,37 @@ fn tell<C>(
     notes.add(Note::Run(run), weight_ns);
     notes.add(Note::Gone { thread }, 0);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_stand_for_the_ticks_that_were_left_out() {
+        let mut left_out = LeftOut::default();
+        left_out.add(1, 20, 3);
+        left_out.add(2, 40, 4);
+        let (taken, ticks) = left_out.take(9, true);
+        assert_eq!((taken.span_ns, taken.debt_ns, ticks), (60, 7, 3));
+        assert!(taken.at_ns == 9 && taken.only_context);
+        assert_eq!(left_out.take(9, true).1, 0);
+    }
+
+    #[test]
+    fn no_more_looks_are_wanted_than_there_are_threads() {
+        let mut left_out = LeftOut::default();
+        assert_eq!(left_out.wanted(), WANTED);
+        let found = Found {
+            estimated: 12.0,
+            looked: 12,
+            failed: 0,
+        };
+        left_out.found(&found, 12, true);
+        assert_eq!(left_out.wanted(), 12);
+        let before = left_out.as_before();
+        assert!(before.estimated > 11.0 && before.looked == 0);
+        left_out.found(&found, 12, false);
+        assert_eq!(left_out.wanted(), WANTED);
+    }
 }

@@ -114,6 +114,15 @@ impl<M: Memory> Sets<'_, M> {
         self.table(table)
     }
 
+    /// The bucket of the virtual thread with this id, if it is in there: `VirtualThread.hashCode`
+    /// is the id, and the map spreads it (`ConcurrentHashMap.spread`). `None` without buckets.
+    #[must_use]
+    pub fn bucket_of(buckets: &Buckets, id: u64) -> Option<u32> {
+        let hash = id as u32;
+        let mask = buckets.len.checked_sub(1)?;
+        Some((hash ^ (hash >> 16)) & mask)
+    }
+
     /// Shows the elements of a bucket.
     ///
     /// # Errors
@@ -262,6 +271,17 @@ mod tests {
         assert_eq!(shown(&mem, 2), Ok([0xc, 0xd].to_vec()));
         assert_eq!(shown(&mem, 3), Ok([0xe, 0xf].to_vec()));
         assert!(shown(&mem, 4).is_err(), "there is no such bucket");
+    }
+
+    #[test]
+    fn an_id_tells_its_bucket() {
+        let of = |len: u32, id: u64| Sets::<Bytes>::bucket_of(&Buckets { array: 8, len }, id);
+        assert_eq!(of(64, 5), Some(5));
+        assert_eq!(of(64, 64 + 5), Some(5));
+        // The upper half of the hash is mixed in.
+        assert_eq!(of(64, 0x3_0001), Some(2));
+        assert_eq!(of(1, 77), Some(0));
+        assert_eq!(of(0, 77), None);
     }
 
     #[test]

@@ -27,6 +27,7 @@ impl VirtualThreads {
             executor_threads: first,
             shared_threads: second,
             flocks: FlockFields::EMPTY,
+            next_id: 0,
             chunk_class: KnownClass::named(b"jdk/internal/vm/StackChunk"),
         }
     }

@@ -78,6 +78,8 @@ impl World {
             chosen,
             factor,
             threads: &self.threads,
+            at_ns: 0,
+            ran: &[],
             tell: &|_, _, _, _, _| (),
         };
         let mut random = Random::new(5);
