@@ -2,6 +2,7 @@
 //! and what its control group may use of them. Of our own process, or of another one.
 
 pub mod cgroup;
+pub mod files;
 pub mod limit;
 pub mod processors;
 mod sys;
