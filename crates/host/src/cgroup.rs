@@ -1,7 +1,7 @@
 //! The files of a process's control group: what processors it may use, and how often it was held
 //! back.
 
-use crate::{Whose, files};
+use crate::{Whose, small_files};
 use dwell_wall::cgroup::{self, Throttling};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ impl Group {
     /// group, which is another process's only if it is told the same path.
     #[must_use]
     pub fn of(whose: Whose) -> Option<Group> {
-        let text = files::read_text(whose.file("cgroup")).ok()?;
+        let text = small_files::read_text(whose.file("cgroup")).ok()?;
         let (is_v2, path) = cgroup::path(&text)?;
         let root = PathBuf::from(if is_v2 {
             "/sys/fs/cgroup"
@@ -33,7 +33,7 @@ impl Group {
     }
 
     fn read(&self, name: &str) -> Option<String> {
-        files::read_text(self.folder.join(name)).ok()
+        small_files::read_text(self.folder.join(name)).ok()
     }
 
     /// Nanoseconds of processors' time in a second; 0: no limit.

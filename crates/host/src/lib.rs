@@ -2,9 +2,9 @@
 //! and what its control group may use of them. Of our own process, or of another one.
 
 pub mod cgroup;
-pub mod files;
 pub mod limit;
 pub mod processors;
+pub mod small_files;
 mod sys;
 pub mod throttled;
 pub mod used;

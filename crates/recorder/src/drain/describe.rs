@@ -4,12 +4,12 @@ use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use crate::switched::Now;
 use crate::sys::process;
-use dwell_host::files;
+use dwell_host::small_files;
 use dwell_jfr::writer::{ChunkWriter, Event};
 
 /// Text of a `/proc` file, NULs as blanks.
 fn proc_text(path: &str) -> String {
-    let bytes = files::read(path).unwrap_or_default();
+    let bytes = small_files::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes)
         .replace('\0', " ")
         .trim()
@@ -19,7 +19,7 @@ fn proc_text(path: &str) -> String {
 fn cpu_model() -> String {
     /// The first processor's lines come first, and the others say the same.
     const FIRST_BYTES: u64 = 4096;
-    let info = files::read_start("/proc/cpuinfo", FIRST_BYTES).unwrap_or_default();
+    let info = small_files::read_start("/proc/cpuinfo", FIRST_BYTES).unwrap_or_default();
     let info = String::from_utf8_lossy(&info);
     let line = info.lines().find(|line| line.starts_with("model name"));
     line.and_then(|l| l.split_once(':'))

@@ -9,7 +9,7 @@
 
 use crate::native::Kernel;
 use crate::sys::process;
-use dwell_host::files;
+use dwell_host::small_files;
 use dwell_native::kernel::packed::{Packed, Stamp};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -258,7 +258,7 @@ fn folders(environ: &[u8]) -> Vec<PathBuf> {
 
 /// What of a file there is, up to a length.
 fn read_small(path: &Path, max: u64) -> Vec<u8> {
-    files::read_start(path, max).unwrap_or_default()
+    small_files::read_start(path, max).unwrap_or_default()
 }
 
 #[cfg(test)]
