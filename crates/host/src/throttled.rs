@@ -40,9 +40,8 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// From `now_ns` on; `group` is the process's. `ran_ns` answers what the process has used: it is
-    /// asked where there is a quota, else never, since the kernel has to add that up over the
-    /// process's threads.
+    /// From `now_ns` on; `group` is the process's. What that has used `ran_ns` answers: it is asked
+    /// where there is a quota, else never, since the kernel has to add that up over the threads.
     #[must_use]
     pub fn begin(
         whose: Whose,
