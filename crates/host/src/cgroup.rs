@@ -1,12 +1,12 @@
 //! The files of a process's control group: what processors it may use, and how often it was held
 //! back.
 
-use crate::Whose;
+use crate::{Whose, small_files};
 use dwell_wall::cgroup::{self, Throttling};
 use std::path::PathBuf;
 
 /// Where they are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group {
     is_v2: bool,
     folder: PathBuf,
@@ -18,7 +18,7 @@ impl Group {
     /// group, which is another process's only if it is told the same path.
     #[must_use]
     pub fn of(whose: Whose) -> Option<Group> {
-        let text = std::fs::read_to_string(whose.file("cgroup")).ok()?;
+        let text = small_files::read_text(whose.file("cgroup")).ok()?;
         let (is_v2, path) = cgroup::path(&text)?;
         let root = PathBuf::from(if is_v2 {
             "/sys/fs/cgroup"
@@ -33,7 +33,7 @@ impl Group {
     }
 
     fn read(&self, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.folder.join(name)).ok()
+        small_files::read_text(self.folder.join(name)).ok()
     }
 
     /// Nanoseconds of processors' time in a second; 0: no limit.

@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod limit;
 pub mod processors;
+pub mod small_files;
 mod sys;
 pub mod throttled;
 pub mod used;

@@ -26,10 +26,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// From now on.
+    /// From now on; `group` is the process's.
     #[must_use]
-    pub fn begin(whose: Whose) -> Limits {
-        let group = Group::of(whose);
+    pub fn begin(whose: Whose, group: Option<Group>) -> Limits {
         Limits {
             whose,
             throttling: group.as_ref().map(Group::throttling).unwrap_or_default(),
@@ -71,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_once_and_again_in_each_chunk() {
-        let mut limits = Limits::begin(Whose::Own);
+        let mut limits = Limits::begin(Whose::Own, Group::of(Whose::Own));
         let first = limits.told().expect("the first time");
         assert!(first.processors > 0);
         limits.begin_chunk();

@@ -1,10 +1,8 @@
 //! What the processors that a process may run on did for all processes.
 
-use crate::Whose;
 use crate::sys::{self, MASK_WORDS};
+use crate::{Whose, small_files};
 use dwell_wall::machine::{self, Sums};
-use std::fs::File;
-use std::io::Read;
 
 /// Bytes of `/proc/stat` that are read at most: the lines of processors, some 80 bytes each, come
 /// first.
@@ -12,9 +10,7 @@ const BYTES_MAX: u64 = 256 << 10;
 /// What they did since the machine was started, in ns; `None` if nothing tells.
 #[must_use]
 pub fn used(whose: Whose) -> Option<Sums> {
-    let mut bytes = Vec::new();
-    let file = File::open("/proc/stat").ok()?;
-    file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let bytes = small_files::read_start("/proc/stat", BYTES_MAX).ok()?;
     let mask = allowed(whose);
     let is_allowed = |number: usize| match &mask {
         Some(mask) => mask

@@ -40,13 +40,18 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// From `now_ns` on. `ran_ns` answers what the process has used: it is asked where there is a
-    /// quota, else never, since the kernel has to add that up over the process's threads.
+    /// From `now_ns` on; `group` is the process's. What that has used `ran_ns` answers: it is asked
+    /// where there is a quota, else never, since the kernel has to add that up over the threads.
     #[must_use]
-    pub fn begin(whose: Whose, now_ns: u64, ran_ns: impl FnOnce() -> u64) -> Throttled {
+    pub fn begin(
+        whose: Whose,
+        group: Option<Group>,
+        now_ns: u64,
+        ran_ns: impl FnOnce() -> u64,
+    ) -> Throttled {
         let mut throttled = Throttled {
             whose,
-            group: Group::of(whose),
+            group,
             before: None,
             looked_ns: now_ns,
             ready_ns: 0,

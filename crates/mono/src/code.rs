@@ -10,7 +10,8 @@ use dwell_recorder::record::names::{Name, Origin};
 use dwell_recorder::sys::published::Published;
 use dwell_walker::FrameKind;
 use dwell_walker::native::Rule;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +30,7 @@ pub struct Method {
     /// Whether it was compiled before the program ran.
     pub is_ahead: bool,
     /// What it is called.
-    pub name: Arc<Name>,
+    pub called: Arc<Called>,
     /// Its lines, by offset; empty where none are known.
     pub lines: Arc<[Line]>,
     /// How its frame is left where it has called another method.
@@ -57,7 +58,7 @@ impl Method {
     }
 
     fn is_same(&self, other: &Method) -> bool {
-        let is_named = self.name == other.name && self.lines == other.lines;
+        let is_named = self.called == other.called && self.lines == other.lines;
         is_named && self.len == other.len && self.rule == other.rule
     }
 }
@@ -119,13 +120,15 @@ pub struct Called {
     /// Its full name, as Mono has it.
     pub full: String,
     /// The image that it is from.
-    pub origin: Option<Origin>,
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl Called {
-    fn name(&self) -> Name {
+    /// Its name, taken apart. For those that are met: most methods that are told never are.
+    #[must_use]
+    pub fn name(&self) -> Name {
         Name {
-            origin: self.origin.clone().map(Arc::new),
+            origin: self.origin.clone(),
             ..names::name(&self.full)
         }
     }
@@ -189,7 +192,9 @@ struct Inner {
     by_start: BTreeMap<u64, u32>,
     /// Other code, by where it begins: length and name.
     stubs: BTreeMap<u64, (u64, Arc<str>)>,
-    names: HashMap<Called, (Arc<Name>, Kind)>,
+    called: FxHashSet<Arc<Called>>,
+    /// By an image's name and its file.
+    origins: FxHashMap<(String, String), Option<Arc<Origin>>>,
     /// Room of the table, and how much of it is used.
     room: usize,
     used: usize,
@@ -208,23 +213,36 @@ pub fn find(start: u64) -> Option<Found> {
     TABLE.read(|table| table.get(start))?
 }
 
+/// Where the methods of an image come from, by its name and its file.
+#[must_use]
+pub fn origin(image: String, file: String) -> Option<Arc<Origin>> {
+    let mut guard = inner();
+    let origins = &mut guard.get_or_insert_default().origins;
+    let known = origins.entry((image, file));
+    let new = known.or_insert_with_key(|(image, file)| names::origin(image, file).map(Arc::new));
+    new.clone()
+}
+
 /// A method called so has code there.
 pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
     const ROOM_MIN: usize = 4096;
     let start = place.start;
     let mut guard = inner();
     let inner = guard.get_or_insert_default();
-    let (name, kind) = inner
-        .names
-        .entry(called)
-        .or_insert_with_key(|called| (Arc::new(called.name()), names::kind(&called.full)))
-        .clone();
+    let called = match inner.called.get(&called) {
+        Some(known) => Arc::clone(known),
+        None => {
+            let new = Arc::new(called);
+            inner.called.insert(Arc::clone(&new));
+            new
+        }
+    };
     let method = Method {
         start,
         len: place.len,
-        kind,
+        kind: names::kind(&called.full),
         is_ahead: place.is_ahead,
-        name,
+        called,
         lines: lines.into(),
         rule,
     };
@@ -325,6 +343,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn methods_of_an_image_share_where_they_come_from() {
+        let of = |image: &str, file: &str| origin(image.into(), file.into());
+        let one = of("Work", "/app/Work.exe").unwrap();
+        assert!(Arc::ptr_eq(&one, &of("Work", "/app/Work.exe").unwrap()));
+        assert_eq!(one.location, "file:/app/Work.exe");
+        assert_eq!(
+            of("Work", "/b/Work.exe").unwrap().location,
+            "file:/b/Work.exe"
+        );
+        assert_eq!(of("", ""), None);
+    }
+
     fn called(full: &str) -> Called {
         Called {
             full: full.to_owned(),
@@ -370,10 +401,10 @@ mod tests {
         let second = find(base).unwrap();
         assert_ne!(first.number, second.number);
         let old = method(first.number).unwrap();
-        assert_eq!(old.name.name, "First");
+        assert_eq!(old.called.name().name, "First");
         assert_eq!([0, 49, 50, 99].map(|at| old.line(at)), [10, 10, 12, 12]);
         assert_eq!(method(second.number).unwrap().line(3), -1);
-        assert_eq!(method_at(base).unwrap().name.name, "Second");
+        assert_eq!(method_at(base).unwrap().called.name().name, "Second");
         assert_eq!(method_around(base + 79).unwrap().0, second);
         assert!(method_around(base + 80).is_none());
         for n in 1..9000u64 {
@@ -382,7 +413,8 @@ mod tests {
         }
         for n in 1..9000u64 {
             let found = find(base + n * 128).unwrap();
-            assert_eq!(method(found.number).unwrap().name.name, format!("M{n}"));
+            let name = method(found.number).unwrap().called.name().name;
+            assert_eq!(name, format!("M{n}"));
         }
         add_stub(base - 64, 32, "throw");
         assert_eq!(stub(base - 40).as_deref(), Some("throw"));

@@ -47,13 +47,13 @@ pub fn kind(full: &str) -> Kind {
 /// Where the methods of an image come from, by its name and its file; nothing if neither is known.
 /// A file has the form in which recordings tell the place of a jar.
 #[must_use]
-pub fn origin(image: String, file: &str) -> Option<Origin> {
+pub fn origin(image: &str, file: &str) -> Option<Origin> {
     let location = match file.starts_with('/') {
         true => format!("file:{file}"),
         false => String::new(),
     };
     let origin = Origin {
-        module: image,
+        module: image.to_owned(),
         location,
     };
     origin.is_known().then_some(origin)
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn images_are_told_with_their_files() {
         let told = |image: &str, file: &str| {
-            origin(image.into(), file).map(|origin| (origin.module, origin.location))
+            origin(image, file).map(|origin| (origin.module, origin.location))
         };
         let expected = ("Work".into(), "file:/app/Work.exe".into());
         assert_eq!(told("Work", "/app/Work.exe"), Some(expected));

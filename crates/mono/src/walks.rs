@@ -54,14 +54,14 @@ impl<R: Runtime> Walks<R> for MonoWalks {
         let offset = frame.bci.max(0) as u32;
         let (name, line) = if frame.id & NUMBERED == 0 {
             let method = code::method_at(frame.id)?;
-            (names.add(Name::clone(&method.name)), method.line(offset))
+            (names.add(method.called.name()), method.line(offset))
         } else {
             let number = frame.id as u32;
             let (name, method) = match self.known.get(&number) {
                 Some(known) => known,
                 None => {
                     let method = code::method(number)?;
-                    let name = names.add(Name::clone(&method.name));
+                    let name = names.add(method.called.name());
                     self.known.entry(number).or_insert((name, method))
                 }
             };

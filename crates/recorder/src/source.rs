@@ -2,6 +2,7 @@
 
 use crate::options::EngineChoice;
 use crate::sys::process;
+use dwell_host::small_files;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
 
 /// The sampling engine, and why it is this one.
@@ -60,7 +61,7 @@ fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
     if choice == EngineChoice::Timer {
         return Ok((EngineKind::Timer, "asked for".into()));
     }
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = small_files::read_text("/proc/sys/kernel/osrelease").unwrap_or_default();
     if dwell_signal::perf_hangs(&release) {
         let why = format!(
             "perf events of Linux {} can hang the machine",

@@ -2,7 +2,6 @@
 //! in a handler, and no lock of ours is held meanwhile.
 
 use crate::code::{self, Called, Line, Place};
-use crate::names;
 use crate::prologue;
 use crate::sys::functions::{self, Api, Domain, JitInfo, Method};
 use std::ffi::{CStr, c_int, c_void};
@@ -59,7 +58,7 @@ pub unsafe fn note_method(api: &Api, method: Method, info: JitInfo) {
         let (image, file) = unsafe { functions::image_of(api, method) };
         let called = Called {
             full: name,
-            origin: names::origin(image, &file),
+            origin: code::origin(image, file),
         };
         code::add(place, called, lines, prologue::rule(code));
     }

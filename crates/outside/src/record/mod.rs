@@ -24,6 +24,7 @@ use crate::vm::{Error as VmError, Vm};
 use chunk::Chunk;
 use cpu::{Cpu, Refused};
 use dwell_host::Whose;
+use dwell_host::cgroup::Group;
 use dwell_host::limit::Limits;
 use dwell_host::used::Account;
 use dwell_walker::{Anchor, Failure, Frame, FrameKind};
@@ -205,7 +206,10 @@ impl<'r, 't> Recorder<'r, 't> {
                 now_ns(),
                 Some(cpu_at_start.0.saturating_add(cpu_at_start.1)),
             ),
-            limits: Limits::begin(Whose::Of(tasks.pid)),
+            limits: {
+                let whose = Whose::Of(tasks.pid);
+                Limits::begin(whose, Group::of(whose))
+            },
             cpu_at_start,
             next_flush: now + FLUSH,
             next_census: now + CENSUS,

@@ -15,6 +15,7 @@ use crate::names::Namer;
 use crate::task::Tasks;
 use crate::virtuals::Virtuals;
 use dwell_host::Whose;
+use dwell_host::cgroup::Group;
 use dwell_host::throttled::Throttled;
 use dwell_jfr::writer::{Event, StackId};
 use dwell_walker::Failure;
@@ -104,7 +105,10 @@ impl Wall {
             waits: Waits::new(&dwell_jdk::WAITS),
             owners: Owners::default(),
             ready: Vec::new(),
-            throttled: Throttled::begin(Whose::Of(tasks.pid), now_ns(), || ran_ns(tasks)),
+            throttled: {
+                let whose = Whose::Of(tasks.pid);
+                Throttled::begin(whose, Group::of(whose), now_ns(), || ran_ns(tasks))
+            },
         }
     }
 

@@ -4,11 +4,12 @@ use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use crate::switched::Now;
 use crate::sys::process;
+use dwell_host::small_files;
 use dwell_jfr::writer::{ChunkWriter, Event};
 
 /// Text of a `/proc` file, NULs as blanks.
 fn proc_text(path: &str) -> String {
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = small_files::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes)
         .replace('\0', " ")
         .trim()
@@ -16,14 +17,28 @@ fn proc_text(path: &str) -> String {
 }
 
 fn cpu_model() -> String {
-    let info = proc_text("/proc/cpuinfo");
+    /// The first processor's lines come first, and the others say the same.
+    const FIRST_BYTES: u64 = 4096;
+    let info = small_files::read_start("/proc/cpuinfo", FIRST_BYTES).unwrap_or_default();
+    let info = String::from_utf8_lossy(&info);
     let line = info.lines().find(|line| line.starts_with("model name"));
     line.and_then(|l| l.split_once(':'))
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
+/// How many processors the process can use now. Asking takes some ten files.
+#[must_use]
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Adds the descriptive events to a chunk in which this is recorded.
-pub fn describe<R: Runtime>(setup: &Setup<R>, now: &Now, chunk: &mut ChunkWriter) {
+pub fn describe<R: Runtime>(
+    setup: &Setup<R>,
+    now: &Now,
+    processors: usize,
+    chunk: &mut ChunkWriter,
+) {
     let ticks = process::monotonic_ns();
     let events = &now.events;
     let pid = u64::from(std::process::id());
@@ -40,7 +55,7 @@ pub fn describe<R: Runtime>(setup: &Setup<R>, now: &Now, chunk: &mut ChunkWriter
         options: &now.text,
     });
     let command = proc_text("/proc/self/cmdline");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    let cores = u32::try_from(processors).unwrap_or(u32::MAX);
     chunk.event(&Event::JvmInformation {
         ticks,
         jvm_name: &setup.about.name,

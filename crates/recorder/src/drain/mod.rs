@@ -75,9 +75,10 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
     // Until here snapshots were taken, which need no walk in a hurry.
     let walking = paused::take_position(setup);
     let mut census = census::Census::new(setup.recorder, false);
-    let mut writer = Writer::new(setup, progress);
+    let processors = describe::processors();
+    let mut writer = Writer::new(setup, progress, processors);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
-    let mut pace = Pace::new(setup.options.cpu_interval, R::KEEPS_SAMPLES);
+    let mut pace = Pace::new(setup.options.cpu_interval, R::KEEPS_SAMPLES, processors);
     let mut keeper = housekeeping::Keeper::default();
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     let mut paid_ns = 0;

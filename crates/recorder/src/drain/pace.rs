@@ -44,10 +44,9 @@ pub struct Pace {
 
 impl Pace {
     /// For samples that every thread takes at `interval` of CPU time. `keeps`: what they say stays
-    /// true however late they are looked at.
+    /// true however late they are looked at. So many `processors` can be busy with them.
     #[must_use]
-    pub fn new(interval: Duration, keeps: bool) -> Pace {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    pub fn new(interval: Duration, keeps: bool, processors: usize) -> Pace {
         let most = if keeps { TICK_IDLE } else { TICK_MAX };
         let tick = tick(interval, processors, most);
         Pace {
@@ -105,7 +104,7 @@ mod tests {
         assert_eq!(of(10, 2), 100);
         assert_eq!(of(1, 2), 64);
         assert_eq!(of(1, 64), 5);
-        let mut pace = Pace::new(Duration::from_millis(10), true);
+        let mut pace = Pace::new(Duration::from_millis(10), true, 2);
         pace.longest = TICK_IDLE;
         pace.tick = TICK_IDLE;
         for look in 1..50 {
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn looks_are_made_as_often_as_samples_come() {
-        let mut pace = Pace::new(Duration::from_millis(10), false);
+        let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
         // In the mean over so many looks, of samples that come at a rate.
         let mut now = Duration::ZERO;
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn who_has_waited_long_notices_at_once_that_there_is_more_and_never_waits_too_long() {
-        let mut pace = Pace::new(Duration::from_millis(10), false);
+        let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
         for _ in 0..50 {
             pace.wait(7, false);
@@ -151,7 +150,7 @@ mod tests {
         assert_eq!(pace.wait(27, false), pace.tick);
         assert_eq!(pace.wait(27, true), TICK_LOSING);
         // As fast as samples come here, more would fill the slots.
-        let mut pace = Pace::new(Duration::from_micros(100), false);
+        let mut pace = Pace::new(Duration::from_micros(100), false, 2);
         for _ in 0..50 {
             let wait = pace.wait(7, false);
             assert!(wait <= filling(Duration::from_micros(100), 1));

@@ -6,6 +6,7 @@ use crate::runtime::setup::Setup;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use dwell_host::Whose;
+use dwell_host::cgroup::Group;
 use dwell_host::limit::Limits;
 use dwell_jfr::writer::Event;
 use dwell_signal::ThreadRecord;
@@ -53,19 +54,18 @@ pub struct Processors {
     due: Instant,
 }
 
-impl Default for Processors {
-    /// From now on.
-    fn default() -> Processors {
+impl Processors {
+    /// From now on; `group` is the process's.
+    #[must_use]
+    pub fn begin(group: Option<Group>) -> Processors {
         Processors {
             files: TaskFiles::open(),
-            limits: Limits::begin(Whose::Own),
+            limits: Limits::begin(Whose::Own, group),
             threads: FxHashMap::default(),
             due: Instant::now() + EVERY,
         }
     }
-}
 
-impl Processors {
     /// A new chunk: what is told only when it changes has to be in it as well.
     pub fn begin_chunk(&mut self) {
         self.limits.begin_chunk();

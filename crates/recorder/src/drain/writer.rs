@@ -7,6 +7,7 @@ use super::account;
 use super::causes::Causes;
 use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
+use super::describe;
 use super::histogram;
 use super::machine::Machine;
 use super::paused::Walking;
@@ -26,6 +27,7 @@ use crate::runtime::{Runtime, Walks};
 use crate::switched::Now;
 use crate::sys::{allocator, process};
 use dwell_host::Whose;
+use dwell_host::cgroup::Group;
 use dwell_host::throttled::Throttled;
 use dwell_jfr::writer::{
     AllocationSample, ChunkClock, ChunkWriter, Event, FrameRef, MethodId, MethodInfo, Origin,
@@ -66,6 +68,8 @@ pub struct Writer<'s, R: Runtime> {
     throttled: Throttled,
     chunk_began: Instant,
     described: bool,
+    /// How many processors could be used at the start, until a chunk says so.
+    processors_first: Option<usize>,
     /// What is recorded in this chunk.
     recorded: Now,
     /// Other events are recorded: the next chunk shall begin.
@@ -80,10 +84,11 @@ pub struct Writer<'s, R: Runtime> {
 }
 
 impl<'s, R: Runtime> Writer<'s, R> {
-    /// A writer for the file that was opened at the start.
+    /// A writer for the file that was opened at the start; `processors` can be used now.
     #[must_use]
-    pub fn new(setup: &'s Setup<R>, progress: &Arc<Progress>) -> Writer<'s, R> {
+    pub fn new(setup: &'s Setup<R>, progress: &Arc<Progress>, processors: usize) -> Writer<'s, R> {
         setup.recorder.stretches.forget();
+        let group = Group::of(Whose::Own);
         let file = setup.file.lock().ok().and_then(|mut file| file.take());
         let bounds = Bounds {
             bytes: setup.options.max_bytes,
@@ -97,12 +102,13 @@ impl<'s, R: Runtime> Writer<'s, R> {
             resolver: Resolver::default(),
             known: known::<R>(&setup.options.idle),
             endpoints: EndpointDrain::default(),
-            processors: Processors::default(),
+            processors: Processors::begin(group.clone()),
             machine: Machine::default(),
             wall_sums: ByCause::default(),
-            throttled: Throttled::begin(Whose::Own, process::monotonic_ns(), ran_ns),
+            throttled: Throttled::begin(Whose::Own, group, process::monotonic_ns(), ran_ns),
             chunk_began: Instant::now(),
             described: false,
+            processors_first: Some(processors),
             recorded: setup.switched.first().clone(),
             renewed: false,
             told: account::Told::default(),
@@ -136,7 +142,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.walking_cpu = walking.cpu().max(self.walking_cpu);
         if !self.described {
             allocator::reserve();
-            super::describe::describe(self.setup, &self.recorded, &mut self.chunk);
+            let processors = self.processors_first.take();
+            let processors = processors.unwrap_or_else(describe::processors);
+            describe::describe(self.setup, &self.recorded, processors, &mut self.chunk);
             self.described = true;
         }
         sampler.walks.flush(&self.setup.stops, last);

@@ -8,6 +8,7 @@
 use super::image::{FileKey, Image, display_name};
 use super::unwind_rules::Tables;
 use crate::sys::loader::{self, Generation};
+use dwell_host::small_files;
 use dwell_native::maps::{self, Backing};
 use dwell_walker::native::{NativeCode, Rule};
 use std::collections::HashMap;
@@ -128,7 +129,7 @@ impl Modules {
     }
 
     fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, from_file: impl Fn(FileKey) -> Image) {
-        let Ok(text) = std::fs::read("/proc/self/maps") else {
+        let Ok(text) = small_files::read("/proc/self/maps") else {
             return;
         };
         let mappings = maps::parse(&text).filter_map(Result::ok);

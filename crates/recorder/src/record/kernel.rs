@@ -9,10 +9,11 @@
 
 use crate::native::Kernel;
 use crate::sys::process;
+use dwell_host::small_files;
 use dwell_native::kernel::packed::{Packed, Stamp};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -257,11 +258,7 @@ fn folders(environ: &[u8]) -> Vec<PathBuf> {
 
 /// What of a file there is, up to a length.
 fn read_small(path: &Path, max: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if let Ok(file) = File::open(path) {
-        let _ = file.take(max).read_to_end(&mut bytes);
-    }
-    bytes
+    small_files::read_start(path, max).unwrap_or_default()
 }
 
 #[cfg(test)]

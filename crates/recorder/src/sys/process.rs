@@ -1,5 +1,6 @@
 //! Facts on the own process and thread: ids, CPU clocks, names.
 
+use dwell_host::small_files;
 use std::time::Duration;
 
 /// CPU time of a clock; zero if it cannot be read.
@@ -139,7 +140,7 @@ pub fn unblock_signal(signal: i32) {
 #[must_use]
 pub fn thread_comm(tid: i32) -> String {
     let path = format!("/proc/self/task/{tid}/comm");
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = small_files::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes)
         .trim_end_matches('\n')
         .to_owned()
@@ -160,7 +161,7 @@ pub fn thread_ids() -> Vec<i32> {
 pub fn start_epoch_ms() -> u64 {
     // proc(5): field 22 of stat is the start in clock ticks since boot; the command, in
     // parentheses, may itself hold blanks and parentheses.
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = small_files::read_text("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 = fields
         .split_whitespace()

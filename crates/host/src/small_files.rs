@@ -1,0 +1,66 @@
+//! Small files of the kernel's. What they say has no length beforehand, and the standard library
+//! asks for it, then reads by 32 bytes first and twice as many each time; here one call nearly
+//! always reads all, and one finds the end.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The kernel gives a page at a time at most.
+const PAGE: usize = 4096;
+
+/// All of a file.
+///
+/// # Errors
+/// Whatever opening or reading it answers.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    read_start(path, u64::MAX)
+}
+
+/// The first bytes of a file, so many at most.
+///
+/// # Errors
+/// Whatever opening or reading it answers.
+pub fn read_start(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+    let room = usize::try_from(most).map_or(PAGE, |most| most.min(PAGE));
+    let mut bytes = Vec::with_capacity(room);
+    // A reader with a limit is not asked for its length.
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// All of a file of text.
+///
+/// # Errors
+/// Whatever opening or reading it answers, and if it is no text.
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
+    let bytes = read(path)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_to_their_ends() {
+        let maps = read("/proc/self/maps").unwrap();
+        assert!(maps.ends_with(b"\n") && maps.len() > 500);
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(read(&own).unwrap(), std::fs::read(&own).unwrap());
+        let version = read_text("/proc/version").unwrap();
+        assert_eq!(version, std::fs::read_to_string("/proc/version").unwrap());
+        assert!(read_text(&own).is_err());
+        assert!(read("/nowhere").is_err());
+    }
+
+    #[test]
+    fn no_more_is_read_than_asked_for() {
+        let version = read("/proc/version").unwrap();
+        for most in [0, 1, 16] {
+            let start = read_start("/proc/version", most).unwrap();
+            assert_eq!(start, version[..most as usize]);
+        }
+        assert_eq!(read_start("/proc/version", 1 << 20).unwrap(), version);
+    }
+}
