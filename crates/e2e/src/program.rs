@@ -27,7 +27,7 @@ impl Starter {
     #[must_use]
     pub fn new(jdk: &Jdk, place: &Place, name: &str) -> Starter {
         let jar = match name {
-            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" | "Scopes" => {
+            "VirtualThreads" | "VirtualRequests" | "VirtualWaits" | "VirtualFew" | "Scopes" => {
                 "dwell-testprograms-21.jar"
             }
             "OtelRequests" => "dwell-testprograms-otel.jar",

@@ -214,10 +214,10 @@ fn check_owners(profile: &Profile, filter: &WallFilter, cause: &str) {
 /// Detects that they are not looked at apart: then each look at one of them stands for minutes, and
 /// of 20 among 10,020 there are some ten in 12 s. Such looks, at one that was not seen to run yet,
 /// are left out here: there may be one in a hundred runs. Of the others there are 700 to 1200, each
-/// of which tells one of three ways to wait, as often as the program does: with 600 independent
-/// ones a third is off by 1.9 points (one deviation), so by 10 in one of 7 million. Their time is
-/// 0.93 to 0.99 of the program's (20 runs, deviation 0.02): what is left are threads that are
-/// just being mounted.
+/// of which tells one of three ways to wait, as often as the program does. Their time is 0.93 to
+/// 0.99 of the program's (20 runs, deviation 0.02): what is left are threads that are just being
+/// mounted. False alarm: less than 1e-6, as with 600 independent looks a third is off by 1.9 points
+/// (one deviation), and by 10 in one of 7 million.
 #[test]
 fn measured_few_virtual_threads_that_work_among_many_are_seen_right() {
     const LIGHT_NS: f64 = 4e9;
