@@ -3,6 +3,7 @@
 
 use dwell_signal::{Engine, ThreadRecord};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 
 /// Who has what another thread waits for; a place is that of a platform thread's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +16,15 @@ pub enum Holder {
     Unmounted(u64),
 }
 
+/// So many are asked first.
+const FOUND_MAX: usize = 16;
+
 /// Places of threads.
 pub struct Threads {
     engine: &'static Engine,
+    /// Places that were found last, the newest first: who has a lock mostly had it before, and to
+    /// ask thousands of threads costs more than a hundred looks.
+    found: RefCell<Vec<u32>>,
     by_managed: FxHashMap<u64, u32>,
     by_id: FxHashMap<u64, u32>,
 }
@@ -28,6 +35,7 @@ impl Threads {
     pub fn new(engine: &'static Engine) -> Threads {
         Threads {
             engine,
+            found: RefCell::new(Vec::new()),
             by_managed: FxHashMap::default(),
             by_id: FxHashMap::default(),
         }
@@ -53,11 +61,18 @@ impl Threads {
 
     /// The place of a thread for which `is_it` holds.
     pub fn find(&self, is_it: impl Fn(&ThreadRecord) -> bool) -> Option<u32> {
-        let mut places = self.by_managed.values().copied();
-        places.find(|place| {
+        let is_at = |place: &u32| {
             let record = self.engine.record(*place);
             record.is_some_and(|record| record.managed_thread() != 0 && is_it(record))
-        })
+        };
+        let mut found = self.found.borrow_mut();
+        let place = match found.iter().position(is_at) {
+            Some(at) => found.remove(at),
+            None => self.by_managed.values().copied().find(is_at)?,
+        };
+        found.truncate(FOUND_MAX - 1);
+        found.insert(0, place);
+        Some(place)
     }
 
     /// All of them: the runtime's structure, and the place.
@@ -84,6 +99,7 @@ impl Threads {
     pub fn forget(&mut self, thread: u64, id: u64, place: u32) {
         if self.by_managed.get(&thread) == Some(&place) {
             self.by_managed.remove(&thread);
+            self.found.get_mut().retain(|found| *found != place);
         }
         if self.by_id.get(&id) == Some(&place) {
             self.by_id.remove(&id);

@@ -129,7 +129,9 @@ pub enum Look {
     Ready,
     /// It waits.
     Off(Off),
-    /// It was on no processor, and would not stand still.
+    /// It was on no processor, and ready for one a moment later.
+    Passing,
+    /// It waited, but would not stand still.
     Unclear,
 }
 
@@ -137,7 +139,10 @@ impl Look {
     /// Whether the thread runs or is ready to.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        matches!(self, Look::Woken | Look::Ready | Look::Unclear)
+        matches!(
+            self,
+            Look::Woken | Look::Ready | Look::Passing | Look::Unclear
+        )
     }
 }
 
@@ -414,8 +419,10 @@ pub fn look<R: Runtime, L: Looks<R>>(
         return Look::Ready;
     }
     let (os, fd, registers) = match kernel.whereabouts(tid) {
-        // It waits for a processor, or has been woken while the kernel's file was read.
-        Some(Whereabouts::Ready) => return Look::Unclear,
+        // It waits for a processor, or has been woken while the kernel's file was read. Where
+        // processors are scarce it is the former.
+        Some(Whereabouts::Ready) if kernel.is_crowded => return Look::Ready,
+        Some(Whereabouts::Ready) => return Look::Passing,
         Some(Whereabouts::Off { call, sp, pc }) => {
             let (os, fd) = kernel.os(call);
             (os, fd, Some((sp, pc)))

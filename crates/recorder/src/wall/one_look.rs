@@ -45,7 +45,9 @@ impl<R: Runtime> Sampler<'_, R> {
             Look::Same => known.add(now_ns, part, &mut at.shelf.lock()),
             Look::Off(off) => return self.tell_off((index, record), off, has_it, part, at),
             // What it waits for a processor is told by the kernel's own account, when it has one.
-            Look::Woken | Look::Ready | Look::Unclear => known.flush(&mut at.shelf.lock()),
+            Look::Woken | Look::Ready | Look::Passing | Look::Unclear => {
+                known.flush(&mut at.shelf.lock());
+            }
             Look::Gone => {
                 self.kernel.forget(&known.before);
                 known.end(&mut at.shelf.lock());
@@ -123,17 +125,18 @@ impl<R: Runtime> Sampler<'_, R> {
     ) -> (Look, bool, (u64, u64)) {
         let (looks, kernel, frames) = (&self.looks, &self.kernel, &mut self.frames);
         let mut seen = look(looks, kernel, record, before, frames);
-        let moved = matches!(seen, Look::Unclear);
-        if moved {
+        let mut moved = matches!(seen, Look::Passing);
+        if matches!(seen, Look::Unclear) {
+            moved = true;
             seen = look(looks, kernel, record, before, frames);
         }
-        if matches!(seen, Look::Unclear) {
-            // It has begun to run while it was looked at, twice, or waits for a processor.
+        if matches!(seen, Look::Passing | Look::Unclear) {
+            // It has begun to run while it was looked at, or waits for a processor.
             seen = Look::Ready;
         }
         let waited_ns = match seen {
             Look::Same | Look::Woken | Look::Gone => (0, 0),
-            Look::Off(_) | Look::Ready | Look::Unclear => {
+            Look::Off(_) | Look::Ready | Look::Passing | Look::Unclear => {
                 kernel.waited_ns(record.tid(), before, now_ns)
             }
         };
