@@ -337,8 +337,8 @@ fn measured_a_thread_that_copies_much_is_told_to() {
 ///
 /// Detects waits for a processor that are told as something else, two fifths of the time: some
 /// threads run for a while first. Where nobody else wants the processors a stop takes 2 ms, so they
-/// are asked early; 70 to 120 threads are late then in 3 s. False alarm: not by chance; where others want the processors as
-/// well there is only more of it.
+/// are asked early; 70 to 120 threads are late then in 3 s. False alarm: not by chance; where
+/// others want the processors as well there is only more of it.
 #[test]
 fn measured_threads_that_have_no_processor_are_told_to() {
     each(&turn(&both()), |jdk| {
