@@ -8,12 +8,14 @@
 //! chapter 5).
 
 use crate::random::Random;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// So long a sign of life lasts, ...
 const LASTS_NS: u64 = 2_000_000_000;
 /// ... and that a thread has begun.
-const TRIAL_NS: u64 = 300_000_000;
+const TRIAL_NS: u64 = 1_000_000_000;
+/// Of those of which no more is known than that they have begun, so many at most: the last.
+const TRIALS_MAX: usize = 256;
 /// So many there are at most: of more, those whose signs came first.
 pub const LIVELY_MAX: usize = 1024;
 
@@ -24,6 +26,8 @@ struct Life {
     at_ns: u64,
     /// Where it was at the last look, if there was one since it ran.
     place: Option<u64>,
+    /// Whether no more is known than that it has begun.
+    is_trial: bool,
 }
 
 /// The stratum, by the ids of threads.
@@ -31,6 +35,8 @@ struct Life {
 pub struct Lively {
     of: HashMap<u64, Life>,
     ids: Vec<u64>,
+    /// Those that have begun, the last one at the end.
+    begun: VecDeque<u64>,
 }
 
 impl Lively {
@@ -78,6 +84,7 @@ impl Lively {
                 *life = Life {
                     at_ns: now_ns,
                     place: None,
+                    is_trial: false,
                 };
                 false
             }
@@ -90,6 +97,7 @@ impl Lively {
         let life = Life {
             at_ns: now_ns,
             place: None,
+            is_trial: false,
         };
         if self.of.len() < LIVELY_MAX {
             self.of.insert(id, life);
@@ -97,9 +105,23 @@ impl Lively {
     }
 
     /// Takes in a thread that has begun since the last tick; before [`Lively::turn`], also for this
-    /// one: what it does is not known then, so it may be.
+    /// one: what it does is not known then, so it may be. Of many that begin those before it leave.
     pub fn began(&mut self, id: u64, now_ns: u64) {
-        self.add(id, now_ns.saturating_sub(LASTS_NS - TRIAL_NS));
+        if self.begun.len() >= TRIALS_MAX
+            && let Some(first) = self.begun.pop_front()
+            && self.of.get(&first).is_some_and(|life| life.is_trial)
+        {
+            self.of.remove(&first);
+        }
+        let life = Life {
+            at_ns: now_ns.saturating_sub(LASTS_NS - TRIAL_NS),
+            place: None,
+            is_trial: true,
+        };
+        if self.of.len() < LIVELY_MAX {
+            self.of.insert(id, life);
+            self.begun.push_back(id);
+        }
     }
 
     /// A look has seen one of them at `place`: another one than before is a sign of life.
@@ -107,6 +129,7 @@ impl Lively {
         if let Some(life) = self.of.get_mut(&id) {
             if life.place.is_some_and(|before| before != place) {
                 life.at_ns = now_ns;
+                life.is_trial = false;
             }
             life.place = Some(place);
         }
@@ -173,6 +196,20 @@ mod tests {
         assert!(!lively.ran(4, 5 * SECOND + 1));
         lively.turn(5 * SECOND + TRIAL_NS);
         assert!(!lively.contains(3) && lively.contains(4), "one has run");
+    }
+
+    #[test]
+    fn of_many_that_begin_the_last_are_looked_at() {
+        let mut lively = Lively::default();
+        lively.began(7, SECOND);
+        lively.ran(7, SECOND);
+        (100..10_000).for_each(|id| lively.began(id, SECOND));
+        lively.turn(SECOND);
+        assert_eq!(lively.len(), 1 + TRIALS_MAX);
+        assert!(lively.contains(7), "it has run");
+        assert!(lively.contains(9_999) && !lively.contains(100));
+        lively.turn(2 * SECOND);
+        assert_eq!(lively.len(), 1);
     }
 
     #[test]

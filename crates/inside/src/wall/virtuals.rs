@@ -207,8 +207,8 @@ impl Virtuals {
         };
         let next = next.unwrap_or(0);
         let before = std::mem::replace(&mut self.next_id, next);
-        // Of all that were there at the first tick nobody is new.
-        if before == 0 || !self.is_apart {
+        // Of those that are there at the first tick the last ones are taken for new.
+        if next == 0 || !self.is_apart {
             return;
         }
         for id in before.max(next.saturating_sub(NEW_MAX))..next {
