@@ -202,6 +202,15 @@ struct Inner {
 
 static INNER: Mutex<Option<Inner>> = Mutex::new(None);
 
+/// How often code has appeared.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// How often code has appeared: as long as that is the same, so is what an address stands for.
+#[must_use]
+pub fn changes() -> u64 {
+    CHANGES.load(Ordering::Relaxed)
+}
+
 fn inner() -> MutexGuard<'static, Option<Inner>> {
     INNER.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -252,6 +261,7 @@ pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
         _ => inner.methods.len() as u32,
     };
     let found = method.found(number);
+    CHANGES.fetch_add(1, Ordering::Relaxed);
     inner.methods.push(method);
     if inner.by_start.insert(start, number).is_none() {
         inner.used += 1;
@@ -279,6 +289,7 @@ fn is_same(inner: &Inner, number: u32, method: &Method) -> bool {
 pub fn add_stub(start: u64, len: u64, name: &str) {
     let mut guard = inner();
     let inner = guard.get_or_insert_default();
+    CHANGES.fetch_add(1, Ordering::Relaxed);
     inner.stubs.insert(start, (len, name.into()));
 }
 

@@ -18,6 +18,8 @@ use std::collections::HashMap;
 pub struct MonoWalks {
     /// Methods met in this chunk, by number.
     known: HashMap<u32, (NameId, Method)>,
+    /// How often code had appeared when the last drain began.
+    changes: u64,
 }
 
 impl<R: Runtime> Walks<R> for MonoWalks {
@@ -26,8 +28,13 @@ impl<R: Runtime> Walks<R> for MonoWalks {
     }
 
     fn begin(&mut self, _: bool) -> Changes {
-        // Numbers of methods are never used again.
-        Changes::default()
+        // Numbers of methods are never used again, but addresses are.
+        let changes = code::changes();
+        let before = std::mem::replace(&mut self.changes, changes);
+        Changes {
+            is_another_moment: before != changes,
+            ..Changes::default()
+        }
     }
 
     fn publish(&self, modules: &Modules) {

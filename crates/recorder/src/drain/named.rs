@@ -1,24 +1,26 @@
-//! Frames that are named already, remembered while one drain lasts.
+//! Frames that are named already, remembered as long as nothing can have changed.
 //!
-//! Stacks of one drain share most of their frames. A method's name has to be looked at again in the
-//! next drain: its class may have been unloaded meanwhile.
+//! Stacks share most of their frames. A method's name has to be looked at again where there may
+//! have been a safepoint since: its class may have been unloaded meanwhile.
 
 use crate::record::batch::PendingFrame;
 use dwell_walker::Frame;
 
-/// Frames remembered; a deep stack has some hundreds of different ones.
-const ENTRIES: usize = 2048;
+/// Frames remembered; a server's stacks have some thousands of different ones.
+const ENTRIES: usize = 8192;
 /// So many at first: most programs have few, and all places are written at the start.
 const ENTRIES_FIRST: usize = 128;
-/// Where so many frames of one drain have taken places of others there are too few.
+/// How often as many there are where they are too few.
+const GROWTH: usize = 8;
+/// Where so many frames have taken places of others in one drain there are too few.
 const CROWDED: u32 = 16;
 
 /// A direct-mapped table.
 pub struct NamedFrames {
     entries: Box<[Option<(u32, Frame, PendingFrame)>]>,
-    /// Number of the drain; entries of others do not count.
-    drain: u32,
-    /// Frames of this drain that have taken the places of others of this drain.
+    /// Number of the time in which nothing changes; entries of others do not count.
+    moment: u32,
+    /// Frames of this drain that have taken the places of others.
     crowded: u32,
 }
 
@@ -32,20 +34,26 @@ impl NamedFrames {
     fn with_room(entries: usize) -> NamedFrames {
         NamedFrames {
             entries: vec![None; entries].into_boxed_slice(),
-            drain: 0,
+            moment: 0,
             crowded: 0,
+        }
+    }
+
+    /// A drain begins; `has_changed`: what was named before may be called otherwise by now.
+    pub fn begin(&mut self, has_changed: bool) {
+        let is_small = self.crowded > CROWDED && self.entries.len() < ENTRIES;
+        self.crowded = 0;
+        if is_small {
+            *self = NamedFrames::with_room((self.entries.len() * GROWTH).min(ENTRIES));
+        } else if has_changed {
+            self.clear();
         }
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        if self.crowded > CROWDED && self.entries.len() < ENTRIES {
-            *self = NamedFrames::with_room(ENTRIES);
-            return;
-        }
-        self.crowded = 0;
-        match self.drain.checked_add(1) {
-            Some(next) => self.drain = next,
+        match self.moment.checked_add(1) {
+            Some(next) => self.moment = next,
             None => *self = NamedFrames::with_room(self.entries.len()),
         }
     }
@@ -54,7 +62,9 @@ impl NamedFrames {
     #[must_use]
     pub fn get(&self, frame: &Frame) -> Option<PendingFrame> {
         match self.entries.get(self.place(frame))? {
-            Some((drain, known, named)) if *drain == self.drain && known == frame => Some(*named),
+            Some((moment, known, named)) if *moment == self.moment && known == frame => {
+                Some(*named)
+            }
             _ => None,
         }
     }
@@ -63,9 +73,9 @@ impl NamedFrames {
     pub fn put(&mut self, frame: Frame, named: PendingFrame) {
         let place = self.place(&frame);
         if let Some(entry) = self.entries.get_mut(place) {
-            let before = entry.replace((self.drain, frame, named));
+            let before = entry.replace((self.moment, frame, named));
             let is_taken =
-                before.is_some_and(|(drain, known, _)| drain == self.drain && known != frame);
+                before.is_some_and(|(moment, known, _)| moment == self.moment && known != frame);
             self.crowded += u32::from(is_taken);
         }
     }
@@ -119,12 +129,29 @@ mod tests {
         assert_eq!(names.get(&frame(0x10, 1)), None);
         // The next drain has more room, and keeps it.
         assert_eq!(names.entries.len(), ENTRIES_FIRST);
-        names.clear();
+        names.begin(false);
+        assert_eq!(names.entries.len(), GROWTH * ENTRIES_FIRST);
+        names.crowded = CROWDED + 1;
+        names.begin(false);
         assert_eq!(names.entries.len(), ENTRIES);
         names.put(frame(1, 2), named(3));
-        names.drain = u32::MAX;
-        names.clear();
+        names.moment = u32::MAX;
+        names.begin(true);
         assert_eq!(names.entries.len(), ENTRIES);
+        assert_eq!(names.get(&frame(1, 2)), None);
+    }
+
+    #[test]
+    fn names_last_until_something_may_have_changed() {
+        let mut names = NamedFrames::default();
+        names.put(frame(1, 2), named(3));
+        names.begin(false);
+        assert_eq!(names.get(&frame(1, 2)), Some(named(3)));
+        names.begin(true);
+        assert_eq!(names.get(&frame(1, 2)), None);
+        names.put(frame(1, 2), named(4));
+        names.clear();
+        assert_eq!(names.get(&frame(1, 2)), None);
     }
 
     #[test]
@@ -134,7 +161,7 @@ mod tests {
             for id in 0..20 {
                 names.put(frame(0x7f00_0000_0000 + u64::from(id) * 8, 1), named(id));
             }
-            names.clear();
+            names.begin(true);
         }
         assert_eq!(names.entries.len(), ENTRIES_FIRST);
     }
@@ -146,7 +173,7 @@ mod tests {
         assert_eq!(names.get(&frame(1, 3)), None);
         names.clear();
         assert_eq!(names.get(&frame(1, 2)), None);
-        names.drain = u32::MAX;
+        names.moment = u32::MAX;
         names.put(frame(1, 2), named(3));
         names.clear();
         assert_eq!(names.get(&frame(1, 2)), None);

@@ -116,9 +116,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         if moved || changes.has_new {
             self.publish();
         }
-        self.named.clear();
+        let has_changed = moved || changes.is_another_moment;
+        self.named.begin(has_changed);
         self.owners.clear();
-        if moved || changes.is_another_moment {
+        if has_changed {
             self.outer.clear();
             self.wall.forget_names();
         }

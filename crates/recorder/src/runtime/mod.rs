@@ -181,8 +181,8 @@ pub trait Walks<R: Runtime>: Sized {
     /// where a handler was to walk and could not: who cannot walk copies answers with a failure.
     fn walk<N: NativeCode>(&mut self, slot: &Slot<'_>, native: &N, frames: &mut [Frame]) -> Walk;
 
-    /// Names a managed frame; `None` if its method is gone. What was named in a drain is not asked
-    /// for again in it.
+    /// Names a managed frame; `None` if its method is gone. What was named is not asked for again
+    /// until [`Changes::is_another_moment`].
     fn name(&mut self, frame: &Frame, names: &mut Names) -> Option<Named>;
 
     /// Names code of the runtime's that is no method's and in no library.

@@ -160,7 +160,10 @@ impl Walks<Mock> for MockWalks {
     }
 
     fn begin(&mut self, _: bool) -> Changes {
-        Changes::default()
+        Changes {
+            is_another_moment: true,
+            ..Changes::default()
+        }
     }
 
     fn publish(&self, _: &Modules) {
