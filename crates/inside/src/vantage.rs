@@ -83,8 +83,8 @@ const JAVA_THREAD_BYTES: u64 = 2560;
 
 #[inline]
 fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
-    // The same code as for threads that wait.
-    let live = Noting::nothing(target.live());
+    // Without a look at what is noted: that is a fifth of a deep walk.
+    let live = target.live();
     #[cfg(feature = "experiments")]
     let live = dwell_recorder::experiments::Faulty::new(live);
     #[cfg(feature = "experiments")]
