@@ -541,7 +541,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
             _ => self.native(frame.id),
         };
-        if found {
+        // A library that has just come may be known in the next drain.
+        let lasts = frame.kind.is_managed() || frame.kind == FrameKind::Stub;
+        if found && lasts {
             self.named.put(*frame, pending);
         }
         (pending, found)
