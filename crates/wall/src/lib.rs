@@ -7,6 +7,7 @@
 
 pub mod budget;
 pub mod cause;
+pub mod census;
 pub mod cgroup;
 #[cfg(test)]
 mod coverage;

@@ -96,14 +96,25 @@ impl<K: PartialEq + Clone> Pending<K> {
     /// A look, with what it stands for and the time that has passed for it. Gives back the run that
     /// has ended with it, if one has.
     pub fn add(&mut self, seen: K, at_ns: u64, part: Part) -> Option<Run<K>> {
+        self.add_many(seen, (at_ns, at_ns), 1, part)
+    }
+
+    /// The same for so many looks, from the first one to the last, which `part` stands for together.
+    pub fn add_many(
+        &mut self,
+        seen: K,
+        (since_ns, until_ns): (u64, u64),
+        count: u32,
+        part: Part,
+    ) -> Option<Run<K>> {
         let (weight_ns, span_ns) = (part.weight_ns, part.span_ns);
         if let Some(run) = &mut self.run
             && run.seen == seen
-            && run.count < u32::MAX
+            && run.count <= u32::MAX - count
             && run.is_like(weight_ns, span_ns)
         {
-            run.until_ns = at_ns;
-            run.count += 1;
+            run.until_ns = until_ns;
+            run.count += count;
             run.weight_ns = run.weight_ns.saturating_add(weight_ns);
             run.span_ns = run.span_ns.saturating_add(span_ns);
             run.square += part.square();
@@ -115,9 +126,9 @@ impl<K: PartialEq + Clone> Pending<K> {
         }
         self.run.replace(Run {
             seen,
-            since_ns: at_ns,
-            until_ns: at_ns,
-            count: 1,
+            since_ns,
+            until_ns,
+            count,
             weight_ns,
             span_ns,
             square: part.square(),

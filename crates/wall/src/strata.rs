@@ -149,6 +149,11 @@ impl Strata {
         }
     }
 
+    /// One of those who rest is not chosen of them any more, until it shows a sign of life.
+    pub fn set_apart(&mut self, id: u32) {
+        self.resting.remove(id);
+    }
+
     /// As if it had been looked at long ago.
     #[cfg(test)]
     pub(crate) fn rest_at_once(&mut self, id: u32) {

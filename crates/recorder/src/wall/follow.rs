@@ -4,10 +4,14 @@
 //! clock has to be asked. Only those who have run since are looked at. Nobody's chance to be looked
 //! at depends on what a look would show: who has run is found out before anybody is chosen.
 
+use super::known::Known;
 use super::{At, Sampler};
 use crate::runtime::{Looks, Runtime};
+use dwell_signal::Turns;
+use dwell_wall::census::Census;
 use dwell_wall::grid;
 use dwell_wall::members::{Chosen, choose_of};
+use dwell_wall::strata::Strata;
 
 /// Of the threads that rest, as many are asked in a tick as this part of what these may cost pays
 /// for, but so many at least, ...
@@ -18,7 +22,7 @@ const ASKED_BY_PAGE: usize = 400;
 /// ... and so many where their clocks have to be asked.
 const ASKED_BY_CLOCK: usize = 64;
 /// At least once in so many ticks they are asked.
-const RESTED_TICKS: u64 = 16;
+pub(super) const RESTED_TICKS: u64 = 16;
 /// What asking one is taken to cost before one was asked.
 pub(super) const ASKED_NS: f64 = 200.0;
 /// So many pages that tell turns are mapped in a tick for active ones, for those who rest, and for
@@ -28,6 +32,10 @@ pub(super) const PAGES_RESTING: u32 = 64;
 pub(super) const PAGES_WITHOUT_CREDIT: u32 = 4;
 /// What mapping one costs, in ns.
 pub(super) const PAGE_NS: u64 = 6000;
+/// Data of the thread that comes so many later are fetched ahead, ...
+const AHEAD: usize = 12;
+/// ... line of cache by line.
+const LINE: usize = 64;
 /// Of the active ones, so many at most.
 pub(super) const ASKED_ACTIVE_MAX: usize = 1024;
 
@@ -43,6 +51,16 @@ enum Step {
     /// It ran when it was looked at last, or what it waits for has another owner, or nobody has
     /// looked at it.
     Open,
+}
+
+/// From now on a thread that waits where it did is asked in one go with others, if its turns alone
+/// tell whether it has run.
+fn count<C>(known: &Known<C>, index: u32, census: &mut Census<Turns>, strata: &mut Strata) {
+    if let Some(turns) = known.before.turns_alone()
+        && census.join(index, turns)
+    {
+        strata.set_apart(index);
+    }
 }
 
 impl<R: Runtime> Sampler<'_, R> {
@@ -69,9 +87,11 @@ impl<R: Runtime> Sampler<'_, R> {
         let weight_ns = grid::weight_ns(&at.look, chosen.eligible, chosen.ids.len());
         let mut moved = Vec::new();
         let mut notes = at.shelf.lock();
-        for index in &chosen.ids {
+        for (at_id, index) in chosen.ids.iter().enumerate() {
+            self.fetch_ahead(&chosen.ids, at_id);
             let step = self.step(*index);
-            if matches!(step, Step::Still | Step::Ran) {
+            // Who rests and is still does so later, too.
+            if step == Step::Ran || step == Step::Still && is_active {
                 self.strata.note(*index, step == Step::Ran, at.now_ns);
             }
             match (step, self.known.get_mut(*index as usize)) {
@@ -82,6 +102,9 @@ impl<R: Runtime> Sampler<'_, R> {
                     self.followed += 1;
                     known.flips.end();
                     known.add(at.now_ns, at.part(weight_ns, true), &mut notes);
+                    if !is_active && self.may_count {
+                        count(known, *index, &mut self.census, &mut self.strata);
+                    }
                 }
                 (Step::Woken, Some(known)) => known.flush(&mut notes),
                 _ => moved.push(*index),
@@ -90,25 +113,48 @@ impl<R: Runtime> Sampler<'_, R> {
         moved
     }
 
-    /// Looks at `count` of `astray`, which stand for the rest of them, and for those who were not
-    /// `asked`. How many there were, and how many of them could not be seen.
+    /// Looks at `count` of `astray`, which stand for the rest of them, and for those of the
+    /// `eligible` ones who were not `asked`. How many there were, and how many of them could not be seen.
     pub(super) fn look_at_some(
         &mut self,
-        asked: &Chosen,
+        (eligible, asked): (usize, usize),
         astray: &mut [u32],
         count: usize,
         at: &At<'_>,
     ) -> (usize, usize) {
         let all = astray.len();
         let ids = choose_of(astray, count, &mut self.random);
-        let eligible = asked.eligible.saturating_mul(all);
-        let looked = asked.ids.len().saturating_mul(ids.len());
+        let eligible = eligible.saturating_mul(all);
+        let looked = asked.saturating_mul(ids.len());
         let weight_ns = grid::weight_ns(&at.look, eligible, looked);
         let mut failed = 0;
         for index in ids {
             failed += usize::from(!self.look_at(*index, weight_ns, at));
         }
         (ids.len(), failed)
+    }
+
+    /// Has the processor fetch what will be read of those who are asked next: their data lie far
+    /// apart and are in no cache, as nobody has read them since the last tick.
+    fn fetch_ahead(&self, ids: &[u32], at: usize) {
+        let fetch = |start: usize, bytes: usize| {
+            (start..start + bytes)
+                .step_by(LINE)
+                .for_each(dwell_signal::fetch_ahead);
+        };
+        if let Some(next) = ids.get(at + AHEAD) {
+            if let Some(known) = self.known.get(*next as usize) {
+                fetch(std::ptr::from_ref(known).addr(), size_of_val(known));
+            }
+            if let Some(record) = self.setup.engine.record(*next) {
+                fetch(std::ptr::from_ref(record).addr(), LINE);
+            }
+        }
+        // Where its page is says the record, which is there by now.
+        let soon = ids.get(at + AHEAD / 2);
+        if let Some(record) = soon.and_then(|index| self.setup.engine.record(*index)) {
+            self.setup.engine.fetch_turns(record);
+        }
     }
 
     fn step(&mut self, index: u32) -> Step {

@@ -2,6 +2,7 @@
 
 use super::look::{Before, Look};
 use crate::looks::shelf::{Note, Notes, Run};
+use dwell_wall::census::Owed;
 use dwell_wall::flips::Flips;
 use dwell_wall::proc::Schedule;
 use dwell_wall::runs::{Part, Pending, Run as SameRun};
@@ -44,6 +45,22 @@ impl<C> Known<C> {
     /// been.
     pub fn add(&mut self, now_ns: u64, part: Part, notes: &mut Notes) {
         let ended = self.pending.add((), now_ns, part);
+        self.tell_ended(ended, now_ns, notes);
+    }
+
+    /// Passes in which it is known to have been where the last stack says.
+    pub fn add_owed(&mut self, owed: &Owed, notes: &mut Notes) {
+        let part = Part {
+            weight_ns: owed.span_ns,
+            span_ns: owed.span_ns,
+            is_known: true,
+        };
+        let time = (owed.since_ns, owed.until_ns);
+        let ended = self.pending.add_many((), time, owed.passes, part);
+        self.tell_ended(ended, owed.until_ns, notes);
+    }
+
+    fn tell_ended(&mut self, ended: Option<SameRun<()>>, now_ns: u64, notes: &mut Notes) {
         let due = self.pending.due(now_ns);
         for run in [ended, due].into_iter().flatten() {
             tell(self.thread, &run, notes);

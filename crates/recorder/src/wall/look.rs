@@ -109,6 +109,16 @@ impl<C> Before<C> {
         self.claim = None;
     }
 
+    /// Its turns when it was looked at last, if it has not left that place since as long as these
+    /// stay the same: nobody has what it waits for.
+    #[must_use]
+    pub fn turns_alone(&self) -> Option<Turns> {
+        match self.mark {
+            Some(Mark::Turns(turns)) if self.was_off && self.claim.is_none() => Some(turns),
+            _ => None,
+        }
+    }
+
     /// What it wants that another one may have.
     #[must_use]
     pub fn claim(&self) -> Option<&C> {
@@ -255,6 +265,12 @@ impl Kernel {
             }
             before.mark = turns;
         }
+    }
+
+    /// Pages have told of so many threads whether they have run.
+    pub fn add_told(&self, count: usize) {
+        let told = self.pages.told.get();
+        self.pages.told.set(told.wrapping_add(count as u32));
     }
 
     /// How often a page has told whether a thread has run, since this was asked last.

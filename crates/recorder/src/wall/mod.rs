@@ -4,6 +4,7 @@
 //! time say where it is. So looking costs the same whatever the threads do, and interrupts no
 //! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
 
+mod counted;
 mod first_looks;
 pub mod focus;
 mod follow;
@@ -22,9 +23,10 @@ use crate::runtime::setup::Setup;
 use crate::runtime::{Looks, Runtime};
 use crate::sys::allocator::OwnThread;
 use crate::sys::process;
-use dwell_signal::ThreadRecord;
+use dwell_signal::{ThreadRecord, Turns};
 use dwell_walker::Frame;
 use dwell_wall::budget::{Budget, Debt, Price};
+use dwell_wall::census::Census;
 use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::{Chosen, choose_of};
@@ -180,6 +182,10 @@ struct Sampler<'s, R: Runtime> {
     rested_ns: u64,
     /// What asking a thread that rests whether it has run costs.
     asking: Price,
+    /// Those of them who are asked in one go, what one of these costs, and whether there may be any.
+    census: Census<Turns>,
+    counting: Price,
+    may_count: bool,
     strata: Strata,
     /// For logical threads without a platform thread, once there are some.
     unmounted: Option<Budget>,
@@ -246,6 +252,8 @@ impl At<'_> {
 /// What looks at some threads have come to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looked {
+    /// Threads that were asked in one go.
+    asked: usize,
     /// Threads that had to be looked at again, and were.
     count: usize,
     failed: usize,
@@ -253,6 +261,19 @@ struct Looked {
     cpu_ns: u64,
     /// What first looks have cost.
     first_cpu_ns: u64,
+}
+
+impl Looked {
+    /// These and others.
+    fn and(&self, others: &Looked) -> Looked {
+        Looked {
+            asked: self.asked + others.asked,
+            count: self.count + others.count,
+            failed: self.failed + others.failed,
+            cpu_ns: self.cpu_ns + others.cpu_ns,
+            first_cpu_ns: self.first_cpu_ns + others.first_cpu_ns,
+        }
+    }
 }
 
 /// What a thread of this runtime waits for.
@@ -279,6 +300,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             unlooked_ns: 0,
             rested_ns: 0,
             asking: Price::of(follow::ASKED_NS),
+            census: Census::default(),
+            counting: Price::of(counted::EACH_NS),
+            may_count: setup.options.wall_threads.is_none(),
             strata: Strata::default(),
             unmounted: None,
             left_out: LeftOut::default(),
@@ -340,7 +364,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
+        let counted = self.census.len();
         let at_active = self.look_at_all(&active, &at, true);
+        let at_counted = self.look_at_counted(&at);
         let at_resting = self.look_at_all(&resting, &at.over(rested_ns), false);
         let at_fresh = self.look_at_fresh(&at);
         let first_cpu_ns = [at_active, at_resting, at_fresh].map(|at| at.first_cpu_ns);
@@ -349,10 +375,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget
             .spent_in(look.ticks, at_active.count, look.span_ns, active_cpu_ns);
+        let at_resting = at_resting.and(&at_counted);
         self.resting
-            .spent(at_resting.count, rested_ns, at_resting.cpu_ns);
+            .spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed + at_fresh.failed;
-        let count = active.ids.len() + resting.ids.len() + at_fresh.count;
+        let asked = active.ids.len() + resting.ids.len() + at_counted.asked;
+        let count = asked + at_fresh.count;
         self.looked[0] += at_active.count + at_resting.count + at_fresh.count;
         self.looked[1] += at_fresh.count;
         let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
@@ -374,7 +402,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             span_ns: look.span_ns,
             ticks: look.ticks,
             live: self.strata.len(),
-            eligible: active.eligible + resting.eligible + fresh,
+            eligible: active.eligible + resting.eligible + counted + fresh,
             looked: count,
             failed,
             cpu_ns,
@@ -437,7 +465,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             true => self.budget.count_of_wanted(wanted, at.look.ticks),
             false => self.resting.count(wanted),
         };
-        let (count, failed) = self.look_at_some(chosen, &mut moved, count, at);
+        let of = (chosen.eligible, chosen.ids.len());
+        let (count, failed) = self.look_at_some(of, &mut moved, count, at);
         self.kernel.keep_files(false);
         self.kernel.allow_pages(0);
         looked.count = count;
@@ -616,7 +645,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             };
             if self.strata.contains(index) && (!is_one || known.generation != generation) {
                 self.kernel.forget(&known.before);
-                known.end(&mut shelf.lock());
+                let mut notes = shelf.lock();
+                if let Some(owed) = self.census.leave(index) {
+                    known.add_owed(&owed, &mut notes);
+                }
+                known.end(&mut notes);
                 self.threads.forget(known.managed, known.id, index);
                 self.strata.remove(index);
             }
@@ -660,6 +693,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// What has not been told yet.
     fn end(&mut self, shelf: &Shelf) {
         let mut notes = shelf.lock();
+        for (index, owed) in self.census.take_all() {
+            if let Some(known) = self.known.get_mut(index as usize) {
+                known.add_owed(&owed, &mut notes);
+            }
+        }
         for known in &mut self.known {
             known.flush(&mut notes);
         }

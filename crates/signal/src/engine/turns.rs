@@ -7,6 +7,7 @@
 //! threads that have no ring of kernel frames, whose control page is as good. Nothing here runs in
 //! a handler.
 
+use crate::arch::fetch_ahead;
 use crate::engine::Engine;
 use crate::engine::perf::{RING_BYTES, RING_PAGE};
 use crate::record::{Guard, PERF, ThreadRecord};
@@ -22,6 +23,18 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 pub struct Turns {
     page: usize,
     lock: u32,
+}
+
+impl Turns {
+    /// Has the processor fetch what [`Engine::turns`] will read of `record` soon, of which this was
+    /// read before.
+    pub fn fetch(&self, record: &ThreadRecord) {
+        fetch_ahead(core::ptr::from_ref(record).addr());
+        fetch_ahead(
+            self.page
+                .wrapping_add(offset_of!(perf_event_mmap_page, lock)),
+        );
+    }
 }
 
 impl Engine {
@@ -42,6 +55,14 @@ impl Engine {
         let lock = page.wrapping_add(offset_of!(perf_event_mmap_page, lock)) as u64;
         let lock = self.live.u32(lock).ok()?;
         Some(Turns { page, lock })
+    }
+
+    /// Has the processor fetch the page that [`Engine::turns`] will read soon.
+    pub fn fetch_turns(&self, record: &ThreadRecord) {
+        let page = record.page.load(Ordering::Relaxed);
+        if page != 0 {
+            fetch_ahead(page.wrapping_add(offset_of!(perf_event_mmap_page, lock)));
+        }
     }
 
     /// Whether a page could be mapped for the thread, and is not yet.

@@ -68,6 +68,15 @@ pub struct ThreadRecord {
     generation: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) tid: AtomicI32,
+    // Here, as these and those before are what the wall clock's thread reads of each in each tick.
+    pub(crate) engine: AtomicU32,
+    pub(crate) perf_fd: AtomicI32,
+    /// The control page of its perf event, or 0; that of the ring if there is one.
+    pub(crate) page: AtomicUsize,
+    pub(crate) silent_tends: AtomicU32,
+    pub(crate) armed: AtomicBool,
+    pub(crate) newborn: AtomicBool,
+    pub(crate) missed: AtomicBool,
     /// The base of thread-local storage of the thread with this id, once its handler has seen both;
     /// 0 before.
     pub(crate) tls_base: AtomicU64,
@@ -78,13 +87,8 @@ pub struct ThreadRecord {
     pub(crate) stack_hi: AtomicU64,
     pub(crate) user: AtomicU64,
     pub(crate) seed: AtomicU64,
-    pub(crate) newborn: AtomicBool,
     next_free: AtomicU32,
     busy: AtomicU32,
-    pub(crate) missed: AtomicBool,
-    pub(crate) armed: AtomicBool,
-    pub(crate) engine: AtomicU32,
-    pub(crate) perf_fd: AtomicI32,
     pub(crate) timer_id: AtomicI32,
     /// The event whose samples the kernel copies, its ring, and what it had counted at the last
     /// one.
@@ -95,14 +99,11 @@ pub struct ThreadRecord {
     #[cfg(feature = "experiments")]
     pub(crate) kernel_count_ns: AtomicU64,
     pub(crate) ring: AtomicUsize,
-    /// The control page of its perf event, or 0; that of the ring if there is one.
-    pub(crate) page: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
     /// CPU time at which the plan was last asked for due points.
     pub(crate) counted_ns: AtomicU64,
     pub(crate) signals: AtomicU64,
     pub(crate) signals_tended: AtomicU64,
-    pub(crate) silent_tends: AtomicU32,
     pub(crate) ended_epoch: AtomicU64,
     /// Points taken for which there was no slot; written by the holder of `busy` only.
     pub(crate) carried: AtomicU64,
