@@ -6,10 +6,8 @@ use crate::sums::choices;
 /// The first event of a run is not held back for longer than this, so that a recording that breaks
 /// off has it ...
 const HELD_FIRST_NS: u64 = 1_000_000_000;
-/// ... and the later ones, eight times as long each, not for longer than this: ten thousand idle
-/// threads must not fill a disk.
-const HELD_GROWS: u64 = 8;
-const HELD_MAX_NS: u64 = 60_000_000_000;
+/// ... and the later ones not for longer than this: ten thousand idle threads must not fill a disk.
+const HELD_NS: u64 = 60_000_000_000;
 
 /// What one look or tick of a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +139,7 @@ impl<K: PartialEq + Clone> Pending<K> {
         if now_ns.saturating_sub(since_ns) < self.held_ns {
             return None;
         }
-        self.held_ns = (HELD_GROWS * self.held_ns).min(HELD_MAX_NS);
+        self.held_ns = HELD_NS;
         self.run.take()
     }
 

@@ -198,6 +198,7 @@ fn choose(of: &mut Members, count: usize, random: &mut Random) -> Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::census::{Census, Owed};
     use crate::members::choose_of;
 
     const TICK_NS: u64 = 20_000_000;
@@ -226,6 +227,8 @@ mod tests {
         runs: Vec<bool>,
         ran_since: Vec<bool>,
         seen: Vec<bool>,
+        /// How often each has run.
+        turns: Vec<u32>,
     }
 
     impl Told {
@@ -239,6 +242,7 @@ mod tests {
                 runs: vec![false; size],
                 ran_since: vec![!is_known; size],
                 seen: vec![false; size],
+                turns: vec![0; size],
                 ..Told::default()
             }
         }
@@ -250,10 +254,20 @@ mod tests {
                 let (state, ran) = population.state(index as u32, tick, was_seen);
                 self.runs[index] = ran;
                 // Nobody does anything else without running in between.
-                self.ran_since[index] |= ran || state != *now;
+                let has_run = ran || state != *now;
+                self.ran_since[index] |= has_run;
+                self.turns[index] += u32::from(has_run);
                 *now = state;
                 self.truth[state] += 1.0;
             }
+        }
+
+        /// What is owed of a thread that is asked in one go with others.
+        fn owed(&mut self, id: u32, owed: Owed) -> f64 {
+            let ticks = owed.span_ns as f64 / TICK_NS as f64;
+            self.told[self.last[id as usize]] += ticks;
+            self.followed[id as usize] += ticks as u64;
+            ticks
         }
 
         /// A look at a thread, which stands for so many; whether it runs.
@@ -293,6 +307,44 @@ mod tests {
         first
     }
 
+    /// Looks at so many of those who have run of those who are asked in one go, in some ticks and
+    /// in the last one. For how many ticks of threads that stands.
+    fn pass(
+        (strata, census): (&mut Strata, &mut Census<u32>),
+        told: &mut Told,
+        tick: u64,
+        looks: usize,
+        random: &mut Random,
+    ) -> f64 {
+        let ticks = census.wait(TICK_NS) as f64 / TICK_NS as f64;
+        if random.below(2) == 0 && tick + 1 < TICKS {
+            return 0.0;
+        }
+        let found = census.pass(
+            tick * TICK_NS,
+            |_, _| (),
+            |id| Some(told.turns[id as usize]),
+        );
+        let mut sum = 0.0;
+        let mut moved = Vec::new();
+        for (id, owed) in found.ran {
+            sum += owed.map_or(0.0, |owed| told.owed(id, owed));
+            strata.note(id, true, tick * TICK_NS);
+            moved.push(id);
+        }
+        for (id, owed) in found.due {
+            sum += told.owed(id, owed);
+        }
+        let all = moved.len() as f64;
+        let ids = choose_of(&mut moved, looks, random);
+        for id in ids {
+            let weight = ticks * all / ids.len() as f64;
+            told.look(*id, weight);
+            sum += weight;
+        }
+        sum
+    }
+
     /// Asks so many of the active threads, and of those who rest, in each tick, and looks at so
     /// many of those that have run, and of those that nobody has looked at yet.
     fn sample(
@@ -308,6 +360,7 @@ mod tests {
             (0..size).for_each(|id| strata.rest_at_once(id));
         }
         let mut told = Told::new(size as usize, is_known);
+        let (mut census, mut sum) = (Census::default(), 0.0);
         for tick in 0..TICKS {
             let now_ns = tick * TICK_NS;
             told.step(population, tick);
@@ -322,7 +375,8 @@ mod tests {
                 strata.choose_resting(resting, &mut random),
             ];
             let first = first_looks(&mut strata, &told.runs, looks, &mut random);
-            let mut sum = 0.0;
+            let all = (&mut strata, &mut census);
+            sum += pass(all, &mut told, tick, looks, &mut random);
             for (weight, ids) in first {
                 for id in ids {
                     let runs = told.look(id, weight);
@@ -330,7 +384,7 @@ mod tests {
                     sum += weight;
                 }
             }
-            for Chosen { eligible, ids } in chosen {
+            for (rest, Chosen { eligible, ids }) in chosen.into_iter().enumerate() {
                 let weight = eligible as f64 / ids.len().max(1) as f64;
                 let mut moved = Vec::new();
                 for id in ids {
@@ -342,6 +396,9 @@ mod tests {
                         told.told[told.last[id as usize]] += weight;
                         told.followed[id as usize] += 1;
                         sum += weight;
+                        if rest == 1 && census.join(id, told.turns[id as usize]) {
+                            strata.set_apart(id);
+                        }
                     }
                 }
                 let all = moved.len() as f64;
@@ -352,8 +409,12 @@ mod tests {
                     sum += weight;
                 }
             }
-            assert!((sum - f64::from(size)).abs() < 1e-6, "{sum}");
         }
+        for (id, owed) in census.take_all() {
+            sum += told.owed(id, owed);
+        }
+        let truth = TICKS as f64 * f64::from(size);
+        assert!((sum / truth - 1.0).abs() < 1e-9, "{sum} {truth}");
         told
     }
 

@@ -8,7 +8,7 @@ const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 pub const TICK_MIN: Duration = Duration::from_millis(5);
 /// Where few or none come: a program that does little costs next to nothing.
-const TICK_IDLE: Duration = Duration::from_millis(100);
+const TICK_IDLE: Duration = Duration::from_millis(200);
 /// So many are waited for if that is not too long: most of what a look costs is waking up.
 const WORTH_IT: f64 = 4.0;
 /// How fast it is forgotten how often they came.
@@ -101,7 +101,7 @@ mod tests {
             let interval = Duration::from_millis(ms);
             tick(interval, processors, TICK_IDLE).as_millis()
         };
-        assert_eq!(of(10, 2), 100);
+        assert_eq!(of(10, 2), 200);
         assert_eq!(of(1, 2), 64);
         assert_eq!(of(1, 64), 5);
         let mut pace = Pace::new(Duration::from_millis(10), true, 2);
@@ -133,8 +133,8 @@ mod tests {
             pace.samples = 0;
             (waited / looks).as_millis()
         };
-        assert_eq!(mean(&mut pace, 0.0), 100);
-        assert!((90..=100).contains(&mean(&mut pace, 30.0)));
+        assert_eq!(mean(&mut pace, 0.0), 200);
+        assert!((100..=140).contains(&mean(&mut pace, 30.0)));
         assert!((30..=45).contains(&mean(&mut pace, 100.0)));
         assert_eq!(mean(&mut pace, 400.0), 20);
     }
@@ -147,8 +147,8 @@ mod tests {
             pace.wait(7, false);
         }
         assert_eq!(pace.wait(7, false), TICK_IDLE);
-        assert_eq!(pace.wait(27, false), pace.tick);
-        assert_eq!(pace.wait(27, true), TICK_LOSING);
+        assert_eq!(pace.wait(47, false), pace.tick);
+        assert_eq!(pace.wait(47, true), TICK_LOSING);
         // As fast as samples come here, more would fill the slots.
         let mut pace = Pace::new(Duration::from_micros(100), false, 2);
         for _ in 0..50 {

@@ -5,7 +5,7 @@ use crate::sys::process;
 use std::time::{Duration, Instant};
 
 /// Asking may take this part of the time.
-const SHARE_MAX: u32 = 2000;
+const SHARE_MAX: u32 = 10_000;
 /// Whatever it took, it is asked again after this time.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 

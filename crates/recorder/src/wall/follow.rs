@@ -74,6 +74,10 @@ impl<R: Runtime> Sampler<'_, R> {
         let part = ASKED_PART * super::RESTING_PART * super::aim(self.setup);
         let asked = self.asking.count(part * self.rested_ns as f64);
         let interval_ns = self.setup.options.wall_interval.as_nanos() as u64;
+        // The sooner all have a page, the sooner asking is cheap: that is part of first looks.
+        if self.maps_more && self.kernel.maps_pages() && self.first.has_credit() {
+            return (PAGES_RESTING as usize).max(asked.min(most)).min(resting);
+        }
         let least = ASKED_LEAST.min(resting);
         if asked < least && self.rested_ns < RESTED_TICKS.saturating_mul(interval_ns) {
             return 0;

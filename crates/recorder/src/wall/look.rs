@@ -242,6 +242,12 @@ impl Kernel {
         self.pages.allowed.set(count);
     }
 
+    /// Whether there may be more pages at all.
+    #[must_use]
+    pub fn maps_pages(&self) -> bool {
+        !self.pages.is_full.get()
+    }
+
     /// How many are left of those that may be mapped.
     #[must_use]
     pub fn pages_allowed(&self) -> u32 {

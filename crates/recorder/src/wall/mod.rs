@@ -61,6 +61,8 @@ const OTHERS_PART: f64 = 0.75;
 const RAN_MAX: usize = 2048;
 /// How fast what platform threads cost is forgotten: by half in some 40 ticks.
 const SPENT_STEP: f64 = 1.0 / 64.0;
+/// So often it is tried, in ticks, whether there is somebody again for whom pages can be mapped.
+const MAPS_TICKS: u64 = 16;
 /// So often that is asked, in ticks.
 const CROWDED_TICKS: u64 = 25;
 
@@ -180,6 +182,8 @@ struct Sampler<'s, R: Runtime> {
     unlooked_ns: u64,
     /// The time since those who rest were asked.
     rested_ns: u64,
+    /// Whether pages were mapped for some of them lately.
+    maps_more: bool,
     /// What asking a thread that rests whether it has run costs.
     asking: Price,
     /// Those of them who are asked in one go, what one of these costs, and whether there may be any.
@@ -299,6 +303,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             },
             unlooked_ns: 0,
             rested_ns: 0,
+            maps_more: true,
             asking: Price::of(follow::ASKED_NS),
             census: Census::default(),
             counting: Price::of(counted::EACH_NS),
@@ -455,6 +460,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         } else {
             // A page is mapped once, and says nothing of what asking costs later.
             let mapped = u64::from(pages.saturating_sub(self.kernel.pages_allowed()));
+            self.maps_more = mapped > 0 || self.ticks % MAPS_TICKS == 0;
             looked.first_cpu_ns = (mapped * follow::PAGE_NS).min(asked_ns);
             self.asking
                 .spent(chosen.ids.len(), asked_ns - looked.first_cpu_ns);

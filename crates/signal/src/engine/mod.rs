@@ -26,7 +26,7 @@ use crate::fault::Previous;
 use crate::hook::{Extra, WalkHook};
 use crate::load::Live;
 use crate::pause::Pause;
-use crate::record::{ENDED, FdTable, LIVE, Registration, Slab, ThreadRecord};
+use crate::record::{ENDED, FdTable, LIVE, NO_TURNS, Registration, Slab, ThreadRecord};
 use crate::room;
 use crate::slots::{Reason, Slot, SlotPool};
 use crate::sys::{self, Errno};
@@ -449,12 +449,23 @@ impl Engine {
     fn tend_one(&'static self, record: &'static ThreadRecord) {
         const TRIES_MAX: u32 = 16;
         const SOON_NS: u64 = 100_000;
+        // Who had not run between the two times before, and has been given no processor since, has
+        // not run, sent no signal and not ended: thousands rest, and a system call for each costs.
+        let turns = self.turns(record).map_or(NO_TURNS, |turns| turns.word());
+        if turns != NO_TURNS && record.tended_turns.load(Ordering::Relaxed) == turns {
+            return;
+        }
         let Ok(cpu_ns) = sys::cpu_ns_of(record.tid()) else {
             if self.end(record) {
                 self.counters.add(Cause::Vanished, 1);
             }
             return;
         };
+        // Its turns were read while it did not run if it has not since the time before. One that
+        // runs just now can end without another turn.
+        let has_run = record.tended_ns.swap(cpu_ns, Ordering::Relaxed) != cpu_ns;
+        let known = if has_run { NO_TURNS } else { turns };
+        record.tended_turns.store(known, Ordering::Relaxed);
         let signals = record.signals.load(Ordering::Relaxed);
         if record.signals_tended.swap(signals, Ordering::Relaxed) != signals {
             record.silent_tends.store(0, Ordering::Relaxed);

@@ -26,6 +26,11 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// In one word: the page, of whose number the upper bits do not matter, and the turns.
+    pub(crate) fn word(&self) -> u64 {
+        (self.page as u64) << 20 | u64::from(self.lock)
+    }
+
     /// Has the processor fetch what [`Engine::turns`] will read of `record` soon, of which this was
     /// read before.
     pub fn fetch(&self, record: &ThreadRecord) {

@@ -48,6 +48,9 @@ pub(crate) const TIMER: u32 = 2;
 #[cfg(feature = "experiments")]
 pub(crate) const KERNEL: u32 = 3;
 
+/// No number of turns.
+pub(crate) const NO_TURNS: u64 = u64::MAX;
+
 /// What only the holder of `busy` may touch.
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -104,6 +107,10 @@ pub struct ThreadRecord {
     pub(crate) counted_ns: AtomicU64,
     pub(crate) signals: AtomicU64,
     pub(crate) signals_tended: AtomicU64,
+    /// CPU time when the thread was looked after last.
+    pub(crate) tended_ns: AtomicU64,
+    /// Its turns then, if it has not run since the time before; else [`NO_TURNS`].
+    pub(crate) tended_turns: AtomicU64,
     pub(crate) ended_epoch: AtomicU64,
     /// Points taken for which there was no slot; written by the holder of `busy` only.
     pub(crate) carried: AtomicU64,
@@ -284,8 +291,10 @@ impl ThreadRecord {
         self.page.store(0, Ordering::Relaxed);
         self.next_due_ns.store(u64::MAX, Ordering::Relaxed);
         self.counted_ns.store(0, Ordering::Relaxed);
+        self.tended_turns.store(NO_TURNS, Ordering::Relaxed);
         for counter in [
             &self.signals,
+            &self.tended_ns,
             &self.signals_tended,
             &self.carried,
             &self.carried_ns,
