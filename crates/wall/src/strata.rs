@@ -149,6 +149,12 @@ impl Strata {
         }
     }
 
+    /// Whether `id` is one of those who rest.
+    #[must_use]
+    pub fn rests_now(&self, id: u32) -> bool {
+        self.resting.contains(id)
+    }
+
     /// One of those who rest is not chosen of them any more, until it shows a sign of life.
     pub fn set_apart(&mut self, id: u32) {
         self.resting.remove(id);

@@ -6,11 +6,13 @@
 
 use super::known::Known;
 use super::{At, Sampler};
+use crate::looks::shelf::Notes;
 use crate::runtime::{Looks, Runtime};
 use dwell_signal::Turns;
 use dwell_wall::census::Census;
 use dwell_wall::grid;
 use dwell_wall::members::{Chosen, choose_of};
+use dwell_wall::runs::Part;
 use dwell_wall::strata::Strata;
 
 /// Of the threads that rest, as many are asked in a tick as this part of what these may cost pays
@@ -25,10 +27,11 @@ const ASKED_BY_CLOCK: usize = 64;
 pub(super) const RESTED_TICKS: u64 = 16;
 /// What asking one is taken to cost before one was asked.
 pub(super) const ASKED_NS: f64 = 200.0;
-/// So many pages that tell turns are mapped in a tick for active ones, for those who rest, and for
-/// these once first looks have taken what they may.
+/// So many pages that tell turns are mapped in a tick for active ones, for those who rest, for those
+/// who have been looked at once, and for those who rest once first looks have taken what they may.
 pub(super) const PAGES_ACTIVE: u32 = 64;
 pub(super) const PAGES_RESTING: u32 = 64;
+pub(super) const PAGES_ON_TRIAL: u32 = 256;
 pub(super) const PAGES_WITHOUT_CREDIT: u32 = 4;
 /// What mapping one costs, in ns.
 pub(super) const PAGE_NS: u64 = 6000;
@@ -89,26 +92,18 @@ impl<R: Runtime> Sampler<'_, R> {
     /// they have run since their last look, or were not off a processor then.
     pub(super) fn follow(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Vec<u32> {
         let weight_ns = grid::weight_ns(&at.look, chosen.eligible, chosen.ids.len());
+        let part = at.part(weight_ns, true);
         let mut moved = Vec::new();
         let mut notes = at.shelf.lock();
-        for (at_id, index) in chosen.ids.iter().enumerate() {
-            self.fetch_ahead(&chosen.ids, at_id);
+        for (place, index) in chosen.ids.iter().enumerate() {
+            self.fetch_ahead(&chosen.ids, place);
             let step = self.step(*index);
-            // Who rests and is still does so later, too.
-            if step == Step::Ran || step == Step::Still && is_active {
-                self.strata.note(*index, step == Step::Ran, at.now_ns);
+            if step == Step::Ran {
+                self.strata.note(*index, true, at.now_ns);
             }
             match (step, self.known.get_mut(*index as usize)) {
-                (Step::Still, Some(known)) => {
-                    if let (false, Some(record)) = (is_active, self.setup.engine.record(*index)) {
-                        self.kernel.ask_by_page(record, &mut known.before);
-                    }
-                    self.followed += 1;
-                    known.flips.end();
-                    known.add(at.now_ns, at.part(weight_ns, true), &mut notes);
-                    if !is_active && self.may_count {
-                        count(known, *index, &mut self.census, &mut self.strata);
-                    }
+                (Step::Still, Some(_)) => {
+                    self.add_still(*index, is_active, (at.now_ns, part), &mut notes);
                 }
                 (Step::Woken, Some(known)) => known.flush(&mut notes),
                 _ => moved.push(*index),
@@ -117,8 +112,38 @@ impl<R: Runtime> Sampler<'_, R> {
         moved
     }
 
+    /// A thread waits where it did.
+    fn add_still(
+        &mut self,
+        index: u32,
+        is_active: bool,
+        (now_ns, part): (u64, Part),
+        notes: &mut Notes,
+    ) {
+        let known = self.known.get_mut(index as usize);
+        let (Some(known), Some(record)) = (known, self.setup.engine.record(index)) else {
+            return;
+        };
+        self.kernel.ask_by_page(record, &mut known.before);
+        // One of those who rest still does so later, too. One that will have its page soon rests
+        // only then: it is asked in one go with all others from then on.
+        let awaits_page = self.kernel.maps_pages()
+            && self.first.has_credit()
+            && self.setup.engine.wants_page(record);
+        if is_active && !awaits_page {
+            self.strata.note(index, false, now_ns);
+        }
+        self.followed += 1;
+        known.flips.end();
+        known.add(now_ns, part, notes);
+        if self.may_count && self.strata.rests_now(index) {
+            count(known, index, &mut self.census, &mut self.strata);
+        }
+    }
+
     /// Looks at `count` of `astray`, which stand for the rest of them, and for those of the
-    /// `eligible` ones who were not `asked`. How many there were, and how many of them could not be seen.
+    /// `eligible` ones who were not `asked`. How many there were, and how many of them could not be
+    /// seen.
     pub(super) fn look_at_some(
         &mut self,
         (eligible, asked): (usize, usize),

@@ -370,8 +370,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
         let counted = self.census.len();
-        let at_active = self.look_at_all(&active, &at, true);
+        self.woken_cpu_ns += self.cpu_since();
+        // Before the others: who rests from now on may join.
         let at_counted = self.look_at_counted(&at);
+        let at_active = self.look_at_all(&active, &at, true);
         let at_resting = self.look_at_all(&resting, &at.over(rested_ns), false);
         let at_fresh = self.look_at_fresh(&at);
         let first_cpu_ns = [at_active, at_resting, at_fresh].map(|at| at.first_cpu_ns);
@@ -444,6 +446,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.kernel.keep_files(is_active);
         let on_trial = self.strata.on_trial();
         let pages = match (is_active, self.first.has_credit()) {
+            (true, true) if on_trial > 0 => follow::PAGES_ON_TRIAL,
             (true, _) => follow::PAGES_ACTIVE,
             (false, true) => follow::PAGES_RESTING,
             (false, false) => follow::PAGES_WITHOUT_CREDIT,
