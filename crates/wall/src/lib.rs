@@ -7,7 +7,6 @@
 
 pub mod budget;
 pub mod cause;
-pub mod census;
 pub mod cgroup;
 #[cfg(test)]
 mod coverage;
@@ -24,6 +23,7 @@ pub mod pools;
 pub mod proc;
 pub mod quiet;
 pub mod random;
+pub mod roll_call;
 pub mod runs;
 pub mod spread;
 pub mod strata;

@@ -97,7 +97,7 @@ impl<K: PartialEq + Clone> Pending<K> {
         self.add_many(seen, (at_ns, at_ns), 1, part)
     }
 
-    /// The same for so many looks, from the first one to the last, which `part` stands for together.
+    /// The same for so many looks, from the first one to the last, for which `part` stands.
     pub fn add_many(
         &mut self,
         seen: K,

@@ -204,8 +204,8 @@ fn choose(of: &mut Members, count: usize, random: &mut Random) -> Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::census::{Census, Owed};
     use crate::members::choose_of;
+    use crate::roll_call::{Owed, RollCall};
 
     const TICK_NS: u64 = 20_000_000;
     const TICKS: u64 = 500;
@@ -316,17 +316,17 @@ mod tests {
     /// Looks at so many of those who have run of those who are asked in one go, in some ticks and
     /// in the last one. For how many ticks of threads that stands.
     fn pass(
-        (strata, census): (&mut Strata, &mut Census<u32>),
+        (strata, roll_call): (&mut Strata, &mut RollCall<u32>),
         told: &mut Told,
         tick: u64,
         looks: usize,
         random: &mut Random,
     ) -> f64 {
-        let ticks = census.wait(TICK_NS) as f64 / TICK_NS as f64;
+        let ticks = roll_call.wait(TICK_NS) as f64 / TICK_NS as f64;
         if random.below(2) == 0 && tick + 1 < TICKS {
             return 0.0;
         }
-        let found = census.pass(
+        let found = roll_call.pass(
             tick * TICK_NS,
             |_, _| (),
             |id| Some(told.turns[id as usize]),
@@ -366,7 +366,7 @@ mod tests {
             (0..size).for_each(|id| strata.rest_at_once(id));
         }
         let mut told = Told::new(size as usize, is_known);
-        let (mut census, mut sum) = (Census::default(), 0.0);
+        let (mut roll_call, mut sum) = (RollCall::default(), 0.0);
         for tick in 0..TICKS {
             let now_ns = tick * TICK_NS;
             told.step(population, tick);
@@ -381,7 +381,7 @@ mod tests {
                 strata.choose_resting(resting, &mut random),
             ];
             let first = first_looks(&mut strata, &told.runs, looks, &mut random);
-            let all = (&mut strata, &mut census);
+            let all = (&mut strata, &mut roll_call);
             sum += pass(all, &mut told, tick, looks, &mut random);
             for (weight, ids) in first {
                 for id in ids {
@@ -402,7 +402,7 @@ mod tests {
                         told.told[told.last[id as usize]] += weight;
                         told.followed[id as usize] += 1;
                         sum += weight;
-                        if rest == 1 && census.join(id, told.turns[id as usize]) {
+                        if rest == 1 && roll_call.join(id, told.turns[id as usize]) {
                             strata.set_apart(id);
                         }
                     }
@@ -416,7 +416,7 @@ mod tests {
                 }
             }
         }
-        for (id, owed) in census.take_all() {
+        for (id, owed) in roll_call.take_all() {
             sum += told.owed(id, owed);
         }
         let truth = TICKS as f64 * f64::from(size);

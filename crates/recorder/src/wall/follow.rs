@@ -9,9 +9,9 @@ use super::{At, Sampler};
 use crate::looks::shelf::Notes;
 use crate::runtime::{Looks, Runtime};
 use dwell_signal::Turns;
-use dwell_wall::census::Census;
 use dwell_wall::grid;
 use dwell_wall::members::{Chosen, choose_of};
+use dwell_wall::roll_call::RollCall;
 use dwell_wall::runs::Part;
 use dwell_wall::strata::Strata;
 
@@ -27,18 +27,15 @@ const ASKED_BY_CLOCK: usize = 64;
 pub(super) const RESTED_TICKS: u64 = 16;
 /// What asking one is taken to cost before one was asked.
 pub(super) const ASKED_NS: f64 = 200.0;
-/// So many pages that tell turns are mapped in a tick for active ones, for those who rest, for those
-/// who have been looked at once, and for those who rest once first looks have taken what they may.
+/// So many pages that tell turns are mapped in a tick for active ones, for those who rest, for
+/// those who have been looked at once, and for those who rest once first looks have taken what they
+/// may.
 pub(super) const PAGES_ACTIVE: u32 = 64;
 pub(super) const PAGES_RESTING: u32 = 64;
 pub(super) const PAGES_ON_TRIAL: u32 = 256;
 pub(super) const PAGES_WITHOUT_CREDIT: u32 = 4;
 /// What mapping one costs, in ns.
 pub(super) const PAGE_NS: u64 = 6000;
-/// Data of the thread that comes so many later are fetched ahead, ...
-const AHEAD: usize = 12;
-/// ... line of cache by line.
-const LINE: usize = 64;
 /// Of the active ones, so many at most.
 pub(super) const ASKED_ACTIVE_MAX: usize = 1024;
 
@@ -58,9 +55,9 @@ enum Step {
 
 /// From now on a thread that waits where it did is asked in one go with others, if its turns alone
 /// tell whether it has run.
-fn count<C>(known: &Known<C>, index: u32, census: &mut Census<Turns>, strata: &mut Strata) {
+fn count<C>(known: &Known<C>, index: u32, roll_call: &mut RollCall<Turns>, strata: &mut Strata) {
     if let Some(turns) = known.before.turns_alone()
-        && census.join(index, turns)
+        && roll_call.join(index, turns)
     {
         strata.set_apart(index);
     }
@@ -137,7 +134,7 @@ impl<R: Runtime> Sampler<'_, R> {
         known.flips.end();
         known.add(now_ns, part, notes);
         if self.may_count && self.strata.rests_now(index) {
-            count(known, index, &mut self.census, &mut self.strata);
+            count(known, index, &mut self.roll_call, &mut self.strata);
         }
     }
 
@@ -161,29 +158,6 @@ impl<R: Runtime> Sampler<'_, R> {
             failed += usize::from(!self.look_at(*index, weight_ns, at));
         }
         (ids.len(), failed)
-    }
-
-    /// Has the processor fetch what will be read of those who are asked next: their data lie far
-    /// apart and are in no cache, as nobody has read them since the last tick.
-    fn fetch_ahead(&self, ids: &[u32], at: usize) {
-        let fetch = |start: usize, bytes: usize| {
-            (start..start + bytes)
-                .step_by(LINE)
-                .for_each(dwell_signal::fetch_ahead);
-        };
-        if let Some(next) = ids.get(at + AHEAD) {
-            if let Some(known) = self.known.get(*next as usize) {
-                fetch(std::ptr::from_ref(known).addr(), size_of_val(known));
-            }
-            if let Some(record) = self.setup.engine.record(*next) {
-                fetch(std::ptr::from_ref(record).addr(), LINE);
-            }
-        }
-        // Where its page is says the record, which is there by now.
-        let soon = ids.get(at + AHEAD / 2);
-        if let Some(record) = soon.and_then(|index| self.setup.engine.record(*index)) {
-            self.setup.engine.fetch_turns(record);
-        }
     }
 
     fn step(&mut self, index: u32) -> Step {

@@ -2,9 +2,9 @@
 
 use super::look::{Before, Look};
 use crate::looks::shelf::{Note, Notes, Run};
-use dwell_wall::census::Owed;
 use dwell_wall::flips::Flips;
 use dwell_wall::proc::Schedule;
+use dwell_wall::roll_call::Owed;
 use dwell_wall::runs::{Part, Pending, Run as SameRun};
 
 /// A thread, kept at its record's place.

@@ -4,13 +4,14 @@
 //! time say where it is. So looking costs the same whatever the threads do, and interrupts no
 //! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
 
-mod counted;
+mod ahead;
 mod first_looks;
 pub mod focus;
 mod follow;
 mod known;
 pub mod look;
 mod one_look;
+mod passes;
 pub mod unmounted;
 pub mod who;
 
@@ -26,12 +27,12 @@ use crate::sys::process;
 use dwell_signal::{ThreadRecord, Turns};
 use dwell_walker::Frame;
 use dwell_wall::budget::{Budget, Debt, Price};
-use dwell_wall::census::Census;
 use dwell_wall::first::First;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::{Chosen, choose_of};
 use dwell_wall::quiet::Quiet;
 use dwell_wall::random::Random;
+use dwell_wall::roll_call::RollCall;
 use dwell_wall::runs::Part;
 use dwell_wall::strata::{self, Strata};
 use focus::Focus;
@@ -186,8 +187,9 @@ struct Sampler<'s, R: Runtime> {
     maps_more: bool,
     /// What asking a thread that rests whether it has run costs.
     asking: Price,
-    /// Those of them who are asked in one go, what one of these costs, and whether there may be any.
-    census: Census<Turns>,
+    /// Those of them who are asked in one go, what one of these costs, and whether there may be
+    /// any.
+    roll_call: RollCall<Turns>,
     counting: Price,
     may_count: bool,
     strata: Strata,
@@ -305,9 +307,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             rested_ns: 0,
             maps_more: true,
             asking: Price::of(follow::ASKED_NS),
-            census: Census::default(),
-            counting: Price::of(counted::EACH_NS),
-            may_count: setup.options.wall_threads.is_none(),
+            roll_call: RollCall::default(),
+            counting: Price::of(passes::EACH_NS),
+            may_count: setup.options.wall_threads.is_none() && !setup.options.only_context,
             strata: Strata::default(),
             unmounted: None,
             left_out: LeftOut::default(),
@@ -369,24 +371,19 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         let debt_ns = self.debt(&look);
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
-        let counted = self.census.len();
-        self.woken_cpu_ns += self.cpu_since();
-        // Before the others: who rests from now on may join.
-        let at_counted = self.look_at_counted(&at);
-        let at_active = self.look_at_all(&active, &at, true);
-        let at_resting = self.look_at_all(&resting, &at.over(rested_ns), false);
-        let at_fresh = self.look_at_fresh(&at);
+        let counted = self.roll_call.len();
+        let looked = self.look_at_platform([&active, &resting], rested_ns, &at);
+        let [at_active, at_resting, at_fresh] = looked;
         let first_cpu_ns = [at_active, at_resting, at_fresh].map(|at| at.first_cpu_ns);
         let first_cpu_ns = first_cpu_ns.iter().sum::<u64>() + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget
             .spent_in(look.ticks, at_active.count, look.span_ns, active_cpu_ns);
-        let at_resting = at_resting.and(&at_counted);
         self.resting
             .spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed + at_fresh.failed;
-        let asked = active.ids.len() + resting.ids.len() + at_counted.asked;
+        let asked = active.ids.len() + resting.ids.len() + at_resting.asked;
         let count = asked + at_fresh.count;
         self.looked[0] += at_active.count + at_resting.count + at_fresh.count;
         self.looked[1] += at_fresh.count;
@@ -421,6 +418,22 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         shelf.lock().add(Note::Tick(tick), 0);
         self.mind_the_quiet(found.estimated > 0.0);
+    }
+
+    /// Looks at platform threads: active ones, those who rest, and those at whom nobody has looked.
+    fn look_at_platform(
+        &mut self,
+        [active, resting]: [&Chosen; 2],
+        rested_ns: u64,
+        at: &At<'_>,
+    ) -> [Looked; 3] {
+        self.woken_cpu_ns += self.cpu_since();
+        // Before the others: who rests from now on may join those who are asked in one go.
+        let at_counted = self.look_at_counted(at);
+        let at_active = self.look_at_all(active, at, true);
+        let at_resting = self.look_at_all(resting, &at.over(rested_ns), false);
+        let at_fresh = self.look_at_fresh(at);
+        [at_active, at_resting.and(&at_counted), at_fresh]
     }
 
     /// What this tick has shown says how soon the next one may be.
@@ -463,7 +476,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         } else {
             // A page is mapped once, and says nothing of what asking costs later.
             let mapped = u64::from(pages.saturating_sub(self.kernel.pages_allowed()));
-            self.maps_more = mapped > 0 || self.ticks % MAPS_TICKS == 0;
+            self.maps_more = mapped > 0 || self.ticks.is_multiple_of(MAPS_TICKS);
             looked.first_cpu_ns = (mapped * follow::PAGE_NS).min(asked_ns);
             self.asking
                 .spent(chosen.ids.len(), asked_ns - looked.first_cpu_ns);
@@ -655,7 +668,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             if self.strata.contains(index) && (!is_one || known.generation != generation) {
                 self.kernel.forget(&known.before);
                 let mut notes = shelf.lock();
-                if let Some(owed) = self.census.leave(index) {
+                if let Some(owed) = self.roll_call.leave(index) {
                     known.add_owed(&owed, &mut notes);
                 }
                 known.end(&mut notes);
@@ -702,7 +715,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// What has not been told yet.
     fn end(&mut self, shelf: &Shelf) {
         let mut notes = shelf.lock();
-        for (index, owed) in self.census.take_all() {
+        for (index, owed) in self.roll_call.take_all() {
             if let Some(known) = self.known.get_mut(index as usize) {
                 known.add_owed(&owed, &mut notes);
             }

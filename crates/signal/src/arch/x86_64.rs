@@ -320,6 +320,10 @@ pub unsafe fn syscall(number: i64, args: [usize; 6]) -> isize {
 pub fn fetch_ahead(address: usize) {
     // SAFETY: reads and writes nothing that the program can see.
     unsafe {
-        asm!("prefetcht0 byte ptr [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        asm!(
+            "prefetcht0 byte ptr [{}]",
+            in(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
     }
 }

@@ -46,7 +46,7 @@ struct Entry<T> {
 
 /// The threads, small numbers; `T` tells whether one has run: another value, and it has.
 #[derive(Clone, Debug)]
-pub struct Census<T> {
+pub struct RollCall<T> {
     entries: Vec<Entry<T>>,
     /// Where in `entries` a thread is.
     place: Vec<u32>,
@@ -58,9 +58,9 @@ pub struct Census<T> {
     uncounted_ns: u64,
 }
 
-impl<T> Default for Census<T> {
-    fn default() -> Census<T> {
-        Census {
+impl<T> Default for RollCall<T> {
+    fn default() -> RollCall<T> {
+        RollCall {
             entries: Vec::new(),
             place: Vec::new(),
             clock_ns: 0,
@@ -83,7 +83,7 @@ pub struct Found {
     pub due: Vec<(u32, Owed)>,
 }
 
-impl<T: Copy> Census<T> {
+impl<T: Copy> RollCall<T> {
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn who_has_not_run_owes_all_the_time_of_passes_and_who_has_that_until_the_last() {
-        let mut census = Census::default();
-        assert!(census.join(7, 'a') && census.join(3, 'b') && !census.join(3, 'b'));
-        assert_eq!(census.wait(TICK_NS), TICK_NS);
-        assert!(!census.may_join() && !census.join(4, 'c'));
-        assert_eq!(census.wait(TICK_NS), 2 * TICK_NS);
-        let found = census.pass(
+        let mut roll_call = RollCall::default();
+        assert!(roll_call.join(7, 'a') && roll_call.join(3, 'b') && !roll_call.join(3, 'b'));
+        assert_eq!(roll_call.wait(TICK_NS), TICK_NS);
+        assert!(!roll_call.may_join() && !roll_call.join(4, 'c'));
+        assert_eq!(roll_call.wait(TICK_NS), 2 * TICK_NS);
+        let found = roll_call.pass(
             2 * TICK_NS,
             |_, _| (),
             |id| Some(if id == 7 { 'a' } else { 'b' }),
@@ -268,9 +268,9 @@ mod tests {
             (found.span_ns, found.ran.len(), found.due.len()),
             (2 * TICK_NS, 0, 0)
         );
-        assert!(census.join(4, 'c'));
-        census.wait(TICK_NS);
-        let found = census.pass(3 * TICK_NS, |_, _| (), |id| (id != 7).then_some('b'));
+        assert!(roll_call.join(4, 'c'));
+        roll_call.wait(TICK_NS);
+        let found = roll_call.pass(3 * TICK_NS, |_, _| (), |id| (id != 7).then_some('b'));
         // 4 is not what it was, 7 cannot be asked any more.
         let owed = Owed {
             span_ns: 2 * TICK_NS,
@@ -279,24 +279,24 @@ mod tests {
             until_ns: 2 * TICK_NS,
         };
         assert_eq!(found.ran, [(4, None), (7, Some(owed))]);
-        assert!(!census.contains(7) && !census.contains(4) && census.contains(3));
+        assert!(!roll_call.contains(7) && !roll_call.contains(4) && roll_call.contains(3));
         let owed = Owed {
             span_ns: 3 * TICK_NS,
             passes: 2,
             since_ns: 3 * TICK_NS / 2,
             until_ns: 3 * TICK_NS,
         };
-        assert_eq!(census.leave(3), Some(owed));
-        assert_eq!((census.leave(3), census.len()), (None, 0));
+        assert_eq!(roll_call.leave(3), Some(owed));
+        assert_eq!((roll_call.leave(3), roll_call.len()), (None, 0));
     }
 
     #[test]
     fn all_are_fetched_before_they_are_asked() {
-        let mut census = Census::default();
-        (0..40).for_each(|id| assert!(census.join(id, id)));
+        let mut roll_call = RollCall::default();
+        (0..40).for_each(|id| assert!(roll_call.join(id, id)));
         let fetched = RefCell::new(Vec::new());
-        census.wait(1);
-        census.pass(
+        roll_call.wait(1);
+        roll_call.pass(
             1,
             |id, seen| {
                 assert_eq!(id, *seen);
@@ -309,18 +309,18 @@ mod tests {
             },
         );
         assert_eq!(fetched.borrow().len(), 40);
-        assert_eq!(census.len(), 40);
+        assert_eq!(roll_call.len(), 40);
     }
 
     #[test]
     fn what_is_owed_is_told_in_time_and_little_at_once() {
-        let mut census = Census::default();
-        (0..2000).for_each(|id| assert!(census.join(id, ())));
+        let mut roll_call = RollCall::default();
+        (0..2000).for_each(|id| assert!(roll_call.join(id, ())));
         let (mut told, mut most) = (0, 0);
         let seconds = 10;
         for tick in 1..=seconds * 50 {
-            census.wait(TICK_NS);
-            let found = census.pass(tick * TICK_NS, |_, _| (), |_| Some(()));
+            roll_call.wait(TICK_NS);
+            let found = roll_call.pass(tick * TICK_NS, |_, _| (), |_| Some(()));
             most = most.max(found.due.len());
             told += found.due.iter().map(|(_, owed)| owed.span_ns).sum::<u64>();
             if tick == 2 * 50 {
@@ -328,38 +328,39 @@ mod tests {
             }
         }
         assert!(most <= 2000 / TOLD_PART, "{most}");
-        told += census
+        told += roll_call
             .take_all()
             .iter()
             .map(|(_, owed)| owed.span_ns)
             .sum::<u64>();
         assert_eq!(told, 2000 * seconds * 1_000_000_000);
-        assert!(census.is_empty());
+        assert!(roll_call.is_empty());
     }
 
     /// Whoever joins, runs, leaves: each pass's time is told once of each who was there.
     #[test]
     fn no_time_is_lost_or_told_twice() {
         let mut random = Random::new(5);
-        let mut census = Census::default();
+        let mut roll_call = RollCall::default();
         let state = RefCell::new([0u32; 50]);
         let (mut told, mut truth) = (HashMap::new(), HashMap::new());
         let tell = |told: &mut HashMap<u32, u64>, id, owed: Option<Owed>| {
             *told.entry(id).or_default() += owed.map_or(0, |owed| owed.span_ns);
         };
         for tick in 1..=20_000u64 {
-            let span_ns = census.wait(1 + random.below(9));
+            let span_ns = roll_call.wait(1 + random.below(9));
             for _ in 0..random.below(3) {
                 state.borrow_mut()[random.below(50) as usize] += 1;
             }
             if random.below(4) == 0 {
                 let id = random.below(50) as u32;
-                let owed = census.leave(id);
+                let owed = roll_call.leave(id);
                 tell(&mut told, id, owed);
             }
             if random.below(3) == 0 {
                 let now_ns = tick * HELD_FIRST_NS / 20;
-                let found = census.pass(now_ns, |_, _| (), |id| Some(state.borrow()[id as usize]));
+                let found =
+                    roll_call.pass(now_ns, |_, _| (), |id| Some(state.borrow()[id as usize]));
                 assert_eq!(found.span_ns, span_ns);
                 found
                     .ran
@@ -369,16 +370,16 @@ mod tests {
                     .due
                     .iter()
                     .for_each(|(id, owed)| tell(&mut told, *id, Some(*owed)));
-                for (place, entry) in census.entries.iter().enumerate() {
-                    assert_eq!(census.place[entry.id as usize], place as u32);
+                for (place, entry) in roll_call.entries.iter().enumerate() {
+                    assert_eq!(roll_call.place[entry.id as usize], place as u32);
                     *truth.entry(entry.id).or_default() += span_ns;
                 }
                 let id = random.below(50) as u32;
-                let (seen, is_new) = (state.borrow()[id as usize], !census.contains(id));
-                assert_eq!(census.join(id, seen), is_new);
+                let (seen, is_new) = (state.borrow()[id as usize], !roll_call.contains(id));
+                assert_eq!(roll_call.join(id, seen), is_new);
             }
         }
-        for (id, owed) in census.take_all() {
+        for (id, owed) in roll_call.take_all() {
             tell(&mut told, id, Some(owed));
         }
         told.retain(|_, sum| *sum > 0);

@@ -1,5 +1,5 @@
-//! Those who rest and whose turns can be read, asked in one go: a pass costs some 50 ns for each, so
-//! that hundreds can be asked in each tick. Only those who have run are looked at.
+//! Those who rest and whose turns can be read, asked in one go: a pass costs some 50 ns for each,
+//! so that hundreds can be asked in each tick. Only those who have run are looked at.
 
 use super::follow::RESTED_TICKS;
 use super::{At, Looked, RESTING_PART, Sampler, aim};
@@ -13,13 +13,13 @@ const PASS_PART: f64 = 0.7;
 impl<R: Runtime> Sampler<'_, R> {
     /// Asks all of them whether they have run, where that is due, and looks at those who have.
     pub(super) fn look_at_counted(&mut self, at: &At<'_>) -> Looked {
-        let waited_ns = self.census.wait(at.look.span_ns);
-        let all = self.census.len();
+        let waited_ns = self.roll_call.wait(at.look.span_ns);
+        let all = self.roll_call.len();
         if !self.is_due(all, waited_ns) {
             return Looked::default();
         }
         let engine = self.setup.engine;
-        let found = self.census.pass(
+        let found = self.roll_call.pass(
             at.now_ns,
             |index, turns| {
                 if let Some(record) = engine.record(index) {
@@ -29,7 +29,7 @@ impl<R: Runtime> Sampler<'_, R> {
             |index| engine.record(index).and_then(|record| engine.turns(record)),
         );
         self.kernel.add_told(all);
-        self.followed += self.census.len();
+        self.followed += self.roll_call.len();
         let mut moved = Vec::new();
         let mut notes = at.shelf.lock();
         let owed = found
