@@ -284,6 +284,10 @@ fn those_who_rest_are_asked_in_one_tick_of_several_where_that_is_dear() {
     assert_eq!(sampler.strata.resting(), 100);
     let tick_ns = 20_000_000;
     sampler.rested_ns = tick_ns;
+    if sampler.kernel.maps_pages() {
+        assert_eq!(sampler.asked_of(100), 64, "until they have their pages");
+    }
+    sampler.maps_more = false;
     // A tenth of 0.45 % of a tick pays for so many at 200 ns.
     assert_eq!(sampler.asked_of(100), 62);
     assert_eq!(sampler.asked_of(20), 20);
