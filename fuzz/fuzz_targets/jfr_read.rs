@@ -21,7 +21,7 @@ fn check(recording: &Recording) {
         let carrier = sample.carrier.unwrap_or(sample.thread);
         assert!((carrier as usize) < recording.threads.len());
     }
-    for frame in recording.stacks.iter().flat_map(|stack| &stack.frames) {
+    for frame in recording.stacks.node_frames() {
         assert!(recording.method(frame).is_some());
     }
     let kept = recording.samples.len() + recording.events.len();

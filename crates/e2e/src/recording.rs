@@ -13,6 +13,8 @@ const UNSAMPLED: [&str; 2] = ["thread_ended_unsampled", "recording_ended_unsampl
 pub struct View {
     /// As our reader gives it.
     pub recording: Recording,
+    /// All of its stacks, by place.
+    stacks: Vec<Stack>,
 }
 
 /// A sample with its names.
@@ -167,9 +169,9 @@ impl View {
         if let Err(error) = &parsed {
             must!(false, "{}: {error}", path.display());
         }
-        View {
-            recording: parsed.expect("looked at above"),
-        }
+        let recording = parsed.expect("looked at above");
+        let stacks = recording.stacks.iter().collect();
+        View { recording, stacks }
     }
 
     /// All samples of CPU time of ours.
@@ -178,7 +180,7 @@ impl View {
         let samples = recording.samples.iter();
         let of_cpu = samples.filter(|sample| sample.kind != SampleKind::Wall);
         of_cpu.map(move |sample| {
-            let stack = &recording.stacks[sample.stack as usize];
+            let stack = &self.stacks[sample.stack as usize];
             SampleView {
                 recording,
                 sample,

@@ -17,6 +17,7 @@ mod model;
 mod parallel;
 mod resolve;
 mod samples;
+mod stacks;
 mod tables;
 mod threads;
 mod told;
@@ -29,6 +30,7 @@ pub use model::{
     Context, GenericEvent, Method, Recording, Sample, SampleKind, Stack, StackFrame, Thread,
     Unread, Value, Wall, choices_of_both,
 };
+pub use stacks::{StackNode, Stacks};
 pub use told::{Cell, Fields, Form, Told, stored};
 
 use crate::writer::HEADER_BYTES;
@@ -249,7 +251,7 @@ impl<'o> Reading<'o> {
         out.bin_ns = tables.merger.bin_ns();
         out.threads = tables.threads.into_items();
         out.methods = tables.methods.into_items();
-        out.stacks = tables.stacks.into_items();
+        out.stacks = tables.stacks.finish();
         out.failures = tables.failures.into_items();
         out.texts = tables.texts.into_items();
         out.contexts = tables.contexts.into_items();

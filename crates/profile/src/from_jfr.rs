@@ -10,6 +10,7 @@ mod host;
 mod locks;
 mod requests;
 mod spans;
+mod stacks;
 mod stops;
 mod stretches;
 mod surroundings;
@@ -18,25 +19,20 @@ mod thread_time;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use dwell_jfr::hash::Seeds;
 use dwell_jfr::kinds::{KINDS, told};
-use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Stack, Told};
+use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Told};
 
 use self::contexts::Contexts;
 use self::foreign::{Causes, Clock};
+use self::stacks::StackNodes;
 use crate::builder::Builder;
-use crate::frame::{FrameId, FrameKind};
+use crate::frame::FrameKind;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
 use crate::symbol::readable;
-use crate::tree::NodeId;
 
-/// Stands for the frames that a recording cut off at the root end.
-const TRUNCATED: &str = "[truncated]";
-/// Stands for a stack that a recording does not have.
-const NO_STACK: &str = "[no stack]";
 /// Said of a file that does not begin where its recording began.
 const PART: &str = "a part of a recording: what came before is not in this file";
 /// Events that a recording may repeat are kept up to this number.
@@ -275,7 +271,7 @@ fn add_threads(builder: &mut Builder, recording: &Recording) {
 fn add_methods(builder: &mut Builder, recording: &Recording) -> Vec<u32> {
     // Only where code is not Java are names mangled; a Java method may be called anything.
     let mut native = vec![false; recording.methods.len()];
-    for frame in recording.stacks.iter().flat_map(|stack| &stack.frames) {
+    for frame in recording.stacks.node_frames() {
         if let Some(native) = native.get_mut(frame.method as usize) {
             *native |= !kind(frame.kind).is_java();
         }
@@ -323,11 +319,9 @@ fn libraries(recording: &Recording) -> Vec<Option<Arc<str>>> {
     own.into_iter().zip(methods).map(of).collect()
 }
 
-/// Nodes by stack and failure: the same stack can belong to walks that failed and to others.
-type Nodes = HashMap<(u32, Option<u32>), NodeId, Seeds>;
-
 fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) {
     let methods = add_methods(builder, recording);
+    let mut nodes = StackNodes::new(&recording.stacks, methods);
     let all = || recording.samples.iter();
     let is_wait = |s: &&JfrSample| s.kind == SampleKind::Wall || taken.is_look(s);
     let is_taken = |s: &&JfrSample| taken.takes(recording, s);
@@ -336,19 +330,12 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
         all().filter(is_wait).count(),
     );
     let mut contexts = Contexts::new(recording);
-    let mut nodes = Nodes::default();
     for sample in recording
         .samples
         .iter()
         .filter(|sample| taken.takes(recording, sample))
     {
-        let node = *nodes
-            .entry((sample.stack, sample.failure))
-            .or_insert_with(|| {
-                let stack = recording.stack(sample);
-                let frames = frames(builder, &methods, stack, recording.failure(sample));
-                builder.stack(frames.into_iter().rev())
-            });
+        let node = nodes.node(builder, sample.stack, recording.failure(sample));
         let failure = recording.failure(sample).map(|cause| builder.cause(cause));
         let weight = match taken.weighted {
             true => taken.weight(recording, sample).unwrap_or(0),
@@ -366,26 +353,12 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
             context,
         });
     }
-    add_looks(builder, recording, &methods, &mut contexts, &mut nodes);
-    add_foreign_looks(
-        builder,
-        recording,
-        taken,
-        &methods,
-        &mut contexts,
-        &mut nodes,
-    );
+    add_looks(builder, recording, &mut contexts, &mut nodes);
+    add_foreign_looks(builder, recording, taken, &mut contexts, &mut nodes);
     stops::add(builder, recording, |builder, place| {
-        let stack = recording.stacks.get(place as usize)?;
-        if stack.frames.is_empty() {
-            return None;
-        }
-        Some(*nodes.entry((place, None)).or_insert_with(|| {
-            let frames = frames(builder, &methods, Some(stack), None);
-            builder.stack(frames.into_iter().rev())
-        }))
+        nodes.node_of_frames(builder, place)
     });
-    add_told(builder, recording, &methods, &contexts);
+    add_told(builder, recording, &mut nodes, &contexts);
     requests::add(builder, recording, &contexts);
     spans::add(builder, recording);
     thread_time::add(builder, recording);
@@ -395,18 +368,11 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
 fn add_told(
     builder: &mut Builder,
     recording: &Recording,
-    methods: &[u32],
+    nodes: &mut StackNodes<'_>,
     contexts: &Contexts<'_>,
 ) {
-    let mut nodes = Nodes::default();
     let mut node_of = |builder: &mut Builder, place: Option<u32>, failure: Option<&str>| {
-        let failed = failure.map(|cause| builder.cause(cause));
-        let key = (place.unwrap_or(u32::MAX), failed);
-        *nodes.entry(key).or_insert_with(|| {
-            let stack = place.and_then(|place| recording.stacks.get(place as usize));
-            let frames = frames(builder, methods, stack, failure);
-            builder.stack(frames.into_iter().rev())
-        })
+        nodes.node(builder, place.unwrap_or(u32::MAX), failure)
     };
     allocations::add(builder, recording, contexts, &mut node_of);
     alive::add(builder, recording, contexts, &mut node_of);
@@ -416,21 +382,14 @@ fn add_told(
 fn add_looks<'r>(
     builder: &mut Builder,
     recording: &'r Recording,
-    methods: &[u32],
     contexts: &mut Contexts<'r>,
-    nodes: &mut Nodes,
+    nodes: &mut StackNodes<'_>,
 ) {
     for sample in &recording.samples {
         let place = (sample.wall.filter(|_| sample.kind == SampleKind::Wall))
             .and_then(|place| recording.walls.get(place as usize));
         let Some(wall) = place else { continue };
-        let node = *nodes
-            .entry((sample.stack, sample.failure))
-            .or_insert_with(|| {
-                let stack = recording.stack(sample);
-                let frames = frames(builder, methods, stack, recording.failure(sample));
-                builder.stack(frames.into_iter().rev())
-            });
+        let node = nodes.node(builder, sample.stack, recording.failure(sample));
         let cause = wall
             .cause
             .and_then(|place| recording.texts.get(place as usize));
@@ -441,16 +400,10 @@ fn add_looks<'r>(
             .and_then(|place| recording.texts.get(place as usize))
             .filter(|text| !text.is_empty())
             .map(|text| builder.cause(text));
-        let owner_node = wall.owner.and(wall.owner_stack).and_then(|place| {
-            let stack = recording.stacks.get(place as usize)?;
-            if stack.frames.is_empty() {
-                return None;
-            }
-            Some(*nodes.entry((place, None)).or_insert_with(|| {
-                let frames = frames(builder, methods, Some(stack), None);
-                builder.stack(frames.into_iter().rev())
-            }))
-        });
+        let owner_node = wall
+            .owner
+            .and(wall.owner_stack)
+            .and_then(|place| nodes.node_of_frames(builder, place));
         let look = Look {
             time_ns: sample.time_ns,
             duration_ns: wall.duration_ns,
@@ -477,19 +430,12 @@ fn add_foreign_looks<'r>(
     builder: &mut Builder,
     recording: &'r Recording,
     taken: &Taken<'_>,
-    methods: &[u32],
     contexts: &mut Contexts<'r>,
-    nodes: &mut Nodes,
+    nodes: &mut StackNodes<'_>,
 ) {
     let mut causes = Causes::default();
     for sample in recording.samples.iter().filter(|s| taken.is_look(s)) {
-        let node = *nodes
-            .entry((sample.stack, sample.failure))
-            .or_insert_with(|| {
-                let stack = recording.stack(sample);
-                let frames = frames(builder, methods, stack, recording.failure(sample));
-                builder.stack(frames.into_iter().rev())
-            });
+        let node = nodes.node(builder, sample.stack, recording.failure(sample));
         let cause = builder.cause(causes.of(recording, sample));
         let context = contexts.of(sample, builder);
         builder.look(Look {
@@ -507,41 +453,6 @@ fn add_foreign_looks<'r>(
             owner_node: None,
         });
     }
-}
-
-/// The frames of a stack, innermost first, with a marker at the root end if something is missing.
-fn frames(
-    builder: &mut Builder,
-    methods: &[u32],
-    stack: Option<&Stack>,
-    failure: Option<&str>,
-) -> Vec<FrameId> {
-    let mut frames = Vec::new();
-    for frame in stack.map_or(&[][..], |stack| &stack.frames) {
-        let method = match methods.get(frame.method as usize) {
-            Some(&method) => method,
-            None => builder.method("", "[unknown method]", ""),
-        };
-        let line = u32::try_from(frame.line).unwrap_or(0);
-        frames.push(builder.frame(method, line, kind(frame.kind)));
-    }
-    let told = frames.iter().any(|&frame| builder.is_failed(frame));
-    match failure {
-        Some(cause) if !told => {
-            let text = if cause.starts_with('[') {
-                cause.to_owned()
-            } else {
-                format!("[{cause}]")
-            };
-            frames.push(builder.marker(&text, FrameKind::Failed));
-        }
-        None if frames.is_empty() => frames.push(builder.marker(NO_STACK, FrameKind::Other)),
-        None if stack.is_some_and(|stack| stack.truncated) => {
-            frames.push(builder.marker(TRUNCATED, FrameKind::Other));
-        }
-        _ => {}
-    }
-    frames
 }
 
 fn kind(kind: dwell_jfr::FrameKind) -> FrameKind {

@@ -181,7 +181,7 @@ fn waits(view: &View) {
         assert_eq!(owner.java_name.as_deref(), Some("holder"));
         // None while it runs.
         if let Some(stack) = wall.owner_stack {
-            let frame = &view.0.stacks[stack as usize].frames[0];
+            let frame = &view.0.stacks.get(stack).unwrap().frames[0];
             assert_eq!(&*view.0.method(frame).unwrap().name, "hold");
             seen += 1;
         }

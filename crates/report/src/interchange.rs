@@ -541,7 +541,7 @@ mod tests {
         let count = of(SampleKind::Execution).count();
         assert!((10..=11).contains(&count), "{count}");
         let first = &theirs.samples[0];
-        let frames = &theirs.stacks[first.stack as usize].frames;
+        let frames = theirs.stack(first).unwrap().frames;
         assert_eq!((frames.len(), frames[0].line), (1, 7));
         // 1.1 s of wall time, of which 0.1 ran.
         let count = |wall: Option<u32>| theirs.walls[wall.unwrap() as usize].count;
@@ -557,7 +557,7 @@ mod tests {
         assert_eq!(allocated[0].get("objectSize"), None);
         assert!(
             matches!(allocated[0].get("stackTrace"), Some(Value::Stack(stack))
-            if theirs.stacks[*stack as usize].frames.len() == 1)
+            if theirs.stacks.get(*stack).unwrap().frames.len() == 1)
         );
     }
 

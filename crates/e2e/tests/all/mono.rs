@@ -429,7 +429,7 @@ fn check_causes(view: &View) {
             if matches!(said, "running" | "runnable") {
                 continue;
             }
-            let stack = &recording.stacks[sample.stack as usize];
+            let stack = recording.stack(sample).expect("a stack");
             let mut frames = stack.frames.iter();
             let is_there = method.is_none_or(|method| {
                 frames.any(|f| *recording.methods[f.method as usize].name == *method)

@@ -1,6 +1,7 @@
 //! What a recording looks like to the callers of the reader. Plain data; no decoding.
 
 use super::header::ChunkInfo;
+use super::stacks::Stacks;
 use crate::{FrameKind, ThreadState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub struct Recording {
     /// All methods that something refers to.
     pub methods: Vec<Method>,
     /// All stacks that something refers to.
-    pub stacks: Vec<Stack>,
+    pub stacks: Stacks,
     /// All samples in the order of the file, which is only nearly that of time.
     pub samples: Vec<Sample>,
     /// Samples that say the same within so long are one, because there are so many; 0: none are.
@@ -96,8 +97,8 @@ impl Unread {
 
 impl Recording {
     /// The stack of a sample; empty if the sample has none.
-    pub fn stack(&self, sample: &Sample) -> Option<&Stack> {
-        self.stacks.get(sample.stack as usize)
+    pub fn stack(&self, sample: &Sample) -> Option<Stack> {
+        self.stacks.get(sample.stack)
     }
 
     /// The thread of a sample.

@@ -3,7 +3,8 @@
 
 use super::intern::Interner;
 use super::merge::Merger;
-use super::model::{Context, Method, Stack, StackFrame, Thread, Wall};
+use super::model::{Context, Method, StackFrame, Thread, Wall};
+use super::stacks::StackTable;
 use crate::hash::{Seeds, mixed, mixed_bytes};
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ pub(crate) struct Tables {
     pub(crate) methods: Interner<Method>,
     /// In the place of methods and stacks, of a thread that reads parts of a file.
     part: Option<Part>,
-    pub(crate) stacks: Interner<Stack>,
+    pub(crate) stacks: StackTable,
     pub(crate) failures: Interner<Arc<str>>,
     pub(crate) texts: Interner<Arc<str>>,
     /// Strings of constants: every chunk has the same ones.
@@ -244,13 +245,7 @@ impl Tables {
         if let Some(part) = &mut self.part {
             return part.stack(frames, truncated);
         }
-        let [hash] = stack_hashes([self.stacks.seeds()], frames, truncated);
-        let is_same = |known: &Stack| known.truncated == truncated && known.frames == frames;
-        if let Some(place) = self.stacks.find(hash, is_same) {
-            return place;
-        }
-        let frames = frames.to_vec();
-        self.stacks.add(hash, Stack { frames, truncated })
+        self.stacks.place(frames, truncated)
     }
 
     /// Keeps what a wall-clock sample says beside the rest; its place.

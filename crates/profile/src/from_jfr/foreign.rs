@@ -183,10 +183,8 @@ impl Causes {
             return known;
         }
         let mut names: Vec<(String, &str, bool)> = Vec::new();
-        let frames = recording
-            .stack(sample)
-            .map_or(&[][..], |stack| &stack.frames);
-        for frame in frames.iter().take(FRAMES_MAX) {
+        let stack = recording.stack(sample).unwrap_or_default();
+        for frame in stack.frames.iter().take(FRAMES_MAX) {
             let Some(method) = recording.method(frame) else {
                 continue;
             };
