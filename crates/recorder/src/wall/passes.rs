@@ -1,5 +1,5 @@
-//! Those who rest and whose turns can be read, asked in one go: a pass costs some 50 ns for each,
-//! so that hundreds can be asked in each tick. Only those who have run are looked at.
+//! Those who rest and whose turns can be read, asked in one go: a pass costs so little for each
+//! that hundreds can be asked in each tick. Only those who have run are looked at.
 
 use super::follow::RESTED_TICKS;
 use super::{At, Looked, RESTING_PART, Sampler, aim};
