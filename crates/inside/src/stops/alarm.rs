@@ -6,7 +6,7 @@
 //! perf events are permitted. A thread of its own waits for it, as the watcher itself may have to
 //! wait for the end of a safepoint, which no descriptor tells.
 
-use super::alarms::Alarms;
+use super::alarms::{Alarms, Lasted};
 use crate::hotspot::Setup;
 use dwell_recorder::sys::allocator::OwnThread;
 use dwell_recorder::sys::bell::{self, Bell};
@@ -131,9 +131,23 @@ fn wait(
             wake();
             let _ = bell::wait([bell.as_raw_fd()], SEEN_NS);
         } else {
-            alarms.was_false();
+            alarms.was_false(process::monotonic_ns(), last(found, live));
         }
     }
+}
+
+/// The last safepoint, over or not.
+fn last(found: &Safepoints, live: &Live) -> Option<Lasted> {
+    let noted = found.noted(live).ok()??;
+    let is_over = noted.ended_ns >= noted.began_ns;
+    let end_ns = match is_over {
+        true => noted.ended_ns,
+        false => process::monotonic_ns(),
+    };
+    Some(Lasted {
+        began_ns: noted.began_ns,
+        lasted_ns: end_ns.saturating_sub(noted.began_ns),
+    })
 }
 
 /// Other threads can have its name, but no older ones.

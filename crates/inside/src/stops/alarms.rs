@@ -1,15 +1,37 @@
 //! How many alarms that came to nothing are answered: where safepoints are short and many, being
 //! woken for each would cost more than looking now and then. Pure arithmetic.
 
+use super::lengths::LONG_NS;
+
 /// Answered in one second at most.
 const FALSE_MAX: u32 = 10;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Of each long safepoint so many are let pass besides: the VM's thread is switched often while it
+/// does its work, too, and what an alarm costs is little of that time.
+const LET_PASS_MAX: u32 = 4;
+/// While a thread does not come to a handshake the VM's thread naps for a millisecond at a time:
+/// alarms come as seldom as this, and a hundred in a row with no safepoint between. They are let
+/// pass, too: the safepoint that follows waits for the same thread, and is to be heard.
+const SELDOM_NS: u64 = 5_000_000;
+
+/// A safepoint: when it was asked for, and how long it lasted, or has lasted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lasted {
+    /// Tells one from the others, on the monotonic clock.
+    pub began_ns: u64,
+    /// Until its end, or now.
+    pub lasted_ns: u64,
+}
 
 /// Those of the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alarms {
     since_ns: u64,
     count: u32,
+    /// The long safepoint of which some were let pass, and how many.
+    passed: (u64, u32),
+    /// When the last one came, and after which safepoint.
+    before: Option<(u64, Option<u64>)>,
 }
 
 impl Alarms {
@@ -18,19 +40,37 @@ impl Alarms {
     pub fn pause_ns(&mut self, now_ns: u64) -> u64 {
         let end_ns = self.since_ns.saturating_add(SECOND_NS);
         if now_ns >= end_ns {
-            *self = Alarms {
-                since_ns: now_ns,
-                count: 0,
-            };
+            (self.since_ns, self.count) = (now_ns, 0);
         }
         match self.count < FALSE_MAX {
             true => 0,
-            false => end_ns.saturating_sub(now_ns),
+            false => {
+                // What comes after a pause has not come seldom.
+                self.before = None;
+                end_ns.saturating_sub(now_ns)
+            }
         }
     }
 
-    /// One came to nothing.
-    pub fn was_false(&mut self) {
+    /// One came to nothing; the last safepoint was this one.
+    pub fn was_false(&mut self, now_ns: u64, last: Option<Lasted>) {
+        let after = last.map(|last| last.began_ns);
+        let before = self.before.replace((now_ns, after));
+        let is_seldom = before.is_some_and(|(before_ns, of)| {
+            of == after && now_ns.saturating_sub(before_ns) >= SELDOM_NS
+        });
+        if is_seldom {
+            return;
+        }
+        if let Some(last) = last.filter(|last| last.lasted_ns >= LONG_NS) {
+            if self.passed.0 != last.began_ns {
+                self.passed = (last.began_ns, 0);
+            }
+            if self.passed.1 < LET_PASS_MAX {
+                self.passed.1 += 1;
+                return;
+            }
+        }
         self.count = self.count.saturating_add(1);
     }
 }
@@ -38,6 +78,11 @@ impl Alarms {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LONG: Lasted = Lasted {
+        began_ns: 7,
+        lasted_ns: LONG_NS,
+    };
 
     #[test]
     fn false_alarms_are_answered_so_often_in_a_second() {
@@ -47,15 +92,63 @@ mod tests {
         while now_ns < end_ns {
             match alarms.pause_ns(now_ns) {
                 0 => {
-                    alarms.was_false();
+                    // The last long one was long ago: what is let pass of it is soon used up.
+                    alarms.was_false(now_ns, (answered >= 5).then_some(LONG));
                     answered += 1;
                     now_ns += SECOND_NS / 1000;
                 }
                 pause_ns => now_ns += pause_ns,
             }
         }
-        assert_eq!((answered, now_ns), (10 * FALSE_MAX, end_ns));
+        assert_eq!((answered, now_ns), (10 * FALSE_MAX + LET_PASS_MAX, end_ns));
         // Those that were right do not count.
         assert!((0..10_000u64).all(|ns| alarms.pause_ns(100 * SECOND_NS + ns) == 0));
+    }
+
+    #[test]
+    fn what_long_safepoints_ring_is_no_reason_to_stop_listening() {
+        let mut alarms = Alarms::default();
+        assert_eq!(alarms.pause_ns(SECOND_NS), 0);
+        for stop in 0..50u64 {
+            for _ in 0..LET_PASS_MAX {
+                let last = Lasted {
+                    began_ns: stop,
+                    ..LONG
+                };
+                alarms.was_false(SECOND_NS + stop, Some(last));
+            }
+            assert_eq!(alarms.pause_ns(SECOND_NS + stop), 0, "{stop}");
+        }
+        // Short ones are.
+        let short = |began_ns| Lasted {
+            began_ns,
+            lasted_ns: LONG_NS - 1,
+        };
+        for stop in 0..u64::from(FALSE_MAX) {
+            alarms.was_false(SECOND_NS + 50, Some(short(stop)));
+        }
+        assert_eq!(alarms.pause_ns(SECOND_NS + 50), SECOND_NS - 50);
+    }
+
+    #[test]
+    fn a_thread_that_naps_until_a_handshake_is_done_is_listened_to() {
+        let mut alarms = Alarms::default();
+        let ring = |alarms: &mut Alarms, stop: u64, nap_ns: u64| {
+            (1..200u64).all(|nap| {
+                let now_ns = 100 * SECOND_NS + nap * nap_ns;
+                let last = Lasted {
+                    // As many safepoints as alarms, or one.
+                    began_ns: stop * nap,
+                    lasted_ns: LONG_NS / 2,
+                };
+                let is_answered = alarms.pause_ns(now_ns) == 0;
+                alarms.was_false(now_ns, Some(last));
+                is_answered
+            })
+        };
+        assert!(ring(&mut alarms, 0, SELDOM_NS));
+        // Not so where it is short safepoints that ring, or naps are short.
+        assert!(!ring(&mut Alarms::default(), 1, SELDOM_NS));
+        assert!(!ring(&mut Alarms::default(), 0, SELDOM_NS - 1));
     }
 }
