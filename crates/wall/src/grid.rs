@@ -61,6 +61,12 @@ impl Grid {
         Some(Look { ticks, span_ns })
     }
 
+    /// The end of the last look's interval, on the same clock.
+    #[must_use]
+    pub fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+
     /// The look at the end of a recording: it stands for the time that is left, or for none if the
     /// last look already stands for all, and shows that threads still were where they were.
     pub fn rest(&mut self, now_ns: u64) -> Look {

@@ -131,7 +131,7 @@ impl<R: Runtime> Sampler<'_, R> {
             self.strata.note(index, false, now_ns);
         }
         self.followed += 1;
-        known.flips.end();
+        let part = known.still(part);
         known.add(now_ns, part, notes);
         if self.may_count && self.strata.rests_now(index) {
             count(known, index, &mut self.roll_call, &mut self.strata);

@@ -67,28 +67,42 @@ impl<C> Known<C> {
         }
     }
 
-    /// What a look stands for that has `seen` this: `weight_ns`, or what the thread waited since
-    /// that was asked last, if it waits for microseconds at a time. `moved`: it did not stand
-    /// still.
+    /// What a look stands for that has `seen` this, in an interval that ends at `until_ns`: `part`,
+    /// or what the thread waited since that was asked last, if it waits for microseconds at a time.
+    /// `moved`: it did not stand still.
     pub fn weight(
         &mut self,
         seen: &Look,
         moved: bool,
-        (now_ns, weight_ns): (u64, u64),
+        (now_ns, until_ns): (u64, u64),
+        part: Part,
         schedule: impl Fn() -> Option<Schedule>,
-    ) -> u64 {
-        let waited_ns = match seen {
-            Look::Off(_) => self.flips.waited(now_ns, &schedule),
-            Look::Same => {
-                self.flips.end();
-                None
+    ) -> Part {
+        let part = match seen {
+            Look::Off(_) => {
+                let waited_ns = self.flips.waited((now_ns, until_ns), &schedule);
+                Part {
+                    weight_ns: waited_ns.unwrap_or(part.weight_ns),
+                    ..part
+                }
             }
-            _ => None,
+            Look::Same => self.still(part),
+            _ => part,
         };
         if moved {
             self.flips.moved(now_ns, schedule);
         }
-        waited_ns.unwrap_or(weight_ns)
+        part
+    }
+
+    /// What a look stands for that finds it where the last one did.
+    pub fn still(&mut self, part: Part) -> Part {
+        let rest_ns = self.flips.end();
+        Part {
+            weight_ns: part.weight_ns.saturating_add_signed(rest_ns),
+            span_ns: part.span_ns.saturating_add_signed(rest_ns),
+            ..part
+        }
     }
 
     /// It has left that place, or the recording ends.
@@ -206,13 +220,24 @@ mod tests {
         };
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let mut weigh = |seen: Look, moved, ticks: u64, used_ns| {
-            known.weight(&seen, moved, (ticks * TICK_NS, 7), used(used_ns))
+            let part = Part {
+                weight_ns: 7,
+                ..tick(1)
+            };
+            // Each look comes 5 ns before the end of its interval.
+            let now_ns = ticks * TICK_NS;
+            let time = (now_ns, now_ns + 5);
+            known
+                .weight(&seen, moved, time, part, used(used_ns))
+                .weight_ns
         };
         assert_eq!(weigh(off(), false, 1, 0), 7);
         assert_eq!(weigh(Look::Ready, true, 2, 1000), 7, "told to nobody");
         assert_eq!(weigh(Look::Ready, false, 3, 2000), 7);
         assert_eq!(weigh(off(), true, 5, 5000), 3 * TICK_NS - 4000);
         assert_eq!(weigh(off(), false, 6, 5000), TICK_NS);
+        // It goes on to wait, also from that look to the end of its interval.
+        assert_eq!(weigh(Look::Same, false, 7, 5000), 7 + 5);
         assert_eq!(weigh(Look::Same, false, 7, 5000), 7);
         assert_eq!(weigh(off(), false, 8, 6000), 7);
     }

@@ -231,6 +231,8 @@ struct Sampler<'s, R: Runtime> {
 /// One tick's looks.
 struct At<'a> {
     now_ns: u64,
+    /// The end of the interval of these looks.
+    until_ns: u64,
     look: grid::Look,
     shelf: &'a Shelf,
 }
@@ -366,6 +368,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let fresh = self.strata.fresh().len();
         let at = At {
             now_ns,
+            until_ns: self.grid.until_ns(),
             look,
             shelf,
         };
@@ -374,8 +377,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let counted = self.roll_call.len();
         let looked = self.look_at_platform([&active, &resting], rested_ns, &at);
         let [at_active, at_resting, at_fresh] = looked;
-        let first_cpu_ns = [at_active, at_resting, at_fresh].map(|at| at.first_cpu_ns);
-        let first_cpu_ns = first_cpu_ns.iter().sum::<u64>() + asked_cpu_ns;
+        let first_cpu_ns = looked.iter().map(|at| at.first_cpu_ns).sum::<u64>() + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget

@@ -32,7 +32,8 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         known.before = before;
         let schedule = || self.kernel.schedule(record.tid());
-        let weight_ns = known.weight(&seen, moved, (now_ns, weight_ns), schedule);
+        let part = at.part(weight_ns, false);
+        let part = known.weight(&seen, moved, (now_ns, at.until_ns), part, schedule);
         self.news |= matches!(seen, Look::Off(_) | Look::Gone);
         self.ran |= seen.is_ready();
         let lives = seen.is_ready() || known.before.has_run_since(last);
@@ -40,7 +41,6 @@ impl<R: Runtime> Sampler<'_, R> {
         at.shelf
             .lock()
             .add_ready(thread, now_ns, waited_ns, woken_ns);
-        let part = at.part(weight_ns, false);
         match seen {
             Look::Same => known.add(now_ns, part, &mut at.shelf.lock()),
             Look::Off(off) => return self.tell_off((index, record), off, has_it, part, at),
