@@ -46,7 +46,11 @@ fn read(jdk: &Jdk, path: &Path) -> Recording {
 fn shown(recording: &Recording, sample: &Sample) -> String {
     let thread = recording.thread(sample).unwrap();
     let name = thread.java_name.as_deref().unwrap_or("null");
-    let mut line = format!("{}|{}|{name}|", thread.os_tid, thread.java_tid);
+    let mut line = match thread.os_tid {
+        // It is not there.
+        0 => "-|-|-|".to_owned(),
+        tid => format!("{tid}|{}|{name}|", thread.java_tid),
+    };
     let stack = recording.stack(sample).unwrap();
     line += &format!("{}", stack.truncated);
     for frame in &stack.frames {

@@ -259,7 +259,7 @@ fn measured_waits_that_are_too_many_stand_for_all() {
             bound / truth
         );
         assert!((sum - truth).abs() <= bound, "{} ns off", sum - truth);
-        assert!(bound < truth / 2.0, "it must see wrong weights");
+        assert!(bound < 0.75 * truth, "it must see wrong weights");
         let all = sums.waits as f64;
         assert!(samples < all / 2.0, "{samples} of {all}: none was too many");
         let most = 2.0 * RATE * (seconds + 3.0);
@@ -434,7 +434,9 @@ fn measured_owners_are_where_they_had_the_monitor() {
 ///
 /// Assumes that a wait is drawn by how many asked before it: errors are steps of a martingale then.
 /// A wait of d that stands for w adds w (w - d) to an unbiased estimate of their variance, which
-/// twice holds for sums of many waits (`stats::sum_bound`). Detects sums that are off by half.
+/// twice holds for sums of many waits (`stats::sum_bound`). Detects sums that are off by three
+/// quarters: weights that are missing (one in fifty asks here), or counted twice. Where looks take
+/// long they count as several, so that a third as many ask and the bound is as wide as 0.56.
 /// False alarm: 1e-6.
 #[test]
 fn measured_owners_of_some_waits_stand_for_those_of_all() {
@@ -470,7 +472,7 @@ fn measured_owners_of_some_waits_stand_for_those_of_all() {
         assert!(some, "each wait asked");
         let off = (told.all() as f64 - truth).abs();
         assert!(off <= bound, "{off} ns off of {truth}");
-        assert!(bound < truth / 2.0, "it must see wrong weights");
+        assert!(bound < 0.75 * truth, "it must see wrong weights");
         let most = 2.0 * 100.0 * (seconds + 3.0);
         assert!(asked as f64 <= most, "{asked} asked, {most} at most");
     });

@@ -41,8 +41,14 @@ public class Dump {
         StringBuilder line = new StringBuilder();
         Instant time = event.getStartTime();
         line.append(time.getEpochSecond() * 1_000_000_000 + time.getNano()).append('|');
-        line.append(thread.getOSThreadId()).append('|').append(thread.getJavaThreadId()).append('|');
-        line.append(thread.getJavaName()).append('|').append(event.getString("state")).append('|');
+        // The JDK leaves out what it knows of some threads that end.
+        if (thread == null) {
+            line.append("-|-|-");
+        } else {
+            line.append(thread.getOSThreadId()).append('|').append(thread.getJavaThreadId());
+            line.append('|').append(thread.getJavaName());
+        }
+        line.append('|').append(event.getString("state")).append('|');
         line.append(detail == null ? "-" : weight(detail)).append('|');
         line.append(detail == null ? "-" : detail.getString("failure"));
         RecordedStackTrace stack = event.getStackTrace();
