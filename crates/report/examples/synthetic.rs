@@ -11,8 +11,8 @@ use dwell_profile::diff::Per;
 use dwell_profile::told::GcPause;
 use dwell_profile::{
     Builder, Compilation, Compilers, Context, ContextId, CpuLimit, CpuUse, FrameId, FrameKind, Gap,
-    Late, Look, Loss, Machine, MonitorWait, NodeId, Profile, Safepoint, Sample, SelfCost, Stretch,
-    ThreadId, Throttled, Unread,
+    Late, Look, Loss, Machine, MonitorOwner, MonitorWait, NodeId, Profile, Safepoint, Sample,
+    SelfCost, Stretch, ThreadId, Throttled, Unread,
 };
 use dwell_report::{Finding, Options, compare_html, html};
 
@@ -80,6 +80,8 @@ impl Request {
         let options = Options {
             title: "synthetic.jfr".to_owned(),
             findings: vec![self.finding()],
+            // It is made to see what a browser can draw.
+            all_frames: true,
         };
         match self.against {
             0 => html(&self.profile(), &options, &mut out),
@@ -380,7 +382,7 @@ impl Maker {
             });
             if is_lock {
                 let context = Some(context).filter(|_| number % 5 != 2);
-                self.wait(&request, (node, thread, owner), lock, context);
+                self.wait(&request, [(node, thread), (reserve, owner)], lock, context);
             }
             if number % 4 == 0 {
                 self.inner_span(&request, node, thread);
@@ -393,12 +395,12 @@ impl Maker {
     fn wait(
         &mut self,
         request: &dwell_profile::Request,
-        (node, thread, owner): (NodeId, ThreadId, ThreadId),
+        [(node, thread), (owner_node, owner)]: [(NodeId, ThreadId); 2],
         lock: &str,
         context: Option<ContextId>,
     ) {
         let frame = self.builder.marker(lock, FrameKind::Other);
-        let node = self.builder.child(node, frame);
+        let (waiter_node, node) = (node, self.builder.child(node, frame));
         let class = self.builder.name(lock);
         let wait = MonitorWait {
             time_ns: request.time_ns,
@@ -415,6 +417,21 @@ impl Maker {
         sums.waits += 1;
         sums.blocked_ns += wait.weight_ns;
         self.builder.monitor_waits.push(wait);
+        // Every other one has asked where the owner is, and one in ten of these was not told.
+        if sums.waits.is_multiple_of(2) {
+            let is_known = !sums.waits.is_multiple_of(20);
+            self.builder.monitor_owners.push(MonitorOwner {
+                time_ns: wait.time_ns,
+                duration_ns: wait.duration_ns,
+                weight_ns: 2 * wait.weight_ns,
+                class,
+                owner: Some(owner),
+                node: is_known.then_some(owner_node),
+                failure: None,
+                waiter: Some(thread),
+                waiter_node,
+            });
+        }
     }
 
     /// A span inside of a request, the last third of it, on a thread of its own.

@@ -1,7 +1,7 @@
 // What was recorded, as rows of a table.
 import { count, duration, percent, plural } from './format';
 import { platformOf } from './platform';
-import type { Header, Machine, Profile } from './profile';
+import type { Header, LeftOut, Machine, Profile } from './profile';
 
 export type Row = [label: string, value: string];
 
@@ -121,6 +121,16 @@ function idleIn({ ns, busyNs }: NonNullable<Header['wall']>): string {
   return busyNs < ns ? `, of which ${percent((ns - busyNs) / ns)} idle` : '';
 }
 
+/** What a page lacks of a recording with very many different stacks. */
+function leftOutWords({ below, nodes, kept, events, cut }: LeftOut): string {
+  const few = below > 2 ? `fewer than ${count(below)} samples share` : 'one sample only has';
+  const part = percent(cut / Math.max(events, 1));
+  return (
+    `frames that ${few}, but the innermost: [left out] in ` +
+    `${part} of stacks, ${count(kept)} of ${count(nodes)} places kept`
+  );
+}
+
 /** How much of it there is, and how much can be trusted. */
 export function aboutSamples(profile: Profile): Row[] {
   const { header } = profile;
@@ -128,6 +138,8 @@ export function aboutSamples(profile: Profile): Row[] {
   const rows: Row[] = [['Samples', count(sums.samples)]];
   if (header.binNs > 0)
     rows.push(['Put together', `what says the same within ${duration(header.binNs)}`]);
+  const { leftOut } = header;
+  if (leftOut) rows.push(['Left out', leftOutWords(leftOut)]);
   if (header.unit === 'ns') rows.push(['CPU time sampled', duration(sums.weight)]);
   if (header.wall)
     rows.push([

@@ -3,6 +3,7 @@ import { type Column, type ColumnEntry, readContainer } from './columns';
 import type { RawFinding } from './findings';
 import type { Unit } from './format';
 import { withClasses } from './kinds';
+import { type HeldTable, readHeld } from './held';
 import { type Locked, type LockTable, readLocks } from './locked';
 import { plain } from './plain';
 
@@ -15,6 +16,8 @@ export interface Header {
   causes: string[];
   /** Samples and looks that say the same within so long are put together; 0: none are. */
   binNs: number;
+  /** Of what stacks frames are left out; null or missing: of none. */
+  leftOut?: LeftOut | null;
   info: Info;
   host: Host;
   cpuLimit: CpuLimit | null;
@@ -52,6 +55,18 @@ export interface Header {
   /** Two recordings in one page: what is known of both; null or missing in a page of one. */
   compare?: Compare | null;
   columns: ColumnEntry[];
+}
+
+/** Stacks that few share have `[left out]` for the frames that only they have, all but the innermost. */
+export interface LeftOut {
+  /** That fewer samples and other events share than so many. */
+  below: number;
+  /** Places in stacks that there are, and that are in the page. */
+  nodes: number;
+  kept: number;
+  /** Samples and other events, and those of stacks that lack frames. */
+  events: number;
+  cut: number;
 }
 
 /** Two recordings that are compared. The threads of the first come before those of the second. */
@@ -228,6 +243,8 @@ export interface Profile {
   alive: AliveObjects | null;
   /** Waits for locks; null if they were not recorded. */
   locks: LockTable | null;
+  /** Where owners of monitors were; null if locks were not recorded. */
+  held: HeldTable | null;
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
   spans: SpanTable;
@@ -491,6 +508,7 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     allocations: header.allocated ? readAllocations(column) : null,
     alive: header.alive ? readAlive(column) : null,
     locks: header.locked ? readLocks(column) : null,
+    held: header.locked ? readHeld(column) : null,
     stretches: readStretches(column, header.stretches),
     ...readEvents(column),
   };

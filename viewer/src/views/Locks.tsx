@@ -10,6 +10,7 @@ import { theme } from '../state/theme';
 import { threadName } from '../tree/keys';
 import { StackLines } from '../ui/Stack';
 import { Swatch } from '../ui/Split';
+import { Held } from './Held';
 
 const ROWS_MAX = 100;
 const NAME_MAX = 120;
@@ -33,7 +34,12 @@ export function Locks({ store }: { store: Store }) {
   const { locks, edges, weight } = found.value;
   if (locks.length === 0) {
     const { wall, info } = profile.header;
-    return <None hasWall={wall !== null} remedy={info.wallRemedy} />;
+    return (
+      <div class="page locks-view" tabIndex={0}>
+        <None hasWall={wall !== null} remedy={info.wallRemedy} />
+        <Held store={store} />
+      </div>
+    );
   }
   const at = Math.min(chosen.value, locks.length - 1);
   return (
@@ -95,6 +101,7 @@ export function Locks({ store }: { store: Store }) {
         </div>
       </section>
       <Stacks store={store} lock={locks[at]!} />
+      <Held store={store} />
       <Edges edges={edges} weight={weight} />
       <Chains chains={chains.value} weight={weight} />
     </div>
@@ -103,13 +110,11 @@ export function Locks({ store }: { store: Store }) {
 
 function None({ hasWall, remedy }: { hasWall: boolean; remedy: string }) {
   return (
-    <div class="page" tabIndex={0}>
-      <p class="empty">
-        {hasWall
-          ? 'No thread was seen waiting for a lock that another one had.'
-          : `Nothing is known of locks, as the recording has no wall time; ${remedy}.`}
-      </p>
-    </div>
+    <p class="empty">
+      {hasWall
+        ? 'No thread was seen waiting for a lock that another one had.'
+        : `Looks at locks need wall time, which the recording does not have; ${remedy}.`}
+    </p>
   );
 }
 

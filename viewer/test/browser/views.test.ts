@@ -344,6 +344,22 @@ describe('locks and safepoints', () => {
     await close();
   });
 
+  it('have places where owners of monitors were, as waits asked', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=locks' });
+    const rows = page.locator('table.held tbody tr');
+    expect(await rows.count()).toBe(1);
+    expect(await rows.first().innerText()).toMatch(/Stock\s.*http-exec-#.*Stock\.reserve/s);
+    expect(await page.innerText('section[aria-labelledby=held]')).toMatch(
+      /8\.9\s%\sit is not known/,
+    );
+    await rows.locator('button').click();
+    expect(await rows.getAttribute('aria-current')).toBe('true');
+    const beside = await page.innerText('section[aria-labelledby=held-stacks]');
+    expect(beside).toContain('Stock.reserve');
+    expect(beside).toContain('Orders.find');
+    await close();
+  });
+
   it('have names of classes that are broken between their parts in a narrow window', async () => {
     const { page, close } = await open(browser, 'small.html', {
       fragment: '#view=overview',

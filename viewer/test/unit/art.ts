@@ -123,6 +123,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
     allocations: null,
     alive: null,
     locks: null,
+    held: null,
     ...noEvents(),
   };
 }

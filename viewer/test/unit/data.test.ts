@@ -3,8 +3,10 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { beginning, decodeBase64, gunzip } from '../../src/data/blocks';
 import { Column, readContainer, readHeader } from '../../src/data/columns';
+import { aboutSamples } from '../../src/data/facts';
 import { count, duration, percent, plural } from '../../src/data/format';
 import { plain, shortened } from '../../src/data/plain';
+import type { LeftOut } from '../../src/data/profile';
 import { Labels } from '../../src/flame/labels';
 import { makeKeys } from '../../src/tree/keys';
 import { poolOf, threadRows } from '../../src/tree/select';
@@ -160,5 +162,21 @@ describe('numbers', () => {
       '1 sample',
       '2 samples',
     ]);
+  });
+});
+
+describe('what is known of the samples', () => {
+  const leftOut = (facts: LeftOut | null) => {
+    const profile = profileOf('a.A.x');
+    profile.header.leftOut = facts;
+    return aboutSamples(profile).find(([name]) => name === 'Left out')?.[1];
+  };
+
+  it('says which frames are left out of very many stacks', () => {
+    expect(leftOut(null)).toBeUndefined();
+    const facts = { below: 2, nodes: 4_000_000, kept: 200_000, events: 400_000, cut: 100_000 };
+    expect(leftOut(facts)).toContain('one sample only has');
+    expect(leftOut(facts)).toContain('25');
+    expect(leftOut({ ...facts, below: 7 })).toContain('fewer than 7 samples share');
   });
 });

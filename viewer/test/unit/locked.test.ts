@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { heldRows } from '../../src/data/held';
 import { lockRows, lockStrip } from '../../src/data/locked';
 import { measured, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
@@ -66,5 +67,43 @@ describe('time in locks', () => {
   it('is spread over the time that it lasted', () => {
     const { values } = lockStrip(profile(), ALL, 4);
     expect([...values[0]!]).toEqual([1e6, 1.5e6, 1e6, 0]);
+  });
+});
+
+describe('owners of monitors', () => {
+  const held = {
+    time: Float64Array.of(0, 1e6, 2e6, 3e6),
+    class: Uint32Array.of(0, 0, 1, 0),
+    ns: Float64Array.of(2e6, 1e6, 5e5, 1e6),
+    choices: Uint32Array.of(4, 1, 1, 1),
+    owner: Uint32Array.of(1, 2, 0, 1),
+    node: Uint32Array.of(2, 2, 0, 3),
+    waiter: Uint32Array.of(2, 2, 1, 2),
+    waiterNode: Uint32Array.of(3, 2, 2, 3),
+  };
+  const all = () => ({ ...profile(), held });
+
+  it('are told by class and stack, the most time first', () => {
+    const rows = heldRows(all(), ALL);
+    expect(rows.map((row) => [row.class, row.node, row.ns, row.samples])).toEqual([
+      [0, 1, 3e6, 2],
+      [0, 2, 1e6, 1],
+      [1, 0, 5e5, 1],
+    ]);
+    // 4e12 / 4 and 1e12.
+    expect(rows[0]!.error).toBeCloseTo(Math.sqrt(2e12), 0);
+    expect([...rows[0]!.waiterNodes]).toEqual([
+      [2, 2e6],
+      [1, 1e6],
+    ]);
+    expect([...rows[2]!.owners.keys()]).toEqual(['']);
+  });
+
+  it('are those of the threads that waited, and of a part of the time', () => {
+    const one = { ...ALL, threads: Uint8Array.of(1, 0) };
+    expect(heldRows(all(), one).map(({ ns }) => ns)).toEqual([5e5]);
+    const during = { from: 1e6, to: 3e6 };
+    expect(heldRows(all(), { ...ALL, during }).map(({ ns }) => ns)).toEqual([1e6, 5e5]);
+    expect(heldRows({ ...profile(), held: null }, ALL)).toEqual([]);
   });
 });

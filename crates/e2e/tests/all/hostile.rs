@@ -121,6 +121,7 @@ fn hostile_names_are_inert_in_the_browser() {
     let options = dwell_report::Options {
         title: "<img src=x onerror=alert(1)>".to_owned(),
         findings: Vec::new(),
+        ..dwell_report::Options::default()
     };
     dwell_report::html(&profile, &options, &mut page).unwrap();
     let html = place.path("hostile.html");

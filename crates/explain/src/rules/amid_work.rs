@@ -93,7 +93,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_wall(facts);
     }
     let known = Known::new(facts);
-    let works = Works::new(facts);
+    let works = Works::new(facts, &known);
     let mut found = Vec::new();
     for (place, wait) in gather(facts, |entry| place_of(facts, &known, &works, entry)) {
         let Some(whose) = wait.whose(facts).filter(|whose| whose.matters(facts)) else {
@@ -165,7 +165,8 @@ impl Known {
     }
 }
 
-fn place_of(facts: &Facts<'_>, known: &Known, works: &Works, entry: &Entry<'_>) -> Option<Place> {
+/// Who waits how, if that is told here where it is amid work.
+fn wait_of(facts: &Facts<'_>, known: &Known, entry: &Entry<'_>) -> Option<(Kind, How)> {
     let how = known.how(facts, entry)?;
     let kind = facts.subjects.get(entry.subject)?.kind;
     if !facts.stacks.is_of_program(entry.node) || known.has(facts, kind, entry.node) {
@@ -174,6 +175,11 @@ fn place_of(facts: &Facts<'_>, known: &Known, works: &Works, entry: &Entry<'_>) 
     if how == How::Filling && kind == Kind::Threads && known.is_told(facts, entry.node) {
         return None;
     }
+    Some((kind, how))
+}
+
+fn place_of(facts: &Facts<'_>, known: &Known, works: &Works, entry: &Entry<'_>) -> Option<Place> {
+    let (kind, how) = wait_of(facts, known, entry)?;
     let is_amid = kind == Kind::Endpoint
         || matches!(how, How::Filling | How::Meeting)
         || works.below(facts, entry).is_some();
@@ -192,14 +198,19 @@ struct Works {
 }
 
 impl Works {
-    fn new(facts: &Facts<'_>) -> Works {
+    /// The work of those who wait so: of others there can be very much.
+    fn new(facts: &Facts<'_>, known: &Known) -> Works {
+        let asked = facts.entries.iter();
+        let asked = asked.filter(|entry| wait_of(facts, known, entry).is_some());
+        let asked: BTreeSet<usize> = asked.map(|entry| entry.subject).collect();
         let mut works = Works {
             next: HashMap::new(),
             work: vec![Weight::default()],
             all: HashMap::new(),
         };
         for entry in &facts.entries {
-            if !matches!(entry.cause, IDLE | "object-wait" | "park" | "sleep") {
+            let is_work = !matches!(entry.cause, IDLE | "object-wait" | "park" | "sleep");
+            if is_work && asked.contains(&entry.subject) {
                 works.add(facts, entry);
             }
         }

@@ -3,12 +3,13 @@
 use dwell_profile::{LiveObject, Profile};
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints};
 use super::events::since;
 use super::requests::Requests;
 
 /// The columns; empty ones where nothing is there.
-pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
+pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests) -> Vec<Column> {
     let (time, endpoints) = (since(profile), endpoints(profile));
     let all = profile.live();
     let of = |object: &LiveObject| object.allocated;
@@ -16,7 +17,7 @@ pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
     vec![
         Column::new("live.time", U48, all, |o| time(of(o).time_ns)),
         Column::new("live.thread", U32, all, |o| of(o).thread.into()),
-        Column::new("live.node", U32, all, |o| of(o).node.into()),
+        Column::new("live.node", U32, all, |o| calls.of_node(of(o).node).into()),
         Column::new("live.class", U32, all, |o| of(o).class.into()),
         Column::new("live.bytes", U48, all, |o| of(o).bytes.min(U48_MAX)),
         Column::new("live.objects", U48, all, |o| {
@@ -93,7 +94,7 @@ mod tests {
             (&header["fromNs"], &header["toNs"]),
             (&json!(600), &json!(900))
         );
-        let columns = columns(&profile, &Requests::of(&profile));
+        let columns = columns(&profile, &Calls::of(&profile), &Requests::of(&profile));
         assert_eq!(columns.len(), 10);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use dwell_profile::{Allocation, ContextId, Profile, SAMPLES_MAX};
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints};
 use super::events::since;
 use super::requests::Requests;
@@ -47,7 +48,7 @@ fn entries(profile: &Profile, most: usize) -> Cow<'_, [Entry]> {
 }
 
 /// The columns.
-pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
+pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests) -> Vec<Column> {
     let (time, endpoints) = (since(profile), endpoints(profile));
     let all = entries(profile, SAMPLES_MAX);
     let small = |number: u64| number.min(u64::from(u32::MAX));
@@ -56,7 +57,7 @@ pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
             time(a.of.time_ns)
         }),
         Column::new("alloc.thread", U32, &all, |a| a.of.thread.into()),
-        Column::new("alloc.node", U32, &all, |a| a.of.node.into()),
+        Column::new("alloc.node", U32, &all, |a| calls.of_node(a.of.node).into()),
         Column::new("alloc.class", U32, &all, |a| a.of.class.into()),
         Column::new("alloc.bytes", U48, &all, |a| a.of.bytes.min(U48_MAX)),
         Column::new("alloc.objects", U48, &all, |a| {

@@ -4,16 +4,22 @@
 //! ones, and so on. A column may hold differences instead of values: each value minus the one
 //! before it (the first one minus 0), modulo 2^(8k).
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 
-use dwell_profile::{ContextId, Look, NameId, Profile, Sample};
+use dwell_profile::{ContextId, Frame, Look, Method, NameId, Profile, Sample};
+use serde_json::Value;
 
+use super::calls::Calls;
 use super::entries::Entries;
 use super::requests::Requests;
 use super::spans::Spans;
 
 /// Weights and times are cut to 48 bits: 3.2 days in nanoseconds, exact in a double.
 pub(super) const U48_MAX: u64 = (1 << 48) - 1;
+
+/// Rows by which it is found out which form of a column compresses better.
+const TRIED: usize = 1 << 16;
 
 /// One column.
 pub(super) struct Column {
@@ -91,6 +97,17 @@ impl Column {
         }
     }
 
+    /// A column of numbers or of differences, whichever compresses better in its first rows.
+    fn either<T>(name: &'static str, form: Form, items: &[T], value: impl Fn(&T) -> u64) -> Self {
+        let first = items.get(..TRIED).unwrap_or(items);
+        let tried = [form, form.differences()].map(|form| {
+            let column = Column::new(name, form, first, &value);
+            (compressed(&column.planes), form)
+        });
+        let best = tried.into_iter().min_by_key(|(bytes, _)| *bytes);
+        Column::new(name, best.map_or(form, |(_, form)| form), items, value)
+    }
+
     /// The numbers as they are stored.
     #[cfg(test)]
     pub(super) fn numbers(&self) -> Vec<u64> {
@@ -112,6 +129,15 @@ impl Column {
     }
 }
 
+/// How many bytes are left of some, about.
+fn compressed(bytes: &[u8]) -> u64 {
+    let mut zip = flate2::write::DeflateEncoder::new(std::io::sink(), flate2::Compression::fast());
+    // Nothing that is written to nowhere fails.
+    let _ = zip.write_all(bytes);
+    let _ = zip.try_finish();
+    zip.total_out()
+}
+
 /// The causes of failures that occur, in the order of the numbers in `sample.cause` (from 1).
 pub(super) fn causes(profile: &Profile) -> Vec<u32> {
     let mut causes: Vec<u32> = profile.samples().iter().filter_map(|s| s.failure).collect();
@@ -120,28 +146,45 @@ pub(super) fn causes(profile: &Profile) -> Vec<u32> {
     causes
 }
 
-/// All columns of a profile, and within which bins of time its samples are put together.
-pub(super) fn columns(profile: &Profile) -> (Vec<Column>, u64) {
+/// What a page has less of than the profile.
+pub(super) struct Less {
+    /// The bins of time within which samples are put together; 0: they are not.
+    pub(super) bin_ns: u64,
+    /// What is said of frames that are left out.
+    pub(super) left_out: Option<Value>,
+}
+
+/// All columns of a profile, and what they have less of.
+pub(super) fn columns(profile: &Profile, all_frames: bool) -> (Vec<Column>, Less) {
     let requests = Requests::of(profile);
-    let entries = Entries::of(profile, &requests.work(profile));
-    let mut columns = tables(profile);
-    columns.extend(samples(profile, &entries));
+    let calls = match all_frames {
+        true => Calls::whole(profile.tree()),
+        false => Calls::of(profile),
+    };
+    let entries = Entries::of(profile, &calls, &requests.work(profile));
+    let mut columns = tables(profile, &calls);
+    columns.extend(samples(profile, &calls, &entries));
     if profile.has_wall() {
-        columns.extend(waits(profile, &entries));
+        columns.extend(waits(profile, &calls, &entries));
     }
     columns.extend(requests.columns(profile, &entries));
     columns.extend(Spans::of(profile, &requests).columns(&entries));
     if profile.has_allocations() {
-        columns.extend(super::allocations::columns(profile, &requests));
+        columns.extend(super::allocations::columns(profile, &calls, &requests));
     }
     if profile.has_live() {
-        columns.extend(super::alive::columns(profile, &requests));
+        columns.extend(super::alive::columns(profile, &calls, &requests));
     }
     if profile.has_locks() {
-        columns.extend(super::locks::columns(profile, &requests));
+        columns.extend(super::locks::columns(profile, &calls, &requests));
+        columns.extend(super::held::columns(profile, &calls));
     }
-    columns.extend(super::events::columns(profile));
-    (columns, entries.bin_ns)
+    columns.extend(super::events::columns(profile, &calls));
+    let less = Less {
+        bin_ns: entries.bin_ns,
+        left_out: calls.header(),
+    };
+    (columns, less)
 }
 
 /// Names that numbers stand for, in the order of these (from 1; 0: none), which occur.
@@ -176,21 +219,25 @@ pub(super) fn endpoint(profile: &Profile, endpoints: &[NameId], context: Option<
 }
 
 /// Looks at threads that did not run, and which of the samples are part of the wall time, too.
-fn waits(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
+fn waits(profile: &Profile, calls: &Calls<'_>, entries: &Entries<'_>) -> Vec<Column> {
     let (looks, start) = (&*entries.looks, profile.info().start_ns);
     let (causes, endpoints) = (waited_for(profile), endpoints(profile));
     let cause = |look: &Look| {
         let place = causes.binary_search(&look.cause).ok();
         place.map_or(0, |place| place as u64 + 1)
     };
-    let time = |look: &Look| look.time_ns.saturating_sub(start).min(U48_MAX);
+    let time = |look: &Look| {
+        entries
+            .rounded(look.time_ns.saturating_sub(start))
+            .min(U48_MAX)
+    };
     let of = |context| endpoint(profile, &endpoints, context);
     vec![
         Column::new("sample.running", U8, &entries.running, |&is| is.into()),
         Column::new("look.time", U48.differences(), looks, time),
         Column::new("look.thread", U32, looks, |look| look.thread.into()),
         Column::new("look.node", node_form(entries), looks, |look| {
-            look.node.into()
+            calls.of_node(look.node).into()
         }),
         Column::new("look.weight", U48, looks, |l| l.weight_ns.min(U48_MAX)),
         Column::new("look.count", U32, looks, |look| {
@@ -204,7 +251,9 @@ fn waits(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
         Column::new("look.duration", U48, looks, |l| l.duration_ns.min(U48_MAX)),
         Column::new("look.detail", U32, looks, |look| numbered(look.detail)),
         Column::new("look.owner", U32, looks, |look| numbered(look.owner)),
-        Column::new("look.owner_node", U32, looks, |l| numbered(l.owner_node)),
+        Column::new("look.owner_node", U32, looks, |l| {
+            numbered(l.owner_node.map(|node| calls.of_node(node)))
+        }),
     ]
 }
 
@@ -216,15 +265,31 @@ fn node_form(entries: &Entries<'_>) -> Form {
     }
 }
 
-fn tables(profile: &Profile) -> Vec<Column> {
-    let (methods, frames, threads) = (profile.methods(), profile.frames(), profile.threads());
-    let names: Vec<&str> = profile.names().iter().collect();
+fn tables(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
+    let (mut methods, mut frames) = (profile.methods().to_vec(), profile.frames().to_vec());
+    let threads = profile.threads();
+    let mut names: Vec<&str> = profile.names().iter().collect();
+    if let Some((text, kind)) = calls.marker() {
+        let none = names.len() as u32;
+        names.extend(["", text]);
+        frames.push(Frame {
+            method: methods.len() as u32,
+            line: 0,
+            kind,
+        });
+        methods.push(Method {
+            class: none,
+            name: none + 1,
+            descriptor: none,
+            library: None,
+        });
+    }
+    let (methods, frames) = (&*methods, &*frames);
     let text = names.concat();
-    let tree = profile.tree();
     // The root is left out: every page has it.
-    let keys = tree.keys().get(1..).unwrap_or_default();
+    let keys = calls.keys.get(1..).unwrap_or_default();
     // Mostly 1: a stack's frames come one after the other.
-    let parents = tree.parents().iter().enumerate().skip(1);
+    let parents = calls.parents.iter().enumerate().skip(1);
     let back: Vec<u64> = parents
         .map(|(at, &parent)| at as u64 - u64::from(parent))
         .collect();
@@ -245,11 +310,11 @@ fn tables(profile: &Profile) -> Vec<Column> {
         Column::new("thread.java_tid", U48, threads, |t| clamp(t.java_tid)),
         Column::new("thread.virtual", U8, threads, |t| t.is_virtual.into()),
         Column::new("node.back", U32, &back, |&back| back),
-        Column::new("node.frame", U32.differences(), keys, |&key| key.into()),
+        Column::either("node.frame", U32, keys, |&key| key.into()),
     ]
 }
 
-fn samples(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
+fn samples(profile: &Profile, calls: &Calls<'_>, entries: &Entries<'_>) -> Vec<Column> {
     let samples = &*entries.samples;
     let start = profile.info().start_ns;
     let causes = causes(profile);
@@ -259,16 +324,22 @@ fn samples(profile: &Profile, entries: &Entries<'_>) -> Vec<Column> {
             .and_then(|cause| causes.binary_search(&cause).ok());
         cause.map_or(0, |place| place as u64 + 1)
     };
-    let time = |sample: &Sample| sample.time_ns.saturating_sub(start).min(U48_MAX);
+    let time = |sample: &Sample| {
+        let time_ns = sample.time_ns.saturating_sub(start);
+        entries.rounded(time_ns).min(U48_MAX)
+    };
+    let weights = RefCell::new(entries.weights());
     let endpoints = endpoints(profile);
     let of = |sample: &Sample| endpoint(profile, &endpoints, sample.context);
     vec![
         Column::new("sample.time", U48.differences(), samples, time),
         Column::new("sample.thread", U32, samples, |s| s.thread.into()),
         Column::new("sample.node", node_form(entries), samples, |s| {
-            s.node.into()
+            calls.of_node(s.node).into()
         }),
-        Column::new("sample.weight", U48, samples, |s| s.weight.min(U48_MAX)),
+        Column::new("sample.weight", U48, samples, |s| {
+            weights.borrow_mut().round(s.weight).min(U48_MAX)
+        }),
         Column::new("sample.cause", U16, samples, cause),
         Column::new("sample.role", U8, &entries.roles, |&role| role as u64),
         Column::new("sample.count", U32, &entries.counts, |&count| {
@@ -314,7 +385,7 @@ mod tests {
              a.A.x:1  a.A.x:2
              a.A.y    -",
         );
-        let (columns, _) = columns(&profile);
+        let (columns, _) = columns(&profile, false);
         let rows = |name| {
             columns
                 .iter()

@@ -36,7 +36,7 @@ pub fn compare_html(
         "sides": [side(a, names[0], &told), side(b, names[1], &told)],
     });
     let title = format!("{} against {}", names[1], names[0]);
-    write_page(&two.profile, &title, Vec::new, Some(compare), out)
+    write_page(&two.profile, &title, Vec::new, (Some(compare), false), out)
 }
 
 fn word(per: Per) -> &'static str {

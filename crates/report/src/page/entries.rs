@@ -7,10 +7,19 @@ use std::borrow::Cow;
 
 use dwell_profile::{BINS_MIN, BINS_NS, Look, Profile, Role, SAMPLES_MAX, Sample, choices_of_both};
 
+use super::calls::Calls;
+
 /// Weights are rounded to about this part of their mean: less than what a sample is uncertain by.
 const WEIGHT_PARTS: u64 = 8;
 /// Durations are rounded to about this part of a bin.
 const DURATION_PARTS: u64 = 16;
+
+/// So many entries have their times to the nanosecond, and their weights as they were.
+const EXACT_MAX: usize = 100_000;
+/// Times of more are rounded to the last power of two of one in so many of the recording's time ...
+const STEPS: u64 = 1 << 19;
+/// ... and at most to this.
+const STEP_MAX_NS: u64 = 1 << 16;
 
 /// What a page holds.
 pub(super) struct Entries<'p> {
@@ -23,6 +32,8 @@ pub(super) struct Entries<'p> {
     pub(super) looks: Cow<'p, [Look]>,
     /// The bin of time within which they are put together; 0: they are not.
     pub(super) bin_ns: u64,
+    /// What times are rounded to, a power of two.
+    step_ns: u64,
 }
 
 /// What makes two of a kind: all that the page shows of them but time, weight and count.
@@ -33,11 +44,11 @@ type Item = (Key, u64, u32);
 
 impl<'p> Entries<'p> {
     /// The entries of a profile; `work` numbers what contexts are told apart by in the page.
-    pub(super) fn of(profile: &'p Profile, work: &[u64]) -> Entries<'p> {
-        Entries::at_most(profile, work, SAMPLES_MAX)
+    pub(super) fn of(profile: &'p Profile, calls: &Calls<'_>, work: &[u64]) -> Entries<'p> {
+        Entries::at_most(profile, calls, work, SAMPLES_MAX)
     }
 
-    fn at_most(profile: &'p Profile, work: &[u64], most: usize) -> Entries<'p> {
+    fn at_most(profile: &'p Profile, calls: &Calls<'_>, work: &[u64], most: usize) -> Entries<'p> {
         let (samples, looks) = (profile.samples(), profile.looks());
         let (roles, running) = (profile.sample_roles(), profile.samples_in_wall());
         if samples.len() + looks.len() <= most && profile.bin_ns() == 0 {
@@ -48,6 +59,7 @@ impl<'p> Entries<'p> {
                 running,
                 looks: Cow::Borrowed(looks),
                 bin_ns: 0,
+                step_ns: step(samples.len() + looks.len(), profile.info().duration_ns),
             };
         }
         let start_ns = profile.info().start_ns;
@@ -55,8 +67,8 @@ impl<'p> Entries<'p> {
             let number = context.and_then(|context| work.get(context as usize));
             number.copied().unwrap_or(0)
         };
-        let sample_key = |at: u32| key_of_sample(samples, &roles, &running, at, of);
-        let look_key = |at: u32| key_of_look(looks, at, of);
+        let sample_key = |at: u32| key_of_sample((samples, calls), &roles, &running, at, of);
+        let look_key = |at: u32| key_of_look((looks, calls), at, of);
         let sample_time = |at: u32| samples.get(at as usize).map_or(0, |s| s.time_ns);
         let look_time = |at: u32| looks.get(at as usize).map_or(0, |l| l.time_ns);
         let order = sorted(samples.len(), sample_key, sample_time);
@@ -94,7 +106,30 @@ impl<'p> Entries<'p> {
             samples: merged.into_iter().map(|(sample, ..)| sample).collect(),
             looks: merged_looks.into(),
             bin_ns,
+            step_ns: 1,
         }
+    }
+
+    /// A time, as exact as it is told.
+    pub(super) fn rounded(&self, time_ns: u64) -> u64 {
+        time_ns & !(self.step_ns - 1)
+    }
+
+    /// What rounds the weights of samples, one after the other.
+    pub(super) fn weights(&self) -> Rounding {
+        match self.step_ns {
+            1 => Rounding::to(1),
+            _ => Rounding::to(mean(self.samples.iter().map(|s| s.weight)) / WEIGHT_PARTS),
+        }
+    }
+}
+
+/// What times of so many entries are rounded to: nothing that can be seen of all of them, and never
+/// more than some 66 us.
+fn step(entries: usize, duration_ns: u64) -> u64 {
+    match entries <= EXACT_MAX {
+        true => 1,
+        false => 1 << (duration_ns / STEPS).clamp(1, STEP_MAX_NS).ilog2(),
     }
 }
 
@@ -112,7 +147,7 @@ fn bin_for(duration_ns: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
 }
 
 /// Rounds numbers one after the other to a power of two, so that few of their bytes say anything.
-struct Rounding {
+pub(super) struct Rounding {
     step: u64,
     /// What rounding has taken from those before.
     carry: i128,
@@ -124,7 +159,7 @@ impl Rounding {
         Rounding { step, carry: 0 }
     }
 
-    fn round(&mut self, value: u64) -> u64 {
+    pub(super) fn round(&mut self, value: u64) -> u64 {
         let step = i128::from(self.step);
         let wanted = i128::from(value) + self.carry;
         let rounded = ((wanted + step / 2).div_euclid(step) * step).max(0);
@@ -159,7 +194,7 @@ fn round_looks(looks: &mut [Look], bin_ns: u64, begin: impl Fn(u64) -> u64) {
 }
 
 fn key_of_sample(
-    samples: &[Sample],
+    (samples, calls): (&[Sample], &Calls<'_>),
     roles: &[Role],
     running: &[bool],
     at: u32,
@@ -172,22 +207,26 @@ fn key_of_sample(
     let role = roles.get(at).map_or(0, |&role| role as u64);
     let is_running = u64::from(running.get(at) == Some(&true));
     [
-        u64::from(sample.thread) << 32 | u64::from(sample.node),
+        u64::from(sample.thread) << 32 | u64::from(calls.of_node(sample.node)),
         sample.failure.map_or(0, |id| u64::from(id) + 1),
         role << 1 | is_running,
         work(sample.context),
     ]
 }
 
-fn key_of_look(looks: &[Look], at: u32, work: impl Fn(Option<u32>) -> u64) -> Key {
+fn key_of_look(
+    (looks, calls): (&[Look], &Calls<'_>),
+    at: u32,
+    work: impl Fn(Option<u32>) -> u64,
+) -> Key {
     let Some(look) = looks.get(at as usize) else {
         return Key::default();
     };
     let numbered = |id: Option<u32>| id.map_or(0, |id| u64::from(id) + 1);
     [
-        u64::from(look.thread) << 32 | u64::from(look.node),
+        u64::from(look.thread) << 32 | u64::from(calls.of_node(look.node)),
         u64::from(look.cause) << 32 | numbered(look.detail),
-        numbered(look.owner) << 32 | numbered(look.owner_node),
+        numbered(look.owner) << 32 | numbered(look.owner_node.map(|node| calls.of_node(node))),
         work(look.context),
     ]
 }
@@ -281,7 +320,7 @@ mod tests {
     #[test]
     fn few_entries_are_as_they_were() {
         let profile = profile();
-        let entries = Entries::of(&profile, &[]);
+        let entries = Entries::of(&profile, &Calls::of(&profile), &[]);
         assert_eq!(entries.bin_ns, 0);
         assert_eq!(entries.samples.len(), profile.samples().len());
         assert!(entries.counts.iter().all(|&count| count == 1));
@@ -290,7 +329,7 @@ mod tests {
     #[test]
     fn of_many_what_is_alike_within_a_bin_is_one() {
         let profile = profile();
-        let entries = Entries::at_most(&profile, &[5], 60);
+        let entries = Entries::at_most(&profile, &Calls::of(&profile), &[5], 60);
         // 400 ms are too few for bins of 50 ms: 40 bins of samples and of looks, two stacks each,
         // and two samples of the text art besides.
         assert_eq!(entries.bin_ns, 10_000_000);
@@ -328,6 +367,26 @@ mod tests {
         );
         assert_eq!(bin_for(hour_ns, |_| false), 5_000_000_000);
         assert_eq!(bin_for(1_000, |_| false), 10_000_000);
+    }
+
+    #[test]
+    fn times_of_many_are_told_as_exactly_as_can_be_seen() {
+        let minute_ns = 60_000_000_000;
+        assert_eq!(step(EXACT_MAX, minute_ns), 1);
+        assert_eq!(step(EXACT_MAX + 1, minute_ns), STEP_MAX_NS);
+        assert_eq!(step(EXACT_MAX + 1, 1_000_000_000), 1024);
+        assert_eq!(step(EXACT_MAX + 1, 0), 1);
+        let profile = profile();
+        let mut entries = Entries::of(&profile, &Calls::of(&profile), &[]);
+        assert_eq!(
+            (entries.rounded(4097), entries.weights().round(77)),
+            (4097, 77)
+        );
+        entries.step_ns = 4096;
+        assert_eq!(entries.rounded(4097), 4096);
+        // The mean is 48.
+        let step = 1 << (48u64 / WEIGHT_PARTS).ilog2();
+        assert_eq!(entries.weights().round(77) % step, 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use dwell_profile::{Fact, Form, KINDS, Late, Profile, Safepoint, Stretch};
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::columns::{Column, U8, U32, U48, U48_MAX, numbered};
 use crate::remedies::Reason;
 
@@ -13,9 +14,9 @@ use crate::remedies::Reason;
 const EVENTS_MAX: usize = 50_000;
 
 /// All columns of events.
-pub(super) fn columns(profile: &Profile) -> Vec<Column> {
+pub(super) fn columns(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
     let mut columns = stretches(profile);
-    columns.extend(stops(profile));
+    columns.extend(stops(profile, calls));
     columns.extend(runtime(profile));
     columns
 }
@@ -172,7 +173,7 @@ pub(super) fn kinds() -> Vec<Value> {
     KINDS.iter().map(kind).collect()
 }
 
-fn stops(profile: &Profile) -> Vec<Column> {
+fn stops(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
     let time = since(profile);
     let stops = greatest(profile.safepoints(), EVENTS_MAX, Safepoint::duration_ns);
     let late = late_threads(profile);
@@ -203,7 +204,9 @@ fn stops(profile: &Profile) -> Vec<Column> {
         Column::new("late.operation", U32, &late, |l| l.operation.into()),
         Column::new("late.state", U32, &late, |l| l.state.into()),
         Column::new("late.thread", U32, &late, |l| l.thread.into()),
-        Column::new("late.node", U32, &late, |l| numbered(l.node)),
+        Column::new("late.node", U32, &late, |l| {
+            numbered(l.node.map(|node| calls.of_node(node)))
+        }),
         Column::new("late.last", U8, &late, |l| l.is_last.into()),
         Column::new("late.reason", U32, &reasons, |reason| {
             known.binary_search(reason).unwrap_or(0) as u64
@@ -246,7 +249,7 @@ mod tests {
             late(java, Some(1)),
         ];
         let profile = builder.finish();
-        let columns = columns(&profile);
+        let columns = columns(&profile, &Calls::of(&profile));
         let column = columns.iter().find(|column| column.name == "late.reason");
         let told = late_reasons(&profile);
         let words: Vec<&str> = (column.unwrap().numbers().into_iter())
@@ -291,7 +294,8 @@ mod tests {
             is_last: true,
         };
         builder.late = vec![late(71), late(99)];
-        let columns = columns(&builder.finish());
+        let profile = builder.finish();
+        let columns = columns(&profile, &Calls::of(&profile));
         let numbers = |name: &str| {
             let column = columns.iter().find(|column| column.name == name);
             column.unwrap().numbers()

@@ -3,7 +3,7 @@
 use dwell_profile::{FrameKind, Lack, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
-use super::columns::{Column, causes, endpoints, waited_for};
+use super::columns::{Column, Less, causes, endpoints, waited_for};
 use super::{Finding, Options, alive, allocations, events, locks, wall};
 
 /// Endpoints whose latencies are told before the columns.
@@ -14,7 +14,7 @@ pub(super) fn header(
     profile: &Profile,
     options: &Options,
     columns: &[Column],
-    bin_ns: u64,
+    less: &Less,
 ) -> Value {
     let kinds: Vec<&str> = FrameKind::ALL
         .iter()
@@ -37,7 +37,9 @@ pub(super) fn header(
         "roles": roles,
         "causes": causes,
         // Samples that say the same within so long are one; 0: none are.
-        "binNs": bin_ns,
+        "binNs": less.bin_ns,
+        // Of stacks that few others share some frames are left out; null: of none.
+        "leftOut": less.left_out,
         "info": info(profile),
         "host": host(profile),
         "cpuLimit": cpu_limit(profile),

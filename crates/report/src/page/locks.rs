@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dwell_profile::{ContextId, Locked, NameId, Profile, SAMPLES_MAX, WallFilter, Weight};
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::columns::{Column, U8, U16, U32, U48, U48_MAX, endpoint, endpoints, numbered};
 use super::events::since;
 use super::requests::Requests;
@@ -46,14 +47,14 @@ fn choices(weight: &Weight) -> u64 {
 }
 
 /// The columns.
-pub(super) fn columns(profile: &Profile, requests: &Requests) -> Vec<Column> {
+pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests) -> Vec<Column> {
     let (time, endpoints) = (since(profile), endpoints(profile));
     let all = entries(profile, SAMPLES_MAX);
     let small = |number: u64| number.min(u64::from(u32::MAX));
     vec![
         Column::new("lock.time", U48.differences(), &all, |l| time(l.time_ns)),
         Column::new("lock.thread", U32, &all, |l| l.thread.into()),
-        Column::new("lock.node", U32, &all, |l| l.node.into()),
+        Column::new("lock.node", U32, &all, |l| calls.of_node(l.node).into()),
         Column::new("lock.class", U32, &all, |l| l.class.into()),
         Column::new("lock.ns", U48, &all, |l| l.weight.sum.min(U48_MAX)),
         Column::new("lock.waits", U48, &all, |l| {

@@ -8,11 +8,13 @@
 mod alive;
 mod allocations;
 mod blocks;
+mod calls;
 mod columns;
 mod compare;
 mod entries;
 mod events;
 mod header;
+mod held;
 mod locks;
 mod requests;
 mod spans;
@@ -43,6 +45,8 @@ pub struct Options {
     pub title: String,
     /// What is to be said of the profile before all else, the gravest first.
     pub findings: Vec<Finding>,
+    /// Whether all frames are in the page, also where there are very many stacks that differ.
+    pub all_frames: bool,
 }
 
 /// Something that costs time, in words, and where the page shows it.
@@ -74,7 +78,13 @@ pub struct Finding {
 /// data.
 pub fn html(profile: &Profile, options: &Options, out: &mut impl Write) -> io::Result<()> {
     let findings = || options.findings.clone();
-    write_page(profile, &options.title, findings, None, out)
+    write_page(
+        profile,
+        &options.title,
+        findings,
+        (None, options.all_frames),
+        out,
+    )
 }
 
 /// Writes the page; what is to be said of the profile is found beside the rest.
@@ -88,15 +98,15 @@ pub fn html_with(
     findings: impl FnOnce() -> Vec<Finding> + Send,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    write_page(profile, title, findings, None, out)
+    write_page(profile, title, findings, (None, false), out)
 }
 
-/// Writes a page; `compare` is what it says of two recordings.
+/// Writes a page; `compare` is what it says of two recordings, `all_frames` as in [`Options`].
 fn write_page(
     profile: &Profile,
     title: &str,
     findings: impl FnOnce() -> Vec<Finding> + Send,
-    compare: Option<Value>,
+    (compare, all_frames): (Option<Value>, bool),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let Some(at) = find(VIEWER, MARKER) else {
@@ -108,7 +118,7 @@ fn write_page(
     let (before, after) = VIEWER.split_at(at);
     out.write_all(before)?;
     let mut zip = Zip::new(Blocks::new(&mut *out), Compression::default())?;
-    write_data(profile, title, findings, compare, &mut zip)?;
+    write_data(profile, title, findings, (compare, all_frames), &mut zip)?;
     zip.finish()?.finish()?;
     out.write_all(after.get(MARKER.len()..).unwrap_or_default())
 }
@@ -118,12 +128,12 @@ fn write_data(
     profile: &Profile,
     title: &str,
     findings: impl FnOnce() -> Vec<Finding> + Send,
-    compare: Option<Value>,
+    (compare, all_frames): (Option<Value>, bool),
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let ((columns, bin_ns), findings) = std::thread::scope(|scope| {
+    let ((columns, less), findings) = std::thread::scope(|scope| {
         let findings = scope.spawn(findings);
-        let columns = columns::columns(profile);
+        let columns = columns::columns(profile, all_frames);
         // A panic there is one here.
         let findings = findings
             .join()
@@ -133,8 +143,9 @@ fn write_data(
     let options = Options {
         title: title.to_owned(),
         findings,
+        all_frames,
     };
-    let mut header = header::header(profile, &options, &columns, bin_ns);
+    let mut header = header::header(profile, &options, &columns, &less);
     if let (Some(compare), Some(header)) = (compare, header.as_object_mut()) {
         header.insert("compare".to_owned(), compare);
     }
@@ -178,6 +189,7 @@ mod tests {
                     what: name.to_owned(),
                     ..Finding::default()
                 }],
+                ..Options::default()
             },
             &mut page,
         )
@@ -194,7 +206,7 @@ mod tests {
     fn data_starts_with_magic_and_header() {
         let mut data = Vec::new();
         let profile = text_art::profile("a.A.x");
-        write_data(&profile, "", Vec::new, None, &mut data).unwrap();
+        write_data(&profile, "", Vec::new, (None, false), &mut data).unwrap();
         assert_eq!(&data[..4], MAGIC);
         let length = u32::from_le_bytes(data[4..8].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&data[8..8 + length]).unwrap();

@@ -141,6 +141,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::calls::Calls;
     use dwell_profile::{Builder, Context, Look, text_art};
 
     fn request(time_ns: u64, duration_ns: u64, root: u64) -> Request {
@@ -217,7 +218,10 @@ mod tests {
         let requests = Requests::of(&profile);
         let work = requests.work(&profile);
         assert!(work[0] != work[1] && work[1] != work[2] && !work.contains(&0));
-        let columns = requests.columns(&profile, &Entries::of(&profile, &work));
+        let columns = requests.columns(
+            &profile,
+            &Entries::of(&profile, &Calls::of(&profile), &work),
+        );
         let numbers = |name: &str| {
             let column = columns.iter().find(|column| column.name == name);
             column.unwrap().numbers()

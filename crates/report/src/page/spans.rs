@@ -105,6 +105,7 @@ fn told(profile: &Profile, requests: &Requests) -> HashMap<(u64, u64), (u64, u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::calls::Calls;
     use dwell_profile::{Context, Request, Sample, Span, text_art};
 
     fn columns_of(spans: &[(u64, u64)]) -> Vec<(&'static str, Vec<u64>)> {
@@ -144,7 +145,7 @@ mod tests {
         }
         let profile = builder.finish();
         let requests = Requests::of(&profile);
-        let entries = Entries::of(&profile, &requests.work(&profile));
+        let entries = Entries::of(&profile, &Calls::of(&profile), &requests.work(&profile));
         let columns = Spans::of(&profile, &requests).columns(&entries);
         let numbers = |column: &Column| (column.name, column.numbers());
         columns.iter().map(numbers).collect()

@@ -1,0 +1,91 @@
+// Who had monitors: where owners were when waits began, as some of these asked.
+import { poolOf } from '../tree/select';
+import type { Column } from './columns';
+import type { Profile } from './profile';
+import type { WallFilter } from './wall';
+
+/** Waits that asked where the owner was; weights are nanoseconds of all waits they stand for. */
+export interface HeldTable {
+  time: Float64Array;
+  /** A name's number. */
+  class: Uint32Array;
+  ns: Float64Array;
+  choices: Uint32Array;
+  /** Numbers plus 1; 0: not known. */
+  owner: Uint32Array;
+  node: Uint32Array;
+  waiter: Uint32Array;
+  waiterNode: Uint32Array;
+}
+
+/** The time in which monitors of one class were held at one place. */
+export interface HeldRow {
+  /** A name's number. */
+  class: number;
+  /** Where the owner was; 0: not known. */
+  node: number;
+  ns: number;
+  /** One standard error of the time. */
+  error: number;
+  samples: number;
+  /** Time by group of owners and of those who waited, and by where these were. */
+  owners: Map<string, number>;
+  waiters: Map<string, number>;
+  waiterNodes: Map<number, number>;
+}
+
+export function readHeld(column: (name: string) => Column): HeldTable {
+  return {
+    time: column('held.time').f64(),
+    class: column('held.class').u32(),
+    ns: column('held.ns').f64(),
+    choices: column('held.choices').u32(),
+    owner: column('held.owner').u32(),
+    node: column('held.node').u32(),
+    waiter: column('held.waiter').u32(),
+    waiterNode: column('held.waiter_node').u32(),
+  };
+}
+
+/**
+ * By class and the owner's stack, the most time first. Of the filter the threads that waited and
+ * the part of the time count; for which request it was is not known.
+ */
+export function heldRows(profile: Profile, { threads, during }: WallFilter): HeldRow[] {
+  const { held, names } = profile;
+  const rows = new Map<string, HeldRow>();
+  if (!held) return [];
+  const pool = (thread: number) =>
+    thread < 0 ? '' : poolOf(names.text(profile.threads.name[thread] ?? 0));
+  for (let i = 0; i < held.ns.length; i++) {
+    const waiter = held.waiter[i]! - 1;
+    const time = held.time[i]!;
+    if (waiter >= 0 && threads[waiter] !== 1) continue;
+    if (during && (time < during.from || time >= during.to)) continue;
+    const node = Math.max(0, held.node[i]! - 1);
+    const key = `${held.class[i]!} ${node}`;
+    const row = rows.get(key) ?? empty(held.class[i]!, node);
+    const ns = held.ns[i]!;
+    row.ns += ns;
+    // A variance until all are summed up.
+    row.error += (ns * ns) / Math.max(1, held.choices[i]!);
+    row.samples++;
+    add(row.owners, pool(held.owner[i]! - 1), ns);
+    add(row.waiters, pool(waiter), ns);
+    add(row.waiterNodes, Math.max(0, held.waiterNode[i]! - 1), ns);
+    rows.set(key, row);
+  }
+  for (const row of rows.values()) row.error = Math.sqrt(row.error);
+  return [...rows.values()].sort((a, b) => b.ns - a.ns || a.node - b.node);
+}
+
+function empty(name: number, node: number): HeldRow {
+  return {
+    ...{ class: name, node, ns: 0, error: 0, samples: 0 },
+    ...{ owners: new Map(), waiters: new Map(), waiterNodes: new Map() },
+  };
+}
+
+function add<K>(sums: Map<K, number>, key: K, value: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + value);
+}
