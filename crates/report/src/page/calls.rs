@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// So many nodes are in a page as they are: some 1 MB of it.
 const NODES_MAX: usize = 250_000;
 /// Of more, about so many are, and besides the innermost frames of those that are cut.
-const NODES_AIM: usize = 100_000;
+const NODES_AIM: usize = 50_000;
 /// Stacks that are one in so many of all are left as they are, and those that two share may be cut
 /// in any case: what is left out is narrower than a line of a flame graph of all.
 const PART_MIN: u32 = 10_000;
