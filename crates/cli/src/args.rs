@@ -500,6 +500,10 @@ pub struct Report {
     /// With --text: tables of wall time have what was idle, too; without it that is one line
     #[arg(long, requires = "text", conflicts_with = "safepoints")]
     pub idle: bool,
+    /// The page has all frames, also of stacks that hardly any samples share, of which a page of
+    /// very many leaves some out
+    #[arg(long, conflicts_with = "text")]
+    pub all_frames: bool,
 }
 
 /// `dwell view`.

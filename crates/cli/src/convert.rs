@@ -34,7 +34,7 @@ pub fn report(args: &Report) -> Result<()> {
     refuse_same(&args.input, &output)?;
     let profile = recording::load(&args.input)?;
     recording::warn_of_unread(&profile, &args.input);
-    recording::write_html(&profile, &args.input, &output)?;
+    recording::write_html(&profile, &args.input, &output, args.all_frames)?;
     crate::print(&format!("{}\n", recording::shown(&output)))
 }
 

@@ -118,7 +118,7 @@ pub fn refuse_directory(path: &Path) -> Result<()> {
 /// Makes the page of a recording and prints what was found and where it is.
 pub fn write_page_and_findings(jfr: &Path, html: &Path) -> Result<()> {
     let profile = load(jfr)?;
-    let page = write_html(&profile, jfr, html);
+    let page = write_html(&profile, jfr, html, false);
     let samples = profile.total().samples;
     let findings = match too_few(samples) {
         Some(text) => text,
@@ -179,23 +179,33 @@ pub fn write_file(
     })
 }
 
-/// Writes the page of a recording.
-pub fn write_html(profile: &Profile, source: &Path, html: &Path) -> Result<()> {
-    write_file(html, |out| page(profile, source, out))
+/// Writes the page of a recording; `all_frames`: also those that hardly any samples share.
+pub fn write_html(profile: &Profile, source: &Path, html: &Path, all_frames: bool) -> Result<()> {
+    write_file(html, |out| page(profile, source, all_frames, out))
 }
 
 /// Puts the page of a recording somewhere else.
 pub fn put_html(profile: &Profile, source: &Path, out: &mut impl Write) -> Result<()> {
-    page(profile, source, out).context("making the page")
+    page(profile, source, false, out).context("making the page")
 }
 
-fn page(profile: &Profile, source: &Path, out: &mut impl Write) -> io::Result<()> {
+fn page(
+    profile: &Profile,
+    source: &Path,
+    all_frames: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let name = source.file_name().unwrap_or(source.as_os_str());
     let findings = || {
         let explained = dwell_explain::explain(profile, &dwell_explain::Options::default());
         dwell_report::page_findings(&explained)
     };
-    dwell_report::html_with(profile, &name.to_string_lossy(), findings, out)
+    let options = dwell_report::Options {
+        title: name.to_string_lossy().into_owned(),
+        all_frames,
+        ..dwell_report::Options::default()
+    };
+    dwell_report::html_with(profile, &options, findings, out)
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ function leftOutWords({ below, nodes, kept, events, cut }: LeftOut): string {
   const part = percent(cut / Math.max(events, 1));
   return (
     `frames that ${few}, but the innermost: [left out] in ` +
-    `${part} of stacks, ${count(kept)} of ${count(nodes)} places kept`
+    `${part} of stacks, ${count(kept)} of ${count(nodes)} places kept (all: --all-frames)`
   );
 }
 

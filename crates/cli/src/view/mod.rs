@@ -86,14 +86,14 @@ fn page_of(jfr: &Path) -> Result<PathBuf> {
     }
     let profile = recording::load(jfr)?;
     recording::warn_of_unread(&profile, jfr);
-    if recording::write_html(&profile, jfr, &beside).is_ok() {
+    if recording::write_html(&profile, jfr, &beside, false).is_ok() {
         return Ok(beside);
     }
     let dir = std::env::temp_dir().join(format!("dwell-view-{}", agent::random_name()));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
     made.with_context(|| recording::shown(&dir))?;
     let page = dir.join(beside.file_name().unwrap_or_default());
-    recording::write_html(&profile, jfr, &page)?;
+    recording::write_html(&profile, jfr, &page, false)?;
     Ok(page)
 }
 

@@ -302,6 +302,35 @@ fn measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_roo
     });
 }
 
+/// Two JVMs with one file, as from options for all JVMs of a build: the second one runs on without
+/// a recording and says why, and the first one's is whole. (Exact.)
+#[test]
+fn a_file_that_another_jvm_records_into_is_left_alone() {
+    each(&turn(&both()), |jdk| {
+        let places = [Place::new("first-jvm"), Place::new("second-jvm")];
+        let file = places[0].path("two.jfr");
+        let options = format!("start,cpu=10ms,file={}", file.display());
+        let start = |place| {
+            let starter = Starter::new(jdk, place, "Steady60").with("seconds=1");
+            starter.agent(&options).start()
+        };
+        let mut first = start(&places[0]);
+        let mut second = start(&places[1]);
+        let _ = second.work();
+        let said = second.errors();
+        second.end();
+        must!(
+            said.contains("another recording is being written to it") && said.contains("%p"),
+            "{said}"
+        );
+        let _ = first.work();
+        let said = first.errors();
+        first.end();
+        must!(!said.contains("dwell:"), "{said}");
+        check_readable(&file, View::read(&file).recording.samples.len());
+    });
+}
+
 /// Either all samples waited in memory and are there, or the gap is told with what fell into it.
 #[track_caller]
 fn check_gap(view: &View) {

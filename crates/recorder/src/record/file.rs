@@ -4,7 +4,7 @@
 //! bound; beyond it their chunk is given up, and when there is room again a new chunk begins that
 //! says how long the gap was and what fell into it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -33,10 +33,12 @@ pub struct RecordingFile {
 }
 
 impl RecordingFile {
-    /// Creates the file; an existing one is replaced only if it is a plain file.
+    /// Creates the file; an existing one is replaced only if it is a plain file that no other
+    /// recording is being written to. It is locked until it is closed (flock(2)), where the file
+    /// system has locks.
     ///
     /// # Errors
-    /// Whatever creating it answers.
+    /// Whatever creating it answers; `ResourceBusy` if another recording is being written to it.
     pub fn create(path: &Path) -> io::Result<RecordingFile> {
         if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
             return Err(io::Error::new(
@@ -47,11 +49,18 @@ impl RecordingFile {
         let mut options = OpenOptions::new();
         options
             .create(true)
-            .truncate(true)
+            .truncate(false)
             .read(true)
             .write(true)
             .mode(0o640);
         let file = options.open(path)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another recording is being written to it; %p in a name is the process's number",
+            ));
+        }
+        file.set_len(0)?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(RecordingFile {
             path,
@@ -164,6 +173,27 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         assert!(RecordingFile::create(&dir).is_err());
         std::fs::remove_dir(dir).unwrap();
+    }
+
+    #[test]
+    fn what_another_recording_is_written_to_is_not_replaced() {
+        let path = path("two");
+        let mut first = RecordingFile::create(&path).unwrap();
+        assert_eq!(first.append(b"hhAA", b"h1"), Written::All);
+        let error = RecordingFile::create(&path).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+        assert!(error.to_string().contains("%p"), "{error}");
+        assert_eq!(first.append(b"BB", b"h2"), Written::All);
+        assert_eq!(std::fs::read(&path).unwrap(), b"h2AABB");
+        // One that is renamed is out of the way, and so is one that is closed.
+        let old = path.with_extension("old");
+        std::fs::rename(&path, &old).unwrap();
+        let second = RecordingFile::create(&path).unwrap();
+        drop((first, second));
+        let again = RecordingFile::create(&old).unwrap();
+        assert_eq!(std::fs::read(again.path()).unwrap(), b"");
+        std::fs::remove_file(path).unwrap();
+        std::fs::remove_file(old).unwrap();
     }
 
     #[test]

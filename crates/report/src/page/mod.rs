@@ -87,18 +87,26 @@ pub fn html(profile: &Profile, options: &Options, out: &mut impl Write) -> io::R
     )
 }
 
-/// Writes the page; what is to be said of the profile is found beside the rest.
+/// Writes the page; what is to be said of the profile, besides what `options` say, is found beside
+/// the rest.
 ///
 /// # Errors
 ///
 /// Those of [`html`].
 pub fn html_with(
     profile: &Profile,
-    title: &str,
+    options: &Options,
     findings: impl FnOnce() -> Vec<Finding> + Send,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    write_page(profile, title, findings, (None, false), out)
+    let all = || [options.findings.clone(), findings()].concat();
+    write_page(
+        profile,
+        &options.title,
+        all,
+        (None, options.all_frames),
+        out,
+    )
 }
 
 /// Writes a page; `compare` is what it says of two recordings, `all_frames` as in [`Options`].
