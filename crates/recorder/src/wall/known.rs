@@ -79,15 +79,18 @@ impl<C> Known<C> {
         schedule: impl Fn() -> Option<Schedule>,
     ) -> Part {
         let part = match seen {
-            Look::Off(_) => {
-                let waited_ns = self.flips.waited((now_ns, until_ns), &schedule);
-                Part {
-                    weight_ns: waited_ns.unwrap_or(part.weight_ns),
-                    ..part
-                }
-            }
+            Look::Off(_) => match self.flips.waited((now_ns, until_ns), &schedule) {
+                Some(weight_ns) => Part { weight_ns, ..part },
+                // Of a look before, if that was the last one by the account.
+                None => self.still(part),
+            },
             Look::Same => self.still(part),
-            _ => part,
+            _ => {
+                if !self.flips.is_on() {
+                    let _ = self.flips.end();
+                }
+                part
+            }
         };
         if moved {
             self.flips.moved(now_ns, schedule);
@@ -240,6 +243,40 @@ mod tests {
         assert_eq!(weigh(Look::Same, false, 7, 5000), 7 + 5);
         assert_eq!(weigh(Look::Same, false, 7, 5000), 7);
         assert_eq!(weigh(off(), false, 8, 6000), 7);
+    }
+
+    #[test]
+    fn the_last_look_by_the_account_stands_for_its_interval_too() {
+        let mut known = thread();
+        let part = Part {
+            weight_ns: 7,
+            ..tick(1)
+        };
+        let mut weigh = |seen: Look, moved, ticks: u64| {
+            let now_ns = ticks * TICK_NS;
+            let account = || Some(Schedule::default());
+            let time = (now_ns, now_ns + 5);
+            known.weight(&seen, moved, time, part, account).weight_ns
+        };
+        let off = || Look::Off(Off::at(Os::NoCall, None));
+        let _ = weigh(Look::Ready, true, 0);
+        let by_account = (1..100).take_while(|ticks| weigh(off(), false, *ticks) == TICK_NS);
+        let ticks = by_account.count() as u64;
+        // The one that was not: from the last one to the end of its interval, and its own.
+        let last = ticks + 1;
+        assert_eq!(weigh(off(), false, last + 1), 7, "once");
+        let _ = weigh(Look::Ready, true, last + 2);
+        for tick in 1..=ticks {
+            assert_eq!(weigh(off(), false, last + 2 + tick), TICK_NS);
+        }
+        assert_eq!(weigh(off(), false, last + 3 + ticks), 7 + 5);
+        // It ran when it was looked at next: nothing is owed any more.
+        let _ = weigh(Look::Ready, true, 2 * last);
+        for tick in 1..=ticks {
+            let _ = weigh(off(), false, 2 * last + tick);
+        }
+        let _ = weigh(Look::Ready, false, 3 * last);
+        assert_eq!(weigh(off(), false, 3 * last + 1), 7);
     }
 
     #[test]

@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 const NODES_MAX: usize = 250_000;
 /// Of more, about so many are, and besides the innermost frames of those that are cut.
 const NODES_AIM: usize = 50_000;
-/// Stacks that are one in so many of all are left as they are, and those that two share may be cut
-/// in any case: what is left out is narrower than a line of a flame graph of all.
+/// Stacks that are one in so many of all, by number or by any measure that a page shows (CPU time,
+/// time of looks, bytes, time in locks, ...), are left as they are: what is left out is narrower
+/// than a line of a flame graph of all.
 const PART_MIN: u32 = 10_000;
 /// Stands for the frames that are left out.
 const LEFT_OUT: &str = "[left out]";
@@ -48,7 +49,7 @@ impl<'p> Calls<'p> {
     pub(super) fn of(profile: &'p Profile) -> Calls<'p> {
         match profile.tree().len() <= NODES_MAX {
             true => Calls::whole(profile.tree()),
-            false => Calls::at_most(profile.tree(), &events(profile), marker(profile), NODES_AIM),
+            false => Calls::at_most(profile, NODES_AIM, PART_MIN),
         }
     }
 
@@ -62,10 +63,12 @@ impl<'p> Calls<'p> {
         }
     }
 
-    /// `own`: events by node; `marker`: the frame for what is left out.
-    fn at_most(tree: &'p CallTree, own: &[u32], marker: u32, most: usize) -> Calls<'p> {
+    /// About so many nodes, and all that have one in `part` of something.
+    fn at_most(profile: &'p Profile, most: usize, part: u32) -> Calls<'p> {
+        let (tree, own, marker) = (profile.tree(), &*events(profile), marker(profile));
+        let seen = Seen::of(profile, part);
         let totals = own_and_below(tree, own);
-        let below = below(&totals, most);
+        let below = below(&totals, most, part);
         let mut calls = Calls {
             parents: Cow::Owned(vec![CallTree::ROOT]),
             keys: Cow::Owned(vec![CallTree::NO_KEY]),
@@ -80,7 +83,7 @@ impl<'p> Calls<'p> {
             let key = tree.key(node as NodeId);
             let parent = tree.parent(node as NodeId) as usize;
             let (above, is_cut) = kept.get(parent).copied().unwrap_or_default();
-            if total >= below {
+            if total >= below || seen.much.get(node) == Some(&true) {
                 calls.nodes[node] = calls.add(above, key);
                 kept[node] = (calls.nodes[node], false);
                 continue;
@@ -91,7 +94,18 @@ impl<'p> Calls<'p> {
                     let place = known.entry((above, key));
                     *place.or_insert_with(|| calls.add(above, key))
                 };
-                let above = if is_cut { below(above, marker) } else { above };
+                let above = match (is_cut, seen.below_class.get(node)) {
+                    (false, _) => above,
+                    (true, Some(true)) => {
+                        // The innermost frame is the class of an object or a lock: what stands for
+                        // code is the one before.
+                        let outer = tree.parent(parent as NodeId) as usize;
+                        let (above, is_cut) = kept.get(outer).copied().unwrap_or_default();
+                        let above = if is_cut { below(above, marker) } else { above };
+                        below(above, tree.key(parent as NodeId))
+                    }
+                    (true, _) => below(above, marker),
+                };
                 calls.nodes[node] = below(above, key);
                 cut += u64::from(own) * u64::from(is_cut);
             }
@@ -173,6 +187,93 @@ fn events(profile: &Profile) -> Vec<u32> {
     own
 }
 
+/// What of a profile's tree is seen whatever else there is, by node.
+struct Seen {
+    /// It is one in so many of some measure that a page shows.
+    much: Vec<bool>,
+    /// It is the class of an object or a lock, and stands below code.
+    below_class: Vec<bool>,
+    /// One in how many.
+    part: u32,
+}
+
+impl Seen {
+    fn of(profile: &Profile, part: u32) -> Seen {
+        let tree = profile.tree();
+        let mut seen = Seen {
+            much: vec![false; tree.len()],
+            below_class: vec![false; tree.len()],
+            part,
+        };
+        let samples = profile.samples().iter();
+        seen.measure(tree, samples.map(|it| (it.node, it.weight)));
+        let looks = profile.looks();
+        seen.measure(tree, looks.iter().map(|it| (it.node, it.weight_ns)));
+        let owners = looks.iter();
+        let owners = owners.filter_map(|it| it.owner_node.map(|node| (node, it.weight_ns)));
+        seen.measure(tree, owners);
+        let late = profile.late().iter();
+        seen.measure(
+            tree,
+            late.filter_map(|it| it.node.map(|node| (node, it.held_ns))),
+        );
+        let held = profile.monitor_owners();
+        seen.measure(
+            tree,
+            held.iter()
+                .filter_map(|it| it.node.map(|node| (node, it.weight_ns))),
+        );
+        seen.measure(tree, held.iter().map(|it| (it.waiter_node, it.weight_ns)));
+        let allocations = profile.allocations().iter();
+        let allocations = allocations.map(|it| (it.node, it.bytes));
+        seen.classes(tree, allocations);
+        let live = profile.live().iter();
+        seen.classes(tree, live.map(|it| (it.allocated.node, it.allocated.bytes)));
+        if profile.has_locks() {
+            let waits = profile.locked(&dwell_profile::WallFilter::default());
+            seen.classes(tree, waits.iter().map(|it| (it.node, it.weight.sum)));
+        }
+        seen
+    }
+
+    fn classes(&mut self, tree: &CallTree, of: impl Iterator<Item = (NodeId, u64)> + Clone) {
+        for (node, _) in of.clone() {
+            if let Some(is) = self.below_class.get_mut(node as usize) {
+                *is = true;
+            }
+        }
+        self.measure(tree, of);
+    }
+
+    /// Marks what has its part of one measure; nothing of none.
+    fn measure(&mut self, tree: &CallTree, of: impl Iterator<Item = (NodeId, u64)>) {
+        let mut of = of.peekable();
+        if of.peek().is_none() {
+            return;
+        }
+        let mut sums = vec![0u64; tree.len()];
+        for (node, value) in of {
+            if let Some(sum) = sums.get_mut(node as usize) {
+                *sum = sum.saturating_add(value);
+            }
+        }
+        for node in (1..sums.len()).rev() {
+            let parent = tree.parent(node as NodeId) as usize;
+            let below = sums.get(node).copied().unwrap_or(0);
+            if let Some(sum) = sums.get_mut(parent) {
+                *sum = sum.saturating_add(below);
+            }
+        }
+        let least = sums
+            .first()
+            .map_or(0, |all| all / u64::from(self.part))
+            .max(1);
+        for (much, sum) in self.much.iter_mut().zip(&sums) {
+            *much |= *sum >= least;
+        }
+    }
+}
+
 /// Events of each node and of all below it.
 fn own_and_below(tree: &CallTree, own: &[u32]) -> Vec<u32> {
     let mut totals = own.to_vec();
@@ -189,9 +290,9 @@ fn own_and_below(tree: &CallTree, own: &[u32]) -> Vec<u32> {
 /// How many events a node needs, with those of the nodes below it, to be in the page as it is, so
 /// that no more than `most` are (those that are cut add one or two for each frame that is the
 /// innermost of some).
-fn below(totals: &[u32], most: usize) -> u32 {
+fn below(totals: &[u32], most: usize, part: u32) -> u32 {
     let all = totals.first().copied().unwrap_or(0);
-    let largest = (all / PART_MIN).max(2);
+    let largest = (all / part).max(2);
     let mut nodes = vec![0usize; largest as usize + 1];
     for total in totals {
         if let Some(nodes) = nodes.get_mut((*total).min(largest) as usize) {
@@ -214,7 +315,8 @@ mod tests {
     use dwell_profile::{Builder, Sample};
     use proptest::prelude::*;
 
-    const MARKER: u32 = 1000;
+    /// So few parts that no stack is large by its weight.
+    const PART: u32 = 1;
 
     /// A profile with a sample for each of these stacks, the outermost frame first; frames are
     /// numbered as they come.
@@ -258,7 +360,7 @@ mod tests {
     }
 
     fn stacks(profile: &Profile, most: usize) -> (Vec<Vec<u32>>, Calls<'_>) {
-        let calls = Calls::at_most(profile.tree(), &events(profile), MARKER, most);
+        let calls = Calls::at_most(profile, most, PART);
         let all = profile.samples().iter();
         (
             all.map(|sample| stack(&calls, sample.node)).collect(),
@@ -285,12 +387,12 @@ mod tests {
             vec![8, 9, 6],
         ]);
         let (stacks, calls) = stacks(&profile, 3);
-        // Frames by number: 1 2 3 4 5 6 7 8 9 are 0 1 2 3 4 5 6 7 8.
+        // Frames by number: 1 2 3 4 5 6 7 8 9 are 0 1 2 3 4 5 6 7 8, and 9 the one for the others.
         assert_eq!(stacks[0], [0, 1]);
         assert_eq!(stacks[1], [0, 1, 2], "nothing lies between");
-        assert_eq!(stacks[2], [0, 1, MARKER, 5]);
-        assert_eq!(stacks[3], [0, 1, MARKER, 5]);
-        assert_eq!(stacks[4], [MARKER, 5]);
+        assert_eq!(stacks[2], [0, 1, 9, 5]);
+        assert_eq!(stacks[3], [0, 1, 9, 5]);
+        assert_eq!(stacks[4], [9, 5]);
         let left_out = LeftOut {
             below: 2,
             nodes: 11,
@@ -306,11 +408,71 @@ mod tests {
     #[test]
     fn what_many_share_stays_however_large_the_tree_is() {
         let mut totals = vec![100_000, 50_000, 9, 9, 3];
-        assert_eq!(below(&totals, 4), 4);
-        assert_eq!(below(&totals, 5), 2);
+        assert_eq!(below(&totals, 4, PART_MIN), 4);
+        assert_eq!(below(&totals, 5, PART_MIN), 2);
         totals.extend([12; 50]);
-        assert_eq!(below(&totals, 2), 10, "one in ten thousand");
-        assert_eq!(below(&[1, 1, 1], 0), 2);
+        assert_eq!(below(&totals, 2, PART_MIN), 10, "one in ten thousand");
+        assert_eq!(below(&[1, 1, 1], 0, PART_MIN), 2);
+    }
+
+    /// Looks and bytes weigh what they do, however many samples there are; and below a class that
+    /// is cut stands the method that it belongs to.
+    #[test]
+    fn what_weighs_much_stays_and_classes_keep_their_method() {
+        let mut builder = Builder::default();
+        let thread = builder.thread("t", 1, 1, false);
+        let mut frame = |name: &str| {
+            let method = builder.method("", name, "");
+            builder.frame(method, 0, FrameKind::C2)
+        };
+        let frames = ["a", "b", "c", "d", "Class"].map(&mut frame);
+        let [one, two] = [[0, 1, 2], [3, 1, 2]].map(|of| builder.stack(of.map(|at| frames[at])));
+        let class = builder.child(two, frames[4]);
+        let other = builder.child(one, frames[4]);
+        let cause = builder.cause("park");
+        for (node, weight_ns) in [(one, 7), (two, 3)] {
+            builder.look(dwell_profile::Look {
+                time_ns: 0,
+                duration_ns: 0,
+                thread,
+                node,
+                cause,
+                weight_ns,
+                count: 1,
+                choices: 0,
+                context: None,
+                detail: None,
+                owner: None,
+                owner_node: None,
+            });
+        }
+        for node in [class, other] {
+            builder.allocations.push(dwell_profile::Allocation {
+                time_ns: 0,
+                thread,
+                node,
+                class: 0,
+                bytes: 16,
+                size: 16,
+                context: None,
+            });
+        }
+        let profile = builder.finish();
+        let of = |part| {
+            let calls = Calls::at_most(&profile, 0, part);
+            [one, two, class].map(|node| stack(&calls, node))
+        };
+        let whole = [vec![0, 1, 2], vec![3, 1, 2], vec![3, 1, 2, 4]];
+        assert_eq!(of(10), whole, "a tenth of looks or bytes");
+        // Two events go through each of the others.
+        let calls = Calls::at_most(&profile, 0, 2);
+        assert_eq!(stack(&calls, one), whole[0], "half of all looks");
+        let below = |most| {
+            let totals = own_and_below(profile.tree(), &events(&profile));
+            below(&totals, most, PART)
+        };
+        assert!(below(0) > 2, "none is kept by its number");
+        assert_eq!(of(PART), [vec![5, 2], vec![5, 2], vec![5, 2, 4]]);
     }
 
     proptest! {
@@ -326,11 +488,12 @@ mod tests {
         ) {
             let profile = profile(&stacks);
             let (cut, calls) = self::stacks(&profile, most);
+            let marker = marker(&profile);
             for (sample, cut) in profile.samples().iter().zip(&cut) {
                 let mut whole: Vec<u32> = profile.tree().stack(sample.node).collect();
                 whole.reverse();
                 prop_assert_eq!(cut.last(), whole.last());
-                match cut.iter().position(|key| *key == MARKER) {
+                match cut.iter().position(|key| *key == marker) {
                     Some(at) => {
                         prop_assert_eq!(at + 2, cut.len());
                         prop_assert_eq!(&cut[..at], &whole[..at]);
@@ -340,7 +503,7 @@ mod tests {
                 }
             }
             let left_out = calls.left_out.unwrap();
-            let marked = cut.iter().filter(|cut| cut.contains(&MARKER)).count();
+            let marked = cut.iter().filter(|cut| cut.contains(&marker)).count();
             prop_assert_eq!(left_out.cut, marked as u64);
             prop_assert_eq!(left_out.events, stacks.len() as u64);
         }
