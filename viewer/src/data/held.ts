@@ -1,7 +1,9 @@
 // Who had monitors: where owners were when waits began, as some of these asked.
 import { poolOf } from '../tree/select';
 import type { Column } from './columns';
+import { greatest } from './locks';
 import type { Profile } from './profile';
+import { methodOf, placeOf } from './stacks';
 import type { WallFilter } from './wall';
 
 /** Waits that asked where the owner was; weights are nanoseconds of all waits they stand for. */
@@ -22,8 +24,10 @@ export interface HeldTable {
 export interface HeldRow {
   /** A name's number. */
   class: number;
-  /** Where the owner was; 0: not known. */
+  /** Where the owner was, by the stack with the most time; 0: not known. */
   node: number;
+  /** Time by stack of the owner. */
+  nodes: Map<number, number>;
   ns: number;
   /** One standard error of the time. */
   error: number;
@@ -48,7 +52,7 @@ export function readHeld(column: (name: string) => Column): HeldTable {
 }
 
 /**
- * By class and the owner's stack, the most time first. Of the filter the threads that waited and
+ * By class and the program's method that the owner was in, the most time first. Of the filter the threads that waited and
  * the part of the time count; for which request it was is not known.
  */
 export function heldRows(profile: Profile, { threads, during }: WallFilter): HeldRow[] {
@@ -63,26 +67,32 @@ export function heldRows(profile: Profile, { threads, during }: WallFilter): Hel
     if (waiter >= 0 && threads[waiter] !== 1) continue;
     if (during && (time < during.from || time >= during.to)) continue;
     const node = Math.max(0, held.node[i]! - 1);
-    const key = `${held.class[i]!} ${node}`;
+    // Stacks that differ in lines or in frames of the runtime are of one place.
+    const place = node === 0 ? -1 : methodOf(profile, placeOf(profile, node));
+    const key = `${held.class[i]!} ${place}`;
     const row = rows.get(key) ?? empty(held.class[i]!, node);
     const ns = held.ns[i]!;
     row.ns += ns;
     // A variance until all are summed up.
     row.error += (ns * ns) / Math.max(1, held.choices[i]!);
     row.samples++;
+    add(row.nodes, node, ns);
     add(row.owners, pool(held.owner[i]! - 1), ns);
     add(row.waiters, pool(waiter), ns);
     add(row.waiterNodes, Math.max(0, held.waiterNode[i]! - 1), ns);
     rows.set(key, row);
   }
-  for (const row of rows.values()) row.error = Math.sqrt(row.error);
+  for (const row of rows.values()) {
+    row.error = Math.sqrt(row.error);
+    row.node = greatest(row.nodes, 1)[0]![0];
+  }
   return [...rows.values()].sort((a, b) => b.ns - a.ns || a.node - b.node);
 }
 
 function empty(name: number, node: number): HeldRow {
   return {
     ...{ class: name, node, ns: 0, error: 0, samples: 0 },
-    ...{ owners: new Map(), waiters: new Map(), waiterNodes: new Map() },
+    ...{ nodes: new Map(), owners: new Map(), waiters: new Map(), waiterNodes: new Map() },
   };
 }
 

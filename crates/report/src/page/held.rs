@@ -1,26 +1,22 @@
 //! Columns of the owners of monitors: where they were when waits began, as some of these asked.
 
-use dwell_profile::{MonitorOwner, Profile};
+use dwell_profile::Profile;
 
 use super::calls::Calls;
 use super::columns::{Column, U32, U48, U48_MAX, numbered};
 use super::events::since;
+use super::locks::choices;
 
 /// The columns; empty ones where no wait asked.
 pub(super) fn columns(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
     let time = since(profile);
     let all = profile.monitor_owners();
     let node = |node| numbered(Some(calls.of_node(node)));
-    let choices = |owner: &MonitorOwner| {
-        let weight = owner.weight();
-        let as_many = (weight.sum as f64).powi(2) / weight.squares.max(1.0);
-        as_many.round().clamp(1.0, f64::from(u32::MAX)) as u64
-    };
     vec![
         Column::new("held.time", U48.differences(), all, |o| time(o.time_ns)),
         Column::new("held.class", U32, all, |o| o.class.into()),
         Column::new("held.ns", U48, all, |o| o.weight_ns.min(U48_MAX)),
-        Column::new("held.choices", U32, all, choices),
+        Column::new("held.choices", U32, all, |o| choices(&o.weight())),
         Column::new("held.owner", U32, all, |o| numbered(o.owner)),
         // 0: it is not known where the owner was.
         Column::new("held.node", U32, all, |o| o.node.map_or(0, node)),
@@ -32,7 +28,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dwell_profile::text_art;
+    use dwell_profile::{MonitorOwner, text_art};
 
     #[test]
     fn who_is_not_known_has_no_number() {

@@ -40,7 +40,7 @@ fn entries(profile: &Profile, most: usize) -> Vec<Locked> {
 }
 
 /// As how many samples of one weight a sum is certain; without an error as many as there can be.
-fn choices(weight: &Weight) -> u64 {
+pub(super) fn choices(weight: &Weight) -> u64 {
     let most = f64::from(u32::MAX);
     let as_many = (weight.sum as f64).powi(2) / weight.squares.max(1.0);
     as_many.round().clamp(1.0, most) as u64
