@@ -99,6 +99,24 @@ describe('owners of monitors', () => {
     expect([...rows[2]!.owners.keys()]).toEqual(['']);
   });
 
+  it('are one row for all stacks of a method, with where most of the time was', () => {
+    const art = all();
+    const frames = { ...art.frames, method: art.frames.method.slice() };
+    const methodAt = (node: number) => art.nodes.frame[node]!;
+    frames.method[methodAt(2)] = frames.method[methodAt(1)]!;
+    const rows = heldRows({ ...art, frames }, ALL);
+    expect(rows.map((row) => [row.class, row.node, row.ns, row.samples])).toEqual([
+      [0, 1, 4e6, 3],
+      [1, 0, 5e5, 1],
+    ]);
+    expect([...rows[0]!.nodes]).toEqual([
+      [1, 3e6],
+      [2, 1e6],
+    ]);
+    // 4e12 / 4 and 1e12 and 1e12.
+    expect(rows[0]!.error).toBeCloseTo(Math.sqrt(3e12), 0);
+  });
+
   it('are those of the threads that waited, and of a part of the time', () => {
     const one = { ...ALL, threads: Uint8Array.of(1, 0) };
     expect(heldRows(all(), one).map(({ ns }) => ns)).toEqual([5e5]);
