@@ -25,6 +25,7 @@ pub mod quiet;
 pub mod random;
 pub mod roll_call;
 pub mod runs;
+pub mod signs;
 pub mod spread;
 pub mod strata;
 pub mod sums;

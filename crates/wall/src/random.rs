@@ -23,6 +23,12 @@ impl Random {
         value ^ (value >> 31)
     }
 
+    /// A part of one: at least 0, and less than 1.
+    pub fn part(&mut self) -> f64 {
+        const BITS: u32 = f64::MANTISSA_DIGITS;
+        (self.word() >> (64 - BITS)) as f64 / (1u64 << BITS) as f64
+    }
+
     /// A number below `end`, each as likely as the others; 0 if `end` is 0.
     ///
     /// The upper half of a product, with what would make some numbers likelier thrown away

@@ -133,6 +133,27 @@ impl<K: PartialEq + Clone> Pending<K> {
         })
     }
 
+    /// So many ticks without a look, that count for the look at `looked_ns`: the thread may have
+    /// been elsewhere in between. `is_alike`: each is as good as a look of its own.
+    pub fn carry(&mut self, seen: K, looked_ns: u64, is_alike: bool, count: u32, part: Part) {
+        let weight = part.weight_ns as f64;
+        let Some(run) = self.run.as_mut().filter(|run| run.seen == seen) else {
+            let _ = self.add_many(seen, (looked_ns, looked_ns), count, part);
+            if let Some(run) = self.run.as_mut().filter(|_| is_alike) {
+                run.square /= f64::from(count.max(1));
+            }
+            return;
+        };
+        run.square += match is_alike {
+            true => weight * weight / f64::from(count.max(1)),
+            // (W + w)^2 instead of W^2.
+            false => weight * (2.0 * run.weight_ns as f64 + weight),
+        };
+        run.count = run.count.saturating_add(count);
+        run.weight_ns = run.weight_ns.saturating_add(part.weight_ns);
+        run.span_ns = run.span_ns.saturating_add(part.span_ns);
+    }
+
     /// What is pending, if it has been for long enough; what is seen next begins another run.
     pub fn due(&mut self, now_ns: u64) -> Option<Run<K>> {
         let since_ns = self.run.as_ref()?.since_ns;

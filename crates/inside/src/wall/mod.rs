@@ -4,6 +4,7 @@
 
 pub mod look;
 pub mod places;
+mod sign;
 pub mod unmounted;
 pub mod virtuals;
 
@@ -22,8 +23,7 @@ use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::monitors::{self, Owner};
 use dwell_walker::hotspot::{objects, threads};
 use dwell_walker::{Frame, Memory, Walk};
-use dwell_wall::budget::Budget;
-use dwell_wall::random::Random;
+use dwell_wall::{budget::Budget, random::Random, signs::Sign};
 use look::{Claim, Looker};
 use std::cell::RefCell;
 use virtuals::Virtuals;
@@ -47,6 +47,7 @@ pub struct JavaLooks {
 
 impl Looks<HotSpot> for JavaLooks {
     type Claim = Claim;
+    const HAS_SIGNS: bool = true;
 
     fn new(setup: &Setup) -> JavaLooks {
         let (jvm, live) = (&setup.recorder.runtime, setup.engine.live());
@@ -67,6 +68,14 @@ impl Looks<HotSpot> for JavaLooks {
         frames: &mut [Frame],
     ) -> (Off, Option<Claim>) {
         self.looker().off(record, at, frames).split()
+    }
+
+    fn sign(&self, record: &ThreadRecord) -> Option<Sign> {
+        sign::of(&self.live, &self.jvm.vm().layout, record.managed_thread())
+    }
+
+    fn fetch_sign(&self, record: &ThreadRecord) {
+        sign::fetch(&self.jvm.vm().layout, record.managed_thread());
     }
 
     fn walk(

@@ -66,11 +66,31 @@ impl Current {
     }
 }
 
+/// Where a thread waits, by the class of its signs; the last one that was seen is the last here.
+#[derive(Default)]
+struct Places(Vec<(u8, Current)>);
+
+impl Places {
+    fn set(&mut self, class: u8, current: Current) {
+        self.0.retain(|(number, _)| *number != class);
+        self.0.push((class, current));
+    }
+
+    fn of(&self, class: u8) -> Option<&Current> {
+        let found = self.0.iter().rfind(|(number, _)| *number == class);
+        found.map(|(_, current)| current)
+    }
+
+    fn last(&self) -> Option<&Current> {
+        self.0.last().map(|(_, current)| current)
+    }
+}
+
 /// What is known of threads that wait.
 #[derive(Default)]
 pub struct WallDrain {
     notes: Notes,
-    current: FxHashMap<u64, Current>,
+    current: FxHashMap<u64, Places>,
     /// Equal stacks are kept once.
     stacks: FxHashMap<u64, Arc<[PendingFrame]>>,
     /// The stacks of this moment as walks had them, by a hash of that: these have names already.
@@ -100,6 +120,7 @@ impl WallDrain {
             match note {
                 Note::Stack {
                     thread,
+                    class,
                     off,
                     frames,
                     owner,
@@ -109,7 +130,7 @@ impl WallDrain {
                         let frames = notes.frames.get(owner.frames).unwrap_or(&[]);
                         (owner.thread, self.kept(frames, sampler))
                     });
-                    self.set(thread, &off, frames, owner, sampler);
+                    self.set((thread, class), &off, frames, owner, sampler);
                 }
                 Note::Run(run) => self.run(&run, &mut sampler.batch),
                 Note::Ready {
@@ -166,7 +187,7 @@ impl WallDrain {
 
     fn set<R: Runtime>(
         &mut self,
-        thread: u64,
+        (thread, class): (u64, u8),
         off: &Off,
         frames: &[Frame],
         owner: Option<(u64, Kept)>,
@@ -192,7 +213,7 @@ impl WallDrain {
             detail: off.detail.as_deref().map(Arc::from),
             failure,
         };
-        self.current.insert(thread, current);
+        self.current.entry(thread).or_default().set(class, current);
     }
 
     fn shared(&mut self, frames: &[PendingFrame]) -> Kept {
@@ -241,7 +262,8 @@ impl WallDrain {
     /// Time in which a thread that was woken waited for a processor, where it was seen last: tells
     /// how much of it could be told there.
     fn woken(&self, thread: u64, at_ns: u64, woken_ns: u64, batch: &mut Batch) -> u64 {
-        let Some(current) = self.current.get(&thread).filter(|_| woken_ns > 0) else {
+        let places = self.current.get(&thread).filter(|_| woken_ns > 0);
+        let Some(current) = places.and_then(Places::last) else {
             return 0;
         };
         let stack = current.stack.place(batch, current.truncated);
@@ -262,7 +284,8 @@ impl WallDrain {
     }
 
     fn run(&self, run: &Run, batch: &mut Batch) {
-        let Some(current) = self.current.get(&run.thread) else {
+        let places = self.current.get(&run.thread);
+        let Some(current) = places.and_then(|places| places.of(run.class)) else {
             return;
         };
         let stack = current.stack.place(batch, current.truncated);
@@ -321,7 +344,8 @@ impl WallDrain {
         self.stacks.clear();
         self.named.clear();
         let mut renamed: FxHashMap<*const PendingFrame, Arc<[PendingFrame]>> = FxHashMap::default();
-        for current in self.current.values_mut() {
+        let places = self.current.values_mut().flat_map(|places| &mut places.0);
+        for (_, current) in places {
             let owner = current.owner.as_mut().map(|(_, stack)| stack);
             for kept in std::iter::once(&mut current.stack).chain(owner) {
                 let frames = renamed.entry(kept.frames.as_ptr()).or_insert_with(|| {
@@ -406,13 +430,14 @@ mod tests {
                 detail: None,
                 failure: None,
             };
-            self.current.insert(thread, current);
+            self.current.entry(thread).or_default().set(0, current);
         }
     }
 
     fn run(thread: u64, weight_ns: u64) -> Run {
         Run {
             thread,
+            class: 0,
             since_ns: 100,
             until_ns: 300,
             count: 3,
@@ -454,6 +479,37 @@ mod tests {
         let walls: Vec<_> = batch.walls().iter().map(told).collect();
         assert_eq!(walls, expected);
         assert_eq!(batch.walls()[0].duration_ns, 200);
+    }
+
+    #[test]
+    fn a_thread_has_a_place_for_each_class_of_its_signs() {
+        let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
+        drain.waits_in(THREAD, &[frame(1)], None);
+        let mut places = drain.current.remove(&THREAD).unwrap();
+        let (_, first) = places.0.pop().unwrap();
+        drain.waits_in(THREAD, &[frame(2)], None);
+        drain.current.get_mut(&THREAD).unwrap().set(3, first);
+        for (class, weight_ns) in [(0, 60), (3, 40), (0, 20), (5, 10)] {
+            let of_class = Run {
+                class,
+                ..run(THREAD, weight_ns)
+            };
+            drain.run(&of_class, &mut batch);
+        }
+        let of_frame = |offset: u32| {
+            let walls = batch.walls().iter();
+            let at = |wall: &&PendingWall| batch.frames(wall.stack.unwrap()).0 == [frame(offset)];
+            walls.filter(at).map(|wall| wall.weight_ns).sum::<u64>()
+        };
+        assert_eq!((of_frame(1), of_frame(2)), (40, 80));
+        assert_eq!(
+            batch.walls().len(),
+            3,
+            "nobody knows where the last one was"
+        );
+        assert_eq!(drain.woken(THREAD, 400, 5, &mut batch), 5);
+        let woken = batch.walls().last().unwrap().stack.unwrap();
+        assert_eq!(batch.frames(woken).0, [frame(1)], "that was seen last");
     }
 
     #[test]

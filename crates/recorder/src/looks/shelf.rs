@@ -18,10 +18,13 @@ const RAN_MAX: usize = 1024;
 /// Something about a thread, by the key it has in the recording.
 #[derive(Debug)]
 pub enum Note {
-    /// Where the thread waits. What is told of it until the next such note happened there.
+    /// Where the thread waits. What is told of it and this class of its signs until the next such
+    /// note happened there.
     Stack {
         /// The thread.
         thread: u64,
+        /// See `dwell_wall::signs`.
+        class: u8,
         /// What was seen.
         off: Off,
         /// The frames, in [`Notes::frames`].
@@ -74,6 +77,8 @@ pub struct HasIt {
 pub struct Run {
     /// The thread.
     pub thread: u64,
+    /// Of which of its places: the class of the `Stack` that tells.
+    pub class: u8,
     /// The first look.
     pub since_ns: u64,
     /// The last one.
@@ -155,7 +160,7 @@ impl Notes {
     /// Adds where a thread waits; false if there is no room, so that it is to be looked at anew.
     pub fn add_stack(
         &mut self,
-        thread: u64,
+        (thread, class): (u64, u8),
         off: Off,
         stack: &[Frame],
         owner: Option<(u64, &[Frame])>,
@@ -170,6 +175,7 @@ impl Notes {
             });
             self.notes.push(Note::Stack {
                 thread,
+                class,
                 off,
                 frames,
                 owner,

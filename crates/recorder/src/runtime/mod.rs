@@ -65,6 +65,7 @@ use dwell_walker::native::NativeCode;
 use dwell_walker::{Frame, Walk};
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
+use dwell_wall::signs::Sign;
 use dwell_wall::waits::Waits;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -210,6 +211,9 @@ pub trait Looks<R: Runtime>: Sized {
     /// are.
     type Claim: Copy + PartialEq + Debug;
 
+    /// Whether threads have signs.
+    const HAS_SIGNS: bool = false;
+
     /// For a recording that begins.
     fn new(setup: &Setup<R>) -> Self;
 
@@ -220,6 +224,15 @@ pub trait Looks<R: Runtime>: Sized {
         at: Waiting,
         frames: &mut [Frame],
     ) -> (Off, Option<Self::Claim>);
+
+    /// What can be read at once of where a thread is (see [`dwell_wall::signs`]); `None` if that
+    /// tells nothing.
+    fn sign(&self, _record: &ThreadRecord) -> Option<Sign> {
+        None
+    }
+
+    /// Has the processor fetch what a sign is read from.
+    fn fetch_sign(&self, _record: &ThreadRecord) {}
 
     /// Walks a thread that waits, of which sp and pc are `registers`.
     fn walk(

@@ -5,7 +5,8 @@ use crate::looks::shelf::{Note, Notes, Run};
 use dwell_wall::flips::Flips;
 use dwell_wall::proc::Schedule;
 use dwell_wall::roll_call::Owed;
-use dwell_wall::runs::{Part, Pending, Run as SameRun};
+use dwell_wall::runs::{Part, Run as SameRun};
+use dwell_wall::signs::{Classes, Shown, Sign};
 
 /// A thread, kept at its record's place.
 pub(super) struct Known<C> {
@@ -19,7 +20,8 @@ pub(super) struct Known<C> {
     pub before: Before<C>,
     /// What it had used of processors when it was asked last, before its first look.
     pub asked_ns: Option<u64>,
-    pub pending: Pending<()>,
+    /// What looks have shown, by what its signs were, and what is not told of that yet.
+    pub classes: Classes,
     /// Of one that waits for microseconds at a time.
     pub flips: Flips,
 }
@@ -34,7 +36,7 @@ impl<C> Default for Known<C> {
             name_mark: 0,
             before: Before::default(),
             asked_ns: None,
-            pending: Pending::default(),
+            classes: Classes::default(),
             flips: Flips::default(),
         }
     }
@@ -44,7 +46,7 @@ impl<C> Known<C> {
     /// A look at a thread that is where the last stack says, or a tick in which it is known to have
     /// been.
     pub fn add(&mut self, now_ns: u64, part: Part, notes: &mut Notes) {
-        let ended = self.pending.add((), now_ns, part);
+        let ended = self.classes.pending().add((), now_ns, part);
         self.tell_ended(ended, now_ns, notes);
     }
 
@@ -56,15 +58,41 @@ impl<C> Known<C> {
             is_known: true,
         };
         let time = (owed.since_ns, owed.until_ns);
-        let ended = self.pending.add_many((), time, owed.passes, part);
+        let ended = self.classes.pending().add_many((), time, owed.passes, part);
         self.tell_ended(ended, owed.until_ns, notes);
     }
 
     fn tell_ended(&mut self, ended: Option<SameRun<()>>, now_ns: u64, notes: &mut Notes) {
-        let due = self.pending.due(now_ns);
-        for run in [ended, due].into_iter().flatten() {
-            tell(self.thread, &run, notes);
+        let thread = self.thread;
+        if let Some(run) = ended {
+            tell((thread, self.classes.current()), &run, notes);
         }
+        self.classes
+            .due(now_ns, |class, run| tell((thread, class), &run, notes));
+    }
+
+    /// A look at it, with this sign, has shown that: what is pending of the last look at one of its
+    /// class is told.
+    pub fn look(&mut self, sign: Option<Sign>, now_ns: u64, shown: Shown, notes: &mut Notes) {
+        let ended = self.classes.look(sign, now_ns, Some(shown));
+        if let Some(run) = ended {
+            tell((self.thread, self.classes.current()), &run, notes);
+        }
+    }
+
+    /// A tick in which it was not looked at, but has this sign.
+    pub fn carry(&mut self, sign: Sign, now_ns: u64, part: Part, notes: &mut Notes) {
+        match self.flips.is_on() {
+            // The next look that finds it waiting tells all of the time.
+            true => self.classes.owe(sign, part),
+            false => {
+                let part = self.still(part);
+                self.classes.carry(sign, part);
+            }
+        }
+        let thread = self.thread;
+        self.classes
+            .due(now_ns, |class, run| tell((thread, class), &run, notes));
     }
 
     /// What a look stands for that has `seen` this, in an interval that ends at `until_ns`: `part`,
@@ -80,9 +108,15 @@ impl<C> Known<C> {
     ) -> Part {
         let part = match seen {
             Look::Off(_) => match self.flips.waited((now_ns, until_ns), &schedule) {
-                Some(weight_ns) => Part { weight_ns, ..part },
+                Some(waited_ns) => Part {
+                    weight_ns: self.classes.settle(Some(waited_ns)),
+                    ..part
+                },
                 // Of a look before, if that was the last one by the account.
-                None => self.still(part),
+                None => {
+                    let _ = self.classes.settle(None);
+                    self.still(part)
+                }
             },
             Look::Same => self.still(part),
             _ => {
@@ -108,24 +142,32 @@ impl<C> Known<C> {
         }
     }
 
-    /// It has left that place, or the recording ends.
+    /// It has left the place where it was.
     pub fn flush(&mut self, notes: &mut Notes) {
-        if let Some(run) = self.pending.rest() {
-            tell(self.thread, &run, notes);
+        if let Some(run) = self.classes.pending().rest() {
+            tell((self.thread, self.classes.current()), &run, notes);
         }
+    }
+
+    /// The recording ends.
+    pub fn flush_all(&mut self, notes: &mut Notes) {
+        let thread = self.thread;
+        self.classes
+            .rest(|class, run| tell((thread, class), &run, notes));
     }
 
     /// The thread is no more.
     pub fn end(&mut self, notes: &mut Notes) {
-        self.flush(notes);
+        self.flush_all(notes);
         let thread = self.thread;
         notes.add(Note::Gone { thread }, 0);
     }
 }
 
-fn tell(thread: u64, run: &SameRun<()>, notes: &mut Notes) {
+fn tell((thread, class): (u64, u8), run: &SameRun<()>, notes: &mut Notes) {
     let told = Run {
         thread,
+        class,
         since_ns: run.since_ns,
         until_ns: run.until_ns,
         count: run.count,
@@ -277,6 +319,58 @@ mod tests {
         }
         let _ = weigh(Look::Ready, false, 3 * last);
         assert_eq!(weigh(off(), false, 3 * last + 1), 7);
+    }
+
+    #[test]
+    fn ticks_by_sign_are_told_with_the_class_of_their_look() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        let signs = [1u64, 2].map(|number| Sign::of([number], false));
+        for (at, sign) in (1..).zip(signs) {
+            known.look(Some(sign), at * TICK_NS, Shown::Wait, &mut notes);
+            known.add(at * TICK_NS, tick(1), &mut notes);
+        }
+        for at in 3..6 {
+            known.carry(signs[0], at * TICK_NS, tick(1), &mut notes);
+        }
+        assert_eq!(runs(&notes), [], "held back");
+        // The next look there tells them, at the time of the last one.
+        known.look(Some(signs[0]), 6 * TICK_NS, Shown::Run, &mut notes);
+        let [first] = runs(&notes)[..] else {
+            panic!("{notes:?}");
+        };
+        assert_eq!(
+            (first.class, first.count, first.weight_ns),
+            (0, 4, 4 * TICK_NS)
+        );
+        assert_eq!((first.since_ns, first.until_ns), (TICK_NS, TICK_NS));
+        // It runs there.
+        known.carry(signs[0], 7 * TICK_NS, tick(1), &mut notes);
+        known.end(&mut notes);
+        let told: Vec<(u8, u64)> = runs(&notes)[1..]
+            .iter()
+            .map(|it| (it.class, it.weight_ns))
+            .collect();
+        assert_eq!(told, [(1, TICK_NS)]);
+    }
+
+    #[test]
+    fn the_account_of_a_wait_is_shared_by_ticks_without_a_look() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        let sign = Sign::of([1], false);
+        let account = || Some(Schedule::default());
+        let off = || Look::Off(Off::at(Os::NoCall, None));
+        let time = |ticks: u64| (ticks * TICK_NS, ticks * TICK_NS);
+        known.look(Some(sign), TICK_NS, Shown::Wait, &mut notes);
+        let _ = known.weight(&off(), true, time(1), tick(1), account);
+        known.carry(sign, 2 * TICK_NS, tick(1), &mut notes);
+        known.carry(sign, 3 * TICK_NS, tick(1), &mut notes);
+        let part = known.weight(&off(), false, time(4), tick(1), account);
+        assert_eq!(part.weight_ns, TICK_NS, "a third of what it waited");
+        known.look(Some(sign), 4 * TICK_NS, Shown::Wait, &mut notes);
+        let [before] = runs(&notes)[..] else {
+            panic!("{notes:?}");
+        };
+        assert_eq!((before.count, before.weight_ns), (2, 2 * TICK_NS));
     }
 
     #[test]

@@ -306,6 +306,15 @@ impl Kernel {
         }
     }
 
+    /// Of a thread that is not looked at, and not where it was seen last: what it has run; `None`
+    /// if it is no more.
+    pub fn note_moved<C>(&self, record: &ThreadRecord, before: &mut Before<C>) -> Option<()> {
+        before.mark = Some(self.mark(record)?);
+        before.was_woken |= before.was_off;
+        before.forget_place();
+        Some(())
+    }
+
     /// Whether a thread has run since `before`; also if that cannot be known.
     fn has_run_since(&self, record: &ThreadRecord, before: Mark) -> bool {
         match before {

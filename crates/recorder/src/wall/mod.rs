@@ -5,6 +5,7 @@
 //! system call. Which threads, and what a look stands for, is decided by crate `dwell-wall`.
 
 mod ahead;
+mod by_sign;
 mod first_looks;
 pub mod focus;
 mod follow;
@@ -192,6 +193,8 @@ struct Sampler<'s, R: Runtime> {
     roll_call: RollCall<Turns>,
     counting: Price,
     may_count: bool,
+    /// Whether ticks of active threads count by their signs.
+    by_sign: bool,
     strata: Strata,
     /// For logical threads without a platform thread, once there are some.
     unmounted: Option<Budget>,
@@ -312,6 +315,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             roll_call: RollCall::default(),
             counting: Price::of(passes::EACH_NS),
             may_count: setup.options.wall_threads.is_none() && !setup.options.only_context,
+            by_sign: R::Looks::HAS_SIGNS
+                && setup.options.wall_threads.is_none()
+                && !setup.options.only_context,
             strata: Strata::default(),
             unmounted: None,
             left_out: LeftOut::default(),
@@ -348,7 +354,22 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             true => 1,
             false => self.quiet.ticks(),
         };
-        self.budget.ticks().max(quiet)
+        let affordable = match self.by_sign {
+            // Who is new has to be found while it is.
+            true if self.meets_some() => 1,
+            true => self
+                .budget
+                .ticks_by_sign(options.wall_interval.as_nanos() as u64),
+            false => self.budget.ticks(),
+        };
+        affordable.max(quiet)
+    }
+
+    /// Whether there are threads that have just begun, or at whom nobody has looked yet while first
+    /// looks are paid.
+    fn meets_some(&self) -> bool {
+        let fresh = self.strata.fresh();
+        fresh.len() > fresh.old() || fresh.old() > 0 && self.first.has_credit()
     }
 
     fn tick(&mut self, shelf: &Shelf, last: bool) {
@@ -458,6 +479,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     /// Looks at those of `chosen` that are not where they were.
     fn look_at_all(&mut self, chosen: &Chosen, at: &At<'_>, is_active: bool) -> Looked {
+        if !is_active && chosen.ids.is_empty() {
+            return Looked::default();
+        }
         self.kernel.keep_files(is_active);
         let on_trial = self.strata.on_trial();
         let pages = match (is_active, self.first.has_credit()) {
@@ -484,17 +508,19 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 .spent(chosen.ids.len(), asked_ns - looked.first_cpu_ns);
         }
         looked.cpu_ns += asked_ns - looked.first_cpu_ns;
-        let wanted = moved.len();
-        let count = match is_active {
-            true => self.budget.count_of_wanted(wanted, at.look.ticks),
-            false => self.resting.count(wanted),
-        };
         let of = (chosen.eligible, chosen.ids.len());
-        let (count, failed) = self.look_at_some(of, &mut moved, count, at);
+        if is_active && self.by_sign {
+            self.look_by_sign(of, &moved, at, &mut looked);
+        } else {
+            let wanted = moved.len();
+            let count = match is_active {
+                true => self.budget.count_of_wanted(wanted, at.look.ticks),
+                false => self.resting.count(wanted),
+            };
+            (looked.count, looked.failed) = self.look_at_some(of, &mut moved, count, at);
+        }
         self.kernel.keep_files(false);
         self.kernel.allow_pages(0);
-        looked.count = count;
-        looked.failed += failed;
         looked.cpu_ns += self.cpu_since();
         looked
     }
@@ -723,7 +749,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
         }
         for known in &mut self.known {
-            known.flush(&mut notes);
+            known.flush_all(&mut notes);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::looks::shelf::Note;
 use crate::runtime::{Looks, Runtime};
 use dwell_signal::ThreadRecord;
 use dwell_wall::runs::Part;
+use dwell_wall::signs::{Shown, Sign};
 
 impl<R: Runtime> Sampler<'_, R> {
     /// False if nothing could be seen.
@@ -22,6 +23,7 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         let (mut before, thread) = (known.before, known.thread);
         let last = before.mark();
+        let sign = self.looks.sign(record);
         let (seen, moved, (waited_ns, woken_ns)) = self.see(record, &mut before, now_ns);
         let has_it = match &seen {
             Look::Off(_) => self.see_owner(before.claim()),
@@ -31,6 +33,12 @@ impl<R: Runtime> Sampler<'_, R> {
             return false;
         };
         known.before = before;
+        // Each turn of one that waits for microseconds at a time began with being woken.
+        let woken_ns = if known.flips.is_on() {
+            waited_ns
+        } else {
+            woken_ns
+        };
         let schedule = || self.kernel.schedule(record.tid());
         let part = at.part(weight_ns, false);
         let part = known.weight(&seen, moved, (now_ns, at.until_ns), part, schedule);
@@ -43,10 +51,10 @@ impl<R: Runtime> Sampler<'_, R> {
             .add_ready(thread, now_ns, waited_ns, woken_ns);
         match seen {
             Look::Same => known.add(now_ns, part, &mut at.shelf.lock()),
-            Look::Off(off) => return self.tell_off((index, record), off, has_it, part, at),
+            Look::Off(off) => return self.tell_off((index, record), (off, sign), has_it, part, at),
             // What it waits for a processor is told by the kernel's own account, when it has one.
             Look::Woken | Look::Ready | Look::Passing | Look::Unclear => {
-                known.flush(&mut at.shelf.lock());
+                known.look(sign, now_ns, Shown::Run, &mut at.shelf.lock());
             }
             Look::Gone => {
                 self.kernel.forget(&known.before);
@@ -63,7 +71,7 @@ impl<R: Runtime> Sampler<'_, R> {
     fn tell_off(
         &mut self,
         (index, record): (u32, &ThreadRecord),
-        off: Off,
+        (off, sign): (Off, Option<Sign>),
         has_it: Option<Who>,
         part: Part,
         at: &At<'_>,
@@ -81,15 +89,17 @@ impl<R: Runtime> Sampler<'_, R> {
             .map(|it| (it.key, frames.get(..it.len).unwrap_or(&[])));
         let thread = known.thread;
         let mut notes = at.shelf.lock();
-        known.flush(&mut notes);
+        known.look(sign, at.now_ns, Shown::Wait, &mut notes);
         if let Some(name) = renamed {
             notes.add(Note::Name { thread, name }, 0);
         }
         if let Some(mounted) = mounted {
             mounted.tell_name(&mut notes);
         }
-        if !notes.add_stack(thread, off, stack, owner) {
+        let place = (thread, known.classes.current());
+        if !notes.add_stack(place, off, stack, owner) {
             known.before.forget_place();
+            known.classes.forget();
             notes.lost.1 += part.weight_ns;
             return false;
         }

@@ -1,7 +1,6 @@
 //! Those who rest and whose turns can be read, asked in one go: a pass costs so little for each
 //! that hundreds can be asked in each tick. Only those who have run are looked at.
 
-use super::follow::RESTED_TICKS;
 use super::{At, Looked, RESTING_PART, Sampler, aim};
 use crate::runtime::Runtime;
 
@@ -9,6 +8,8 @@ use crate::runtime::Runtime;
 pub(super) const EACH_NS: f64 = 60.0;
 /// The part of what those who rest may cost that passes may.
 const PASS_PART: f64 = 0.7;
+/// At least once in so many ticks all are asked, whatever that costs: about a second.
+const PASS_TICKS: u64 = 48;
 
 impl<R: Runtime> Sampler<'_, R> {
     /// Asks all of them whether they have run, where that is due, and looks at those who have.
@@ -65,6 +66,6 @@ impl<R: Runtime> Sampler<'_, R> {
         let part = PASS_PART * RESTING_PART * aim(self.setup);
         let interval_ns = self.setup.options.wall_interval.as_nanos() as u64;
         self.counting.count(part * waited_ns as f64) >= all
-            || waited_ns >= RESTED_TICKS.saturating_mul(interval_ns)
+            || waited_ns >= PASS_TICKS.saturating_mul(interval_ns)
     }
 }

@@ -145,7 +145,7 @@ fn tell<C>(
     let thread = seen.id | VIRTUAL_KEY;
     let len = seen.off.walk.map_or(0, |walk| walk.len);
     let stack = frames.get(..len).unwrap_or(&[]);
-    if !notes.add_stack(thread, seen.off, stack, owner) {
+    if !notes.add_stack((thread, 0), seen.off, stack, owner) {
         notes.lost.1 += weight_ns;
         return false;
     }
@@ -153,6 +153,7 @@ fn tell<C>(
         notes.add(Note::Name { thread, name }, 0);
     }
     let run = Run {
+        class: 0,
         thread,
         since_ns: at_ns,
         until_ns: at_ns,

@@ -2,6 +2,7 @@
 //! (src/hotspot/share/runtime/threadSMR.hpp).
 
 use super::layout::{Layout, present};
+use super::monitors::{self, Contended};
 use crate::memory::{Fault, Memory};
 
 /// Threads visited at most.
@@ -117,6 +118,27 @@ pub fn anchor_at<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<Ancho
     Ok(Anchor { sp, pc, fp })
 }
 
+/// What of a Java thread itself hangs together with where it is: its state and what it has to do
+/// with monitors, and the sp and pc of its last Java frame, 0 while it runs Java code. Two moments
+/// at which these are the same need not be at the same place.
+///
+/// # Errors
+/// [`Fault`] if the thread cannot be read.
+pub fn state_and_place<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    thread: u64,
+) -> Result<[u64; 3], Fault> {
+    let state = u64::from(mem.u32(thread.wrapping_add(layout.thread_state))?);
+    let with_monitor = match monitors::contended(mem, layout, thread)? {
+        None => 0,
+        Some(Contended::Entering(_)) => 1,
+        Some(Contended::Waiting(_)) => 2,
+    };
+    let anchor = anchor(mem, layout, thread)?;
+    Ok([state << 8 | with_monitor, anchor.sp, anchor.pc])
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -175,6 +197,24 @@ mod tests {
             expected(0x7008, 0x5555, 0x7200)
         );
         assert_eq!(anchor_at(&mem, &layout, 0x4000), expected(0, 0, 0x7200));
+    }
+
+    #[test]
+    fn a_thread_tells_its_state_and_its_place() {
+        let mut layout = Layout::EMPTY;
+        (layout.thread_state, layout.thread_anchor) = (8, 16);
+        (layout.anchor_sp, layout.anchor_pc, layout.anchor_fp) = (0, 8, 16);
+        (layout.thread_pending_monitor, layout.thread_waiting_monitor) = (40, 48);
+        let mem = Bytes::of_words(&[
+            (0x1000, &[0, 10, 0x7000, 0x7100, 0x7200, 0x9000, 0]),
+            (0x2000, &[0, 10, 0x7000, 0x7100, 0x7200, 0, 0x9000]),
+            (0x3000, &[0, 8, 0, 0, 0, 0, 0]),
+        ]);
+        let of = |thread| state_and_place(&mem, &layout, thread);
+        assert_eq!(of(0x1000), Ok([10 << 8 | 1, 0x7000, 0x7100]));
+        assert_eq!(of(0x2000), Ok([10 << 8 | 2, 0x7000, 0x7100]));
+        assert_eq!(of(0x3000), Ok([8 << 8, 0, 0]));
+        assert!(of(0x4000).is_err());
     }
 
     #[test]

@@ -1,0 +1,510 @@
+//! Signs: what can be read of a thread in some tens of nanoseconds, and hangs together with where
+//! it is: whether it runs code of its own or waits, and how deep its stack was when it left that.
+//! A look costs a thousand times as much, so where not all looks that are wanted can be paid the
+//! signs of all are read in each tick, and looks are made for some: sampling in two phases, with
+//! strata known from the first (Cochran, "Sampling Techniques", chapter 12; Neyman, 1938).
+//!
+//! Each sign of a thread is a class of its ticks; very many signs share some. A look shows what its
+//! class stands for until the next look at one of that class: ticks in between count for what it
+//! showed. Who is looked at is drawn with one chance for all, whatever their signs, so within a
+//! class looks are a random part of its ticks, and the sum of each class is exact. Only what one
+//! class has of several places is left to chance. A class that nobody has looked at is looked at
+//! the first time.
+
+use crate::runs::{Part, Pending, Run};
+
+/// Classes of one thread, at most: ones whose signs are rarer share them then.
+const CLASSES_MAX: usize = 32;
+/// A class with none of whose signs a thread was met for so long makes room for another one.
+const FORGOTTEN_NS: u64 = 10_000_000_000;
+
+/// What was read of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sign {
+    words: u64,
+    /// Whether it is in code of its own, and waits there for pages at most.
+    in_own_code: bool,
+}
+
+impl Sign {
+    /// By what was read, and whether the thread is in code of its own, where it hardly waits.
+    /// Different words are hardly ever the same sign.
+    #[must_use]
+    pub fn of(words: impl IntoIterator<Item = u64>, in_own_code: bool) -> Sign {
+        // Multiplication by the golden ratio (Knuth, volume 3, 6.4), folded after each word.
+        let mixed = words.into_iter().fold(0u64, |mixed, word| {
+            let mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ (mixed >> 29)
+        });
+        Sign {
+            words: mixed,
+            in_own_code,
+        }
+    }
+}
+
+/// What a look at a thread has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It waits, and where was told.
+    Wait,
+    /// It ran or was ready to: how long, samples of CPU time and the kernel tell.
+    Run,
+}
+
+/// One class.
+#[derive(Clone, Debug, Default)]
+struct Class {
+    /// Its sign, but for those that it has to share; and that of the last look.
+    own: Option<Sign>,
+    last: Option<Sign>,
+    /// What that look has shown; `None`: that has to be seen first.
+    shown: Option<Shown>,
+    looked_ns: u64,
+    /// When the thread was met with such a sign last.
+    met_ns: u64,
+    /// Ticks that are not settled yet, and what they stand for.
+    owed: (u32, u64),
+    pending: Pending<()>,
+}
+
+impl Class {
+    fn carry(&mut self, is_alike: bool, count: u32, part: Part) {
+        let looked_ns = self.looked_ns;
+        self.pending.carry((), looked_ns, is_alike, count, part);
+    }
+}
+
+/// The classes of one thread, and what is not told yet of each. Threads without signs have one.
+#[derive(Clone, Debug, Default)]
+pub struct Classes {
+    /// That of the last look.
+    current: u8,
+    first: Class,
+    others: Vec<Class>,
+}
+
+impl Classes {
+    fn get(&mut self, number: u8) -> Option<&mut Class> {
+        match number {
+            0 => Some(&mut self.first),
+            number => self.others.get_mut(usize::from(number) - 1),
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = (u8, &mut Class)> {
+        let all = std::iter::once(&mut self.first).chain(&mut self.others);
+        (0u8..).zip(all)
+    }
+
+    /// The class of such a sign alone.
+    fn own(&mut self, sign: Sign) -> Option<u8> {
+        let own = self.all().find(|(_, class)| class.own == Some(sign));
+        own.map(|(number, _)| number)
+    }
+
+    /// The class of such a sign; `None`: it is to have one of its own.
+    fn find(&mut self, sign: Sign) -> Option<u8> {
+        let is_full = self.others.len() + 1 >= CLASSES_MAX;
+        let shared = is_full.then_some((sign.words % CLASSES_MAX as u64) as u8);
+        self.own(sign).or(shared)
+    }
+
+    /// What the last look at a thread with such a sign has shown; `None` if there was none.
+    pub fn shown(&mut self, sign: Sign, now_ns: u64) -> Option<Shown> {
+        let number = self.find(sign)?;
+        let class = self.get(number)?;
+        class.met_ns = now_ns;
+        class.shown
+    }
+
+    /// The number of the class of the last look.
+    #[must_use]
+    pub fn current(&self) -> u8 {
+        self.current
+    }
+
+    /// A look that has shown something else than the last one at this class; what was pending of
+    /// it is to be told before.
+    #[must_use]
+    pub fn look(
+        &mut self,
+        sign: Option<Sign>,
+        now_ns: u64,
+        shown: Option<Shown>,
+    ) -> Option<Run<()>> {
+        self.current = sign.map_or(0, |sign| self.enter(sign, now_ns));
+        let class = self.get(self.current)?;
+        class.last = sign;
+        class.shown = shown.filter(|_| sign.is_some());
+        (class.looked_ns, class.met_ns) = (now_ns, now_ns);
+        class.pending.rest()
+    }
+
+    /// The class of such a sign, made for it if there is room, or one that is not met any more.
+    fn enter(&mut self, sign: Sign, now_ns: u64) -> u8 {
+        if let Some(number) = self.own(sign) {
+            return number;
+        }
+        let is_free = |class: &Class| match class.own {
+            Some(_) => now_ns.saturating_sub(class.met_ns) > FORGOTTEN_NS,
+            None => true,
+        };
+        if self.others.len() + 1 < CLASSES_MAX && self.first.own.is_some() {
+            self.others.push(Class::default());
+        }
+        let free = self.all().find(|(_, class)| is_free(class));
+        match free {
+            Some((number, class)) => {
+                class.own = Some(sign);
+                number
+            }
+            None => self.find(sign).unwrap_or(0),
+        }
+    }
+
+    /// What was seen last could not be told: it has to be seen again.
+    pub fn forget(&mut self) {
+        if let Some(class) = self.get(self.current) {
+            class.shown = None;
+        }
+    }
+
+    /// What is not told of the class of the last look.
+    pub fn pending(&mut self) -> &mut Pending<()> {
+        match usize::from(self.current).checked_sub(1) {
+            Some(at) if at < self.others.len() => &mut self.others[at].pending,
+            _ => &mut self.first.pending,
+        }
+    }
+
+    /// A tick without a look, of a thread with such a sign: counts for what the last look at its
+    /// class has shown.
+    pub fn carry(&mut self, sign: Sign, part: Part) {
+        let number = self.find(sign);
+        let class = number.and_then(|number| self.get(number));
+        if let Some(class) = class.filter(|class| class.shown == Some(Shown::Wait)) {
+            class.carry(class.last == Some(sign), 1, part);
+        }
+    }
+
+    /// The same for a thread whose waits an account tells the time of: what the tick counts is
+    /// settled with the next look. That the thread waited where it mostly runs is no reason to give
+    /// such a class all of its ticks.
+    pub fn owe(&mut self, sign: Sign, part: Part) {
+        let number = self.find(sign).filter(|_| !sign.in_own_code);
+        let class = number.and_then(|number| self.get(number));
+        if let Some(class) = class.filter(|class| class.shown == Some(Shown::Wait)) {
+            class.owed = (
+                class.owed.0 + 1,
+                class.owed.1.saturating_add(part.weight_ns),
+            );
+        }
+    }
+
+    /// An account says that the thread waited for `waited_ns`, the ticks that are owed included:
+    /// what of that is left for the look. Without one the ticks count what they stand for.
+    pub fn settle(&mut self, waited_ns: Option<u64>) -> u64 {
+        let ticks = 1 + self.all().map(|(_, it)| u64::from(it.owed.0)).sum::<u64>();
+        let mut left_ns = waited_ns.unwrap_or(0);
+        for (_, class) in self.all() {
+            let (count, own_ns) = std::mem::take(&mut class.owed);
+            if count == 0 {
+                continue;
+            }
+            let weight_ns = waited_ns.map_or(own_ns, |ns| ns / ticks * u64::from(count));
+            left_ns = left_ns.saturating_sub(weight_ns);
+            let part = Part {
+                weight_ns,
+                span_ns: weight_ns,
+                is_known: false,
+            };
+            class.carry(true, count, part);
+        }
+        left_ns
+    }
+
+    /// Tells what has been held back for long enough, with the numbers of the classes.
+    pub fn due(&mut self, now_ns: u64, mut tell: impl FnMut(u8, Run<()>)) {
+        for (number, class) in self.all() {
+            if let Some(run) = class.pending.due(now_ns) {
+                tell(number, run);
+            }
+        }
+    }
+
+    /// Tells all: the thread or the recording ends.
+    pub fn rest(&mut self, mut tell: impl FnMut(u8, Run<()>)) {
+        self.settle(None);
+        for (number, class) in self.all() {
+            if let Some(run) = class.pending.rest() {
+                tell(number, run);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use crate::sums::choices;
+    use proptest::prelude::*;
+
+    const TICK_NS: u64 = 20_000_000;
+    const PART: Part = Part {
+        weight_ns: TICK_NS,
+        span_ns: TICK_NS,
+        is_known: false,
+    };
+
+    /// What is told of each of four places, and the squares of that.
+    #[derive(Default)]
+    struct Told {
+        sums: [u64; 4],
+        squares: [f64; 4],
+    }
+
+    impl Told {
+        fn add(&mut self, place: u64, run: &Run<()>) {
+            self.sums[place as usize] += run.weight_ns;
+            self.squares[place as usize] += run.square;
+        }
+    }
+
+    /// A thread that is at one of four places in each tick, and has a sign; looked at with this
+    /// chance. Place 0 is where it runs.
+    fn followed(
+        ticks: u64,
+        chance: f64,
+        seed: u64,
+        mut at: impl FnMut(u64, &mut Random) -> (u64, Sign),
+    ) -> (Told, [u64; 4], u64) {
+        let (mut program, mut random) = (Random::new(!seed), Random::new(seed));
+        let (mut classes, mut told, mut truth) = (Classes::default(), Told::default(), [0; 4]);
+        let mut seen = [0; CLASSES_MAX];
+        let mut looks = 0;
+        for tick in 0..ticks {
+            let now_ns = tick * TICK_NS;
+            let (place, sign) = at(tick, &mut program);
+            truth[place as usize] += TICK_NS;
+            if classes.shown(sign, now_ns).is_none() || random.part() < chance {
+                let shown = if place == 0 { Shown::Run } else { Shown::Wait };
+                let before = classes.look(Some(sign), now_ns, Some(shown));
+                let number = usize::from(classes.current());
+                if let Some(run) = before {
+                    told.add(seen[number], &run);
+                }
+                seen[number] = place;
+                looks += 1;
+                if place != 0 {
+                    let ended = classes.pending().add((), now_ns, PART);
+                    assert_eq!(ended, None);
+                }
+            } else {
+                classes.carry(sign, PART);
+            }
+            classes.due(now_ns, |number, run| told.add(seen[number as usize], &run));
+        }
+        classes.rest(|number, run| told.add(seen[number as usize], &run));
+        (told, truth, looks)
+    }
+
+    fn sign(number: u64) -> Sign {
+        Sign::of([number, 0x7fff_1234_5678, number << 20], false)
+    }
+
+    #[test]
+    fn there_are_so_many_classes_and_those_not_met_any_more_make_room() {
+        let mut classes = Classes::default();
+        let mut look = |number, now_ns| {
+            assert_eq!(
+                classes.look(Some(sign(number)), now_ns, Some(Shown::Run)),
+                None
+            );
+            classes.current()
+        };
+        let most = CLASSES_MAX as u64;
+        let numbers: Vec<u8> = (0..most).map(|number| look(number, number)).collect();
+        assert_eq!(numbers, (0..most as u8).collect::<Vec<_>>());
+        assert_eq!(look(7, most), 7);
+        let shared = look(most, most + 1);
+        assert!(u64::from(shared) < most);
+        assert_eq!(look(most, most + 2), shared, "the same each time");
+        // All but the one that was met last but one.
+        let later = FORGOTTEN_NS + most;
+        assert_eq!(look(most + 1, later), 0);
+        assert_eq!(look(most + 1, later + 1), 0);
+        assert_eq!(look(7, later + 2), 7);
+    }
+
+    /// Where the sign tells the place, nothing is left to chance, however few looks there are.
+    #[test]
+    fn places_that_signs_tell_are_exact() {
+        for seed in 0..20 {
+            let (told, truth, looks) = followed(3000, 0.05, seed, |_, program| {
+                let place = program.below(4);
+                (place, sign(place))
+            });
+            assert_eq!(told.sums[1..], truth[1..], "{seed}");
+            assert_eq!(told.sums[0], 0, "running is told by others");
+            assert!((80..250).contains(&looks), "{looks}");
+        }
+    }
+
+    /// A sign that tells nothing, and one that tells one of two places from the others: the sums
+    /// are right in the mean, for places that come by chance and for those in turn.
+    #[test]
+    fn sums_are_right_whatever_signs_tell() {
+        const TICKS: u64 = 2000;
+        const RUNS: u64 = 400;
+        let kinds: [fn(u64) -> Sign; 3] = [|_| sign(9), |place| sign(place / 2), sign];
+        for (kind, sign_of) in kinds.into_iter().enumerate() {
+            for chance in [0.04, 0.3] {
+                for in_turn in [false, true] {
+                    let (mut sums, mut truths) = ([0.0; 4], [0.0; 4]);
+                    for seed in 0..RUNS {
+                        let (told, truth, _) = followed(TICKS, chance, seed, |tick, program| {
+                            let place = match in_turn {
+                                true => tick / 3 % 4,
+                                false => [0, 1, 1, 2, 2, 2, 3, 3][program.below(8) as usize],
+                            };
+                            (place, sign_of(place))
+                        });
+                        for place in 0..4 {
+                            sums[place] += told.sums[place] as f64;
+                            truths[place] += truth[place] as f64;
+                        }
+                    }
+                    // A place has a quarter of the ticks, seen at 80 of them where the chance is
+                    // least: 13 % in one run, 0.7 in the mean of 400; and the first look at a class
+                    // stands for 1/chance of 2000 ticks more, if it is there by chance.
+                    for place in 1..4 {
+                        let ratio = sums[place] / truths[place];
+                        let most = if in_turn { 0.045 } else { 0.035 };
+                        assert!(
+                            (ratio - 1.0).abs() < most,
+                            "{kind} {chance} {in_turn} {place} {ratio}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// A part of the ticks has a class of its own that is seldom seen.
+    #[test]
+    fn seldom_signs_are_seen_at_once() {
+        let (told, truth, _) = followed(1000, 0.02, 7, |tick, _| match tick {
+            700..703 => (2, sign(2)),
+            _ => (1, sign(1)),
+        });
+        assert_eq!((told.sums[1], told.sums[2]), (truth[1], 3 * TICK_NS));
+    }
+
+    /// Ticks count as choices of their own where the sign is that of the look, and else with it.
+    #[test]
+    fn what_is_carried_is_as_certain_as_its_sign() {
+        let mut classes = Classes::default();
+        for number in 1..=CLASSES_MAX as u64 {
+            assert_eq!(classes.look(Some(sign(number)), 5, Some(Shown::Wait)), None);
+        }
+        let like = sign(1);
+        let other = (100..)
+            .map(sign)
+            .find(|it| classes.find(*it) == classes.find(like))
+            .expect("there are more signs than classes");
+        assert_eq!(classes.look(Some(like), 5, Some(Shown::Wait)), None);
+        assert_eq!(classes.pending().add((), 5, PART), None);
+        for _ in 0..3 {
+            classes.carry(like, PART);
+        }
+        let first = classes.pending().rest().unwrap();
+        assert_eq!((first.count, first.weight_ns), (4, 4 * TICK_NS));
+        assert_eq!(first.choices(), 4);
+        assert_eq!((first.since_ns, first.until_ns), (5, 5));
+        // What comes after that was told is of the same look.
+        classes.carry(other, PART);
+        classes.carry(other, PART);
+        let rest = classes.pending().rest().unwrap();
+        assert_eq!(
+            (rest.count, rest.weight_ns, rest.since_ns),
+            (2, 2 * TICK_NS, 5)
+        );
+        assert_eq!(choices(rest.weight_ns, rest.square), 1);
+    }
+
+    /// What an account tells is for all ticks since it was asked last.
+    #[test]
+    fn an_account_is_settled_among_looks_and_ticks() {
+        let mut classes = Classes::default();
+        for number in [1, 2, 3] {
+            let shown = if number == 3 { Shown::Run } else { Shown::Wait };
+            assert_eq!(classes.look(Some(sign(number)), number, Some(shown)), None);
+        }
+        for number in [1, 2, 1, 3, 1] {
+            classes.owe(sign(number), PART);
+        }
+        assert_eq!(classes.look(Some(sign(2)), 9, Some(Shown::Wait)), None);
+        // Four ticks in waits, and the look; the fifth is not of a wait.
+        assert_eq!(classes.settle(Some(501)), 101);
+        let mut told = Vec::new();
+        classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
+        assert_eq!(told, [(0, 300, 3), (1, 100, 1)]);
+        // Without an account; where it runs nothing is owed.
+        let running = Sign::of([4], true);
+        assert_eq!(classes.look(Some(running), 12, Some(Shown::Wait)), None);
+        classes.owe(running, PART);
+        classes.owe(sign(1), PART);
+        assert_eq!(classes.settle(None), 0);
+        classes.owe(sign(1), PART);
+        let mut told = Vec::new();
+        classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
+        assert_eq!(told, [(0, 2 * TICK_NS, 2)]);
+    }
+
+    #[test]
+    fn nothing_is_carried_to_what_could_not_be_told() {
+        let mut classes = Classes::default();
+        assert_eq!(classes.shown(sign(1), 9), None);
+        assert_eq!(classes.look(Some(sign(1)), 5, Some(Shown::Wait)), None);
+        assert_eq!(classes.shown(sign(1), 9), Some(Shown::Wait));
+        classes.forget();
+        assert_eq!(classes.shown(sign(1), 9), None);
+        classes.carry(sign(1), PART);
+        assert_eq!(classes.pending().rest(), None);
+        // Without a sign nothing is known of the next tick.
+        assert_eq!(classes.look(None, 6, Some(Shown::Wait)), None);
+        assert_eq!(classes.shown(sign(1), 9), None);
+    }
+
+    proptest! {
+        /// What is told is what was added, whatever the order of looks and ticks.
+        #[test]
+        fn no_time_gets_lost(
+            steps in proptest::collection::vec((0u64..80, 0u8..4, 1u64..100), 0..300)
+        ) {
+            let mut classes = Classes::default();
+            let (mut added, mut told, mut now_ns) = (0, 0, 0);
+            for (number, what, weight_ns) in steps {
+                now_ns += TICK_NS;
+                let part = Part { weight_ns, span_ns: weight_ns, is_known: what == 3 };
+                let sign = sign(number);
+                if what == 0 || classes.shown(sign, now_ns).is_none() {
+                    let before = classes.look(Some(sign), now_ns, Some(Shown::Wait));
+                    told += before.map_or(0, |run| run.weight_ns);
+                    let ended = classes.pending().add((), now_ns, part);
+                    told += ended.map_or(0, |run| run.weight_ns);
+                } else if what == 1 {
+                    classes.owe(sign, part);
+                } else {
+                    classes.carry(sign, part);
+                }
+                added += weight_ns;
+                classes.due(now_ns, |_, run| told += run.weight_ns);
+            }
+            classes.rest(|_, run| told += run.weight_ns);
+            prop_assert_eq!(told, added);
+        }
+    }
+}
