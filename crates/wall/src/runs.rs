@@ -8,6 +8,9 @@ use crate::sums::choices;
 const HELD_FIRST_NS: u64 = 1_000_000_000;
 /// ... and the later ones not for longer than this: ten thousand idle threads must not fill a disk.
 const HELD_NS: u64 = 60_000_000_000;
+/// Ticks without a look come from threads that change all the time: when they were is told as well
+/// as this.
+const HELD_CARRIED_NS: u64 = 2_000_000_000;
 
 /// What one look or tick of a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,25 +136,41 @@ impl<K: PartialEq + Clone> Pending<K> {
         })
     }
 
-    /// So many ticks without a look, that count for the look at `looked_ns`: the thread may have
-    /// been elsewhere in between. `is_alike`: each is as good as a look of its own.
-    pub fn carry(&mut self, seen: K, looked_ns: u64, is_alike: bool, count: u32, part: Part) {
+    /// So many ticks without a look, that count for what was `seen` before; the thread may have
+    /// been elsewhere in between. `is_alike`: each is as good as a look of its own. Begins at
+    /// `at_ns` if nothing is pending; gives back what was, if that is something else.
+    pub fn carry(
+        &mut self,
+        seen: K,
+        at_ns: u64,
+        is_alike: bool,
+        count: u32,
+        part: Part,
+    ) -> Option<Run<K>> {
         let weight = part.weight_ns as f64;
+        let choices = f64::from(count.max(1));
         let Some(run) = self.run.as_mut().filter(|run| run.seen == seen) else {
-            let _ = self.add_many(seen, (looked_ns, looked_ns), count, part);
-            if let Some(run) = self.run.as_mut().filter(|_| is_alike) {
-                run.square /= f64::from(count.max(1));
-            }
-            return;
+            self.last = Some(seen.clone());
+            self.held_ns = HELD_CARRIED_NS;
+            return self.run.replace(Run {
+                seen,
+                since_ns: at_ns,
+                until_ns: at_ns,
+                count,
+                weight_ns: part.weight_ns,
+                span_ns: part.span_ns,
+                square: weight * weight / if is_alike { choices } else { 1.0 },
+            });
         };
         run.square += match is_alike {
-            true => weight * weight / f64::from(count.max(1)),
+            true => weight * weight / choices,
             // (W + w)^2 instead of W^2.
             false => weight * (2.0 * run.weight_ns as f64 + weight),
         };
         run.count = run.count.saturating_add(count);
         run.weight_ns = run.weight_ns.saturating_add(part.weight_ns);
         run.span_ns = run.span_ns.saturating_add(part.span_ns);
+        None
     }
 
     /// What is pending, if it has been for long enough; what is seen next begins another run.

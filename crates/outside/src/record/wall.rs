@@ -180,6 +180,7 @@ impl Wall {
             unmounted_failed: found.failed,
             followed: 0,
             by_page: 0,
+            by_sign: 0,
         });
         // A budget for less than a tick each time leaves some out.
         self.wait = self.budget.ticks();

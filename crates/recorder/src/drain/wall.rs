@@ -294,7 +294,7 @@ impl WallDrain {
         let owner_stack = owner
             .filter(|(_, stack)| !stack.frames.is_empty())
             .map(|(_, stack)| stack.place(batch, false));
-        let context = current.context.as_ref();
+        let context = current.context.as_ref().filter(|_| !run.is_later);
         let context = context.map_or(ContextId::NONE, |context| batch.context(context));
         let (thread, carrier) = current.who(run.thread);
         batch.add_wall(PendingWall {
@@ -438,6 +438,7 @@ mod tests {
         Run {
             thread,
             class: 0,
+            is_later: false,
             since_ns: 100,
             until_ns: 300,
             count: 3,

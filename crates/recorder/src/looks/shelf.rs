@@ -79,6 +79,9 @@ pub struct Run {
     pub thread: u64,
     /// Of which of its places: the class of the `Stack` that tells.
     pub class: u8,
+    /// Whether it was there later than the `Stack` that tells, as far as its sign says: what it
+    /// worked for then is not known.
+    pub is_later: bool,
     /// The first look.
     pub since_ns: u64,
     /// The last one.
@@ -120,6 +123,8 @@ pub struct Tick {
     pub followed: usize,
     /// Of the chosen platform threads, those of which the kernel's page told whether they have run.
     pub by_page: u32,
+    /// Of the chosen platform threads, those that have run and were told where they are by signs.
+    pub by_sign: usize,
 }
 
 /// All notes since the drainer took some last.

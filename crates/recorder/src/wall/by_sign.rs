@@ -44,6 +44,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let of = (eligible, asked);
         let (count, failed) = self.look_at_some(of, &mut sorted.unknown, count, at);
         looked.count += count + sorted.drawn.len();
+        self.told_by_sign += sorted.carried;
         looked.failed += failed;
         for index in &sorted.drawn {
             looked.failed += usize::from(!self.look_at(*index, weight_ns, at));

@@ -6,7 +6,7 @@ use dwell_wall::flips::Flips;
 use dwell_wall::proc::Schedule;
 use dwell_wall::roll_call::Owed;
 use dwell_wall::runs::{Part, Run as SameRun};
-use dwell_wall::signs::{Classes, Shown, Sign};
+use dwell_wall::signs::{Classes, Shown, Sign, Told};
 
 /// A thread, kept at its record's place.
 pub(super) struct Known<C> {
@@ -46,7 +46,7 @@ impl<C> Known<C> {
     /// A look at a thread that is where the last stack says, or a tick in which it is known to have
     /// been.
     pub fn add(&mut self, now_ns: u64, part: Part, notes: &mut Notes) {
-        let ended = self.classes.pending().add((), now_ns, part);
+        let ended = self.classes.pending().add(Told::AtLook, now_ns, part);
         self.tell_ended(ended, now_ns, notes);
     }
 
@@ -58,11 +58,12 @@ impl<C> Known<C> {
             is_known: true,
         };
         let time = (owed.since_ns, owed.until_ns);
-        let ended = self.classes.pending().add_many((), time, owed.passes, part);
+        let pending = self.classes.pending();
+        let ended = pending.add_many(Told::AtLook, time, owed.passes, part);
         self.tell_ended(ended, owed.until_ns, notes);
     }
 
-    fn tell_ended(&mut self, ended: Option<SameRun<()>>, now_ns: u64, notes: &mut Notes) {
+    fn tell_ended(&mut self, ended: Option<SameRun<Told>>, now_ns: u64, notes: &mut Notes) {
         let thread = self.thread;
         if let Some(run) = ended {
             tell((thread, self.classes.current()), &run, notes);
@@ -71,13 +72,12 @@ impl<C> Known<C> {
             .due(now_ns, |class, run| tell((thread, class), &run, notes));
     }
 
-    /// A look at it, with this sign, has shown that: what is pending of the last look at one of its
-    /// class is told.
-    pub fn look(&mut self, sign: Option<Sign>, now_ns: u64, shown: Shown, notes: &mut Notes) {
-        let ended = self.classes.look(sign, now_ns, Some(shown));
-        if let Some(run) = ended {
-            tell((self.thread, self.classes.current()), &run, notes);
-        }
+    /// A look at it, with this sign, has shown that, at a place of this number: what is pending of
+    /// the last look at one of its class is told.
+    pub fn look(&mut self, sign: Option<Sign>, now_ns: u64, seen: (Shown, u64), notes: &mut Notes) {
+        let thread = self.thread;
+        let tell = |class, run| tell((thread, class), &run, notes);
+        self.classes.look(sign, now_ns, seen, tell);
     }
 
     /// A tick in which it was not looked at, but has this sign.
@@ -87,7 +87,7 @@ impl<C> Known<C> {
             true => self.classes.owe(sign, part),
             false => {
                 let part = self.still(part);
-                self.classes.carry(sign, part);
+                self.classes.carry(sign, now_ns, part);
             }
         }
         let thread = self.thread;
@@ -106,15 +106,16 @@ impl<C> Known<C> {
         part: Part,
         schedule: impl Fn() -> Option<Schedule>,
     ) -> Part {
+        let was_on = self.flips.is_on();
         let part = match seen {
             Look::Off(_) => match self.flips.waited((now_ns, until_ns), &schedule) {
                 Some(waited_ns) => Part {
-                    weight_ns: self.classes.settle(Some(waited_ns)),
+                    weight_ns: self.classes.settle(now_ns, Some(waited_ns)),
                     ..part
                 },
                 // Of a look before, if that was the last one by the account.
                 None => {
-                    let _ = self.classes.settle(None);
+                    let _ = self.classes.settle(now_ns, None);
                     self.still(part)
                 }
             },
@@ -127,7 +128,10 @@ impl<C> Known<C> {
             }
         };
         if moved {
-            self.flips.moved(now_ns, schedule);
+            // This look counts to the end of its interval, if it counts.
+            let counts = matches!(seen, Look::Off(_)) && !was_on;
+            let since_ns = if counts { until_ns.max(now_ns) } else { now_ns };
+            self.flips.moved(since_ns, schedule);
         }
         part
     }
@@ -164,10 +168,11 @@ impl<C> Known<C> {
     }
 }
 
-fn tell((thread, class): (u64, u8), run: &SameRun<()>, notes: &mut Notes) {
+fn tell((thread, class): (u64, u8), run: &SameRun<Told>, notes: &mut Notes) {
     let told = Run {
         thread,
         class,
+        is_later: run.seen == Told::Later,
         since_ns: run.since_ns,
         until_ns: run.until_ns,
         count: run.count,
@@ -287,6 +292,24 @@ mod tests {
         assert_eq!(weigh(off(), false, 8, 6000), 7);
     }
 
+    /// The account of a thread that was looked at while it waited begins with the next interval.
+    #[test]
+    fn a_look_before_the_account_counts_its_interval_once() {
+        let mut known = thread();
+        let off = || Look::Off(Off::at(Os::NoCall, None));
+        let account = || Some(Schedule::default());
+        let mut weigh = |moved, now_ns: u64, until_ns| {
+            let time = (now_ns, until_ns);
+            known
+                .weight(&off(), moved, time, tick(1), account)
+                .weight_ns
+        };
+        // Intervals end at 1, 2 and 3 ticks; it waits all the time.
+        let half = TICK_NS / 2;
+        let told = [1, 2, 3].map(|end| weigh(end == 1, end * TICK_NS - half, end * TICK_NS));
+        assert_eq!(told, [TICK_NS, half, TICK_NS]);
+    }
+
     #[test]
     fn the_last_look_by_the_account_stands_for_its_interval_too() {
         let mut known = thread();
@@ -326,7 +349,7 @@ mod tests {
         let (mut known, mut notes) = (thread(), Notes::default());
         let signs = [1u64, 2].map(|number| Sign::of([number], false));
         for (at, sign) in (1..).zip(signs) {
-            known.look(Some(sign), at * TICK_NS, Shown::Wait, &mut notes);
+            known.look(Some(sign), at * TICK_NS, (Shown::Wait, 7), &mut notes);
             known.add(at * TICK_NS, tick(1), &mut notes);
         }
         for at in 3..6 {
@@ -334,7 +357,7 @@ mod tests {
         }
         assert_eq!(runs(&notes), [], "held back");
         // The next look there tells them, at the time of the last one.
-        known.look(Some(signs[0]), 6 * TICK_NS, Shown::Run, &mut notes);
+        known.look(Some(signs[0]), 6 * TICK_NS, (Shown::Run, 7), &mut notes);
         let [first] = runs(&notes)[..] else {
             panic!("{notes:?}");
         };
@@ -360,13 +383,13 @@ mod tests {
         let account = || Some(Schedule::default());
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let time = |ticks: u64| (ticks * TICK_NS, ticks * TICK_NS);
-        known.look(Some(sign), TICK_NS, Shown::Wait, &mut notes);
+        known.look(Some(sign), TICK_NS, (Shown::Wait, 7), &mut notes);
         let _ = known.weight(&off(), true, time(1), tick(1), account);
         known.carry(sign, 2 * TICK_NS, tick(1), &mut notes);
         known.carry(sign, 3 * TICK_NS, tick(1), &mut notes);
         let part = known.weight(&off(), false, time(4), tick(1), account);
         assert_eq!(part.weight_ns, TICK_NS, "a third of what it waited");
-        known.look(Some(sign), 4 * TICK_NS, Shown::Wait, &mut notes);
+        known.look(Some(sign), 4 * TICK_NS, (Shown::Wait, 7), &mut notes);
         let [before] = runs(&notes)[..] else {
             panic!("{notes:?}");
         };

@@ -222,6 +222,8 @@ struct Sampler<'s, R: Runtime> {
     ticks: u64,
     /// Threads that were known to be where they were, in this tick.
     followed: usize,
+    /// Threads that have run, and were told where they are by their signs, in this tick.
+    told_by_sign: usize,
     quiet: Quiet,
     /// Whether a thread was seen at a new place in this tick, or one has come or gone.
     news: bool,
@@ -338,6 +340,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             threads: Threads::new(setup.engine),
             ticks: 0,
             followed: 0,
+            told_by_sign: 0,
             quiet: Quiet::default(),
             news: false,
             ran: false,
@@ -393,11 +396,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             look,
             shelf,
         };
-        let debt_ns = self.debt(&look);
+        let (debt_ns, counted) = (self.debt(&look), self.roll_call.len());
         let unmounted_debt_ns = (debt_ns as f64 * self.unmounted_part) as u64;
-        let counted = self.roll_call.len();
-        let looked = self.look_at_platform([&active, &resting], rested_ns, &at);
-        let [at_active, at_resting, at_fresh] = looked;
+        let looked @ [at_active, at_resting, at_fresh] =
+            self.look_at_platform([&active, &resting], rested_ns, &at);
         let first_cpu_ns = looked.iter().map(|at| at.first_cpu_ns).sum::<u64>() + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
         let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
@@ -438,6 +440,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             unmounted_failed: found.failed,
             followed: std::mem::take(&mut self.followed),
             by_page: self.kernel.take_told(),
+            by_sign: std::mem::take(&mut self.told_by_sign),
         };
         shelf.lock().add(Note::Tick(tick), 0);
         self.mind_the_quiet(found.estimated > 0.0);

@@ -7,8 +7,11 @@ use crate::looks::off::Off;
 use crate::looks::shelf::Note;
 use crate::runtime::{Looks, Runtime};
 use dwell_signal::ThreadRecord;
+use dwell_walker::Frame;
 use dwell_wall::runs::Part;
 use dwell_wall::signs::{Shown, Sign};
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
 
 impl<R: Runtime> Sampler<'_, R> {
     /// False if nothing could be seen.
@@ -54,7 +57,7 @@ impl<R: Runtime> Sampler<'_, R> {
             Look::Off(off) => return self.tell_off((index, record), (off, sign), has_it, part, at),
             // What it waits for a processor is told by the kernel's own account, when it has one.
             Look::Woken | Look::Ready | Look::Passing | Look::Unclear => {
-                known.look(sign, now_ns, Shown::Run, &mut at.shelf.lock());
+                known.look(sign, now_ns, (Shown::Run, 0), &mut at.shelf.lock());
             }
             Look::Gone => {
                 self.kernel.forget(&known.before);
@@ -88,8 +91,9 @@ impl<R: Runtime> Sampler<'_, R> {
             .as_ref()
             .map(|it| (it.key, frames.get(..it.len).unwrap_or(&[])));
         let thread = known.thread;
+        let seen = (Shown::Wait, place_of(&off, stack));
         let mut notes = at.shelf.lock();
-        known.look(sign, at.now_ns, Shown::Wait, &mut notes);
+        known.look(sign, at.now_ns, seen, &mut notes);
         if let Some(name) = renamed {
             notes.add(Note::Name { thread, name }, 0);
         }
@@ -158,4 +162,11 @@ impl<R: Runtime> Sampler<'_, R> {
         let all = (&self.kernel, &self.threads);
         who::holder(&self.looks, all, claim?, &mut self.owner_frames)
     }
+}
+
+/// A number for where a thread waits and for what, the same for two looks that are told alike.
+fn place_of(off: &Off, stack: &[Frame]) -> u64 {
+    let mut hasher = FxHasher::default();
+    (off.os, off.monitor, off.is_owned_lock, stack).hash(&mut hasher);
+    hasher.finish()
 }

@@ -154,6 +154,7 @@ fn tell<C>(
     }
     let run = Run {
         class: 0,
+        is_later: false,
         thread,
         since_ns: at_ns,
         until_ns: at_ns,
