@@ -125,25 +125,27 @@ impl Budget {
     /// nothing of those who are met now: nobody's chance may hang on what is done in this tick.
     #[must_use]
     pub fn chance(&self, ticks: u64) -> f64 {
-        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_LONG);
+        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_MAX);
         let left = (looked - self.unknown).max(CARRIED_PART * looked);
         (left / self.carried.max(1.0)).clamp(CHANCE_MIN, 1.0)
     }
 
     /// So many there were in a tick whose place had to be seen, and so many whose place signs tell;
-    /// finding that out has cost `cpu_ns`, with waking up.
-    pub fn met(&mut self, unknown: usize, carried: usize, cpu_ns: u64) {
+    /// finding that out has cost `cpu_ns`, with waking up, unless that says nothing of other ticks.
+    pub fn met(&mut self, unknown: usize, carried: usize, cpu_ns: Option<u64>) {
         let step = |mean: &mut f64, now: f64| *mean += (now - *mean) * WANTED_STEP;
         step(&mut self.unknown, unknown as f64);
         step(&mut self.carried, carried as f64);
-        step(&mut self.tick_ns, cpu_ns as f64);
+        if let Some(cpu_ns) = cpu_ns {
+            step(&mut self.tick_ns, cpu_ns as f64);
+        }
     }
 
     /// How many of `unknown` threads, whose place has to be seen, are looked at after so many
     /// `ticks`.
     #[must_use]
     pub fn count_of_unknown(&self, unknown: usize, ticks: u64) -> usize {
-        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_LONG);
+        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_MAX);
         (looked.max(LOOKED_MIN) as usize).min(unknown)
     }
 
@@ -153,7 +155,9 @@ impl Budget {
     pub fn ticks_by_sign(&self, interval_ns: u64) -> u64 {
         let may_ns = TICKS_PART * self.share.unwrap_or(1.0) * interval_ns as f64;
         let ticks = (self.tick_ns / may_ns).min(TICKS_LONG);
-        ticks.ceil().clamp(1.0, TICKS_LONG) as u64
+        // Fewer looks are never made in a tick.
+        let least = LOOKED_MIN.min(self.unknown) + CHANCE_MIN * self.carried;
+        ticks.max(least / self.looked).ceil().clamp(1.0, TICKS_MAX) as u64
     }
 
     /// A look at `looked` threads, that stood for `span_ns`, has cost `cpu_ns` of CPU time.
@@ -286,7 +290,7 @@ mod tests {
             let chance = budget.chance(ticks);
             let drawn = (0..carried).filter(|_| random.part() < chance).count();
             let looks = drawn + budget.count_of_unknown(unknown, ticks);
-            budget.met(unknown, carried, 60_000);
+            budget.met(unknown, carried, Some(60_000));
             let cost_ns = 60_000 + 20_000 * looks as u64;
             let span_ns = ticks * TICK_NS;
             budget.spent_in(ticks, looks, span_ns, cost_ns);
@@ -317,12 +321,33 @@ mod tests {
         assert!((share - 0.005).abs() < 0.001, "{share}");
     }
 
+    /// Two looks of 150 us are too many for each tick.
+    #[test]
+    fn ticks_are_left_out_where_the_least_looks_cost_too_much() {
+        let mut budget = Budget::of_share(0.005);
+        let (mut now, mut spent, mut passed) = (0, 0, 0);
+        while now < 2000 {
+            let ticks = budget.ticks_by_sign(TICK_NS);
+            let looks = budget.count_of_unknown(2, ticks);
+            budget.met(2, 0, Some(60_000));
+            let cost_ns = 60_000 + 150_000 * looks as u64;
+            budget.spent_in(ticks, looks, ticks * TICK_NS, cost_ns);
+            now += ticks;
+            if now > 1000 {
+                spent += cost_ns;
+                passed += ticks * TICK_NS;
+            }
+        }
+        let share = spent as f64 / passed as f64;
+        assert!((share - 0.005).abs() < 0.001, "{share}");
+    }
+
     #[test]
     fn a_tick_that_costs_too_much_stands_for_several() {
         let mut budget = Budget::of_share(0.005);
         assert_eq!(budget.ticks_by_sign(TICK_NS), 1, "nothing is known");
         for _ in 0..200 {
-            budget.met(0, 1, 200_000);
+            budget.met(0, 1, Some(200_000));
         }
         // 70 us a tick.
         assert_eq!(budget.ticks_by_sign(TICK_NS), 3);

@@ -137,15 +137,25 @@ pub struct Schedule {
     pub turns: u64,
 }
 
+/// A thread that could go on is hardly put off its processor sooner than this
+/// (`base_slice_ns`, 0.7 ms and more with each doubling of processors).
+const SLICE_NS: u64 = 1_000_000;
+
 impl Schedule {
-    /// How long the thread waited for a processor since `before`, and how much of that was when it
-    /// had been woken from the wait in which it was last seen. Each of its turns had a wait before
-    /// it, the first one right after it was woken; they are taken for equally long.
+    /// How long the thread waited for a processor since `before`, `passed_ns` ago, and how much of
+    /// that was when it had been woken from the wait in which it was last seen. Each of its turns
+    /// had a wait before it, the first one right after it was woken; they are taken for equally
+    /// long. Where turns are so short that it gives them up itself, each begins with being woken.
     #[must_use]
-    pub fn waited_since(&self, before: &Schedule, was_off: bool) -> (u64, u64) {
+    pub fn waited_since(&self, before: &Schedule, was_off: bool, passed_ns: u64) -> (u64, u64) {
         let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
         let turns = self.turns.saturating_sub(before.turns).max(1);
-        (waited_ns, if was_off { waited_ns / turns } else { 0 })
+        let woken_ns = match was_off {
+            _ if turns > passed_ns / SLICE_NS && turns > 1 => waited_ns,
+            true => waited_ns / turns,
+            false => 0,
+        };
+        (waited_ns, woken_ns)
     }
 }
 
@@ -254,11 +264,29 @@ mod tests {
             waited_ns,
             turns,
         };
-        assert_eq!(at(90, 4).waited_since(&at(30, 3), true), (60, 60));
-        assert_eq!(at(90, 6).waited_since(&at(30, 3), true), (60, 20));
-        assert_eq!(at(90, 6).waited_since(&at(30, 3), false), (60, 0));
-        assert_eq!(at(90, 3).waited_since(&at(30, 3), true), (60, 60));
-        assert_eq!(at(10, 2).waited_since(&at(30, 3), true), (0, 0));
+        const LONG: u64 = 3 * SLICE_NS;
+        assert_eq!(at(90, 4).waited_since(&at(30, 3), true, LONG), (60, 60));
+        assert_eq!(at(90, 6).waited_since(&at(30, 3), true, LONG), (60, 20));
+        assert_eq!(at(90, 6).waited_since(&at(30, 3), false, LONG), (60, 0));
+        assert_eq!(at(90, 3).waited_since(&at(30, 3), true, LONG), (60, 60));
+        assert_eq!(at(10, 2).waited_since(&at(30, 3), true, LONG), (0, 0));
+    }
+
+    #[test]
+    fn turns_that_are_given_up_soon_begin_with_being_woken() {
+        let at = |waited_ns, turns| Schedule {
+            on_cpu_ns: 0,
+            waited_ns,
+            turns,
+        };
+        for was_off in [false, true] {
+            let since = |passed_ns| at(90, 23).waited_since(&at(30, 3), was_off, passed_ns);
+            assert_eq!(since(19 * SLICE_NS), (60, 60));
+            assert_eq!(since(20 * SLICE_NS), (60, if was_off { 3 } else { 0 }));
+            // Of a single one nothing is known.
+            let one = at(90, 4).waited_since(&at(30, 3), was_off, SLICE_NS / 2);
+            assert_eq!(one, (60, if was_off { 60 } else { 0 }));
+        }
     }
 
     proptest! {

@@ -183,6 +183,11 @@ impl<K: PartialEq + Clone> Pending<K> {
         self.run.take()
     }
 
+    /// What is pending is held back no longer than ticks without a look are.
+    pub fn hasten(&mut self) {
+        self.held_ns = self.held_ns.min(HELD_CARRIED_NS);
+    }
+
     /// What is pending, whatever its age: the thread or the recording ends.
     pub fn rest(&mut self) -> Option<Run<K>> {
         self.last = None;

@@ -167,6 +167,10 @@ impl Classes {
         mut tell: impl FnMut(u8, Run<Told>),
     ) {
         let number = sign.map_or(0, |sign| self.enter(sign, now_ns));
+        if number != self.current {
+            // It has left that place: what it is owed there is told soon.
+            self.pending().hasten();
+        }
         self.current = number;
         let Some(class) = self.get(number) else {
             return;
@@ -240,16 +244,22 @@ impl Classes {
     }
 
     /// An account says that the thread waited for `waited_ns`, the ticks that are owed included:
-    /// what of that is left for the look. Without one the ticks count what they stand for.
-    pub fn settle(&mut self, now_ns: u64, waited_ns: Option<u64>) -> u64 {
-        let ticks = 1 + self.all().map(|(_, it)| u64::from(it.owed.0)).sum::<u64>();
+    /// what of that is left for the look, which would stand for `look_ns`. Without one the ticks
+    /// count what they stand for.
+    pub fn settle(&mut self, now_ns: u64, waited_ns: Option<u64>, look_ns: u64) -> u64 {
+        let owed = self.all().map(|(_, class)| class.owed.1);
+        let all_ns = owed.fold(look_ns, u64::saturating_add).max(1);
+        let of_all = |waited_ns: u64, part_ns: u64| {
+            let share = u128::from(waited_ns) * u128::from(part_ns) / u128::from(all_ns);
+            u64::try_from(share).unwrap_or(waited_ns)
+        };
         let mut left_ns = waited_ns.unwrap_or(0);
         for (_, class) in self.all() {
             let (count, own_ns) = std::mem::take(&mut class.owed);
             if count == 0 {
                 continue;
             }
-            let weight_ns = waited_ns.map_or(own_ns, |ns| ns / ticks * u64::from(count));
+            let weight_ns = waited_ns.map_or(own_ns, |ns| of_all(ns, own_ns));
             left_ns = left_ns.saturating_sub(weight_ns);
             let part = Part {
                 weight_ns,
@@ -276,7 +286,7 @@ impl Classes {
     /// Tells all: the thread or the recording ends.
     pub fn rest(&mut self, mut tell: impl FnMut(u8, Run<Told>)) {
         // Without an account: these count what they stand for, when they were is not kept.
-        let _ = self.settle(0, None);
+        let _ = self.settle(0, None, 0);
         for (number, class) in self.all() {
             class.rest().for_each(|run| tell(number, run));
         }
@@ -531,7 +541,7 @@ mod tests {
         }
         classes.look(Some(sign(2)), 9, (Shown::Wait, 7), nothing);
         // Four ticks in waits, and the look; the fifth is not of a wait.
-        assert_eq!(classes.settle(12, Some(501)), 101);
+        assert_eq!(classes.settle(12, Some(501), TICK_NS), 101);
         let mut told = Vec::new();
         classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
         assert_eq!(told, [(0, 300, 3), (1, 100, 1)]);
@@ -540,7 +550,7 @@ mod tests {
         classes.look(Some(running), 12, (Shown::Wait, 7), nothing);
         classes.owe(running, PART);
         classes.owe(sign(1), PART);
-        assert_eq!(classes.settle(12, None), 0);
+        assert_eq!(classes.settle(12, None, TICK_NS), 0);
         classes.owe(sign(1), PART);
         let mut told = Vec::new();
         classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));

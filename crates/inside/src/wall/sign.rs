@@ -5,9 +5,14 @@ use dwell_walker::hotspot::threads;
 use dwell_walker::{Memory, hotspot::layout::present};
 use dwell_wall::signs::Sign;
 
-/// The sign of a `JavaThread*`; `None` if it cannot be read.
+/// The sign of a `JavaThread*`; `None` if it cannot be read, or has a virtual thread on it: another
+/// one may be in its place at the next tick, at the same depth.
 pub(super) fn of<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Option<Sign> {
     if thread == 0 {
+        return None;
+    }
+    let entry = layout.extra.cont_entry;
+    if present(entry) && mem.word(thread.wrapping_add(entry)) != Ok(0) {
         return None;
     }
     let [state, sp, pc] = threads::state_and_place(mem, layout, thread).ok()?;

@@ -289,7 +289,8 @@ impl WallDrain {
             return;
         };
         let stack = current.stack.place(batch, current.truncated);
-        let owner = current.owner.as_ref();
+        // Who had it, for what and which one that was is not known of a later time.
+        let owner = current.owner.as_ref().filter(|_| !run.is_later);
         // A stack without frames: the owner ran.
         let owner_stack = owner
             .filter(|(_, stack)| !stack.frames.is_empty())
@@ -297,6 +298,7 @@ impl WallDrain {
         let context = current.context.as_ref().filter(|_| !run.is_later);
         let context = context.map_or(ContextId::NONE, |context| batch.context(context));
         let (thread, carrier) = current.who(run.thread);
+        let detail = current.detail.clone().filter(|_| !run.is_later);
         batch.add_wall(PendingWall {
             time_ns: run.since_ns,
             duration_ns: run.until_ns.saturating_sub(run.since_ns),
@@ -308,7 +310,7 @@ impl WallDrain {
             owner: owner.map(|(thread, _)| *thread),
             owner_stack,
             is_owned_lock: current.is_owned_lock,
-            detail: current.detail.clone(),
+            detail,
             weight_ns: run.weight_ns,
             count: run.count,
             choices: run.choices,

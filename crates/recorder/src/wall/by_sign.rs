@@ -36,11 +36,9 @@ impl<R: Runtime> Sampler<'_, R> {
             .count_of_unknown(sorted.unknown.len(), at.look.ticks);
         looked.cpu_ns += self.cpu_since();
         let carried = sorted.drawn.len() + sorted.carried;
-        if !self.meets_some() {
-            // What it takes to meet them says nothing of later ticks.
-            self.budget
-                .met(sorted.unknown.len(), carried, looked.cpu_ns);
-        }
+        // What it takes to meet new ones says nothing of later ticks.
+        let cpu_ns = (!self.meets_some()).then_some(looked.cpu_ns);
+        self.budget.met(sorted.unknown.len(), carried, cpu_ns);
         let of = (eligible, asked);
         let (count, failed) = self.look_at_some(of, &mut sorted.unknown, count, at);
         looked.count += count + sorted.drawn.len();

@@ -76,8 +76,9 @@ impl<C> Known<C> {
     /// the last look at one of its class is told.
     pub fn look(&mut self, sign: Option<Sign>, now_ns: u64, seen: (Shown, u64), notes: &mut Notes) {
         let thread = self.thread;
-        let tell = |class, run| tell((thread, class), &run, notes);
-        self.classes.look(sign, now_ns, seen, tell);
+        let mut tell = |class, run| tell((thread, class), &run, notes);
+        self.classes.look(sign, now_ns, seen, &mut tell);
+        self.classes.due(now_ns, tell);
     }
 
     /// A tick in which it was not looked at, but has this sign.
@@ -110,12 +111,12 @@ impl<C> Known<C> {
         let part = match seen {
             Look::Off(_) => match self.flips.waited((now_ns, until_ns), &schedule) {
                 Some(waited_ns) => Part {
-                    weight_ns: self.classes.settle(now_ns, Some(waited_ns)),
+                    weight_ns: self.classes.settle(now_ns, Some(waited_ns), part.weight_ns),
                     ..part
                 },
                 // Of a look before, if that was the last one by the account.
                 None => {
-                    let _ = self.classes.settle(now_ns, None);
+                    let _ = self.classes.settle(now_ns, None, part.weight_ns);
                     self.still(part)
                 }
             },

@@ -389,6 +389,7 @@ impl Kernel {
         if !self.is_crowded && was_asked {
             return (0, 0);
         }
+        let passed_ns = now_ns.saturating_sub(before.asked_at_ns);
         before.asked_at_ns = now_ns;
         let Some(now) = self.schedule(tid) else {
             return (0, 0);
@@ -396,7 +397,7 @@ impl Kernel {
         before.asked_at = before.mark;
         let was_woken = std::mem::take(&mut before.was_woken);
         let then = before.schedule.replace(now);
-        now.waited_since(&then.unwrap_or(now), was_woken)
+        now.waited_since(&then.unwrap_or(now), was_woken, passed_ns)
     }
 
     /// What kind of call it is, and on which descriptor.

@@ -65,6 +65,9 @@ const RAN_MAX: usize = 2048;
 const SPENT_STEP: f64 = 1.0 / 64.0;
 /// So often it is tried, in ticks, whether there is somebody again for whom pages can be mapped.
 const MAPS_TICKS: u64 = 16;
+/// Where threads have just begun, and first looks have taken what they may, so many ticks are made
+/// into one at most.
+const TICKS_WHILE_MEETING: u64 = 3;
 /// So often that is asked, in ticks.
 const CROWDED_TICKS: u64 = 25;
 
@@ -359,10 +362,16 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         let affordable = match self.by_sign {
             // Who is new has to be found while it is.
-            true if self.meets_some() => 1,
-            true => self
-                .budget
-                .ticks_by_sign(options.wall_interval.as_nanos() as u64),
+            true if self.meets_some() && self.first.has_credit() => 1,
+            true => {
+                let ticks = self
+                    .budget
+                    .ticks_by_sign(options.wall_interval.as_nanos() as u64);
+                match self.meets_some() {
+                    true => ticks.min(TICKS_WHILE_MEETING),
+                    false => ticks,
+                }
+            }
             false => self.budget.ticks(),
         };
         affordable.max(quiet)

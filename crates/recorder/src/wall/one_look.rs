@@ -14,6 +14,11 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
 impl<R: Runtime> Sampler<'_, R> {
+    /// What says at once where a thread is, if that counts.
+    pub(super) fn sign(&self, record: &ThreadRecord) -> Option<Sign> {
+        self.by_sign.then(|| self.looks.sign(record)).flatten()
+    }
+
     /// False if nothing could be seen.
     pub(super) fn look_at(&mut self, index: u32, weight_ns: u64, at: &At<'_>) -> bool {
         let now_ns = at.now_ns;
@@ -26,7 +31,7 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         let (mut before, thread) = (known.before, known.thread);
         let last = before.mark();
-        let sign = self.looks.sign(record);
+        let sign = self.sign(record);
         let (seen, moved, (waited_ns, woken_ns)) = self.see(record, &mut before, now_ns);
         let has_it = match &seen {
             Look::Off(_) => self.see_owner(before.claim()),
@@ -36,12 +41,6 @@ impl<R: Runtime> Sampler<'_, R> {
             return false;
         };
         known.before = before;
-        // Each turn of one that waits for microseconds at a time began with being woken.
-        let woken_ns = if known.flips.is_on() {
-            waited_ns
-        } else {
-            woken_ns
-        };
         let schedule = || self.kernel.schedule(record.tid());
         let part = at.part(weight_ns, false);
         let part = known.weight(&seen, moved, (now_ns, at.until_ns), part, schedule);
@@ -56,7 +55,9 @@ impl<R: Runtime> Sampler<'_, R> {
             Look::Same => known.add(now_ns, part, &mut at.shelf.lock()),
             Look::Off(off) => return self.tell_off((index, record), (off, sign), has_it, part, at),
             // What it waits for a processor is told by the kernel's own account, when it has one.
-            Look::Woken | Look::Ready | Look::Passing | Look::Unclear => {
+            // It is still where it was seen last.
+            Look::Woken => known.flush(&mut at.shelf.lock()),
+            Look::Ready | Look::Passing | Look::Unclear => {
                 known.look(sign, now_ns, (Shown::Run, 0), &mut at.shelf.lock());
             }
             Look::Gone => {
@@ -91,7 +92,7 @@ impl<R: Runtime> Sampler<'_, R> {
             .as_ref()
             .map(|it| (it.key, frames.get(..it.len).unwrap_or(&[])));
         let thread = known.thread;
-        let seen = (Shown::Wait, place_of(&off, stack));
+        let seen = (Shown::Wait, place_of(&off, stack, owner.as_ref()));
         let mut notes = at.shelf.lock();
         known.look(sign, at.now_ns, seen, &mut notes);
         if let Some(name) = renamed {
@@ -165,8 +166,9 @@ impl<R: Runtime> Sampler<'_, R> {
 }
 
 /// A number for where a thread waits and for what, the same for two looks that are told alike.
-fn place_of(off: &Off, stack: &[Frame]) -> u64 {
+fn place_of(off: &Off, stack: &[Frame], owner: Option<&(u64, &[Frame])>) -> u64 {
     let mut hasher = FxHasher::default();
     (off.os, off.monitor, off.is_owned_lock, stack).hash(&mut hasher);
+    (off.mounted, &off.detail, owner).hash(&mut hasher);
     hasher.finish()
 }
