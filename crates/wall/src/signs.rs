@@ -49,6 +49,12 @@ impl Sign {
             in_own_code,
         }
     }
+
+    /// Whether the thread is in code of its own.
+    #[must_use]
+    pub fn is_in_own_code(&self) -> bool {
+        self.in_own_code
+    }
 }
 
 /// What a look at a thread has shown.

@@ -1,7 +1,6 @@
 //! A glance at the JVM's safepoints by somebody who is awake anyway: while the wall-clock sampler
 //! has one at each tick, the watcher of safepoints sleeps until there is something to see.
 
-use super::CALM_NS;
 use dwell_signal::Live;
 use dwell_walker::hotspot::safepoints::{Safepoints, State};
 use std::sync::OnceLock;
@@ -10,11 +9,13 @@ use std::thread::Thread;
 
 /// Ticks have a place by chance in each interval, so two may be twice as far apart as they are in
 /// the mean: they are relied on if that is as often as the watcher would look.
-const GAP_MAX_NS: u64 = 2 * CALM_NS;
+const GAP_PACES: u64 = 2;
 /// A tick may come so late.
 const SLACK_NS: u64 = 5_000_000;
-/// The watcher sleeps at most so long.
-pub const SLEEP_NS: u64 = 200_000_000;
+/// The watcher sleeps for so many of the times after which it would look, ...
+const SLEEP_PACES: u64 = 10;
+/// ... and at most so long.
+const SLEEP_MAX_NS: u64 = 1_000_000_000;
 
 /// Who is to be woken, and when it is not needed that it looks by itself.
 #[derive(Debug, Default)]
@@ -22,21 +23,28 @@ pub struct Glance {
     watcher: OnceLock<Thread>,
     /// The last safepoint that it knows of.
     told: AtomicU64,
+    /// How often it would look by itself.
+    pace_ns: AtomicU64,
     /// Until when there will be another glance.
     until_ns: AtomicU64,
 }
 
 impl Glance {
-    /// The calling thread watches, and knows all safepoints up to this one.
-    pub fn watches(&self, told: u64) {
+    /// The calling thread watches, would look so often, and knows all safepoints up to this one.
+    pub fn watches(&self, told: u64, pace_ns: u64) {
         self.told.store(told, Ordering::Relaxed);
+        self.pace_ns.store(pace_ns, Ordering::Relaxed);
         self.watcher.get_or_init(std::thread::current);
     }
 
-    /// Whether somebody else will have looked by then, so that it can sleep.
+    /// How long one can sleep who would look in `pace_ns`: longer if somebody else will have looked
+    /// by then.
     #[must_use]
-    pub fn is_kept(&self, now_ns: u64) -> bool {
-        now_ns < self.until_ns.load(Ordering::Relaxed)
+    pub fn sleep_ns(&self, now_ns: u64, pace_ns: u64) -> u64 {
+        match now_ns < self.until_ns.load(Ordering::Relaxed) {
+            true => pace_ns.max(pace_ns.saturating_mul(SLEEP_PACES).min(SLEEP_MAX_NS)),
+            false => pace_ns,
+        }
     }
 
     /// Wakes the watcher if there is something to see, or the next glance, in `next_ns`, will be
@@ -48,7 +56,11 @@ impl Glance {
         let told = self.told.load(Ordering::Relaxed);
         let is_calm = found.state(live) == Ok(State::Running)
             && matches!(found.noted(live), Ok(Some(noted)) if noted.id == told);
-        let until_ns = match next_ns <= GAP_MAX_NS {
+        let gap_ns = self
+            .pace_ns
+            .load(Ordering::Relaxed)
+            .saturating_mul(GAP_PACES);
+        let until_ns = match next_ns <= gap_ns {
             true => now_ns + next_ns + SLACK_NS,
             false => 0,
         };

@@ -233,9 +233,9 @@ impl<'s> Watch<'s> {
             pace_ns = pace_ns.min(self.pace_ns());
             pace_ns = pace_ns.max(self.rest_ns(now_ns).min(ALARMED_NS));
             let glance = &self.setup.shared;
-            glance.watches(self.told);
-            if pace_ns >= CALM_NS && glance.is_kept(now_ns) {
-                pace_ns = glance::SLEEP_NS;
+            glance.watches(self.told, pace_ns);
+            if pace_ns >= CALM_NS {
+                pace_ns = glance.sleep_ns(now_ns, pace_ns);
             }
             std::thread::park_timeout(std::time::Duration::from_nanos(pace_ns));
         }

@@ -15,7 +15,7 @@ const SHARE_MAX: u32 = 200;
 /// How often it happens where the number has not changed, and what part of the time it may take
 /// then.
 const REGULARLY: Duration = Duration::from_millis(900);
-const REGULAR_SHARE_MAX: u32 = 2000;
+const REGULAR_SHARE_MAX: u32 = 5000;
 /// And happens at most so often.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 

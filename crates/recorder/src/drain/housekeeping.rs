@@ -3,6 +3,8 @@
 use super::census::Census;
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
+use dwell_signal::{Engine, ThreadRecord};
+use rustc_hash::FxHashSet;
 
 /// Threads with a kernel ring at most: each takes two pages of locked memory.
 const RINGS_MAX: usize = 256;
@@ -16,29 +18,50 @@ const TENDED_MAX: usize = 200;
 #[derive(Debug, Default)]
 pub struct Keeper {
     /// From where on threads are looked after next.
-    tended: usize,
+    tended: u32,
+    /// Who has a ring: the places of records, and their generations.
+    ringed: FxHashSet<(u32, u32)>,
 }
 
 impl Keeper {
-    /// Finds new threads, looks after timers, gives busy threads a ring for kernel frames.
-    pub fn run<R: Runtime>(&mut self, setup: &Setup<R>, census: &mut Census<R>) {
+    /// Finds new threads, looks after timers, gives busy threads among those that were `sampled`
+    /// lately a ring for kernel frames.
+    pub fn run<R: Runtime>(
+        &mut self,
+        setup: &Setup<R>,
+        census: &mut Census<R>,
+        sampled: &FxHashSet<u32>,
+    ) {
         census.find_in_time(setup.engine);
         self.tended = setup.engine.tend_some(self.tended, TENDED_MAX);
-        give_rings(setup);
+        // Somebody may have put a fault handler in front of ours without passing faults on.
+        dwell_signal::fault::reinstall_if_replaced();
+        if setup.kernel_frames {
+            let records = sampled.iter().filter_map(|at| setup.engine.record(*at));
+            let busy = records.filter(|r| r.is_live() && r.samples() >= RING_SAMPLES_MIN);
+            self.give_rings(setup.engine, busy);
+        }
     }
-}
 
-fn give_rings<R: Runtime>(setup: &Setup<R>) {
-    // Somebody may have put a fault handler in front of ours without passing faults on.
-    dwell_signal::fault::reinstall_if_replaced();
-    if setup.kernel_frames {
-        let busy = setup
-            .engine
-            .live_records()
-            .filter(|r| r.samples() >= RING_SAMPLES_MIN);
-        for record in busy.take(RINGS_MAX) {
-            // Refused (locked-memory limit, no event): the thread's samples have no kernel frames.
-            let _ = setup.engine.attach_ring(record);
+    fn give_rings(
+        &mut self,
+        engine: &'static Engine,
+        busy: impl Iterator<Item = &'static ThreadRecord>,
+    ) {
+        if self.ringed.len() >= RINGS_MAX {
+            self.ringed.retain(|(at, generation)| {
+                let record = engine.record(*at);
+                record.is_some_and(|it| it.is_live() && it.generation() == *generation)
+            });
+        }
+        for record in busy {
+            let whose = (record.index(), record.generation());
+            // Also of one that has had one: it may have been armed anew.
+            if self.ringed.contains(&whose) || self.ringed.len() < RINGS_MAX {
+                // Refused (locked-memory limit, no event): its samples have no kernel frames.
+                let _ = engine.attach_ring(record);
+                self.ringed.insert(whose);
+            }
         }
     }
 }

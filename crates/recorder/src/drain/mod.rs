@@ -96,7 +96,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         if flushes {
             if due {
                 flush_at = Instant::now() + FLUSH;
-                keeper.run(setup, &mut census);
+                keeper.run(setup, &mut census, &sampler.sampled);
             }
             if order.stop {
                 let ended = setup.end_sampling();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Asking may take this part of the time.
 const SHARE_MAX: u32 = 10_000;
 /// Whatever it took, it is asked again after this time.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Asks.
 #[derive(Debug)]

@@ -81,14 +81,21 @@ impl Processors {
         is_due
     }
 
-    /// The threads that were sampled since the last account.
-    pub fn threads<R: Runtime>(&mut self, setup: &Setup<R>) -> Vec<ThreadTime> {
+    /// The threads that were sampled since the last account, whose records are at these places:
+    /// of thousands few are.
+    pub fn threads<R: Runtime>(
+        &mut self,
+        setup: &Setup<R>,
+        sampled: &FxHashSet<u32>,
+    ) -> Vec<ThreadTime> {
         let mut all = Vec::new();
-        for record in setup.engine.live_records() {
+        for index in sampled {
             if all.len() == THREADS_MAX {
                 break;
             }
-            all.extend(self.account(setup, record));
+            let record = setup.engine.record(*index);
+            let record = record.filter(|record| record.is_live());
+            all.extend(record.and_then(|record| self.account(setup, record)));
         }
         if self.threads.len() > 2 * THREADS_MAX {
             let live = setup.engine.live_records().map(ThreadRecord::user);

@@ -25,6 +25,7 @@ use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::slots::Reason;
 use dwell_signal::{Asked, Slot, SlotHeader};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -66,6 +67,8 @@ pub struct Sampler<'s, R: Runtime> {
     pub failures: FailureCounts,
     /// Cost since the recording began.
     pub work: Work,
+    /// The places of the records of threads that were sampled since the last account of them.
+    pub sampled: FxHashSet<u32>,
     /// Names of virtual threads met in this chunk, by key.
     pub virtual_names: VirtualNames,
     wall: WallDrain,
@@ -96,6 +99,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             batch: Batch::default(),
             failures: FailureCounts::new(),
             work: Work::default(),
+            sampled: FxHashSet::default(),
             virtual_names: VirtualNames::default(),
             wall: WallDrain::default(),
             stops: StopDrain::default(),
@@ -211,6 +215,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let mut frames = std::mem::take(&mut self.frames);
         let walk = self.walked(slot, &mut frames);
         self.work.walks += 1;
+        self.sampled.insert(header.record_index);
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
         let walked = frames

@@ -459,7 +459,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
         if let Some(used) = self.machine.told() {
             self.chunk.event(&used);
         }
-        let times = self.processors.threads(self.setup);
+        let sampled = std::mem::take(&mut sampler.sampled);
+        let times = self.processors.threads(self.setup, &sampled);
         threads::rename(&mut self.chunk, self.setup, sampler);
         for time in times {
             let thread = self.thread(time.thread, sampler);

@@ -8,20 +8,20 @@ use dwell_wall::grid;
 use dwell_wall::runs::Part;
 use dwell_wall::signs::Shown;
 
-/// Those of a tick who are not where they were.
-#[derive(Debug, Default)]
-pub(super) struct Sorted {
-    /// Their place has to be seen: all of them are looked at, or some stand for the others.
-    pub unknown: Vec<u32>,
-    /// Their place is known, and they are looked at all the same.
-    pub drawn: Vec<u32>,
-    /// Ticks that count without a look.
-    pub carried: usize,
+/// What becomes of a tick of a thread whose sign tells where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByItsSign {
+    /// It was drawn to be looked at all the same, and does not count.
+    Drawn,
+    Counted,
 }
 
 impl<R: Runtime> Sampler<'_, R> {
     /// Looks at those of `moved` whose place has to be seen, and at some of the others; `looked`
     /// tells what the tick has cost so far, and what it costs with that.
+    ///
+    /// Who is drawn is looked at before the next one's sign is read: a look takes a hundred times
+    /// as long as a sign, and what a sign told is over after some.
     pub(super) fn look_by_sign(
         &mut self,
         (eligible, asked): (usize, usize),
@@ -30,50 +30,50 @@ impl<R: Runtime> Sampler<'_, R> {
         looked: &mut Looked,
     ) {
         let weight_ns = grid::weight_ns(&at.look, eligible, asked);
-        let mut sorted = self.sort_by_sign(moved, weight_ns, at);
-        let count = self
-            .budget
-            .count_of_unknown(sorted.unknown.len(), at.look.ticks);
-        looked.cpu_ns += self.cpu_since();
-        let carried = sorted.drawn.len() + sorted.carried;
-        // What it takes to meet new ones says nothing of later ticks.
-        let cpu_ns = (!self.meets_some()).then_some(looked.cpu_ns);
-        self.budget.met(sorted.unknown.len(), carried, cpu_ns);
-        let of = (eligible, asked);
-        let (count, failed) = self.look_at_some(of, &mut sorted.unknown, count, at);
-        looked.count += count + sorted.drawn.len();
-        self.told_by_sign += sorted.carried;
-        looked.failed += failed;
-        for index in &sorted.drawn {
-            looked.failed += usize::from(!self.look_at(*index, weight_ns, at));
-        }
-    }
-
-    /// Sorts `moved`, each of which stands for `weight_ns`, and counts the ticks of those who are
-    /// not looked at.
-    pub(super) fn sort_by_sign(&mut self, moved: &[u32], weight_ns: u64, at: &At<'_>) -> Sorted {
         let part = at.part(weight_ns, false);
         let chance = self.budget.chance(at.look.ticks);
-        let mut sorted = Sorted::default();
+        let (mut unknown, mut carried, mut looks_cpu_ns) = (Vec::new(), 0, 0);
         for index in moved {
-            match self.carry(*index, chance, part, at) {
-                None => sorted.unknown.push(*index),
-                Some(true) => sorted.drawn.push(*index),
-                Some(false) => sorted.carried += 1,
+            let is_drawn = self.random.part() < chance;
+            match self.count_by_sign(*index, is_drawn, part, at) {
+                None => unknown.push(*index),
+                Some(ByItsSign::Counted) => carried += 1,
+                Some(ByItsSign::Drawn) => {
+                    looked.cpu_ns += self.cpu_since();
+                    looked.failed += usize::from(!self.look_at(*index, weight_ns, at));
+                    looked.count += 1;
+                    looks_cpu_ns += self.cpu_since();
+                }
             }
         }
-        sorted
+        let count = self.budget.count_of_unknown(unknown.len(), at.look.ticks);
+        looked.cpu_ns += self.cpu_since();
+        // What it takes to meet new ones says nothing of later ticks.
+        let cpu_ns = (!self.meets_some()).then_some(looked.cpu_ns);
+        let known = carried + looked.count;
+        self.budget.met(unknown.len(), known, cpu_ns);
+        self.told_by_sign += carried;
+        let (count, failed) = self.look_at_some((eligible, asked), &mut unknown, count, at);
+        looked.count += count;
+        looked.failed += failed;
+        looked.cpu_ns += looks_cpu_ns;
     }
 
-    /// Counts a tick of a thread by its sign. `None` if that tells nothing; true if it is drawn to
-    /// be looked at, and does not count.
-    fn carry(&mut self, index: u32, chance: f64, part: Part, at: &At<'_>) -> Option<bool> {
+    /// Reads the sign of a thread, and counts a tick of it by that, unless it is drawn. `None`: its
+    /// place has to be seen.
+    fn count_by_sign(
+        &mut self,
+        index: u32,
+        is_drawn: bool,
+        part: Part,
+        at: &At<'_>,
+    ) -> Option<ByItsSign> {
         let known = self.known.get_mut(index as usize)?;
         let record = self.setup.engine.record(index)?;
         let sign = self.looks.sign(record)?;
         let shown = known.classes.shown(sign, at.now_ns)?;
-        if self.random.part() < chance {
-            return Some(true);
+        if is_drawn {
+            return Some(ByItsSign::Drawn);
         }
         let last = known.before.mark();
         // One that is no more has to be seen to be.
@@ -84,6 +84,6 @@ impl<R: Runtime> Sampler<'_, R> {
         self.ran |= runs;
         self.news |= has_run && !runs;
         known.carry(sign, at.now_ns, part, &mut at.shelf.lock());
-        Some(false)
+        Some(ByItsSign::Counted)
     }
 }

@@ -81,6 +81,30 @@ impl<C> Known<C> {
         self.classes.due(now_ns, tell);
     }
 
+    /// A look at it has shown that it runs; its signs were these before and after that. If it has
+    /// left its place meanwhile, that says nothing of where it was: a wait may end while a look at
+    /// it is made. The tick counts as one without a look then, and the look shows nothing; else
+    /// short waits would hardly be seen, and all ticks in some would count as running until the
+    /// next look.
+    pub fn look_that_ran(
+        &mut self,
+        (sign, by_now): (Option<Sign>, Option<Sign>),
+        now_ns: u64,
+        part: Part,
+        notes: &mut Notes,
+    ) {
+        let has_left = sign.filter(|_| sign != by_now);
+        match has_left.filter(|sign| self.classes.shown(*sign, now_ns).is_some()) {
+            Some(sign) => self.carry(sign, now_ns, part, notes),
+            // Of one that nobody has seen at its place before, what it does by now is more certain;
+            // but one that goes from call to call would not have any place.
+            None => {
+                let runs = by_now.filter(|it| it.is_in_own_code()).or(sign);
+                self.look(runs, now_ns, (Shown::Run, 0), notes);
+            }
+        }
+    }
+
     /// A tick in which it was not looked at, but has this sign.
     pub fn carry(&mut self, sign: Sign, now_ns: u64, part: Part, notes: &mut Notes) {
         match self.flips.is_on() {
@@ -188,6 +212,7 @@ mod tests {
     use super::*;
     use crate::looks::off::Off;
     use dwell_wall::cause::Os;
+    use dwell_wall::random::Random;
 
     const TICK_NS: u64 = 20_000_000;
 
@@ -375,6 +400,49 @@ mod tests {
             .map(|it| (it.class, it.weight_ns))
             .collect();
         assert_eq!(told, [(1, TICK_NS)]);
+    }
+
+    /// Waits of 1.5 ms in every 15, and looks that take 0.3 ms: of those at waits a fifth sees the
+    /// end of it.
+    #[test]
+    fn short_waits_count_whole_however_long_looks_take() {
+        const WAIT_US: u64 = 1500;
+        const CYCLE_US: u64 = 15_000;
+        const LOOK_US: u64 = 300;
+        let at = |us: u64| match us % CYCLE_US < WAIT_US {
+            true => (Shown::Wait, Sign::of([1, 2], false)),
+            false => (Shown::Run, Sign::of([8], true)),
+        };
+        for seed in 0..20 {
+            let (mut known, mut notes) = (thread(), Notes::default());
+            let mut random = Random::new(seed);
+            let (mut ticks, mut ends_seen) = (0, 0);
+            for number in 1..=5000 {
+                let now_ns = number * TICK_NS;
+                let us = random.below(CYCLE_US);
+                let ((shown, sign), (shown_after, by_now)) = (at(us), at(us + LOOK_US));
+                ticks += u64::from(shown == Shown::Wait);
+                let is_drawn = random.part() < 0.1;
+                if known.classes.shown(sign, now_ns).is_some() && !is_drawn {
+                    known.carry(sign, now_ns, tick(1), &mut notes);
+                } else if (shown, shown_after) == (Shown::Wait, Shown::Wait) {
+                    known.look(Some(sign), now_ns, (shown, 7), &mut notes);
+                    known.add(now_ns, tick(1), &mut notes);
+                } else {
+                    ends_seen += u64::from(shown == Shown::Wait);
+                    let signs = (Some(sign), Some(by_now));
+                    known.look_that_ran(signs, now_ns, tick(1), &mut notes);
+                }
+            }
+            known.end(&mut notes);
+            let told: u64 = runs(&notes).iter().map(|run| run.weight_ns).sum();
+            // One that ends in the first look at it is not known to be one.
+            let lost = ticks - told / TICK_NS;
+            assert!(
+                ticks > 400 && ends_seen > 3 && lost <= 2,
+                "{seed}: {lost} of {ticks}"
+            );
+        }
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl<R: Runtime> Sampler<'_, R> {
             // It is still where it was seen last.
             Look::Woken => known.flush(&mut at.shelf.lock()),
             Look::Ready | Look::Passing | Look::Unclear => {
-                known.look(sign, now_ns, (Shown::Run, 0), &mut at.shelf.lock());
+                let by_now = self.looks.sign(record).filter(|_| self.by_sign);
+                known.look_that_ran((sign, by_now), now_ns, part, &mut at.shelf.lock());
             }
             Look::Gone => {
                 self.kernel.forget(&known.before);

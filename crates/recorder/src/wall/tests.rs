@@ -213,11 +213,11 @@ fn what_others_spend_is_paid_up_to_a_part_of_the_budget() {
 
 #[test]
 fn what_the_active_leave_is_for_those_who_rest() {
-    let shares = |more: &str, active_cpu_ns: u64| {
+    let shares_of = |more: &str, [others_cpu_ns, active_cpu_ns]: [u64; 2]| {
         let begun = begun(more);
         let mut sampler = begun.sampler();
         for _ in 0..2000 {
-            sampler.share_out(active_cpu_ns, active_cpu_ns, 20_000_000);
+            sampler.share_out(others_cpu_ns, active_cpu_ns, active_cpu_ns, 20_000_000);
         }
         // How many looks of one cost each can afford.
         [sampler.budget, sampler.resting].map(|mut budget| {
@@ -228,6 +228,7 @@ fn what_the_active_leave_is_for_those_who_rest() {
             budget.count(10_000) as f64 * 10_000.0 / 500e6
         })
     };
+    let shares = |more: &str, active_cpu_ns| shares_of(more, [0, active_cpu_ns]);
     let whole = 0.0045;
     let near = |share: f64, wanted: f64| (share - wanted).abs() < 0.05 * whole;
     // They spend nothing: all may be spent on the others.
@@ -245,6 +246,13 @@ fn what_the_active_leave_is_for_those_who_rest() {
         near(active, 0.8 * whole) && near(resting, 0.2 * whole),
         "{active} {resting}"
     );
+    // What others spend the active ones cannot, but for a part.
+    let [active, _] = shares_of("", [(whole / 2.0 * 20e6) as u64; 2]);
+    assert!(near(active, 0.3 * whole), "{active}");
+    let [active, _] = shares_of("", [20_000_000; 2]);
+    assert!(near(active, 0.08 * whole), "{active}");
+    let [active, _] = shares_of(",filter=context", [(whole / 2.0 * 20e6) as u64; 2]);
+    assert!(near(active, 0.5 * whole), "{active}");
     // Nobody rests where only those are looked at who work for a request.
     let [active, _] = shares(",filter=context", 0);
     assert!(near(active, whole), "{active}");

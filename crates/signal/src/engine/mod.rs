@@ -428,22 +428,20 @@ impl Engine {
         }
     }
 
-    /// The same for `most` threads from the `from`-th on. Returns where to go on; 0: that was all.
-    pub fn tend_some(&'static self, from: usize, most: usize) -> usize {
+    /// The same for `most` threads whose records are at `from` or after it. Returns where to go on;
+    /// 0: that was all.
+    pub fn tend_some(&'static self, from: u32, most: usize) -> u32 {
         if !self.is_running() {
             return 0;
         }
-        let tended = self
-            .live_records()
-            .skip(from)
-            .take(most)
-            .map(|record| self.tend_one(record))
-            .count();
-        if tended < most {
-            0
-        } else {
-            from.saturating_add(most)
+        let is_live = |record: &&ThreadRecord| record.state.load(Ordering::Acquire) == LIVE;
+        let some = self.slab.iter_from(from).filter(is_live).take(most);
+        let (mut count, mut next) = (0usize, 0);
+        for record in some {
+            self.tend_one(record);
+            (count, next) = (count.wrapping_add(1), record.index().saturating_add(1));
         }
+        if count < most { 0 } else { next }
     }
 
     fn tend_one(&'static self, record: &'static ThreadRecord) {

@@ -49,7 +49,12 @@ impl Slab {
 
     /// All records that a thread has or had, in whatever state.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
-        (0..self.begun.load(Ordering::Acquire)).filter_map(|index| self.get(index))
+        self.iter_from(0)
+    }
+
+    /// The same from this place on.
+    pub fn iter_from(&'static self, from: u32) -> impl Iterator<Item = &'static ThreadRecord> {
+        (from..self.begun.load(Ordering::Acquire)).filter_map(|index| self.get(index))
     }
 
     /// Makes a record for a thread. Ordinary threads only.
