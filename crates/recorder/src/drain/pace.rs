@@ -7,8 +7,10 @@ use std::time::Duration;
 const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 pub const TICK_MIN: Duration = Duration::from_millis(5);
+/// Where what they say stays true however late they are looked at.
+const TICK_KEPT: Duration = Duration::from_millis(200);
 /// Where few or none come: a program that does little costs next to nothing.
-const TICK_IDLE: Duration = Duration::from_millis(200);
+const TICK_IDLE: Duration = Duration::from_millis(400);
 /// So many are waited for if that is not too long: most of what a look costs is waking up.
 const WORTH_IT: f64 = 4.0;
 /// How fast it is forgotten how often they came.
@@ -47,7 +49,7 @@ impl Pace {
     /// true however late they are looked at. So many `processors` can be busy with them.
     #[must_use]
     pub fn new(interval: Duration, keeps: bool, processors: usize) -> Pace {
-        let most = if keeps { TICK_IDLE } else { TICK_MAX };
+        let most = if keeps { TICK_KEPT } else { TICK_MAX };
         let tick = tick(interval, processors, most);
         Pace {
             tick,
@@ -99,7 +101,7 @@ mod tests {
     fn what_keeps_waits_until_it_could_fill_the_slots() {
         let of = |ms, processors| {
             let interval = Duration::from_millis(ms);
-            tick(interval, processors, TICK_IDLE).as_millis()
+            tick(interval, processors, TICK_KEPT).as_millis()
         };
         assert_eq!(of(10, 2), 200);
         assert_eq!(of(1, 2), 64);
@@ -133,7 +135,7 @@ mod tests {
             pace.samples = 0;
             (waited / looks).as_millis()
         };
-        assert_eq!(mean(&mut pace, 0.0), 200);
+        assert_eq!(mean(&mut pace, 0.0), 400);
         assert!((100..=140).contains(&mean(&mut pace, 30.0)));
         assert!((30..=45).contains(&mean(&mut pace, 100.0)));
         assert_eq!(mean(&mut pace, 400.0), 20);

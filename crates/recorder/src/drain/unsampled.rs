@@ -13,7 +13,7 @@ const TOLD_MIN_NS: u64 = 1_000_000;
 /// A clock takes a microsecond to read, or ten: so many of them are read in a second at most.
 const CLOCKS_MAX: u32 = 150;
 /// What is out of reach is told this late at most, however many threads there are.
-const LATE_MAX: Duration = Duration::from_secs(30);
+const LATE_MAX: Duration = Duration::from_secs(60);
 
 /// Compares the process's CPU time with that of the threads while they could be sampled.
 pub struct Unsampled {

@@ -784,10 +784,10 @@ fn budget<R: Runtime>(setup: &Setup<R>, part: f64) -> Budget {
     }
 }
 
-/// The part of a processor that is aimed at: what is spent scatters about that, and the budget is
-/// what may be spent.
+/// The part of a processor that is aimed at: what is spent scatters about that, there are rounds of
+/// the drainer that would be made without looks too, and the budget is what may be spent.
 fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
-    const AIM: f64 = 0.9;
+    const AIM: f64 = 0.8;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
 
