@@ -149,8 +149,8 @@ mod tests {
             pace.wait(7, false);
         }
         assert_eq!(pace.wait(7, false), TICK_IDLE);
-        assert_eq!(pace.wait(47, false), pace.tick);
-        assert_eq!(pace.wait(47, true), TICK_LOSING);
+        assert_eq!(pace.wait(87, false), pace.tick);
+        assert_eq!(pace.wait(87, true), TICK_LOSING);
         // As fast as samples come here, more would fill the slots.
         let mut pace = Pace::new(Duration::from_micros(100), false, 2);
         for _ in 0..50 {

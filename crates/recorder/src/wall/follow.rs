@@ -78,6 +78,10 @@ impl<R: Runtime> Sampler<'_, R> {
         if self.maps_more && self.kernel.maps_pages() && self.first.has_credit() {
             return (PAGES_RESTING as usize).max(asked.min(most)).min(resting);
         }
+        // Where most are asked in one go, the few others are as often as these.
+        if self.roll_call.len() > resting && !self.is_pass_due {
+            return 0;
+        }
         let least = ASKED_LEAST.min(resting);
         if asked < least && self.rested_ns < RESTED_TICKS.saturating_mul(interval_ns) {
             return 0;

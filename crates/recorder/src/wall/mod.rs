@@ -198,6 +198,7 @@ struct Sampler<'s, R: Runtime> {
     roll_call: RollCall<Turns>,
     counting: Price,
     may_count: bool,
+    is_pass_due: bool,
     /// Whether ticks of active threads count by their signs.
     by_sign: bool,
     strata: Strata,
@@ -323,6 +324,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             asking: Price::of(follow::ASKED_NS),
             roll_call: RollCall::default(),
             counting: Price::of(passes::EACH_NS),
+            is_pass_due: false,
             may_count: setup.options.wall_threads.is_none() && !setup.options.only_context,
             by_sign: R::Looks::HAS_SIGNS
                 && setup.options.wall_threads.is_none()
@@ -401,6 +403,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.mind_the_crowd();
         let asked_cpu_ns = self.ask_young(now_ns);
         self.rested_ns += look.span_ns;
+        self.begin_pass(look.span_ns);
         let [active, resting] = self.choose();
         let rested_ns = self.rested_ns_of(&resting);
         let fresh = self.strata.fresh().len();

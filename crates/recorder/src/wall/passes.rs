@@ -12,13 +12,18 @@ const PASS_PART: f64 = 0.7;
 const PASS_TICKS: u64 = 48;
 
 impl<R: Runtime> Sampler<'_, R> {
+    /// A tick of `span_ns` begins: whether all of them are asked in it.
+    pub(super) fn begin_pass(&mut self, span_ns: u64) {
+        let waited_ns = self.roll_call.wait(span_ns);
+        self.is_pass_due = self.is_due(self.roll_call.len(), waited_ns);
+    }
+
     /// Asks all of them whether they have run, where that is due, and looks at those who have.
     pub(super) fn look_at_counted(&mut self, at: &At<'_>) -> Looked {
-        let waited_ns = self.roll_call.wait(at.look.span_ns);
-        let all = self.roll_call.len();
-        if !self.is_due(all, waited_ns) {
+        if !self.is_pass_due {
             return Looked::default();
         }
+        let all = self.roll_call.len();
         let engine = self.setup.engine;
         let found = self.roll_call.pass(
             at.now_ns,

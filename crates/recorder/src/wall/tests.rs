@@ -307,7 +307,7 @@ fn those_who_rest_are_asked_in_one_tick_of_several_where_that_is_dear() {
     (0..50).for_each(|_| sampler.asking.spent(10, 50_000_000));
     assert_eq!(sampler.asked_of(100), 0);
     sampler.rested_ns = 16 * tick_ns;
-    assert_eq!(sampler.asked_of(100), 33);
+    assert_eq!(sampler.asked_of(100), 32);
 }
 
 #[test]
