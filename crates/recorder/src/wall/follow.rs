@@ -34,8 +34,8 @@ pub(super) const PAGES_ACTIVE: u32 = 64;
 pub(super) const PAGES_RESTING: u32 = 64;
 pub(super) const PAGES_ON_TRIAL: u32 = 256;
 pub(super) const PAGES_WITHOUT_CREDIT: u32 = 4;
-/// What mapping one costs, in ns.
-pub(super) const PAGE_NS: u64 = 6000;
+/// Mapping them takes this part of the time at most.
+pub(super) const PAGES_PART: f64 = 0.05;
 /// Of the active ones, so many at most.
 pub(super) const ASKED_ACTIVE_MAX: usize = 1024;
 

@@ -14,6 +14,7 @@ use crate::sys::task::{KeptFiles, TaskFiles};
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Engine, Live, ThreadRecord, Turns};
 use dwell_walker::{Frame, Memory, Walk};
+use dwell_wall::budget::Price;
 use dwell_wall::cause::{Call, Fd, Monitor, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
 use std::cell::{Cell, RefCell};
@@ -31,6 +32,8 @@ const PAGES_MAX: u32 = 16_384;
 /// ... and counts as locked memory, of which those who are not root have little
 /// (`kernel.perf_event_mlock_kb`); rings of kernel frames need it as well.
 const PAGES_MAX_OF_USERS: u32 = 64;
+/// What mapping one is taken to cost before one was mapped.
+const PAGE_NS: f64 = 6000.0;
 /// How many of the last answers are remembered.
 const ANSWERS_MAX: i32 = 1000;
 
@@ -183,9 +186,24 @@ struct Pages {
     told: Cell<u32>,
     /// So many more may be mapped now.
     allowed: Cell<u32>,
+    /// What mapping one costs, and what those have cost that were mapped since that was asked last.
+    price: Cell<Option<Price>>,
+    spent_ns: Cell<u64>,
 }
 
 impl Pages {
+    fn price(&self) -> Price {
+        self.price.get().unwrap_or(Price::of(PAGE_NS))
+    }
+
+    /// One was mapped.
+    fn spent(&self, cpu_ns: u64) {
+        let mut price = self.price();
+        price.spent(1, cpu_ns);
+        self.price.set(Some(price));
+        self.spent_ns.set(self.spent_ns.get() + cpu_ns);
+    }
+
     /// A page, or not, has told whether a thread has run.
     fn told(&self, by_page: bool) {
         let answered = self.answered.get() + if by_page { 1 } else { -1 };
@@ -226,20 +244,33 @@ impl Kernel {
         if allowed > 0 && !pages.is_full.get() && self.engine.wants_page(record) {
             pages.allowed.set(allowed - 1);
             pages.mapped.set(pages.mapped.get() + 1);
+            let before = process::own_cpu();
             // What the record shows may be another thread's by now: its page is as good.
             let whose = self.engine.record(record.index());
             let refused = whose.is_some_and(|record| self.engine.attach_page(record).is_err());
             pages
                 .is_full
                 .set(refused || pages.mapped.get() >= pages.most);
+            pages.spent((process::own_cpu() - before).as_nanos() as u64);
         }
         self.engine.turns(record)
     }
 
-    /// So many pages may be mapped from now on: each costs some 5 us, which one who is asked now
-    /// and then is not worth.
+    /// So many pages may be mapped from now on: each costs some 5 us, or ten times that where
+    /// threads begin meanwhile, which one who is asked now and then is not worth.
     pub fn allow_pages(&self, count: u32) {
         self.pages.allowed.set(count);
+    }
+
+    /// How many can be had for so much.
+    #[must_use]
+    pub fn pages_for(&self, may_ns: f64) -> u32 {
+        u32::try_from(self.pages.price().count(may_ns)).unwrap_or(u32::MAX)
+    }
+
+    /// What mapping pages has cost since this was asked last.
+    pub fn take_pages_cpu_ns(&self) -> u64 {
+        self.pages.spent_ns.take()
     }
 
     /// Whether there may be more pages at all.

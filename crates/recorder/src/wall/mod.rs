@@ -512,7 +512,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             (false, true) => follow::PAGES_RESTING,
             (false, false) => follow::PAGES_WITHOUT_CREDIT,
         };
+        let affordable = follow::PAGES_PART * at.look.span_ns as f64;
+        let pages = pages.min(self.kernel.pages_for(affordable).max(1));
         self.kernel.allow_pages(pages);
+        let _ = self.kernel.take_pages_cpu_ns();
         let mut moved = self.follow(chosen, at, is_active);
         let asked_ns = self.cpu_since();
         let mut looked = Looked::default();
@@ -523,9 +526,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             looked.cpu_ns = std::mem::take(&mut self.woken_cpu_ns);
         } else {
             // A page is mapped once, and says nothing of what asking costs later.
-            let mapped = u64::from(pages.saturating_sub(self.kernel.pages_allowed()));
-            self.maps_more = mapped > 0 || self.ticks.is_multiple_of(MAPS_TICKS);
-            looked.first_cpu_ns = (mapped * follow::PAGE_NS).min(asked_ns);
+            let has_mapped = self.kernel.pages_allowed() < pages;
+            self.maps_more = has_mapped || self.ticks.is_multiple_of(MAPS_TICKS);
+            looked.first_cpu_ns = self.kernel.take_pages_cpu_ns().min(asked_ns);
             self.asking
                 .spent(chosen.ids.len(), asked_ns - looked.first_cpu_ns);
         }
