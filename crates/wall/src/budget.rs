@@ -18,6 +18,8 @@ const TICKS_MAX: f64 = 50.0;
 const TICKS_LONG: f64 = 10.0;
 /// The part of the budget that ticks may take where threads have signs: the rest is for looks.
 const TICKS_PART: f64 = 0.7;
+/// And where hardly any thread is found to have left its place, so that there is little to see.
+const TICKS_PART_STILL: f64 = 0.45;
 /// The part of the looks that those at threads of known signs get at least, ...
 const CARRIED_PART: f64 = 0.25;
 /// ... and the least chance of one.
@@ -153,7 +155,9 @@ impl Budget {
     /// as can be paid, as each tells of all of them.
     #[must_use]
     pub fn ticks_by_sign(&self, interval_ns: u64) -> u64 {
-        let may_ns = TICKS_PART * self.share.unwrap_or(1.0) * interval_ns as f64;
+        let moved = (self.unknown + self.carried).min(1.0);
+        let part = TICKS_PART_STILL + moved * (TICKS_PART - TICKS_PART_STILL);
+        let may_ns = part * self.share.unwrap_or(1.0) * interval_ns as f64;
         let ticks = (self.tick_ns / may_ns).min(TICKS_LONG);
         // Fewer looks are never made in a tick.
         let least = LOOKED_MIN.min(self.unknown) + CHANCE_MIN * self.carried;

@@ -8,7 +8,7 @@ use crate::budget::Price;
 /// The part of a processor that first looks may take while there is credit.
 const SHARE: f64 = 0.08;
 /// CPU time for first looks: some thousands of them, with the pages that tell turns.
-const CREDIT_NS: f64 = 500e6;
+const CREDIT_NS: f64 = 300e6;
 /// With less there is none: what comes back shall be spent at once, and not little by little.
 const CREDIT_LEAST_NS: f64 = 5e6;
 /// The part of a processor at which credit comes back.

@@ -12,7 +12,7 @@ const TICK_KEPT: Duration = Duration::from_millis(200);
 /// Where few or none come: a program that does little costs next to nothing.
 const TICK_IDLE: Duration = Duration::from_millis(400);
 /// So many are waited for if that is not too long: most of what a look costs is waking up.
-const WORTH_IT: f64 = 4.0;
+const WORTH_IT: f64 = 8.0;
 /// How fast it is forgotten how often they came.
 const STEP: f64 = 0.25;
 /// Where code and classes go away before their samples are looked at.

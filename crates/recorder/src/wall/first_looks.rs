@@ -12,7 +12,7 @@ use dwell_wall::members::choose_of;
 const ASKED: usize = 512;
 /// ... and so many, in one tick of so many, once first looks have taken what they may.
 const ASKED_WITHOUT_CREDIT: usize = 16;
-const TICKS_WITHOUT_CREDIT: u64 = 48;
+const TICKS_WITHOUT_CREDIT: u64 = 32;
 /// Looks at the others of these at least: they stand for many.
 const LOOKED_LEAST: usize = 2;
 

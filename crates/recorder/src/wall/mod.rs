@@ -58,7 +58,7 @@ const UNMOUNTED_PART: f64 = 0.4;
 /// least; and all that the others leave.
 const RESTING_PART: f64 = 0.2;
 /// What active threads get of what those who rest leave, whatever others take.
-const ACTIVE_PART: f64 = 0.1;
+const ACTIVE_PART: f64 = 0.6;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
 /// So many logical threads that have run are noted between two looks at such.
@@ -793,7 +793,7 @@ fn budget<R: Runtime>(setup: &Setup<R>, part: f64) -> Budget {
 /// The part of a processor that is aimed at: what is spent scatters about that, there are rounds of
 /// the drainer that would be made without looks too, and the budget is what may be spent.
 fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
-    const AIM: f64 = 0.8;
+    const AIM: f64 = 0.9;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
 
