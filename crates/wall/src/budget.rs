@@ -319,6 +319,10 @@ mod tests {
         let (ticks, chance, share) = settled_by_sign(1, 0);
         assert_eq!((ticks, chance), (1, 1.0));
         assert!(share < 0.005);
+        // Where nobody has moved there is little to see.
+        let (ticks, _, share) = settled_by_sign(0, 0);
+        assert_eq!(ticks, 2);
+        assert!(share < 0.0016, "{share}");
         // Those whose place has to be seen leave a quarter to the others.
         let (_, chance, share) = settled_by_sign(16, 16);
         assert!((0.01..0.1).contains(&chance), "{chance}");

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Thread;
 
 /// Ticks have a place by chance in each interval, so two may be twice as far apart as they are in
-/// the mean: they are relied on if that is as often as the watcher would look.
-const GAP_PACES: u64 = 2;
+/// the mean, and waking the watcher costs as much as a tick: they are relied on if that is about as
+/// often as the watcher would look.
+const GAP_PACES: u64 = 4;
 /// A tick may come so late.
 const SLACK_NS: u64 = 5_000_000;
 /// The watcher sleeps for so many of the times after which it would look, ...

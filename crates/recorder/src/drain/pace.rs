@@ -136,9 +136,9 @@ mod tests {
             (waited / looks).as_millis()
         };
         assert_eq!(mean(&mut pace, 0.0), 400);
-        assert!((100..=140).contains(&mean(&mut pace, 30.0)));
-        assert!((30..=45).contains(&mean(&mut pace, 100.0)));
-        assert_eq!(mean(&mut pace, 400.0), 20);
+        assert!((220..=290).contains(&mean(&mut pace, 30.0)));
+        assert!((65..=90).contains(&mean(&mut pace, 100.0)));
+        assert_eq!(mean(&mut pace, 800.0), 20);
     }
 
     #[test]
@@ -149,8 +149,8 @@ mod tests {
             pace.wait(7, false);
         }
         assert_eq!(pace.wait(7, false), TICK_IDLE);
-        assert_eq!(pace.wait(87, false), pace.tick);
-        assert_eq!(pace.wait(87, true), TICK_LOSING);
+        assert_eq!(pace.wait(167, false), pace.tick);
+        assert_eq!(pace.wait(167, true), TICK_LOSING);
         // As fast as samples come here, more would fill the slots.
         let mut pace = Pace::new(Duration::from_micros(100), false, 2);
         for _ in 0..50 {

@@ -57,8 +57,6 @@ const UNMOUNTED_PART: f64 = 0.4;
 /// What looks at threads that have rested, and asking them, get of that for platform threads at
 /// least; and all that the others leave.
 const RESTING_PART: f64 = 0.2;
-/// What active threads get of what those who rest leave, whatever others take.
-const ACTIVE_PART: f64 = 0.6;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
 /// So many logical threads that have run are noted between two looks at such.
@@ -209,11 +207,9 @@ struct Sampler<'s, R: Runtime> {
     cpu_ns: u64,
     /// What was spent in this tick before anybody was asked.
     woken_cpu_ns: u64,
-    /// What platform threads have cost lately, in parts of a processor; the active ones alone; and
-    /// what others have spent on these.
+    /// What platform threads have cost lately, in parts of a processor; and the active ones alone.
     spent: f64,
     spent_active: f64,
-    spent_others: f64,
     /// What others have spent, and the part of the last looks that was at logical threads.
     debt: Debt,
     /// Looks since others told what they spent, and the first looks among them.
@@ -336,7 +332,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             woken_cpu_ns: 0,
             spent: 0.0,
             spent_active: 0.0,
-            spent_others: 0.0,
             debt: Debt::default(),
             looked: [0; 2],
             unmounted_part: 0.0,
@@ -402,7 +397,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.members_now(shelf);
         self.mind_the_crowd();
         let asked_cpu_ns = self.ask_young(now_ns);
-        self.rested_ns += look.span_ns;
         self.begin_pass(look.span_ns);
         let [active, resting] = self.choose();
         let rested_ns = self.rested_ns_of(&resting);
@@ -419,11 +413,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.look_at_platform([&active, &resting], rested_ns, &at);
         let first_cpu_ns = looked.iter().map(|at| at.first_cpu_ns).sum::<u64>() + asked_cpu_ns;
         let unpaid_ns = self.first.pay(first_cpu_ns, look.span_ns);
-        let active_cpu_ns = at_active.cpu_ns + unpaid_ns;
+        let active_cpu_ns = at_active.cpu_ns + debt_ns - unmounted_debt_ns + unpaid_ns;
         self.budget
             .spent_in(look.ticks, at_active.count, look.span_ns, active_cpu_ns);
-        let others_cpu_ns = debt_ns - unmounted_debt_ns;
-        let active_cpu_ns = active_cpu_ns + others_cpu_ns;
         self.resting
             .spent(at_resting.count, look.span_ns, at_resting.cpu_ns);
         let failed = at_active.failed + at_resting.failed + at_fresh.failed;
@@ -432,7 +424,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.looked[0] += at_active.count + at_resting.count + at_fresh.count;
         self.looked[1] += at_fresh.count;
         let cpu_ns = active_cpu_ns + at_resting.cpu_ns;
-        self.share_out(others_cpu_ns, active_cpu_ns, cpu_ns, look.span_ns);
+        self.share_out(active_cpu_ns, cpu_ns, look.span_ns);
         let cpu_ns = cpu_ns + first_cpu_ns - unpaid_ns;
         self.note_running(&active.ids, shelf);
         self.left_out
@@ -550,24 +542,21 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         looked
     }
 
-    /// What others leave of the budget is for active threads, and what these leave for those who
-    /// rest.
-    fn share_out(&mut self, others_cpu_ns: u64, active_cpu_ns: u64, cpu_ns: u64, span_ns: u64) {
+    /// What the active threads leave of the budget is for those who rest.
+    fn share_out(&mut self, active_cpu_ns: u64, cpu_ns: u64, span_ns: u64) {
         let part = |cpu_ns: u64| cpu_ns as f64 / span_ns.max(1) as f64;
         self.spent += (part(cpu_ns) - self.spent) * SPENT_STEP;
         self.spent_active += (part(active_cpu_ns) - self.spent_active) * SPENT_STEP;
-        self.spent_others += (part(others_cpu_ns) - self.spent_others) * SPENT_STEP;
         let whole = match self.unmounted {
             Some(_) => (1.0 - UNMOUNTED_PART) * aim(self.setup),
             None => aim(self.setup),
         };
-        let left = |whole: f64| (whole - self.spent_others).max(ACTIVE_PART * whole);
         if self.setup.options.only_context {
-            self.budget.set_share(left(whole));
+            self.budget.set_share(whole);
             return;
         }
         let least = RESTING_PART * whole;
-        self.budget.set_share(left(whole - least));
+        self.budget.set_share(whole - least);
         self.resting
             .set_share((whole - self.spent_active).max(least));
     }
@@ -790,8 +779,8 @@ fn budget<R: Runtime>(setup: &Setup<R>, part: f64) -> Budget {
     }
 }
 
-/// The part of a processor that is aimed at: what is spent scatters about that, there are rounds of
-/// the drainer that would be made without looks too, and the budget is what may be spent.
+/// The part of a processor that is aimed at: what is spent scatters about that, and the budget is
+/// what may be spent.
 fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     const AIM: f64 = 0.9;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6

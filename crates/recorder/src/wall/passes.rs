@@ -14,6 +14,7 @@ const PASS_TICKS: u64 = 48;
 impl<R: Runtime> Sampler<'_, R> {
     /// A tick of `span_ns` begins: whether all of them are asked in it.
     pub(super) fn begin_pass(&mut self, span_ns: u64) {
+        self.rested_ns += span_ns;
         let waited_ns = self.roll_call.wait(span_ns);
         self.is_pass_due = self.is_due(self.roll_call.len(), waited_ns);
     }
