@@ -71,3 +71,19 @@ impl Glance {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_kept_sleeps_ten_times_as_long_and_a_second_at_most() {
+        const MS: u64 = 1_000_000;
+        let glance = Glance::default();
+        assert_eq!(glance.sleep_ns(0, 20 * MS), 20 * MS, "nobody else looks");
+        glance.until_ns.store(7, Ordering::Relaxed);
+        let paces = [20, 100, 300, 2000].map(|ms| glance.sleep_ns(6, ms * MS) / MS);
+        assert_eq!(paces, [200, 1000, 1000, 2000]);
+        assert_eq!(glance.sleep_ns(7, 100 * MS), 100 * MS, "nobody any more");
+    }
+}

@@ -76,6 +76,11 @@ fn records_that_no_thread_had_are_not_looked_at() {
         assert_eq!(record.index(), had - 1);
         assert_eq!(SLAB.iter().count(), had as usize);
     }
+    for (from, left) in [(0, 1030), (1000, 30), (1029, 1), (1030, 0), (u32::MAX, 0)] {
+        let mut rest = SLAB.iter_from(from).map(ThreadRecord::index);
+        assert!(rest.next().is_none_or(|index| index == from));
+        assert_eq!(SLAB.iter_from(from).count(), left);
+    }
     let first = SLAB.get(3).unwrap();
     first.state.store(ENDED, Ordering::Release);
     assert!(SLAB.recycle(first));
