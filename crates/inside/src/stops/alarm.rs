@@ -112,7 +112,10 @@ fn wait(
         let pause_ns = alarms.pause_ns(process::monotonic_ns());
         if pause_ns > 0 {
             // Each note costs the thread up to some microseconds in a virtual machine.
-            switches = None;
+            if switches.take().is_some() {
+                // It looks more often from now on.
+                wake();
+            }
             let _ = bell::wait([bell.as_raw_fd()], pause_ns);
             continue;
         }

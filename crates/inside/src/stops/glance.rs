@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Thread;
 
 /// Ticks have a place by chance in each interval, so two may be twice as far apart as they are in
-/// the mean, and waking the watcher costs as much as a tick: they are relied on if that is about as
-/// often as the watcher would look.
-const GAP_PACES: u64 = 4;
+/// the mean: they are relied on if that is as often as the watcher would look, ...
+const GAP_PACES: u64 = 2;
+/// ... or half as often where an alarm tells of what is late: waking the watcher costs as much as a
+/// tick.
+const GAP_PACES_ALARMED: u64 = 4;
 /// A tick may come so late.
 const SLACK_NS: u64 = 5_000_000;
 /// The watcher sleeps for so many of the times after which it would look, ...
@@ -24,17 +26,23 @@ pub struct Glance {
     watcher: OnceLock<Thread>,
     /// The last safepoint that it knows of.
     told: AtomicU64,
-    /// How often it would look by itself.
-    pace_ns: AtomicU64,
+    /// Glances that are so far apart do not do.
+    gap_ns: AtomicU64,
     /// Until when there will be another glance.
     until_ns: AtomicU64,
 }
 
 impl Glance {
-    /// The calling thread watches, would look so often, and knows all safepoints up to this one.
-    pub fn watches(&self, told: u64, pace_ns: u64) {
+    /// The calling thread watches, would look so often, and knows all safepoints up to this one;
+    /// whether an alarm would wake it.
+    pub fn watches(&self, told: u64, pace_ns: u64, is_alarmed: bool) {
+        let paces = match is_alarmed {
+            true => GAP_PACES_ALARMED,
+            false => GAP_PACES,
+        };
         self.told.store(told, Ordering::Relaxed);
-        self.pace_ns.store(pace_ns, Ordering::Relaxed);
+        self.gap_ns
+            .store(pace_ns.saturating_mul(paces), Ordering::Relaxed);
         self.watcher.get_or_init(std::thread::current);
     }
 
@@ -57,11 +65,7 @@ impl Glance {
         let told = self.told.load(Ordering::Relaxed);
         let is_calm = found.state(live) == Ok(State::Running)
             && matches!(found.noted(live), Ok(Some(noted)) if noted.id == told);
-        let gap_ns = self
-            .pace_ns
-            .load(Ordering::Relaxed)
-            .saturating_mul(GAP_PACES);
-        let until_ns = match next_ns <= gap_ns {
+        let until_ns = match next_ns <= self.gap_ns.load(Ordering::Relaxed) {
             true => now_ns + next_ns + SLACK_NS,
             false => 0,
         };

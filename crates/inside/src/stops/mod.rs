@@ -1,5 +1,5 @@
 //! The watcher of safepoints: a thread that looks 10 to 100 times a second whether there was one,
-//! or one is being reached.
+//! or one is being reached; once a second while the wall-clock sampler looks for it (`glance.rs`).
 //!
 //! Where most safepoints are long it sleeps on the futex on which the JVM's own threads wait for
 //! the end of a safepoint, so that each end wakes it. Where they are short it does not: waking it
@@ -233,7 +233,8 @@ impl<'s> Watch<'s> {
             pace_ns = pace_ns.min(self.pace_ns());
             pace_ns = pace_ns.max(self.rest_ns(now_ns).min(ALARMED_NS));
             let glance = &self.setup.shared;
-            glance.watches(self.told, pace_ns);
+            let is_alarmed = self.waker.is_set.load(Ordering::SeqCst);
+            glance.watches(self.told, pace_ns, is_alarmed);
             if pace_ns >= CALM_NS {
                 pace_ns = glance.sleep_ns(now_ns, pace_ns);
             }

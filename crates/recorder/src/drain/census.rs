@@ -16,6 +16,7 @@ const SHARE_MAX: u32 = 200;
 /// then.
 const REGULARLY: Duration = Duration::from_millis(900);
 const REGULAR_SHARE_MAX: u32 = 5000;
+const REGULARLY_AT_LEAST: Duration = Duration::from_secs(60);
 /// And happens at most so often.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
@@ -66,7 +67,8 @@ impl<R: Runtime> Census<R> {
 
     /// Looks for threads if that was not done for a while, or as [`Census::find_if_changed`] does.
     pub fn find_in_time(&mut self, engine: &'static Engine) {
-        let regularly = REGULARLY.max(self.took * REGULAR_SHARE_MAX);
+        let seldom = (self.took * REGULAR_SHARE_MAX).min(REGULARLY_AT_LEAST);
+        let regularly = REGULARLY.max(seldom);
         if self.looked.elapsed() >= regularly {
             self.find(engine);
         } else {

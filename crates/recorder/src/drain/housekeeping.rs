@@ -19,8 +19,8 @@ const TENDED_MAX: usize = 200;
 pub struct Keeper {
     /// From where on threads are looked after next.
     tended: u32,
-    /// Who has a ring: the places of records, and their generations.
-    ringed: FxHashSet<(u32, u32)>,
+    /// Who has a ring: the places of records, and their generations; `None` before that was asked.
+    ringed: Option<FxHashSet<(u32, u32)>>,
 }
 
 impl Keeper {
@@ -48,19 +48,24 @@ impl Keeper {
         engine: &'static Engine,
         busy: impl Iterator<Item = &'static ThreadRecord>,
     ) {
-        if self.ringed.len() >= RINGS_MAX {
-            self.ringed.retain(|(at, generation)| {
+        let whose = |record: &ThreadRecord| (record.index(), record.generation());
+        // Of the recording before, too.
+        let ringed = self.ringed.get_or_insert_with(|| {
+            let records = engine.live_records().filter(|record| record.has_ring());
+            records.map(whose).collect()
+        });
+        if ringed.len() >= RINGS_MAX {
+            ringed.retain(|(at, generation)| {
                 let record = engine.record(*at);
                 record.is_some_and(|it| it.is_live() && it.generation() == *generation)
             });
         }
         for record in busy {
-            let whose = (record.index(), record.generation());
             // Also of one that has had one: it may have been armed anew.
-            if self.ringed.contains(&whose) || self.ringed.len() < RINGS_MAX {
+            if ringed.contains(&whose(record)) || ringed.len() < RINGS_MAX {
                 // Refused (locked-memory limit, no event): its samples have no kernel frames.
                 let _ = engine.attach_ring(record);
-                self.ringed.insert(whose);
+                ringed.insert(whose(record));
             }
         }
     }

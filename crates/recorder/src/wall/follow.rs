@@ -23,7 +23,7 @@ const ASKED_LEAST: usize = 32;
 const ASKED_BY_PAGE: usize = 400;
 /// ... and so many where their clocks have to be asked.
 const ASKED_BY_CLOCK: usize = 64;
-/// At least once in so many ticks they are asked.
+/// At least once in so many ticks they are asked, or with all others.
 pub(super) const RESTED_TICKS: u64 = 16;
 /// What asking one is taken to cost before one was asked.
 pub(super) const ASKED_NS: f64 = 200.0;
@@ -65,7 +65,7 @@ fn count<C>(known: &Known<C>, index: u32, roll_call: &mut RollCall<Turns>, strat
 
 impl<R: Runtime> Sampler<'_, R> {
     /// Of so many threads that rest, how many are asked now; nobody where asking the least number
-    /// would cost more than it may have since they were asked last.
+    /// would cost more than it may have since they were asked last, or all others are asked later.
     pub(super) fn asked_of(&self, resting: usize) -> usize {
         let most = match self.kernel.tells_turns() {
             true => ASKED_BY_PAGE,
@@ -78,8 +78,12 @@ impl<R: Runtime> Sampler<'_, R> {
         if self.maps_more && self.kernel.maps_pages() && self.first.has_credit() {
             return (PAGES_RESTING as usize).max(asked.min(most)).min(resting);
         }
-        // Where most are asked in one go, the few others are as often as these.
-        if self.roll_call.len() > resting && !self.is_pass_due {
+        if self.ends {
+            return resting.min(most);
+        }
+        // Where thousands are asked in one go, a few others are as often as these.
+        let are_few = resting <= most && resting < self.roll_call.len();
+        if are_few && !self.is_pass_due {
             return 0;
         }
         let least = ASKED_LEAST.min(resting);

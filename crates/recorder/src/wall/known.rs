@@ -81,28 +81,20 @@ impl<C> Known<C> {
         self.classes.due(now_ns, tell);
     }
 
-    /// A look at it has shown that it runs; its signs were these before and after that. If it has
-    /// left its place meanwhile, that says nothing of where it was: a wait may end while a look at
-    /// it is made. The tick counts as one without a look then, and the look shows nothing; else
-    /// short waits would hardly be seen, and all ticks in some would count as running until the
-    /// next look.
-    pub fn look_that_ran(
+    /// The sign that it had before a look that was begun while it waited and over when it ran, if
+    /// that is not its sign by now and its place was seen before. Such a look shows nothing: a wait
+    /// may end while a look at it is made, and if all ticks in its place counted as running until
+    /// the next look, short waits would hardly be seen. The tick counts as one without a look.
+    pub fn left(
         &mut self,
+        seen: &Look,
+        moved: bool,
         (sign, by_now): (Option<Sign>, Option<Sign>),
         now_ns: u64,
-        part: Part,
-        notes: &mut Notes,
-    ) {
-        let has_left = sign.filter(|_| sign != by_now);
-        match has_left.filter(|sign| self.classes.shown(*sign, now_ns).is_some()) {
-            Some(sign) => self.carry(sign, now_ns, part, notes),
-            // Of one that nobody has seen at its place before, what it does by now is more certain;
-            // but one that goes from call to call would not have any place.
-            None => {
-                let runs = by_now.filter(|it| it.is_in_own_code()).or(sign);
-                self.look(runs, now_ns, (Shown::Run, 0), notes);
-            }
-        }
+    ) -> Option<Sign> {
+        let has_left = moved && seen.is_ready() && sign != by_now;
+        let sign = sign.filter(|_| has_left)?;
+        self.classes.shown(sign, now_ns).map(|_| sign)
     }
 
     /// A tick in which it was not looked at, but has this sign.
@@ -122,11 +114,11 @@ impl<C> Known<C> {
 
     /// What a look stands for that has `seen` this, in an interval that ends at `until_ns`: `part`,
     /// or what the thread waited since that was asked last, if it waits for microseconds at a time.
-    /// `moved`: it did not stand still.
+    /// `moved`: it did not stand still; `counted`: the tick has counted without the look.
     pub fn weight(
         &mut self,
         seen: &Look,
-        moved: bool,
+        (moved, counted): (bool, bool),
         (now_ns, until_ns): (u64, u64),
         part: Part,
         schedule: impl Fn() -> Option<Schedule>,
@@ -154,7 +146,7 @@ impl<C> Known<C> {
         };
         if moved {
             // This look counts to the end of its interval, if it counts.
-            let counts = matches!(seen, Look::Off(_)) && !was_on;
+            let counts = (matches!(seen, Look::Off(_)) || counted) && !was_on;
             let since_ns = if counts { until_ns.max(now_ns) } else { now_ns };
             self.flips.moved(since_ns, schedule);
         }
@@ -304,7 +296,7 @@ mod tests {
             let now_ns = ticks * TICK_NS;
             let time = (now_ns, now_ns + 5);
             known
-                .weight(&seen, moved, time, part, used(used_ns))
+                .weight(&seen, (moved, false), time, part, used(used_ns))
                 .weight_ns
         };
         assert_eq!(weigh(off(), false, 1, 0), 7);
@@ -327,13 +319,48 @@ mod tests {
         let mut weigh = |moved, now_ns: u64, until_ns| {
             let time = (now_ns, until_ns);
             known
-                .weight(&off(), moved, time, tick(1), account)
+                .weight(&off(), (moved, false), time, tick(1), account)
                 .weight_ns
         };
         // Intervals end at 1, 2 and 3 ticks; it waits all the time.
         let half = TICK_NS / 2;
         let told = [1, 2, 3].map(|end| weigh(end == 1, end * TICK_NS - half, end * TICK_NS));
         assert_eq!(told, [TICK_NS, half, TICK_NS]);
+    }
+
+    /// A tick that counted by its sign counts to the end of its interval; the account begins there.
+    #[test]
+    fn a_tick_that_counted_is_not_in_the_account_that_begins_with_it() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        let sign = Sign::of([1], false);
+        let account = || Some(Schedule::default());
+        let off = || Look::Off(Off::at(Os::NoCall, None));
+        known.look(Some(sign), TICK_NS, (Shown::Wait, 7), &mut notes);
+        let signs = (Some(sign), Some(Sign::of([2], true)));
+        assert_eq!(known.left(&Look::Ready, false, signs, 2), None, "it ran");
+        assert_eq!(known.left(&off(), true, signs, 2), None, "it waits");
+        assert_eq!(
+            known.left(&Look::Ready, true, (Some(sign), Some(sign)), 2),
+            None
+        );
+        assert_eq!(
+            known.left(&Look::Ready, true, (signs.1, None), 2),
+            None,
+            "not seen before"
+        );
+        assert_eq!(known.left(&Look::Ready, true, signs, 2), Some(sign));
+        let half = TICK_NS / 2;
+        let time = |ticks: u64| (ticks * TICK_NS - half, ticks * TICK_NS);
+        known.carry(sign, time(1).0, tick(1), &mut notes);
+        let _ = known.weight(&Look::Ready, (true, true), time(1), tick(1), account);
+        let part = known.weight(&off(), (false, false), time(2), tick(1), account);
+        assert_eq!(
+            part.weight_ns, half,
+            "what it waited since the end of the interval before"
+        );
+        known.end(&mut notes);
+        let told: u64 = runs(&notes).iter().map(|run| run.weight_ns).sum();
+        assert_eq!(told, TICK_NS);
     }
 
     #[test]
@@ -347,7 +374,9 @@ mod tests {
             let now_ns = ticks * TICK_NS;
             let account = || Some(Schedule::default());
             let time = (now_ns, now_ns + 5);
-            known.weight(&seen, moved, time, part, account).weight_ns
+            known
+                .weight(&seen, (moved, false), time, part, account)
+                .weight_ns
         };
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let _ = weigh(Look::Ready, true, 0);
@@ -431,7 +460,11 @@ mod tests {
                 } else {
                     ends_seen += u64::from(shown == Shown::Wait);
                     let signs = (Some(sign), Some(by_now));
-                    known.look_that_ran(signs, now_ns, tick(1), &mut notes);
+                    let moved = shown != shown_after;
+                    match known.left(&Look::Ready, moved, signs, now_ns) {
+                        Some(left) => known.carry(left, now_ns, tick(1), &mut notes),
+                        None => known.look(Some(by_now), now_ns, (Shown::Run, 0), &mut notes),
+                    }
                 }
             }
             known.end(&mut notes);
@@ -453,10 +486,10 @@ mod tests {
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let time = |ticks: u64| (ticks * TICK_NS, ticks * TICK_NS);
         known.look(Some(sign), TICK_NS, (Shown::Wait, 7), &mut notes);
-        let _ = known.weight(&off(), true, time(1), tick(1), account);
+        let _ = known.weight(&off(), (true, false), time(1), tick(1), account);
         known.carry(sign, 2 * TICK_NS, tick(1), &mut notes);
         known.carry(sign, 3 * TICK_NS, tick(1), &mut notes);
-        let part = known.weight(&off(), false, time(4), tick(1), account);
+        let part = known.weight(&off(), (false, false), time(4), tick(1), account);
         assert_eq!(part.weight_ns, TICK_NS, "a third of what it waited");
         known.look(Some(sign), 4 * TICK_NS, (Shown::Wait, 7), &mut notes);
         let [before] = runs(&notes)[..] else {

@@ -197,6 +197,8 @@ struct Sampler<'s, R: Runtime> {
     counting: Price,
     may_count: bool,
     is_pass_due: bool,
+    /// Whether this is the last tick: what the time since the last one has shown is told now.
+    ends: bool,
     /// Whether ticks of active threads count by their signs.
     by_sign: bool,
     strata: Strata,
@@ -321,6 +323,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             roll_call: RollCall::default(),
             counting: Price::of(passes::EACH_NS),
             is_pass_due: false,
+            ends: false,
             may_count: setup.options.wall_threads.is_none() && !setup.options.only_context,
             by_sign: R::Looks::HAS_SIGNS
                 && setup.options.wall_threads.is_none()
@@ -397,7 +400,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.members_now(shelf);
         self.mind_the_crowd();
         let asked_cpu_ns = self.ask_young(now_ns);
-        self.begin_pass(look.span_ns);
+        self.begin_pass(look.span_ns, last);
         let [active, resting] = self.choose();
         let rested_ns = self.rested_ns_of(&resting);
         let fresh = self.strata.fresh().len();

@@ -43,7 +43,16 @@ impl<R: Runtime> Sampler<'_, R> {
         known.before = before;
         let schedule = || self.kernel.schedule(record.tid());
         let part = at.part(weight_ns, false);
-        let part = known.weight(&seen, moved, (now_ns, at.until_ns), part, schedule);
+        let by_now = match moved && seen.is_ready() && self.by_sign {
+            true => self.looks.sign(record),
+            false => sign,
+        };
+        let left = known.left(&seen, moved, (sign, by_now), now_ns);
+        if let Some(sign) = left {
+            known.carry(sign, now_ns, part, &mut at.shelf.lock());
+        }
+        let time = (now_ns, at.until_ns);
+        let part = known.weight(&seen, (moved, left.is_some()), time, part, schedule);
         self.news |= matches!(seen, Look::Off(_) | Look::Gone);
         self.ran |= seen.is_ready();
         let lives = seen.is_ready() || known.before.has_run_since(last);
@@ -57,9 +66,9 @@ impl<R: Runtime> Sampler<'_, R> {
             // What it waits for a processor is told by the kernel's own account, when it has one.
             // It is still where it was seen last.
             Look::Woken => known.flush(&mut at.shelf.lock()),
+            Look::Ready | Look::Passing | Look::Unclear if left.is_some() => {}
             Look::Ready | Look::Passing | Look::Unclear => {
-                let by_now = self.looks.sign(record).filter(|_| self.by_sign);
-                known.look_that_ran((sign, by_now), now_ns, part, &mut at.shelf.lock());
+                known.look(sign, now_ns, (Shown::Run, 0), &mut at.shelf.lock());
             }
             Look::Gone => {
                 self.kernel.forget(&known.before);

@@ -12,11 +12,12 @@ const PASS_PART: f64 = 0.7;
 const PASS_TICKS: u64 = 48;
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// A tick of `span_ns` begins: whether all of them are asked in it.
-    pub(super) fn begin_pass(&mut self, span_ns: u64) {
+    /// A tick of `span_ns` begins, or the `last` one: whether all of them are asked in it.
+    pub(super) fn begin_pass(&mut self, span_ns: u64, last: bool) {
         self.rested_ns += span_ns;
+        self.ends = last;
         let waited_ns = self.roll_call.wait(span_ns);
-        self.is_pass_due = self.is_due(self.roll_call.len(), waited_ns);
+        self.is_pass_due = last || self.is_due(self.roll_call.len(), waited_ns);
     }
 
     /// Asks all of them whether they have run, where that is due, and looks at those who have.

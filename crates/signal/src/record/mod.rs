@@ -210,6 +210,12 @@ impl ThreadRecord {
         self.samples.load(Ordering::Relaxed)
     }
 
+    /// Whether a ring is mapped for it.
+    #[must_use]
+    pub fn has_ring(&self) -> bool {
+        self.ring.load(Ordering::Relaxed) != 0
+    }
+
     /// Points in the published snapshots of this thread, carried ones included.
     #[must_use]
     pub fn points(&self) -> u64 {
