@@ -215,7 +215,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let mut frames = std::mem::take(&mut self.frames);
         let walk = self.walked(slot, &mut frames);
         self.work.walks += 1;
-        self.sampled.insert(header.record_index);
+        let is_first = self.sampled.insert(header.record_index);
+        if is_first && !self.setup.options.wall_interval.is_zero() {
+            self.setup.shelf.add_sampled(header.record_index);
+        }
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
         let walked = frames

@@ -3,6 +3,7 @@
 //! has run is one of the active threads from then on, and is looked at with these.
 
 use super::{At, Looked, Sampler};
+use crate::looks::shelf::Shelf;
 use crate::runtime::Runtime;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_wall::grid;
@@ -19,8 +20,9 @@ const LOOKED_LEAST: usize = 2;
 impl<R: Runtime> Sampler<'_, R> {
     /// Asks young threads whether they have run since they were asked before: those are active.
     /// What asking has cost.
-    pub(super) fn ask_young(&mut self, now_ns: u64) -> u64 {
+    pub(super) fn ask_young(&mut self, now_ns: u64, shelf: &Shelf) -> u64 {
         self.woken_cpu_ns = self.cpu_since();
+        self.find_sampled(now_ns, shelf);
         let mut to_ask = self.strata.fresh().to_ask();
         if !self.first.has_credit() {
             to_ask.truncate(ASKED_WITHOUT_CREDIT);
@@ -34,6 +36,16 @@ impl<R: Runtime> Sampler<'_, R> {
             }
         }
         self.cpu_since()
+    }
+
+    /// Of those at whom nobody has looked yet the ones of whom the drainer has a sample are active:
+    /// among thousands they would be asked late.
+    pub(super) fn find_sampled(&mut self, at_ns: u64, shelf: &Shelf) {
+        for index in shelf.take_sampled() {
+            if self.strata.fresh().contains(index) {
+                self.strata.note(index, true, at_ns);
+            }
+        }
     }
 
     /// Looks at some of those at whom nobody has looked yet: those of each group stand for it.

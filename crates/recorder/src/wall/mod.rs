@@ -399,7 +399,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.strata.fresh_mut().turn();
         self.members_now(shelf);
         self.mind_the_crowd();
-        let asked_cpu_ns = self.ask_young(now_ns);
+        let asked_cpu_ns = self.ask_young(now_ns, shelf);
         self.begin_pass(look.span_ns, last);
         let [active, resting] = self.choose();
         let rested_ns = self.rested_ns_of(&resting);

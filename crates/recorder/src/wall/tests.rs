@@ -303,12 +303,29 @@ fn those_who_rest_are_asked_in_one_tick_of_several_where_that_is_dear() {
 }
 
 #[test]
+fn who_was_sampled_is_active_before_the_first_look() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "own", 9, 1);
+    begun.members_now(&mut sampler);
+    let index = begun.own().index();
+    assert!(sampler.strata.fresh().contains(index) && sampler.strata.active() == 0);
+    begun.setup.shelf.add_sampled(index);
+    sampler.find_sampled(1, &begun.setup.shelf);
+    assert!(!sampler.strata.fresh().contains(index) && sampler.strata.active() == 1);
+}
+
+#[test]
 fn nobody_is_forgotten_before_the_first_look() {
     let begun = begun("");
     let mut sampler = begun.sampler();
     begin_thread(begun.agent, "own", 9, 1);
     begun.members_now(&mut sampler);
     let index = begun.own().index();
+    assert!(sampler.strata.fresh().contains(index));
+    // A sample of another one says nothing of it.
+    begun.setup.shelf.add_sampled(index + 1);
+    sampler.find_sampled(1, &begun.setup.shelf);
     assert!(sampler.strata.fresh().contains(index));
     // At first it is only noted what it has used; then it has run since.
     assert!(!sampler.has_run_since_met(index));
