@@ -11,6 +11,9 @@ const HELD_NS: u64 = 60_000_000_000;
 /// Ticks without a look come from threads that change all the time: when they were is told as well
 /// as this.
 const HELD_CARRIED_NS: u64 = 2_000_000_000;
+/// Ticks that are one choice with their look are told with it, or its pieces would count as choices
+/// of their own: so they are held back until the next look, but not for longer than this.
+const HELD_UNSURE_NS: u64 = 16_000_000_000;
 
 /// What one look or tick of a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +140,9 @@ impl<K: PartialEq + Clone> Pending<K> {
     }
 
     /// So many ticks without a look, that count for what was `seen` before; the thread may have
-    /// been elsewhere in between. `is_alike`: each is as good as a look of its own. Begins at
-    /// `at_ns` if nothing is pending; gives back what was, if that is something else.
+    /// been elsewhere in between. `is_alike`: each is as good as a look of its own, and else they
+    /// are one choice with what is pending, all of which is `seen` then. Begins at `at_ns` if
+    /// nothing is pending; gives back what was, if that is something else.
     pub fn carry(
         &mut self,
         seen: K,
@@ -149,9 +153,13 @@ impl<K: PartialEq + Clone> Pending<K> {
     ) -> Option<Run<K>> {
         let weight = part.weight_ns as f64;
         let choices = f64::from(count.max(1));
-        let Some(run) = self.run.as_mut().filter(|run| run.seen == seen) else {
+        let is_one = |run: &&mut Run<K>| run.seen == seen || !is_alike;
+        let Some(run) = self.run.as_mut().filter(is_one) else {
             self.last = Some(seen.clone());
-            self.held_ns = HELD_CARRIED_NS;
+            self.held_ns = match is_alike {
+                true => HELD_CARRIED_NS,
+                false => HELD_UNSURE_NS,
+            };
             return self.run.replace(Run {
                 seen,
                 since_ns: at_ns,
@@ -167,6 +175,13 @@ impl<K: PartialEq + Clone> Pending<K> {
             // (W + w)^2 instead of W^2.
             false => weight * (2.0 * run.weight_ns as f64 + weight),
         };
+        if run.seen != seen {
+            self.last = Some(seen.clone());
+            (run.seen, run.until_ns) = (seen, at_ns);
+        }
+        if !is_alike {
+            self.held_ns = HELD_UNSURE_NS;
+        }
         run.count = run.count.saturating_add(count);
         run.weight_ns = run.weight_ns.saturating_add(part.weight_ns);
         run.span_ns = run.span_ns.saturating_add(part.span_ns);

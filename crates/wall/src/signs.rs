@@ -98,6 +98,11 @@ struct Class {
 }
 
 impl Class {
+    /// Whether ticks of it are as good as looks of their own.
+    fn is_sure(&self) -> bool {
+        self.own.is_some() && self.agrees
+    }
+
     fn carry(&mut self, now_ns: u64, is_alike: bool, count: u32, part: Part) {
         let (told, at_ns) = match now_ns.saturating_sub(self.looked_ns) > LOOK_HOLDS_NS {
             true => (Told::Later, now_ns),
@@ -174,8 +179,11 @@ impl Classes {
     ) {
         let number = sign.map_or(0, |sign| self.enter(sign, now_ns));
         if number != self.current {
-            // It has left that place: what it is owed there is told soon.
-            self.pending().hasten();
+            // It has left that place: what it is owed there is told soon, but for what the next
+            // look there may be one choice with.
+            if self.get(self.current).is_some_and(|class| class.is_sure()) {
+                self.pending().hasten();
+            }
         }
         self.current = number;
         let Some(class) = self.get(number) else {
@@ -324,9 +332,10 @@ mod tests {
 
     impl Sums {
         fn add(&mut self, place: u64, run: &Run<Told>) {
-            self.sums[place as usize] += run.weight_ns;
-            self.squares[place as usize] += run.square;
+            // As it is told: a number of choices, one at least.
             let choice = run.weight_ns as f64 / run.choices() as f64;
+            self.sums[place as usize] += run.weight_ns;
+            self.squares[place as usize] += run.weight_ns as f64 * choice;
             self.heaviest = self.heaviest.max(choice);
         }
     }
@@ -334,7 +343,7 @@ mod tests {
     /// A thread that is at one of four places in each tick, and has a sign; looked at with this
     /// chance. Place 0 is where it runs.
     fn followed(
-        ticks: u64,
+        (ticks, tick_ns): (u64, u64),
         chance: f64,
         seed: u64,
         mut at: impl FnMut(u64, &mut Random) -> (u64, Sign),
@@ -343,10 +352,15 @@ mod tests {
         let (mut classes, mut told, mut truth) = (Classes::default(), Sums::default(), [0; 4]);
         let mut seen = [0; CLASSES_MAX];
         let mut looks = 0;
+        let part = Part {
+            weight_ns: tick_ns,
+            span_ns: tick_ns,
+            is_known: false,
+        };
         for tick in 0..ticks {
-            let now_ns = tick * TICK_NS;
+            let now_ns = tick * tick_ns;
             let (place, sign) = at(tick, &mut program);
-            truth[place as usize] += TICK_NS;
+            truth[place as usize] += tick_ns;
             if classes.shown(sign, now_ns).is_none() || random.part() < chance {
                 let shown = if place == 0 { Shown::Run } else { Shown::Wait };
                 classes.look(Some(sign), now_ns, (shown, place), |number, run| {
@@ -355,11 +369,11 @@ mod tests {
                 seen[usize::from(classes.current())] = place;
                 looks += 1;
                 if place != 0 {
-                    let ended = classes.pending().add(Told::AtLook, now_ns, PART);
+                    let ended = classes.pending().add(Told::AtLook, now_ns, part);
                     assert_eq!(ended, None);
                 }
             } else {
-                classes.carry(sign, now_ns, PART);
+                classes.carry(sign, now_ns, part);
             }
             classes.due(now_ns, |number, run| told.add(seen[number as usize], &run));
         }
@@ -400,7 +414,7 @@ mod tests {
     #[test]
     fn places_that_signs_tell_are_exact() {
         for seed in 0..20 {
-            let (told, truth, looks) = followed(3000, 0.05, seed, |_, program| {
+            let (told, truth, looks) = followed((3000, TICK_NS), 0.05, seed, |_, program| {
                 let place = program.below(4);
                 (place, sign(place))
             });
@@ -422,13 +436,14 @@ mod tests {
                 for in_turn in [false, true] {
                     let (mut sums, mut truths) = ([0.0; 4], [0.0; 4]);
                     for seed in 0..RUNS {
-                        let (told, truth, _) = followed(TICKS, chance, seed, |tick, program| {
-                            let place = match in_turn {
-                                true => tick / 3 % 4,
-                                false => [0, 1, 1, 2, 2, 2, 3, 3][program.below(8) as usize],
-                            };
-                            (place, sign_of(place))
-                        });
+                        let (told, truth, _) =
+                            followed((TICKS, TICK_NS), chance, seed, |tick, program| {
+                                let place = match in_turn {
+                                    true => tick / 3 % 4,
+                                    false => [0, 1, 1, 2, 2, 2, 3, 3][program.below(8) as usize],
+                                };
+                                (place, sign_of(place))
+                            });
                         for place in 0..4 {
                             sums[place] += told.sums[place] as f64;
                             truths[place] += truth[place] as f64;
@@ -461,10 +476,12 @@ mod tests {
         const PARTS: [u64; 4] = [4, 9, 6, 1];
         let kinds: [fn(u64) -> Sign; 3] = [|_| sign(9), |place| sign(place / 2), sign];
         for (kind, sign_of) in kinds.into_iter().enumerate() {
-            for chance in [0.06, 0.3] {
+            // The last: as seldom as can be, ticks far apart, so that a look stands for seconds.
+            for (chance, tick_ns) in [(0.06, TICK_NS), (0.3, TICK_NS), (1.0 / 64.0, 3 * TICK_NS)] {
                 let mut contained = [0u64; 4];
                 for seed in 0..RUNS {
-                    let (told, _, _) = followed(TICKS, chance, seed, |_, program| {
+                    let ticks = (TICKS, tick_ns);
+                    let (told, _, _) = followed(ticks, chance, seed, |_, program| {
                         let mut at = program.below(20);
                         let place = PARTS.iter().position(|part| match at.checked_sub(*part) {
                             Some(left) => {
@@ -477,7 +494,7 @@ mod tests {
                         (place, sign_of(place))
                     });
                     for place in 1..4 {
-                        let truth = (TICKS * TICK_NS * PARTS[place] / 20) as f64;
+                        let truth = (TICKS * tick_ns * PARTS[place] / 20) as f64;
                         let error = standard_error(told.squares[place], told.heaviest);
                         let off = (told.sums[place] as f64 - truth).abs();
                         contained[place] += u64::from(off <= 1.96 * error);
@@ -495,7 +512,7 @@ mod tests {
     /// A part of the ticks has a class of its own that is seldom seen.
     #[test]
     fn seldom_signs_are_seen_at_once() {
-        let (told, truth, _) = followed(1000, 0.02, 7, |tick, _| match tick {
+        let (told, truth, _) = followed((1000, TICK_NS), 0.02, 7, |tick, _| match tick {
             700..703 => (2, sign(2)),
             _ => (1, sign(1)),
         });
@@ -568,6 +585,7 @@ mod tests {
     fn ticks_long_after_a_look_have_a_time_of_their_own() {
         const SECOND: u64 = 1_000_000_000;
         let mut classes = Classes::default();
+        classes.look(Some(sign(1)), 0, (Shown::Wait, 7), nothing);
         classes.look(Some(sign(1)), SECOND, (Shown::Wait, 7), nothing);
         assert_eq!(classes.pending().add(Told::AtLook, SECOND, PART), None);
         for tenths in [15, 20, 21, 35, 40, 42, 90] {
@@ -582,6 +600,38 @@ mod tests {
         let later = |tenths, count| (Told::Later, tenths * SECOND / 10, count);
         let at_look = (Told::AtLook, SECOND, 3);
         assert_eq!(told, [at_look, later(21, 5), later(100, 1)]);
+    }
+
+    /// Where looks do not agree, ticks are one choice with their look, and told as one.
+    #[test]
+    fn one_choice_is_told_whole() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut classes = Classes::default();
+        let mut told = Vec::new();
+        let mut tell = |_, run: Run<Told>| told.push((run.seen, run.count, run.choices()));
+        for (place, at) in [(7, 1), (8, 2), (7, 20)] {
+            classes.look(Some(sign(1)), at * SECOND, (Shown::Wait, place), &mut tell);
+            assert_eq!(classes.pending().add(Told::AtLook, at * SECOND, PART), None);
+            // Elsewhere in between.
+            classes.look(Some(sign(2)), at * SECOND, (Shown::Run, 0), &mut tell);
+            let after = if place == 8 { 10 } else { 0 };
+            for tenths in 1..=8 + 10 * after {
+                let now_ns = at * SECOND + tenths * SECOND / 10;
+                classes.carry(sign(1), now_ns, PART);
+                classes.due(now_ns, &mut tell);
+            }
+        }
+        // Nobody is at that place any more.
+        classes.due(35 * SECOND, &mut tell);
+        classes.due(36 * SECOND, &mut tell);
+        assert_eq!(
+            told,
+            [
+                (Told::AtLook, 9, 1),
+                (Told::Later, 109, 1),
+                (Told::AtLook, 9, 1)
+            ]
+        );
     }
 
     #[test]
