@@ -206,6 +206,34 @@ impl Fresh {
     }
 }
 
+/// The time of old ones that no look stands for yet, where there is not one in each tick.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unlooked {
+    /// Of all together, and since when.
+    threads_ns: u128,
+    waited_ns: u64,
+}
+
+impl Unlooked {
+    /// A tick in which there are so many old ones. How long none was looked at, with this tick.
+    pub fn wait(&mut self, old: usize, span_ns: u64) -> u64 {
+        if old == 0 {
+            *self = Unlooked::default();
+            return 0;
+        }
+        self.threads_ns += old as u128 * u128::from(span_ns);
+        self.waited_ns = self.waited_ns.saturating_add(span_ns);
+        self.waited_ns
+    }
+
+    /// Some of them are looked at now: what one of `old` stands for. Who joined them meanwhile
+    /// counts from then on.
+    pub fn take(&mut self, old: usize) -> u64 {
+        let threads_ns = std::mem::take(self).threads_ns;
+        u64::try_from(threads_ns / (old.max(1) as u128)).unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,5 +356,31 @@ mod tests {
                 prop_assert!((0..60).all(|id| fresh.contains(id) == truth.contains(&id)));
             }
         }
+    }
+
+    /// However many join or leave between two looks, all of their time is told.
+    #[test]
+    fn looks_stand_for_all_of_the_time_between_them() {
+        let (mut unlooked, mut random) = (Unlooked::default(), Random::new(3));
+        let (mut truth, mut told) = (0u128, 0u128);
+        for _ in 0..2000 {
+            let (old, span_ns) = (
+                1 + random.below(7000) as usize,
+                1 + random.below(60_000_000),
+            );
+            truth += old as u128 * u128::from(span_ns);
+            if unlooked.wait(old, span_ns) > 640_000_000 {
+                told += old as u128 * u128::from(unlooked.take(old));
+                assert_eq!(unlooked.take(old), 0);
+            }
+        }
+        // Others of the last time have been told to be there, and are not any more.
+        told += u128::from(unlooked.take(1));
+        assert!(
+            truth >= told && truth - told < 2000 * 7000,
+            "{truth} {told}"
+        );
+        unlooked.wait(3, 5);
+        assert_eq!((unlooked.wait(0, 5), unlooked.take(1)), (0, 0));
     }
 }

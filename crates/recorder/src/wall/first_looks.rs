@@ -54,20 +54,12 @@ impl<R: Runtime> Sampler<'_, R> {
         let (all, old) = (self.strata.fresh().len(), self.strata.fresh().old());
         let interval_ns = self.setup.options.wall_interval.as_nanos() as u64;
         let period_ns = TICKS_WITHOUT_CREDIT.saturating_mul(interval_ns);
-        if old == 0 || self.first.has_credit() {
-            // Later ones begin at any moment of the period: else those who grow old are favoured.
-            self.unlooked_ns = self.random.below(period_ns.max(1));
-        } else {
-            self.unlooked_ns += at.look.span_ns;
-        }
+        let waited_ns = self.unlooked.wait(old, at.look.span_ns);
         if self.setup.options.only_context || all == 0 {
             return looked;
         }
-        let span_ns = match self.first.has_credit() {
-            true => at.look.span_ns,
-            false => self.unlooked_ns,
-        };
-        let is_due = old > 0 && (self.first.has_credit() || span_ns >= period_ns);
+        let is_due = self.first.has_credit() || waited_ns >= period_ns || self.ends;
+        let is_due = old > 0 && is_due;
         let count = self.first.count(all, at.look.span_ns);
         let for_young = match is_due {
             true => count.div_ceil(2).max(count.saturating_sub(old)),
@@ -83,7 +75,7 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         let mut cpu_ns = self.cpu_since();
         if is_due {
-            self.unlooked_ns = 0;
+            let span_ns = self.unlooked.take(old);
             let left = count.saturating_sub(looked.count);
             self.look_at_old(left.max(LOOKED_LEAST), &at.over(span_ns), &mut looked);
         }

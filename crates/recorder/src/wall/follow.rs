@@ -65,8 +65,9 @@ fn count<C>(known: &Known<C>, index: u32, roll_call: &mut RollCall<Turns>, strat
 
 impl<R: Runtime> Sampler<'_, R> {
     /// Of so many threads that rest, how many are asked now; nobody where asking the least number
-    /// would cost more than it may have since they were asked last, or all others are asked later.
-    pub(super) fn asked_of(&self, resting: usize) -> usize {
+    /// would cost more than it may have since they were asked last, or more others, which are
+    /// `counted`, are asked later.
+    pub(super) fn asked_of(&self, resting: usize, counted: usize) -> usize {
         let most = match self.kernel.tells_turns() {
             true => ASKED_BY_PAGE,
             false => ASKED_BY_CLOCK,
@@ -82,7 +83,7 @@ impl<R: Runtime> Sampler<'_, R> {
             return resting.min(most);
         }
         // Where thousands are asked in one go, a few others are as often as these.
-        let are_few = resting <= most && resting < self.roll_call.len();
+        let are_few = resting <= most && resting < counted;
         if are_few && !self.is_pass_due {
             return 0;
         }

@@ -256,8 +256,8 @@ impl Kernel {
         self.engine.turns(record)
     }
 
-    /// So many pages may be mapped from now on: each costs some 5 us, or ten times that where
-    /// threads begin meanwhile, which one who is asked now and then is not worth.
+    /// So many pages may be mapped from now on: each costs some 5 us, or ten times that beside
+    /// thousands of threads, which one who is asked now and then is not worth.
     pub fn allow_pages(&self, count: u32) {
         self.pages.allowed.set(count);
     }

@@ -29,6 +29,7 @@ use dwell_signal::{ThreadRecord, Turns};
 use dwell_walker::Frame;
 use dwell_wall::budget::{Budget, Debt, Price};
 use dwell_wall::first::First;
+use dwell_wall::fresh::Unlooked;
 use dwell_wall::grid::{self, Grid};
 use dwell_wall::members::{Chosen, choose_of};
 use dwell_wall::quiet::Quiet;
@@ -184,7 +185,7 @@ struct Sampler<'s, R: Runtime> {
     resting: Budget,
     /// For first looks, and the time since old threads had some.
     first: First,
-    unlooked_ns: u64,
+    unlooked: Unlooked,
     /// The time since those who rest were asked.
     rested_ns: u64,
     /// Whether pages were mapped for some of them lately.
@@ -316,7 +317,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 Some(threads) => First::fixed(threads),
                 None => First::default(),
             },
-            unlooked_ns: 0,
+            unlooked: Unlooked::default(),
             rested_ns: 0,
             maps_more: true,
             asking: Price::of(follow::ASKED_NS),
@@ -667,7 +668,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let (active, resting) = (self.strata.active(), self.strata.resting());
         let (for_active, for_resting) = match self.setup.options.wall_threads {
             Some(threads) => strata::split(threads, active, resting),
-            None => (active.min(ASKED_ACTIVE_MAX), self.asked_of(resting)),
+            None => (
+                active.min(ASKED_ACTIVE_MAX),
+                self.asked_of(resting, self.roll_call.len()),
+            ),
         };
         [
             self.strata.choose_active(for_active, &mut self.random),
