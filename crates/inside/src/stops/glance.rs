@@ -90,4 +90,14 @@ mod tests {
         assert_eq!(paces, [200, 1000, 1000, 2000]);
         assert_eq!(glance.sleep_ns(7, 100 * MS), 100 * MS, "nobody any more");
     }
+
+    #[test]
+    fn glances_may_be_further_apart_where_an_alarm_tells_of_what_is_late() {
+        let glance = Glance::default();
+        let gap = |is_alarmed| {
+            glance.watches(3, 20, is_alarmed);
+            glance.gap_ns.load(Ordering::Relaxed)
+        };
+        assert_eq!((gap(false), gap(true)), (40, 80));
+    }
 }

@@ -39,6 +39,16 @@ impl Begun {
         gone.collect()
     }
 
+    /// A sampler that has met this thread, at which nobody has looked; its place.
+    fn has_met_one(&self) -> (Sampler<'_, Mock>, u32) {
+        let mut sampler = self.sampler();
+        begin_thread(self.agent, "own", 9, 1);
+        self.members_now(&mut sampler);
+        let index = self.own().index();
+        assert!(sampler.strata.fresh().contains(index));
+        (sampler, index)
+    }
+
     fn own(&self) -> &'static ThreadRecord {
         self.agent.registry.get(process::own_tid()).unwrap()
     }
@@ -285,31 +295,53 @@ fn those_who_rest_are_asked_in_one_tick_of_several_where_that_is_dear() {
     let tick_ns = 20_000_000;
     sampler.rested_ns = tick_ns;
     if sampler.kernel.maps_pages() {
-        assert_eq!(sampler.asked_of(100), 64, "until they have their pages");
+        assert_eq!(sampler.asked_of(100, 0), 64, "until they have their pages");
     }
     sampler.maps_more = false;
     // A seventh of 0.45 % of a tick pays for so many at 200 ns.
-    assert_eq!(sampler.asked_of(100), 62);
-    assert_eq!(sampler.asked_of(20), 20);
+    assert_eq!(sampler.asked_of(100, 0), 62);
+    assert_eq!(sampler.asked_of(20, 0), 20);
     (0..50).for_each(|_| sampler.asking.spent(10, 50_000));
-    assert_eq!(sampler.asked_of(100), 0, "5 us each");
+    assert_eq!(sampler.asked_of(100, 0), 0, "5 us each");
     sampler.rested_ns = 13 * tick_ns;
-    assert_eq!(sampler.asked_of(100), 32);
+    assert_eq!(sampler.asked_of(100, 0), 32);
     // Sooner or later, whatever it costs.
     (0..50).for_each(|_| sampler.asking.spent(10, 50_000_000));
-    assert_eq!(sampler.asked_of(100), 0);
+    assert_eq!(sampler.asked_of(100, 0), 0);
     sampler.rested_ns = 16 * tick_ns;
-    assert_eq!(sampler.asked_of(100), 32);
+    assert_eq!(sampler.asked_of(100, 0), 32);
+}
+
+/// Where thousands are asked in one go, the few others are asked with them; all in the end.
+#[test]
+fn few_who_rest_are_asked_with_the_many() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    sampler.maps_more = false;
+    sampler.rested_ns = 60_000_000;
+    sampler.begin_pass(20_000_000, false);
+    assert!(sampler.is_pass_due, "there is nobody, which costs nothing");
+    assert_eq!(sampler.asked_of(30, 1000), 30);
+    sampler.is_pass_due = false;
+    assert_eq!(sampler.asked_of(30, 1000), 0);
+    assert_eq!(sampler.asked_of(30, 30), 30, "as many");
+    assert!(sampler.asked_of(900, 1000) > 0, "too many for one pass");
+    (0..50).for_each(|_| sampler.asking.spent(10, 50_000_000));
+    assert_eq!(sampler.asked_of(30, 0), 0, "too dear");
+    sampler.begin_pass(20_000_000, true);
+    assert!(sampler.is_pass_due);
+    assert_eq!(sampler.asked_of(30, 1000), 30, "for the last time");
 }
 
 #[test]
 fn who_was_sampled_is_active_before_the_first_look() {
     let begun = begun("");
-    let mut sampler = begun.sampler();
-    begin_thread(begun.agent, "own", 9, 1);
-    begun.members_now(&mut sampler);
-    let index = begun.own().index();
-    assert!(sampler.strata.fresh().contains(index) && sampler.strata.active() == 0);
+    let (mut sampler, index) = begun.has_met_one();
+    assert_eq!(sampler.strata.active(), 0);
+    // A sample of another one says nothing of it.
+    begun.setup.shelf.add_sampled(index + 1);
+    sampler.find_sampled(1, &begun.setup.shelf);
+    assert!(sampler.strata.fresh().contains(index));
     begun.setup.shelf.add_sampled(index);
     sampler.find_sampled(1, &begun.setup.shelf);
     assert!(!sampler.strata.fresh().contains(index) && sampler.strata.active() == 1);
@@ -318,15 +350,7 @@ fn who_was_sampled_is_active_before_the_first_look() {
 #[test]
 fn nobody_is_forgotten_before_the_first_look() {
     let begun = begun("");
-    let mut sampler = begun.sampler();
-    begin_thread(begun.agent, "own", 9, 1);
-    begun.members_now(&mut sampler);
-    let index = begun.own().index();
-    assert!(sampler.strata.fresh().contains(index));
-    // A sample of another one says nothing of it.
-    begun.setup.shelf.add_sampled(index + 1);
-    sampler.find_sampled(1, &begun.setup.shelf);
-    assert!(sampler.strata.fresh().contains(index));
+    let (mut sampler, index) = begun.has_met_one();
     // At first it is only noted what it has used; then it has run since.
     assert!(!sampler.has_run_since_met(index));
     let began = process::own_cpu();
