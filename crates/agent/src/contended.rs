@@ -13,7 +13,7 @@
 use crate::begun::{Begun, Waits};
 use crate::here::here;
 use crate::jvm::monitors::{Told, class_of};
-use crate::owners::{self, ASKED_MAX, Holder};
+use crate::owners::{self, ASKED_MAX, Beginning, Holder};
 use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
 use dwell_recorder::asked;
@@ -110,12 +110,18 @@ fn begins() {
     let wanderer = wanderer(agent, layout, record);
     // One that was never over.
     owners::close(&taken(wanderer).asked);
+    let begins = Beginning {
+        asker: record,
+        monitor,
+        holder,
+        at_ns,
+    };
     let begun = Begun {
         at_ns,
         monitor,
         owner,
         draw,
-        asked: owners::ask(agent, layout, draw, (monitor, holder), at_ns),
+        asked: owners::ask(agent, layout, draw, &begins),
     };
     match wanderer {
         None => BEGUN.set(begun),

@@ -8,6 +8,8 @@
 //! is signalled who is known to wait.
 
 use dwell_inside::hotspot::Agent;
+use dwell_inside::wall::by_id;
+use dwell_inside::wall::look::Looker;
 use dwell_inside::{hook, owners, vantage};
 use dwell_recorder::asked::{MOST, PER_S, QUESTIONS, Why, asks, counts_as};
 use dwell_recorder::rate::{Rate, Shared};
@@ -17,6 +19,7 @@ use dwell_signal::ThreadRecord;
 use dwell_signal::slots::Reason;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_walker::hotspot::layout::Layout;
+use dwell_walker::hotspot::monitors::{self, Owner};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -58,6 +61,28 @@ pub enum Holder {
     Record(&'static ThreadRecord),
 }
 
+/// A wait that begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning {
+    /// Of the thread that is about to wait.
+    pub asker: &'static ThreadRecord,
+    /// The monitor, as the JVM keeps it.
+    pub monitor: u64,
+    /// Who has it.
+    pub holder: Holder,
+    /// In nanoseconds of the monotonic clock.
+    pub at_ns: u64,
+}
+
+/// Where an owner is looked for.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// On the platform thread of this record.
+    On(&'static ThreadRecord),
+    /// It is the virtual thread with this id, which has no carrier.
+    Unmounted(u64),
+}
+
 /// Waits ask from now on.
 pub fn begin(agent: &'static Agent) {
     QUESTIONS.clear();
@@ -83,25 +108,16 @@ fn set(one_in: u64) -> bool {
     true
 }
 
-/// A wait begins, for `monitor`: whether it asks is decided by `draw`, its own number.
-pub fn ask(
-    agent: &'static Agent,
-    layout: &Layout,
-    draw: u64,
-    (monitor, holder): (u64, Holder),
-    began_ns: u64,
-) -> Asked {
+/// A wait begins: whether it asks is decided by `draw`, its own number.
+pub fn ask(agent: &'static Agent, layout: &Layout, draw: u64, begins: &Beginning) -> Asked {
     let one_in = ONE_IN.load(Ordering::Relaxed);
     if !asks(draw, one_in) {
-        RATE.passed(began_ns, set);
+        RATE.passed(begins.at_ns, set);
         return Asked::default();
     }
-    let found = match record_of(agent, layout, holder) {
-        Ok(record) => answered(agent, layout, record, monitor),
-        Err(why) => Err(why),
-    };
+    let found = answered(agent, layout, begins);
     let now_ns = process::monotonic_ns();
-    for _ in 0..counts_as(now_ns.saturating_sub(began_ns)) {
+    for _ in 0..counts_as(now_ns.saturating_sub(begins.at_ns)) {
         RATE.sampled(now_ns, set);
     }
     let (question, why) = match found {
@@ -120,38 +136,37 @@ pub fn close(asked: &Asked) {
     QUESTIONS.close(asked.question);
 }
 
-fn record_of(
-    agent: &'static Agent,
-    layout: &Layout,
-    holder: Holder,
-) -> Result<&'static ThreadRecord, Why> {
+fn target_of(agent: &'static Agent, layout: &Layout, holder: Holder) -> Result<Target, Why> {
     let live = agent.engine.live();
-    match holder {
-        Holder::Nobody => Err(Why::NoOwner),
-        Holder::Record(record) => Ok(record),
-        Holder::Kernel(tid) => agent.registry.get(tid).ok_or(Why::NoThread),
+    let found = match holder {
+        Holder::Nobody => return Err(Why::NoOwner),
+        Holder::Record(record) => Some(record),
+        Holder::Kernel(tid) => agent.registry.get(tid),
         Holder::Id(id) => {
             let is_it =
                 |record: &ThreadRecord| owners::is_id(&live, layout, record.managed_thread(), id);
-            let found = agent.registry.find(ASKED_MAX, is_it);
-            found.ok_or(Why::NoThread)
+            match agent.registry.find(ASKED_MAX, is_it) {
+                None => return Ok(Target::Unmounted(id)),
+                found => found,
+            }
         }
-    }
+    };
+    found.map(Target::On).ok_or(Why::NoThread)
 }
 
 /// The number of a question that is answered, or may still be.
-fn answered(
-    agent: &'static Agent,
-    layout: &Layout,
-    record: &'static ThreadRecord,
-    monitor: u64,
-) -> Result<u64, Why> {
+fn answered(agent: &'static Agent, layout: &Layout, begins: &Beginning) -> Result<u64, Why> {
+    let mut target = target_of(agent, layout, begins.holder)?;
     let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
     let files = files.as_ref().ok_or(Why::NoAnswer)?;
-    let question = QUESTIONS.open(monitor).ok_or(Why::NoRoom)?;
+    let question = QUESTIONS.open(begins.monitor).ok_or(Why::NoRoom)?;
     let mut why = Why::WentOn;
     for _ in 0..TRIES {
-        match look(agent, layout, files, record, (monitor, question)) {
+        let seen = match target {
+            Target::On(record) => look(agent, layout, files, record, (begins.monitor, question)),
+            Target::Unmounted(id) => look_at_unmounted(agent, id, begins, question),
+        };
+        match seen {
             Ok(()) => return Ok(question),
             Err(Why::WentOn) => {}
             Err(other) => {
@@ -159,6 +174,8 @@ fn answered(
                 break;
             }
         }
+        // A virtual one may have got a carrier, or lost it.
+        target = target_of(agent, layout, begins.holder).unwrap_or(target);
     }
     QUESTIONS.close(question);
     Err(why)
@@ -197,6 +214,31 @@ fn look(
         }
         // It has not run since before it was known to have the monitor, so it has it still.
         cpu_ns_of(tid) == Ok(before_ns)
+    });
+    if is_seen { Ok(()) } else { Err(why) }
+}
+
+/// Who is mounted meanwhile is not found without a carrier, and not on one either: it went on.
+fn look_at_unmounted(
+    agent: &'static Agent,
+    id: u64,
+    begins: &Beginning,
+    question: u64,
+) -> Result<(), Why> {
+    let known = agent.runtime.virtual_threads().ok_or(Why::NoThread)?;
+    let looker = Looker {
+        live: agent.engine.live(),
+        vm: agent.runtime.vm(),
+        cache: None,
+        remembered: None,
+    };
+    let (live, layout) = (&looker.live, &looker.vm.layout);
+    let has = || monitors::owner(live, layout, begins.monitor) == Ok(Owner::Id(id));
+    let mut why = Why::NoRoom;
+    let is_seen = agent.engine.looked(begins.asker, question, |target| {
+        let walked = by_id::walk(&looker, known, id, has, target);
+        why = walked.err().unwrap_or(Why::NoRoom);
+        walked.is_ok()
     });
     if is_seen { Ok(()) } else { Err(why) }
 }

@@ -71,16 +71,29 @@ impl Places {
         platform: &Asked<'_>,
         random: &mut Random,
     ) -> Result<Vec<Place>, Fault> {
-        let (live, layout) = (&looker.live, &looker.vm.layout);
-        let set = continuation::handle(live, layout, known.started)?;
-        let mut places = vec![Place {
-            buckets: sets(looker, known).buckets(set)?,
-            factor: 1.0,
-        }];
+        let mut places = vec![started(looker, known)?];
         self.scopes(looker, known, platform, &mut places);
         if known.containers != 0 && present(known.referent) {
             self.executors(looker, known, random, &mut places)?;
         }
+        Ok(places)
+    }
+
+    /// The sets that are found at any time, whatever chance says: those of threads that were started
+    /// directly and of executors, but of no scope.
+    ///
+    /// # Errors
+    /// [`Fault`] if the first of them, or the JDK's registry, cannot be read.
+    pub fn lasting(
+        &mut self,
+        looker: &Looker<'_>,
+        known: &VirtualThreads,
+    ) -> Result<Vec<Place>, Fault> {
+        let mut places = vec![started(looker, known)?];
+        if known.containers != 0 && present(known.referent) {
+            self.executors(looker, known, &mut Random::new(0), &mut places)?;
+        }
+        places.retain(Place::is_certain);
         Ok(places)
     }
 
@@ -222,6 +235,15 @@ impl Places {
         let name = b"java/lang/VirtualThread";
         is_of(looker, class, &mut self.classes.thread, name)
     }
+}
+
+/// The set of threads that were started directly.
+fn started(looker: &Looker<'_>, known: &VirtualThreads) -> Result<Place, Fault> {
+    let set = continuation::handle(&looker.live, &looker.vm.layout, known.started)?;
+    Ok(Place {
+        buckets: sets(looker, known).buckets(set)?,
+        factor: 1.0,
+    })
 }
 
 /// Reads sets.

@@ -15,6 +15,25 @@ use dwell_walker::{Failure, Fault, Frame, Outcome};
 use dwell_wall::cause::{Call, Monitor, Os};
 
 impl Looker<'_> {
+    /// The virtual thread with this object, as it is just now; `None` if it is mounted or not
+    /// alive.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be read.
+    pub fn unmounted(
+        &self,
+        known: &VirtualThreads,
+        thread: u64,
+    ) -> Result<Option<Unmounted>, Fault> {
+        let (live, layout) = (&self.live, &self.vm.layout);
+        let is_chunk = |object| {
+            let class_word = layout.extra.objects.class_word;
+            let class = objects::class_of(live, layout, class_word, object)?;
+            Ok(class == known.chunk_class.of(live, layout, class)?)
+        };
+        unmounted(live, layout, &known.fields, thread, is_chunk)
+    }
+
     /// Looks at the virtual thread with this object; `None` if it is mounted or not alive.
     ///
     /// # Errors
@@ -27,11 +46,7 @@ impl Looker<'_> {
     ) -> Result<Option<OffLogical<Claim>>, Fault> {
         let (live, layout) = (&self.live, &self.vm.layout);
         let objects = &layout.extra.objects;
-        let is_chunk = |object| {
-            let class = objects::class_of(live, layout, objects.class_word, object)?;
-            Ok(class == known.chunk_class.of(live, layout, class)?)
-        };
-        let Some(before) = unmounted(live, layout, &known.fields, thread, is_chunk)? else {
+        let Some(before) = self.unmounted(known, thread)? else {
             return Ok(None);
         };
         let id = objects::thread_id(live, objects, thread)?;
@@ -63,7 +78,7 @@ impl Looker<'_> {
                 Outcome::Complete | Outcome::Failed(Failure::Truncated)
             )
         });
-        let after = unmounted(live, layout, &known.fields, thread, is_chunk)?;
+        let after = self.unmounted(known, thread)?;
         if !is_whole || after != Some(before) {
             return Err(Fault { addr: thread });
         }

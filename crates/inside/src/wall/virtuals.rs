@@ -41,7 +41,7 @@ const FORKED_MAX: usize = 4096;
 const NEW_MAX: u64 = 512;
 /// Sets in which those with a sign of life are searched at most: where there are more, nobody is
 /// looked at apart.
-const SEARCHED_MAX: usize = 16;
+pub(super) const SEARCHED_MAX: usize = 16;
 
 /// What a tick works with.
 #[derive(Clone, Copy)]
@@ -167,7 +167,7 @@ impl Virtuals {
         let each = self.lively.len() as f64 / (count.max(1) as f64);
         apart.looked = count;
         for id in self.lively.choose(count, random).to_vec() {
-            match find(at, certain, id) {
+            match find(at.looker, at.known, certain, id) {
                 Ok(Some(thread)) => {
                     let seen = at.looker.look_unmounted(at.known, thread, &mut self.frames);
                     match &seen {
@@ -212,7 +212,7 @@ impl Virtuals {
             return;
         }
         for id in before.max(next.saturating_sub(NEW_MAX))..next {
-            if matches!(find(at, certain, id), Ok(Some(_))) {
+            if matches!(find(at.looker, at.known, certain, id), Ok(Some(_))) {
                 self.lively.began(id, at.at.at_ns);
             }
         }
@@ -225,7 +225,7 @@ impl Virtuals {
         }
         for &id in at.at.ran {
             let is_new = self.lively.ran(id, at.at.at_ns);
-            if is_new && matches!(find(at, certain, id), Ok(Some(_))) {
+            if is_new && matches!(find(at.looker, at.known, certain, id), Ok(Some(_))) {
                 self.lively.add(id, at.at.at_ns);
             }
         }
@@ -364,10 +364,14 @@ struct Apart {
 }
 
 /// The object of the virtual thread with this id, if it is in one of these sets.
-fn find(at: &Looking<'_>, certain: &[Place], id: u64) -> Result<Option<u64>, Fault> {
-    let looker = at.looker;
+pub(super) fn find(
+    looker: &Looker<'_>,
+    known: &VirtualThreads,
+    certain: &[Place],
+    id: u64,
+) -> Result<Option<u64>, Fault> {
     let objects = &looker.vm.layout.extra.objects;
-    let all = sets(looker, at.known);
+    let all = sets(looker, known);
     let mut fault = None;
     for place in certain {
         let Some(index) = Sets::<Live>::bucket_of(&place.buckets, id) else {

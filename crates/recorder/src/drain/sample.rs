@@ -23,7 +23,7 @@ use crate::sys::process;
 use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::slots::Reason;
-use dwell_signal::{Asked, Slot, SlotHeader};
+use dwell_signal::{Asked, Slot};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -241,7 +241,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             (pending, lasting)
         });
         if matches!(header.reason, Reason::Stop | Reason::Owner) {
-            self.add_place(header, named.pending(), (truncated, failure));
+            self.add_place(slot, named.pending(), (truncated, failure));
             if slot.weight_ns() == 0 {
                 self.outer = outer;
                 self.frames = frames;
@@ -297,14 +297,20 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     /// A thread has said where it was, as it was asked.
     fn add_place(
         &mut self,
-        header: &SlotHeader,
+        slot: &Slot<'_>,
         named: &[PendingFrame],
         (truncated, failure): (bool, Option<Failure>),
     ) {
+        let header = slot.header();
         let (all, at_ns) = (self.kernel.iter().chain(named).copied(), header.time_ns);
         match header.reason {
             Reason::Stop => self.stops.add_place(header.user, at_ns, all, truncated),
             _ => {
+                if header.logical_id != 0 {
+                    // Who sleeps with a monitor may never be sampled.
+                    let key = header.logical_id | VIRTUAL_KEY;
+                    self.virtual_names.tell_latin1(key, slot.logical_name());
+                }
                 let how = (truncated, failure.map(Failure::name));
                 self.answers.add(header.request, at_ns, all, how);
             }

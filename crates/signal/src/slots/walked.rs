@@ -1,6 +1,6 @@
 //! A walk kept in a slot: frames in its data, the result in its header.
 
-use super::header::SlotHeader;
+use super::header::{LOGICAL_NAME_MAX, SlotHeader};
 use super::pool::OwnedSlot;
 use crate::load::Live;
 use crate::sys;
@@ -126,6 +126,17 @@ impl<'a> WalkTarget<'a> {
     #[must_use]
     pub fn live(&self) -> Live {
         self.live
+    }
+
+    /// Notes which logical thread is walked, and its name (Latin-1) as far as there is room.
+    pub fn set_logical(&mut self, id: u64, name: &[u8]) {
+        let header = self.slot.header();
+        header.logical_id = id;
+        let len = name.len().min(LOGICAL_NAME_MAX);
+        for (to, from) in header.logical_name.iter_mut().zip(name) {
+            *to = *from;
+        }
+        header.logical_name_len = len as u8;
     }
 
     /// Lets `walk` fill the frames, and keeps its result.
