@@ -194,7 +194,8 @@ pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option
     if tid <= 0 {
         return;
     }
-    if jvm.virtual_threads.get().is_none() && is_carrier(live, jvm.vm(), java_thread) {
+    let is_carrier = is_carrier(live, jvm.vm(), java_thread);
+    if is_carrier {
         let find = || VirtualThreads::find(jvm.vm(), live, env);
         jvm.virtual_threads.get_or_init(find);
     }
@@ -204,4 +205,7 @@ pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option
         stack_high: vm_threads::stack_high(&live, layout, java_thread).unwrap_or(0),
         starts: own_tid.is_some(),
     });
+    if is_carrier && let Some(record) = agent.registry.get(tid) {
+        agent.engine.must_signal(record);
+    }
 }

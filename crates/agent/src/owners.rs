@@ -8,8 +8,8 @@
 //! is signalled who is known to wait.
 
 use dwell_inside::hotspot::Agent;
-use dwell_inside::wall::by_id;
 use dwell_inside::wall::look::Looker;
+use dwell_inside::wall::unmounted::by_id;
 use dwell_inside::{hook, owners, vantage};
 use dwell_recorder::asked::{MOST, PER_S, QUESTIONS, Why, asks, counts_as};
 use dwell_recorder::rate::{Rate, Shared};
@@ -27,8 +27,10 @@ use std::sync::{PoisonError, RwLock};
 /// to wait for it asks all of them.
 pub const ASKED_MAX: usize = 1024;
 
-/// How often an owner is looked at that has gone on meanwhile.
-const TRIES: usize = 2;
+/// How often an owner is looked at that has gone on meanwhile, ...
+const TRIES: usize = 6;
+/// ... but not more than twice when so much time has passed.
+const TRIED_NS: u64 = 200_000;
 
 /// One in so many waits asks.
 static ONE_IN: AtomicU64 = AtomicU64::new(1);
@@ -143,8 +145,7 @@ fn target_of(agent: &'static Agent, layout: &Layout, holder: Holder) -> Result<T
         Holder::Record(record) => Some(record),
         Holder::Kernel(tid) => agent.registry.get(tid),
         Holder::Id(id) => {
-            let is_it =
-                |record: &ThreadRecord| owners::is_id(&live, layout, record.managed_thread(), id);
+            let is_it = |record: &ThreadRecord| owners::is_id(&live, layout, record, id);
             match agent.registry.find(ASKED_MAX, is_it) {
                 None => return Ok(Target::Unmounted(id)),
                 found => found,
@@ -161,7 +162,11 @@ fn answered(agent: &'static Agent, layout: &Layout, begins: &Beginning) -> Resul
     let files = files.as_ref().ok_or(Why::NoAnswer)?;
     let question = QUESTIONS.open(begins.monitor).ok_or(Why::NoRoom)?;
     let mut why = Why::WentOn;
-    for _ in 0..TRIES {
+    for tried in 0..TRIES {
+        let is_late = || process::monotonic_ns().saturating_sub(begins.at_ns) > TRIED_NS;
+        if tried >= 2 && is_late() {
+            break;
+        }
         let seen = match target {
             Target::On(record) => look(agent, layout, files, record, (begins.monitor, question)),
             Target::Unmounted(id) => look_at_unmounted(agent, id, begins, question),

@@ -251,6 +251,9 @@ pub enum Engine {
     Perf,
     /// CPU timers of each thread (need no permission)
     Timer,
+    /// perf events without signals for threads that work for no request and run no virtual thread:
+    /// the kernel copies their registers and stacks; the others as auto
+    Kernel,
 }
 
 impl Engine {
@@ -260,6 +263,7 @@ impl Engine {
             Engine::Auto => "auto",
             Engine::Perf => "perf",
             Engine::Timer => "timer",
+            Engine::Kernel => "kernel",
         }
     }
 }

@@ -210,6 +210,14 @@ fn described(reply: &Reply) -> String {
             .map_or(String::new(), |text| format!(" ({text})"));
         line("engine", format!("{engine}{reason}"));
     }
+    if let Some(samples) = reply.number("unsignalled") {
+        let number = |key| reply.number(key).unwrap_or(0);
+        let (rings, most) = (number("rings"), number("rings_most"));
+        line(
+            "no signal",
+            format!("{samples} samples; {rings} threads just now, {most} at most"),
+        );
+    }
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
     }

@@ -117,6 +117,12 @@ impl<'a> Slab<'a> {
         Some(context).filter(|context| same && context.is_active())
     }
 
+    /// Whether the logical thread `id` has a record, with a context or without.
+    #[must_use]
+    pub fn knows(&self, id: u64) -> bool {
+        self.find(id).is_some()
+    }
+
     /// Shows all threads that have a context just now.
     pub fn for_each(&self, mut visit: impl FnMut(u64, &Context)) {
         for place in 0..self.used.load(Ordering::Acquire).min(self.capacity()) {

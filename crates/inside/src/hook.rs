@@ -58,7 +58,14 @@ pub fn install(jvm: &HotSpot, env: Env) {
         array: byte_array(jvm.engine.live(), &vm.layout),
         owner: owner(&field),
     });
+    show_mounted(jvm);
     jvm.engine.set_extra(dwell_virtual_thread_hook);
+}
+
+/// `JavaThread::_cont_entry` is not 0 while a virtual thread is mounted.
+fn show_mounted(jvm: &HotSpot) {
+    let at = u32::try_from(jvm.vm().layout.extra.cont_entry).unwrap_or(u32::MAX);
+    jvm.engine.words().set_mounted(at);
 }
 
 /// Completes what is known of the JVM, if there is something new; true if there was.
@@ -68,6 +75,7 @@ pub fn complete(jvm: &HotSpot) -> bool {
     };
     jvm.vm.replace(vm);
     update(jvm);
+    show_mounted(jvm);
     true
 }
 

@@ -18,18 +18,25 @@ pub fn has(mem: &Live, layout: &Layout, record: &ThreadRecord, monitor: u64) -> 
     match monitors::owner(mem, layout, monitor) {
         Err(_) | Ok(Owner::Nobody) => false,
         Ok(Owner::Thread(owner)) => owner == thread,
-        Ok(Owner::Id(id)) => is_id(mem, layout, thread, id),
+        Ok(Owner::Id(id)) => is_id(mem, layout, record, id),
         Ok(Owner::Stack(at)) => threads::has_on_stack(mem, layout, thread, at) == Ok(true),
         Ok(Owner::HolderOf(object)) => monitors::holds(mem, layout, thread, object) == Ok(true),
     }
 }
 
-/// Whether the logical thread with this id is on a platform thread.
+/// Whether the logical thread with this id is on the platform thread of `record`: itself, or with
+/// its frames. One that is just being mounted or unmounted is not: they are not there, or not any
+/// more, but in the heap.
 #[inline]
 #[must_use]
-pub fn is_id(mem: &Live, layout: &Layout, thread: u64, id: u64) -> bool {
-    let at = layout.thread_owner_id;
-    present(at) && thread != 0 && mem.word(thread.wrapping_add(at)) == Ok(id)
+pub fn is_id(mem: &Live, layout: &Layout, record: &ThreadRecord, id: u64) -> bool {
+    let thread = record.managed_thread();
+    let field = |at: u64| match present(at) && thread != 0 {
+        true => mem.word(thread.wrapping_add(at)).unwrap_or(0),
+        false => 0,
+    };
+    let is_here = id != 0 && field(layout.thread_owner_id) == id;
+    is_here && (id == record.managed_id() || field(layout.extra.cont_entry) != 0)
 }
 
 #[cfg(test)]
@@ -55,7 +62,7 @@ mod tests {
     #[test]
     fn a_thread_has_what_the_monitor_says_that_it_has() {
         let kernel = Words::new(&[77, 0]);
-        let thread = Words::new(&[0, kernel.at(), 0x9000, 0x1000, 42]);
+        let thread = Words::new(&[0, kernel.at(), 0x9000, 0x1000, 42, 0x8000]);
         let registration = Registration {
             tid: process::own_tid(),
             managed_thread: thread.at(),
@@ -72,10 +79,18 @@ mod tests {
         assert!(of(&layout, 0x8ff0), "its stack has the lock");
         assert!(!of(&layout, 0x7ff0), "another's stack");
         layout.thread_owner_id = 32;
+        layout.extra.cont_entry = 40;
         assert!(of(&layout, 42) && !of(&layout, 43));
+        record.set_managed_id(7);
+        assert!(of(&layout, 42), "a virtual thread, with its frames");
+        layout.extra.cont_entry = 0;
+        assert!(!of(&layout, 42), "it is just being mounted");
+        record.set_managed_id(42);
+        assert!(of(&layout, 42), "the platform thread itself");
         assert!(!has(&live(), &layout, record, 0));
         assert!(!has(&live(), &layout, record, NOWHERE), "it is gone");
-        assert!(is_id(&live(), &layout, thread.at(), 42));
-        assert!(!is_id(&live(), &layout, 0, 42));
+        assert!(is_id(&live(), &layout, record, 42));
+        record.set_managed_thread(0);
+        assert!(!is_id(&live(), &layout, record, 42));
     }
 }

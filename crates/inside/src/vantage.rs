@@ -17,7 +17,7 @@ use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::continuation::Chunk;
 use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::threads as vm_threads;
-use dwell_walker::{Anchor, Frame, Frames, Memory, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
 use remembered::{Noting, Remembered, Start};
 use std::sync::Arc;
 
@@ -309,11 +309,11 @@ fn runs_continuation(live: &Live, layout: &Layout, record: &ThreadRecord) -> boo
 
 /// Walks a virtual thread that is not mounted, in the heap. The caller has to see to it that it has
 /// not been mounted meanwhile. `None` while there is nothing to walk by.
-pub fn walk_unmounted<F: Frames + ?Sized>(
+pub fn walk_unmounted(
     live: &Live,
     chunk: &Chunk,
     cache: Option<PcCache<'_>>,
-    frames: &mut F,
+    frames: &mut [Frame],
 ) -> Option<Walk> {
     VIEW.read(|view| {
         let layout = &view.vm.layout;

@@ -8,6 +8,7 @@ use dwell_wall::pools::Pools;
 use std::time::Duration;
 
 mod rates;
+mod ways;
 pub use rates::MAX_RATE;
 
 /// What the agent is asked to do.
@@ -32,6 +33,8 @@ pub enum EngineChoice {
     Perf,
     /// Per-thread CPU timers only.
     Timer,
+    /// As `Auto`, and the kernel copies stacks, without signals, where nothing is lost by that.
+    Kernel,
 }
 
 /// Parsed options.
@@ -192,6 +195,7 @@ pub fn parse(text: &str) -> Result<Options, OptionError> {
 
 /// There is one sampler of objects, with one interval.
 fn agree(options: &mut Options) -> Result<(), OptionError> {
+    ways::agree(options.engine, options.walk)?;
     let Options {
         alloc_bytes,
         alive_bytes,
@@ -246,7 +250,7 @@ fn command_of(name: &str) -> Option<Command> {
 fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
      wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, alloc-rate=N, live, \
-     live=SIZE, lock=TIME, maxrate=N, engine=auto|perf|timer, walk=snapshot|handler|paused, \
+     live=SIZE, lock=TIME, maxrate=N, engine=auto|perf|timer|kernel, walk=snapshot|handler|paused, \
      file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
      freeze-every=N, reply=PATH"
 }
@@ -268,8 +272,8 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
             "context" => options.only_context = true,
             _ => return refuse(format!("filter={}: takes context", shown(value))),
         },
-        "engine" => options.engine = engine(value)?,
-        "walk" => options.walk = vantage(value)?,
+        "engine" => options.engine = ways::engine(value)?,
+        "walk" => options.walk = ways::vantage(value)?,
         #[cfg(feature = "experiments")]
         "experiment" => options.experiment = Some(experiment(value)?),
         "file" => options.file = value.to_owned(),
@@ -378,27 +382,6 @@ fn interval(value: &str) -> Result<Duration, OptionError> {
         return refuse(format!("cpu={}: from 20us to 10s", shown(value)));
     }
     Ok(interval)
-}
-
-fn engine(value: &str) -> Result<EngineChoice, OptionError> {
-    match value {
-        "auto" => Ok(EngineChoice::Auto),
-        "perf" => Ok(EngineChoice::Perf),
-        "timer" => Ok(EngineChoice::Timer),
-        _ => refuse(format!("engine={}: auto, perf or timer", shown(value))),
-    }
-}
-
-fn vantage(value: &str) -> Result<Vantage, OptionError> {
-    match value {
-        "snapshot" => Ok(Vantage::Snapshot),
-        "handler" => Ok(Vantage::Handler),
-        "paused" => Ok(Vantage::Paused),
-        _ => refuse(format!(
-            "walk={}: snapshot, handler or paused",
-            shown(value)
-        )),
-    }
 }
 
 #[cfg(feature = "experiments")]
@@ -589,6 +572,7 @@ mod tests {
             ("lock=1", "lock=1"),
             ("lock=0us", "lock=0us"),
             ("lock=11s", "lock=11s"),
+            ("engine=kernel,walk=handler", "engine=kernel"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -695,14 +679,20 @@ mod tests {
         lock.prop_map(Duration::from_nanos)
     }
 
+    /// Those that go together.
+    fn any_engine() -> impl Strategy<Value = (EngineChoice, Vantage)> {
+        use EngineChoice::{Auto, Kernel, Perf, Timer};
+        let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
+        let any = |engine| vantages.map(move |vantage| (engine, vantage));
+        let mut all = [Auto, Perf, Timer].map(any).concat();
+        all.push((Kernel, Vantage::Snapshot));
+        prop::sample::select(all)
+    }
+
     fn any_options() -> impl Strategy<Value = Options> {
         use Command::{Dump, Start, Status, Stop};
-        let engines = [EngineChoice::Auto, EngineChoice::Perf, EngineChoice::Timer];
-        let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];
         let commands = prop::sample::select(vec![Start, Stop, Dump, Status]);
-        let vantages = prop::sample::select(vantages.to_vec());
-        let engines = prop::sample::select(engines.to_vec());
-        let words = (commands, engines, vantages);
+        let words = (commands, any_engine());
         let times = (
             20_000..=10_000_000_000u64,
             5_000_000_000..1u64 << 50,
@@ -726,7 +716,7 @@ mod tests {
         );
         (words, times, sizes, wall, texts, DEPTH, any::<u64>()).prop_map(
             |(
-                (command, engine, walk),
+                (command, (engine, walk)),
                 (cpu, age, max_age, late),
                 sizes,
                 (wall, wall_threads, wall_budget_ppm, only_context, idle),

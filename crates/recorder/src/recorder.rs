@@ -111,6 +111,12 @@ impl<R: Runtime> Recorder<R> {
             ));
         }
         check_engine(self.engine.kind(), options.engine, R::PROCESS)?;
+        if options.engine == EngineChoice::Kernel && !R::WALKS_COPIES {
+            let process = R::PROCESS;
+            return Err(format!(
+                "engine=kernel: stacks of a {process} are walked in its handlers; leave it out"
+            ));
+        }
         if options.object_bytes() != 0 && !R::TELLS_ALLOCATIONS {
             let (asked, process) = (options.asked_objects(), R::PROCESS);
             return Err(format!(

@@ -2,14 +2,14 @@
 
 use crate::chosen::{Events, Running};
 use crate::drain::histogram;
-use crate::options::{Options, expand};
+use crate::options::{EngineChoice, Options, expand};
 use crate::orders::{Order, Orders};
 use crate::runtime::progress::{DROPS, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Watch};
 use crate::sys::process;
 use crate::wall::WallSampler;
-use dwell_signal::Cause;
+use dwell_signal::{Cause, CounterSnapshot};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,13 +60,11 @@ impl<R: Runtime> Session<R> {
             let depth = u32::try_from(setup.options.depth).unwrap_or(u32::MAX);
             setup.engine.set_vantage(setup.options.walk, depth);
         }
+        setup.engine.let_kernel_copy(0);
         #[cfg(feature = "experiments")]
-        setup
-            .engine
-            .set_kernel_copies(match setup.options.experiment {
-                Some(crate::experiments::Experiment::Kernel { kib }) => kib << 10,
-                _ => 0,
-            });
+        if let Some(crate::experiments::Experiment::Kernel { kib }) = setup.options.experiment {
+            setup.engine.let_kernel_copy_at_once(kib << 10);
+        }
         setup.engine.start(interval_ns);
         let drainer = {
             let (setup, orders) = (Arc::clone(&setup), Arc::clone(&orders));
@@ -204,6 +202,16 @@ impl<R: Runtime> Session<R> {
         )
     }
 
+    /// Of whom and how often the kernel took samples, and no signal, where that was asked for.
+    fn unsignalled(&self, samples: u64, before: &CounterSnapshot) -> String {
+        if self.setup.options.engine != EngineChoice::Kernel {
+            return String::new();
+        }
+        let (rings, most) = self.setup.engine.rings();
+        let samples = samples.saturating_sub(before.get(Cause::Unsignalled));
+        format!("unsignalled={samples}\nrings={rings}\nrings_most={most}\n")
+    }
+
     /// What the recording costs, as `key=value` lines.
     fn own_cost(&self) -> String {
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
@@ -224,6 +232,7 @@ impl<R: Runtime> Session<R> {
             self.progress.walk_ns.load(Ordering::Relaxed),
             self.progress.copied_bytes.load(Ordering::Relaxed),
         );
+        text += &self.unsignalled(now.get(Cause::Unsignalled), &before);
         text += &self.wall();
         text += &self.allocations();
         text += &self.alive();

@@ -348,6 +348,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.stack_end_known = subject.stack.end_known;
     header.left_stack = subject.stack.left;
     header.stack_len = 0;
+    header.is_copied_by_kernel = false;
     header.truncated = false;
     header.stack_fault = false;
     header.chunks_len = 0;

@@ -104,6 +104,7 @@ pub struct Words {
     anchor_pc: AtomicU32,
     anchor_fp: AtomicU32,
     word: AtomicU32,
+    mounted: AtomicU32,
     ending: AtomicU64,
 }
 
@@ -114,6 +115,7 @@ impl Words {
             anchor_pc: AtomicU32::new(UNKNOWN),
             anchor_fp: AtomicU32::new(UNKNOWN),
             word: AtomicU32::new(UNKNOWN),
+            mounted: AtomicU32::new(UNKNOWN),
             ending: AtomicU64::new(0),
         }
     }
@@ -143,6 +145,16 @@ impl Words {
     /// Offset, from the thread's structure, of a word that only the runtime's walks understand.
     pub fn set_word(&self, offset: u32) {
         self.word.store(offset, Ordering::Relaxed);
+    }
+
+    /// Offset, from the thread's structure, of a word that is not 0 while a logical thread is
+    /// mounted.
+    pub fn set_mounted(&self, offset: u32) {
+        self.mounted.store(offset, Ordering::Relaxed);
+    }
+
+    pub(crate) fn mounted(&self) -> Option<u64> {
+        known(&self.mounted)
     }
 
     pub(crate) fn word(&self) -> Option<u64> {

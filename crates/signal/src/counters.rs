@@ -62,10 +62,12 @@ pub enum Cause {
     Wait,
     /// Such waits without a free slot.
     WaitLost,
+    /// Snapshots that the kernel has copied, and no signal; they are among the others.
+    Unsignalled,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = Cause::WaitLost as usize + 1;
+pub const CAUSES: usize = Cause::Unsignalled as usize + 1;
 
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;

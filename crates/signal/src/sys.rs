@@ -277,7 +277,6 @@ pub fn ioctl_u64(fd: i32, request: u64, value: u64) -> Result<usize, Errno> {
 ///
 /// # Errors
 /// The kernel's error.
-#[cfg(feature = "experiments")]
 pub fn read_u64(fd: i32) -> Result<u64, Errno> {
     let mut value: u64 = 0;
     let pointer = (&raw mut value) as usize;

@@ -7,6 +7,7 @@
     reason = "a reference is a pointer only to the VM, which calls these functions"
 )]
 
+use crate::here::here;
 use dwell_context::{Acquired, Handle};
 use dwell_inside::jvm::threads::ThreadFields;
 use dwell_recorder::context::Contexts;
@@ -65,6 +66,10 @@ pub extern "C" fn Java_io_dwell_api_Native_acquire(env: Env, _: Object, thread: 
             return 0;
         }
         let id = fields.id(env, thread) as u64;
+        if let Some((agent, record)) = here() {
+            // What it works for is to be read on the thread itself.
+            agent.engine.must_signal_now(record);
+        }
         match contexts.slab().acquire(id) {
             Acquired::Held(handle) => handle.to_bits() as i64,
             Acquired::Full => 0,

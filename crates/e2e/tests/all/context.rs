@@ -119,6 +119,23 @@ fn never_does_a_sample_carry_another_scope_than_the_open_one() {
     });
 }
 
+/// A thread that works for something for the first time tells so itself from that moment on, though
+/// the kernel has copied its stack before.
+#[test]
+fn never_does_a_sample_without_a_signal_miss_the_open_scope() {
+    each(&turn(&versions()), |jdk| {
+        let place = Place::new("context-kernel");
+        let file = place.text("out.jfr");
+        let mut program = Starter::new(jdk, &place, "Requests")
+            .with("cpu_ms=2000")
+            .agent(&format!("start,cpu=1ms,engine=kernel,file={file}"))
+            .start();
+        let _ = program.work();
+        program.end();
+        check_requests(&View::read(&place.path("out.jfr")), false);
+    });
+}
+
 #[test]
 fn never_does_an_agent_that_comes_later_see_another_scope() {
     each(&turn(&versions()), |jdk| {
@@ -134,7 +151,8 @@ fn never_does_an_agent_that_comes_later_see_another_scope() {
         program.await_samples(1500);
         program.tell("stop");
         let second = place.text("second.jfr");
-        program.tell(&format!("start,cpu=1ms,file={second}"));
+        // Who works for requests is signalled, and others as well until they are known not to.
+        program.tell(&format!("start,cpu=1ms,engine=kernel,file={second}"));
         program.await_samples(1500);
         program.tell("stop");
         assert!(program.is_running(), "{}", program.errors());
@@ -191,6 +209,14 @@ fn never_does_a_virtual_thread_have_another_ones_span_on_any_carrier() {
         for walk in ["snapshot", "handler"] {
             virtual_threads(jdk, walk);
         }
+    });
+}
+
+/// Carriers are signalled, whatever the kernel may do.
+#[test]
+fn never_does_the_kernel_copy_what_a_virtual_thread_does() {
+    each(&since(21), |jdk| {
+        virtual_threads(jdk, "snapshot,engine=kernel")
     });
 }
 

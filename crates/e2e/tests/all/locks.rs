@@ -397,21 +397,27 @@ fn record_owners(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
 /// seen while they run, or while they sleep. False alarm: 0, as nothing is left to chance.
 #[test]
 fn measured_owners_are_where_they_had_the_monitor() {
-    each(&both(), |jdk| check_owners(jdk, "rounds=40 sleep_us=120000 burn_us=80000"));
+    each(&both(), |jdk| check_owners(jdk, ROUNDS, 0.7));
 }
 
 /// The same of virtual threads, which have the monitor with a carrier while they run and without
 /// one while they sleep (from 24 on).
 ///
-/// Assumes and detects what the one before does. False alarm: 0, as nothing is left to chance.
+/// Assumes that each owner is found with a chance of 0.7: it is just being mounted, or gives its
+/// carrier up, when many of the waits begin. Detects what the one before does, and where fewer than
+/// four of twenty owners are told. False alarm: 2e-6 for each JDK (binomial, three or fewer).
 #[test]
 fn measured_virtual_owners_are_where_they_had_the_monitor() {
     each(&since(24), |jdk| {
-        check_owners(jdk, "rounds=40 sleep_us=120000 burn_us=80000 virtual=1");
+        check_owners(jdk, &format!("{ROUNDS} virtual=1"), 0.25);
     });
 }
 
-fn check_owners(jdk: &Jdk, arguments: &str) {
+/// Twenty waits of each kind, which are few enough for all to ask.
+const ROUNDS: &str = "rounds=40 sleep_us=120000 burn_us=80000";
+
+/// At least this part of both kinds is known.
+fn check_owners(jdk: &Jdk, arguments: &str, least: f64) {
     let (profile, truths) = record_owners(jdk, arguments, "lock=1us");
     let told = OwnersTold::of(&profile);
     let truth = |kind: &str| truths.number(&format!("waited.{kind}"));
@@ -429,7 +435,7 @@ fn check_owners(jdk: &Jdk, arguments: &str) {
     );
     for (kind, known, truth) in [("sleep", told.sleep, sleep), ("burn", told.burn, burn)] {
         assert!(
-            known.sum as f64 >= (0.7 - AROUND) * truth as f64,
+            known.sum as f64 >= (least - AROUND) * truth as f64,
             "{kind}: {} of {truth} ns",
             known.sum
         );

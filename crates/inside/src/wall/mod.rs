@@ -2,7 +2,6 @@
 //! virtual threads there are. All of it is read in the JVM's memory, fault-tolerantly; nobody is
 //! signalled, and nothing of the JVM is called.
 
-pub mod by_id;
 pub mod look;
 pub mod places;
 mod sign;

@@ -79,8 +79,8 @@ impl Places {
         Ok(places)
     }
 
-    /// The sets that are found at any time, whatever chance says: those of threads that were started
-    /// directly and of executors, but of no scope.
+    /// The sets that are found at any time, whatever chance says: those of threads that were
+    /// started directly and of executors, but of no scope.
     ///
     /// # Errors
     /// [`Fault`] if the first of them, or the JDK's registry, cannot be read.

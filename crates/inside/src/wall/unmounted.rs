@@ -4,6 +4,8 @@
 //! It may be mounted, and the collector may move it, while it is read. What was read counts only if
 //! the thread's state and its frames' place are the same afterwards.
 
+pub mod by_id;
+
 use super::look::{Claim, Looker, Seen};
 use crate::jvm::virtual_threads::VirtualThreads;
 use crate::vantage;

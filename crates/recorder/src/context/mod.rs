@@ -159,6 +159,13 @@ pub fn context_of(thread_id: u64) -> Option<Context> {
     Contexts::get()?.slab.context_of(thread_id)
 }
 
+/// Whether the logical thread with this id works, has worked or will work for something, as far as
+/// the API for programs was told.
+#[must_use]
+pub fn knows(thread_id: u64) -> bool {
+    Contexts::get().is_some_and(|contexts| contexts.slab.knows(thread_id))
+}
+
 /// Threads that have a record: at least as many as have a context just now. 0: there is no need to
 /// ask.
 #[must_use]

@@ -9,6 +9,7 @@ mod answers;
 pub mod causes;
 pub mod census;
 pub mod contexts;
+mod copies;
 pub mod describe;
 pub mod histogram;
 pub mod housekeeping;
@@ -37,9 +38,9 @@ use crate::sys::allocator::OwnThread;
 use crate::sys::process;
 use crate::threads::NOBODY_KEY;
 use dwell_signal::Cause;
-use pace::Pace;
 use sample::Sampler;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use writer::Writer;
 
@@ -61,6 +62,7 @@ fn mind_who_walks<R: Runtime>(
         sampler.modules.make_ready();
     }
     setup.engine.set_behind(behind);
+    copies::mind(setup, progress.bytes.load(Ordering::Relaxed) != 0);
     progress.patience.losing(now_ns)
 }
 
@@ -78,7 +80,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
     let processors = describe::processors();
     let mut writer = Writer::new(setup, progress, processors);
     let mut unsampled = unsampled::Unsampled::new(setup.process_cpu_at_start);
-    let mut pace = Pace::new(setup.options.cpu_interval, R::KEEPS_SAMPLES, processors);
+    let mut pace = copies::pace(setup, processors);
     let mut keeper = housekeeping::Keeper::default();
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     let mut paid_ns = 0;

@@ -60,6 +60,18 @@ impl Pace {
         }
     }
 
+    /// No longer than until a thread can have taken so many samples, which are kept for it.
+    #[must_use]
+    pub fn within(self, interval: Duration, samples: u32) -> Pace {
+        let most = interval.saturating_mul(samples).max(TICK_LOSING);
+        Pace {
+            tick: self.tick.min(most),
+            longest: self.longest.min(most),
+            waited: self.waited.min(most),
+            ..self
+        }
+    }
+
     fn usual(&self) -> Duration {
         let wanted = Duration::try_from_secs_f64(WORTH_IT / self.rate.max(1e-3));
         wanted.unwrap_or(TICK_IDLE).clamp(self.tick, self.longest)
@@ -113,6 +125,22 @@ mod tests {
             assert_eq!(pace.wait(look * 100, false), TICK_IDLE);
         }
         assert_eq!(pace.wait(6000, true), TICK_LOSING);
+    }
+
+    #[test]
+    fn what_is_kept_for_each_thread_is_looked_at_before_it_is_full() {
+        let of = |us| Duration::from_micros(us);
+        let pace = |us| Pace::new(of(us), false, 2).within(of(us), 10);
+        assert_eq!(
+            (pace(1000).tick, pace(1000).longest),
+            (of(10_000), of(10_000))
+        );
+        assert_eq!(pace(10_000).longest, of(100_000));
+        assert_eq!(pace(20).longest, TICK_LOSING);
+        let mut slow = pace(1000);
+        for _ in 0..20 {
+            assert_eq!(slow.wait(0, false), of(10_000));
+        }
     }
 
     #[test]

@@ -219,6 +219,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         if is_first && !self.setup.options.wall_interval.is_zero() {
             self.setup.shelf.add_sampled(header.record_index);
         }
+        if self.setup.engine.kernel_copies() != 0 {
+            self.mind_what_is_not_copied(slot);
+        }
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
         let walked = frames
@@ -273,6 +276,16 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.frames = frames;
         self.mind_failure(slot, failure, progress);
         self.add_sample(slot, stack, failure);
+    }
+
+    /// A thread that works for requests tells so itself from now on.
+    fn mind_what_is_not_copied(&self, slot: &Slot<'_>) {
+        let engine = self.setup.engine;
+        if let Some(record) = engine.record_of(slot)
+            && crate::context::knows(record.managed_id())
+        {
+            engine.must_signal(record);
+        }
     }
 
     /// The walk of a sample, in `frames`: made in the handler, or now.

@@ -8,12 +8,9 @@ use crate::engine::Engine;
 use crate::engine::perf;
 use crate::engine::period::{self, Standing};
 use crate::engine::turns;
-#[cfg(feature = "experiments")]
 use crate::engine::unsignalled;
 use crate::plan::{Due, Plan};
-#[cfg(feature = "experiments")]
-use crate::record::KERNEL;
-use crate::record::{Guard, Inner, NO_ENGINE, PERF, TIMER, ThreadRecord};
+use crate::record::{Guard, Inner, KERNEL, NO_ENGINE, PERF, TIMER, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
@@ -158,7 +155,7 @@ impl Engine {
         result
     }
 
-    fn arm_locked(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
+    pub(super) fn arm_locked(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
         let running = self.running.load(Ordering::SeqCst);
         if !running || !record.is_live() || record.armed.load(Ordering::Relaxed) {
@@ -166,7 +163,7 @@ impl Engine {
         }
         let now_ns = sys::cpu_ns_of(record.tid())?;
         if record.engine.load(Ordering::Relaxed) == NO_ENGINE {
-            self.open_engine(record)?;
+            self.open_engine(record, now_ns)?;
         }
         let newborn = record.newborn.swap(false, Ordering::Relaxed);
         let origin_ns = if newborn { 0 } else { now_ns };
@@ -174,7 +171,6 @@ impl Engine {
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
-            #[cfg(feature = "experiments")]
             KERNEL => unsignalled::plan(now_ns),
             // A CPU timer is set for a moment each time, at no price: it comes with a tick.
             _ => Plan::new(seed, interval_ns, origin_ns),
@@ -194,10 +190,14 @@ impl Engine {
         Ok(())
     }
 
-    fn open_engine(&self, record: &ThreadRecord) -> Result<(), Errno> {
-        #[cfg(feature = "experiments")]
-        if self.kernel_copies.load(Ordering::Relaxed) > 0 {
-            return unsignalled::open(self, record);
+    fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
+        if self.gives_rings_at_once() && self.rings.take(record.index()) {
+            if unsignalled::open(self, record, now_ns).is_ok() {
+                unsignalled::show(record);
+                return Ok(());
+            }
+            self.rings.give_back(record.index());
+            self.rings.refused();
         }
         if let EngineKind::Perf { kernel } = self.kind {
             let mut opened = self.open_perf(record, kernel);
@@ -243,7 +243,6 @@ impl Engine {
             PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
             // Fails only if the timer is gone, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
-            #[cfg(feature = "experiments")]
             KERNEL => {
                 unsignalled::close(self, &guard);
                 let owed_ns = record.carried_ns.swap(0, Ordering::Relaxed);
@@ -273,18 +272,22 @@ impl Engine {
     pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);
-        #[cfg(feature = "experiments")]
         unsignalled::close(self, guard);
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
         turns::detach(guard);
+        self.close_perf(record);
+        let timer = record.timer_id.swap(-1, Ordering::Relaxed);
+        if timer >= 0 {
+            sys::timer_delete(timer);
+        }
+    }
+
+    /// Closes the event that signals, whose mappings are gone.
+    pub(super) fn close_perf(&self, record: &ThreadRecord) {
         let fd = record.perf_fd.swap(-1, Ordering::Relaxed);
         if fd >= 0 {
             self.fds.clear(fd); // before the number can belong to somebody else
             sys::close(fd);
-        }
-        let timer = record.timer_id.swap(-1, Ordering::Relaxed);
-        if timer >= 0 {
-            sys::timer_delete(timer);
         }
     }
 }

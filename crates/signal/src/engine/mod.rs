@@ -9,8 +9,8 @@ mod arm;
 mod perf;
 mod period;
 pub(crate) mod ring;
+mod rings;
 mod turns;
-#[cfg(feature = "experiments")]
 mod unsignalled;
 mod walk_on_request;
 
@@ -32,6 +32,7 @@ use crate::slots::{Reason, Slot, SlotPool};
 use crate::sys::{self, Errno};
 use crate::vantage::Vantage;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use rings::Rings;
 
 /// The sampling engine.
 #[derive(Debug)]
@@ -57,9 +58,7 @@ pub struct Engine {
     pub(crate) walk: AtomicPtr<()>,
     pub(crate) claim: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
-    /// Bytes of stack that the kernel copies for each sample; 0: threads are signalled.
-    #[cfg(feature = "experiments")]
-    pub(crate) kernel_copies: AtomicU32,
+    rings: Rings,
     pub(crate) behind: AtomicBool,
     /// Room for frames that a walk in a slot may use.
     pub(crate) frames_max: AtomicU32,
@@ -99,8 +98,7 @@ impl Engine {
             walk: AtomicPtr::new(core::ptr::null_mut()),
             claim: AtomicPtr::new(core::ptr::null_mut()),
             vantage: AtomicU32::new(0),
-            #[cfg(feature = "experiments")]
-            kernel_copies: AtomicU32::new(0),
+            rings: Rings::new(),
             behind: AtomicBool::new(false),
             frames_max: AtomicU32::new(1),
             pause: Pause::new(),
@@ -350,11 +348,17 @@ impl Engine {
                 return false;
             }
         }
-        #[cfg(feature = "experiments")]
         self.pump();
         // What has been published since is not in the rest.
         self.epoch.fetch_add(1, Ordering::SeqCst);
-        self.pool.drain_while(visit);
+        let gives_rings = self.rings.bytes() != 0;
+        self.pool.drain_while(|slot| {
+            let goes_on = visit(slot);
+            if gives_rings {
+                self.consider(slot);
+            }
+            goes_on
+        });
         !self.pool.has_rest()
     }
 

@@ -4,13 +4,13 @@
 //! a processor (`perf_event_update_userpage` of kernel/events/core.c, called when an event is
 //! scheduled in): its `lock`, a sequence lock, grows by two. So a thread that did not run when it
 //! was seen, and whose page is unchanged, has not run since. This module maps such a page for
-//! threads that have no ring of kernel frames, whose control page is as good. Nothing here runs in
+//! threads that have no ring, whose control page is as good. Nothing here runs in
 //! a handler.
 
 use crate::arch::fetch_ahead;
 use crate::engine::Engine;
 use crate::engine::perf::{RING_BYTES, RING_PAGE};
-use crate::record::{Guard, PERF, ThreadRecord};
+use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ impl Engine {
     #[must_use]
     pub fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
         let page = record.page.load(Ordering::Acquire);
-        let is_on = record.engine.load(Ordering::Relaxed) == PERF
+        let is_on = matches!(record.engine.load(Ordering::Relaxed), PERF | KERNEL)
             && record.armed.load(Ordering::Relaxed)
             && record.silent_tends.load(Ordering::Relaxed) == 0;
         if page == 0 || !is_on {

@@ -1,11 +1,13 @@
-//! Experiment: samples without a signal. The kernel copies registers and a part of the stack of
-//! each thread into a ring of its own, from where the draining thread takes them into slots.
+//! Samples without a signal. The kernel copies registers and a part of the stack of a thread into a
+//! ring of its own, from where the draining thread takes them into slots.
 //!
 //! Nothing here runs in a handler. What only the thread itself could tell at that moment is not
-//! there: the anchor, the mounted virtual thread, what it works for. The weight of a sample is the
-//! CPU time since the one before, as the event has counted it, so periods may be drawn anew.
+//! there: the anchor, the mounted logical thread, what it works for. Who gets a ring is the matter
+//! of [`super::rings`]. The weight of a sample is the CPU time since the one before, as the event
+//! has counted it, so periods may be drawn anew.
 
 use crate::arch::Registers;
+use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::plan::Plan;
@@ -21,8 +23,8 @@ use perf_event_open_sys::bindings::{
 };
 
 const PAGE: usize = 4096;
-/// Room for 100 ms of 16 KiB every ms.
-const DATA_BYTES: usize = 512 * PAGE;
+/// Room for 16 samples with 60 KiB of stack each: the kernel sets aside what it was asked to copy.
+const DATA_BYTES: usize = 256 * PAGE;
 const RING_BYTES: usize = DATA_BYTES + PAGE;
 /// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h).
 const REGISTERS: [u32; 8] = [0, 1, 2, 3, 6, 7, 8, 21];
@@ -30,8 +32,8 @@ const PERIOD_MIN_NS: u64 = 10_000;
 /// Longer than a thread runs: its plan has no points, as nobody signals it for them.
 const NEVER_NS: u64 = 1 << 56;
 
-/// Opens the thread's event with its ring.
-pub(super) fn open(engine: &Engine, record: &ThreadRecord) -> Result<(), Errno> {
+/// Opens the thread's event with its ring; `now_ns` of its CPU time are used.
+pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
     let mut attr = perf_event_attr {
         size: size_of::<perf_event_attr>() as u32,
         type_: PERF_TYPE_SOFTWARE,
@@ -45,7 +47,7 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord) -> Result<(), Errno> 
                 | PERF_SAMPLE_STACK_USER,
         ),
         sample_regs_user: REGISTERS.iter().fold(0, |mask, bit| mask | 1 << bit),
-        sample_stack_user: engine.kernel_copies.load(Ordering::Relaxed),
+        sample_stack_user: engine.kernel_copies(),
         sample_max_stack: KERNEL_FRAMES_MAX as u16,
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()
@@ -59,12 +61,18 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord) -> Result<(), Errno> 
     attr.set_use_clockid(1);
     attr.set_exclude_hv(1);
     attr.set_exclude_callchain_user(1);
+    attr.set_exclude_kernel(u64::from(engine.kind != EngineKind::Perf { kernel: true }));
     let fd = sys::perf_event_open(&mut attr, record.tid())?;
     match sys::map_fd(fd, RING_BYTES) {
         Ok(ring) => {
             record.kernel_fd.store(fd, Ordering::Relaxed);
             record.kernel_ring.store(ring as usize, Ordering::Relaxed);
             record.kernel_count_ns.store(0, Ordering::Relaxed);
+            record.kernel_base_ns.store(now_ns, Ordering::Relaxed);
+            record
+                .kernel_last_ns
+                .store(sys::monotonic_ns(), Ordering::Relaxed);
+            record.counted_ns.store(now_ns, Ordering::Relaxed);
             record.engine.store(KERNEL, Ordering::Release);
             Ok(())
         }
@@ -80,6 +88,12 @@ pub(super) fn plan(now_ns: u64) -> Plan {
     Plan::new(1, NEVER_NS, now_ns.saturating_add(NEVER_NS))
 }
 
+/// The ring's control page tells the thread's turns as well as that of an event that signals.
+pub(super) fn show(record: &ThreadRecord) {
+    let ring = record.kernel_ring.load(Ordering::Relaxed);
+    record.page.store(ring, Ordering::Release);
+}
+
 /// Closes the thread's event; what is in the ring is taken before, and what the thread has used
 /// since its last sample is its to carry.
 pub(super) fn close(engine: &Engine, guard: &Guard<'_>) {
@@ -90,46 +104,33 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) {
     }
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
     let count_ns = sys::read_u64(fd).unwrap_or(0);
-    pump_one(engine, guard, -1);
+    pump(engine, guard, false);
     let left_ns = count_ns.saturating_sub(record.kernel_count_ns.load(Ordering::Relaxed));
     record.carried_ns.fetch_add(left_ns, Ordering::Relaxed);
     record.engine.store(NO_ENGINE, Ordering::Relaxed);
+    record.page.store(0, Ordering::Relaxed);
     let ring = record.kernel_ring.swap(0, Ordering::Relaxed);
-    // SAFETY: mapped by `open` with this length; read under the record's lock only, which we hold.
+    // SAFETY: mapped by `open` with this length; its records are read under the record's lock only,
+    // which we hold, and its control page by loads that may fault.
     unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
     sys::close(fd);
+    engine.rings.give_back(record.index());
 }
 
-impl Engine {
-    /// Lets the kernel copy so many bytes of stack for each sample of threads armed from now on; 0:
-    /// threads are signalled and copy it themselves.
-    pub fn set_kernel_copies(&self, stack_bytes: u32) {
-        self.kernel_copies.store(stack_bytes, Ordering::Relaxed);
-    }
-
-    /// Takes what the kernel has copied.
-    pub(super) fn pump(&'static self) {
-        if self.kernel_copies.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        for record in self.live_records() {
-            if record.kernel_ring.load(Ordering::Relaxed) == 0 {
-                continue;
-            }
-            if let Some(guard) = record.try_lock() {
-                pump_one(self, &guard, record.kernel_fd.load(Ordering::Relaxed));
-                self.unlock(guard);
-            }
-        }
-    }
+/// What was in a ring.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pumped {
+    /// The stack was deeper than what is copied.
+    pub is_cut: bool,
 }
 
-/// Takes what is in the thread's ring, and then gives its event another period, if it has one.
-fn pump_one(engine: &Engine, guard: &Guard<'_>, fd: i32) {
+/// Takes what is in the thread's ring; and then gives its event another period, if it goes on.
+pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped {
     let record = guard.record();
+    let mut pumped = Pumped::default();
     let addr = record.kernel_ring.load(Ordering::Relaxed);
     if addr == 0 {
-        return;
+        return pumped;
     }
     // SAFETY: mapped by `open`; unmapped under the record's lock only, which we hold.
     let ring = unsafe { Ring::at(addr) };
@@ -145,10 +146,11 @@ fn pump_one(engine: &Engine, guard: &Guard<'_>, fd: i32) {
         match header as u32 {
             PERF_RECORD_SAMPLE => {
                 samples = samples.wrapping_add(1);
-                take(engine, record, &ring, at);
+                pumped.is_cut |= take(engine, record, &ring, at);
             }
             PERF_RECORD_LOST => {
                 let lost = ring.word(at.wrapping_add(16));
+                record.no_slot.fetch_add(lost, Ordering::Relaxed);
                 engine.counters.add(Cause::NoSlot, lost);
             }
             _ => {}
@@ -156,7 +158,8 @@ fn pump_one(engine: &Engine, guard: &Guard<'_>, fd: i32) {
         at = at.wrapping_add(size);
     }
     ring.tail().store(head, Ordering::Release);
-    if samples > 0 && fd >= 0 {
+    let fd = record.kernel_fd.load(Ordering::Relaxed);
+    if samples > 0 && goes_on && fd >= 0 {
         // What has passed of the period at hand is lost to it, and not to the sample's weight.
         let _ = sys::ioctl_u64(
             fd,
@@ -164,6 +167,7 @@ fn pump_one(engine: &Engine, guard: &Guard<'_>, fd: i32) {
             next_period_ns(engine, record),
         );
     }
+    pumped
 }
 
 /// From a half to one and a half intervals.
@@ -223,9 +227,12 @@ impl Sample {
     }
 }
 
-/// Makes a snapshot of one record of the ring.
-fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) {
+/// Makes a snapshot of one record of the ring. Whether the stack is deeper than what was copied.
+fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool {
     let sample = Sample::read(ring, start);
+    record
+        .kernel_last_ns
+        .store(sample.time_ns, Ordering::Relaxed);
     let before_ns = record
         .kernel_count_ns
         .swap(sample.count_ns, Ordering::Relaxed);
@@ -235,6 +242,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) {
     let carry = |cause| {
         record.carried_ns.store(weight_ns, Ordering::Relaxed);
         engine.counters.add(cause, 1);
+        false
     };
     let Some(regs) = sample.regs else {
         return carry(Cause::Early);
@@ -249,6 +257,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) {
     };
     let len = sample.stack.1.min(most);
     let Some(mut slot) = engine.pool.take((len as usize).wrapping_add(8)) else {
+        record.no_slot.fetch_add(1, Ordering::Relaxed);
         return carry(Cause::NoSlot);
     };
     describe(engine, record, &mut slot, &sample);
@@ -259,29 +268,37 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) {
     header.stack_lo = rsp.wrapping_sub(8);
     header.stack_len = (len as u32).wrapping_add(8);
     let end = rsp.wrapping_add(len);
-    header.truncated = known && end < hi;
+    let is_cut = known && end < hi;
+    header.truncated = is_cut;
     header.stack_hi = if known { hi } else { end };
-    if header.truncated {
+    if is_cut {
         engine.counters.add(Cause::Truncated, 1);
     }
     kernel_frames(ring, &mut slot, sample.chain);
     copy(ring, &mut slot, rbp, sample.stack.0, len as usize);
     if !engine.pool.publish(slot) {
-        return engine.counters.add(Cause::Contention, 1);
+        return carry(Cause::Contention);
     }
     record.samples.fetch_add(1, Ordering::Relaxed);
     record.points.fetch_add(1, Ordering::Relaxed);
     record.weight_ns.fetch_add(weight_ns, Ordering::Relaxed);
-    record.counted_ns.fetch_add(weight_ns, Ordering::Relaxed);
+    let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
+    let counted_ns = base_ns.saturating_add(sample.count_ns);
+    record.counted_ns.store(counted_ns, Ordering::Relaxed);
     engine.counters.add(Cause::Sample, 1);
     engine.counters.add(Cause::Points, 1);
+    engine.counters.add(Cause::Unsignalled, 1);
+    is_cut
 }
 
 /// Whose it is and when it was; and that nothing is known of what only the thread could tell.
 fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample: &Sample) {
     let header = slot.header();
     header.time_ns = sample.time_ns;
-    header.cpu_ns = sample.count_ns;
+    let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
+    header.cpu_ns = base_ns.saturating_add(sample.count_ns);
+    header.is_copied_by_kernel = true;
+    header.request = 0;
     header.interval_ns = engine.interval_ns.load(Ordering::Relaxed);
     header.points = 1;
     header.carried = 0;

@@ -45,7 +45,6 @@ pub(crate) const ENDED: u32 = 2;
 pub(crate) const NO_ENGINE: u32 = 0;
 pub(crate) const PERF: u32 = 1;
 pub(crate) const TIMER: u32 = 2;
-#[cfg(feature = "experiments")]
 pub(crate) const KERNEL: u32 = 3;
 
 /// No number of turns.
@@ -93,14 +92,17 @@ pub struct ThreadRecord {
     next_free: AtomicU32,
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
-    /// The event whose samples the kernel copies, its ring, and what it had counted at the last
-    /// one.
-    #[cfg(feature = "experiments")]
+    /// Samples by signals in a row for which none was needed.
+    pub(crate) plain: AtomicU32,
+    /// The event whose samples the kernel copies, its ring, ...
     pub(crate) kernel_fd: AtomicI32,
-    #[cfg(feature = "experiments")]
     pub(crate) kernel_ring: AtomicUsize,
-    #[cfg(feature = "experiments")]
+    /// ... what it had counted at the last sample, ...
     pub(crate) kernel_count_ns: AtomicU64,
+    /// ... the CPU time used when it began to count, ...
+    pub(crate) kernel_base_ns: AtomicU64,
+    /// ... and when the last sample was.
+    pub(crate) kernel_last_ns: AtomicU64,
     pub(crate) ring: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
     /// CPU time at which the plan was last asked for due points.
@@ -287,12 +289,9 @@ impl ThreadRecord {
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
-        #[cfg(feature = "experiments")]
-        {
-            self.kernel_fd.store(-1, Ordering::Relaxed);
-            self.kernel_ring.store(0, Ordering::Relaxed);
-            self.kernel_count_ns.store(0, Ordering::Relaxed);
-        }
+        self.plain.store(0, Ordering::Relaxed);
+        self.kernel_fd.store(-1, Ordering::Relaxed);
+        self.kernel_ring.store(0, Ordering::Relaxed);
         self.ring.store(0, Ordering::Relaxed);
         self.page.store(0, Ordering::Relaxed);
         self.next_due_ns.store(u64::MAX, Ordering::Relaxed);

@@ -86,6 +86,9 @@ pub struct SlotHeader {
     pub regs: Registers,
     /// Whether the three anchor words could be read.
     pub anchor_valid: bool,
+    /// Whether the kernel has copied it, without a signal: what only the thread can tell is not
+    /// there.
+    pub is_copied_by_kernel: bool,
     /// Whether the stack did not fit into the slot.
     pub truncated: bool,
     /// Whether the copy ended at memory that could not be read.

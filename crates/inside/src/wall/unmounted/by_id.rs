@@ -1,0 +1,117 @@
+//! A virtual thread without a carrier that has what another one waits for: found by its id, and
+//! walked in the heap, by the thread that is about to wait.
+//!
+//! It may be mounted, and the collector may move it, while it is read. It is told only if it is in
+//! the same place and the same state afterwards: so it has not run, and has had the monitor at that
+//! moment.
+
+use crate::jvm::virtual_threads::VirtualThreads;
+use crate::vantage;
+use crate::wall::look::Looker;
+use crate::wall::places::Places;
+use crate::wall::virtuals::{SEARCHED_MAX, find};
+use dwell_recorder::asked::Why;
+use dwell_signal::WalkTarget;
+use dwell_walker::{Failure, Frame, Frames, Outcome, Walk};
+
+/// As many as a slot of the smallest class has room for.
+const FRAMES_MAX: usize = 1000;
+
+/// Walks the virtual thread with this id into `target`, if it has no carrier and `has` what is
+/// asked for meanwhile.
+///
+/// # Errors
+/// Why there is nothing to tell.
+pub fn walk(
+    looker: &Looker<'_>,
+    known: &VirtualThreads,
+    id: u64,
+    has: impl Fn() -> bool,
+    target: &mut WalkTarget<'_>,
+) -> Result<(), Why> {
+    let places = Places::default().lasting(looker, known);
+    let places = places.map_err(|_| Why::NoThread)?;
+    if places.len() > SEARCHED_MAX {
+        return Err(Why::NoThread);
+    }
+    let seek = || find(looker, known, &places, id);
+    let thread = seek().map_err(|_| Why::WentOn)?.ok_or(Why::NoThread)?;
+    let state = || looker.unmounted(known, thread).ok().flatten();
+    let before = state().ok_or(Why::WentOn)?;
+    let chunk = before.chunk.as_ref().ok_or(Why::WentOn)?;
+    if !has() {
+        return Err(Why::WentOn);
+    }
+    if let Some(name) = looker.vm.names.of(&looker.live, &looker.vm.layout, thread) {
+        target.set_logical(id, &latin1(&name));
+    }
+    // The same code as for looks: another way to put frames would be another walker.
+    let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
+    let walk = vantage::walk_unmounted(&looker.live, chunk, looker.cache, &mut frames);
+    let walk = walk.ok_or(Why::NoAnswer)?;
+    target.keep(|slot| put(&frames, walk, slot));
+    // A walk that fails read what was just moved or run.
+    let is_whole = matches!(
+        walk.outcome,
+        Outcome::Complete | Outcome::Failed(Failure::Truncated)
+    );
+    match is_whole && state() == Some(before) && seek() == Ok(Some(thread)) {
+        true => Ok(()),
+        false => Err(Why::WentOn),
+    }
+}
+
+/// Puts what was walked where there may be less room.
+fn put(frames: &[Frame], walk: Walk, to: &mut (impl Frames + ?Sized)) -> Walk {
+    let len = walk.len.min(to.room());
+    for (index, frame) in frames.iter().take(len).enumerate() {
+        to.set(index, *frame);
+    }
+    let outcome = match len < walk.len {
+        true => Outcome::Failed(Failure::Truncated),
+        false => walk.outcome,
+    };
+    Walk {
+        len,
+        outcome,
+        ..walk
+    }
+}
+
+/// A name as slots have it; none if it has other letters.
+fn latin1(name: &str) -> Vec<u8> {
+    let letters = name.chars().map(|letter| u8::try_from(u32::from(letter)));
+    letters.collect::<Result<_, _>>().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_less_room_the_innermost_frames_are_kept() {
+        let frames: Vec<Frame> = (0..5).map(|id| Frame { id, ..Frame::EMPTY }).collect();
+        let walk = Walk {
+            len: 4,
+            outcome: Outcome::Complete,
+            gaps: 0,
+            flaw: None,
+        };
+        let of = |room: usize| {
+            let mut to = vec![Frame::EMPTY; room];
+            let walk = put(&frames, walk, &mut to[..]);
+            let ids: Vec<u64> = to.iter().take(walk.len).map(|frame| frame.id).collect();
+            (ids, walk.outcome)
+        };
+        assert_eq!(of(9), (vec![0, 1, 2, 3], Outcome::Complete));
+        assert_eq!(of(4), (vec![0, 1, 2, 3], Outcome::Complete));
+        assert_eq!(of(2), (vec![0, 1], Outcome::Failed(Failure::Truncated)));
+    }
+
+    #[test]
+    fn names_have_a_byte_for_each_letter_or_none() {
+        assert_eq!(latin1("tomcat-handler-7"), b"tomcat-handler-7");
+        assert_eq!(latin1("h\u{e9}"), [b'h', 0xe9]);
+        assert_eq!(latin1("\u{4e16}"), b"");
+    }
+}

@@ -1,0 +1,57 @@
+//! When the kernel may copy stacks, where that was asked for, and how often the drainer looks then.
+
+use super::pace::Pace;
+use crate::context::foreign;
+use crate::options::EngineChoice;
+use crate::runtime::Runtime;
+use crate::runtime::setup::Setup;
+
+/// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
+const STACK_BYTES: u32 = 60 << 10;
+/// Samples of a thread that the kernel keeps, at most, before they are looked at: there is room for
+/// 16, and periods are from half to one and a half intervals.
+const KEPT_FOR_EACH: u32 = 6;
+
+fn is_asked<R: Runtime>(setup: &Setup<R>) -> bool {
+    setup.options.engine == EngineChoice::Kernel
+}
+
+/// How often the drainer looks.
+#[must_use]
+pub fn pace<R: Runtime>(setup: &Setup<R>, processors: usize) -> Pace {
+    let interval = setup.options.cpu_interval;
+    let pace = Pace::new(interval, R::KEEPS_SAMPLES, processors);
+    match is_asked(setup) {
+        true => pace.within(interval, KEPT_FOR_EACH),
+        false => pace,
+    }
+}
+
+/// Lets the kernel copy, once the drainer has read what it needs and written something
+/// (`is_settled`), as it comes in time then; or lets threads be signalled again: what other
+/// libraries publish is to be read on the thread itself.
+pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
+    let bytes = bytes(is_settled, foreign::is_known());
+    if is_asked(setup) && setup.engine.kernel_copies() != bytes {
+        setup.engine.let_kernel_copy(bytes);
+    }
+}
+
+fn bytes(is_settled: bool, others_publish: bool) -> u32 {
+    match is_settled && !others_publish {
+        true => STACK_BYTES,
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_copies_where_nothing_is_lost_by_that() {
+        assert_eq!(bytes(false, false), 0, "nobody would come in time");
+        assert_eq!(bytes(true, false), STACK_BYTES);
+        assert_eq!(bytes(true, true), 0, "contexts are on the thread");
+    }
+}
