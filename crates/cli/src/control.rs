@@ -183,6 +183,18 @@ pub fn status(args: &OneJvm) -> Result<()> {
     }
 }
 
+/// Of whom the kernel takes samples without a signal, where that was asked for.
+fn unsignalled(reply: &Reply) -> Option<String> {
+    let samples = reply.number("unsignalled")?;
+    let number = |key| reply.number(key).unwrap_or(0);
+    let (rings, most) = (number("rings"), number("rings_most"));
+    let refused = reply.get("rings_refused");
+    let why = refused.map_or(String::new(), |error| format!(": {error}"));
+    Some(format!(
+        "{samples} samples; {rings} threads just now, {most} at most{why}"
+    ))
+}
+
 /// The agent's counters for people.
 fn described(reply: &Reply) -> String {
     let mut text = String::new();
@@ -210,13 +222,8 @@ fn described(reply: &Reply) -> String {
             .map_or(String::new(), |text| format!(" ({text})"));
         line("engine", format!("{engine}{reason}"));
     }
-    if let Some(samples) = reply.number("unsignalled") {
-        let number = |key| reply.number(key).unwrap_or(0);
-        let (rings, most) = (number("rings"), number("rings_most"));
-        line(
-            "no signal",
-            format!("{samples} samples; {rings} threads just now, {most} at most"),
-        );
+    if let Some(text) = unsignalled(reply) {
+        line("no signal", text);
     }
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
@@ -381,6 +388,15 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_signalled_is_told_with_what_keeps_others_from_it() {
+        let of = |text: &str| unsignalled(&Reply::parse(text.as_bytes()).unwrap());
+        assert_eq!(of("ok\nstate=running\n"), None);
+        let text = "ok\nunsignalled=12\nrings=3\nrings_most=3\nrings_refused=not permitted\n";
+        let told = "12 samples; 3 threads just now, 3 at most: not permitted";
+        assert_eq!(of(text).as_deref(), Some(told));
+    }
 
     #[test]
     fn a_status_is_a_list() {

@@ -294,11 +294,7 @@ impl Program {
         let began = Instant::now();
         loop {
             let status = self.tell("status");
-            let samples = status
-                .lines()
-                .find_map(|line| line.strip_prefix("samples="))
-                .and_then(|text| text.parse().ok())
-                .expect("samples in the status");
+            let samples = number_of(&status, "samples");
             if samples >= wanted {
                 return samples;
             }
@@ -320,4 +316,16 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The number that a status says under this key.
+///
+/// # Panics
+/// When it says none.
+#[must_use]
+pub fn number_of(status: &str, key: &str) -> u64 {
+    let values = status.lines().filter_map(|line| line.split_once('='));
+    let mut found = values.filter(|(name, _)| *name == key);
+    let number = found.next().and_then(|(_, value)| value.parse().ok());
+    number.unwrap_or_else(|| panic!("no {key} in {status}"))
 }

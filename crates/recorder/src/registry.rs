@@ -148,8 +148,9 @@ impl Registry {
         self.lock().left.retain(|tid, _| exists(*tid));
     }
 
-    /// Forgets a thread that is gone without a word, if `record` is still its record.
-    pub fn forget(&self, tid: i32, record: &ThreadRecord) {
+    /// Forgets a thread that is gone without a word, if `record` is still its record. So much CPU
+    /// time that it owed, in ns, is told beside its samples.
+    pub fn forget(&self, tid: i32, record: &ThreadRecord, owed_ns: u64) {
         let mut inner = self.lock();
         if inner
             .by_tid
@@ -158,7 +159,7 @@ impl Registry {
             && let Some(entry) = inner.by_tid.remove(&tid)
         {
             inner.note(entry.record);
-            inner.ended_ns += entry.sampled_ns();
+            inner.ended_ns += entry.sampled_ns() + owed_ns;
         }
     }
 

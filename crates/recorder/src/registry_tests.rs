@@ -58,7 +58,7 @@ fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
     assert_eq!(registry.sampled_cpu_ns(), weight_ns, "not buried yet");
     engine.tend();
     engine.drain(|_| ());
-    let buried = engine.reap(|record| registry.forget(tid, record));
+    let buried = engine.reap(|record| registry.forget(tid, record, 0));
     assert_eq!(buried, 1);
     assert_eq!(registry.sampled_cpu_ns(), weight_ns, "buried");
     engine.stop();

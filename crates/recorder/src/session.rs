@@ -9,7 +9,7 @@ use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Watch};
 use crate::sys::process;
 use crate::wall::WallSampler;
-use dwell_signal::{Cause, CounterSnapshot};
+use dwell_signal::{Cause, CounterSnapshot, EngineKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -189,7 +189,7 @@ impl<R: Runtime> Session<R> {
             self.setup.switched.events().text(),
             self.setup.engine_name(),
             self.setup.walk_name(),
-            self.setup.recorder.engine_reason,
+            self.setup.engine_reason(),
             self.setup.options.cpu_interval.as_nanos(),
             get(&progress.samples),
             get(&progress.failed),
@@ -207,9 +207,17 @@ impl<R: Runtime> Session<R> {
         if self.setup.options.engine != EngineChoice::Kernel {
             return String::new();
         }
-        let (rings, most) = self.setup.engine.rings();
+        let engine = self.setup.engine;
+        let (rings, most) = match engine.kind() {
+            EngineKind::Timer => (0, 0),
+            EngineKind::Perf { .. } => engine.rings(),
+        };
         let samples = samples.saturating_sub(before.get(Cause::Unsignalled));
-        format!("unsignalled={samples}\nrings={rings}\nrings_most={most}\n")
+        let mut text = format!("unsignalled={samples}\nrings={rings}\nrings_most={most}\n");
+        if let Some(error) = engine.rings_refused() {
+            text += &format!("rings_refused={error}\n");
+        }
+        text
     }
 
     /// What the recording costs, as `key=value` lines.

@@ -59,7 +59,7 @@ impl Source {
 
 fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
     if choice == EngineChoice::Timer {
-        return Ok((EngineKind::Timer, "asked for".into()));
+        return Ok((EngineKind::Timer, "timers were asked for".into()));
     }
     let release = small_files::read_text("/proc/sys/kernel/osrelease").unwrap_or_default();
     if dwell_signal::perf_hangs(&release) {
@@ -69,7 +69,7 @@ fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
         );
         return match choice {
             EngineChoice::Perf => Err(format!("engine=perf: {why}; use engine=timer")),
-            _ => Ok((EngineKind::Timer, instead_of(choice, &why))),
+            _ => Ok((EngineKind::Timer, why)),
         };
     }
     match dwell_signal::perf_permitted() {
@@ -85,32 +85,9 @@ fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
             "engine=perf: perf_event_open is refused ({errno}); use engine=timer, or lower \
              kernel.perf_event_paranoid"
         )),
-        Err(errno) => {
-            let why = format!("perf_event_open is refused ({errno})");
-            Ok((EngineKind::Timer, instead_of(choice, &why)))
-        }
-    }
-}
-
-/// Why there are timers, where something else was asked for by name.
-fn instead_of(choice: EngineChoice, why: &str) -> String {
-    match choice {
-        EngineChoice::Kernel => format!("instead of engine=kernel: {why}"),
-        _ => why.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_asked_for_the_kernel_by_name_is_told_why_there_are_timers() {
-        let of = |choice| instead_of(choice, "refused");
-        assert_eq!(of(EngineChoice::Auto), "refused");
-        assert_eq!(
-            of(EngineChoice::Kernel),
-            "instead of engine=kernel: refused"
-        );
+        Err(errno) => Ok((
+            EngineKind::Timer,
+            format!("perf_event_open is refused ({errno})"),
+        )),
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::ring::Ring;
 use crate::hook::{Capture, Extra, WalkHook};
 use crate::pause::Offer;
 use crate::record::ThreadRecord;
-use crate::room;
+use crate::room::{self, GUESSED_STACK_MAX_BYTES};
 use crate::slots::{
     Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, Wait, WalkNote, WalkTarget,
 };
@@ -23,8 +23,6 @@ use dwell_walker::{Failure, Frame, Memory};
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
 /// Room kept for what the agent's hook copies from the heap.
 const CHUNK_BYTES: usize = 8 << 10;
-/// Stacks found by the thread pointer are believed up to this size.
-const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
 /// Stacks of which only the end is known are believed up to this size.
 const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
 

@@ -355,6 +355,14 @@ impl Plan {
         }
     }
 
+    /// Up to which CPU time the points that were taken stand for what was used: windows are taken
+    /// whole, so it may be to come.
+    #[inline]
+    #[must_use]
+    pub const fn taken_to_ns(&self) -> u64 {
+        self.window_start_ns(self.window)
+    }
+
     /// The CPU time of the next point, past or to come.
     #[inline]
     #[must_use]

@@ -4,6 +4,8 @@
 //!
 //! Async-signal-safe but for [`needed`].
 
+/// Stacks of which only the beginning is known are believed up to this size.
+pub(crate) const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
 /// What the handler and a walk use of the stack, with something to spare: measured were 3 KiB.
 const OWN_BYTES: u64 = if cfg!(debug_assertions) {
     24 << 10

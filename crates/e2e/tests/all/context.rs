@@ -2,7 +2,8 @@
 //! with the agent from the beginning, attached later, and not at all.
 
 use dwell_e2e::{
-    ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, since, turn, verify,
+    ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, number_of, perf_is_permitted,
+    since, turn, verify,
 };
 use dwell_jfr::FrameKind;
 use dwell_profile::Profile;
@@ -127,10 +128,15 @@ fn never_does_a_sample_without_a_signal_miss_the_open_scope() {
         let place = Place::new("context-kernel");
         let file = place.text("out.jfr");
         let mut program = Starter::new(jdk, &place, "Requests")
-            .with("cpu_ms=2000")
+            .with("cpu_ms=3000 before_ms=600")
             .agent(&format!("start,cpu=1ms,engine=kernel,file={file}"))
             .start();
         let _ = program.work();
+        if perf_is_permitted() {
+            // Of the two threads that did nothing else before their first scope.
+            let samples = number_of(&program.tell("status"), "unsignalled");
+            assert!(samples > 100, "{samples} samples without a signal");
+        }
         program.end();
         check_requests(&View::read(&place.path("out.jfr")), false);
     });

@@ -1,8 +1,8 @@
 //! The sum of weights against the CPU time that the process used, on either engine.
 
 use dwell_e2e::{
-    Jdk, Place, Program, Starter, View, both, cpu_time, each, must, perf_is_permitted, thread_cpu,
-    turn,
+    Jdk, Place, Program, Starter, View, both, cpu_time, each, must, number_of, perf_is_permitted,
+    thread_cpu, turn,
 };
 use std::path::Path;
 
@@ -136,11 +136,7 @@ fn measured_weights_add_up_to_the_cpu_time_with_perf_events() {
 /// The program's threads, which do nothing but work, have rings in the end.
 #[track_caller]
 fn check_unsignalled(status: &str) {
-    let number = |key: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(key));
-        line.and_then(|text| text.trim_start_matches('=').parse::<u64>().ok())
-            .unwrap_or_else(|| panic!("no {key} in {status}"))
-    };
+    let number = |key| number_of(status, key);
     let (samples, all) = (number("unsignalled"), number("samples"));
     println!("{samples} of {all} samples without a signal");
     assert!(samples * 4 > all, "{status}");

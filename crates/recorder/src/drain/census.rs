@@ -121,11 +121,12 @@ impl<R: Runtime> Census<R> {
     /// for.
     pub fn bury(&mut self, engine: &'static Engine, mut owing: impl FnMut(u64, u64)) {
         engine.reap(|record| {
-            match record.take_carried_ns() {
-                0 => {}
-                owed_ns => owing(record.user(), owed_ns),
+            let owed_ns = record.take_carried_ns();
+            if owed_ns != 0 {
+                owing(record.user(), owed_ns);
             }
-            self.recorder.registry.forget(record.tid(), record);
+            let registry = &self.recorder.registry;
+            registry.forget(record.tid(), record, owed_ns);
             self.gone.push(record.user());
         });
     }

@@ -49,7 +49,7 @@ pub fn describe<R: Runtime>(
         pid,
         mode: &events.mode(),
         engine: &format!("{}, {}", setup.engine_name(), setup.walk_name()),
-        engine_reason: &setup.recorder.engine_reason,
+        engine_reason: &setup.engine_reason(),
         cpu_interval_ns: interval_ns,
         wall_interval_ns: events.wall.as_nanos() as u64,
         options: &now.text,

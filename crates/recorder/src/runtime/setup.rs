@@ -4,7 +4,7 @@ use super::process_wide::State;
 use super::{About, Runtime};
 use crate::ended::{EndOfSampling, Ended};
 use crate::looks::shelf::Shelf;
-use crate::options::Options;
+use crate::options::{EngineChoice, Options};
 use crate::record::file::RecordingFile;
 use crate::stops;
 use crate::switched::Switched;
@@ -50,6 +50,17 @@ impl<R: Runtime> Setup<R> {
     /// Ends sampling, unless that was done before, and returns what there was then.
     pub fn end_sampling(&self) -> Ended {
         self.end.reach(self.engine, &self.recorder.registry)
+    }
+
+    /// Why it is this engine, for users.
+    #[must_use]
+    pub fn engine_reason(&self) -> String {
+        let reason = &self.recorder.engine_reason;
+        let is_timer = self.engine.kind() == EngineKind::Timer;
+        match self.options.engine {
+            EngineChoice::Kernel if is_timer => format!("instead of engine=kernel: {reason}"),
+            _ => reason.clone(),
+        }
     }
 
     /// The engine's name for users.

@@ -89,7 +89,7 @@ fn of_what_there_is_not_nothing_is_told() {
             ("events", "cpu=10s"),
             ("engine", "per-thread CPU timers"),
             ("walk", "walked from snapshots"),
-            ("engine_reason", "asked for"),
+            ("engine_reason", "timers were asked for"),
             ("interval_ns", "10000000000"),
             ("file", &file),
             ("trouble", ""),

@@ -155,7 +155,12 @@ impl Engine {
         result
     }
 
-    pub(super) fn arm_locked(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
+    fn arm_locked(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
+        self.arm_ahead(guard, 0)
+    }
+
+    /// The same for a thread of whose time to come so much stands in samples by now.
+    pub(super) fn arm_ahead(&self, guard: &mut Guard<'_>, ahead_ns: u64) -> Result<(), Errno> {
         let record = guard.record();
         let running = self.running.load(Ordering::SeqCst);
         if !running || !record.is_live() || record.armed.load(Ordering::Relaxed) {
@@ -166,7 +171,10 @@ impl Engine {
             self.open_engine(record, now_ns)?;
         }
         let newborn = record.newborn.swap(false, Ordering::Relaxed);
-        let origin_ns = if newborn { 0 } else { now_ns };
+        let origin_ns = match newborn {
+            true => 0,
+            false => now_ns.saturating_add(ahead_ns),
+        };
         let seed = record.seed.load(Ordering::Relaxed) ^ self.starts.load(Ordering::Relaxed);
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
@@ -179,8 +187,6 @@ impl Engine {
         guard.inner().period_ns = 0;
         guard.inner().credit = 0;
         guard.inner().spared_until_ns = 0;
-        record.carried.store(0, Ordering::Relaxed);
-        record.carried_ns.store(0, Ordering::Relaxed);
         record.counted_ns.store(origin_ns, Ordering::Relaxed);
         record
             .next_due_ns
@@ -191,13 +197,17 @@ impl Engine {
     }
 
     fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
-        if self.gives_rings_at_once() && self.rings.take(record.index()) {
-            if unsignalled::open(self, record, now_ns).is_ok() {
-                unsignalled::show(record);
-                return Ok(());
+        if self.gives_rings_at_once(record) && self.rings.take(record.index()) {
+            match unsignalled::open(self, record, now_ns) {
+                Ok(()) => {
+                    unsignalled::show(record);
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.rings.give_back(record.index());
+                    self.rings.refused(error);
+                }
             }
-            self.rings.give_back(record.index());
-            self.rings.refused();
         }
         if let EngineKind::Perf { kernel } = self.kind {
             let mut opened = self.open_perf(record, kernel);
@@ -234,23 +244,28 @@ impl Engine {
     /// Stops the thread's signals; what makes them stays.
     pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
-        let stop = if record.armed.swap(false, Ordering::Relaxed) {
-            Self::stop_here(&mut guard)
-        } else {
-            Stop::default()
-        };
+        let is_armed = record.armed.swap(false, Ordering::Relaxed);
+        let mut stop = Stop::default();
+        if is_armed {
+            stop = Self::stop_here(&mut guard);
+        }
         match record.engine.load(Ordering::Relaxed) {
             PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
             // Fails only if the timer is gone, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
             KERNEL => {
                 unsignalled::close(self, &guard);
-                let owed_ns = record.carried_ns.swap(0, Ordering::Relaxed);
-                self.unlock(guard);
-                return Ok(Stop { owed_ns, ..stop });
+                let owed_ns = record.carried_ns.load(Ordering::Relaxed);
+                // Of one that is gone it is told as time that nobody sampled.
+                if stop.sampled_to_ns.is_some() {
+                    stop.owed_ns = stop.owed_ns.saturating_add(owed_ns);
+                }
             }
             _ => {}
         }
+        // So it is with what one carries that could not be armed again.
+        record.carried.store(0, Ordering::Relaxed);
+        record.carried_ns.store(0, Ordering::Relaxed);
         self.unlock(guard);
         Ok(stop)
     }

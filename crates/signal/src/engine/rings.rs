@@ -9,10 +9,10 @@
 use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::engine::{turns, unsignalled};
-use crate::record::{Guard, KERNEL, NO_ENGINE, PERF, ThreadRecord};
+use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::slots::{Reason, Slot, SlotHeader};
 use crate::sys::{self, Errno};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use dwell_walker::Memory;
 
 /// Rings at once, at most: each is some 1 MiB of locked memory.
@@ -22,8 +22,10 @@ const RINGS_MAX: usize = 64;
 const PLAIN_SAMPLES: u32 = 3;
 /// In place of their number: the thread is signalled for good.
 const SIGNALLED: u32 = u32::MAX;
-/// A thread without a sample for so long may lose its ring to another one.
+/// A thread without a sample for so long, or for so many intervals, may lose its ring to another
+/// one.
 const RESTS_NS: u64 = 2_000_000_000;
+const RESTS_INTERVALS: u64 = 8;
 
 /// A bit beside the number of bytes, which is a multiple of 8.
 const AT_ONCE: u32 = 1;
@@ -35,6 +37,8 @@ pub(crate) struct Rings {
     bytes: AtomicU32,
     /// So many there can be: fewer where the kernel has refused one.
     most: AtomicU32,
+    /// Its error then; 0: it has not.
+    refusal: AtomicI32,
     /// The thread's record, and one; 0: free. Written by the holder of that record.
     holders: [AtomicU32; RINGS_MAX],
 }
@@ -44,6 +48,7 @@ impl Rings {
         Rings {
             bytes: AtomicU32::new(0),
             most: AtomicU32::new(RINGS_MAX as u32),
+            refusal: AtomicI32::new(0),
             holders: [const { AtomicU32::new(0) }; RINGS_MAX],
         }
     }
@@ -78,9 +83,13 @@ impl Rings {
         }
     }
 
-    /// The kernel has refused one: no more than there are.
-    pub(super) fn refused(&self) {
-        self.most.store(self.held() as u32, Ordering::Relaxed);
+    /// The kernel has refused one: no more than there are, if that is what its error says. (Else
+    /// the thread has just ended, or there is no descriptor left.)
+    pub(super) fn refused(&self, error: Errno) {
+        if matches!(error.0, libc::EPERM | libc::EACCES | libc::ENOMEM) {
+            self.most.store(self.held() as u32, Ordering::Relaxed);
+            self.refusal.store(error.0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -90,6 +99,7 @@ impl Engine {
     pub fn let_kernel_copy(&self, stack_bytes: u32) {
         self.rings.bytes.store(stack_bytes, Ordering::Relaxed);
         self.rings.most.store(RINGS_MAX as u32, Ordering::Relaxed);
+        self.rings.refusal.store(0, Ordering::Relaxed);
     }
 
     /// As [`Engine::let_kernel_copy`], for all threads from their first sample on.
@@ -99,8 +109,8 @@ impl Engine {
     }
 
     /// Whether threads get rings before a signal has shown anything.
-    pub(super) fn gives_rings_at_once(&self) -> bool {
-        self.rings.bytes.load(Ordering::Relaxed) & AT_ONCE != 0
+    pub(super) fn gives_rings_at_once(&self, record: &ThreadRecord) -> bool {
+        self.rings.bytes.load(Ordering::Relaxed) & AT_ONCE != 0 && !must_be_signalled(record)
     }
 
     /// Bytes of stack that the kernel copies; 0: threads are signalled.
@@ -116,18 +126,24 @@ impl Engine {
         (self.rings.held(), most)
     }
 
+    /// The kernel's error, if it has refused more rings.
+    #[must_use]
+    pub fn rings_refused(&self) -> Option<Errno> {
+        let error = self.rings.refusal.load(Ordering::Relaxed);
+        (error != 0).then_some(Errno(error))
+    }
+
     /// What this thread does can be told by itself only: it is signalled from the next drain on,
     /// for good.
     pub fn must_signal(&self, record: &ThreadRecord) {
-        record.plain.store(SIGNALLED, Ordering::Relaxed);
+        record.plain.store(SIGNALLED, Ordering::SeqCst);
     }
 
     /// The same from now on, for the calling thread, whose record this is.
     pub fn must_signal_now(&'static self, record: &'static ThreadRecord) {
         self.must_signal(record);
-        if record.engine.load(Ordering::Relaxed) == KERNEL
-            && let Some(mut guard) = record.lock()
-        {
+        // Who is just giving it a ring has the record, or will see that.
+        if let Some(mut guard) = record.lock() {
             self.take_back(&mut guard);
             self.unlock(guard);
         }
@@ -148,7 +164,7 @@ impl Engine {
                 if pumped.is_cut || self.has_logical(record) {
                     self.must_signal(record);
                 }
-                if !is_on || record.plain.load(Ordering::Relaxed) == SIGNALLED {
+                if !is_on || must_be_signalled(record) {
                     self.take_back(&mut guard);
                 }
                 self.unlock(guard);
@@ -174,40 +190,48 @@ impl Engine {
         let Some(record) = self.record_of(slot) else {
             return;
         };
-        let plain = record.plain.load(Ordering::Relaxed);
-        if plain == SIGNALLED || record.engine.load(Ordering::Relaxed) != PERF {
+        if must_be_signalled(record) || record.engine.load(Ordering::Relaxed) != PERF {
             return;
         }
-        if !is_plain(header, self.rings.bytes()) {
-            return self.must_signal(record);
+        match sight(header, self.rings.bytes()) {
+            Sight::Nothing => return,
+            Sight::More => return self.must_signal(record),
+            Sight::Plain => {}
         }
-        if plain.saturating_add(1) < PLAIN_SAMPLES {
-            record
-                .plain
-                .store(plain.saturating_add(1), Ordering::Relaxed);
+        if !is_one_more(record) {
             return;
         }
-        record.plain.store(0, Ordering::Relaxed);
-        if !self.rings.take(record.index()) {
+        let index = record.index();
+        if !self.rings.take(index) {
             // Its turn comes again, when one is free or taken from who rests.
             return self.free_one();
         }
-        if self.give_ring(record).is_err() {
-            self.rings.give_back(record.index());
-            self.rings.refused();
+        // Of the runtime's own threads only they themselves know where their stacks end.
+        record
+            .kernel_stack_hi
+            .store(header.stack_hi, Ordering::Relaxed);
+        match self.give_ring(record) {
+            Ok(true) => {}
+            Ok(false) => self.rings.give_back(index),
+            Err(error) => {
+                self.rings.give_back(index);
+                self.rings.refused(error);
+            }
         }
     }
 
     /// Takes the ring of somebody who rests, if all are taken.
     fn free_one(&'static self) {
         let now_ns = sys::monotonic_ns();
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        let rests_ns = RESTS_NS.max(interval_ns.saturating_mul(RESTS_INTERVALS));
         for holder in &self.rings.holders {
             let index = holder.load(Ordering::Acquire).checked_sub(1);
             let Some(record) = index.and_then(|index| self.slab.get(index)) else {
                 continue;
             };
             let last_ns = record.kernel_last_ns.load(Ordering::Relaxed);
-            if now_ns.saturating_sub(last_ns) < RESTS_NS {
+            if now_ns.saturating_sub(last_ns) < rests_ns {
                 continue;
             }
             if let Some(mut guard) = record.try_lock() {
@@ -218,35 +242,39 @@ impl Engine {
         }
     }
 
-    /// From signals to a ring. What the thread owes is its next sample's.
-    fn give_ring(&'static self, record: &'static ThreadRecord) -> Result<(), Errno> {
+    /// From signals to a ring, if the thread is signalled and nobody has said meanwhile that it has
+    /// to be.
+    fn give_ring(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let Some(mut guard) = record.try_lock() else {
-            self.rings.give_back(record.index());
-            return Ok(());
+            return Ok(false);
         };
         let is_signalled = self.running.load(Ordering::SeqCst)
             && record.armed.load(Ordering::Relaxed)
-            && record.engine.load(Ordering::Relaxed) == PERF;
+            && record.engine.load(Ordering::Relaxed) == PERF
+            && !must_be_signalled(record);
         let result = match is_signalled {
             true => self.leave_signals(&mut guard),
-            false => {
-                self.rings.give_back(record.index());
-                Ok(())
-            }
+            false => Ok(()),
         };
         self.unlock(guard);
-        result
+        result.map(|()| is_signalled)
     }
 
+    /// Its windows are taken whole: what the last one has taken of the time to come is not counted
+    /// again, and what was used since is carried.
     fn leave_signals(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
         let now_ns = sys::cpu_ns_of(record.tid())?;
-        let owed_ns = guard.inner().plan.owed_ns(now_ns);
+        let taken_ns = guard.inner().plan.taken_to_ns();
         unsignalled::open(self, record, now_ns)?;
         turns::detach(guard);
         self.close_perf(record);
-        record.carried_ns.fetch_add(owed_ns, Ordering::Relaxed);
-        record.carried.store(0, Ordering::Relaxed);
+        record
+            .kernel_count_ns
+            .store(taken_ns.saturating_sub(now_ns), Ordering::Relaxed);
+        record
+            .carried_ns
+            .fetch_add(now_ns.saturating_sub(taken_ns), Ordering::Relaxed);
         let plan = unsignalled::plan(now_ns);
         guard.inner().plan = plan;
         record
@@ -256,36 +284,63 @@ impl Engine {
         Ok(())
     }
 
-    /// From a ring to signals. What the thread owes is its next sample's.
+    /// From a ring to signals. What the thread carries is its next sample's.
     fn take_back(&self, guard: &mut Guard<'_>) {
         let record = guard.record();
         if record.engine.load(Ordering::Relaxed) != KERNEL {
             return;
         }
-        unsignalled::close(self, guard);
-        record.engine.store(NO_ENGINE, Ordering::Relaxed);
+        let ahead_ns = unsignalled::close(self, guard);
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
-        let carried_ns = record.carried_ns.load(Ordering::Relaxed);
-        if is_armed && self.arm_locked(guard).is_err() {
+        if is_armed && self.arm_ahead(guard, ahead_ns).is_err() {
             self.counters.add(Cause::ArmFailed, 1); // `tend` tries again
         }
-        record.carried_ns.store(carried_ns, Ordering::Relaxed);
     }
 }
 
-/// Whether a sample shows nothing but what the kernel copies as well, with so many bytes of stack.
-fn is_plain(header: &SlotHeader, bytes: u32) -> bool {
-    let is_copied = header.walk.walk().is_none() && !header.truncated && header.stack_end_known;
-    is_copied
-        && header.context.active == 0
-        && header.logical_id == 0
-        && header.cont_entry == 0
-        && header.stack_len <= bytes
+/// Whether somebody has said so, for good.
+fn must_be_signalled(record: &ThreadRecord) -> bool {
+    record.plain.load(Ordering::SeqCst) == SIGNALLED
+}
+
+/// One more sample that needed no signal: whether it was the last that is waited for.
+fn is_one_more(record: &ThreadRecord) -> bool {
+    let more = |plain: u32| match plain.saturating_add(1) {
+        _ if plain == SIGNALLED => None,
+        PLAIN_SAMPLES => Some(0),
+        plain => Some(plain),
+    };
+    let order = Ordering::SeqCst;
+    record.plain.fetch_update(order, order, more) == Ok(PLAIN_SAMPLES.saturating_sub(1))
+}
+
+/// What a sample shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// Nothing but what the kernel copies as well.
+    Plain,
+    /// Something that only the thread can tell, or that the kernel does not copy.
+    More,
+    /// It was walked where it was taken, for want of time, or not at all: it says neither.
+    Nothing,
+}
+
+/// What a sample shows to a kernel that copies so many bytes of stack.
+fn sight(header: &SlotHeader, bytes: u32) -> Sight {
+    let depth = header.stack_hi.saturating_sub(header.regs.rsp);
+    let is_all_there = header.stack_end_known && depth <= u64::from(bytes);
+    let is_alone = header.context.active == 0 && header.logical_id == 0 && header.cont_entry == 0;
+    match (is_all_there && is_alone, header.walk.walk()) {
+        (false, _) => Sight::More,
+        (true, None) => Sight::Plain,
+        (true, Some(_)) => Sight::Nothing,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Registration, Slab};
     use crate::slots::WalkNote;
     use dwell_walker::Failure;
 
@@ -308,7 +363,9 @@ mod tests {
         let rings = Rings::new();
         assert!(rings.take(1) && rings.take(2));
         rings.give_back(2);
-        rings.refused();
+        rings.refused(Errno(libc::ESRCH));
+        assert_eq!(rings.refusal.load(Ordering::Relaxed), 0, "it has ended");
+        rings.refused(Errno(libc::EPERM));
         assert!(!rings.take(3));
         rings.give_back(1);
         assert!(rings.take(3), "as many as there were");
@@ -316,33 +373,36 @@ mod tests {
 
     #[test]
     fn what_only_the_thread_can_tell_wants_a_signal() {
-        let header = || {
+        let shown = |change: &dyn Fn(&mut SlotHeader)| {
             // SAFETY: numbers, and enums of which 0 is one: so slots begin.
             let mut header: SlotHeader = unsafe { core::mem::zeroed() };
             header.stack_end_known = true;
-            header.stack_len = 4000;
+            header.regs.rsp = 0x10_0000;
+            header.stack_hi = 0x10_1000;
             header.walk = WalkNote::NONE;
-            header
-        };
-        let plain = |change: &dyn Fn(&mut SlotHeader)| {
-            let mut header = header();
             change(&mut header);
-            is_plain(&header, 60 << 10)
+            sight(&header, 60 << 10)
         };
-        assert!(plain(&|_| ()));
-        assert!(
-            !plain(&|it| it.context.active = 1),
-            "it works for something"
-        );
-        assert!(
-            !plain(&|it| it.logical_id = 9),
-            "a virtual thread is mounted"
-        );
-        assert!(!plain(&|it| it.cont_entry = 8), "or is just being");
-        assert!(!plain(&|it| it.stack_len = (60 << 10) + 8), "too deep");
-        assert!(!plain(&|it| it.truncated = true), "too deep for any slot");
-        assert!(!plain(&|it| it.stack_end_known = false), "another stack");
+        let more = |change: &dyn Fn(&mut SlotHeader)| shown(change) == Sight::More;
+        assert_eq!(shown(&|_| ()), Sight::Plain);
+        assert!(more(&|it| it.context.active = 1), "it works for something");
+        assert!(more(&|it| it.logical_id = 9), "a virtual thread is mounted");
+        assert!(more(&|it| it.cont_entry = 8), "or is just being");
+        assert!(more(&|it| it.stack_hi = 0x11_0000), "too deep");
+        assert!(more(&|it| it.stack_end_known = false), "another stack");
         let walked = WalkNote::failed(Failure::SignalStack);
-        assert!(!plain(&|it| it.walk = walked), "walked where it was");
+        assert_eq!(shown(&|it| it.walk = walked), Sight::Nothing);
+        assert!(more(&|it| (it.walk, it.logical_id) = (walked, 9)));
+    }
+
+    #[test]
+    fn what_somebody_has_said_is_not_counted_away() {
+        static SLAB: Slab = Slab::new();
+        let record = SLAB.begin(&Registration::default()).unwrap();
+        let said: [bool; 5] = core::array::from_fn(|_| is_one_more(record));
+        assert_eq!(said, [false, false, true, false, false]);
+        record.plain.store(SIGNALLED, Ordering::SeqCst);
+        assert!(!is_one_more(record) && !is_one_more(record));
+        assert!(must_be_signalled(record));
     }
 }

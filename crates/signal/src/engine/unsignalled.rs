@@ -12,6 +12,7 @@ use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::record::{Guard, KERNEL, NO_ENGINE, ThreadRecord};
+use crate::room::GUESSED_STACK_MAX_BYTES;
 use crate::slots::{Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, Wait, WalkNote};
 use crate::sys::{self, Errno};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,9 @@ const PERIOD_MIN_NS: u64 = 10_000;
 /// Longer than a thread runs: its plan has no points, as nobody signals it for them.
 const NEVER_NS: u64 = 1 << 56;
 
-/// Opens the thread's event with its ring; `now_ns` of its CPU time are used.
+/// Opens the thread's event with its ring; `now_ns` of its CPU time are used, of which samples tell
+/// or which it carries. (From there to the event's beginning some 10 us are not counted; its clock
+/// is another one than the thread's, and may go on while a host has taken the processor.)
 pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
     let mut attr = perf_event_attr {
         size: size_of::<perf_event_attr>() as u32,
@@ -95,17 +98,18 @@ pub(super) fn show(record: &ThreadRecord) {
 }
 
 /// Closes the thread's event; what is in the ring is taken before, and what the thread has used
-/// since its last sample is its to carry.
-pub(super) fn close(engine: &Engine, guard: &Guard<'_>) {
+/// since its last sample is its to carry. Of how much of its time to come samples tell by now.
+pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> u64 {
     let record = guard.record();
     let fd = record.kernel_fd.swap(-1, Ordering::Relaxed);
     if fd < 0 {
-        return;
+        return 0;
     }
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
     let count_ns = sys::read_u64(fd).unwrap_or(0);
     pump(engine, guard, false);
-    let left_ns = count_ns.saturating_sub(record.kernel_count_ns.load(Ordering::Relaxed));
+    let told_ns = record.kernel_count_ns.load(Ordering::Relaxed);
+    let left_ns = count_ns.saturating_sub(told_ns);
     record.carried_ns.fetch_add(left_ns, Ordering::Relaxed);
     record.engine.store(NO_ENGINE, Ordering::Relaxed);
     record.page.store(0, Ordering::Relaxed);
@@ -115,12 +119,13 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) {
     unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
     sys::close(fd);
     engine.rings.give_back(record.index());
+    told_ns.saturating_sub(count_ns)
 }
 
 /// What was in a ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pumped {
-    /// The stack was deeper than what is copied.
+    /// A stack was deeper than what is copied, or was not the thread's own.
     pub is_cut: bool,
 }
 
@@ -233,10 +238,11 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     record
         .kernel_last_ns
         .store(sample.time_ns, Ordering::Relaxed);
-    let before_ns = record
-        .kernel_count_ns
-        .swap(sample.count_ns, Ordering::Relaxed);
+    let before_ns = record.kernel_count_ns.load(Ordering::Relaxed);
     let used_ns = sample.count_ns.saturating_sub(before_ns);
+    record
+        .kernel_count_ns
+        .store(sample.count_ns.max(before_ns), Ordering::Relaxed);
     let carried_ns = record.carried_ns.swap(0, Ordering::Relaxed);
     let weight_ns = used_ns.saturating_add(carried_ns);
     let carry = |cause| {
@@ -248,7 +254,10 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
         return carry(Cause::Early);
     };
     let [_, _, _, _, rbp, rsp, ..] = regs;
-    let (lo, hi) = (record.stack_low(), record.stack_high());
+    let (lo, hi) = match record.stack_high() {
+        0 => (0, record.kernel_stack_hi.load(Ordering::Relaxed)),
+        hi => (record.stack_low(), hi),
+    };
     let known = rsp >= lo && rsp < hi;
     let most = if known {
         hi.wrapping_sub(rsp)
@@ -268,10 +277,14 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     header.stack_lo = rsp.wrapping_sub(8);
     header.stack_len = (len as u32).wrapping_add(8);
     let end = rsp.wrapping_add(len);
-    let is_cut = known && end < hi;
-    header.truncated = is_cut;
-    header.stack_hi = if known { hi } else { end };
-    if is_cut {
+    // One that is not the thread's own, on an alternate stack, say: nobody knows where it ends.
+    let is_cut = !known || end < hi;
+    header.truncated = known && is_cut;
+    (header.stack_hi, header.left_stack) = match known {
+        true => (hi, (0, 0)),
+        false => (rsp.saturating_add(GUESSED_STACK_MAX_BYTES), (lo, hi)),
+    };
+    if header.truncated {
         engine.counters.add(Cause::Truncated, 1);
     }
     kernel_frames(ring, &mut slot, sample.chain);
@@ -310,7 +323,6 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
     header.tid = record.tid();
     header.user = record.user();
     header.managed_thread = record.managed_thread();
-    header.left_stack = (0, 0);
     header.stack_fault = false;
     header.chunks_len = 0;
     header.logical_id = 0;

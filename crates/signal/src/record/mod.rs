@@ -101,8 +101,10 @@ pub struct ThreadRecord {
     pub(crate) kernel_count_ns: AtomicU64,
     /// ... the CPU time used when it began to count, ...
     pub(crate) kernel_base_ns: AtomicU64,
-    /// ... and when the last sample was.
+    /// ... when the last sample was, ...
     pub(crate) kernel_last_ns: AtomicU64,
+    /// ... and where the stack ends, as a signal has shown it.
+    pub(crate) kernel_stack_hi: AtomicU64,
     pub(crate) ring: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
     /// CPU time at which the plan was last asked for due points.
@@ -290,6 +292,7 @@ impl ThreadRecord {
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
         self.plain.store(0, Ordering::Relaxed);
+        self.kernel_stack_hi.store(0, Ordering::Relaxed);
         self.kernel_fd.store(-1, Ordering::Relaxed);
         self.kernel_ring.store(0, Ordering::Relaxed);
         self.ring.store(0, Ordering::Relaxed);

@@ -29,13 +29,7 @@ pub fn walk(
     has: impl Fn() -> bool,
     target: &mut WalkTarget<'_>,
 ) -> Result<(), Why> {
-    let places = Places::default().lasting(looker, known);
-    let places = places.map_err(|_| Why::NoThread)?;
-    if places.len() > SEARCHED_MAX {
-        return Err(Why::NoThread);
-    }
-    let seek = || find(looker, known, &places, id);
-    let thread = seek().map_err(|_| Why::WentOn)?.ok_or(Why::NoThread)?;
+    let thread = seek(looker, known, id)?;
     let state = || looker.unmounted(known, thread).ok().flatten();
     let before = state().ok_or(Why::WentOn)?;
     let chunk = before.chunk.as_ref().ok_or(Why::WentOn)?;
@@ -55,10 +49,22 @@ pub fn walk(
         walk.outcome,
         Outcome::Complete | Outcome::Failed(Failure::Truncated)
     );
-    match is_whole && state() == Some(before) && seek() == Ok(Some(thread)) {
+    match is_whole && state() == Some(before) && seek(looker, known, id) == Ok(thread) {
         true => Ok(()),
         false => Err(Why::WentOn),
     }
+}
+
+/// Where the object of the thread is just now: sets and all are looked up anew each time, as a
+/// collector leaves the old ones behind, as they were.
+fn seek(looker: &Looker<'_>, known: &VirtualThreads, id: u64) -> Result<u64, Why> {
+    let places = Places::default().lasting(looker, known);
+    let places = places.map_err(|_| Why::NoThread)?;
+    if places.len() > SEARCHED_MAX {
+        return Err(Why::NoThread);
+    }
+    let found = find(looker, known, &places, id);
+    found.map_err(|_| Why::WentOn)?.ok_or(Why::NoThread)
 }
 
 /// Puts what was walked where there may be less room.

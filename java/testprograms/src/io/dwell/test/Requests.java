@@ -25,7 +25,7 @@ public final class Requests {
     private long value = 1;
 
     private Requests(String[] args) {
-        harness = new Harness("Requests", 3, args);
+        harness = new Harness("Requests", 3, args, "before_ms");
     }
 
     public static void main(String[] args) throws Exception {
@@ -63,6 +63,11 @@ public final class Requests {
     }
 
     private void live() {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(
+                harness.number("before_ms", 0, 0, 10_000));
+        while (System.nanoTime() < end) {
+            burnNone();
+        }
         while (harness.timeLeft()) {
             burnNone();
             plain();

@@ -1,0 +1,234 @@
+//! Samples without signals: a thread that only works gets a ring and keeps it until something is to
+//! be told that only the thread itself can tell; nothing of its CPU time is lost on the way.
+
+mod common;
+
+use common::{burn, longest_window_ns, register_here};
+use dwell_signal::{Config, Engine, EngineKind, PerfLevel, ThreadRecord, perf_permitted, sys};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+const INTERVAL_NS: u64 = 500_000;
+const COPIED_BYTES: u32 = 32 << 10;
+
+type Order = Box<dyn FnOnce() + Send>;
+
+/// A thread that does what it is told, and waits between.
+struct Worker {
+    record: &'static ThreadRecord,
+    tell: Sender<Order>,
+    told: Receiver<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Worker {
+    fn begin(engine: &'static Engine) -> Worker {
+        let (tell, orders) = channel::<Order>();
+        let (done, told) = channel();
+        let (show, shown) = channel();
+        let thread = thread::spawn(move || {
+            let record = register_here(engine, 3);
+            show.send(record).unwrap();
+            for order in orders {
+                order();
+                done.send(()).unwrap();
+            }
+            assert!(engine.end(record));
+        });
+        let record = shown.recv().unwrap();
+        Worker {
+            record,
+            tell,
+            told,
+            thread,
+        }
+    }
+
+    fn does(&self, order: impl FnOnce() + Send + 'static) {
+        self.tell.send(Box::new(order)).unwrap();
+        self.told.recv().unwrap();
+    }
+
+    fn burns(&self, intervals: u64) {
+        self.does(move || burn(intervals * INTERVAL_NS));
+    }
+}
+
+/// What a drain has shown of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shown {
+    by_signal: u32,
+    by_kernel: u32,
+    weight_ns: u64,
+}
+
+fn drain(engine: &'static Engine, record: &ThreadRecord) -> Shown {
+    let mut shown = Shown::default();
+    let is_all = engine.drain_while(|slot| {
+        let header = slot.header();
+        if header.record_index != record.index() {
+            return true;
+        }
+        shown.weight_ns += slot.weight_ns();
+        if header.is_copied_by_kernel {
+            shown.by_kernel += 1;
+            assert_eq!(header.tid, record.tid());
+            assert!(header.stack_len > 0 && header.regs.rip != 0);
+            assert!(header.stack_len <= COPIED_BYTES + 8);
+        } else {
+            shown.by_signal += 1;
+        }
+        true
+    });
+    assert!(is_all);
+    shown
+}
+
+/// Burns and drains in turn until the thread has a ring.
+fn until_it_has_a_ring(engine: &'static Engine, worker: &Worker) -> u64 {
+    let mut weight_ns = 0;
+    for _ in 0..100 {
+        worker.burns(4);
+        weight_ns += drain(engine, worker.record).weight_ns;
+        if engine.rings().0 == 1 {
+            return weight_ns;
+        }
+    }
+    panic!("it has no ring");
+}
+
+#[test]
+fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell() {
+    let Ok(PerfLevel { kernel }) = perf_permitted() else {
+        println!("skipped: perf events are not permitted here");
+        return;
+    };
+    let config = Config {
+        engine: EngineKind::Perf { kernel },
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    engine.let_kernel_copy(COPIED_BYTES);
+    engine.start(INTERVAL_NS);
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+
+    let mut weight_ns = until_it_has_a_ring(engine, &worker);
+    let signals = engine.counters().handler_ns.iter().sum::<u64>();
+    let turns = engine.attach_page(record).map(|()| engine.turns(record));
+    // 8 of 16 samples that there is room for, at most 16 where all periods are short.
+    worker.burns(8);
+    let shown = drain(engine, record);
+    assert_eq!(shown.by_signal, 0);
+    assert!(shown.by_kernel >= 4, "{shown:?}");
+    assert_eq!(engine.counters().handler_ns.iter().sum::<u64>(), signals);
+    weight_ns += shown.weight_ns;
+    let turns = turns.unwrap().expect("the ring's page tells them");
+    assert_ne!(engine.turns(record), Some(turns), "it has run");
+
+    // Somebody else finds out that there is something to tell.
+    engine.must_signal(record);
+    weight_ns += drain(engine, record).weight_ns;
+    assert_eq!(engine.rings().0, 0);
+    worker.burns(20);
+    let shown = drain(engine, record);
+    assert!(shown.by_signal >= 10 && shown.by_kernel == 0, "{shown:?}");
+    weight_ns += shown.weight_ns;
+    assert_eq!(engine.rings().0, 0, "for good");
+
+    let mut owed_ns = 0;
+    let is_quiet = engine.stop_showing(|it, ns| {
+        if it.index() == record.index() {
+            owed_ns += ns;
+        }
+    });
+    assert!(is_quiet);
+    weight_ns += drain(engine, record).weight_ns + owed_ns;
+    let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
+    // The last window of those with signals, and the event's clock beside the thread's.
+    assert_told(weight_ns, cpu_ns, longest_window_ns(INTERVAL_NS));
+    drop(worker.tell);
+    worker.thread.join().unwrap();
+
+    who_stops_with_a_ring_owes_what_it_has_used(engine);
+    the_thread_itself_and_its_end(engine);
+}
+
+/// Beside this the event may tell a fiftieth more or less than the thread's clock, and changes take
+/// some time that nobody counts.
+#[track_caller]
+fn assert_told(weight_ns: u64, cpu_ns: u64, window_ns: u64) {
+    let most_ns = window_ns + cpu_ns / 50 + 200_000;
+    assert!(
+        weight_ns.abs_diff(cpu_ns) <= most_ns,
+        "{weight_ns} of {cpu_ns} ns"
+    );
+}
+
+/// Whole intervals are carried here: the sum shows if they are lost.
+fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
+    engine.let_kernel_copy(COPIED_BYTES);
+    engine.start(INTERVAL_NS);
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+    let mut weight_ns = until_it_has_a_ring(engine, &worker);
+    // Far more than there is room for: most of it is carried by the last one.
+    worker.burns(200);
+    let mut owed_ns = 0;
+    assert!(engine.stop_threads(|it, stop| {
+        if it.index() == record.index() {
+            owed_ns += stop.owed_ns;
+        }
+    }));
+    assert!(engine.await_handlers());
+    weight_ns += drain(engine, record).weight_ns;
+    let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
+    assert!(owed_ns > 50 * INTERVAL_NS, "{owed_ns} ns");
+    assert_told(weight_ns + owed_ns, cpu_ns, 0);
+    drop(worker.tell);
+    worker.thread.join().unwrap();
+}
+
+fn the_thread_itself_and_its_end(engine: &'static Engine) {
+    engine.let_kernel_copy(COPIED_BYTES);
+    engine.start(INTERVAL_NS);
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+    until_it_has_a_ring(engine, &worker);
+    worker.burns(4);
+    worker.does(move || {
+        engine.must_signal_now(record);
+        burn(20 * INTERVAL_NS);
+    });
+    assert_eq!(engine.rings().0, 0, "without a drain");
+    let shown = drain(engine, record);
+    assert!(shown.by_signal >= 10 && shown.by_kernel > 0, "{shown:?}");
+    drop(worker.tell);
+    worker.thread.join().unwrap();
+
+    // Who ends gives its ring back, and leaves what it has used since its last sample.
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+    until_it_has_a_ring(engine, &worker);
+    // Past the window that its last signal has taken of the time to come.
+    worker.burns(8);
+    drain(engine, record);
+    worker.does(|| burn(INTERVAL_NS / 4));
+    drop(worker.tell);
+    worker.thread.join().unwrap();
+    assert_eq!(engine.rings().0, 0);
+    let left_ns = record.take_carried_ns() + drain(engine, record).weight_ns;
+    assert!(left_ns >= INTERVAL_NS / 4, "{left_ns} ns");
+
+    // Where nothing is to be copied any more all are signalled again.
+    let worker = Worker::begin(engine);
+    until_it_has_a_ring(engine, &worker);
+    engine.let_kernel_copy(0);
+    drain(engine, worker.record);
+    assert_eq!(engine.rings().0, 0);
+    worker.burns(20);
+    assert!(drain(engine, worker.record).by_signal >= 10);
+    drop(worker.tell);
+    worker.thread.join().unwrap();
+    assert!(engine.stop());
+}
