@@ -101,6 +101,7 @@ fn print(options: &Options) -> String {
         EngineChoice::Auto => "auto",
         EngineChoice::Perf => "perf",
         EngineChoice::Timer => "timer",
+        EngineChoice::Kernel => "kernel",
     };
     let walk = format!("{:?}", options.walk).to_lowercase();
     let mut text = format!(

@@ -27,6 +27,10 @@ const SIGNALLED: u32 = u32::MAX;
 const RESTS_NS: u64 = 2_000_000_000;
 const RESTS_INTERVALS: u64 = 8;
 
+/// What is copied of stacks that are no deeper than two thirds of it: it costs less, and more fit
+/// into a ring.
+const FEW_BYTES: u32 = 16 << 10;
+
 /// A bit beside the number of bytes, which is a multiple of 8.
 const AT_ONCE: u32 = 1;
 
@@ -161,10 +165,15 @@ impl Engine {
                 && let Some(mut guard) = record.try_lock()
             {
                 let pumped = unsignalled::pump(self, &guard, true);
-                if pumped.is_cut || self.has_logical(record) {
+                let may_have_more = pumped.is_cut
+                    && record
+                        .kernel_bytes
+                        .swap(self.rings.bytes(), Ordering::Relaxed)
+                        < self.rings.bytes();
+                if pumped.is_cut && !may_have_more || self.has_logical(record) {
                     self.must_signal(record);
                 }
-                if !is_on || must_be_signalled(record) {
+                if !is_on || pumped.is_cut || must_be_signalled(record) {
                     self.take_back(&mut guard);
                 }
                 self.unlock(guard);
@@ -210,6 +219,9 @@ impl Engine {
         record
             .kernel_stack_hi
             .store(header.stack_hi, Ordering::Relaxed);
+        let before = record.kernel_bytes.load(Ordering::Relaxed);
+        let bytes = bytes_for(depth(header), before, self.rings.bytes());
+        record.kernel_bytes.store(bytes, Ordering::Relaxed);
         match self.give_ring(record) {
             Ok(true) => {}
             Ok(false) => self.rings.give_back(index),
@@ -325,10 +337,24 @@ enum Sight {
     Nothing,
 }
 
+/// From the stack pointer to the stack's end.
+fn depth(header: &SlotHeader) -> u64 {
+    header.stack_hi.saturating_sub(header.regs.rsp)
+}
+
+/// How much is to be copied of a stack of this depth, where it was so much `before`, if at all, and
+/// can be `most`: one that was too deep once has all.
+fn bytes_for(depth: u64, before: u32, most: u32) -> u32 {
+    let with_room = depth.saturating_add(depth / 2);
+    match with_room <= u64::from(FEW_BYTES) && before <= FEW_BYTES {
+        true => FEW_BYTES.min(most),
+        false => most,
+    }
+}
+
 /// What a sample shows to a kernel that copies so many bytes of stack.
 fn sight(header: &SlotHeader, bytes: u32) -> Sight {
-    let depth = header.stack_hi.saturating_sub(header.regs.rsp);
-    let is_all_there = header.stack_end_known && depth <= u64::from(bytes);
+    let is_all_there = header.stack_end_known && depth(header) <= u64::from(bytes);
     let is_alone = header.context.active == 0 && header.logical_id == 0 && header.cont_entry == 0;
     match (is_all_there && is_alone, header.walk.walk()) {
         (false, _) => Sight::More,
@@ -393,6 +419,17 @@ mod tests {
         let walked = WalkNote::failed(Failure::SignalStack);
         assert_eq!(shown(&|it| it.walk = walked), Sight::Nothing);
         assert!(more(&|it| (it.walk, it.logical_id) = (walked, 9)));
+    }
+
+    #[test]
+    fn of_stacks_that_are_not_deep_little_is_copied_until_they_were() {
+        let most = 60 << 10;
+        assert_eq!(bytes_for(10 << 10, 0, most), FEW_BYTES);
+        assert_eq!(bytes_for(11 << 10, 0, most), most);
+        assert_eq!(bytes_for(10 << 10, FEW_BYTES, most), FEW_BYTES);
+        assert_eq!(bytes_for(1 << 10, most, most), most, "it was deeper");
+        assert_eq!(bytes_for(1 << 10, 0, 8 << 10), 8 << 10);
+        assert_eq!(bytes_for(u64::MAX, 0, most), most);
     }
 
     #[test]

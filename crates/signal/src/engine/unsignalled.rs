@@ -24,7 +24,8 @@ use perf_event_open_sys::bindings::{
 };
 
 const PAGE: usize = 4096;
-/// Room for 16 samples with 60 KiB of stack each: the kernel sets aside what it was asked to copy.
+/// Room for 16 samples with 60 KiB of stack each, 60 with 16 KiB: the kernel sets aside what it was
+/// asked to copy.
 const DATA_BYTES: usize = 256 * PAGE;
 const RING_BYTES: usize = DATA_BYTES + PAGE;
 /// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h).
@@ -50,7 +51,10 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
                 | PERF_SAMPLE_STACK_USER,
         ),
         sample_regs_user: REGISTERS.iter().fold(0, |mask, bit| mask | 1 << bit),
-        sample_stack_user: engine.kernel_copies(),
+        sample_stack_user: match record.kernel_bytes.load(Ordering::Relaxed) {
+            0 => engine.kernel_copies(),
+            bytes => bytes,
+        },
         sample_max_stack: KERNEL_FRAMES_MAX as u16,
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()
@@ -270,8 +274,8 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
         return carry(Cause::NoSlot);
     };
     describe(engine, record, &mut slot, &sample);
-    registers(&mut slot, regs);
     let header = slot.header();
+    header.regs = registers(regs);
     header.weight_ns = weight_ns;
     header.stack_end_known = known;
     header.stack_lo = rsp.wrapping_sub(8);
@@ -336,16 +340,19 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
     header.handler_ns = 0;
 }
 
-fn registers(slot: &mut OwnedSlot, regs: [u64; REGISTERS.len()]) {
+fn registers(regs: [u64; REGISTERS.len()]) -> Registers {
     let [rax, rbx, rcx, rdx, rbp, rsp, rip, r13] = regs;
-    slot.header().regs = Registers {
+    // In a system call, which keeps its way back in rcx. The code that calls may end there, as that
+    // does which ends a signal's frame.
+    let in_call = rcx == rip;
+    Registers {
         rax,
         rbx,
         rcx,
         rdx,
         r13,
-        ..Registers::at(rip, rsp, rbp)
-    };
+        ..Registers::at(rip.wrapping_sub(u64::from(in_call)), rsp, rbp)
+    }
 }
 
 /// The kernel's frames of a chain, without the marks between them.
@@ -464,6 +471,16 @@ mod tests {
             unsafe { ring.copy(sample.stack.0, copied.as_mut_ptr().cast(), 16) };
             assert_eq!(copied, [0x11, 0x22]);
         }
+    }
+
+    #[test]
+    fn who_is_in_a_system_call_is_where_it_was_made() {
+        // ax, bx, cx, dx, bp, sp, ip, r13.
+        let regs = registers([1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!((regs.rip, regs.rsp, regs.rbp), (7, 6, 5));
+        assert_eq!((regs.rax, regs.rcx, regs.r13), (1, 3, 8));
+        let regs = registers([1, 2, 7, 4, 5, 6, 7, 8]);
+        assert_eq!((regs.rip, regs.rcx), (6, 7));
     }
 
     #[test]

@@ -103,8 +103,10 @@ pub struct ThreadRecord {
     pub(crate) kernel_base_ns: AtomicU64,
     /// ... when the last sample was, ...
     pub(crate) kernel_last_ns: AtomicU64,
-    /// ... and where the stack ends, as a signal has shown it.
+    /// ... where the stack ends, as a signal has shown it, ...
     pub(crate) kernel_stack_hi: AtomicU64,
+    /// ... and how many bytes of it are copied.
+    pub(crate) kernel_bytes: AtomicU32,
     pub(crate) ring: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
     /// CPU time at which the plan was last asked for due points.
@@ -293,6 +295,7 @@ impl ThreadRecord {
         self.timer_id.store(-1, Ordering::Relaxed);
         self.plain.store(0, Ordering::Relaxed);
         self.kernel_stack_hi.store(0, Ordering::Relaxed);
+        self.kernel_bytes.store(0, Ordering::Relaxed);
         self.kernel_fd.store(-1, Ordering::Relaxed);
         self.kernel_ring.store(0, Ordering::Relaxed);
         self.ring.store(0, Ordering::Relaxed);
