@@ -150,7 +150,7 @@ fn on_signal(
         begin_ns,
     } = signal;
     record.signals.fetch_add(1, Ordering::Relaxed);
-    let Some(mut guard) = lock_or_miss(record) else {
+    let Some(mut guard) = lock_or_miss(record, reason) else {
         engine.counters.add(Cause::Nested, 1);
         return 0;
     };
@@ -242,11 +242,14 @@ fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64
     now_ns
 }
 
-/// Takes the record, or tells whoever has it that a signal was missed.
+/// Takes the record, or tells whoever has it that a signal was missed, and what it asked.
 #[inline]
-fn lock_or_miss(record: &ThreadRecord) -> Option<Guard<'_>> {
+fn lock_or_miss(record: &ThreadRecord, reason: Reason) -> Option<Guard<'_>> {
     if let Some(guard) = record.try_lock() {
         return Some(guard);
+    }
+    if matches!(reason, Reason::Stop | Reason::Owner) {
+        record.missed_reason.store(reason as u32, Ordering::Relaxed);
     }
     record.missed.store(true, Ordering::SeqCst);
     record.try_lock()

@@ -11,6 +11,7 @@ use crate::engine::turns;
 use crate::engine::unsignalled;
 use crate::plan::{Due, Plan};
 use crate::record::{Guard, Inner, KERNEL, NO_ENGINE, PERF, TIMER, ThreadRecord};
+use crate::slots::Reason;
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
@@ -126,6 +127,13 @@ impl Engine {
         for gap_ns in GAPS_NS {
             if !record.missed.swap(false, Ordering::SeqCst) {
                 return;
+            }
+            // Who asks does so once.
+            let asked = record.missed_reason.swap(0, Ordering::Relaxed);
+            if asked != 0 && self.is_running() {
+                let reason = Reason::from_bits(asked);
+                let cookie = record.cookie().with_reason(reason);
+                let _ = sys::queue_signal(record.tid(), self.signal, cookie.to_bits());
             }
             let Some(mut guard) = record.try_lock() else {
                 return;
@@ -264,8 +272,10 @@ impl Engine {
             _ => {}
         }
         // So it is with what one carries that could not be armed again.
-        record.carried.store(0, Ordering::Relaxed);
-        record.carried_ns.store(0, Ordering::Relaxed);
+        if record.is_live() {
+            record.carried.store(0, Ordering::Relaxed);
+            record.carried_ns.store(0, Ordering::Relaxed);
+        }
         self.unlock(guard);
         Ok(stop)
     }

@@ -1,8 +1,10 @@
 //! The period that a record notes is the one that the kernel has, whoever set it.
 
+use crate::engine::Engine;
 use crate::engine::perf_permitted;
 use crate::init::init;
-use crate::record::Registration;
+use crate::record::{Registration, ThreadRecord};
+use crate::slots::Reason;
 use crate::{Config, EngineKind, sys};
 
 const INTERVAL_NS: u64 = 500_000;
@@ -19,6 +21,27 @@ fn burn_until(mut done: impl FnMut() -> bool) {
         }
     }
     panic!("a second of CPU time was not enough");
+}
+
+fn who_is_asked_while_others_have_its_record_answers_later(
+    engine: &'static Engine,
+    record: &'static ThreadRecord,
+) {
+    let answers = || {
+        let mut answers = 0;
+        engine.drain(|slot| answers += u32::from(slot.header().reason == Reason::Owner));
+        answers
+    };
+    assert_eq!(answers(), 0);
+    let guard = record.lock().unwrap();
+    // Delivered before this returns: the thread is the calling one.
+    assert!(engine.ask(record, Reason::Owner));
+    assert_eq!(answers(), 0, "somebody else has the record");
+    engine.unlock(guard);
+    assert_eq!(answers(), 1);
+    let guard = record.lock().unwrap();
+    engine.unlock(guard);
+    assert_eq!(answers(), 0, "it was asked once");
 }
 
 #[test]
@@ -57,6 +80,7 @@ fn a_period_set_outside_of_the_handler_is_noted() {
         // So the handler knows that it has to be set again.
         burn_until(in_step);
     }
+    who_is_asked_while_others_have_its_record_answers_later(engine, record);
     assert!(engine.end(record));
     assert!(engine.stop());
 }

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::record::{Guard, KERNEL, NO_ENGINE, ThreadRecord};
 use crate::room::GUESSED_STACK_MAX_BYTES;
-use crate::slots::{Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, Wait, WalkNote};
+use crate::slots::{Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, Wait, WalkNote};
 use crate::sys::{self, Errno};
 use core::sync::atomic::{AtomicU64, Ordering};
 use perf_event_open_sys::bindings::{
@@ -236,6 +236,53 @@ impl Sample {
     }
 }
 
+/// What is known of a stack of which the kernel has copied some.
+struct Copied {
+    rsp: u64,
+    /// Bounds of the thread's own one.
+    own: (u64, u64),
+    /// Whether that is the one.
+    is_own: bool,
+    len: u64,
+    /// Whether there is more of it.
+    is_cut: bool,
+}
+
+impl Copied {
+    fn of(record: &ThreadRecord, rsp: u64, filled: u64) -> Copied {
+        let (lo, hi) = match record.stack_high() {
+            0 => (0, record.kernel_stack_hi.load(Ordering::Relaxed)),
+            hi => (record.stack_low(), hi),
+        };
+        // Else it is on an alternate one, say: nobody knows where that ends.
+        let is_own = rsp >= lo && rsp < hi;
+        let most = if is_own {
+            hi.wrapping_sub(rsp)
+        } else {
+            u64::MAX
+        };
+        let len = filled.min(most);
+        Copied {
+            rsp,
+            own: (lo.max(hi.saturating_sub(GUESSED_STACK_MAX_BYTES)), hi),
+            is_own,
+            len,
+            is_cut: !is_own || len < most,
+        }
+    }
+
+    fn describe(&self, header: &mut SlotHeader) {
+        header.stack_end_known = self.is_own;
+        header.stack_lo = self.rsp.wrapping_sub(8);
+        header.stack_len = (self.len as u32).wrapping_add(8);
+        header.truncated = self.is_own && self.is_cut;
+        (header.stack_hi, header.left_stack) = match self.is_own {
+            true => (self.own.1, (0, 0)),
+            false => (self.rsp.saturating_add(GUESSED_STACK_MAX_BYTES), self.own),
+        };
+    }
+}
+
 /// Makes a snapshot of one record of the ring. Whether the stack is deeper than what was copied.
 fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool {
     let sample = Sample::read(ring, start);
@@ -247,6 +294,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     record
         .kernel_count_ns
         .store(sample.count_ns.max(before_ns), Ordering::Relaxed);
+    record.carried.store(0, Ordering::Relaxed);
     let carried_ns = record.carried_ns.swap(0, Ordering::Relaxed);
     let weight_ns = used_ns.saturating_add(carried_ns);
     let carry = |cause| {
@@ -258,18 +306,12 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
         return carry(Cause::Early);
     };
     let [_, _, _, _, rbp, rsp, ..] = regs;
-    let (lo, hi) = match record.stack_high() {
-        0 => (0, record.kernel_stack_hi.load(Ordering::Relaxed)),
-        hi => (record.stack_low(), hi),
-    };
-    let known = rsp >= lo && rsp < hi;
-    let most = if known {
-        hi.wrapping_sub(rsp)
-    } else {
-        u64::MAX
-    };
-    let len = sample.stack.1.min(most);
-    let Some(mut slot) = engine.pool.take((len as usize).wrapping_add(8)) else {
+    let stack = Copied::of(record, rsp, sample.stack.1);
+    if weight_ns == 0 {
+        return stack.is_cut; // its time is that of the last sample by a signal
+    }
+    let len = stack.len as usize;
+    let Some(mut slot) = engine.pool.take(len.wrapping_add(8)) else {
         record.no_slot.fetch_add(1, Ordering::Relaxed);
         return carry(Cause::NoSlot);
     };
@@ -277,22 +319,12 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     let header = slot.header();
     header.regs = registers(regs);
     header.weight_ns = weight_ns;
-    header.stack_end_known = known;
-    header.stack_lo = rsp.wrapping_sub(8);
-    header.stack_len = (len as u32).wrapping_add(8);
-    let end = rsp.wrapping_add(len);
-    // One that is not the thread's own, on an alternate stack, say: nobody knows where it ends.
-    let is_cut = !known || end < hi;
-    header.truncated = known && is_cut;
-    (header.stack_hi, header.left_stack) = match known {
-        true => (hi, (0, 0)),
-        false => (rsp.saturating_add(GUESSED_STACK_MAX_BYTES), (lo, hi)),
-    };
+    stack.describe(header);
     if header.truncated {
         engine.counters.add(Cause::Truncated, 1);
     }
     kernel_frames(ring, &mut slot, sample.chain);
-    copy(ring, &mut slot, rbp, sample.stack.0, len as usize);
+    copy(ring, &mut slot, rbp, sample.stack.0, len);
     if !engine.pool.publish(slot) {
         return carry(Cause::Contention);
     }
@@ -305,7 +337,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     engine.counters.add(Cause::Sample, 1);
     engine.counters.add(Cause::Points, 1);
     engine.counters.add(Cause::Unsignalled, 1);
-    is_cut
+    stack.is_cut
 }
 
 /// Whose it is and when it was; and that nothing is known of what only the thread could tell.
@@ -435,6 +467,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Registration, Slab};
     use std::vec;
     use std::vec::Vec;
 
@@ -481,6 +514,40 @@ mod tests {
         assert_eq!((regs.rax, regs.rcx, regs.r13), (1, 3, 8));
         let regs = registers([1, 2, 7, 4, 5, 6, 7, 8]);
         assert_eq!((regs.rip, regs.rcx), (6, 7));
+    }
+
+    #[test]
+    fn a_stack_is_whole_up_to_its_end_and_another_one_never() {
+        static SLAB: Slab = Slab::new();
+        let record = SLAB.begin(&Registration {
+            stack_hi: 0x20_0000,
+            ..Registration::default()
+        });
+        let record = record.unwrap();
+        let of = |rsp, filled| {
+            let copied = Copied::of(record, rsp, filled);
+            (copied.is_own, copied.len, copied.is_cut)
+        };
+        assert_eq!(of(0x1f_f000, 0x4000), (true, 0x1000, false), "to its end");
+        assert_eq!(of(0x1f_0000, 0x4000), (true, 0x4000, true), "it is deeper");
+        assert_eq!(
+            of(0x20_1000, 0x4000),
+            (false, 0x4000, true),
+            "an alternate one"
+        );
+        // SAFETY: numbers, and enums of which 0 is one: so slots begin.
+        let mut header: SlotHeader = unsafe { core::mem::zeroed() };
+        Copied::of(record, 0x20_1000, 0x4000).describe(&mut header);
+        assert!(!header.stack_end_known && !header.truncated);
+        assert_eq!(header.left_stack.1, 0x20_0000);
+        assert!(
+            header.stack_hi > 0x20_1000 + 0x4000,
+            "no more of it is read"
+        );
+        Copied::of(record, 0x1f_0000, 0x4000).describe(&mut header);
+        assert!(header.stack_end_known && header.truncated);
+        assert_eq!((header.stack_hi, header.left_stack), (0x20_0000, (0, 0)));
+        assert_eq!((header.stack_lo, header.stack_len), (0x1e_fff8, 0x4008));
     }
 
     #[test]

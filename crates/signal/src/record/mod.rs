@@ -79,6 +79,8 @@ pub struct ThreadRecord {
     pub(crate) armed: AtomicBool,
     pub(crate) newborn: AtomicBool,
     pub(crate) missed: AtomicBool,
+    /// What the thread was asked then, as its reason's number; 0: nothing.
+    pub(crate) missed_reason: AtomicU32,
     /// The base of thread-local storage of the thread with this id, once its handler has seen both;
     /// 0 before.
     pub(crate) tls_base: AtomicU64,
@@ -289,6 +291,7 @@ impl ThreadRecord {
         self.seed.store(registration.seed, Ordering::Relaxed);
         self.newborn.store(registration.newborn, Ordering::Relaxed);
         self.missed.store(false, Ordering::Relaxed);
+        self.missed_reason.store(0, Ordering::Relaxed);
         self.armed.store(false, Ordering::Relaxed);
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
