@@ -8,9 +8,9 @@ use crate::runtime::setup::Setup;
 
 /// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
 const STACK_BYTES: u32 = 60 << 10;
-/// Samples of a thread that the kernel keeps, at most, before they are looked at: there is room for
-/// 16, and periods are from half to one and a half intervals.
-const KEPT_FOR_EACH: u32 = 6;
+/// Samples of a thread that the kernel keeps before they are looked at: there is room for 30, and
+/// periods are from half to one and a half intervals.
+const KEPT_FOR_EACH: u32 = 16;
 
 fn is_asked<R: Runtime>(setup: &Setup<R>) -> bool {
     setup.options.engine == EngineChoice::Kernel

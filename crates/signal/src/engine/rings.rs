@@ -8,14 +8,15 @@
 
 use crate::counters::Cause;
 use crate::engine::Engine;
-use crate::engine::{turns, unsignalled};
+use crate::engine::turns;
+use crate::engine::unsignalled::{self, FEW_BYTES};
 use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::slots::{Reason, Slot, SlotHeader};
 use crate::sys::{self, Errno};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use dwell_walker::Memory;
 
-/// Rings at once, at most: each is some 1 MiB of locked memory.
+/// Rings at once, at most: each is 0.5 or 2 MiB of locked memory.
 const RINGS_MAX: usize = 64;
 /// Samples by signals in a row that show nothing that only the thread could tell, until it gets a
 /// ring.
@@ -26,10 +27,6 @@ const SIGNALLED: u32 = u32::MAX;
 /// one.
 const RESTS_NS: u64 = 2_000_000_000;
 const RESTS_INTERVALS: u64 = 8;
-
-/// What is copied of stacks that are no deeper than two thirds of it: it costs less, and more fit
-/// into a ring.
-const FEW_BYTES: u32 = 16 << 10;
 
 /// A bit beside the number of bytes, which is a multiple of 8.
 const AT_ONCE: u32 = 1;

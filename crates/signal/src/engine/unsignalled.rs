@@ -24,10 +24,22 @@ use perf_event_open_sys::bindings::{
 };
 
 const PAGE: usize = 4096;
-/// Room for 16 samples with 60 KiB of stack each, 60 with 16 KiB: the kernel sets aside what it was
-/// asked to copy.
-const DATA_BYTES: usize = 256 * PAGE;
-const RING_BYTES: usize = DATA_BYTES + PAGE;
+/// What is copied of stacks that are no deeper than two thirds of it: it costs less, and a smaller
+/// ring will do.
+pub(super) const FEW_BYTES: u32 = 16 << 10;
+/// Room for 30 samples and more, whose stacks are copied up to 16 KiB, ...
+const SMALL_BYTES: usize = 128 * PAGE;
+/// ... or up to 60: the kernel sets aside what it was asked to copy.
+const LARGE_BYTES: usize = 512 * PAGE;
+
+/// Bytes of records for a thread of whose stack so much is copied; a power of two.
+fn data_bytes(record: &ThreadRecord) -> usize {
+    match record.kernel_bytes.load(Ordering::Relaxed) {
+        1..=FEW_BYTES => SMALL_BYTES,
+        _ => LARGE_BYTES,
+    }
+}
+
 /// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h).
 const REGISTERS: [u32; 8] = [0, 1, 2, 3, 6, 7, 8, 21];
 const PERIOD_MIN_NS: u64 = 10_000;
@@ -70,9 +82,12 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
     attr.set_exclude_callchain_user(1);
     attr.set_exclude_kernel(u64::from(engine.kind != EngineKind::Perf { kernel: true }));
     let fd = sys::perf_event_open(&mut attr, record.tid())?;
-    match sys::map_fd(fd, RING_BYTES) {
+    match sys::map_fd(fd, data_bytes(record).wrapping_add(PAGE)) {
         Ok(ring) => {
             record.kernel_fd.store(fd, Ordering::Relaxed);
+            record
+                .kernel_data_bytes
+                .store(data_bytes(record), Ordering::Relaxed);
             record.kernel_ring.store(ring as usize, Ordering::Relaxed);
             record.kernel_count_ns.store(0, Ordering::Relaxed);
             record.kernel_base_ns.store(now_ns, Ordering::Relaxed);
@@ -118,9 +133,10 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> u64 {
     record.engine.store(NO_ENGINE, Ordering::Relaxed);
     record.page.store(0, Ordering::Relaxed);
     let ring = record.kernel_ring.swap(0, Ordering::Relaxed);
+    let data_bytes = record.kernel_data_bytes.load(Ordering::Relaxed);
     // SAFETY: mapped by `open` with this length; its records are read under the record's lock only,
     // which we hold, and its control page by loads that may fault.
-    unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
+    unsafe { sys::unmap(ring as *mut u8, data_bytes.wrapping_add(PAGE)) };
     sys::close(fd);
     engine.rings.give_back(record.index());
     told_ns.saturating_sub(count_ns)
@@ -142,7 +158,7 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
         return pumped;
     }
     // SAFETY: mapped by `open`; unmapped under the record's lock only, which we hold.
-    let ring = unsafe { Ring::at(addr) };
+    let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
     let head = ring.head();
     let mut at = ring.tail().load(Ordering::Relaxed);
     let mut samples: u32 = 0;
@@ -418,15 +434,18 @@ fn copy(ring: &Ring, slot: &mut OwnedSlot, below: u64, from: u64, len: usize) {
 struct Ring {
     control: *mut perf_event_mmap_page,
     data: *const u8,
+    data_bytes: usize,
 }
 
 impl Ring {
     /// # Safety
-    /// `addr` must be a live perf mapping of `RING_BYTES` bytes, read by this thread only.
-    unsafe fn at(addr: usize) -> Ring {
+    /// `addr` must be a live perf mapping of a page and `data_bytes`, a power of two, read by this
+    /// thread only.
+    unsafe fn at(addr: usize, data_bytes: usize) -> Ring {
         Ring {
             control: addr as *mut perf_event_mmap_page,
             data: addr.wrapping_add(PAGE) as *const u8,
+            data_bytes,
         }
     }
 
@@ -444,8 +463,8 @@ impl Ring {
 
     /// Words of records are aligned, and the ring's size is a power of two.
     fn word(&self, position: u64) -> u64 {
-        let offset = (position as usize) & DATA_BYTES.wrapping_sub(8);
-        // SAFETY: the masked offset is a multiple of 8 below DATA_BYTES, hence inside the data.
+        let offset = (position as usize) & self.data_bytes.wrapping_sub(8);
+        // SAFETY: the masked offset is a multiple of 8 below `data_bytes`, hence inside the data.
         unsafe { self.data.wrapping_add(offset).cast::<u64>().read_volatile() }
     }
 
@@ -453,8 +472,8 @@ impl Ring {
     /// `to` must be good for writes of `len` bytes, which the kernel must have written from
     /// `position` on.
     unsafe fn copy(&self, position: u64, to: *mut u8, len: usize) {
-        let offset = (position as usize) & DATA_BYTES.wrapping_sub(1);
-        let first = len.min(DATA_BYTES.wrapping_sub(offset));
+        let offset = (position as usize) & self.data_bytes.wrapping_sub(1);
+        let first = len.min(self.data_bytes.wrapping_sub(offset));
         let rest = len.wrapping_sub(first);
         // SAFETY: both pieces are within the data, which is no part of a slot.
         unsafe {
@@ -473,9 +492,9 @@ mod tests {
 
     /// A ring with these words from a position on, the page before it being zeroes.
     fn ring(start: u64, words: &[u64]) -> Vec<u64> {
-        let mut ring = vec![0; RING_BYTES / 8];
+        let mut ring = vec![0; (SMALL_BYTES + PAGE) / 8];
         for (index, word) in words.iter().enumerate() {
-            let at = (start as usize + index * 8) % DATA_BYTES;
+            let at = (start as usize + index * 8) % SMALL_BYTES;
             ring[(PAGE + at) / 8] = *word;
         }
         ring
@@ -489,10 +508,10 @@ mod tests {
         words.extend([1, 2, 3, 4, 6, 7, 8, 13]);
         words.extend([24, 0x11, 0x22, 0x33, 16]);
         for before_end in (0..=words.len() as u64).map(|words| words * 8) {
-            let start = DATA_BYTES as u64 - before_end;
+            let start = SMALL_BYTES as u64 - before_end;
             let memory = ring(start, &words);
             // SAFETY: as large as a ring, and nobody writes it.
-            let ring = unsafe { Ring::at(memory.as_ptr() as usize) };
+            let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
             let sample = Sample::read(&ring, start);
             assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
             assert_eq!(sample.regs, Some([1, 2, 3, 4, 6, 7, 8, 13]));
@@ -554,7 +573,7 @@ mod tests {
     fn threads_without_user_mode_have_no_registers() {
         let memory = ring(0, &[9 | 56 << 48, 7 << 32 | 5, 1000, 500, 0, 0, 0]);
         // SAFETY: as above.
-        let ring = unsafe { Ring::at(memory.as_ptr() as usize) };
+        let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
         let sample = Sample::read(&ring, 0);
         assert_eq!((sample.regs, sample.stack.1), (None, 0));
     }
