@@ -189,7 +189,12 @@ fn unsignalled(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key).unwrap_or(0);
     let (rings, most) = (number("rings"), number("rings_most"));
     let refused = reply.get("rings_refused");
-    let why = refused.map_or(String::new(), |error| format!(": {error}"));
+    let why = refused.map_or(String::new(), |error| {
+        format!(
+            ": the kernel refuses more ({error}); RLIMIT_MEMLOCK and kernel.perf_event_mlock_kb \
+             limit locked memory"
+        )
+    });
     Some(format!(
         "{samples} samples; {rings} threads just now, {most} at most{why}"
     ))
@@ -393,9 +398,13 @@ mod tests {
     fn who_is_not_signalled_is_told_with_what_keeps_others_from_it() {
         let of = |text: &str| unsignalled(&Reply::parse(text.as_bytes()).unwrap());
         assert_eq!(of("ok\nstate=running\n"), None);
-        let text = "ok\nunsignalled=12\nrings=3\nrings_most=3\nrings_refused=not permitted\n";
-        let told = "12 samples; 3 threads just now, 3 at most: not permitted";
+        let text = "ok\nunsignalled=12\nrings=3\nrings_most=64\n";
+        let told = "12 samples; 3 threads just now, 64 at most";
         assert_eq!(of(text).as_deref(), Some(told));
+        let text = "ok\nunsignalled=12\nrings=3\nrings_most=3\nrings_refused=errno 1\n";
+        let told = of(text).unwrap();
+        let part = "3 at most: the kernel refuses more (errno 1); RLIMIT_MEMLOCK";
+        assert!(told.contains(part), "{told}");
     }
 
     #[test]
