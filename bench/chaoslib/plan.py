@@ -67,7 +67,8 @@ class Planner:
         plan.form = forms[(turn + 5 * pair) % len(forms)]
         plan.seconds = self.options.seconds
         plan.interval = self.options.interval or draw.choice(INTERVALS)
-        plan.engine = draw.choice(("auto", "auto", "timer", "kernel"))
+        drawn = draw.choice(("auto", "auto", "timer", "kernel"))
+        plan.engine = self.options.engine or drawn
         if plan.engine == "kernel" and plan.vantage not in ("default", "snapshot"):
             plan.engine = "auto"
         collectors = [c for c in self.options.collectors if self.takes(plan.jdk, collector(c))]

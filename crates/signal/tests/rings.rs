@@ -3,55 +3,14 @@
 
 mod common;
 
-use common::{burn, longest_window_ns, register_here};
+use common::{Worker, burn, longest_window_ns};
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel, ThreadRecord, perf_permitted, sys};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 
 const INTERVAL_NS: u64 = 500_000;
 const COPIED_BYTES: u32 = 32 << 10;
 
-type Order = Box<dyn FnOnce() + Send>;
-
-/// A thread that does what it is told, and waits between.
-struct Worker {
-    record: &'static ThreadRecord,
-    tell: Sender<Order>,
-    told: Receiver<()>,
-    thread: thread::JoinHandle<()>,
-}
-
-impl Worker {
-    fn begin(engine: &'static Engine) -> Worker {
-        let (tell, orders) = channel::<Order>();
-        let (done, told) = channel();
-        let (show, shown) = channel();
-        let thread = thread::spawn(move || {
-            let record = register_here(engine, 3);
-            show.send(record).unwrap();
-            for order in orders {
-                order();
-                done.send(()).unwrap();
-            }
-            assert!(engine.end(record));
-        });
-        let record = shown.recv().unwrap();
-        Worker {
-            record,
-            tell,
-            told,
-            thread,
-        }
-    }
-
-    fn does(&self, order: impl FnOnce() + Send + 'static) {
-        self.tell.send(Box::new(order)).unwrap();
-        self.told.recv().unwrap();
-    }
-
-    fn burns(&self, intervals: u64) {
-        self.does(move || burn(intervals * INTERVAL_NS));
-    }
+fn burns(worker: &Worker, intervals: u64) {
+    worker.does(move || burn(intervals * INTERVAL_NS));
 }
 
 /// What a drain has shown of one thread.
@@ -88,7 +47,7 @@ fn drain(engine: &'static Engine, record: &ThreadRecord) -> Shown {
 fn until_it_has_a_ring(engine: &'static Engine, worker: &Worker) -> u64 {
     let mut weight_ns = 0;
     for _ in 0..100 {
-        worker.burns(4);
+        burns(worker, 4);
         weight_ns += drain(engine, worker.record).weight_ns;
         if engine.rings().0 == 1 {
             return weight_ns;
@@ -117,7 +76,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     let signals = engine.counters().handler_ns.iter().sum::<u64>();
     let turns = engine.attach_page(record).map(|()| engine.turns(record));
     // 8 of 16 samples that there is room for, at most 16 where all periods are short.
-    worker.burns(8);
+    burns(&worker, 8);
     let shown = drain(engine, record);
     assert_eq!(shown.by_signal, 0);
     assert!(shown.by_kernel >= 4, "{shown:?}");
@@ -130,7 +89,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     engine.must_signal(record);
     weight_ns += drain(engine, record).weight_ns;
     assert_eq!(engine.rings().0, 0);
-    worker.burns(20);
+    burns(&worker, 20);
     let shown = drain(engine, record);
     assert!(shown.by_signal >= 10 && shown.by_kernel == 0, "{shown:?}");
     weight_ns += shown.weight_ns;
@@ -147,8 +106,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
     // The last window of those with signals, and the event's clock beside the thread's.
     assert_told(weight_ns, cpu_ns, longest_window_ns(INTERVAL_NS));
-    drop(worker.tell);
-    worker.thread.join().unwrap();
+    worker.end();
 
     who_stops_with_a_ring_owes_what_it_has_used(engine);
     the_thread_itself_and_its_end(engine);
@@ -173,7 +131,7 @@ fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
     let record = worker.record;
     let mut weight_ns = until_it_has_a_ring(engine, &worker);
     // Far more than there is room for: most of it is carried by the last one.
-    worker.burns(200);
+    burns(&worker, 200);
     let mut owed_ns = 0;
     assert!(engine.stop_threads(|it, stop| {
         if it.index() == record.index() {
@@ -185,8 +143,7 @@ fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
     assert!(owed_ns > 50 * INTERVAL_NS, "{owed_ns} ns");
     assert_told(weight_ns + owed_ns, cpu_ns, 0);
-    drop(worker.tell);
-    worker.thread.join().unwrap();
+    worker.end();
 }
 
 fn the_thread_itself_and_its_end(engine: &'static Engine) {
@@ -195,7 +152,7 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     let worker = Worker::begin(engine);
     let record = worker.record;
     until_it_has_a_ring(engine, &worker);
-    worker.burns(4);
+    burns(&worker, 4);
     worker.does(move || {
         engine.must_signal_now(record);
         burn(20 * INTERVAL_NS);
@@ -203,19 +160,17 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     assert_eq!(engine.rings().0, 0, "without a drain");
     let shown = drain(engine, record);
     assert!(shown.by_signal >= 10 && shown.by_kernel > 0, "{shown:?}");
-    drop(worker.tell);
-    worker.thread.join().unwrap();
+    worker.end();
 
     // Who ends gives its ring back, and leaves what it has used since its last sample.
     let worker = Worker::begin(engine);
     let record = worker.record;
     until_it_has_a_ring(engine, &worker);
     // Past the window that its last signal has taken of the time to come.
-    worker.burns(8);
+    burns(&worker, 8);
     drain(engine, record);
     worker.does(|| burn(INTERVAL_NS / 4));
-    drop(worker.tell);
-    worker.thread.join().unwrap();
+    worker.end();
     assert_eq!(engine.rings().0, 0);
     let left_ns = record.take_carried_ns() + drain(engine, record).weight_ns;
     assert!(left_ns >= INTERVAL_NS / 4, "{left_ns} ns");
@@ -226,9 +181,8 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     engine.let_kernel_copy(0);
     drain(engine, worker.record);
     assert_eq!(engine.rings().0, 0);
-    worker.burns(20);
+    burns(&worker, 20);
     assert!(drain(engine, worker.record).by_signal >= 10);
-    drop(worker.tell);
-    worker.thread.join().unwrap();
+    worker.end();
     assert!(engine.stop());
 }

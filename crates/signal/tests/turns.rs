@@ -3,55 +3,17 @@
 
 mod common;
 
-use common::{burn, register_here};
-use dwell_signal::{Config, Engine, EngineKind, PerfLevel, ThreadRecord, Turns, perf_permitted};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use common::{Worker, burn};
+use dwell_signal::{Config, Engine, EngineKind, PerfLevel, Turns, perf_permitted};
 use std::thread;
 use std::time::Duration;
 
 const INTERVAL_NS: u64 = 10_000_000;
 
-/// A thread that does what it is told, and waits between.
-struct Worker {
-    record: &'static ThreadRecord,
-    tell: Sender<fn()>,
-    told: Receiver<()>,
-    thread: thread::JoinHandle<()>,
-}
-
-impl Worker {
-    fn begin(engine: &'static Engine) -> Worker {
-        let (tell, orders) = channel::<fn()>();
-        let (done, told) = channel();
-        let (show, shown) = channel();
-        let thread = thread::spawn(move || {
-            let record = register_here(engine, 3);
-            show.send(record).unwrap();
-            for order in orders {
-                order();
-                done.send(()).unwrap();
-            }
-            assert!(engine.end(record));
-        });
-        let record = shown.recv().unwrap();
-        Worker {
-            record,
-            tell,
-            told,
-            thread,
-        }
-    }
-
-    fn does(&self, order: fn()) {
-        self.tell.send(order).unwrap();
-        self.told.recv().unwrap();
-    }
-
-    /// Its turns once it waits: it may be on its way there.
-    fn turns(&self, engine: &Engine) -> Turns {
-        thread::sleep(Duration::from_millis(50));
-        engine.turns(self.record).expect("a page that is mapped")
-    }
+/// A thread's turns once it waits: it may be on its way there.
+fn turns(worker: &Worker, engine: &Engine) -> Turns {
+    thread::sleep(Duration::from_millis(50));
+    engine.turns(worker.record).expect("a page that is mapped")
 }
 
 #[test]
@@ -73,33 +35,31 @@ fn who_has_run_has_other_turns_and_who_has_not_has_the_same() {
     engine.attach_page(record).unwrap();
     engine.attach_page(record).unwrap();
     assert!(!engine.wants_page(record));
-    let mut before = worker.turns(engine);
+    let mut before = turns(&worker, engine);
     // Work so short that it has no sample, and so long that it has several.
     for work in [|| (), || burn(1), || burn(5 * INTERVAL_NS)] as [fn(); 3] {
         for _ in 0..20 {
             worker.does(work);
             let now = engine.turns(record).unwrap();
             assert_ne!(now, before);
-            before = worker.turns(engine);
+            before = turns(&worker, engine);
             assert_eq!(engine.turns(record), Some(before));
         }
     }
     // A ring takes the place of the page: a page that is gone says of nobody that it stood still.
     engine.attach_ring(record).unwrap();
-    let after = worker.turns(engine);
+    let after = turns(&worker, engine);
     assert_ne!(after, before);
-    assert_eq!(worker.turns(engine), after);
+    assert_eq!(turns(&worker, engine), after);
     worker.does(|| burn(1));
     assert_ne!(engine.turns(record), Some(after));
     engine.stop();
     assert_eq!(engine.turns(record), None, "its event is off");
     engine.start(INTERVAL_NS);
-    let again = worker.turns(engine);
+    let again = turns(&worker, engine);
     worker.does(|| burn(1));
     assert_ne!(engine.turns(record), Some(again));
-    let Worker { tell, thread, .. } = worker;
-    drop(tell);
-    thread.join().unwrap();
+    worker.end();
     assert_eq!(engine.turns(record), None, "the thread is gone");
     assert!(!engine.wants_page(record));
 }

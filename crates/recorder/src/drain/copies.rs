@@ -5,6 +5,7 @@ use crate::context::foreign;
 use crate::options::EngineChoice;
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
+use dwell_walker::{Failure, Outcome, Walk};
 
 /// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
 const STACK_BYTES: u32 = 60 << 10;
@@ -37,6 +38,16 @@ pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
     }
 }
 
+/// Whether a walk has needed, or lacks, what the kernel does not copy: the anchor, behind native
+/// code without rules, or where a continuation was entered.
+pub fn needs_more(walk: &Walk) -> bool {
+    let lacks = matches!(
+        walk.outcome,
+        Outcome::Failed(Failure::NoNativeRule | Failure::BadContinuation)
+    );
+    walk.gaps > 0 || lacks
+}
+
 fn bytes(is_settled: bool, others_publish: bool) -> u32 {
     match is_settled && !others_publish {
         true => STACK_BYTES,
@@ -47,6 +58,23 @@ fn bytes(is_settled: bool, others_publish: bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn walks_that_need_an_anchor_want_a_signal() {
+        let of = |outcome, gaps| {
+            needs_more(&Walk {
+                len: 3,
+                outcome,
+                gaps,
+                flaw: None,
+            })
+        };
+        assert!(!of(Outcome::Complete, 0));
+        assert!(of(Outcome::Complete, 1), "it has bridged native code");
+        assert!(of(Outcome::Failed(Failure::NoNativeRule), 0));
+        assert!(of(Outcome::Failed(Failure::BadContinuation), 0));
+        assert!(!of(Outcome::Failed(Failure::StaleMethod), 0), "too late");
+    }
 
     #[test]
     fn the_kernel_copies_where_nothing_is_lost_by_that() {

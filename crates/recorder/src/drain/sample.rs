@@ -220,7 +220,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.setup.shelf.add_sampled(header.record_index);
         }
         if self.setup.engine.kernel_copies() != 0 {
-            self.mind_what_is_not_copied(slot);
+            self.mind_what_is_not_copied(slot, &walk);
         }
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
@@ -278,11 +278,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.add_sample(slot, stack, failure);
     }
 
-    /// A thread that works for requests tells so itself from now on.
-    fn mind_what_is_not_copied(&self, slot: &Slot<'_>) {
+    /// A thread that works for requests tells so itself from now on, and one whose stack was not to
+    /// be walked without its anchor has that copied.
+    fn mind_what_is_not_copied(&self, slot: &Slot<'_>, walk: &Walk) {
         let engine = self.setup.engine;
         if let Some(record) = engine.record_of(slot)
-            && crate::context::knows(record.managed_id())
+            && (super::copies::needs_more(walk) || crate::context::knows(record.managed_id()))
         {
             engine.must_signal(record);
         }

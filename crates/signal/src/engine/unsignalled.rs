@@ -157,7 +157,8 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     if addr == 0 {
         return pumped;
     }
-    // SAFETY: mapped by `open`; unmapped under the record's lock only, which we hold.
+    // SAFETY: mapped by `open` with a page and so many bytes, which it has noted beside the address
+    // under the record's lock; unmapped under that lock only, which we hold.
     let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
     let head = ring.head();
     let mut at = ring.tail().load(Ordering::Relaxed);

@@ -4,6 +4,7 @@
 use dwell_signal::slots::Reason;
 use dwell_signal::{Engine, EngineKind, Registration, ThreadRecord, plan, sys};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -89,6 +90,52 @@ pub fn register_here(engine: &'static Engine, seed: u64) -> &'static ThreadRecor
         ..Registration::default()
     };
     engine.register(&registration).unwrap()
+}
+
+type Order = Box<dyn FnOnce() + Send>;
+
+/// A registered thread that does what it is told, and waits between.
+pub struct Worker {
+    pub record: &'static ThreadRecord,
+    tell: Sender<Order>,
+    told: Receiver<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Worker {
+    pub fn begin(engine: &'static Engine) -> Worker {
+        let (tell, orders) = channel::<Order>();
+        let (done, told) = channel();
+        let (show, shown) = channel();
+        let thread = thread::spawn(move || {
+            let record = register_here(engine, 3);
+            show.send(record).unwrap();
+            for order in orders {
+                order();
+                done.send(()).unwrap();
+            }
+            assert!(engine.end(record));
+        });
+        let record = shown.recv().unwrap();
+        Worker {
+            record,
+            tell,
+            told,
+            thread,
+        }
+    }
+
+    /// Returns when it is done.
+    pub fn does(&self, order: impl FnOnce() + Send + 'static) {
+        self.tell.send(Box::new(order)).unwrap();
+        self.told.recv().unwrap();
+    }
+
+    /// Its record has ended as well when this returns.
+    pub fn end(self) {
+        drop(self.tell);
+        self.thread.join().unwrap();
+    }
 }
 
 /// Settles the calling thread's account and ends its record.
