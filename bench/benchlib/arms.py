@@ -19,12 +19,17 @@ EMPTY = "dwell-empty"
 DEFAULT = "dwell"
 # No signals for threads that only work: the kernel copies their stacks.
 KERNEL = "dwell-kernel"
+# Perf events for all threads, also for those that are switched often.
+PERF = "dwell-perf"
+# No perf events: they cost at each switch of a thread.
+TIMER = "dwell-timer"
 # No agent: a command that reads the process from outside.
 OUTSIDE = "dwell-outside"
-OURS = {DEFAULT: "", **VANTAGES, KERNEL: "engine=kernel", EMPTY: "experiment=empty-handler"}
+OURS = {DEFAULT: "", **VANTAGES, KERNEL: "engine=kernel",
+        PERF: "engine=perf", TIMER: "engine=timer", EMPTY: "experiment=empty-handler"}
 OTHERS = ("async-cpu", "async-wall", "jfr")
 # The colour of each in plots: the same in all of them.
-COLOURS = {EMPTY: 0, DEFAULT: 1, KERNEL: 2, "dwell-snapshot": 1, "dwell-handler": 2, "dwell-paused": 3,
+COLOURS = {EMPTY: 0, DEFAULT: 1, KERNEL: 2, PERF: 6, TIMER: 3, "dwell-snapshot": 1, "dwell-handler": 2, "dwell-paused": 3,
            OUTSIDE: 6, "async-cpu": 5, "async-wall": 4, "jfr": 7}
 ALL = (NONE, *VANTAGES, OUTSIDE, EMPTY, *OTHERS)
 

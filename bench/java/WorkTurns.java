@@ -4,8 +4,8 @@ import java.io.InputStreamReader;
 /**
  * Work that is always the same, again and again in one process. {@code garbage} makes garbage on two
  * threads, {@code steady} does so and something else, {@code contended} has four threads wait for one
- * monitor, {@code free} has one take a monitor that nobody else wants. Each line of its input is a
- * number: so many rounds of it are done, then it prints {@code done}, and the CPU time of the threads
+ * monitor, {@code free} has one take a monitor that nobody else wants, {@code handover} two hand over
+ * to each other. Each line of its input is a number: so many rounds of it are done, then it prints {@code done}, and the CPU time of the threads
  * that did it if it knows.
  */
 public final class WorkTurns {
@@ -25,6 +25,9 @@ public final class WorkTurns {
                     break;
                 case "contended":
                     ContendedWork.main(new String[] {"4", line, "2000", "2000"});
+                    break;
+                case "handover":
+                    HandOverWork.run(Integer.parseInt(line));
                     break;
                 case "free":
                     ContendedWork.main(new String[] {"1", line, "1", "1"});

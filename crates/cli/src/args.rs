@@ -245,9 +245,10 @@ pub enum Filter {
 /// Where samples are triggered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
-    /// perf events where permitted, else timers
+    /// perf events where permitted, but for threads that are switched thousands of times a second;
+    /// else timers
     Auto,
-    /// perf events (exact at short intervals)
+    /// perf events for all threads (exact at short intervals)
     Perf,
     /// CPU timers of each thread (need no permission)
     Timer,

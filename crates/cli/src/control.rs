@@ -200,6 +200,14 @@ fn unsignalled(reply: &Reply) -> Option<String> {
     ))
 }
 
+/// How many threads have timers where others have perf events, and why.
+fn timers(reply: &Reply) -> Option<String> {
+    let threads = reply.number("timers").filter(|threads| *threads > 0)?;
+    Some(format!(
+        "{threads} threads: switched too often for a perf event, or no descriptor was left for one"
+    ))
+}
+
 /// The agent's counters for people.
 fn described(reply: &Reply) -> String {
     let mut text = String::new();
@@ -229,6 +237,9 @@ fn described(reply: &Reply) -> String {
     }
     if let Some(text) = unsignalled(reply) {
         line("no signal", text);
+    }
+    if let Some(text) = timers(reply) {
+        line("timers", text);
     }
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
@@ -405,6 +416,15 @@ mod tests {
         let told = of(text).unwrap();
         let part = "3 at most: the kernel refuses more (errno 1); RLIMIT_MEMLOCK";
         assert!(told.contains(part), "{told}");
+    }
+
+    #[test]
+    fn who_has_a_timer_is_told_with_the_reason() {
+        let of = |text: &str| timers(&Reply::parse(text.as_bytes()).unwrap());
+        assert_eq!(of("ok\nstate=running\n"), None);
+        assert_eq!(of("ok\ntimers=0\n"), None);
+        let told = of("ok\ntimers=3\n").unwrap();
+        assert!(told.starts_with("3 threads: switched too often"), "{told}");
     }
 
     #[test]

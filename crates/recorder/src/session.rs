@@ -9,7 +9,7 @@ use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Watch};
 use crate::sys::process;
 use crate::wall::WallSampler;
-use dwell_signal::{Cause, CounterSnapshot, EngineKind};
+use dwell_signal::{Cause, CounterSnapshot, EngineKind, ThreadRecord};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -220,6 +220,16 @@ impl<R: Runtime> Session<R> {
         text
     }
 
+    /// How many threads have timers though others have perf events.
+    fn timers(&self) -> String {
+        let engine = self.setup.engine;
+        let has_timer = |record: &&ThreadRecord| engine.has_timer(record);
+        match engine.live_records().filter(has_timer).count() {
+            0 => String::new(),
+            timers => format!("timers={timers}\n"),
+        }
+    }
+
     /// What the recording costs, as `key=value` lines.
     fn own_cost(&self) -> String {
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
@@ -241,6 +251,7 @@ impl<R: Runtime> Session<R> {
             self.progress.copied_bytes.load(Ordering::Relaxed),
         );
         text += &self.unsignalled(now.get(Cause::Unsignalled), &before);
+        text += &self.timers();
         text += &self.wall();
         text += &self.allocations();
         text += &self.alive();

@@ -2,6 +2,7 @@
 
 mod mock;
 
+use dwell_jfr::FrameKind;
 use dwell_jfr::reader::{Recording, Sample, SampleKind};
 use dwell_recorder::options::{EngineChoice, parse};
 use dwell_recorder::recorder::Recorder;
@@ -33,11 +34,13 @@ impl View {
     }
 
     /// Class, method and line of a sample's leaf.
+    /// The innermost one of the program's: clocks are read in the kernel.
     fn leaf(&self, sample: &Sample) -> String {
         let stack = self.0.stack(sample).unwrap();
         let frame = stack
             .frames
-            .first()
+            .iter()
+            .find(|frame| frame.kind != FrameKind::Kernel)
             .unwrap_or_else(|| panic!("{:?} {sample:?}", self.0.failure(sample)));
         let method = self.0.method(frame).unwrap();
         format!("{}.{}:{}", method.class, method.name, frame.line)

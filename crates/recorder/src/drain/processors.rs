@@ -1,6 +1,7 @@
 //! Who had processors and who had none, by the second: the control group's limit and how often it
 //! held the process back, and the kernel's account of the threads that were sampled.
 
+use super::switching::{Did, Switching};
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use crate::sys::process;
@@ -51,17 +52,19 @@ pub struct Processors {
     files: TaskFiles,
     limits: Limits,
     threads: FxHashMap<u64, Told>,
+    switching: Switching,
     due: Instant,
 }
 
 impl Processors {
     /// From now on; `group` is the process's.
     #[must_use]
-    pub fn begin(group: Option<Group>) -> Processors {
+    pub fn begin<R: Runtime>(setup: &Setup<R>, group: Option<Group>) -> Processors {
         Processors {
             files: TaskFiles::open(),
             limits: Limits::begin(Whose::Own, group),
             threads: FxHashMap::default(),
+            switching: Switching::new(setup),
             due: Instant::now() + EVERY,
         }
     }
@@ -109,7 +112,7 @@ impl Processors {
     fn account<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
-        record: &ThreadRecord,
+        record: &'static ThreadRecord,
     ) -> Option<ThreadTime> {
         let (key, samples) = (record.user(), record.samples());
         let before = self.threads.get(&key).copied();
@@ -126,16 +129,28 @@ impl Processors {
             at_ns: process::monotonic_ns(),
             schedule: proc::schedule(text)?,
         };
+        let before = self.threads.insert(key, told);
+        let now = told.schedule;
+        let was = before.map(|before| before.schedule).unwrap_or_default();
+        let did = Did {
+            // All its life: no longer than the process has lived.
+            passed_ns: before.map_or_else(
+                || process::epoch_ns().saturating_sub(setup.start_epoch_ms * 1_000_000),
+                |before| told.at_ns.saturating_sub(before.at_ns),
+            ),
+            cpu_ns: now.on_cpu_ns.saturating_sub(was.on_cpu_ns),
+            turns: now.turns.saturating_sub(was.turns),
+        };
+        self.switching.mind(setup.engine, record, &did);
         // What it used before it was seen first is not known to belong to the recording.
-        let before = self.threads.insert(key, told)?;
-        let (now, was) = (told.schedule, before.schedule);
+        let before = before?;
         Some(ThreadTime {
             thread: key,
             since_ns: before.at_ns,
             until_ns: told.at_ns,
-            cpu_ns: now.on_cpu_ns.saturating_sub(was.on_cpu_ns),
+            cpu_ns: did.cpu_ns,
             waited_ns: now.waited_ns.saturating_sub(was.waited_ns),
-            turns: now.turns.saturating_sub(was.turns),
+            turns: did.turns,
         })
     }
 

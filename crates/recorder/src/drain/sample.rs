@@ -2,6 +2,7 @@
 
 use super::alive::{self, AliveDrain, KeptStack};
 use super::answers::Answers;
+use super::in_kernel;
 use super::named::NamedFrames;
 use super::owners::Owners;
 use super::stops::StopDrain;
@@ -531,6 +532,15 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let code = Code::Kernel(pc);
             self.kernel.push(PendingFrame {
                 code,
+                kind: FileKind::Kernel,
+                line: -1,
+                bci: -1,
+            });
+        }
+        if self.kernel.is_empty() && in_kernel::is_unseen(self.setup.engine, slot) {
+            let name = self.names.add(Name::native("[kernel]", "[unknown]"));
+            self.kernel.push(PendingFrame {
+                code: Code::Named(name),
                 kind: FileKind::Kernel,
                 line: -1,
                 bci: -1,

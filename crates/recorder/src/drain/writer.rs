@@ -102,7 +102,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             resolver: Resolver::default(),
             known: known::<R>(&setup.options.idle),
             endpoints: EndpointDrain::default(),
-            processors: Processors::begin(group.clone()),
+            processors: Processors::begin(setup, group.clone()),
             machine: Machine::default(),
             wall_sums: ByCause::default(),
             throttled: Throttled::begin(Whose::Own, group, process::monotonic_ns(), ran_ns),

@@ -84,6 +84,25 @@ pub fn own_tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
+/// Time between two ticks of the kernel, at which timers on CPU clocks go off: what its coarse
+/// clocks can tell apart (clock_getres(2)).
+#[must_use]
+pub fn kernel_tick() -> Duration {
+    /// 100 Hz, the slowest there is.
+    const SLOWEST: Duration = Duration::from_millis(10);
+    let mut tick = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: tick is a valid place for the result.
+    let answer = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
+    let ns = u64::try_from(tick.tv_nsec).unwrap_or(0);
+    match answer == 0 && tick.tv_sec == 0 && ns > 0 {
+        true => Duration::from_nanos(ns),
+        false => SLOWEST,
+    }
+}
+
 /// Blocks every signal but faults in the calling thread: the drainer must not run the
 /// application's handlers.
 pub fn block_signals() {
@@ -185,4 +204,16 @@ pub fn fd_end() -> i32 {
     // SAFETY: limit is a valid place for the result.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     i32::try_from(limit.rlim_cur / 2).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_ticks_a_hundred_to_a_thousand_times_a_second() {
+        let tick = kernel_tick();
+        let (least, most) = (Duration::from_micros(999), Duration::from_micros(10_001));
+        assert!(tick > least && tick < most, "{tick:?}");
+    }
 }

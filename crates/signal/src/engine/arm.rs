@@ -183,7 +183,21 @@ impl Engine {
             true => 0,
             false => now_ns.saturating_add(ahead_ns),
         };
-        let seed = record.seed.load(Ordering::Relaxed) ^ self.starts.load(Ordering::Relaxed);
+        self.begin_plan(guard, (origin_ns, 0), now_ns);
+        Ok(())
+    }
+
+    /// Begins a plan for what signals the thread, whose samples stand for its time to `origin_ns`,
+    /// and lets the first signal come. `salt`: another number for each plan of a recording.
+    pub(super) fn begin_plan(
+        &self,
+        guard: &mut Guard<'_>,
+        (origin_ns, salt): (u64, u64),
+        now_ns: u64,
+    ) {
+        let record = guard.record();
+        let starts = self.starts.load(Ordering::Relaxed);
+        let seed = record.seed.load(Ordering::Relaxed) ^ starts ^ salt;
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
@@ -201,7 +215,6 @@ impl Engine {
             .store(plan.next_point_ns(), Ordering::Relaxed);
         record.armed.store(true, Ordering::Relaxed);
         self.rearm(guard, now_ns, plan.wake_up_ns(now_ns));
-        Ok(())
     }
 
     fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
@@ -228,13 +241,24 @@ impl Engine {
                 Err(_) => self.counters.add(Cause::PerfFallback, 1),
             }
         }
-        let timer = sys::timer_create(record.tid(), self.signal, record.cookie().to_bits())?;
+        let timer = self.new_timer(record)?;
         record.timer_id.store(timer, Ordering::Relaxed);
         record.engine.store(TIMER, Ordering::Release);
         Ok(())
     }
 
-    fn open_perf(&self, record: &ThreadRecord, kernel: bool) -> Result<(), Errno> {
+    pub(super) fn new_timer(&self, record: &ThreadRecord) -> Result<i32, Errno> {
+        sys::timer_create(record.tid(), self.signal, record.cookie().to_bits())
+    }
+
+    pub(super) fn delete_timer(record: &ThreadRecord) {
+        let timer = record.timer_id.swap(-1, Ordering::Relaxed);
+        if timer >= 0 {
+            sys::timer_delete(timer);
+        }
+    }
+
+    pub(super) fn open_perf(&self, record: &ThreadRecord, kernel: bool) -> Result<(), Errno> {
         let fd = perf::open(record.tid(), self.signal, kernel)?;
         if fd >= self.fd_end {
             sys::close(fd);
@@ -259,6 +283,11 @@ impl Engine {
         }
         match record.engine.load(Ordering::Relaxed) {
             PERF => perf::disarm(record.perf_fd.load(Ordering::Relaxed)),
+            // It may have an event again in the next recording.
+            TIMER if self.kind != EngineKind::Timer => {
+                record.engine.store(NO_ENGINE, Ordering::Relaxed);
+                Self::delete_timer(record);
+            }
             // Fails only if the timer is gone, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
             KERNEL => {
@@ -301,10 +330,7 @@ impl Engine {
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
         turns::detach(guard);
         self.close_perf(record);
-        let timer = record.timer_id.swap(-1, Ordering::Relaxed);
-        if timer >= 0 {
-            sys::timer_delete(timer);
-        }
+        Self::delete_timer(record);
     }
 
     /// Closes the event that signals, whose mappings are gone.

@@ -6,6 +6,7 @@
 //! `stop`. Knows no handler: these are installed where the engine is made.
 
 mod arm;
+mod exchange;
 mod perf;
 mod period;
 pub(crate) mod ring;

@@ -1,0 +1,59 @@
+//! Whether a sample was taken in the kernel, where the kernel has not said where.
+//!
+//! A timer's signal that comes in the kernel's tick reaches its thread on its way back to user
+//! mode: right behind the instruction that has made the system call, or at it, if the call is made
+//! again. So CPU time in the kernel is told as such with timers, too; page faults and interrupts
+//! are not seen.
+
+use dwell_signal::slots::{Reason, SlotHeader};
+use dwell_signal::{Engine, EngineKind, Live, Slot, ThreadRecord};
+use dwell_walker::Memory;
+
+/// `syscall` of x86-64, read as a number.
+const SYSCALL: u16 = 0x050f;
+
+/// Whether the snapshot is of a thread that was in a system call, of which it has no kernel frames.
+pub fn is_unseen(engine: &'static Engine, slot: &Slot<'_>) -> bool {
+    let could_be_seen = |record: &ThreadRecord| match engine.kind() {
+        EngineKind::Timer => false,
+        _ if engine.has_timer(record) => false,
+        EngineKind::Perf { kernel: true } => record.has_ring(),
+        // Events that leave the kernel out go off in user mode only.
+        EngineKind::Perf { kernel: false } => true,
+    };
+    may_be(slot.header())
+        && engine.record_of(slot).is_some_and(|it| !could_be_seen(it))
+        && has_called(engine.live(), slot.header().regs.rip)
+}
+
+/// Whether it was its own clock that has interrupted the thread.
+fn may_be(header: &SlotHeader) -> bool {
+    header.reason == Reason::CpuTime && header.points > 0 && !header.is_copied_by_kernel
+}
+
+fn has_called(live: Live, rip: u64) -> bool {
+    // Both of them, behind and at it.
+    let code = live.u32(rip.wrapping_sub(2)).unwrap_or(0);
+    is_system_call(code as u16) || is_system_call((code >> 16) as u16)
+}
+
+fn is_system_call(code: u16) -> bool {
+    code == SYSCALL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_called_or_will_call_again_is_known_by_its_code() {
+        // nop; syscall; cmp rax, ..., as the C library has it.
+        let code = [0x90u8, 0x0f, 0x05, 0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff];
+        let live = Live::install().unwrap();
+        let at = code.as_ptr() as u64;
+        assert!(has_called(live, at + 3), "behind it");
+        assert!(has_called(live, at + 1), "it is made again");
+        assert!(!has_called(live, at + 2) && !has_called(live, at + 4));
+        assert!(!has_called(live, 8), "nothing can be read there");
+    }
+}

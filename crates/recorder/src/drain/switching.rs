@@ -1,0 +1,195 @@
+//! Which threads have a timer instead of a perf event, because they are switched too often for one.
+//!
+//! An event costs 0.7 to 2 us at each switch of its thread (`bench/switches`), so with 10,000 a
+//! second up to 2 % of a processor, where samples every 10 ms cost 0.3. A timer costs nothing
+//! there. What it cannot tell is where in the kernel a sample was; so such threads have an event
+//! all the same in one second of eight, drawn anew each time: then a switch costs at most 0.3 us in
+//! the mean. Who rests most of the time keeps the event, as it also tells the wall clock that
+//! nothing has happened.
+//!
+//! Timers go off in the kernel's tick. Where that comes less than twice in an interval, such
+//! threads have fewer samples, which stand for more. But events of so short intervals cost five
+//! times as much at a switch, being the next thing that the machine's timer is set for: of a thread
+//! with 20,000 a second a fifth of its time. From there on that is worth it, down to a quarter of a
+//! tick.
+
+use crate::options::EngineChoice;
+use crate::runtime::Runtime;
+use crate::runtime::setup::Setup;
+use crate::sys::process;
+use dwell_signal::{Engine, EngineKind, Errno, ThreadRecord};
+use std::time::Duration;
+
+/// Switches in a second of its own CPU time, from which on a thread has a timer; below half of it,
+/// an event again.
+const OFTEN: u64 = 5_000;
+/// The same where timers are too slow for the interval.
+const VERY_OFTEN: u64 = 20_000;
+/// Below so many switches in a second of the clock they cost too little.
+const BUSY: u64 = 500;
+/// One second in so many with an event, where that can tell where in the kernel a thread is.
+const SHARE: u64 = 8;
+
+/// What a thread did between two accounts of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Did {
+    /// How long that was.
+    pub passed_ns: u64,
+    /// Its time on a processor.
+    pub cpu_ns: u64,
+    /// How often it was given one.
+    pub turns: u64,
+}
+
+impl Did {
+    /// Whether a thread that did this is to have an event; `had`: it has one. `None`: as it is.
+    fn wants_event(&self, had: bool, often: u64) -> Option<bool> {
+        let turns_per = |ns: u64| {
+            let turns = u128::from(self.turns) * 1_000_000_000;
+            turns.checked_div(u128::from(ns)).unwrap_or(u128::MAX)
+        };
+        let (own, clock) = (turns_per(self.cpu_ns), turns_per(self.passed_ns));
+        let is_often = own >= u128::from(often) && clock >= u128::from(BUSY);
+        let is_seldom = own < u128::from(often / 2) || clock < u128::from(BUSY / 2);
+        match had {
+            true if is_often => Some(false),
+            false if is_seldom => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// Decides it, for the threads of a recording.
+#[derive(Debug)]
+pub struct Switching {
+    /// Switches in a second of CPU time from which on a thread has a timer; `None`: none has.
+    often: Option<u64>,
+    kernel_frames: bool,
+    /// Numbers drawn so far.
+    drawn: u64,
+}
+
+impl Switching {
+    /// For a recording with these options.
+    #[must_use]
+    pub fn new<R: Runtime>(setup: &Setup<R>) -> Switching {
+        let is_on =
+            setup.options.engine == EngineChoice::Auto && setup.engine.kind() != EngineKind::Timer;
+        let often = often(setup.options.cpu_interval, process::kernel_tick());
+        Switching {
+            often: often.filter(|_| is_on),
+            kernel_frames: setup.kernel_frames,
+            drawn: process::monotonic_ns(),
+        }
+    }
+
+    /// A sampled thread did this since the account of it before.
+    pub fn mind(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
+        let Some(often) = self.often else { return };
+        let has_timer = engine.has_timer(record);
+        // Refused or somebody else's turn: another time.
+        let _ = match did.wants_event(!has_timer, often) {
+            Some(true) => self.give(engine, record),
+            Some(false) if self.is_its_turn() => Ok(()),
+            Some(false) => engine.take_event(record).map(drop),
+            None if has_timer && self.is_its_turn() => self.give(engine, record),
+            None => Ok(()),
+        };
+    }
+
+    fn give(&self, engine: &'static Engine, record: &'static ThreadRecord) -> Result<(), Errno> {
+        if engine.give_event(record)? && self.kernel_frames {
+            engine.attach_ring(record)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is one of the seconds in which a thread has an event although it is switched
+    /// often.
+    fn is_its_turn(&mut self) -> bool {
+        self.kernel_frames && self.draw().is_multiple_of(SHARE)
+    }
+
+    /// splitmix64.
+    fn draw(&mut self) -> u64 {
+        self.drawn = self.drawn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = self.drawn;
+        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+}
+
+/// From how many switches in a second of its CPU time on a thread is to have a timer.
+fn often(interval: Duration, tick: Duration) -> Option<u64> {
+    if interval >= tick * 2 {
+        Some(OFTEN)
+    } else if interval >= tick / 4 {
+        Some(VERY_OFTEN)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn wants(had: bool, passed_ns: u64, cpu_ns: u64, turns: u64) -> Option<bool> {
+        let did = Did {
+            passed_ns,
+            cpu_ns,
+            turns,
+        };
+        did.wants_event(had, OFTEN)
+    }
+
+    #[test]
+    fn a_thread_that_is_switched_often_has_no_event() {
+        let half = SECOND_NS / 2;
+        assert_eq!(wants(true, SECOND_NS, half, 2_499), None);
+        assert_eq!(wants(true, SECOND_NS, half, 2_500), Some(false));
+        assert_eq!(wants(false, SECOND_NS, half, 2_500), None, "and still");
+        assert_eq!(wants(false, SECOND_NS, half, 1_250), None, "and still");
+        assert_eq!(wants(false, SECOND_NS, half, 1_249), Some(true));
+        assert_eq!(wants(true, SECOND_NS, half, 1_249), None);
+    }
+
+    #[test]
+    fn who_rests_keeps_its_event() {
+        let ms = 1_000_000;
+        assert_eq!(wants(true, 20 * SECOND_NS, 10 * ms, 4_000), None);
+        assert_eq!(wants(true, SECOND_NS, 10 * ms, 500), Some(false));
+        assert_eq!(wants(false, SECOND_NS, 10 * ms, 260), None);
+        assert_eq!(wants(false, SECOND_NS, 10 * ms, 240), Some(true));
+        assert_eq!(wants(true, SECOND_NS, 0, 0), None, "it has done nothing");
+        assert_eq!(wants(false, SECOND_NS, 0, 0), Some(true));
+        assert_eq!(wants(true, 0, 0, u64::MAX), Some(false), "no overflow");
+    }
+
+    #[test]
+    fn timers_have_to_come_often_enough() {
+        let ms = Duration::from_millis;
+        assert_eq!(often(ms(10), ms(4)), Some(OFTEN));
+        assert_eq!(often(ms(8), ms(4)), Some(OFTEN));
+        assert_eq!(often(ms(7), ms(4)), Some(VERY_OFTEN));
+        assert_eq!(often(ms(1), ms(4)), Some(VERY_OFTEN));
+        assert_eq!(often(Duration::from_micros(999), ms(4)), None);
+        assert_eq!(often(ms(10), ms(10)), Some(VERY_OFTEN));
+    }
+
+    #[test]
+    fn one_second_in_eight_is_with_an_event() {
+        let mut switching = Switching {
+            often: None,
+            kernel_frames: true,
+            drawn: 7,
+        };
+        let turns = (0..80_000).filter(|_| switching.is_its_turn()).count();
+        assert!(turns.abs_diff(10_000) < 500, "{turns}");
+        switching.kernel_frames = false;
+        assert!(!(0..100).any(|_| switching.is_its_turn()));
+    }
+}

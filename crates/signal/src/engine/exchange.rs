@@ -1,0 +1,86 @@
+//! From a perf event to a timer, and back, while a thread is sampled.
+//!
+//! The kernel takes a thread's events off the processor and puts them back at each switch between
+//! threads, and sets the machine's timer for them: some microseconds in a virtual machine. A timer
+//! on the thread's CPU clock costs nothing there, as it is looked at in the kernel's tick only
+//! (`run_posix_cpu_timers` of kernel/time/posix-cpu-timers.c); but such samples have no kernel
+//! frames. Which threads shall have what is not decided here. Nothing here runs in a handler.
+
+use crate::config::EngineKind;
+use crate::counters::Cause;
+use crate::engine::Engine;
+use crate::engine::turns;
+use crate::record::{Guard, PERF, TIMER, ThreadRecord};
+use crate::sys::{self, Errno};
+use core::sync::atomic::Ordering;
+
+impl Engine {
+    /// Whether a timer signals this thread, where threads can have perf events.
+    #[must_use]
+    pub fn has_timer(&self, record: &ThreadRecord) -> bool {
+        self.kind != EngineKind::Timer && record.engine.load(Ordering::Relaxed) == TIMER
+    }
+
+    /// Gives the thread a timer for its perf event. Its windows go on: what its last sample stood
+    /// for ends where that of the next begins. Whether it has one now; not, where it had no perf
+    /// event, is not sampled, or somebody else just works on its record.
+    ///
+    /// # Errors
+    /// The kernel's, if it refuses a timer: the thread keeps its event.
+    pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
+        self.exchange(record, PERF, |engine, guard| {
+            let timer = engine.new_timer(record)?;
+            turns::detach(guard);
+            engine.close_perf(record);
+            record.timer_id.store(timer, Ordering::Relaxed);
+            record.engine.store(TIMER, Ordering::Release);
+            Ok(())
+        })
+    }
+
+    /// Gives the thread a perf event for its timer, as [`Engine::take_event`] does the reverse.
+    ///
+    /// # Errors
+    /// The kernel's, if it refuses an event: the thread keeps its timer.
+    pub fn give_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
+        let EngineKind::Perf { kernel } = self.kind else {
+            return Ok(false);
+        };
+        self.exchange(record, TIMER, |engine, _| {
+            engine.open_perf(record, kernel)?;
+            Self::delete_timer(record);
+            Ok(())
+        })
+    }
+
+    fn exchange(
+        &'static self,
+        record: &'static ThreadRecord,
+        from: u32,
+        change: impl FnOnce(&'static Engine, &Guard<'_>) -> Result<(), Errno>,
+    ) -> Result<bool, Errno> {
+        let Some(mut guard) = record.try_lock() else {
+            return Ok(false);
+        };
+        let is_meant = self.running.load(Ordering::SeqCst)
+            && record.is_live()
+            && record.armed.load(Ordering::Relaxed)
+            && record.engine.load(Ordering::Relaxed) == from;
+        let result = match is_meant {
+            true => change(self, &guard).map(|()| self.go_on_elsewhere(&mut guard)),
+            false => Ok(()),
+        };
+        self.unlock(guard);
+        result.map(|()| is_meant)
+    }
+
+    /// A plan for what signals the thread now, from where its last one has taken it.
+    fn go_on_elsewhere(&self, guard: &mut Guard<'_>) {
+        let taken_ns = guard.inner().plan.taken_to_ns();
+        match sys::cpu_ns_of(guard.record().tid()) {
+            Ok(now_ns) => self.begin_plan(guard, (taken_ns, taken_ns), now_ns),
+            // It has just ended. Who buries it finds what it has owed.
+            Err(_) => self.counters.add(Cause::RearmFailed, 1),
+        }
+    }
+}

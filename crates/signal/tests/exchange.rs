@@ -1,0 +1,93 @@
+//! A thread's perf event and a timer in its place take turns: nothing of its CPU time is lost on
+//! the way, and either of them signals it.
+
+mod common;
+
+use common::{Worker, burn};
+use dwell_signal::{Config, Engine, EngineKind, PerfLevel, perf_permitted, plan, sys};
+
+/// Longer than a tick of any kernel, so that timers come in time.
+const INTERVAL_NS: u64 = 20_000_000;
+const ROUNDS: u32 = 6;
+
+/// What was told of the worker: how often, and for how much of its CPU time.
+fn drain(engine: &'static Engine, worker: &Worker) -> (u32, u64) {
+    let (mut samples, mut weight_ns) = (0, 0);
+    assert!(engine.drain_while(|slot| {
+        if slot.header().record_index == worker.record.index() {
+            samples += 1;
+            weight_ns += slot.weight_ns();
+        }
+        true
+    }));
+    (samples, weight_ns)
+}
+
+fn burns(worker: &Worker, intervals: u64) {
+    worker.does(move || burn(intervals * INTERVAL_NS));
+}
+
+#[test]
+fn an_event_and_a_timer_take_turns_and_nothing_is_lost() {
+    let Ok(PerfLevel { kernel }) = perf_permitted() else {
+        println!("skipped: perf events are not permitted here");
+        return;
+    };
+    let config = Config {
+        engine: EngineKind::Perf { kernel },
+        ..Config::default()
+    };
+    let engine = dwell_signal::init(&config).unwrap();
+    engine.start(INTERVAL_NS);
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+    let mut sum_ns = 0;
+    let longest_ns = plan::longest_ns(INTERVAL_NS);
+    for round in 0..ROUNDS {
+        assert!(!engine.has_timer(record), "as all begin");
+        assert_eq!(engine.give_event(record), Ok(false), "it has one");
+        burns(&worker, 4);
+        let (samples, weight_ns) = drain(engine, &worker);
+        assert!(samples > 0, "by the event, round {round}");
+        sum_ns += weight_ns;
+
+        assert_eq!(engine.take_event(record), Ok(true));
+        assert!(engine.has_timer(record));
+        assert_eq!(engine.take_event(record), Ok(false), "it has none");
+        assert!(!engine.wants_page(record) && !record.has_ring());
+        // Its clock is not begun anew: what is owed is a window at most, and a tick.
+        burns(&worker, 4);
+        let (samples, weight_ns) = drain(engine, &worker);
+        assert!(samples > 0, "by the timer, round {round}");
+        sum_ns += weight_ns;
+        let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
+        assert!(
+            sum_ns.abs_diff(cpu_ns) <= longest_ns + 10_000_000,
+            "{sum_ns} of {cpu_ns} ns in round {round}"
+        );
+        assert_eq!(engine.give_event(record), Ok(true));
+    }
+    assert_eq!(engine.take_event(record), Ok(true));
+    burns(&worker, 2);
+    let mut owed_ns = 0;
+    assert!(engine.stop_showing(|it, ns| {
+        if it.index() == record.index() {
+            owed_ns += ns;
+        }
+    }));
+    sum_ns += drain(engine, &worker).1 + owed_ns;
+    let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
+    assert!(
+        sum_ns.abs_diff(cpu_ns) <= longest_ns,
+        "{sum_ns} of {cpu_ns} ns in all"
+    );
+    assert_eq!(engine.take_event(record), Ok(false), "nobody samples");
+
+    // The next recording decides for itself.
+    engine.start(INTERVAL_NS);
+    assert!(!engine.has_timer(record));
+    burns(&worker, 4);
+    assert!(drain(engine, &worker).0 > 0);
+    worker.end();
+    assert!(engine.stop());
+}
