@@ -200,11 +200,12 @@ fn unsignalled(reply: &Reply) -> Option<String> {
     ))
 }
 
-/// How many threads have timers where others have perf events, and why.
+/// How many threads have timers for their perf events, and why.
 fn timers(reply: &Reply) -> Option<String> {
     let threads = reply.number("timers").filter(|threads| *threads > 0)?;
     Some(format!(
-        "{threads} threads: switched too often for a perf event, or no descriptor was left for one"
+        "{threads} threads, as they are switched too often for perf events: they tell only that \
+         they were in the kernel"
     ))
 }
 
@@ -424,7 +425,10 @@ mod tests {
         assert_eq!(of("ok\nstate=running\n"), None);
         assert_eq!(of("ok\ntimers=0\n"), None);
         let told = of("ok\ntimers=3\n").unwrap();
-        assert!(told.starts_with("3 threads: switched too often"), "{told}");
+        assert!(
+            told.starts_with("3 threads, as they are switched too often"),
+            "{told}"
+        );
     }
 
     #[test]

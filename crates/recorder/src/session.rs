@@ -220,7 +220,7 @@ impl<R: Runtime> Session<R> {
         text
     }
 
-    /// How many threads have timers though others have perf events.
+    /// How many threads are switched so often that they have timers for their perf events.
     fn timers(&self) -> String {
         let engine = self.setup.engine;
         let has_timer = |record: &&ThreadRecord| engine.has_timer(record);

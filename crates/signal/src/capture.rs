@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::engine::ring::Ring;
 use crate::hook::{Capture, Extra, WalkHook};
 use crate::pause::Offer;
-use crate::record::ThreadRecord;
+use crate::record::{PERF, ThreadRecord};
 use crate::room::{self, GUESSED_STACK_MAX_BYTES};
 use crate::slots::{
     Allocation, KERNEL_FRAMES_MAX, OwnedSlot, Reason, SlotHeader, Wait, WalkNote, WalkTarget,
@@ -497,10 +497,17 @@ fn anchor(engine: &Engine, managed_thread: u64) -> Option<(u64, u64, u64)> {
     Some((field(sp)?, field(pc)?, field(fp)?))
 }
 
+/// Whether what signals the thread does so also for its time in the kernel.
+#[inline]
+fn may_be_in_kernel(engine: &Engine, record: &ThreadRecord) -> bool {
+    record.engine.load(Ordering::Relaxed) != PERF || engine.sees_kernel()
+}
+
 #[inline]
 fn copy_kernel_chain(engine: &Engine, record: &ThreadRecord, header: &mut SlotHeader) {
     header.kernel_len = 0;
     let ring = record.ring.load(Ordering::Relaxed);
+    header.kernel_unseen = ring == 0 && may_be_in_kernel(engine, record);
     // A thread that takes a snapshot of itself was not in the kernel for its own sake.
     if ring == 0 || header.reason != Reason::CpuTime {
         return;

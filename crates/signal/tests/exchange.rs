@@ -4,10 +4,12 @@
 mod common;
 
 use common::{Worker, burn};
-use dwell_signal::{Config, Engine, EngineKind, PerfLevel, perf_permitted, plan, sys};
+use dwell_signal::{Config, Engine, EngineKind, Errno, PerfLevel, perf_permitted, plan, sys};
+use std::time::Duration;
 
-/// Longer than a tick of any kernel, so that timers come in time.
-const INTERVAL_NS: u64 = 20_000_000;
+/// Longer than a tick of any kernel, so that timers come in time, and short enough that events run
+/// free for some windows.
+const INTERVAL_NS: u64 = 16_000_000;
 const ROUNDS: u32 = 6;
 
 /// What was told of the worker: how often, and for how much of its CPU time.
@@ -25,6 +27,18 @@ fn drain(engine: &'static Engine, worker: &Worker) -> (u32, u64) {
 
 fn burns(worker: &Worker, intervals: u64) {
     worker.does(move || burn(intervals * INTERVAL_NS));
+}
+
+/// Tries until its record is free: it may just be in its handler.
+fn until_done(mut exchange: impl FnMut() -> Result<bool, Errno>) {
+    let is_done = (0..1000).any(|_| {
+        let done = exchange().unwrap();
+        if !done {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        done
+    });
+    assert!(is_done, "somebody has its record for a second");
 }
 
 #[test]
@@ -46,28 +60,30 @@ fn an_event_and_a_timer_take_turns_and_nothing_is_lost() {
     for round in 0..ROUNDS {
         assert!(!engine.has_timer(record), "as all begin");
         assert_eq!(engine.give_event(record), Ok(false), "it has one");
+        let has_ring = engine.attach_ring(record).is_ok();
         burns(&worker, 4);
         let (samples, weight_ns) = drain(engine, &worker);
         assert!(samples > 0, "by the event, round {round}");
         sum_ns += weight_ns;
 
-        assert_eq!(engine.take_event(record), Ok(true));
+        until_done(|| engine.take_event(record));
         assert!(engine.has_timer(record));
         assert_eq!(engine.take_event(record), Ok(false), "it has none");
         assert!(!engine.wants_page(record) && !record.has_ring());
-        // Its clock is not begun anew: what is owed is a window at most, and a tick.
         burns(&worker, 4);
         let (samples, weight_ns) = drain(engine, &worker);
         assert!(samples > 0, "by the timer, round {round}");
         sum_ns += weight_ns;
-        let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
-        assert!(
-            sum_ns.abs_diff(cpu_ns) <= longest_ns + 10_000_000,
-            "{sum_ns} of {cpu_ns} ns in round {round}"
-        );
-        assert_eq!(engine.give_event(record), Ok(true));
+        until_done(|| engine.give_event(record));
+        assert_eq!(record.has_ring(), has_ring, "as before");
     }
-    assert_eq!(engine.take_event(record), Ok(true));
+    let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
+    // What it owes: a window, and a tick more, as late as a busy host makes that.
+    assert!(
+        sum_ns.abs_diff(cpu_ns) <= 2 * longest_ns,
+        "{sum_ns} of {cpu_ns} ns: windows are told twice, or not"
+    );
+    until_done(|| engine.take_event(record));
     burns(&worker, 2);
     let mut owed_ns = 0;
     assert!(engine.stop_showing(|it, ns| {

@@ -1,8 +1,8 @@
 //! The sum of weights against the CPU time that the process used, on either engine.
 
 use dwell_e2e::{
-    Jdk, Place, Program, SampleView, Starter, View, both, cpu_time, each, must, number_of,
-    perf_is_permitted, thread_cpu, turn,
+    Jdk, Place, Program, Starter, View, both, cpu_time, each, must, number_of, perf_is_permitted,
+    stats, thread_cpu, turn,
 };
 use dwell_jfr::FrameKind;
 use std::path::Path;
@@ -273,14 +273,18 @@ fn check_file(file: &Path, threads: usize, interval_ns: u64) {
     );
 }
 
-/// Waits until a thread has a timer instead of its event; the status that says so.
-fn await_timers(program: &Program) -> String {
-    let many = |status: &String| status.contains("\ntimers=");
-    let looks = (0..300).map(|_| {
+/// Waits until each of the two has had a timer at some look at once, or one after the other.
+fn await_timers(program: &Program) {
+    let timers = || {
+        let status = program.tell("status");
+        let line = status.lines().find_map(|it| it.strip_prefix("timers="));
+        line.map_or(0, |number| number.parse::<u64>().expect("a number"))
+    };
+    let has_both = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        program.tell("status")
+        timers() == 2
     });
-    looks.into_iter().find(many).expect("a thread with a timer")
+    assert!(has_both, "two threads with timers");
 }
 
 /// Of what is drawn by weight, one of three: five standard deviations of as many samples.
@@ -293,31 +297,34 @@ fn check_third(what: &str, once: u64, twice: u64, samples: usize) {
 }
 
 /// What is not spent in the program's own methods is spent parking and waking, mostly in the
-/// kernel, and told as such by timers as well, though not where: detects half of it that is not.
+/// kernel, and told as such by timers as well, though not where: detects a third of it that is not.
+/// (Without permission for kernel frames it is not seen until there are timers.)
 #[track_caller]
-fn check_kernel(what: &str, view: &View, thread: &str) {
+fn check_kernel(what: &str, view: &View) {
     let burning = ["burnOnce", "burnTwice"];
-    let others = view.of_threads(thread);
+    let others = view.of_threads("hand-");
     let others = others.filter(|sample| !burning.iter().any(|name| sample.has(name)));
-    let kind_of_leaf = |sample: &SampleView<'_>| sample.frames().next().map(|it| it.kind);
-    let (mut all, mut in_kernel, mut unknown) = (0, 0, 0);
+    let (mut all, mut in_kernel, mut by_timer) = (0, 0, 0);
     for sample in others {
+        let leaf = sample.frames().next().map(|it| it.kind);
         all += 1;
-        in_kernel += usize::from(kind_of_leaf(&sample) == Some(FrameKind::Kernel));
-        unknown += usize::from(sample.frames().any(|it| it.name == "[unknown]"));
+        in_kernel += usize::from(leaf == Some(FrameKind::Kernel));
+        by_timer += usize::from(sample.has("[system call]"));
     }
-    println!("{what}: {in_kernel} of {all} other samples in the kernel, {unknown} somewhere there");
-    assert!(
-        all > 20 && in_kernel * 2 > all,
-        "{what}: {in_kernel} of {all}"
-    );
-    assert!(unknown > 0, "{what}: no sample by a timer");
+    println!("{what}: {in_kernel} of {all} other samples in the kernel, {by_timer} by timers");
+    assert!(by_timer > 0, "{what}: of {all}");
+    if view.has_kernel_frames() {
+        assert!(
+            !stats::is_more_often(all - in_kernel, all, 1.0 / 3.0),
+            "{what}: {in_kernel} of {all}"
+        );
+    }
 }
 
 /// Threads that hand over to each other thousands of times a second have timers, but for one
-/// second in eight: detects 2 % of their CPU time that is missing or too much, told twice at a
-/// change, and time told of the wrong method. False alarm: 6e-7 for each of two sums and shares;
-/// 1e-8 that both threads keep their events in each second.
+/// second in eight: detects 2 % of their CPU time that is missing or too much, and time told of the
+/// wrong method. False alarm: 6e-7 for each of two sums and shares, a millionth for parts in the
+/// kernel; (15/64)^10 = 5e-7 that in none of ten seconds both have timers.
 #[test]
 fn measured_threads_that_are_switched_often_have_timers_and_lose_nothing() {
     if !engines().contains(&"perf") {
@@ -327,32 +334,37 @@ fn measured_threads_that_are_switched_often_have_timers_and_lose_nothing() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("hand-over");
         let file = place.path("h.jfr");
-        let mut program = Starter::new(jdk, &place, "HandOver")
-            .with("seconds=5 cpu_ms=4000")
-            .start();
-        program.tell(&format!("start,cpu=10ms,file={}", file.display()));
+        let mut program = Starter::new(jdk, &place, "HandOver").start();
+        // Two ticks of the slowest kernel.
+        program.tell(&format!("start,cpu=20ms,file={}", file.display()));
         program.pass();
-        let status = await_timers(&program);
-        must!(number_of(&status, "timers") <= 2, "only these: {status}");
+        await_timers(&program);
+        std::thread::sleep(Duration::from_secs(6));
+        program.pass();
         let truths = program.truths();
         program.tell("stop");
-        must!(!program.tell("status").contains("\ntimers="), "given back");
         program.end();
         let view = View::read(&file);
         view.check_failures();
+        let sum = |thread: &str, method: &str| -> (u64, usize) {
+            let of_thread = view.of_threads(thread);
+            let met = of_thread.filter(|s| method.is_empty() || s.has(method));
+            met.fold((0, 0), |(ns, n), s| (ns + s.weight_ns(), n + 1))
+        };
+        let what = format!("JDK {}", jdk.feature);
         for number in ["1", "2"] {
-            let what = format!("JDK {} hand-{number}", jdk.feature);
             let own = truths.ns(&format!("hand_{number}"));
             let thread = format!("hand-{number}");
-            let sum = |method: Option<&str>| -> (u64, usize) {
-                let of_thread = view.of_threads(&thread);
-                let met = of_thread.filter(|s| method.is_none_or(|name| s.has(name)));
-                met.fold((0, 0), |(ns, n), s| (ns + s.weight_ns(), n + 1))
-            };
-            check(&what, sum(None).0, own, tolerance_ns(own, 1, 10_000_000));
-            let (once, twice) = (sum(Some("burnOnce")), sum(Some("burnTwice")));
-            check_third(&what, once.0, twice.0, once.1 + twice.1);
-            check_kernel(&what, &view, &thread);
+            let told = sum(&thread, "").0;
+            check(
+                &format!("{what} {thread}"),
+                told,
+                own,
+                tolerance_ns(own, 1, 20_000_000),
+            );
         }
+        let (once, twice) = (sum("hand-", "burnOnce"), sum("hand-", "burnTwice"));
+        check_third(&what, once.0, twice.0, once.1 + twice.1);
+        check_kernel(&what, &view);
     });
 }

@@ -5,30 +5,18 @@
 //! again. So CPU time in the kernel is told as such with timers, too; page faults and interrupts
 //! are not seen.
 
+use dwell_signal::Live;
 use dwell_signal::slots::{Reason, SlotHeader};
-use dwell_signal::{Engine, EngineKind, Live, Slot, ThreadRecord};
 use dwell_walker::Memory;
 
 /// `syscall` of x86-64, read as a number.
 const SYSCALL: u16 = 0x050f;
 
 /// Whether the snapshot is of a thread that was in a system call, of which it has no kernel frames.
-pub fn is_unseen(engine: &'static Engine, slot: &Slot<'_>) -> bool {
-    let could_be_seen = |record: &ThreadRecord| match engine.kind() {
-        EngineKind::Timer => false,
-        _ if engine.has_timer(record) => false,
-        EngineKind::Perf { kernel: true } => record.has_ring(),
-        // Events that leave the kernel out go off in user mode only.
-        EngineKind::Perf { kernel: false } => true,
-    };
-    may_be(slot.header())
-        && engine.record_of(slot).is_some_and(|it| !could_be_seen(it))
-        && has_called(engine.live(), slot.header().regs.rip)
-}
-
-/// Whether it was its own clock that has interrupted the thread.
-fn may_be(header: &SlotHeader) -> bool {
-    header.reason == Reason::CpuTime && header.points > 0 && !header.is_copied_by_kernel
+pub fn is_unseen(live: Live, header: &SlotHeader) -> bool {
+    // Only its own clock interrupts a thread in the midst of what it does.
+    let is_by_clock = header.reason == Reason::CpuTime && header.points > 0;
+    is_by_clock && header.kernel_unseen && has_called(live, header.regs.rip)
 }
 
 fn has_called(live: Live, rip: u64) -> bool {

@@ -537,8 +537,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 bci: -1,
             });
         }
-        if self.kernel.is_empty() && in_kernel::is_unseen(self.setup.engine, slot) {
-            let name = self.names.add(Name::native("[kernel]", "[unknown]"));
+        if self.kernel.is_empty() && in_kernel::is_unseen(self.setup.engine.live(), slot.header()) {
+            let name = self.names.add(Name::native("[kernel]", "[system call]"));
             self.kernel.push(PendingFrame {
                 code: Code::Named(name),
                 kind: FileKind::Kernel,

@@ -17,7 +17,7 @@ use crate::options::EngineChoice;
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use crate::sys::process;
-use dwell_signal::{Engine, EngineKind, Errno, ThreadRecord};
+use dwell_signal::{Engine, EngineKind, ThreadRecord};
 use std::time::Duration;
 
 /// Switches in a second of its own CPU time, from which on a thread has a timer; below half of it,
@@ -89,19 +89,12 @@ impl Switching {
         let has_timer = engine.has_timer(record);
         // Refused or somebody else's turn: another time.
         let _ = match did.wants_event(!has_timer, often) {
-            Some(true) => self.give(engine, record),
+            Some(true) => engine.give_event(record).map(drop),
             Some(false) if self.is_its_turn() => Ok(()),
             Some(false) => engine.take_event(record).map(drop),
-            None if has_timer && self.is_its_turn() => self.give(engine, record),
+            None if has_timer && self.is_its_turn() => engine.give_event(record).map(drop),
             None => Ok(()),
         };
-    }
-
-    fn give(&self, engine: &'static Engine, record: &'static ThreadRecord) -> Result<(), Errno> {
-        if engine.give_event(record)? && self.kernel_frames {
-            engine.attach_ring(record)?;
-        }
-        Ok(())
     }
 
     /// Whether it is one of the seconds in which a thread has an event although it is switched

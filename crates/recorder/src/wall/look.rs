@@ -176,10 +176,9 @@ pub struct Kernel {
 /// How threads' turns are read.
 #[derive(Default)]
 struct Pages {
-    /// Pages that were mapped, and whether more are refused.
-    mapped: Cell<u32>,
+    /// So many can be mapped, unless more are refused.
     most: u32,
-    is_full: Cell<bool>,
+    are_refused: Cell<bool>,
     /// Of the last ones, by how many more a page answered than not.
     answered: Cell<i32>,
     /// How often a page has answered, in all.
@@ -231,7 +230,7 @@ impl Kernel {
                     true => PAGES_MAX,
                     false => PAGES_MAX_OF_USERS,
                 },
-                is_full: Cell::new(!maps_turns),
+                are_refused: Cell::new(!maps_turns),
                 ..Pages::default()
             },
         }
@@ -241,16 +240,13 @@ impl Kernel {
     fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
         let pages = &self.pages;
         let allowed = pages.allowed.get();
-        if allowed > 0 && !pages.is_full.get() && self.engine.wants_page(record) {
+        if allowed > 0 && self.maps_pages() && self.engine.wants_page(record) {
             pages.allowed.set(allowed - 1);
-            pages.mapped.set(pages.mapped.get() + 1);
             let before = process::own_cpu();
             // What the record shows may be another thread's by now: its page is as good.
             let whose = self.engine.record(record.index());
             let refused = whose.is_some_and(|record| self.engine.attach_page(record).is_err());
-            pages
-                .is_full
-                .set(refused || pages.mapped.get() >= pages.most);
+            pages.are_refused.set(refused);
             pages.spent((process::own_cpu() - before).as_nanos() as u64);
         }
         self.engine.turns(record)
@@ -276,7 +272,7 @@ impl Kernel {
     /// Whether there may be more pages at all.
     #[must_use]
     pub fn maps_pages(&self) -> bool {
-        !self.pages.is_full.get()
+        !self.pages.are_refused.get() && self.engine.pages() < self.pages.most
     }
 
     /// How many are left of those that may be mapped.
@@ -319,14 +315,6 @@ impl Kernel {
     #[must_use]
     pub fn tells_turns(&self) -> bool {
         self.pages.answered.get() > 0
-    }
-
-    /// A thread is no more: its page is free for another one.
-    pub fn forget<C>(&self, before: &Before<C>) {
-        if matches!(before.mark, Some(Mark::Turns(_))) {
-            let mapped = self.pages.mapped.get();
-            self.pages.mapped.set(mapped.saturating_sub(1));
-        }
     }
 
     /// How much a thread has run; `None` if it is no more.

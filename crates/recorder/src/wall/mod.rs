@@ -718,7 +718,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 continue;
             };
             if self.strata.contains(index) && (!is_one || known.generation != generation) {
-                self.kernel.forget(&known.before);
                 let mut notes = shelf.lock();
                 if let Some(owed) = self.roll_call.leave(index) {
                     known.add_owed(&owed, &mut notes);

@@ -71,7 +71,6 @@ impl<R: Runtime> Sampler<'_, R> {
                 known.look(sign, now_ns, (Shown::Run, 0), &mut at.shelf.lock());
             }
             Look::Gone => {
-                self.kernel.forget(&known.before);
                 known.end(&mut at.shelf.lock());
                 self.threads.forget(known.managed, known.id, index);
                 self.strata.remove(index);

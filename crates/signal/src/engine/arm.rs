@@ -85,7 +85,7 @@ impl Engine {
         Ok(())
     }
 
-    fn sees_kernel(&self) -> bool {
+    pub(crate) fn sees_kernel(&self) -> bool {
         self.kind == EngineKind::Perf { kernel: true }
     }
 
@@ -286,6 +286,7 @@ impl Engine {
             // It may have an event again in the next recording.
             TIMER if self.kind != EngineKind::Timer => {
                 record.engine.store(NO_ENGINE, Ordering::Relaxed);
+                record.exchanged.store(false, Ordering::Relaxed);
                 Self::delete_timer(record);
             }
             // Fails only if the timer is gone, and then it is disarmed.
@@ -328,7 +329,7 @@ impl Engine {
         record.armed.store(false, Ordering::Relaxed);
         unsignalled::close(self, guard);
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
-        turns::detach(guard);
+        turns::detach(self, guard);
         self.close_perf(record);
         Self::delete_timer(record);
     }

@@ -15,10 +15,10 @@ use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Whether a timer signals this thread, where threads can have perf events.
+    /// Whether a timer signals this thread for its perf event. (Not: because none could be had.)
     #[must_use]
     pub fn has_timer(&self, record: &ThreadRecord) -> bool {
-        self.kind != EngineKind::Timer && record.engine.load(Ordering::Relaxed) == TIMER
+        record.exchanged.load(Ordering::Relaxed)
     }
 
     /// Gives the thread a timer for its perf event. Its windows go on: what its last sample stood
@@ -30,15 +30,18 @@ impl Engine {
     pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         self.exchange(record, PERF, |engine, guard| {
             let timer = engine.new_timer(record)?;
-            turns::detach(guard);
+            record.had_ring.store(record.has_ring(), Ordering::Relaxed);
+            turns::detach(engine, guard);
             engine.close_perf(record);
             record.timer_id.store(timer, Ordering::Relaxed);
+            record.exchanged.store(true, Ordering::Relaxed);
             record.engine.store(TIMER, Ordering::Release);
             Ok(())
         })
     }
 
-    /// Gives the thread a perf event for its timer, as [`Engine::take_event`] does the reverse.
+    /// Gives the thread its perf event back for its timer, as [`Engine::take_event`] does the
+    /// reverse; with a ring, if it had one.
     ///
     /// # Errors
     /// The kernel's, if it refuses an event: the thread keeps its timer.
@@ -46,9 +49,17 @@ impl Engine {
         let EngineKind::Perf { kernel } = self.kind else {
             return Ok(false);
         };
-        self.exchange(record, TIMER, |engine, _| {
+        if !self.has_timer(record) {
+            return Ok(false);
+        }
+        self.exchange(record, TIMER, |engine, guard| {
             engine.open_perf(record, kernel)?;
             Self::delete_timer(record);
+            record.exchanged.store(false, Ordering::Relaxed);
+            if record.had_ring.swap(false, Ordering::Relaxed) {
+                // Refused: its samples have no kernel frames.
+                let _ = engine.map_ring(guard);
+            }
             Ok(())
         })
     }

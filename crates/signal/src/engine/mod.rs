@@ -60,6 +60,8 @@ pub struct Engine {
     pub(crate) claim: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
     rings: Rings,
+    /// Control pages mapped by themselves, without a ring.
+    pages: AtomicU32,
     pub(crate) behind: AtomicBool,
     /// Room for frames that a walk in a slot may use.
     pub(crate) frames_max: AtomicU32,
@@ -100,6 +102,7 @@ impl Engine {
             claim: AtomicPtr::new(core::ptr::null_mut()),
             vantage: AtomicU32::new(0),
             rings: Rings::new(),
+            pages: AtomicU32::new(0),
             behind: AtomicBool::new(false),
             frames_max: AtomicU32::new(1),
             pause: Pause::new(),
@@ -452,6 +455,8 @@ impl Engine {
     fn tend_one(&'static self, record: &'static ThreadRecord) {
         const TRIES_MAX: u32 = 16;
         const SOON_NS: u64 = 100_000;
+        // In a second or more: it is not switched so often any more that an event is too dear.
+        const RESTS_NS: u64 = 1_000_000;
         // Who had not run between the two times before, and has been given no processor since, has
         // not run, sent no signal and not ended: thousands rest, and a system call for each costs.
         let turns = self.turns(record).map_or(NO_TURNS, |turns| turns.word());
@@ -466,7 +471,12 @@ impl Engine {
         };
         // Its turns were read while it did not run if it has not since the time before. One that
         // runs just now can end without another turn.
-        let has_run = record.tended_ns.swap(cpu_ns, Ordering::Relaxed) != cpu_ns;
+        let before_ns = record.tended_ns.swap(cpu_ns, Ordering::Relaxed);
+        let has_run = before_ns != cpu_ns;
+        if self.has_timer(record) && cpu_ns.saturating_sub(before_ns) < RESTS_NS {
+            // Its page tells that it rests; if it is refused it may be the next time.
+            let _ = self.give_event(record);
+        }
         let known = if has_run { NO_TURNS } else { turns };
         record.tended_turns.store(known, Ordering::Relaxed);
         let signals = record.signals.load(Ordering::Relaxed);
@@ -487,6 +497,9 @@ impl Engine {
         }
         if !armed {
             let _ = self.arm(record); // counted there
+        } else if self.has_timer(record) {
+            // It never runs when the kernel ticks.
+            let _ = self.give_event(record);
         } else if let Some(mut guard) = record.try_lock() {
             // Sampling may have ended meanwhile, and disarmed it.
             if !record.armed.load(Ordering::Relaxed) {

@@ -276,7 +276,7 @@ impl Engine {
         let now_ns = sys::cpu_ns_of(record.tid())?;
         let taken_ns = guard.inner().plan.taken_to_ns();
         unsignalled::open(self, record, now_ns)?;
-        turns::detach(guard);
+        turns::detach(self, guard);
         self.close_perf(record);
         record
             .kernel_count_ns

@@ -76,6 +76,12 @@ impl Engine {
         record.page.load(Ordering::Relaxed) == 0 && record.perf_fd.load(Ordering::Relaxed) >= 0
     }
 
+    /// How many pages [`Engine::attach_page`] has mapped that are mapped still.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
     /// Maps the control page of the thread's perf event. Costs a page of locked memory, a mapping
     /// and some 5 us; does nothing for threads without a perf event, or while another thread works
     /// on the record: then it may be tried again.
@@ -91,7 +97,10 @@ impl Engine {
         let mut result = Ok(());
         if fd >= 0 && record.page.load(Ordering::Relaxed) == 0 {
             match sys::map_fd(fd, RING_PAGE) {
-                Ok(page) => record.page.store(page as usize, Ordering::Release),
+                Ok(page) => {
+                    record.page.store(page as usize, Ordering::Release);
+                    self.pages.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(error) => result = Err(error),
             }
         }
@@ -107,38 +116,42 @@ impl Engine {
     /// samples then have no kernel frames.
     pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
-        let fd = record.perf_fd.load(Ordering::Relaxed);
-        let mut result = Ok(());
-        if fd >= 0 && record.ring.load(Ordering::Relaxed) == 0 {
-            // All mappings of an event have the same size (perf_mmap).
-            detach_page(&guard);
-            match sys::map_fd(fd, RING_BYTES) {
-                Ok(addr) => {
-                    record.ring.store(addr as usize, Ordering::Relaxed);
-                    record.page.store(addr as usize, Ordering::Release);
-                }
-                Err(error) => result = Err(error),
-            }
-        }
+        let result = self.map_ring(&guard);
         self.unlock(guard);
         result
+    }
+
+    /// [`Engine::attach_ring`] under the record's lock.
+    pub(super) fn map_ring(&self, guard: &Guard<'_>) -> Result<(), Errno> {
+        let record = guard.record();
+        let fd = record.perf_fd.load(Ordering::Relaxed);
+        if fd < 0 || record.ring.load(Ordering::Relaxed) != 0 {
+            return Ok(());
+        }
+        // All mappings of an event have the same size (perf_mmap).
+        detach_page(self, guard);
+        let addr = sys::map_fd(fd, RING_BYTES)? as usize;
+        record.ring.store(addr, Ordering::Relaxed);
+        record.page.store(addr, Ordering::Release);
+        Ok(())
     }
 }
 
 /// Unmaps the page, if it is not that of a ring.
-fn detach_page(guard: &Guard<'_>) {
+fn detach_page(engine: &Engine, guard: &Guard<'_>) {
     let record = guard.record();
     let page = record.page.swap(0, Ordering::Relaxed);
     if page != 0 && page != record.ring.load(Ordering::Relaxed) {
         // SAFETY: mapped by `attach_page` with this length, and taken out of the record, whose lock
         // we hold. Who still has its address reads it by loads that may fault.
         unsafe { sys::unmap(page as *mut u8, RING_PAGE) };
+        engine.pages.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Unmaps what is mapped of the thread's event.
-pub(crate) fn detach(guard: &Guard<'_>) {
-    detach_page(guard);
+pub(crate) fn detach(engine: &Engine, guard: &Guard<'_>) {
+    detach_page(engine, guard);
     let ring = guard.record().ring.swap(0, Ordering::Relaxed);
     if ring != 0 {
         // SAFETY: mapped by `attach_ring` with this length; only the handler reads its records,

@@ -364,6 +364,7 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
     let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
     header.cpu_ns = base_ns.saturating_add(sample.count_ns);
     header.is_copied_by_kernel = true;
+    header.kernel_unseen = false;
     header.request = 0;
     header.interval_ns = engine.interval_ns.load(Ordering::Relaxed);
     header.points = 1;

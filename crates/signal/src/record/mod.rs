@@ -94,6 +94,10 @@ pub struct ThreadRecord {
     next_free: AtomicU32,
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
+    /// Whether a timer signals it for its perf event, and whether that had a ring:
+    /// [`Engine::take_event`](crate::Engine::take_event).
+    pub(crate) exchanged: AtomicBool,
+    pub(crate) had_ring: AtomicBool,
     /// Samples by signals in a row for which none was needed.
     pub(crate) plain: AtomicU32,
     /// The event whose samples the kernel copies, its ring, ...
@@ -297,6 +301,8 @@ impl ThreadRecord {
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
+        self.exchanged.store(false, Ordering::Relaxed);
+        self.had_ring.store(false, Ordering::Relaxed);
         self.plain.store(0, Ordering::Relaxed);
         self.kernel_stack_hi.store(0, Ordering::Relaxed);
         self.kernel_bytes.store(0, Ordering::Relaxed);

@@ -89,6 +89,8 @@ pub struct SlotHeader {
     /// Whether the kernel has copied it, without a signal: what only the thread can tell is not
     /// there.
     pub is_copied_by_kernel: bool,
+    /// Whether it can have been taken in the kernel although there are no frames of that.
+    pub kernel_unseen: bool,
     /// Whether the stack did not fit into the slot.
     pub truncated: bool,
     /// Whether the copy ended at memory that could not be read.

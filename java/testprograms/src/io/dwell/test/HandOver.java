@@ -6,6 +6,7 @@ import java.util.concurrent.locks.LockSupport;
 /** Two threads that hand over to each other after a little work, thousands of times a second. */
 public final class HandOver {
     private static final int THREADS = 2;
+    private static final long PATIENCE_NANOS = 100_000_000;
 
     private final Harness harness;
     private final TruthTable truths = new TruthTable();
@@ -22,7 +23,10 @@ public final class HandOver {
         HandOver program = new HandOver(args);
         Burn.warmUp();
         program.harness.ready();
-        Workers.start("hand", THREADS, number -> program.run(number - 1)).join();
+        Workers workers = Workers.start("hand", THREADS, number -> program.run(number - 1));
+        program.harness.awaitEnd();
+        program.over = true;
+        workers.join();
         program.truths.print(program.harness);
         program.harness.finish();
     }
@@ -36,16 +40,15 @@ public final class HandOver {
         long turns = 0;
         while (!over) {
             if (turn != mine) {
-                LockSupport.park(this);
+                // Not for ever: it may be over before this.
+                LockSupport.parkNanos(this, PATIENCE_NANOS);
                 continue;
             }
             Burn.sink = burnOnce() ^ burnTwice();
             turns++;
-            over |= !harness.timeLeft();
             turn = other;
             LockSupport.unpark(threads[other]);
         }
-        LockSupport.unpark(threads[other]);
         truths.add("hand_" + (mine + 1), CpuClock.threadNanos() - before);
         harness.info("turns_" + (mine + 1), turns);
     }
