@@ -27,7 +27,7 @@ pub enum Command {
 /// Which source of CPU-time signals to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// perf events where permitted, else timers.
+    /// perf events where permitted, but for threads that are switched often; else timers.
     Auto,
     /// perf events only.
     Perf,

@@ -104,6 +104,44 @@ fn an_event_and_a_timer_take_turns_and_nothing_is_lost() {
     assert!(!engine.has_timer(record));
     burns(&worker, 4);
     assert!(drain(engine, &worker).0 > 0);
+
+    who_rests_has_its_event_back(engine, &worker);
+    whom_no_timer_sees_keeps_its_event(engine, &worker);
     worker.end();
     assert!(engine.stop());
+}
+
+fn who_rests_has_its_event_back(engine: &'static Engine, worker: &Worker) {
+    let record = worker.record;
+    until_done(|| engine.take_event(record));
+    for _ in 0..20 {
+        burns(worker, 1);
+        engine.tend();
+    }
+    assert!(engine.has_timer(record), "it works");
+    for _ in 0..7 {
+        engine.tend();
+    }
+    assert!(engine.has_timer(record), "not at once");
+    until_done(|| {
+        engine.tend();
+        Ok(!engine.has_timer(record))
+    });
+}
+
+fn whom_no_timer_sees_keeps_its_event(engine: &'static Engine, worker: &Worker) {
+    let record = worker.record;
+    until_done(|| engine.take_event(record));
+    let signal = engine.signal();
+    engine.tend();
+    worker.does(move || {
+        common::block(signal, true);
+        burn(8 * INTERVAL_NS);
+    });
+    until_done(|| {
+        engine.tend();
+        Ok(!engine.has_timer(record))
+    });
+    worker.does(move || common::block(signal, false));
+    assert_eq!(engine.take_event(record), Ok(false), "for good");
 }

@@ -4,14 +4,15 @@
 //! second up to 2 % of a processor, where samples every 10 ms cost 0.3. A timer costs nothing
 //! there. What it cannot tell is where in the kernel a sample was; so such threads have an event
 //! all the same in one second of eight, drawn anew each time: then a switch costs at most 0.3 us in
-//! the mean. Who rests most of the time keeps the event, as it also tells the wall clock that
-//! nothing has happened.
+//! the mean. (It is from one account of the thread to the next, which comes in the second in which
+//! it was sampled again.) Who rests most of the time keeps the event, as it also tells the wall
+//! clock that nothing has happened.
 //!
 //! Timers go off in the kernel's tick. Where that comes less than twice in an interval, such
 //! threads have fewer samples, which stand for more. But events of so short intervals cost five
 //! times as much at a switch, being the next thing that the machine's timer is set for: of a thread
 //! with 20,000 a second a fifth of its time. From there on that is worth it, down to a quarter of a
-//! tick.
+//! tick; and an event is there in one second of 32 only.
 
 use crate::options::EngineChoice;
 use crate::runtime::Runtime;
@@ -27,8 +28,10 @@ const OFTEN: u64 = 5_000;
 const VERY_OFTEN: u64 = 20_000;
 /// Below so many switches in a second of the clock they cost too little.
 const BUSY: u64 = 500;
-/// One second in so many with an event, where that can tell where in the kernel a thread is.
+/// One second in so many with an event, where that can tell where in the kernel a thread is, ...
 const SHARE: u64 = 8;
+/// ... and where events cost so much more.
+const SMALL_SHARE: u64 = 32;
 
 /// What a thread did between two accounts of it.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +103,11 @@ impl Switching {
     /// Whether it is one of the seconds in which a thread has an event although it is switched
     /// often.
     fn is_its_turn(&mut self) -> bool {
-        self.kernel_frames && self.draw().is_multiple_of(SHARE)
+        let share = match self.often {
+            Some(VERY_OFTEN) => SMALL_SHARE,
+            _ => SHARE,
+        };
+        self.kernel_frames && self.draw().is_multiple_of(share)
     }
 
     /// splitmix64.
@@ -182,6 +189,9 @@ mod tests {
         };
         let turns = (0..80_000).filter(|_| switching.is_its_turn()).count();
         assert!(turns.abs_diff(10_000) < 500, "{turns}");
+        switching.often = Some(VERY_OFTEN);
+        let turns = (0..80_000).filter(|_| switching.is_its_turn()).count();
+        assert!(turns.abs_diff(2_500) < 250, "{turns}");
         switching.kernel_frames = false;
         assert!(!(0..100).any(|_| switching.is_its_turn()));
     }

@@ -277,6 +277,7 @@ impl Engine {
     pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
+        record.exchange.reset();
         let mut stop = Stop::default();
         if is_armed {
             stop = Self::stop_here(&mut guard);
@@ -286,7 +287,6 @@ impl Engine {
             // It may have an event again in the next recording.
             TIMER if self.kind != EngineKind::Timer => {
                 record.engine.store(NO_ENGINE, Ordering::Relaxed);
-                record.exchanged.store(false, Ordering::Relaxed);
                 Self::delete_timer(record);
             }
             // Fails only if the timer is gone, and then it is disarmed.

@@ -18,7 +18,7 @@ impl Engine {
     /// Whether a timer signals this thread for its perf event. (Not: because none could be had.)
     #[must_use]
     pub fn has_timer(&self, record: &ThreadRecord) -> bool {
-        record.exchanged.load(Ordering::Relaxed)
+        record.exchange.is_by_timer.load(Ordering::Relaxed)
     }
 
     /// Gives the thread a timer for its perf event. Its windows go on: what its last sample stood
@@ -28,13 +28,20 @@ impl Engine {
     /// # Errors
     /// The kernel's, if it refuses a timer: the thread keeps its event.
     pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
+        if record.exchange.needs_event.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         self.exchange(record, PERF, |engine, guard| {
             let timer = engine.new_timer(record)?;
-            record.had_ring.store(record.has_ring(), Ordering::Relaxed);
+            let exchange = &record.exchange;
+            exchange
+                .had_ring
+                .store(record.has_ring(), Ordering::Relaxed);
+            exchange.rests.store(0, Ordering::Relaxed);
             turns::detach(engine, guard);
             engine.close_perf(record);
             record.timer_id.store(timer, Ordering::Relaxed);
-            record.exchanged.store(true, Ordering::Relaxed);
+            exchange.is_by_timer.store(true, Ordering::Relaxed);
             record.engine.store(TIMER, Ordering::Release);
             Ok(())
         })
@@ -55,13 +62,42 @@ impl Engine {
         self.exchange(record, TIMER, |engine, guard| {
             engine.open_perf(record, kernel)?;
             Self::delete_timer(record);
-            record.exchanged.store(false, Ordering::Relaxed);
-            if record.had_ring.swap(false, Ordering::Relaxed) {
+            record.exchange.is_by_timer.store(false, Ordering::Relaxed);
+            if record.exchange.had_ring.swap(false, Ordering::Relaxed) {
                 // Refused: its samples have no kernel frames.
                 let _ = engine.map_ring(guard);
             }
             Ok(())
         })
+    }
+
+    /// Of a thread that is looked after once in a second or more, and has used so much since: it
+    /// has its event back when it has hardly run for some looks in a row. (Not at once: who works
+    /// in bursts would have the timer in between them.) Whether it has it now.
+    pub(super) fn mind_rest(&'static self, record: &'static ThreadRecord, used_ns: u64) -> bool {
+        const REST_NS: u64 = 1_000_000;
+        const RESTS: u32 = 8;
+        let rests = &record.exchange.rests;
+        if !self.has_timer(record) {
+            return false;
+        }
+        if used_ns >= REST_NS {
+            rests.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let before = rests.fetch_add(1, Ordering::Relaxed);
+        before.saturating_add(1) >= RESTS && self.give_event(record) == Ok(true)
+    }
+
+    /// Of a thread that has used far more than it should have without a signal: if that was to come
+    /// from a timer the thread never runs when the kernel ticks, and has its event back for good.
+    /// Whether it has it now.
+    pub(super) fn mind_silence(&'static self, record: &'static ThreadRecord) -> bool {
+        if !self.has_timer(record) || self.give_event(record) != Ok(true) {
+            return false;
+        }
+        record.exchange.needs_event.store(true, Ordering::Relaxed);
+        true
     }
 
     fn exchange(

@@ -436,17 +436,23 @@ impl Engine {
         }
     }
 
-    /// The same for `most` threads whose records are at `from` or after it. Returns where to go on;
-    /// 0: that was all.
+    /// The same for `most` threads whose records are at `from` or after it, and for those that have
+    /// a timer for their event. Returns where to go on; 0: that was all.
     pub fn tend_some(&'static self, from: u32, most: usize) -> u32 {
         if !self.is_running() {
             return 0;
         }
         let is_live = |record: &&ThreadRecord| record.state.load(Ordering::Acquire) == LIVE;
+        let has_timer = |record: &&ThreadRecord| self.has_timer(record);
+        for record in self.slab.iter().filter(is_live).filter(has_timer) {
+            self.tend_one(record);
+        }
         let some = self.slab.iter_from(from).filter(is_live).take(most);
         let (mut count, mut next) = (0usize, 0);
         for record in some {
-            self.tend_one(record);
+            if !self.has_timer(record) {
+                self.tend_one(record);
+            }
             (count, next) = (count.wrapping_add(1), record.index().saturating_add(1));
         }
         if count < most { 0 } else { next }
@@ -455,8 +461,6 @@ impl Engine {
     fn tend_one(&'static self, record: &'static ThreadRecord) {
         const TRIES_MAX: u32 = 16;
         const SOON_NS: u64 = 100_000;
-        // In a second or more: it is not switched so often any more that an event is too dear.
-        const RESTS_NS: u64 = 1_000_000;
         // Who had not run between the two times before, and has been given no processor since, has
         // not run, sent no signal and not ended: thousands rest, and a system call for each costs.
         let turns = self.turns(record).map_or(NO_TURNS, |turns| turns.word());
@@ -473,9 +477,8 @@ impl Engine {
         // runs just now can end without another turn.
         let before_ns = record.tended_ns.swap(cpu_ns, Ordering::Relaxed);
         let has_run = before_ns != cpu_ns;
-        if self.has_timer(record) && cpu_ns.saturating_sub(before_ns) < RESTS_NS {
-            // Its page tells that it rests; if it is refused it may be the next time.
-            let _ = self.give_event(record);
+        if self.mind_rest(record, cpu_ns.saturating_sub(before_ns)) {
+            return;
         }
         let known = if has_run { NO_TURNS } else { turns };
         record.tended_turns.store(known, Ordering::Relaxed);
@@ -497,9 +500,8 @@ impl Engine {
         }
         if !armed {
             let _ = self.arm(record); // counted there
-        } else if self.has_timer(record) {
-            // It never runs when the kernel ticks.
-            let _ = self.give_event(record);
+        } else if self.mind_silence(record) {
+            self.counters.add(Cause::Silent, 1);
         } else if let Some(mut guard) = record.try_lock() {
             // Sampling may have ended meanwhile, and disarmed it.
             if !record.armed.load(Ordering::Relaxed) {

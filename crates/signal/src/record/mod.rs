@@ -62,6 +62,29 @@ pub(crate) struct Inner {
     pub spared_until_ns: u64,
 }
 
+/// Of a thread's perf event and a timer in its place.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// Whether a timer signals it.
+    pub is_by_timer: AtomicBool,
+    /// Whether the event had a ring.
+    pub had_ring: AtomicBool,
+    /// For how many looks in a row it has hardly run.
+    pub rests: AtomicU32,
+    /// Whether a timer did not see it: it keeps its event.
+    pub needs_event: AtomicBool,
+}
+
+impl Exchange {
+    /// It has what all begin with, whatever that is.
+    pub fn reset(&self) {
+        self.is_by_timer.store(false, Ordering::Relaxed);
+        self.had_ring.store(false, Ordering::Relaxed);
+        self.rests.store(0, Ordering::Relaxed);
+        self.needs_event.store(false, Ordering::Relaxed);
+    }
+}
+
 /// One thread.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -94,10 +117,7 @@ pub struct ThreadRecord {
     next_free: AtomicU32,
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
-    /// Whether a timer signals it for its perf event, and whether that had a ring:
-    /// [`Engine::take_event`](crate::Engine::take_event).
-    pub(crate) exchanged: AtomicBool,
-    pub(crate) had_ring: AtomicBool,
+    pub(crate) exchange: Exchange,
     /// Samples by signals in a row for which none was needed.
     pub(crate) plain: AtomicU32,
     /// The event whose samples the kernel copies, its ring, ...
@@ -301,8 +321,7 @@ impl ThreadRecord {
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
-        self.exchanged.store(false, Ordering::Relaxed);
-        self.had_ring.store(false, Ordering::Relaxed);
+        self.exchange.reset();
         self.plain.store(0, Ordering::Relaxed);
         self.kernel_stack_hi.store(0, Ordering::Relaxed);
         self.kernel_bytes.store(0, Ordering::Relaxed);

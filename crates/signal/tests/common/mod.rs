@@ -68,6 +68,24 @@ pub fn burn_until(done: impl Fn() -> bool) {
     panic!("five seconds of CPU time were not enough");
 }
 
+/// Keeps a signal out of the calling thread, or lets it in again.
+pub fn block(signal: i32, is_out: bool) {
+    let how = if is_out {
+        libc::SIG_BLOCK
+    } else {
+        libc::SIG_UNBLOCK
+    };
+    // SAFETY: zeroed is a valid sigset; the calls only write to it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, signal);
+        assert_eq!(
+            libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()),
+            0
+        );
+    }
+}
+
 /// Takes the alternate signal stack away that Rust gives each thread: it is too small for walks in
 /// debug builds.
 pub fn leave_signal_stack() {
