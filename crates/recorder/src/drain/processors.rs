@@ -54,6 +54,8 @@ pub struct Processors {
     threads: FxHashMap<u64, Told>,
     switching: Switching,
     due: Instant,
+    /// When the last account was.
+    accounted_ns: u64,
 }
 
 impl Processors {
@@ -66,6 +68,7 @@ impl Processors {
             threads: FxHashMap::default(),
             switching: Switching::new(setup),
             due: Instant::now() + EVERY,
+            accounted_ns: process::monotonic_ns(),
         }
     }
 
@@ -92,13 +95,15 @@ impl Processors {
         sampled: &FxHashSet<u32>,
     ) -> Vec<ThreadTime> {
         let mut all = Vec::new();
+        let before_ns = self.accounted_ns;
+        self.accounted_ns = process::monotonic_ns();
         for index in sampled {
             if all.len() == THREADS_MAX {
                 break;
             }
             let record = setup.engine.record(*index);
             let record = record.filter(|record| record.is_live());
-            all.extend(record.and_then(|record| self.account(setup, record)));
+            all.extend(record.and_then(|record| self.account(setup, record, before_ns)));
         }
         if self.threads.len() > 2 * THREADS_MAX {
             let live = setup.engine.live_records().map(ThreadRecord::user);
@@ -113,6 +118,7 @@ impl Processors {
         &mut self,
         setup: &Setup<R>,
         record: &'static ThreadRecord,
+        last_ns: u64,
     ) -> Option<ThreadTime> {
         let (key, samples) = (record.user(), record.samples());
         let before = self.threads.get(&key).copied();
@@ -133,9 +139,8 @@ impl Processors {
         let now = told.schedule;
         let was = before.map(|before| before.schedule).unwrap_or_default();
         let did = Did {
-            // All its life: no longer than the process has lived.
             passed_ns: before.map_or_else(
-                || process::epoch_ns().saturating_sub(setup.start_epoch_ms * 1_000_000),
+                || lived_ns(&now, record.weight_ns(), told.at_ns.saturating_sub(last_ns)),
                 |before| told.at_ns.saturating_sub(before.at_ns),
             ),
             cpu_ns: now.on_cpu_ns.saturating_sub(was.on_cpu_ns),
@@ -168,9 +173,34 @@ impl Processors {
     }
 }
 
+/// How long a thread has lived that is met for the first time, if it has always used as large a
+/// part of its time as since the last account, `passed_ns` ago: all its samples, which stand for
+/// `sampled_ns`, are of that time.
+fn lived_ns(all: &Schedule, sampled_ns: u64, passed_ns: u64) -> u64 {
+    let lived_ns = u128::from(all.on_cpu_ns) * u128::from(passed_ns);
+    let lived_ns = lived_ns.checked_div(u128::from(sampled_ns));
+    lived_ns.map_or(u64::MAX, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
 /// A thread that has run may have been renamed.
 fn mind_name<R: Runtime>(setup: &Setup<R>, record: &ThreadRecord, name_mark: &mut u64) {
     if let Some(name) = setup.recorder.runtime.renamed(record, name_mark) {
         setup.recorder.threads.rename(record.user(), &name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_new_has_lived_as_it_does_now() {
+        let all = Schedule {
+            on_cpu_ns: 3_000_000_000,
+            ..Schedule::default()
+        };
+        assert_eq!(lived_ns(&all, 250_000_000, 1_000_000_000), 12_000_000_000);
+        assert_eq!(lived_ns(&all, 0, 1_000_000_000), u64::MAX, "it rests");
+        assert_eq!(lived_ns(&Schedule::default(), 1, 1), 0);
     }
 }
