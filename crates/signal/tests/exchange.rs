@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Worker, burn};
-use dwell_signal::{Config, Engine, EngineKind, Errno, PerfLevel, perf_permitted, plan, sys};
+use dwell_signal::{Engine, Errno, plan, sys};
 use std::time::Duration;
 
 /// Longer than a tick of any kernel, so that timers come in time, and short enough that events run
@@ -43,15 +43,9 @@ fn until_done(mut exchange: impl FnMut() -> Result<bool, Errno>) {
 
 #[test]
 fn an_event_and_a_timer_take_turns_and_nothing_is_lost() {
-    let Ok(PerfLevel { kernel }) = perf_permitted() else {
-        println!("skipped: perf events are not permitted here");
+    let Some(engine) = common::with_events() else {
         return;
     };
-    let config = Config {
-        engine: EngineKind::Perf { kernel },
-        ..Config::default()
-    };
-    let engine = dwell_signal::init(&config).unwrap();
     engine.start(INTERVAL_NS);
     let worker = Worker::begin(engine);
     let record = worker.record;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Worker, burn, longest_window_ns};
-use dwell_signal::{Config, Engine, EngineKind, PerfLevel, ThreadRecord, perf_permitted, sys};
+use dwell_signal::{Engine, ThreadRecord, sys};
 
 const INTERVAL_NS: u64 = 500_000;
 const COPIED_BYTES: u32 = 32 << 10;
@@ -58,15 +58,9 @@ fn until_it_has_a_ring(engine: &'static Engine, worker: &Worker) -> u64 {
 
 #[test]
 fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell() {
-    let Ok(PerfLevel { kernel }) = perf_permitted() else {
-        println!("skipped: perf events are not permitted here");
+    let Some(engine) = common::with_events() else {
         return;
     };
-    let config = Config {
-        engine: EngineKind::Perf { kernel },
-        ..Config::default()
-    };
-    let engine = dwell_signal::init(&config).unwrap();
     engine.let_kernel_copy(COPIED_BYTES);
     engine.start(INTERVAL_NS);
     let worker = Worker::begin(engine);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Worker, burn};
-use dwell_signal::{Config, Engine, EngineKind, PerfLevel, Turns, perf_permitted};
+use dwell_signal::{Engine, Turns};
 use std::thread;
 use std::time::Duration;
 
@@ -18,15 +18,9 @@ fn turns(worker: &Worker, engine: &Engine) -> Turns {
 
 #[test]
 fn who_has_run_has_other_turns_and_who_has_not_has_the_same() {
-    let Ok(PerfLevel { kernel }) = perf_permitted() else {
-        println!("skipped: perf events are not permitted here");
+    let Some(engine) = common::with_events() else {
         return;
     };
-    let config = Config {
-        engine: EngineKind::Perf { kernel },
-        ..Config::default()
-    };
-    let engine = dwell_signal::init(&config).unwrap();
     engine.start(INTERVAL_NS);
     let worker = Worker::begin(engine);
     let record = worker.record;

@@ -19,6 +19,7 @@ use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use crate::sys::process;
 use dwell_signal::{Engine, EngineKind, ThreadRecord};
+use dwell_wall::random::Random;
 use std::time::Duration;
 
 /// Switches in a second of its own CPU time, from which on a thread has a timer; below half of it,
@@ -68,8 +69,7 @@ pub struct Switching {
     /// Switches in a second of CPU time from which on a thread has a timer; `None`: none has.
     often: Option<u64>,
     kernel_frames: bool,
-    /// Numbers drawn so far.
-    drawn: u64,
+    random: Random,
 }
 
 impl Switching {
@@ -82,7 +82,7 @@ impl Switching {
         Switching {
             often: often.filter(|_| is_on),
             kernel_frames: setup.kernel_frames,
-            drawn: process::monotonic_ns(),
+            random: Random::new(process::monotonic_ns()),
         }
     }
 
@@ -107,16 +107,7 @@ impl Switching {
             Some(VERY_OFTEN) => SMALL_SHARE,
             _ => SHARE,
         };
-        self.kernel_frames && self.draw().is_multiple_of(share)
-    }
-
-    /// splitmix64.
-    fn draw(&mut self) -> u64 {
-        self.drawn = self.drawn.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = self.drawn;
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+        self.kernel_frames && self.random.below(share) == 0
     }
 }
 
@@ -185,7 +176,7 @@ mod tests {
         let mut switching = Switching {
             often: None,
             kernel_frames: true,
-            drawn: 7,
+            random: Random::new(7),
         };
         let turns = (0..80_000).filter(|_| switching.is_its_turn()).count();
         assert!(turns.abs_diff(10_000) < 500, "{turns}");

@@ -2,7 +2,9 @@
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
 use dwell_signal::slots::Reason;
-use dwell_signal::{Engine, EngineKind, Registration, ThreadRecord, plan, sys};
+use dwell_signal::{
+    Config, Engine, EngineKind, PerfLevel, Registration, ThreadRecord, perf_permitted, plan, sys,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -43,6 +45,19 @@ pub fn longest_window_ns(interval_ns: u64) -> u64 {
         EngineKind::Perf { .. } => plan::longest_ns(interval_ns),
         EngineKind::Timer => interval_ns,
     }
+}
+
+/// An engine with perf events as they are permitted here; says so if they are not.
+pub fn with_events() -> Option<&'static Engine> {
+    let Ok(PerfLevel { kernel }) = perf_permitted() else {
+        println!("skipped: perf events are not permitted here");
+        return None;
+    };
+    let config = Config {
+        engine: EngineKind::Perf { kernel },
+        ..Config::default()
+    };
+    Some(dwell_signal::init(&config).unwrap())
 }
 
 /// Uses up `cpu_ns` of the calling thread's CPU time from now on.
