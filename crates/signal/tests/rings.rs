@@ -98,7 +98,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     assert!(is_quiet);
     weight_ns += drain(engine, record).weight_ns + owed_ns;
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
-    // The last window of those with signals, and the event's clock beside the thread's.
+    // The last window of those with signals.
     assert_told(weight_ns, cpu_ns, longest_window_ns(INTERVAL_NS));
     worker.end();
 
@@ -106,11 +106,11 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     the_thread_itself_and_its_end(engine);
 }
 
-/// Beside this the event may tell a fiftieth more or less than the thread's clock, and changes take
-/// some time that nobody counts.
+/// Changes take some time that nobody counts. (The event's clock may be far ahead of the thread's,
+/// where the host takes the processor: that is found at the end at the latest.)
 #[track_caller]
 fn assert_told(weight_ns: u64, cpu_ns: u64, window_ns: u64) {
-    let most_ns = window_ns + cpu_ns / 50 + 200_000;
+    let most_ns = window_ns + 200_000;
     assert!(
         weight_ns.abs_diff(cpu_ns) <= most_ns,
         "{weight_ns} of {cpu_ns} ns"

@@ -279,7 +279,7 @@ impl Engine {
         turns::detach(self, guard);
         self.close_perf(record);
         record
-            .kernel_count_ns
+            .kernel_told_ns
             .store(taken_ns.saturating_sub(now_ns), Ordering::Relaxed);
         record
             .carried_ns

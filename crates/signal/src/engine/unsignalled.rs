@@ -4,7 +4,8 @@
 //! Nothing here runs in a handler. What only the thread itself could tell at that moment is not
 //! there: the anchor, the mounted logical thread, what it works for. Who gets a ring is the matter
 //! of [`super::rings`]. The weight of a sample is the CPU time since the one before, as the event
-//! has counted it, so periods may be drawn anew.
+//! has counted it, so periods may be drawn anew; what that counts too much is found by the thread's
+//! own clock each time that samples are taken.
 
 use crate::arch::Registers;
 use crate::config::EngineKind;
@@ -47,8 +48,8 @@ const PERIOD_MIN_NS: u64 = 10_000;
 const NEVER_NS: u64 = 1 << 56;
 
 /// Opens the thread's event with its ring; `now_ns` of its CPU time are used, of which samples tell
-/// or which it carries. (From there to the event's beginning some 10 us are not counted; its clock
-/// is another one than the thread's, and may go on while a host has taken the processor.)
+/// or which it carries. (From there to the event's beginning some 10 us are not counted until it is
+/// closed.)
 pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
     let mut attr = perf_event_attr {
         size: size_of::<perf_event_attr>() as u32,
@@ -89,7 +90,8 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
                 .kernel_data_bytes
                 .store(data_bytes(record), Ordering::Relaxed);
             record.kernel_ring.store(ring as usize, Ordering::Relaxed);
-            record.kernel_count_ns.store(0, Ordering::Relaxed);
+            record.kernel_told_ns.store(0, Ordering::Relaxed);
+            record.kernel_ahead_ns.store(0, Ordering::Relaxed);
             record.kernel_base_ns.store(now_ns, Ordering::Relaxed);
             record
                 .kernel_last_ns
@@ -127,8 +129,10 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> u64 {
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
     let count_ns = sys::read_u64(fd).unwrap_or(0);
     pump(engine, guard, false);
-    let told_ns = record.kernel_count_ns.load(Ordering::Relaxed);
-    let left_ns = count_ns.saturating_sub(told_ns);
+    // The event of a thread that has ended is all that is left of its clocks.
+    let used_ns = used_ns(record).unwrap_or(own_ns(record, count_ns));
+    let told_ns = record.kernel_told_ns.load(Ordering::Relaxed);
+    let left_ns = used_ns.saturating_sub(told_ns);
     record.carried_ns.fetch_add(left_ns, Ordering::Relaxed);
     record.engine.store(NO_ENGINE, Ordering::Relaxed);
     record.page.store(0, Ordering::Relaxed);
@@ -139,7 +143,26 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> u64 {
     unsafe { sys::unmap(ring as *mut u8, data_bytes.wrapping_add(PAGE)) };
     sys::close(fd);
     engine.rings.give_back(record.index());
-    told_ns.saturating_sub(count_ns)
+    told_ns.saturating_sub(used_ns)
+}
+
+/// What the thread has used since its event was opened, by its own clock; `None`: it has ended.
+fn used_ns(record: &ThreadRecord) -> Option<u64> {
+    let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
+    let now_ns = sys::cpu_ns_of(record.tid()).ok()?;
+    Some(now_ns.saturating_sub(base_ns))
+}
+
+/// What of an event's count is the thread's own time, as far as is known.
+fn own_ns(record: &ThreadRecord, count_ns: u64) -> u64 {
+    count_ns.saturating_sub(record.kernel_ahead_ns.load(Ordering::Relaxed))
+}
+
+/// By how much an event is ahead of its thread's clock, which stands still while a host has taken
+/// the processor and the event's goes on: it was so by `before_ns`, and had counted `count_ns` no
+/// later than the thread had used `used_ns`.
+fn ahead_ns(before_ns: u64, count_ns: u64, used_ns: u64) -> u64 {
+    before_ns.max(count_ns.saturating_sub(used_ns))
 }
 
 /// What was in a ring.
@@ -161,15 +184,17 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     // under the record's lock; unmapped under that lock only, which we hold.
     let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
     let head = ring.head();
-    let mut at = ring.tail().load(Ordering::Relaxed);
+    let tail = ring.tail().load(Ordering::Relaxed);
+    if let Some(count_ns) = last_count_ns(&ring, tail, head)
+        && let Some(used_ns) = used_ns(record)
+    {
+        let before_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
+        let ahead_ns = ahead_ns(before_ns, count_ns, used_ns);
+        record.kernel_ahead_ns.store(ahead_ns, Ordering::Relaxed);
+    }
     let mut samples: u32 = 0;
-    while at < head {
-        let header = ring.word(at);
-        let size = header >> 48;
-        if size < 8 {
-            break;
-        }
-        match header as u32 {
+    for (kind, at) in ring.records(tail, head) {
+        match kind {
             PERF_RECORD_SAMPLE => {
                 samples = samples.wrapping_add(1);
                 pumped.is_cut |= take(engine, record, &ring, at);
@@ -181,7 +206,6 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
             }
             _ => {}
         }
-        at = at.wrapping_add(size);
     }
     ring.tail().store(head, Ordering::Release);
     let fd = record.kernel_fd.load(Ordering::Relaxed);
@@ -194,6 +218,15 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
         );
     }
     pumped
+}
+
+/// What the event had counted at its last sample.
+fn last_count_ns(ring: &Ring, tail: u64, head: u64) -> Option<u64> {
+    let samples = ring
+        .records(tail, head)
+        .filter(|(kind, _)| *kind == PERF_RECORD_SAMPLE);
+    let (_, at) = samples.last()?;
+    Some(Sample::read(ring, at).count_ns)
 }
 
 /// From a half to one and a half intervals.
@@ -211,7 +244,7 @@ fn next_period_ns(engine: &Engine, record: &ThreadRecord) -> u64 {
 /// A record of the ring, as the kernel has written it.
 struct Sample {
     time_ns: u64,
-    /// What the event had counted: the thread's CPU time since it was opened.
+    /// What the event had counted since it was opened.
     count_ns: u64,
     /// Position of the first entry of the kernel's call chain, and how many there are.
     chain: (u64, u64),
@@ -306,11 +339,12 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     record
         .kernel_last_ns
         .store(sample.time_ns, Ordering::Relaxed);
-    let before_ns = record.kernel_count_ns.load(Ordering::Relaxed);
-    let used_ns = sample.count_ns.saturating_sub(before_ns);
+    let before_ns = record.kernel_told_ns.load(Ordering::Relaxed);
+    let count_ns = own_ns(record, sample.count_ns);
+    let used_ns = count_ns.saturating_sub(before_ns);
     record
-        .kernel_count_ns
-        .store(sample.count_ns.max(before_ns), Ordering::Relaxed);
+        .kernel_told_ns
+        .store(count_ns.max(before_ns), Ordering::Relaxed);
     record.carried.store(0, Ordering::Relaxed);
     let carried_ns = record.carried_ns.swap(0, Ordering::Relaxed);
     let weight_ns = used_ns.saturating_add(carried_ns);
@@ -325,7 +359,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     let [_, _, _, _, rbp, rsp, ..] = regs;
     let stack = Copied::of(record, rsp, sample.stack.1);
     if weight_ns == 0 {
-        return stack.is_cut; // its time is that of the last sample by a signal
+        return stack.is_cut; // its time is that of the last sample, or the host's
     }
     let len = stack.len as usize;
     let Some(mut slot) = engine.pool.take(len.wrapping_add(8)) else {
@@ -349,7 +383,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     record.points.fetch_add(1, Ordering::Relaxed);
     record.weight_ns.fetch_add(weight_ns, Ordering::Relaxed);
     let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
-    let counted_ns = base_ns.saturating_add(sample.count_ns);
+    let counted_ns = base_ns.saturating_add(count_ns);
     record.counted_ns.store(counted_ns, Ordering::Relaxed);
     engine.counters.add(Cause::Sample, 1);
     engine.counters.add(Cause::Points, 1);
@@ -362,7 +396,7 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
     let header = slot.header();
     header.time_ns = sample.time_ns;
     let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
-    header.cpu_ns = base_ns.saturating_add(sample.count_ns);
+    header.cpu_ns = base_ns.saturating_add(own_ns(record, sample.count_ns));
     header.is_copied_by_kernel = true;
     header.kernel_unseen = false;
     header.request = 0;
@@ -463,6 +497,18 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.control).data_tail) }
     }
 
+    /// The kind of each record from `tail` to `head`, and where it is.
+    fn records(&self, tail: u64, head: u64) -> impl Iterator<Item = (u32, u64)> {
+        let mut next = tail;
+        core::iter::from_fn(move || {
+            let at = next;
+            let header = (at < head).then(|| self.word(at))?;
+            let size = header >> 48;
+            next = at.wrapping_add(size);
+            (size >= 8).then_some((header as u32, at))
+        })
+    }
+
     /// Words of records are aligned, and the ring's size is a power of two.
     fn word(&self, position: u64) -> u64 {
         let offset = (position as usize) & self.data_bytes.wrapping_sub(8);
@@ -525,6 +571,45 @@ mod tests {
             unsafe { ring.copy(sample.stack.0, copied.as_mut_ptr().cast(), 16) };
             assert_eq!(copied, [0x11, 0x22]);
         }
+    }
+
+    #[test]
+    fn what_a_host_has_taken_is_not_told() {
+        let mut ahead = 0;
+        let mut told = 0;
+        // The host takes 0, 300, 0, and 50 of each 1000; it is asked 0 to 200 after the sample.
+        let (mut count, mut used) = (0, 0);
+        for (host, late) in [(0, 0), (300, 200), (0, 0), (50, 10)] {
+            count += 1000;
+            used += 1000 - host;
+            ahead = ahead_ns(ahead, count, used + late);
+            assert!(ahead <= count - used, "never more than it is");
+            let own = count - ahead;
+            assert!(own <= used + late, "no more than it had used when asked");
+            told = told.max(own);
+        }
+        assert_eq!((ahead, told), (340, used + 10));
+        assert_eq!(ahead_ns(ahead, count, used), 350, "and it catches up");
+    }
+
+    #[test]
+    fn the_last_sample_says_how_far_the_event_is() {
+        let sample = |count| [9 | 56 << 48, 7 << 32 | 5, 1000, count, 0, 0, 0];
+        let lost = [2 | 24 << 48, 0, 7];
+        let mut words = vec![];
+        words.extend(sample(500));
+        words.extend(sample(900));
+        words.extend(lost);
+        let start = SMALL_BYTES as u64 - 64;
+        let memory = ring(start, &words);
+        // SAFETY: as large as a ring, and nobody writes it.
+        let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
+        let head = start + 8 * words.len() as u64;
+        let kinds: Vec<_> = ring.records(start, head).map(|it| it.0).collect();
+        assert_eq!(kinds, [9, 9, 2]);
+        assert_eq!(last_count_ns(&ring, start, head), Some(900));
+        assert_eq!(last_count_ns(&ring, head, head), None);
+        assert_eq!(ring.records(start, head + 8).count(), 3, "a size of 0");
     }
 
     #[test]
