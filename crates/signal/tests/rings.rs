@@ -56,6 +56,14 @@ fn until_it_has_a_ring(engine: &'static Engine, worker: &Worker) -> u64 {
     panic!("it has no ring");
 }
 
+/// What somebody else may be just in the way of: the thread itself works on its record in a signal
+/// that comes late.
+#[track_caller]
+fn soon(mut done: impl FnMut() -> bool) {
+    let mut tries = (0..100).map(|_| done());
+    assert!(tries.any(|is_done| is_done));
+}
+
 #[test]
 fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell() {
     let Some(engine) = common::with_events() else {
@@ -103,6 +111,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     worker.end();
 
     who_stops_with_a_ring_owes_what_it_has_used(engine);
+    a_timer_takes_the_place_of_a_ring(engine);
     the_thread_itself_and_its_end(engine);
 }
 
@@ -137,6 +146,49 @@ fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
     assert!(owed_ns > 50 * INTERVAL_NS, "{owed_ns} ns");
     assert_told(weight_ns + owed_ns, cpu_ns, 0);
+    worker.end();
+}
+
+/// Who is switched often has neither a ring's event nor another one. When it has one again a ring
+/// may be next, as before.
+fn a_timer_takes_the_place_of_a_ring(engine: &'static Engine) {
+    engine.let_kernel_copy(COPIED_BYTES);
+    engine.start(INTERVAL_NS);
+    let worker = Worker::begin(engine);
+    let record = worker.record;
+    let mut weight_ns = until_it_has_a_ring(engine, &worker);
+    for _ in 0..5 {
+        burns(&worker, 8);
+        soon(|| engine.take_event(record).unwrap());
+        assert!(engine.has_timer(record));
+        assert_eq!(engine.rings().0, 0);
+        let shown = drain(engine, record);
+        assert!(shown.by_kernel > 0, "what was in the ring: {shown:?}");
+        weight_ns += shown.weight_ns;
+        // Five ticks of the kernel and more, which may be other threads'.
+        let mut by_signal = 0;
+        soon(|| {
+            burns(&worker, 40);
+            let shown = drain(engine, record);
+            assert_eq!(shown.by_kernel, 0);
+            weight_ns += shown.weight_ns;
+            by_signal += shown.by_signal;
+            by_signal > 4
+        });
+        assert_eq!(engine.rings().0, 0, "a timer's samples earn none");
+        soon(|| engine.give_event(record).unwrap());
+        weight_ns += until_it_has_a_ring(engine, &worker);
+    }
+    let mut owed_ns = 0;
+    assert!(engine.stop_threads(|it, stop| {
+        if it.index() == record.index() {
+            owed_ns += stop.owed_ns;
+        }
+    }));
+    assert!(engine.await_handlers());
+    weight_ns += drain(engine, record).weight_ns;
+    let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
+    assert_told(weight_ns + owed_ns, cpu_ns, longest_window_ns(INTERVAL_NS));
     worker.end();
 }
 

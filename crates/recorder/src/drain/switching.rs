@@ -76,8 +76,11 @@ impl Switching {
     /// For a recording with these options.
     #[must_use]
     pub fn new<R: Runtime>(setup: &Setup<R>) -> Switching {
-        let is_on =
-            setup.options.engine == EngineChoice::Auto && setup.engine.kind() != EngineKind::Timer;
+        let is_left = matches!(
+            setup.options.engine,
+            EngineChoice::Auto | EngineChoice::Kernel
+        );
+        let is_on = is_left && setup.engine.kind() != EngineKind::Timer;
         let often = often(setup.options.cpu_interval, process::kernel_tick());
         Switching {
             often: often.filter(|_| is_on),

@@ -21,9 +21,9 @@ impl Engine {
         record.exchange.is_by_timer.load(Ordering::Relaxed)
     }
 
-    /// Gives the thread a timer for its perf event. Its windows go on: what its last sample stood
-    /// for ends where that of the next begins. Whether it has one now; not, where it had no perf
-    /// event, is not sampled, or somebody else just works on its record.
+    /// Gives the thread a timer for its perf event, or for that of its ring. Its windows go on: what
+    /// its last sample stood for ends where that of the next begins. Whether it has one now; not,
+    /// where it had no perf event, is not sampled, or somebody else just works on its record.
     ///
     /// # Errors
     /// The kernel's, if it refuses a timer: the thread keeps its event.
@@ -31,6 +31,7 @@ impl Engine {
         if record.exchange.needs_event.load(Ordering::Relaxed) {
             return Ok(false);
         }
+        self.leave_ring(record);
         self.exchange(record, PERF, |engine, guard| {
             let timer = engine.new_timer(record)?;
             let exchange = &record.exchange;

@@ -293,6 +293,16 @@ impl Engine {
         Ok(())
     }
 
+    /// From its ring to signals, if the thread has one and nobody else works on its record.
+    pub(super) fn leave_ring(&'static self, record: &'static ThreadRecord) {
+        if record.engine.load(Ordering::Relaxed) == KERNEL
+            && let Some(mut guard) = record.try_lock()
+        {
+            self.take_back(&mut guard);
+            self.unlock(guard);
+        }
+    }
+
     /// From a ring to signals. What the thread carries is its next sample's.
     fn take_back(&self, guard: &mut Guard<'_>) {
         let record = guard.record();
