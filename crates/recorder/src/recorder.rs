@@ -8,6 +8,7 @@ use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
 use crate::ended::EndOfSampling;
 use crate::looks::shelf::Shelf;
+use crate::native::Kept;
 use crate::options::{EngineChoice, Options};
 use crate::record::file::RecordingFile;
 use crate::registry::Registry;
@@ -81,6 +82,7 @@ impl<R: Runtime> Recorder<R> {
                 adapted_bytes: AtomicU64::new(0),
                 adapted_lock_ns: AtomicU64::new(0),
                 stretches: Stretches::default(),
+                libraries: Kept::default(),
             },
             session: Mutex::new(None),
             last: Mutex::new(None),

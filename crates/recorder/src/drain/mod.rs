@@ -68,6 +68,13 @@ fn mind_who_walks<R: Runtime>(
     progress.patience.losing(now_ns)
 }
 
+/// Nothing is recorded any more; what the next recording can use is kept.
+fn end<R: Runtime>(setup: &Setup<R>, sampler: &Sampler<'_, R>, walking: impl Sized) {
+    drop(walking);
+    setup.recorder.libraries.put(sampler.modules.images());
+    crate::context::set_recording(false);
+}
+
 /// Runs until told to stop; then drains and writes the rest.
 pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progress>) {
     process::block_signals();
@@ -128,8 +135,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
             writer.flush(&mut sampler, order.stop, &mut census, &walking);
         }
         if order.stop {
-            drop(walking);
-            crate::context::set_recording(false);
+            end(setup, &sampler, walking);
             orders.done(&order);
             return;
         }

@@ -94,7 +94,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         Sampler {
             setup,
             walks: R::Walks::new(setup),
-            modules: Modules::new(R::is_own_library, super::paused::tables(setup)),
+            modules: Modules::new(
+                R::is_own_library,
+                super::paused::tables(setup),
+                setup.recorder.libraries.take(),
+            ),
             names: Names::default(),
             images: Images::default(),
             batch: Batch::default(),

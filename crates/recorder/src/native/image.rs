@@ -1,12 +1,13 @@
-//! One library file: its unwind table, kept for the life of the process, and its function names,
-//! looked up on demand. Keyed by what the file *is*, so that a library that is closed and opened
-//! again is read once.
+//! One library file: its unwind table and its function names, looked up on demand. Keyed by what
+//! the file *is*, so that a library that is closed and opened again is read once, and kept from one
+//! recording to the next, as long as the file is the same.
 
 use super::unwind_rules::{Table, Tables};
 use crate::sys::mapped::MappedFile;
 use dwell_context::foreign;
-use dwell_native::elf::Elf;
+use dwell_native::elf::{Elf, Symbol, SymbolIndex};
 use dwell_walker::native::Rule;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What a mapping is of: device, inode, and path for the few file systems without inodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +33,29 @@ pub struct Image {
     pub thread_context: Option<u64>,
     /// Reads `file`, which stays where it is.
     table: Table,
+    /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
+    symbols: OnceLock<SymbolIndex>,
     file: Option<MappedFile>,
+}
+
+/// Libraries that recordings have read, for the next one.
+#[derive(Default)]
+pub struct Kept(Mutex<Vec<Arc<Image>>>);
+
+impl Kept {
+    /// Those whose files are still what they were. They are its who takes them.
+    #[must_use]
+    pub fn take(&self) -> Vec<Arc<Image>> {
+        let mut images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut images = std::mem::take(&mut *images);
+        images.retain(|image| image.is_current());
+        images
+    }
+
+    /// Keeps these, and no others.
+    pub fn put(&self, images: Vec<Arc<Image>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = images;
+    }
 }
 
 impl Image {
@@ -47,6 +70,7 @@ impl Image {
             build_id: String::new(),
             thread_context: None,
             table: Table::default(),
+            symbols: OnceLock::new(),
             file: None,
         };
         let Ok(file) = MappedFile::open(&image.key.path) else {
@@ -70,6 +94,7 @@ impl Image {
             build_id: String::new(),
             thread_context: None,
             table: Table::default(),
+            symbols: OnceLock::new(),
             file,
         }
     }
@@ -84,6 +109,7 @@ impl Image {
             build_id: String::new(),
             thread_context: None,
             table: Table::default(),
+            symbols: OnceLock::new(),
             file: None,
         };
         let file = MappedFile::owned(bytes);
@@ -101,6 +127,20 @@ impl Image {
         self.thread_context = elf.find_thread_local(foreign::SYMBOL.as_bytes());
         let id = elf.build_id().unwrap_or(&[]);
         self.build_id = id.iter().take(32).map(|b| format!("{b:02x}")).collect();
+    }
+
+    /// Whether there is a file, and it is still the one that was read.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        let stamp = self.file.as_ref().and_then(MappedFile::stamp);
+        stamp.is_some_and(|stamp| stamp.is_of(&self.key.path))
+    }
+
+    /// The function at `offset`. Not in a handler.
+    #[must_use]
+    pub fn function<'e>(&self, elf: &Elf<'e>, offset: u32) -> Option<Symbol<'e>> {
+        let index = self.symbols.get_or_init(|| elf.symbol_index());
+        elf.symbol_at(index, offset)
     }
 
     /// Makes the table one that handlers can use. Not in a handler.
@@ -163,6 +203,38 @@ mod tests {
             assert_eq!(image.rule_read(0), Rule::Gap);
             assert!(image.elf().is_none());
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_given_once_and_only_if_it_is_what_it_was() {
+        let path = std::env::temp_dir().join(format!("dwell-kept-{}", std::process::id()));
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let load = |path: &str| Arc::new(Image::load(key(path), Tables::AsMet));
+        let it = load(path.to_str().unwrap());
+        let at = what_is_kept_is_given_once_and_only_if_it_is_what_it_was as fn() as usize as u64;
+        let elf = it.elf().unwrap();
+        assert!(it.function(&elf, u32::MAX).is_none());
+        let own = std::fs::canonicalize(std::env::current_exe().unwrap()).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let base = maps.lines().find(|l| l.ends_with(own.to_str().unwrap()));
+        let (base, _) = base.unwrap().split_once('-').unwrap();
+        let base = u64::from_str_radix(base, 16).unwrap();
+        let offset = u32::try_from(at - base).unwrap();
+        let name = it.function(&elf, offset).unwrap().name;
+        assert!(String::from_utf8_lossy(name).contains("what_is_kept_is_given_once"));
+
+        let kept = Kept::default();
+        assert!(kept.take().is_empty());
+        let vdso = Arc::new(Image::from_memory(key("[vdso]"), vec![0; 64]));
+        kept.put(vec![Arc::clone(&it), load("/nonexistent/libx.so"), vdso]);
+        let taken = kept.take();
+        assert!(taken.len() == 1 && Arc::ptr_eq(&taken[0], &it));
+        assert!(kept.take().is_empty(), "it is who has taken it");
+        kept.put(taken);
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() + 1).unwrap();
+        assert!(kept.take().is_empty(), "it has been written");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub mod modules;
 pub mod unwind_rules;
 
 pub use dwell_native::kernel::Kernel;
+pub use image::Kept;
 pub use modules::Modules;
 pub use unwind_rules::Tables;

@@ -57,19 +57,33 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The modules as they are now.
+    /// The modules as they are now. Of libraries that are `kept` the files are not read again.
     #[must_use]
-    pub fn new(is_own: IsOwn, tables: TablesOf) -> Modules {
+    pub fn new(is_own: IsOwn, tables: TablesOf, kept: Vec<Arc<Image>>) -> Modules {
+        let kept = kept.into_iter().map(|image| (image.key.clone(), image));
         let mut modules = Modules {
             is_own,
             tables,
             map: Arc::default(),
             previous: None,
-            images: HashMap::new(),
+            images: kept.collect(),
             generation: loader::generation(),
         };
+        if tables.0 == Tables::ForHandlers {
+            modules.make_all_ready();
+        }
         modules.read(|_| true, |key| load_with(key, tables));
         modules
+    }
+
+    /// The libraries that are there now, to be kept.
+    #[must_use]
+    pub fn images(&self) -> Vec<Arc<Image>> {
+        let here = |image: &&Arc<Image>| {
+            let spans = &self.map.spans;
+            spans.iter().any(|span| Arc::ptr_eq(&span.image, image))
+        };
+        self.images.values().filter(here).cloned().collect()
     }
 
     /// Only the runtime's own, without unwind tables: enough to find its structures.
@@ -115,6 +129,11 @@ impl Modules {
             return;
         }
         self.tables = (Tables::ForHandlers, is_met);
+        self.make_all_ready();
+    }
+
+    fn make_all_ready(&self) {
+        let (_, is_met) = self.tables;
         for image in self.images.values() {
             if !is_met(&image.name) {
                 image.make_ready();
@@ -331,7 +350,7 @@ mod tests {
     }
 
     fn has_a_module_and_a_rule(tables: TablesOf) {
-        let modules = Modules::new(|_| false, tables);
+        let modules = Modules::new(|_| false, tables, Vec::new());
         let pc = the_own_code_has_a_module_and_a_rule as fn() as usize as u64;
         let place = modules.place(pc).unwrap();
         assert!(!place.image.name.is_empty());
@@ -351,7 +370,7 @@ mod tests {
     /// Who walks copies walks in handlers, too, where copies would be walked too late.
     #[test]
     fn tables_are_ready_for_handlers_once_these_walk() {
-        let mut modules = Modules::new(|_| false, (Tables::AsMet, |_| false));
+        let mut modules = Modules::new(|_| false, (Tables::AsMet, |_| false), Vec::new());
         let published = modules.map();
         let pc = tables_are_ready_for_handlers_once_these_walk as fn() as usize as u64;
         assert_eq!(published.rule(pc), Some(Rule::Gap));
@@ -361,6 +380,29 @@ mod tests {
         assert!(matches!(rule, Some(Rule::Sp { .. } | Rule::Fp { .. })));
         assert_eq!(rule, published.rule_read(pc));
         modules.make_ready();
+    }
+
+    #[test]
+    fn libraries_that_are_kept_are_not_read_again() {
+        let as_met: TablesOf = (Tables::AsMet, |_| false);
+        let first = Modules::new(|_| false, as_met, Vec::new());
+        let pc = libraries_that_are_kept_are_not_read_again as fn() as usize as u64;
+        let image = first.place(pc).unwrap().image;
+        let gone = Image::load_without_table(FileKey {
+            device: (0, 0),
+            inode: 1,
+            path: b"/gone".to_vec(),
+        });
+        let mut kept = first.images();
+        assert!(kept.iter().any(|it| Arc::ptr_eq(it, &image)));
+        kept.push(Arc::new(gone));
+        let for_handlers: TablesOf = (Tables::ForHandlers, |_| false);
+        let second = Modules::new(|_| false, for_handlers, kept);
+        assert!(Arc::ptr_eq(&second.place(pc).unwrap().image, &image));
+        let rule = second.map().rule(pc);
+        assert!(matches!(rule, Some(Rule::Sp { .. } | Rule::Fp { .. })));
+        let names = |modules: &Modules| modules.images().iter().any(|it| it.name == "gone");
+        assert!(!names(&second), "it is not mapped");
     }
 
     #[test]
@@ -374,6 +416,7 @@ mod tests {
             (Tables::ForHandlers, |name| {
                 OWN.get().is_some_and(|own| own == name)
             }),
+            Vec::new(),
         );
         let map = modules.map();
         assert_eq!(map.rule(pc), Some(Rule::Gap));

@@ -4,7 +4,6 @@ use super::batch::{Code, PendingFrame};
 use super::kernel::KernelNames;
 use super::names::{Name, NameId, Names};
 use crate::native::image::Image;
-use dwell_native::elf::SymbolIndex;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -48,8 +47,6 @@ type Functions<A> = BTreeMap<A, Function<A>>;
 #[derive(Default)]
 struct Library {
     name: String,
-    /// Made when the first function is looked up.
-    symbols: Option<SymbolIndex>,
     functions: Functions<u32>,
 }
 
@@ -146,10 +143,7 @@ impl Library {
         self.name.clone_from(&image.name);
         let elf = image.elf();
         for offset in offsets {
-            let symbol = elf.as_ref().and_then(|elf| {
-                let index = self.symbols.get_or_insert_with(|| elf.symbol_index());
-                elf.symbol_at(index, *offset)
-            });
+            let symbol = (elf.as_ref()).and_then(|elf| image.function(elf, *offset));
             let (start, end, text) = match symbol {
                 Some(s) => {
                     let text = String::from_utf8_lossy(s.name).into_owned();

@@ -5,6 +5,7 @@ use super::Runtime;
 use crate::alive::Table;
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
+use crate::native::Kept;
 use crate::registry::Registry;
 use crate::stretches::Stretches;
 use crate::threads::ThreadTable;
@@ -37,6 +38,8 @@ pub struct State<R: Runtime> {
     pub adapted_lock_ns: AtomicU64,
     /// Stretches of time that are not written yet.
     pub stretches: Stretches,
+    /// Libraries, as the recording before has read them.
+    pub libraries: Kept,
 }
 
 impl<R: Runtime> State<R> {

@@ -6,6 +6,40 @@ use std::io;
 /// Files larger than this are not mapped; the largest libraries seen have a few hundred MiB.
 const LEN_MAX: i64 = 4 << 30;
 
+/// What a file was when it was opened: where it is kept, how long it is, when its contents and what
+/// else is known of it were changed (stat(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    place: (u64, u64),
+    len: i64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(stat: &libc::stat) -> Stamp {
+        Stamp {
+            place: (stat.st_dev, stat.st_ino),
+            len: stat.st_size,
+            written: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    /// Whether that is what is at `path` now.
+    #[must_use]
+    pub fn is_of(&self, path: &[u8]) -> bool {
+        let Ok(path) = CString::new(path) else {
+            return false;
+        };
+        // SAFETY: zeroed is a valid stat, which stat fills.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: path is a C string and stat a valid place for the result.
+        let ok = unsafe { libc::stat(path.as_ptr(), &raw mut stat) } == 0;
+        ok && Stamp::of(&stat) == *self
+    }
+}
+
 /// Read-only contents of a file.
 pub enum MappedFile {
     /// Mapped; only the pages that are touched take memory.
@@ -14,6 +48,8 @@ pub enum MappedFile {
         start: *const u8,
         /// Bytes.
         len: usize,
+        /// What the file was then.
+        stamp: Stamp,
     },
     /// Held on the heap.
     Owned(Vec<u8>),
@@ -43,7 +79,7 @@ impl MappedFile {
         let ok = unsafe { libc::fstat(fd, &raw mut stat) } == 0;
         let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
         let result = if ok && regular && (1..=LEN_MAX).contains(&stat.st_size) {
-            map(fd, stat.st_size as usize)
+            map(fd, Stamp::of(&stat))
         } else {
             Err(io::ErrorKind::InvalidInput.into())
         };
@@ -58,12 +94,21 @@ impl MappedFile {
         MappedFile::Owned(bytes)
     }
 
+    /// What the file was when it was opened, if it is one.
+    #[must_use]
+    pub fn stamp(&self) -> Option<Stamp> {
+        match self {
+            MappedFile::Mapped { stamp, .. } => Some(*stamp),
+            MappedFile::Owned(_) => None,
+        }
+    }
+
     /// The contents.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
             // SAFETY: `map` succeeded with this start and length, and drop has not run.
-            MappedFile::Mapped { start, len } => unsafe {
+            MappedFile::Mapped { start, len, .. } => unsafe {
                 std::slice::from_raw_parts(*start, *len)
             },
             MappedFile::Owned(bytes) => bytes,
@@ -71,7 +116,8 @@ impl MappedFile {
     }
 }
 
-fn map(fd: i32, len: usize) -> io::Result<MappedFile> {
+fn map(fd: i32, stamp: Stamp) -> io::Result<MappedFile> {
+    let len = stamp.len as usize;
     let none = std::ptr::null_mut();
     // SAFETY: a fresh private read-only mapping of an open file; nothing else is replaced.
     let start = unsafe { libc::mmap(none, len, libc::PROT_READ, libc::MAP_PRIVATE, fd, 0) };
@@ -81,15 +127,49 @@ fn map(fd: i32, len: usize) -> io::Result<MappedFile> {
     Ok(MappedFile::Mapped {
         start: start.cast(),
         len,
+        stamp,
     })
 }
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        if let MappedFile::Mapped { start, len } = *self {
+        if let MappedFile::Mapped { start, len, .. } = *self {
             // SAFETY: the mapping was made in `map` with this start and length; nobody holds a
             // slice of it any more, because slices borrow self.
             unsafe { libc::munmap(start.cast_mut().cast(), len) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_file_is_known_again_until_it_is_written_or_replaced() {
+        let dir = std::env::temp_dir().join(format!("dwell-mapped-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (path, other) = (dir.join("it"), dir.join("other"));
+        let bytes = path.as_os_str().as_bytes();
+        std::fs::write(&path, b"some text").unwrap();
+        let file = MappedFile::open(bytes).unwrap();
+        let stamp = file.stamp().unwrap();
+        assert!(stamp.is_of(bytes));
+        assert_eq!(file.bytes(), b"some text");
+        // As long as before, and with the same time.
+        let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+        std::fs::write(&other, b"more text").unwrap();
+        let renewed = std::fs::File::options().write(true).open(&other).unwrap();
+        renewed.set_modified(written).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(!stamp.is_of(bytes), "another one");
+        let stamp = MappedFile::open(bytes).unwrap().stamp().unwrap();
+        std::fs::write(&path, b"longer text").unwrap();
+        assert!(!stamp.is_of(bytes), "another length");
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(!stamp.is_of(bytes), "none");
+        assert!(!stamp.is_of(b"a\0b"));
+        assert!(MappedFile::owned(vec![1]).stamp().is_none());
     }
 }

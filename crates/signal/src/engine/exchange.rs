@@ -21,9 +21,9 @@ impl Engine {
         record.exchange.is_by_timer.load(Ordering::Relaxed)
     }
 
-    /// Gives the thread a timer for its perf event, or for that of its ring. Its windows go on: what
-    /// its last sample stood for ends where that of the next begins. Whether it has one now; not,
-    /// where it had no perf event, is not sampled, or somebody else just works on its record.
+    /// Gives the thread a timer for its perf event, or for that of its ring. Its windows go on:
+    /// what its last sample stood for ends where that of the next begins. Whether it has one now;
+    /// not, where it had no perf event, is not sampled, or somebody else just works on its record.
     ///
     /// # Errors
     /// The kernel's, if it refuses a timer: the thread keeps its event.
