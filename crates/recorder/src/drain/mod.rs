@@ -71,7 +71,7 @@ fn mind_who_walks<R: Runtime>(
 /// Nothing is recorded any more; what the next recording can use is kept.
 fn end<R: Runtime>(setup: &Setup<R>, sampler: &Sampler<'_, R>, walking: impl Sized) {
     drop(walking);
-    setup.recorder.libraries.put(sampler.modules.images());
+    setup.recorder.libraries.put(sampler.modules.own_images());
     crate::context::set_recording(false);
 }
 

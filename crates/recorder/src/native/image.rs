@@ -129,11 +129,11 @@ impl Image {
         self.build_id = id.iter().take(32).map(|b| format!("{b:02x}")).collect();
     }
 
-    /// Whether there is a file, and it is still the one that was read.
+    /// Whether there is a file, and it says what it said when it was read.
     #[must_use]
     pub fn is_current(&self) -> bool {
         let stamp = self.file.as_ref().and_then(MappedFile::stamp);
-        stamp.is_some_and(|stamp| stamp.is_of(&self.key.path))
+        stamp.is_some_and(|stamp| !stamp.is_written(&self.key.path))
     }
 
     /// The function at `offset`. Not in a handler.

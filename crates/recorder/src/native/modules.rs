@@ -76,14 +76,15 @@ impl Modules {
         modules
     }
 
-    /// The libraries that are there now, to be kept.
+    /// The runtime's own libraries, to be kept: they are large, and there as long as the process.
+    /// (Others may be closed, and a file that is kept takes room on the disk when it is deleted.)
     #[must_use]
-    pub fn images(&self) -> Vec<Arc<Image>> {
-        let here = |image: &&Arc<Image>| {
-            let spans = &self.map.spans;
-            spans.iter().any(|span| Arc::ptr_eq(&span.image, image))
+    pub fn own_images(&self) -> Vec<Arc<Image>> {
+        let is_own = |image: &&Arc<Image>| {
+            let mut spans = self.map.spans.iter();
+            (self.is_own)(&image.name) && spans.any(|span| Arc::ptr_eq(&span.image, image))
         };
-        self.images.values().filter(here).cloned().collect()
+        self.images.values().filter(is_own).cloned().collect()
     }
 
     /// Only the runtime's own, without unwind tables: enough to find its structures.
@@ -385,7 +386,7 @@ mod tests {
     #[test]
     fn libraries_that_are_kept_are_not_read_again() {
         let as_met: TablesOf = (Tables::AsMet, |_| false);
-        let first = Modules::new(|_| false, as_met, Vec::new());
+        let first = Modules::new(|_| true, as_met, Vec::new());
         let pc = libraries_that_are_kept_are_not_read_again as fn() as usize as u64;
         let image = first.place(pc).unwrap().image;
         let gone = Image::load_without_table(FileKey {
@@ -393,16 +394,19 @@ mod tests {
             inode: 1,
             path: b"/gone".to_vec(),
         });
-        let mut kept = first.images();
+        let mut kept = first.own_images();
         assert!(kept.iter().any(|it| Arc::ptr_eq(it, &image)));
         kept.push(Arc::new(gone));
         let for_handlers: TablesOf = (Tables::ForHandlers, |_| false);
-        let second = Modules::new(|_| false, for_handlers, kept);
+        let second = Modules::new(|_| true, for_handlers, kept);
         assert!(Arc::ptr_eq(&second.place(pc).unwrap().image, &image));
         let rule = second.map().rule(pc);
         assert!(matches!(rule, Some(Rule::Sp { .. } | Rule::Fp { .. })));
-        let names = |modules: &Modules| modules.images().iter().any(|it| it.name == "gone");
-        assert!(!names(&second), "it is not mapped");
+        let own = second.own_images();
+        assert!(own.iter().all(|it| it.name != "gone"), "it is not mapped");
+        let others = Modules::new(|_| false, for_handlers, own);
+        assert!(Arc::ptr_eq(&others.place(pc).unwrap().image, &image));
+        assert!(others.own_images().is_empty());
     }
 
     #[test]

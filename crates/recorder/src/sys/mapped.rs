@@ -26,9 +26,11 @@ impl Stamp {
         }
     }
 
-    /// Whether that is what is at `path` now.
+    /// Whether the file is at `path` and has been written since. (If another one is there now, the
+    /// file itself is what it was: it cannot be written by a path that it has no more. As long as
+    /// it is mapped no other file has its number.)
     #[must_use]
-    pub fn is_of(&self, path: &[u8]) -> bool {
+    pub fn is_written(&self, path: &[u8]) -> bool {
         let Ok(path) = CString::new(path) else {
             return false;
         };
@@ -36,7 +38,8 @@ impl Stamp {
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: path is a C string and stat a valid place for the result.
         let ok = unsafe { libc::stat(path.as_ptr(), &raw mut stat) } == 0;
-        ok && Stamp::of(&stat) == *self
+        let now = Stamp::of(&stat);
+        ok && now.place == self.place && now != *self
     }
 }
 
@@ -147,7 +150,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn a_file_is_known_again_until_it_is_written_or_replaced() {
+    fn a_file_is_what_it_was_until_it_is_written() {
         let dir = std::env::temp_dir().join(format!("dwell-mapped-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (path, other) = (dir.join("it"), dir.join("other"));
@@ -155,21 +158,26 @@ mod tests {
         std::fs::write(&path, b"some text").unwrap();
         let file = MappedFile::open(bytes).unwrap();
         let stamp = file.stamp().unwrap();
-        assert!(stamp.is_of(bytes));
+        assert!(!stamp.is_written(bytes));
         assert_eq!(file.bytes(), b"some text");
         // As long as before, and with the same time.
         let written = std::fs::metadata(&path).unwrap().modified().unwrap();
-        std::fs::write(&other, b"more text").unwrap();
-        let renewed = std::fs::File::options().write(true).open(&other).unwrap();
+        // Times are those of the kernel's tick, 10 ms at most.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::write(&path, b"more text").unwrap();
+        let renewed = std::fs::File::options().write(true).open(&path).unwrap();
         renewed.set_modified(written).unwrap();
-        std::fs::rename(&other, &path).unwrap();
-        assert!(!stamp.is_of(bytes), "another one");
+        assert!(stamp.is_written(bytes), "it was changed later");
         let stamp = MappedFile::open(bytes).unwrap().stamp().unwrap();
         std::fs::write(&path, b"longer text").unwrap();
-        assert!(!stamp.is_of(bytes), "another length");
+        assert!(stamp.is_written(bytes), "another length");
+        let stamp = MappedFile::open(bytes).unwrap().stamp().unwrap();
+        std::fs::write(&other, b"more text").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(!stamp.is_written(bytes), "another file");
         std::fs::remove_dir_all(&dir).unwrap();
-        assert!(!stamp.is_of(bytes), "none");
-        assert!(!stamp.is_of(b"a\0b"));
+        assert!(!stamp.is_written(bytes), "none");
+        assert!(!stamp.is_written(b"a\0b"));
         assert!(MappedFile::owned(vec![1]).stamp().is_none());
     }
 }

@@ -164,11 +164,15 @@ impl Engine {
     }
 
     fn arm_locked(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
-        self.arm_ahead(guard, 0)
+        self.arm_from(guard, None)
     }
 
-    /// The same for a thread of whose time to come so much stands in samples by now.
-    pub(super) fn arm_ahead(&self, guard: &mut Guard<'_>, ahead_ns: u64) -> Result<(), Errno> {
+    /// The same for a thread of which samples, and what it carries, tell to this CPU time of it.
+    pub(super) fn arm_from(
+        &self,
+        guard: &mut Guard<'_>,
+        told_to_ns: Option<u64>,
+    ) -> Result<(), Errno> {
         let record = guard.record();
         let running = self.running.load(Ordering::SeqCst);
         if !running || !record.is_live() || record.armed.load(Ordering::Relaxed) {
@@ -179,9 +183,10 @@ impl Engine {
             self.open_engine(record, now_ns)?;
         }
         let newborn = record.newborn.swap(false, Ordering::Relaxed);
-        let origin_ns = match newborn {
-            true => 0,
-            false => now_ns.saturating_add(ahead_ns),
+        let origin_ns = match told_to_ns {
+            Some(told_to_ns) => told_to_ns,
+            None if newborn => 0,
+            None => now_ns,
         };
         self.begin_plan(guard, (origin_ns, 0), now_ns);
         Ok(())
@@ -292,10 +297,11 @@ impl Engine {
             // Fails only if the timer is gone, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
             KERNEL => {
-                unsignalled::close(self, &guard);
+                let told_to_ns = unsignalled::close(self, &guard);
                 let owed_ns = record.carried_ns.load(Ordering::Relaxed);
                 // Of one that is gone it is told as time that nobody sampled.
                 if stop.sampled_to_ns.is_some() {
+                    stop.sampled_to_ns = told_to_ns.or(stop.sampled_to_ns);
                     stop.owed_ns = stop.owed_ns.saturating_add(owed_ns);
                 }
             }

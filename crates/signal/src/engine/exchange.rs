@@ -26,13 +26,13 @@ impl Engine {
     /// not, where it had no perf event, is not sampled, or somebody else just works on its record.
     ///
     /// # Errors
-    /// The kernel's, if it refuses a timer: the thread keeps its event.
+    /// The kernel's, if it refuses a timer: the thread keeps its event, and has no ring any more.
     pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         if record.exchange.needs_event.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        self.leave_ring(record);
-        self.exchange(record, PERF, |engine, guard| {
+        let had_ring = self.leave_ring(record);
+        let result = self.exchange(record, PERF, |engine, guard| {
             let timer = engine.new_timer(record)?;
             let exchange = &record.exchange;
             exchange
@@ -45,7 +45,12 @@ impl Engine {
             exchange.is_by_timer.store(true, Ordering::Relaxed);
             record.engine.store(TIMER, Ordering::Release);
             Ok(())
-        })
+        });
+        if had_ring && result.is_err() {
+            // Else it would have the ring again, and lose it again.
+            self.must_signal(record);
+        }
+        result
     }
 
     /// Gives the thread its perf event back for its timer, as [`Engine::take_event`] does the

@@ -293,14 +293,17 @@ impl Engine {
         Ok(())
     }
 
-    /// From its ring to signals, if the thread has one and nobody else works on its record.
-    pub(super) fn leave_ring(&'static self, record: &'static ThreadRecord) {
-        if record.engine.load(Ordering::Relaxed) == KERNEL
-            && let Some(mut guard) = record.try_lock()
-        {
-            self.take_back(&mut guard);
-            self.unlock(guard);
+    /// From its ring to signals, if nobody else works on the thread's record. Whether it had one.
+    pub(super) fn leave_ring(&'static self, record: &'static ThreadRecord) -> bool {
+        if record.engine.load(Ordering::Relaxed) != KERNEL {
+            return false;
         }
+        let Some(mut guard) = record.try_lock() else {
+            return false;
+        };
+        self.take_back(&mut guard);
+        self.unlock(guard);
+        true
     }
 
     /// From a ring to signals. What the thread carries is its next sample's.
@@ -309,9 +312,9 @@ impl Engine {
         if record.engine.load(Ordering::Relaxed) != KERNEL {
             return;
         }
-        let ahead_ns = unsignalled::close(self, guard);
+        let told_to_ns = unsignalled::close(self, guard);
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
-        if is_armed && self.arm_ahead(guard, ahead_ns).is_err() {
+        if is_armed && self.arm_from(guard, told_to_ns).is_err() {
             self.counters.add(Cause::ArmFailed, 1); // `tend` tries again
         }
     }

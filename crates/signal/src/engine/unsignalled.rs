@@ -119,18 +119,20 @@ pub(super) fn show(record: &ThreadRecord) {
 }
 
 /// Closes the thread's event; what is in the ring is taken before, and what the thread has used
-/// since its last sample is its to carry. Of how much of its time to come samples tell by now.
-pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> u64 {
+/// since its last sample is its to carry. To which CPU time of the thread that and its samples
+/// tell; `None`: it had none.
+pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> Option<u64> {
     let record = guard.record();
     let fd = record.kernel_fd.swap(-1, Ordering::Relaxed);
     if fd < 0 {
-        return 0;
+        return None;
     }
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
+    let used_here_ns = used_ns(record);
     let count_ns = sys::read_u64(fd).unwrap_or(0);
     pump(engine, guard, false);
     // The event of a thread that has ended is all that is left of its clocks.
-    let used_ns = used_ns(record).unwrap_or(own_ns(record, count_ns));
+    let used_ns = used_here_ns.unwrap_or(own_ns(record, count_ns));
     let told_ns = record.kernel_told_ns.load(Ordering::Relaxed);
     let left_ns = used_ns.saturating_sub(told_ns);
     record.carried_ns.fetch_add(left_ns, Ordering::Relaxed);
@@ -143,7 +145,8 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> u64 {
     unsafe { sys::unmap(ring as *mut u8, data_bytes.wrapping_add(PAGE)) };
     sys::close(fd);
     engine.rings.give_back(record.index());
-    told_ns.saturating_sub(used_ns)
+    let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
+    Some(base_ns.saturating_add(told_ns.max(used_ns)))
 }
 
 /// What the thread has used since its event was opened, by its own clock; `None`: it has ended.
@@ -155,14 +158,30 @@ fn used_ns(record: &ThreadRecord) -> Option<u64> {
 
 /// What of an event's count is the thread's own time, as far as is known.
 fn own_ns(record: &ThreadRecord, count_ns: u64) -> u64 {
-    count_ns.saturating_sub(record.kernel_ahead_ns.load(Ordering::Relaxed))
+    let ahead_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
+    count_ns.saturating_add_signed(ahead_ns.saturating_neg())
 }
 
 /// By how much an event is ahead of its thread's clock, which stands still while a host has taken
-/// the processor and the event's goes on: it was so by `before_ns`, and had counted `count_ns` no
-/// later than the thread had used `used_ns`.
-fn ahead_ns(before_ns: u64, count_ns: u64, used_ns: u64) -> u64 {
-    before_ns.max(count_ns.saturating_sub(used_ns))
+/// the processor and the event's goes on; or behind it, as it begins a little later at each switch.
+/// It was taken to be so by `before_ns`. It had counted `count_ns` at a moment, and the thread has
+/// used `used_ns` now, `since_ns` later: of that time it may have run all or nothing.
+fn ahead_ns(before_ns: i64, count_ns: u64, used_ns: u64, since_ns: u64) -> i64 {
+    let least_ns = count_ns.cast_signed().saturating_sub(used_ns.cast_signed());
+    let most_ns = least_ns.saturating_add(since_ns.cast_signed().max(0));
+    before_ns.clamp(least_ns, most_ns)
+}
+
+/// Notes that, by the last sample of a ring.
+fn mind_clock(record: &ThreadRecord, last: &Sample) {
+    let Some(used_ns) = used_ns(record) else {
+        return;
+    };
+    // Read after the thread's clock, so that it is no less than what has passed.
+    let since_ns = sys::monotonic_ns().saturating_sub(last.time_ns);
+    let before_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
+    let ahead_ns = ahead_ns(before_ns, last.count_ns, used_ns, since_ns);
+    record.kernel_ahead_ns.store(ahead_ns, Ordering::Relaxed);
 }
 
 /// What was in a ring.
@@ -185,12 +204,8 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
     let head = ring.head();
     let tail = ring.tail().load(Ordering::Relaxed);
-    if let Some(count_ns) = last_count_ns(&ring, tail, head)
-        && let Some(used_ns) = used_ns(record)
-    {
-        let before_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
-        let ahead_ns = ahead_ns(before_ns, count_ns, used_ns);
-        record.kernel_ahead_ns.store(ahead_ns, Ordering::Relaxed);
+    if let Some(last) = last_sample(&ring, tail, head) {
+        mind_clock(record, &last);
     }
     let mut samples: u32 = 0;
     for (kind, at) in ring.records(tail, head) {
@@ -220,13 +235,12 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     pumped
 }
 
-/// What the event had counted at its last sample.
-fn last_count_ns(ring: &Ring, tail: u64, head: u64) -> Option<u64> {
+fn last_sample(ring: &Ring, tail: u64, head: u64) -> Option<Sample> {
     let samples = ring
         .records(tail, head)
         .filter(|(kind, _)| *kind == PERF_RECORD_SAMPLE);
     let (_, at) = samples.last()?;
-    Some(Sample::read(ring, at).count_ns)
+    Some(Sample::read(ring, at))
 }
 
 /// From a half to one and a half intervals.
@@ -576,20 +590,36 @@ mod tests {
     #[test]
     fn what_a_host_has_taken_is_not_told() {
         let mut ahead = 0;
-        let mut told = 0;
         // The host takes 0, 300, 0, and 50 of each 1000; it is asked 0 to 200 after the sample.
-        let (mut count, mut used) = (0, 0);
+        let (mut count, mut used) = (0u64, 0);
         for (host, late) in [(0, 0), (300, 200), (0, 0), (50, 10)] {
             count += 1000;
             used += 1000 - host;
-            ahead = ahead_ns(ahead, count, used + late);
-            assert!(ahead <= count - used, "never more than it is");
-            let own = count - ahead;
-            assert!(own <= used + late, "no more than it had used when asked");
-            told = told.max(own);
+            ahead = ahead_ns(ahead, count, used + late, late);
+            let own = count.saturating_add_signed(-ahead);
+            assert!(own >= used && own <= used + late, "{own}, {used}");
         }
-        assert_eq!((ahead, told), (340, used + 10));
-        assert_eq!(ahead_ns(ahead, count, used), 350, "and it catches up");
+        assert_eq!(ahead, 340);
+        assert_eq!(ahead_ns(ahead, count, used, 0), 350, "and it catches up");
+    }
+
+    #[test]
+    fn an_event_that_falls_behind_is_followed() {
+        let mut ahead = 0;
+        // It loses 3 of each 1000; the thread has run all the time until it is asked, or not.
+        for round in 1..1000u64 {
+            let (count, used) = (round * 997, round * 1000);
+            let ran = if round % 2 == 0 { 100 } else { 0 };
+            ahead = ahead_ns(ahead, count, used + ran, 100);
+            let own = count.saturating_add_signed(-ahead);
+            assert!(own.abs_diff(used) <= 100, "{own}, {used}");
+        }
+        assert!(ahead < -2800, "{ahead}");
+        assert_eq!(
+            ahead_ns(0, 0, u64::MAX / 2, u64::MAX),
+            -(i64::MAX),
+            "no overflow"
+        );
     }
 
     #[test]
@@ -607,8 +637,8 @@ mod tests {
         let head = start + 8 * words.len() as u64;
         let kinds: Vec<_> = ring.records(start, head).map(|it| it.0).collect();
         assert_eq!(kinds, [9, 9, 2]);
-        assert_eq!(last_count_ns(&ring, start, head), Some(900));
-        assert_eq!(last_count_ns(&ring, head, head), None);
+        assert_eq!(last_sample(&ring, start, head).unwrap().count_ns, 900);
+        assert!(last_sample(&ring, head, head).is_none());
         assert_eq!(ring.records(start, head + 8).count(), 3, "a size of 0");
     }
 

@@ -16,7 +16,9 @@ pub(crate) use slab::Slab;
 use crate::plan::Plan;
 use crate::sys;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 /// What the agent says about a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,8 +128,8 @@ pub struct ThreadRecord {
     pub(crate) kernel_data_bytes: AtomicUsize,
     /// ... how much of the time since samples tell, ...
     pub(crate) kernel_told_ns: AtomicU64,
-    /// ... by how much its clock is ahead of the thread's, ...
-    pub(crate) kernel_ahead_ns: AtomicU64,
+    /// ... by how much its clock is taken to be ahead of the thread's, ...
+    pub(crate) kernel_ahead_ns: AtomicI64,
     /// ... the CPU time used when it began to count, ...
     pub(crate) kernel_base_ns: AtomicU64,
     /// ... when the last sample was, ...
