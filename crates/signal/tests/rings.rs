@@ -126,6 +126,18 @@ fn assert_told(weight_ns: u64, cpu_ns: u64, window_ns: u64) {
     );
 }
 
+/// Ends the recording. What the thread owes then.
+fn owed_at_the_end(engine: &'static Engine, record: &ThreadRecord) -> u64 {
+    let mut owed_ns = 0;
+    assert!(engine.stop_threads(|it, stop| {
+        if it.index() == record.index() {
+            owed_ns += stop.owed_ns;
+        }
+    }));
+    assert!(engine.await_handlers());
+    owed_ns
+}
+
 /// Whole intervals are carried here: the sum shows if they are lost.
 fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
     engine.let_kernel_copy(COPIED_BYTES);
@@ -135,13 +147,7 @@ fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
     let mut weight_ns = until_it_has_a_ring(engine, &worker);
     // Far more than there is room for: most of it is carried by the last one.
     burns(&worker, 200);
-    let mut owed_ns = 0;
-    assert!(engine.stop_threads(|it, stop| {
-        if it.index() == record.index() {
-            owed_ns += stop.owed_ns;
-        }
-    }));
-    assert!(engine.await_handlers());
+    let owed_ns = owed_at_the_end(engine, record);
     weight_ns += drain(engine, record).weight_ns;
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
     assert!(owed_ns > 50 * INTERVAL_NS, "{owed_ns} ns");
@@ -179,13 +185,7 @@ fn a_timer_takes_the_place_of_a_ring(engine: &'static Engine) {
         soon(|| engine.give_event(record).unwrap());
         weight_ns += until_it_has_a_ring(engine, &worker);
     }
-    let mut owed_ns = 0;
-    assert!(engine.stop_threads(|it, stop| {
-        if it.index() == record.index() {
-            owed_ns += stop.owed_ns;
-        }
-    }));
-    assert!(engine.await_handlers());
+    let owed_ns = owed_at_the_end(engine, record);
     weight_ns += drain(engine, record).weight_ns;
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
     assert_told(weight_ns + owed_ns, cpu_ns, longest_window_ns(INTERVAL_NS));
