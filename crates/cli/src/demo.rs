@@ -20,7 +20,7 @@ const JAR: Library<'static> = Library {
     name: "dwell-demo.jar",
     bytes: include_bytes!(env!("DWELL_DEMO_JAR_PATH")),
 };
-/// Seconds have to show many endpoints: more looks than a service under load should pay for.
+/// Seconds have to show many endpoints.
 const WALL: Duration = Duration::from_millis(10);
 const WALL_BUDGET: f64 = 3.0;
 /// Who calls these rules of the service waits while they are compiled: a wait that else only JVMs

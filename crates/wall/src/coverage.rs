@@ -40,6 +40,8 @@ fn square(weight: f64, is_known: bool) -> f64 {
     let part = Part {
         weight_ns: (weight * TICK_NS as f64) as u64,
         span_ns: TICK_NS,
+        at_ns: TICK_NS,
+        interval: (0, TICK_NS),
         is_known,
     };
     part.square() / (TICK_NS as f64).powi(2)

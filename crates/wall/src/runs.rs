@@ -1,34 +1,40 @@
-//! Looks at a thread that saw the same become one event: how many they were, and what they stand
-//! for together.
+//! Samples of a thread that saw the same become one event: how many they were, what they stand for
+//! together, and when that was.
 
 use crate::sums::choices;
 
-/// The first event of a run is not held back for longer than this, so that a recording that breaks
-/// off has it ...
+/// The first event of a run is held back for at most this long, so that a recording that breaks off
+/// has it. Each later one may be held for twice as long as the one before, ...
 const HELD_FIRST_NS: u64 = 1_000_000_000;
-/// ... and the later ones not for longer than this: ten thousand idle threads must not fill a disk.
+/// ... up to this: ten thousand idle threads must not fill a disk.
 const HELD_NS: u64 = 60_000_000_000;
-/// Ticks without a look come from threads that change all the time: when they were is told as well
-/// as this.
-const HELD_CARRIED_NS: u64 = 2_000_000_000;
-/// Ticks that are one choice with their look are told with it, or its pieces would count as choices
-/// of their own: so they are held back until the next look, but not for longer than this.
+/// A run that has not grown for so long is over.
+const OVER_NS: u64 = 500_000_000;
+/// Ticks that are one choice with their sample are reported with it, or its pieces would count as
+/// choices of their own. So they are held back until the next sample, but at most for this long.
 const HELD_UNSURE_NS: u64 = 16_000_000_000;
 
-/// What one look or tick of a thread stands for.
+/// What one sample or tick of a thread stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The wall time: that of the tick by how many threads one of those that were chosen is.
     pub weight_ns: u64,
     /// The time of the tick.
     pub span_ns: u64,
+    /// When the thread was seen.
+    pub at_ns: u64,
+    /// The interval of the tick on the grid. The next tick's begins where this one ends.
+    pub interval: Interval,
     /// Whether the thread is known to have been there all of that time. Then the only chance in it
     /// is whether the thread was chosen.
     pub is_known: bool,
 }
 
+/// From, until.
+pub type Interval = (u64, u64);
+
 impl Part {
-    /// Its part of the variance of a sum. A look, at a random moment, counts its weight w squared.
+    /// Its part of the variance of a sum. A sample, at a random moment, counts its weight w squared.
     /// A tick of length s that is known, of a thread chosen with the chance s/w, adds to a sum
     /// w with that chance, which has the variance s (w - s); in the mean over those that are
     /// chosen, that is w (w - s) for each.
@@ -42,16 +48,16 @@ impl Part {
     }
 }
 
-/// Looks that saw the same.
+/// Samples that saw the same in ticks that follow each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<K> {
     /// What was seen.
     pub seen: K,
-    /// The first look.
+    /// The beginning of what the first sample stands for.
     pub since_ns: u64,
-    /// The last look.
+    /// The last sample.
     pub until_ns: u64,
-    /// How many looks.
+    /// How many samples.
     pub count: u32,
     /// The wall time they stand for.
     pub weight_ns: u64,
@@ -59,31 +65,57 @@ pub struct Run<K> {
     pub span_ns: u64,
     /// Their part of the variance of a sum, in ns squared: see [`Part::square`].
     pub square: f64,
+    /// The end of the last one's interval.
+    end_ns: u64,
 }
 
 impl<K> Run<K> {
+    fn new(seen: K, count: u32, part: &Part, square: f64) -> Run<K> {
+        Run {
+            seen,
+            since_ns: part.at_ns.saturating_sub(part.span_ns),
+            until_ns: part.at_ns,
+            count,
+            weight_ns: part.weight_ns,
+            span_ns: part.span_ns,
+            square,
+            end_ns: part.interval.1,
+        }
+    }
+
     /// How many choices they are: see [`choices`].
     #[must_use]
     pub fn choices(&self) -> u64 {
         choices(self.weight_ns, self.square)
     }
 
-    /// Whether a look is for about as many threads as these. Who reads a run spreads what it stands
-    /// for evenly over its time: one look for a hundred threads must not be among many for one.
-    fn is_like(&self, weight_ns: u64, span_ns: u64) -> bool {
-        let of_these = u128::from(self.weight_ns) * u128::from(span_ns);
-        let of_it = u128::from(weight_ns) * u128::from(self.span_ns);
-        of_it <= 2 * of_these && of_these <= 2 * of_it
+    /// Whether a sample follows on these, and is for about as many threads. Readers spread what a
+    /// run stands for evenly over its time: so there must be no gap in it, and one sample for a
+    /// hundred threads must not be among many for one.
+    fn goes_on(&self, part: &Part) -> bool {
+        let of_these = u128::from(self.weight_ns) * u128::from(part.span_ns);
+        let of_it = u128::from(part.weight_ns) * u128::from(self.span_ns);
+        part.interval.0 <= self.end_ns && of_it <= 2 * of_these && of_these <= 2 * of_it
+    }
+
+    fn grow(&mut self, count: u32, part: &Part, square: f64) {
+        self.count = self.count.saturating_add(count);
+        self.weight_ns = self.weight_ns.saturating_add(part.weight_ns);
+        self.span_ns = self.span_ns.saturating_add(part.span_ns);
+        self.square += square;
     }
 }
 
-/// The looks at one thread that are not told yet.
+/// The samples of one thread that are not reported yet.
 #[derive(Clone, Debug)]
 pub struct Pending<K> {
     run: Option<Run<K>>,
-    /// What was seen last, whether it is told or not.
+    /// What was seen last, whether it is reported or not.
     last: Option<K>,
+    /// Until the run has grown so old it is not reported, unless it is over.
     held_ns: u64,
+    /// Whether the run waits for the next sample.
+    is_unsure: bool,
 }
 
 impl<K> Default for Pending<K> {
@@ -92,120 +124,88 @@ impl<K> Default for Pending<K> {
             run: None,
             last: None,
             held_ns: HELD_FIRST_NS,
+            is_unsure: false,
         }
     }
 }
 
 impl<K: PartialEq + Clone> Pending<K> {
-    /// A look, with what it stands for and the time that has passed for it. Gives back the run that
-    /// has ended with it, if one has.
-    pub fn add(&mut self, seen: K, at_ns: u64, part: Part) -> Option<Run<K>> {
-        self.add_many(seen, (at_ns, at_ns), 1, part)
+    /// A sample, with what it stands for. Gives back the run that has ended with it, if one has.
+    pub fn add(&mut self, seen: K, part: Part) -> Option<Run<K>> {
+        self.add_many(seen, 1, part)
     }
 
-    /// The same for so many looks, from the first one to the last, for which `part` stands.
-    pub fn add_many(
-        &mut self,
-        seen: K,
-        (since_ns, until_ns): (u64, u64),
-        count: u32,
-        part: Part,
-    ) -> Option<Run<K>> {
-        let (weight_ns, span_ns) = (part.weight_ns, part.span_ns);
+    /// The same for so many samples for which `part` stands.
+    pub fn add_many(&mut self, seen: K, count: u32, part: Part) -> Option<Run<K>> {
+        let square = part.square();
+        self.take_in(seen, count, part, square)
+    }
+
+    fn take_in(&mut self, seen: K, count: u32, part: Part, square: f64) -> Option<Run<K>> {
         if let Some(run) = &mut self.run
             && run.seen == seen
             && run.count <= u32::MAX - count
-            && run.is_like(weight_ns, span_ns)
+            && run.goes_on(&part)
         {
-            run.until_ns = until_ns;
-            run.count += count;
-            run.weight_ns = run.weight_ns.saturating_add(weight_ns);
-            run.span_ns = run.span_ns.saturating_add(span_ns);
-            run.square += part.square();
+            run.until_ns = part.at_ns;
+            run.end_ns = part.interval.1;
+            run.grow(count, &part, square);
             return None;
         }
-        if self.last.as_ref() != Some(&seen) {
+        self.is_unsure = false;
+        if self.last.as_ref() != Some(&seen) || self.run.is_some() {
             self.held_ns = HELD_FIRST_NS;
             self.last = Some(seen.clone());
         }
-        self.run.replace(Run {
-            seen,
-            since_ns,
-            until_ns,
-            count,
-            weight_ns,
-            span_ns,
-            square: part.square(),
-        })
+        self.run.replace(Run::new(seen, count, &part, square))
     }
 
-    /// So many ticks without a look, that count for what was `seen` before; the thread may have
-    /// been elsewhere in between. `is_alike`: each is as good as a look of its own, and else they
-    /// are one choice with what is pending, all of which is `seen` then. Begins at `at_ns` if
-    /// nothing is pending; gives back what was, if that is something else.
-    pub fn carry(
-        &mut self,
-        seen: K,
-        at_ns: u64,
-        is_alike: bool,
-        count: u32,
-        part: Part,
-    ) -> Option<Run<K>> {
+    /// So many ticks without a sample, that count for what was `seen` before. `is_alike`: each is as
+    /// good as a sample of its own. Otherwise they are one choice with what is pending, and are
+    /// reported at its time. Gives back what was pending, if that is something else.
+    pub fn carry(&mut self, seen: K, is_alike: bool, count: u32, part: Part) -> Option<Run<K>> {
         let weight = part.weight_ns as f64;
-        let choices = f64::from(count.max(1));
-        let is_one = |run: &&mut Run<K>| run.seen == seen || !is_alike;
-        let Some(run) = self.run.as_mut().filter(is_one) else {
-            self.last = Some(seen.clone());
-            self.held_ns = match is_alike {
-                true => HELD_CARRIED_NS,
-                false => HELD_UNSURE_NS,
-            };
-            return self.run.replace(Run {
-                seen,
-                since_ns: at_ns,
-                until_ns: at_ns,
-                count,
-                weight_ns: part.weight_ns,
-                span_ns: part.span_ns,
-                square: weight * weight / if is_alike { choices } else { 1.0 },
-            });
-        };
-        run.square += match is_alike {
-            true => weight * weight / choices,
-            // (W + w)^2 instead of W^2.
-            false => weight * (2.0 * run.weight_ns as f64 + weight),
-        };
-        if run.seen != seen {
-            self.last = Some(seen.clone());
-            (run.seen, run.until_ns) = (seen, at_ns);
+        if is_alike {
+            let square = weight * weight / f64::from(count.max(1));
+            return self.take_in(seen, count, part, square);
         }
-        if !is_alike {
-            self.held_ns = HELD_UNSURE_NS;
+        match &mut self.run {
+            Some(run) if run.seen == seen => {
+                // (W + w)^2 instead of W^2.
+                let square = weight * (2.0 * run.weight_ns as f64 + weight);
+                run.grow(count, &part, square);
+                self.is_unsure = true;
+                None
+            }
+            _ => {
+                let ended = self.take_in(seen, count, part, weight * weight);
+                self.is_unsure = true;
+                ended
+            }
         }
-        run.count = run.count.saturating_add(count);
-        run.weight_ns = run.weight_ns.saturating_add(part.weight_ns);
-        run.span_ns = run.span_ns.saturating_add(part.span_ns);
-        None
     }
 
-    /// What is pending, if it has been for long enough; what is seen next begins another run.
+    /// What is pending, if it is over or has been held back for long enough. What is seen next
+    /// begins another run.
     pub fn due(&mut self, now_ns: u64) -> Option<Run<K>> {
-        let since_ns = self.run.as_ref()?.since_ns;
-        if now_ns.saturating_sub(since_ns) < self.held_ns {
+        let run = self.run.as_ref()?;
+        let age_ns = now_ns.saturating_sub(run.since_ns);
+        let is_due = match self.is_unsure {
+            true => age_ns >= HELD_UNSURE_NS,
+            false => age_ns >= self.held_ns || now_ns.saturating_sub(run.until_ns) >= OVER_NS,
+        };
+        if !is_due {
             return None;
         }
-        self.held_ns = HELD_NS;
+        self.held_ns = (2 * self.held_ns).min(HELD_NS);
+        self.is_unsure = false;
         self.run.take()
-    }
-
-    /// What is pending is held back no longer than ticks without a look are.
-    pub fn hasten(&mut self) {
-        self.held_ns = self.held_ns.min(HELD_CARRIED_NS);
     }
 
     /// What is pending, whatever its age: the thread or the recording ends.
     pub fn rest(&mut self) -> Option<Run<K>> {
         self.last = None;
+        self.is_unsure = false;
         self.run.take()
     }
 }
@@ -217,10 +217,13 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn look(weight_ns: u64, span_ns: u64) -> Part {
+    /// A sample in an interval of `span_ns` that ends at `until_ns`, seen just before its end.
+    fn part(weight_ns: u64, span_ns: u64, until_ns: u64) -> Part {
         Part {
             weight_ns,
             span_ns,
+            at_ns: until_ns,
+            interval: (until_ns.saturating_sub(span_ns), until_ns),
             is_known: false,
         }
     }
@@ -229,17 +232,17 @@ mod tests {
     /// is whether it was chosen.
     #[test]
     fn what_is_known_counts_for_the_choice_of_the_thread_alone() {
-        let known = |weight_ns| Part {
-            weight_ns,
-            span_ns: 20,
+        let known = |weight_ns, until_ns| Part {
             is_known: true,
+            ..part(weight_ns, 20, until_ns)
         };
-        let squares = [look(60, 20), known(60), known(20), known(19)].map(|part| part.square());
+        let squares = [part(60, 20, 0), known(60, 0), known(20, 0), known(19, 0)];
+        let squares = squares.map(|part| part.square());
         assert_eq!(squares, [3600.0, 2400.0, 0.0, 0.0]);
         let mut pending = Pending::default();
-        assert_eq!(pending.add('a', 10, look(20, 20)), None);
-        for at_ns in 11..20 {
-            assert_eq!(pending.add('a', at_ns, known(20)), None);
+        assert_eq!(pending.add('a', part(20, 20, 20)), None);
+        for ticks in 2..=10 {
+            assert_eq!(pending.add('a', known(20, ticks * 20)), None);
         }
         let run = pending.rest().unwrap();
         assert_eq!((run.count, run.weight_ns, run.square), (10, 200, 400.0));
@@ -247,54 +250,82 @@ mod tests {
     }
 
     #[test]
-    fn equal_looks_are_one_run() {
+    fn equal_samples_are_one_run() {
         let mut pending = Pending::default();
-        assert_eq!(pending.add('a', 10, look(5, 5)), None);
-        assert_eq!(pending.add('a', 20, look(7, 5)), None);
-        assert_eq!(pending.add('a', 30, look(1, 1)), None);
-        let run = pending.add('b', 40, look(3, 3)).unwrap();
-        let expected = Run {
-            seen: 'a',
-            since_ns: 10,
-            until_ns: 30,
-            count: 3,
-            weight_ns: 13,
-            span_ns: 11,
-            square: 75.0,
-        };
-        assert_eq!(run, expected);
+        assert_eq!(pending.add('a', part(5, 5, 10)), None);
+        assert_eq!(pending.add('a', part(7, 5, 15)), None);
+        assert_eq!(pending.add('a', part(1, 1, 16)), None);
+        let run = pending.add('b', part(3, 3, 19)).unwrap();
+        assert_eq!((run.seen, run.since_ns, run.until_ns), ('a', 5, 16));
+        assert_eq!((run.count, run.weight_ns, run.span_ns), (3, 13, 11));
+        assert!((run.square - 75.0).abs() < 1e-9);
         assert_eq!(pending.rest().unwrap().seen, 'b');
         assert_eq!(pending.rest(), None);
     }
 
-    /// A first look that stands for a hundred threads, at the start, is told by itself.
+    /// Samples come at a random moment of their interval: what follows on is seen by the intervals.
     #[test]
-    fn looks_for_many_and_looks_for_one_are_told_apart() {
+    fn gap_between_intervals_ends_a_run() {
         let mut pending = Pending::default();
-        assert_eq!(pending.add('a', 10, look(100, 1)), None);
-        let first = pending.add('a', 11, look(1, 1)).unwrap();
+        let tick = |at_ns, number: u64| Part {
+            at_ns,
+            interval: (20 * number, 20 * number + 20),
+            ..part(20, 20, 0)
+        };
+        assert_eq!(pending.add('a', tick(21, 1)), None);
+        assert_eq!(pending.add('a', tick(59, 2)), None);
+        let run = pending.add('a', tick(81, 4)).unwrap();
+        assert_eq!((run.since_ns, run.until_ns, run.count), (1, 59, 2));
+        let rest = pending.rest().unwrap();
+        assert_eq!((rest.since_ns, rest.until_ns, rest.count), (61, 81, 1));
+    }
+
+    /// A first sample that stands for a hundred threads, at the start, is reported by itself.
+    #[test]
+    fn samples_for_many_and_for_one_are_kept_apart() {
+        let mut pending = Pending::default();
+        assert_eq!(pending.add('a', part(100, 1, 10)), None);
+        let first = pending.add('a', part(1, 1, 11)).unwrap();
         assert_eq!((first.weight_ns, first.count), (100, 1));
-        assert_eq!(pending.add('a', 12, look(2, 1)), None);
+        assert_eq!(pending.add('a', part(2, 1, 12)), None);
         // Of ticks that were missed.
-        assert_eq!(pending.add('a', 15, look(3, 3)), None);
+        assert_eq!(pending.add('a', part(3, 3, 15)), None);
         let rest = pending.rest().unwrap();
         assert_eq!((rest.weight_ns, rest.count, rest.span_ns), (6, 3, 5));
     }
 
-    /// An idle thread, looked at each second for ten minutes.
+    /// A thread that waits for ten minutes: at any time at least half of its wait is reported.
     #[test]
-    fn a_long_run_is_told_after_a_second_and_then_seldom() {
+    fn long_run_is_reported_in_ever_longer_pieces() {
         let mut pending = Pending::default();
         let mut told = Vec::new();
-        for second in 0..600 {
-            let ended = pending.add((), second * SECOND, look(SECOND, SECOND));
+        for second in 1..=600 {
+            let ended = pending.add((), part(SECOND, SECOND, second * SECOND));
             assert_eq!(ended, None);
             told.extend(pending.due(second * SECOND + 1).map(|run| run.count));
+            let all = told.iter().sum::<u32>();
+            assert!(
+                u64::from(all) * 2 + 1 >= second.min(60),
+                "{all} of {second}"
+            );
         }
-        assert_eq!(told.get(..3), Some(&[2, 61, 61][..]));
-        assert!(told.len() <= 12, "{told:?}");
+        assert_eq!(told.get(..4), Some(&[1, 2, 4, 8][..]));
+        assert!(told.len() <= 16, "{told:?}");
         let rest = pending.rest().map_or(0, |run| run.count);
         assert_eq!(told.iter().sum::<u32>() + rest, 600);
+    }
+
+    /// What the thread has left is reported soon.
+    #[test]
+    fn run_that_is_over_is_due() {
+        let mut pending = Pending::default();
+        for second in 1..=200 {
+            let _ = pending.add((), part(SECOND, SECOND, second * SECOND));
+            let _ = pending.due(second * SECOND);
+        }
+        let end_ns = 200 * SECOND;
+        assert_eq!(pending.due(end_ns + OVER_NS - 1), None);
+        assert!(pending.due(end_ns + OVER_NS).is_some());
     }
 
     proptest! {
@@ -309,8 +340,12 @@ mod tests {
                 now += step * SECOND / 10;
                 weight += step;
                 count += 1;
-                runs.extend(pending.add(*seen, now, look(*step, 1)));
-                if *what == 0 {
+                runs.extend(match what {
+                    0 => pending.carry(*seen, false, 1, part(*step, 1, now)),
+                    1 => pending.carry(*seen, true, 1, part(*step, 1, now)),
+                    _ => pending.add(*seen, part(*step, 1, now)),
+                });
+                if *what == 3 {
                     runs.extend(pending.due(now));
                 }
             }
@@ -318,7 +353,8 @@ mod tests {
             prop_assert_eq!(runs.iter().map(|r| r.weight_ns).sum::<u64>(), weight);
             prop_assert_eq!(runs.iter().map(|r| r.count).sum::<u32>(), count);
             prop_assert!(runs.iter().all(|r| r.since_ns <= r.until_ns));
-            prop_assert!(runs.windows(2).all(|w| w[0].until_ns <= w[1].since_ns));
+            // No event spans more than its samples stand for.
+            prop_assert!(runs.iter().all(|r| r.until_ns - r.since_ns <= r.span_ns));
         }
     }
 }

@@ -23,15 +23,14 @@ const CLASSES_MAX: usize = 32;
 /// A class with none of whose signs a thread was met for so long makes room for another one.
 const FORGOTTEN_NS: u64 = 10_000_000_000;
 
-/// Ticks up to so long after a look are told with it.
-const LOOK_HOLDS_NS: u64 = 1_000_000_000;
-
 /// What was read of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sign {
     words: u64,
     /// Whether it is in code of its own, and waits there for pages at most.
     in_own_code: bool,
+    /// Whether it may be in a system call that the runtime knows nothing of.
+    in_native: bool,
 }
 
 impl Sign {
@@ -39,14 +38,32 @@ impl Sign {
     /// Different words are hardly ever the same sign.
     #[must_use]
     pub fn of(words: impl IntoIterator<Item = u64>, in_own_code: bool) -> Sign {
-        // Multiplication by the golden ratio (Knuth, volume 3, 6.4), folded after each word.
-        let mixed = words.into_iter().fold(0u64, |mixed, word| {
-            let mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed ^ (mixed >> 29)
-        });
         Sign {
-            words: mixed,
+            words: words.into_iter().fold(0, mix),
             in_own_code,
+            in_native: false,
+        }
+    }
+
+    /// The same of a thread that may be in a system call: what the kernel says of that belongs to
+    /// its sign.
+    #[must_use]
+    pub fn in_native(self, in_native: bool) -> Sign {
+        Sign { in_native, ..self }
+    }
+
+    /// Whether the kernel has to be asked for the rest of it.
+    #[must_use]
+    pub fn is_in_native(&self) -> bool {
+        self.in_native
+    }
+
+    /// This sign together with another word.
+    #[must_use]
+    pub fn with(self, word: u64) -> Sign {
+        Sign {
+            words: mix(self.words, word),
+            ..self
         }
     }
 
@@ -55,6 +72,12 @@ impl Sign {
     pub fn is_in_own_code(&self) -> bool {
         self.in_own_code
     }
+}
+
+/// Multiplication by the golden ratio (Knuth, volume 3, 6.4), folded after each word.
+fn mix(mixed: u64, word: u64) -> u64 {
+    let mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
 }
 
 /// What a look at a thread has shown.
@@ -66,19 +89,9 @@ pub enum Shown {
     Run,
 }
 
-/// When what is told was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// At the look that showed where, or from then on, or soon after.
-    AtLook,
-    /// Later: the thread is where that look saw it as far as its sign tells, and what it works for
-    /// is another matter.
-    Later,
-}
-
 /// One class.
-#[derive(Clone, Debug, Default)]
-struct Class {
+#[derive(Clone, Debug)]
+struct Class<W> {
     /// Its sign, but for those that it has to share; and that of the last look.
     own: Option<Sign>,
     last: Option<Sign>,
@@ -87,56 +100,73 @@ struct Class {
     /// At which place that was, and whether the look before it saw the same one.
     place: Option<u64>,
     agrees: bool,
-    looked_ns: u64,
     /// When the thread was met with such a sign last.
     met_ns: u64,
     /// Ticks that are not settled yet, and what they stand for.
     owed: (u32, u64),
-    pending: Pending<Told>,
+    pending: Pending<W>,
     /// What is not pending any more, and not told yet.
-    ended: Vec<Run<Told>>,
+    ended: Vec<Run<W>>,
 }
 
-impl Class {
-    /// Whether ticks of it are as good as looks of their own.
-    fn is_sure(&self) -> bool {
-        self.own.is_some() && self.agrees
+impl<W> Default for Class<W> {
+    fn default() -> Class<W> {
+        Class {
+            own: None,
+            last: None,
+            shown: None,
+            place: None,
+            agrees: false,
+            met_ns: 0,
+            owed: (0, 0),
+            pending: Pending::default(),
+            ended: Vec::new(),
+        }
     }
+}
 
-    fn carry(&mut self, now_ns: u64, is_alike: bool, count: u32, part: Part) {
-        let (told, at_ns) = match now_ns.saturating_sub(self.looked_ns) > LOOK_HOLDS_NS {
-            true => (Told::Later, now_ns),
-            false => (Told::AtLook, self.looked_ns),
-        };
-        let ended = self.pending.carry(told, at_ns, is_alike, count, part);
+impl<W: PartialEq + Clone> Class<W> {
+    fn carry(&mut self, work: W, is_alike: bool, count: u32, part: Part) {
+        let ended = self.pending.carry(work, is_alike, count, part);
         self.ended.extend(ended);
     }
 
     /// All that is not told yet, the oldest first.
-    fn rest(&mut self) -> impl Iterator<Item = Run<Told>> + use<> {
+    fn rest(&mut self) -> impl Iterator<Item = Run<W>> + use<W> {
         let ended = std::mem::take(&mut self.ended);
         ended.into_iter().chain(self.pending.rest())
     }
 }
 
-/// The classes of one thread, and what is not told yet of each. Threads without signs have one.
-#[derive(Clone, Debug, Default)]
-pub struct Classes {
+/// The classes of one thread, and what is not told yet of each, with what the thread worked for
+/// (`W`). Threads without signs have one.
+#[derive(Clone, Debug)]
+pub struct Classes<W> {
     /// That of the last look.
     current: u8,
-    first: Class,
-    others: Vec<Class>,
+    first: Class<W>,
+    others: Vec<Class<W>>,
 }
 
-impl Classes {
-    fn get(&mut self, number: u8) -> Option<&mut Class> {
+impl<W> Default for Classes<W> {
+    fn default() -> Classes<W> {
+        Classes {
+            current: 0,
+            first: Class::default(),
+            others: Vec::new(),
+        }
+    }
+}
+
+impl<W: PartialEq + Clone> Classes<W> {
+    fn get(&mut self, number: u8) -> Option<&mut Class<W>> {
         match number {
             0 => Some(&mut self.first),
             number => self.others.get_mut(usize::from(number) - 1),
         }
     }
 
-    fn all(&mut self) -> impl Iterator<Item = (u8, &mut Class)> {
+    fn all(&mut self) -> impl Iterator<Item = (u8, &mut Class<W>)> {
         let all = std::iter::once(&mut self.first).chain(&mut self.others);
         (0u8..).zip(all)
     }
@@ -168,32 +198,29 @@ impl Classes {
         self.current
     }
 
-    /// A look at a thread that has this sign, and what it showed at which place, as a number; what
-    /// is not told of the last look at this class is told before.
+    /// A look at a thread that has this sign, and what it showed at which place, as a number. What is
+    /// not told of its class is told before, unless it goes on.
     pub fn look(
         &mut self,
         sign: Option<Sign>,
         now_ns: u64,
         (shown, place): (Shown, u64),
-        mut tell: impl FnMut(u8, Run<Told>),
+        mut tell: impl FnMut(u8, Run<W>),
     ) {
         let number = sign.map_or(0, |sign| self.enter(sign, now_ns));
-        if number != self.current {
-            // It has left that place: what it is owed there is told soon, but for what the next
-            // look there may be one choice with.
-            if self.get(self.current).is_some_and(|class| class.is_sure()) {
-                self.pending().hasten();
-            }
-        }
         self.current = number;
         let Some(class) = self.get(number) else {
             return;
         };
-        class.rest().for_each(|run| tell(number, run));
+        let agreed = std::mem::replace(&mut class.agrees, class.place == Some(place));
+        let goes_on = agreed && class.agrees && class.last == sign;
+        if !goes_on {
+            class.rest().for_each(|run| tell(number, run));
+        }
         class.last = sign;
-        class.agrees = class.place.replace(place) == Some(place);
+        class.place = Some(place);
         class.shown = sign.map(|_| shown);
-        (class.looked_ns, class.met_ns) = (now_ns, now_ns);
+        class.met_ns = now_ns;
     }
 
     /// The class of such a sign, made for it if there is room, or one that is not met any more.
@@ -201,7 +228,7 @@ impl Classes {
         if let Some(number) = self.own(sign) {
             return number;
         }
-        let is_free = |class: &Class| match class.own {
+        let is_free = |class: &Class<W>| match class.own {
             Some(_) => now_ns.saturating_sub(class.met_ns) > FORGOTTEN_NS,
             None => true,
         };
@@ -226,20 +253,20 @@ impl Classes {
     }
 
     /// What is not told of the class of the last look.
-    pub fn pending(&mut self) -> &mut Pending<Told> {
+    pub fn pending(&mut self) -> &mut Pending<W> {
         match usize::from(self.current).checked_sub(1) {
             Some(at) if at < self.others.len() => &mut self.others[at].pending,
             _ => &mut self.first.pending,
         }
     }
 
-    /// A tick without a look, of a thread with such a sign: counts for what the last look at its
-    /// class has shown.
-    pub fn carry(&mut self, sign: Sign, now_ns: u64, part: Part) {
+    /// A tick without a look, of a thread with such a sign that works for `work`: counts for what the
+    /// last look at its class has shown.
+    pub fn carry(&mut self, sign: Sign, work: W, part: Part) {
         let number = self.find(sign);
         let class = number.and_then(|number| self.get(number));
         if let Some(class) = class.filter(|class| class.shown == Some(Shown::Wait)) {
-            class.carry(now_ns, class.last == Some(sign) && class.agrees, 1, part);
+            class.carry(work, class.last == Some(sign) && class.agrees, 1, part);
         }
     }
 
@@ -260,7 +287,7 @@ impl Classes {
     /// An account says that the thread waited for `waited_ns`, the ticks that are owed included:
     /// what of that is left for the look, which would stand for `look_ns`. Without one the ticks
     /// count what they stand for.
-    pub fn settle(&mut self, now_ns: u64, waited_ns: Option<u64>, look_ns: u64) -> u64 {
+    pub fn settle(&mut self, work: &W, waited_ns: Option<u64>, look_ns: u64) -> u64 {
         let owed = self.all().map(|(_, class)| class.owed.1);
         let all_ns = owed.fold(look_ns, u64::saturating_add).max(1);
         let of_all = |waited_ns: u64, part_ns: u64| {
@@ -275,18 +302,21 @@ impl Classes {
             }
             let weight_ns = waited_ns.map_or(own_ns, |ns| of_all(ns, own_ns));
             left_ns = left_ns.saturating_sub(weight_ns);
+            // When each of these ticks was is not kept: they end with the last one.
             let part = Part {
                 weight_ns,
                 span_ns: weight_ns,
+                at_ns: class.met_ns,
+                interval: (class.met_ns, class.met_ns),
                 is_known: false,
             };
-            class.carry(now_ns, class.agrees, count, part);
+            class.carry(work.clone(), class.agrees, count, part);
         }
         left_ns
     }
 
     /// Tells what has been held back for long enough, with the numbers of the classes.
-    pub fn due(&mut self, now_ns: u64, mut tell: impl FnMut(u8, Run<Told>)) {
+    pub fn due(&mut self, now_ns: u64, mut tell: impl FnMut(u8, Run<W>)) {
         for (number, class) in self.all() {
             let due = class.pending.due(now_ns);
             class
@@ -298,9 +328,9 @@ impl Classes {
     }
 
     /// Tells all: the thread or the recording ends.
-    pub fn rest(&mut self, mut tell: impl FnMut(u8, Run<Told>)) {
-        // Without an account: these count what they stand for, when they were is not kept.
-        let _ = self.settle(0, None, 0);
+    pub fn rest(&mut self, work: &W, mut tell: impl FnMut(u8, Run<W>)) {
+        // Without an account these count what they stand for.
+        let _ = self.settle(work, None, 0);
         for (number, class) in self.all() {
             class.rest().for_each(|run| tell(number, run));
         }
@@ -315,11 +345,24 @@ mod tests {
     use proptest::prelude::*;
 
     const TICK_NS: u64 = 20_000_000;
-    const PART: Part = Part {
-        weight_ns: TICK_NS,
-        span_ns: TICK_NS,
-        is_known: false,
-    };
+    const SECOND: u64 = 1_000_000_000;
+    /// What a thread works for where that does not matter.
+    const WORK: u8 = 0;
+
+    /// A tick of this length that ends now.
+    fn part(now_ns: u64, span_ns: u64) -> Part {
+        Part {
+            weight_ns: span_ns,
+            span_ns,
+            at_ns: now_ns,
+            interval: (now_ns.saturating_sub(span_ns), now_ns),
+            is_known: false,
+        }
+    }
+
+    fn tick(now_ns: u64) -> Part {
+        part(now_ns, TICK_NS)
+    }
 
     /// What is told of each of four places, and the squares of that.
     #[derive(Default)]
@@ -331,12 +374,16 @@ mod tests {
     }
 
     impl Sums {
-        fn add(&mut self, place: u64, run: &Run<Told>) {
+        fn add(&mut self, place: u64, run: &Run<u8>) {
             // As it is told: a number of choices, one at least.
             let choice = run.weight_ns as f64 / run.choices() as f64;
             self.sums[place as usize] += run.weight_ns;
             self.squares[place as usize] += run.weight_ns as f64 * choice;
             self.heaviest = self.heaviest.max(choice);
+        }
+
+        fn extend(&mut self, place: u64, run: Option<&Run<u8>>) {
+            run.into_iter().for_each(|run| self.add(place, run));
         }
     }
 
@@ -352,13 +399,9 @@ mod tests {
         let (mut classes, mut told, mut truth) = (Classes::default(), Sums::default(), [0; 4]);
         let mut seen = [0; CLASSES_MAX];
         let mut looks = 0;
-        let part = Part {
-            weight_ns: tick_ns,
-            span_ns: tick_ns,
-            is_known: false,
-        };
-        for tick in 0..ticks {
+        for tick in 1..=ticks {
             let now_ns = tick * tick_ns;
+            let part = part(now_ns, tick_ns);
             let (place, sign) = at(tick, &mut program);
             truth[place as usize] += tick_ns;
             if classes.shown(sign, now_ns).is_none() || random.part() < chance {
@@ -369,19 +412,19 @@ mod tests {
                 seen[usize::from(classes.current())] = place;
                 looks += 1;
                 if place != 0 {
-                    let ended = classes.pending().add(Told::AtLook, now_ns, part);
-                    assert_eq!(ended, None);
+                    let ended = classes.pending().add(WORK, part);
+                    told.extend(place, ended.as_ref());
                 }
             } else {
-                classes.carry(sign, now_ns, part);
+                classes.carry(sign, WORK, part);
             }
             classes.due(now_ns, |number, run| told.add(seen[number as usize], &run));
         }
-        classes.rest(|number, run| told.add(seen[number as usize], &run));
+        classes.rest(&WORK, |number, run| told.add(seen[number as usize], &run));
         (told, truth, looks)
     }
 
-    fn nothing(number: u8, run: Run<Told>) {
+    fn nothing(number: u8, run: Run<u8>) {
         panic!("{number}: {run:?}");
     }
 
@@ -531,22 +574,22 @@ mod tests {
             .map(sign)
             .find(|it| classes.find(*it) == classes.find(like))
             .expect("there are more signs than classes");
-        classes.look(Some(like), 5, (Shown::Wait, 7), nothing);
-        assert_eq!(classes.pending().add(Told::AtLook, 5, PART), None);
-        for _ in 0..3 {
-            classes.carry(like, 6, PART);
+        let end = |ticks: u64| ticks * TICK_NS;
+        classes.look(Some(like), end(5), (Shown::Wait, 7), nothing);
+        assert_eq!(classes.pending().add(WORK, tick(end(5))), None);
+        for ticks in 6..9 {
+            classes.carry(like, WORK, tick(end(ticks)));
         }
         let first = classes.pending().rest().unwrap();
         assert_eq!((first.count, first.weight_ns), (4, 4 * TICK_NS));
         assert_eq!(first.choices(), 4);
-        assert_eq!((first.since_ns, first.until_ns), (5, 5));
-        // What comes after that was told is of the same look.
-        classes.carry(other, 6, PART);
-        classes.carry(other, 6, PART);
+        assert_eq!((first.since_ns, first.until_ns), (end(4), end(8)));
+        classes.carry(other, WORK, tick(end(20)));
+        classes.carry(other, WORK, tick(end(30)));
         let rest = classes.pending().rest().unwrap();
         assert_eq!(
-            (rest.count, rest.weight_ns, rest.since_ns),
-            (2, 2 * TICK_NS, 5)
+            (rest.count, rest.weight_ns, rest.since_ns, rest.until_ns),
+            (2, 2 * TICK_NS, end(19), end(20))
         );
         assert_eq!(choices(rest.weight_ns, rest.square), 1);
     }
@@ -560,89 +603,112 @@ mod tests {
             classes.look(Some(sign(number)), number, (shown, 7), nothing);
         }
         for number in [1, 2, 1, 3, 1] {
-            classes.owe(sign(number), PART);
+            classes.owe(sign(number), tick(number));
         }
         classes.look(Some(sign(2)), 9, (Shown::Wait, 7), nothing);
         // Four ticks in waits, and the look; the fifth is not of a wait.
-        assert_eq!(classes.settle(12, Some(501), TICK_NS), 101);
+        assert_eq!(classes.settle(&WORK, Some(501), TICK_NS), 101);
         let mut told = Vec::new();
-        classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
+        classes.rest(&WORK, |number, run| {
+            told.push((number, run.weight_ns, run.choices()))
+        });
         assert_eq!(told, [(0, 300, 3), (1, 100, 1)]);
         // Without an account; where it runs nothing is owed.
         let running = Sign::of([4], true);
         classes.look(Some(running), 12, (Shown::Wait, 7), nothing);
-        classes.owe(running, PART);
-        classes.owe(sign(1), PART);
-        assert_eq!(classes.settle(12, None, TICK_NS), 0);
-        classes.owe(sign(1), PART);
+        classes.owe(running, tick(12));
+        classes.owe(sign(1), tick(12));
+        assert_eq!(classes.settle(&WORK, None, TICK_NS), 0);
+        classes.owe(sign(1), tick(12));
         let mut told = Vec::new();
-        classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
+        classes.rest(&WORK, |number, run| {
+            told.push((number, run.weight_ns, run.choices()))
+        });
         assert_eq!(told, [(0, 2 * TICK_NS, 2)]);
     }
 
-    /// Ticks soon after a look are told with it, and later ones when they were.
+    /// An event spans the ticks in which the thread was known to be there, and no others.
     #[test]
-    fn ticks_long_after_a_look_have_a_time_of_their_own() {
-        const SECOND: u64 = 1_000_000_000;
+    fn run_ends_where_the_thread_was_elsewhere() {
+        let end = |ticks: u64| ticks * TICK_NS;
         let mut classes = Classes::default();
-        classes.look(Some(sign(1)), 0, (Shown::Wait, 7), nothing);
-        classes.look(Some(sign(1)), SECOND, (Shown::Wait, 7), nothing);
-        assert_eq!(classes.pending().add(Told::AtLook, SECOND, PART), None);
-        for tenths in [15, 20, 21, 35, 40, 42, 90] {
-            classes.carry(sign(1), tenths * SECOND / 10, PART);
-        }
         let mut told = Vec::new();
-        let mut tell = |_, run: Run<Told>| told.push((run.seen, run.since_ns, run.count));
-        classes.due(9 * SECOND, &mut tell);
-        classes.carry(sign(1), 10 * SECOND, PART);
-        classes.due(11 * SECOND, &mut tell);
-        classes.look(Some(sign(1)), 11 * SECOND, (Shown::Wait, 7), &mut tell);
-        let later = |tenths, count| (Told::Later, tenths * SECOND / 10, count);
-        let at_look = (Told::AtLook, SECOND, 3);
-        assert_eq!(told, [at_look, later(21, 5), later(100, 1)]);
+        let mut tell =
+            |number, run: Run<u8>| told.push((number, run.since_ns, run.until_ns, run.count));
+        for ticks in 1..=2 {
+            classes.look(Some(sign(1)), end(ticks), (Shown::Wait, 7), &mut tell);
+            assert_eq!(classes.pending().add(WORK, tick(end(ticks))), None);
+        }
+        classes.look(Some(sign(2)), end(3), (Shown::Wait, 8), &mut tell);
+        assert_eq!(classes.pending().add(WORK, tick(end(3))), None);
+        for ticks in [4, 5, 100] {
+            classes.carry(sign(1), WORK, tick(end(ticks)));
+        }
+        classes.rest(&WORK, &mut tell);
+        told.sort_unstable();
+        let expected = [
+            // The second look is the first that agrees with another one.
+            (0, end(0), end(1), 1),
+            (0, end(1), end(2), 1),
+            (0, end(3), end(5), 2),
+            (0, end(99), end(100), 1),
+            (1, end(2), end(3), 1),
+        ];
+        assert_eq!(told, expected);
     }
 
-    /// Where looks do not agree, ticks are one choice with their look, and told as one.
+    /// Requests that follow each other at one place have events of their own.
     #[test]
-    fn one_choice_is_told_whole() {
-        const SECOND: u64 = 1_000_000_000;
+    fn ticks_are_reported_with_their_own_request() {
         let mut classes = Classes::default();
         let mut told = Vec::new();
-        let mut tell = |_, run: Run<Told>| told.push((run.seen, run.count, run.choices()));
+        let mut tell = |_, run: Run<u8>| told.push((run.seen, run.count));
+        for ticks in 1..=2 {
+            classes.look(Some(sign(1)), ticks * TICK_NS, (Shown::Wait, 7), &mut tell);
+        }
+        for (work, ticks) in [(1, 3), (1, 4), (2, 5), (3, 6), (3, 7)] {
+            classes.carry(sign(1), work, tick(ticks * TICK_NS));
+        }
+        classes.rest(&WORK, &mut tell);
+        assert_eq!(told, [(1, 2), (2, 1), (3, 2)]);
+    }
+
+    /// Where looks do not agree, ticks are one choice with their look, and reported as one.
+    #[test]
+    fn one_choice_is_reported_whole() {
+        let mut classes = Classes::default();
+        let mut told = Vec::new();
+        let mut tell = |_, run: Run<u8>| {
+            told.push((run.since_ns / SECOND, run.count, run.choices()));
+            assert!(run.until_ns - run.since_ns <= TICK_NS);
+        };
         for (place, at) in [(7, 1), (8, 2), (7, 20)] {
-            classes.look(Some(sign(1)), at * SECOND, (Shown::Wait, place), &mut tell);
-            assert_eq!(classes.pending().add(Told::AtLook, at * SECOND, PART), None);
+            let now_ns = at * SECOND + TICK_NS;
+            classes.look(Some(sign(1)), now_ns, (Shown::Wait, place), &mut tell);
+            let ended = classes.pending().add(WORK, tick(now_ns));
+            assert_eq!(ended, None);
             // Elsewhere in between.
-            classes.look(Some(sign(2)), at * SECOND, (Shown::Run, 0), &mut tell);
-            let after = if place == 8 { 10 } else { 0 };
-            for tenths in 1..=8 + 10 * after {
-                let now_ns = at * SECOND + tenths * SECOND / 10;
-                classes.carry(sign(1), now_ns, PART);
+            classes.look(Some(sign(2)), now_ns, (Shown::Run, 0), &mut tell);
+            for tenths in 1..=8 {
+                let now_ns = now_ns + tenths * SECOND / 10;
+                classes.carry(sign(1), WORK, tick(now_ns));
                 classes.due(now_ns, &mut tell);
             }
         }
         // Nobody is at that place any more.
-        classes.due(35 * SECOND, &mut tell);
-        classes.due(36 * SECOND, &mut tell);
-        assert_eq!(
-            told,
-            [
-                (Told::AtLook, 9, 1),
-                (Told::Later, 109, 1),
-                (Told::AtLook, 9, 1)
-            ]
-        );
+        classes.due(40 * SECOND, &mut tell);
+        assert_eq!(told, [(1, 9, 1), (2, 9, 1), (20, 9, 1)]);
     }
 
     #[test]
     fn nothing_is_carried_to_what_could_not_be_told() {
-        let mut classes = Classes::default();
+        let mut classes = Classes::<u8>::default();
         assert_eq!(classes.shown(sign(1), 9), None);
         classes.look(Some(sign(1)), 5, (Shown::Wait, 7), nothing);
         assert_eq!(classes.shown(sign(1), 9), Some(Shown::Wait));
         classes.forget();
         assert_eq!(classes.shown(sign(1), 9), None);
-        classes.carry(sign(1), 6, PART);
+        classes.carry(sign(1), WORK, tick(6));
         assert_eq!(classes.pending().rest(), None);
         // Without a sign nothing is known of the next tick.
         classes.look(None, 6, (Shown::Wait, 7), nothing);
@@ -659,22 +725,22 @@ mod tests {
             let (mut added, mut told, mut now_ns) = (0, 0, 0);
             for (number, what, weight_ns) in steps {
                 now_ns += TICK_NS;
-                let part = Part { weight_ns, span_ns: weight_ns, is_known: what == 3 };
+                let part = Part { weight_ns, is_known: what == 3, ..tick(now_ns) };
                 let sign = sign(number);
                 if what == 0 || classes.shown(sign, now_ns).is_none() {
-                    let tell = |_, run: Run<Told>| told += run.weight_ns;
+                    let tell = |_, run: Run<u8>| told += run.weight_ns;
                     classes.look(Some(sign), now_ns, (Shown::Wait, 7), tell);
-                    let ended = classes.pending().add(Told::AtLook, now_ns, part);
+                    let ended = classes.pending().add(WORK, part);
                     told += ended.map_or(0, |run| run.weight_ns);
                 } else if what == 1 {
                     classes.owe(sign, part);
                 } else {
-                    classes.carry(sign, now_ns, part);
+                    classes.carry(sign, (number % 3) as u8, part);
                 }
                 added += weight_ns;
                 classes.due(now_ns, |_, run| told += run.weight_ns);
             }
-            classes.rest(|_, run| told += run.weight_ns);
+            classes.rest(&WORK, |_, run| told += run.weight_ns);
             prop_assert_eq!(told, added);
         }
     }

@@ -26,6 +26,7 @@ mod outside;
 mod outside_records;
 mod published;
 mod safepoints;
+mod service;
 mod spans;
 mod stacks;
 mod switched;

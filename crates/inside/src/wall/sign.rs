@@ -15,8 +15,10 @@ pub(super) fn of<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Option<Sig
     if present(entry) && mem.word(thread.wrapping_add(entry)) != Ok(0) {
         return None;
     }
-    let [state, sp, pc] = threads::state_and_place(mem, layout, thread).ok()?;
-    Some(Sign::of([state, sp, pc], sp == 0))
+    let at = threads::place(mem, layout, thread).ok()?;
+    let words = [at.state, at.monitor_use, at.monitor, at.owner, at.sp, at.pc];
+    let in_native = at.state == layout.state_in_native && at.sp != 0;
+    Some(Sign::of(words, at.sp == 0).in_native(in_native))
 }
 
 /// Has the processor fetch what that is read from.

@@ -247,6 +247,7 @@ impl WallDrain {
             weight_ns: 0,
             count: 0,
         });
+        ready.at_ns = at_ns;
         ready.weight_ns += weight_ns.saturating_sub(woken_ns);
         ready.count += 1;
     }
@@ -289,16 +290,14 @@ impl WallDrain {
             return;
         };
         let stack = current.stack.place(batch, current.truncated);
-        // Who had it, for what and which one that was is not known of a later time.
-        let owner = current.owner.as_ref().filter(|_| !run.is_later);
+        let owner = current.owner.as_ref();
         // A stack without frames: the owner ran.
         let owner_stack = owner
             .filter(|(_, stack)| !stack.frames.is_empty())
             .map(|(_, stack)| stack.place(batch, false));
-        let context = current.context.as_ref().filter(|_| !run.is_later);
+        let context = run.work.as_deref();
         let context = context.map_or(ContextId::NONE, |context| batch.context(context));
         let (thread, carrier) = current.who(run.thread);
-        let detail = current.detail.clone().filter(|_| !run.is_later);
         batch.add_wall(PendingWall {
             time_ns: run.since_ns,
             duration_ns: run.until_ns.saturating_sub(run.since_ns),
@@ -310,7 +309,7 @@ impl WallDrain {
             owner: owner.map(|(thread, _)| *thread),
             owner_stack,
             is_owned_lock: current.is_owned_lock,
-            detail,
+            detail: current.detail.clone(),
             weight_ns: run.weight_ns,
             count: run.count,
             choices: run.choices,
@@ -380,8 +379,9 @@ fn hash_of(frames: &[PendingFrame]) -> u64 {
 
 fn runnable(thread: u64, carrier: Option<u64>, stack: Option<u32>, ready: &Ready) -> PendingWall {
     PendingWall {
-        time_ns: ready.at_ns,
-        duration_ns: 0,
+        // It ended then, at the latest.
+        time_ns: ready.at_ns.saturating_sub(ready.weight_ns),
+        duration_ns: ready.weight_ns,
         thread,
         carrier,
         stack,
@@ -440,7 +440,7 @@ mod tests {
         Run {
             thread,
             class: 0,
-            is_later: false,
+            work: None,
             since_ns: 100,
             until_ns: 300,
             count: 3,

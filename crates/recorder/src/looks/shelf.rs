@@ -3,10 +3,11 @@
 //! Bounded. What does not fit is counted with the time it stood for.
 
 use super::off::Off;
+use dwell_context::Context;
 use dwell_walker::Frame;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Notes kept at most.
 const NOTES_MAX: usize = 1 << 16;
@@ -73,16 +74,15 @@ pub struct HasIt {
 }
 
 /// Looks that saw the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The thread.
     pub thread: u64,
     /// Of which of its places: the class of the `Stack` that tells.
     pub class: u8,
-    /// Whether it was there later than the `Stack` that tells, as far as its sign says: what it
-    /// worked for then is not known.
-    pub is_later: bool,
-    /// The first look.
+    /// What it worked for.
+    pub work: Option<Arc<Context>>,
+    /// The beginning of what the first look stands for.
     pub since_ns: u64,
     /// The last one.
     pub until_ns: u64,

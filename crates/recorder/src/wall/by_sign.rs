@@ -3,7 +3,7 @@
 //! drawn.
 
 use super::{At, Looked, Sampler};
-use crate::runtime::{Looks, Runtime};
+use crate::runtime::Runtime;
 use dwell_wall::grid;
 use dwell_wall::runs::Part;
 use dwell_wall::signs::Shown;
@@ -68,9 +68,9 @@ impl<R: Runtime> Sampler<'_, R> {
         part: Part,
         at: &At<'_>,
     ) -> Option<ByItsSign> {
-        let known = self.known.get_mut(index as usize)?;
         let record = self.setup.engine.record(index)?;
-        let sign = self.looks.sign(record)?;
+        let (sign, context) = self.sign(record)?;
+        let known = self.known.get_mut(index as usize)?;
         let shown = known.classes.shown(sign, at.now_ns)?;
         if is_drawn {
             return Some(ByItsSign::Drawn);
@@ -83,7 +83,8 @@ impl<R: Runtime> Sampler<'_, R> {
         self.strata.note(index, has_run || runs, at.now_ns);
         self.ran |= runs;
         self.news |= has_run && !runs;
-        known.carry(sign, at.now_ns, part, &mut at.shelf.lock());
+        known.works_for(context.as_ref());
+        known.carry(sign, part, &mut at.shelf.lock());
         Some(ByItsSign::Counted)
     }
 }

@@ -109,7 +109,7 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             match (step, self.known.get_mut(*index as usize)) {
                 (Step::Still, Some(_)) => {
-                    self.add_still(*index, is_active, (at.now_ns, part), &mut notes);
+                    self.add_still(*index, is_active, part, &mut notes);
                 }
                 (Step::Woken, Some(known)) => known.flush(&mut notes),
                 _ => moved.push(*index),
@@ -119,13 +119,7 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     /// A thread waits where it did.
-    fn add_still(
-        &mut self,
-        index: u32,
-        is_active: bool,
-        (now_ns, part): (u64, Part),
-        notes: &mut Notes,
-    ) {
+    fn add_still(&mut self, index: u32, is_active: bool, part: Part, notes: &mut Notes) {
         let known = self.known.get_mut(index as usize);
         let (Some(known), Some(record)) = (known, self.setup.engine.record(index)) else {
             return;
@@ -137,11 +131,11 @@ impl<R: Runtime> Sampler<'_, R> {
             && self.first.has_credit()
             && self.setup.engine.wants_page(record);
         if is_active && !awaits_page {
-            self.strata.note(index, false, now_ns);
+            self.strata.note(index, false, part.at_ns);
         }
         self.followed += 1;
         let part = known.still(part);
-        known.add(now_ns, part, notes);
+        known.add(part, notes);
         if self.may_count && self.strata.rests_now(index) {
             count(known, index, &mut self.roll_call, &mut self.strata);
         }

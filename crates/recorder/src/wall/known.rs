@@ -2,11 +2,16 @@
 
 use super::look::{Before, Look};
 use crate::looks::shelf::{Note, Notes, Run};
+use dwell_context::Context;
 use dwell_wall::flips::Flips;
 use dwell_wall::proc::Schedule;
 use dwell_wall::roll_call::Owed;
 use dwell_wall::runs::{Part, Run as SameRun};
-use dwell_wall::signs::{Classes, Shown, Sign, Told};
+use dwell_wall::signs::{Classes, Shown, Sign};
+use std::sync::Arc;
+
+/// What a thread works for.
+pub(super) type Work = Option<Arc<Context>>;
 
 /// A thread, kept at its record's place.
 pub(super) struct Known<C> {
@@ -21,7 +26,9 @@ pub(super) struct Known<C> {
     /// What it had used of processors when it was asked last, before its first look.
     pub asked_ns: Option<u64>,
     /// What looks have shown, by what its signs were, and what is not told of that yet.
-    pub classes: Classes,
+    pub classes: Classes<Work>,
+    /// What it worked for when that was read last.
+    pub work: Work,
     /// Of one that waits for microseconds at a time.
     pub flips: Flips,
 }
@@ -37,6 +44,7 @@ impl<C> Default for Known<C> {
             before: Before::default(),
             asked_ns: None,
             classes: Classes::default(),
+            work: None,
             flips: Flips::default(),
         }
     }
@@ -45,9 +53,16 @@ impl<C> Default for Known<C> {
 impl<C> Known<C> {
     /// A look at a thread that is where the last stack says, or a tick in which it is known to have
     /// been.
-    pub fn add(&mut self, now_ns: u64, part: Part, notes: &mut Notes) {
-        let ended = self.classes.pending().add(Told::AtLook, now_ns, part);
-        self.tell_ended(ended, now_ns, notes);
+    pub fn add(&mut self, part: Part, notes: &mut Notes) {
+        let ended = self.classes.pending().add(self.work.clone(), part);
+        self.tell_ended(ended, part.at_ns, notes);
+    }
+
+    /// It works for this now.
+    pub fn works_for(&mut self, context: Option<&Context>) {
+        if self.work.as_deref() != context {
+            self.work = context.copied().map(Arc::new);
+        }
     }
 
     /// Passes in which it is known to have been where the last stack says.
@@ -55,15 +70,17 @@ impl<C> Known<C> {
         let part = Part {
             weight_ns: owed.span_ns,
             span_ns: owed.span_ns,
+            at_ns: owed.until_ns,
+            // It has not run since it was asked for the first time: there is no gap.
+            interval: (0, owed.until_ns),
             is_known: true,
         };
-        let time = (owed.since_ns, owed.until_ns);
-        let pending = self.classes.pending();
-        let ended = pending.add_many(Told::AtLook, time, owed.passes, part);
+        let work = self.work.clone();
+        let ended = self.classes.pending().add_many(work, owed.passes, part);
         self.tell_ended(ended, owed.until_ns, notes);
     }
 
-    fn tell_ended(&mut self, ended: Option<SameRun<Told>>, now_ns: u64, notes: &mut Notes) {
+    fn tell_ended(&mut self, ended: Option<SameRun<Work>>, now_ns: u64, notes: &mut Notes) {
         let thread = self.thread;
         if let Some(run) = ended {
             tell((thread, self.classes.current()), &run, notes);
@@ -98,41 +115,43 @@ impl<C> Known<C> {
     }
 
     /// A tick in which it was not looked at, but has this sign.
-    pub fn carry(&mut self, sign: Sign, now_ns: u64, part: Part, notes: &mut Notes) {
+    pub fn carry(&mut self, sign: Sign, part: Part, notes: &mut Notes) {
         match self.flips.is_on() {
             // The next look that finds it waiting tells all of the time.
             true => self.classes.owe(sign, part),
             false => {
                 let part = self.still(part);
-                self.classes.carry(sign, now_ns, part);
+                self.classes.carry(sign, self.work.clone(), part);
             }
         }
         let thread = self.thread;
         self.classes
-            .due(now_ns, |class, run| tell((thread, class), &run, notes));
+            .due(part.at_ns, |class, run| tell((thread, class), &run, notes));
     }
 
-    /// What a look stands for that has `seen` this, in an interval that ends at `until_ns`: `part`,
-    /// or what the thread waited since that was asked last, if it waits for microseconds at a time.
+    /// What a look stands for that has `seen` this: `part`, or what the thread waited since that was
+    /// asked last, if it waits for microseconds at a time.
     /// `moved`: it did not stand still; `counted`: the tick has counted without the look.
     pub fn weight(
         &mut self,
         seen: &Look,
         (moved, counted): (bool, bool),
-        (now_ns, until_ns): (u64, u64),
         part: Part,
         schedule: impl Fn() -> Option<Schedule>,
     ) -> Part {
+        let (now_ns, until_ns) = (part.at_ns, part.interval.1);
         let was_on = self.flips.is_on();
         let part = match seen {
             Look::Off(_) => match self.flips.waited((now_ns, until_ns), &schedule) {
                 Some(waited_ns) => Part {
-                    weight_ns: self.classes.settle(now_ns, Some(waited_ns), part.weight_ns),
+                    weight_ns: self
+                        .classes
+                        .settle(&self.work, Some(waited_ns), part.weight_ns),
                     ..part
                 },
                 // Of a look before, if that was the last one by the account.
                 None => {
-                    let _ = self.classes.settle(now_ns, None, part.weight_ns);
+                    let _ = self.classes.settle(&self.work, None, part.weight_ns);
                     self.still(part)
                 }
             },
@@ -174,7 +193,7 @@ impl<C> Known<C> {
     pub fn flush_all(&mut self, notes: &mut Notes) {
         let thread = self.thread;
         self.classes
-            .rest(|class, run| tell((thread, class), &run, notes));
+            .rest(&self.work, |class, run| tell((thread, class), &run, notes));
     }
 
     /// The thread is no more.
@@ -185,11 +204,11 @@ impl<C> Known<C> {
     }
 }
 
-fn tell((thread, class): (u64, u8), run: &SameRun<Told>, notes: &mut Notes) {
+fn tell((thread, class): (u64, u8), run: &SameRun<Work>, notes: &mut Notes) {
     let told = Run {
         thread,
         class,
-        is_later: run.seen == Told::Later,
+        work: run.seen.clone(),
         since_ns: run.since_ns,
         until_ns: run.until_ns,
         count: run.count,
@@ -215,17 +234,28 @@ mod tests {
         }
     }
 
-    fn tick(of_threads: u64) -> Part {
+    /// A tick for so many threads; `at_ns` ends its interval.
+    fn tick_at(at_ns: u64, of_threads: u64) -> Part {
         Part {
             weight_ns: of_threads * TICK_NS,
             span_ns: TICK_NS,
+            at_ns,
+            interval: (at_ns.saturating_sub(TICK_NS), at_ns),
             is_known: false,
+        }
+    }
+
+    /// The same, seen at `now_ns` in an interval that ends at `until_ns`.
+    fn tick_in((now_ns, until_ns): (u64, u64)) -> Part {
+        Part {
+            at_ns: now_ns,
+            ..tick_at(until_ns, 1)
         }
     }
 
     fn runs(notes: &Notes) -> Vec<Run> {
         let run = |note: &Note| match note {
-            Note::Run(run) => Some(*run),
+            Note::Run(run) => Some(run.clone()),
             _ => None,
         };
         notes.notes.iter().filter_map(run).collect()
@@ -235,19 +265,19 @@ mod tests {
     fn looks_that_see_the_same_are_one_note_when_the_thread_leaves() {
         let (mut known, mut notes) = (thread(), Notes::default());
         for at in 1..=10 {
-            known.add(at * TICK_NS, tick(1), &mut notes);
+            known.add(tick_at(at * TICK_NS, 1), &mut notes);
         }
         assert_eq!(runs(&notes), []);
         known.flush(&mut notes);
         known.flush(&mut notes);
-        let [run] = runs(&notes)[..] else {
+        let [run] = &runs(&notes)[..] else {
             panic!("{notes:?}");
         };
         assert_eq!(
             (run.thread, run.count, run.weight_ns),
             (7, 10, 10 * TICK_NS)
         );
-        assert_eq!((run.since_ns, run.until_ns), (TICK_NS, 10 * TICK_NS));
+        assert_eq!((run.since_ns, run.until_ns), (0, 10 * TICK_NS));
     }
 
     #[test]
@@ -255,10 +285,10 @@ mod tests {
         let (mut known, mut notes) = (thread(), Notes::default());
         let ticks = 70 * 1_000_000_000 / TICK_NS;
         for at in 1..=ticks {
-            known.add(at * TICK_NS, tick(1), &mut notes);
+            known.add(tick_at(at * TICK_NS, 1), &mut notes);
         }
-        // After a second, and after a minute more.
-        assert_eq!(runs(&notes).len(), 2);
+        // After 1, 2, 4, 8, 16 and 32 s.
+        assert_eq!(runs(&notes).len(), 6);
         known.end(&mut notes);
         let told: u64 = runs(&notes).iter().map(|run| run.weight_ns).sum();
         assert_eq!(told, ticks * TICK_NS);
@@ -269,8 +299,8 @@ mod tests {
     #[test]
     fn looks_that_stand_for_many_are_told_apart_from_those_for_one() {
         let (mut known, mut notes) = (thread(), Notes::default());
-        known.add(TICK_NS, tick(1), &mut notes);
-        known.add(2 * TICK_NS, tick(100), &mut notes);
+        known.add(tick_at(TICK_NS, 1), &mut notes);
+        known.add(tick_at(2 * TICK_NS, 100), &mut notes);
         known.flush(&mut notes);
         let weights: Vec<u64> = runs(&notes).iter().map(|run| run.weight_ns).collect();
         assert_eq!(weights, [TICK_NS, 100 * TICK_NS]);
@@ -288,15 +318,14 @@ mod tests {
         };
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let mut weigh = |seen: Look, moved, ticks: u64, used_ns| {
-            let part = Part {
-                weight_ns: 7,
-                ..tick(1)
-            };
             // Each look comes 5 ns before the end of its interval.
             let now_ns = ticks * TICK_NS;
-            let time = (now_ns, now_ns + 5);
+            let part = Part {
+                weight_ns: 7,
+                ..tick_in((now_ns, now_ns + 5))
+            };
             known
-                .weight(&seen, (moved, false), time, part, used(used_ns))
+                .weight(&seen, (moved, false), part, used(used_ns))
                 .weight_ns
         };
         assert_eq!(weigh(off(), false, 1, 0), 7);
@@ -317,9 +346,9 @@ mod tests {
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let account = || Some(Schedule::default());
         let mut weigh = |moved, now_ns: u64, until_ns| {
-            let time = (now_ns, until_ns);
+            let part = tick_in((now_ns, until_ns));
             known
-                .weight(&off(), (moved, false), time, tick(1), account)
+                .weight(&off(), (moved, false), part, account)
                 .weight_ns
         };
         // Intervals end at 1, 2 and 3 ticks; it waits all the time.
@@ -351,9 +380,9 @@ mod tests {
         assert_eq!(known.left(&Look::Ready, true, signs, 2), Some(sign));
         let half = TICK_NS / 2;
         let time = |ticks: u64| (ticks * TICK_NS - half, ticks * TICK_NS);
-        known.carry(sign, time(1).0, tick(1), &mut notes);
-        let _ = known.weight(&Look::Ready, (true, true), time(1), tick(1), account);
-        let part = known.weight(&off(), (false, false), time(2), tick(1), account);
+        known.carry(sign, tick_in(time(1)), &mut notes);
+        let _ = known.weight(&Look::Ready, (true, true), tick_in(time(1)), account);
+        let part = known.weight(&off(), (false, false), tick_in(time(2)), account);
         assert_eq!(
             part.weight_ns, half,
             "what it waited since the end of the interval before"
@@ -366,17 +395,14 @@ mod tests {
     #[test]
     fn the_last_look_by_the_account_stands_for_its_interval_too() {
         let mut known = thread();
-        let part = Part {
-            weight_ns: 7,
-            ..tick(1)
-        };
         let mut weigh = |seen: Look, moved, ticks: u64| {
             let now_ns = ticks * TICK_NS;
             let account = || Some(Schedule::default());
-            let time = (now_ns, now_ns + 5);
-            known
-                .weight(&seen, (moved, false), time, part, account)
-                .weight_ns
+            let part = Part {
+                weight_ns: 7,
+                ..tick_in((now_ns, now_ns + 5))
+            };
+            known.weight(&seen, (moved, false), part, account).weight_ns
         };
         let off = || Look::Off(Off::at(Os::NoCall, None));
         let _ = weigh(Look::Ready, true, 0);
@@ -400,35 +426,68 @@ mod tests {
     }
 
     #[test]
-    fn ticks_by_sign_are_told_with_the_class_of_their_look() {
+    fn ticks_by_sign_have_the_class_of_their_look_and_their_own_time() {
         let (mut known, mut notes) = (thread(), Notes::default());
         let signs = [1u64, 2].map(|number| Sign::of([number], false));
         for (at, sign) in (1..).zip(signs) {
             known.look(Some(sign), at * TICK_NS, (Shown::Wait, 7), &mut notes);
-            known.add(at * TICK_NS, tick(1), &mut notes);
+            known.look(Some(sign), at * TICK_NS, (Shown::Wait, 7), &mut notes);
+            known.add(tick_at(at * TICK_NS, 1), &mut notes);
         }
         for at in 3..6 {
-            known.carry(signs[0], at * TICK_NS, tick(1), &mut notes);
+            known.carry(signs[0], tick_at(at * TICK_NS, 1), &mut notes);
         }
-        assert_eq!(runs(&notes), [], "held back");
-        // The next look there tells them, at the time of the last one.
-        known.look(Some(signs[0]), 6 * TICK_NS, (Shown::Run, 7), &mut notes);
-        let [first] = runs(&notes)[..] else {
-            panic!("{notes:?}");
-        };
-        assert_eq!(
-            (first.class, first.count, first.weight_ns),
-            (0, 4, 4 * TICK_NS)
-        );
-        assert_eq!((first.since_ns, first.until_ns), (TICK_NS, TICK_NS));
-        // It runs there.
-        known.carry(signs[0], 7 * TICK_NS, tick(1), &mut notes);
+        // The next look there sees it run: no more is carried there.
+        known.look(Some(signs[0]), 6 * TICK_NS, (Shown::Run, 0), &mut notes);
+        known.carry(signs[0], tick_at(7 * TICK_NS, 1), &mut notes);
         known.end(&mut notes);
-        let told: Vec<(u8, u64)> = runs(&notes)[1..]
+        let mut told: Vec<_> = runs(&notes)
             .iter()
-            .map(|it| (it.class, it.weight_ns))
+            .map(|it| (it.since_ns, it.until_ns, it.class, it.count))
             .collect();
-        assert_eq!(told, [(1, TICK_NS)]);
+        told.sort_unstable();
+        let expected = [(0, 1, 0, 1), (1, 2, 1, 1), (2, 5, 0, 3)];
+        assert_eq!(
+            told,
+            expected.map(|(since, until, class, count)| (
+                since * TICK_NS,
+                until * TICK_NS,
+                class,
+                count
+            ))
+        );
+    }
+
+    /// A thread that takes one request after the other at one place.
+    #[test]
+    fn carried_tick_has_the_request_of_its_own_time() {
+        let (mut known, mut notes) = (thread(), Notes::default());
+        let sign = Sign::of([1u64], false);
+        let request = |span| Context {
+            span,
+            active: 1,
+            ..Context::default()
+        };
+        known.works_for(Some(&request(1)));
+        for at in 1..=2 {
+            known.look(Some(sign), at * TICK_NS, (Shown::Wait, 7), &mut notes);
+            known.add(tick_at(at * TICK_NS, 1), &mut notes);
+        }
+        for at in 3..200 {
+            let now = request(at / 50);
+            known.works_for((now.span != 2).then_some(&now));
+            known.carry(sign, tick_at(at * TICK_NS, 1), &mut notes);
+        }
+        known.end(&mut notes);
+        let mut spans = [0; 4];
+        let mut without = 0;
+        for run in runs(&notes) {
+            match run.work {
+                Some(work) => spans[work.span as usize] += run.count,
+                None => without += run.count,
+            }
+        }
+        assert_eq!((spans, without), ([47, 52, 0, 50], 50));
     }
 
     /// Waits of 1.5 ms in every 15, and looks that take 0.3 ms: of those at waits a fifth sees the
@@ -453,16 +512,16 @@ mod tests {
                 ticks += u64::from(shown == Shown::Wait);
                 let is_drawn = random.part() < 0.1;
                 if known.classes.shown(sign, now_ns).is_some() && !is_drawn {
-                    known.carry(sign, now_ns, tick(1), &mut notes);
+                    known.carry(sign, tick_at(now_ns, 1), &mut notes);
                 } else if (shown, shown_after) == (Shown::Wait, Shown::Wait) {
                     known.look(Some(sign), now_ns, (shown, 7), &mut notes);
-                    known.add(now_ns, tick(1), &mut notes);
+                    known.add(tick_at(now_ns, 1), &mut notes);
                 } else {
                     ends_seen += u64::from(shown == Shown::Wait);
                     let signs = (Some(sign), Some(by_now));
                     let moved = shown != shown_after;
                     match known.left(&Look::Ready, moved, signs, now_ns) {
-                        Some(left) => known.carry(left, now_ns, tick(1), &mut notes),
+                        Some(left) => known.carry(left, tick_at(now_ns, 1), &mut notes),
                         None => known.look(Some(by_now), now_ns, (Shown::Run, 0), &mut notes),
                     }
                 }
@@ -484,15 +543,16 @@ mod tests {
         let sign = Sign::of([1], false);
         let account = || Some(Schedule::default());
         let off = || Look::Off(Off::at(Os::NoCall, None));
-        let time = |ticks: u64| (ticks * TICK_NS, ticks * TICK_NS);
+        let time = |ticks: u64| tick_at(ticks * TICK_NS, 1);
         known.look(Some(sign), TICK_NS, (Shown::Wait, 7), &mut notes);
-        let _ = known.weight(&off(), (true, false), time(1), tick(1), account);
-        known.carry(sign, 2 * TICK_NS, tick(1), &mut notes);
-        known.carry(sign, 3 * TICK_NS, tick(1), &mut notes);
-        let part = known.weight(&off(), (false, false), time(4), tick(1), account);
+        let _ = known.weight(&off(), (true, false), time(1), account);
+        known.carry(sign, time(2), &mut notes);
+        known.carry(sign, time(3), &mut notes);
+        let part = known.weight(&off(), (false, false), time(4), account);
         assert_eq!(part.weight_ns, TICK_NS, "a third of what it waited");
         known.look(Some(sign), 4 * TICK_NS, (Shown::Wait, 7), &mut notes);
-        let [before] = runs(&notes)[..] else {
+        known.end(&mut notes);
+        let [before] = &runs(&notes)[..] else {
             panic!("{notes:?}");
         };
         assert_eq!((before.count, before.weight_ns), (2, 2 * TICK_NS));
@@ -501,14 +561,14 @@ mod tests {
     #[test]
     fn what_is_known_without_choice_has_no_error() {
         let (mut known, mut notes) = (thread(), Notes::default());
-        let certain = Part {
+        let certain = |ticks: u64| Part {
             is_known: true,
-            ..tick(1)
+            ..tick_at(ticks * TICK_NS, 1)
         };
-        known.add(TICK_NS, certain, &mut notes);
-        known.add(2 * TICK_NS, certain, &mut notes);
+        known.add(certain(1), &mut notes);
+        known.add(certain(2), &mut notes);
         known.flush(&mut notes);
-        known.add(3 * TICK_NS, tick(1), &mut notes);
+        known.add(tick_at(3 * TICK_NS, 1), &mut notes);
         known.flush(&mut notes);
         let choices: Vec<u64> = runs(&notes).iter().map(|run| run.choices).collect();
         assert!(choices[0] > 1000 * choices[1], "{choices:?}");

@@ -11,6 +11,7 @@ use crate::runtime::{Looks, Runtime};
 use crate::sys::fds;
 use crate::sys::process;
 use crate::sys::task::{KeptFiles, TaskFiles};
+use dwell_context::Context;
 use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Engine, Live, ThreadRecord, Turns};
 use dwell_walker::{Frame, Memory, Walk};
@@ -390,6 +391,28 @@ impl Kernel {
         proc::whereabouts(self.read(tid, "syscall", &mut buf)?)
     }
 
+    /// In which system call a thread waits, where, and on which descriptor, as words that differ
+    /// where one of these does.
+    #[must_use]
+    pub fn call_of(&self, tid: i32) -> [u64; 3] {
+        match self.whereabouts(tid) {
+            Some(Whereabouts::Off { call, sp, pc }) => {
+                let on = match call {
+                    Some(Target::Descriptor(fd)) => Some(fd),
+                    Some(Target::Poll { fds, count: 1 }) => self.live.i32(fds).ok(),
+                    _ => None,
+                };
+                [
+                    sp,
+                    pc,
+                    on.map_or(u64::MAX, |fd| u64::from(fd.cast_unsigned())),
+                ]
+            }
+            Some(Whereabouts::Ready) => [1, 0, 0],
+            None => [0; 3],
+        }
+    }
+
     /// The kernel's account of a thread.
     pub fn schedule(&self, tid: i32) -> Option<Schedule> {
         let mut buf = [0u8; 128];
@@ -506,15 +529,21 @@ fn complete<R: Runtime, L: Looks<R>>(
     fd: Option<i32>,
     off: &mut Off,
 ) {
-    let thread = record.managed_thread();
-    off.mounted = looks.mounted(thread);
-    off.context = context_of(off.mounted.unwrap_or(record.managed_id()));
-    if off.context.is_none() {
-        off.context = looks.published(thread);
-    }
+    off.mounted = looks.mounted(record.managed_thread());
+    off.context = works_for(looks, record, off.mounted);
     if let (Monitor::None, Os::Call(Call::On(kind))) = (off.monitor, off.os) {
         off.detail = fd.and_then(|fd| told(fd, kind));
     }
+}
+
+/// What a platform thread, or the logical one that is `mounted` on it, works for.
+pub fn works_for<R: Runtime, L: Looks<R>>(
+    looks: &L,
+    record: &ThreadRecord,
+    mounted: Option<u64>,
+) -> Option<Context> {
+    let context = context_of(mounted.unwrap_or(record.managed_id()));
+    context.or_else(|| looks.published(record.managed_thread()))
 }
 
 /// Walks the thread that has what another waits for, if it waits as well.

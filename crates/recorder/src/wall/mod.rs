@@ -264,6 +264,11 @@ impl At<'_> {
         Part {
             weight_ns,
             span_ns: self.look.span_ns,
+            at_ns: self.now_ns,
+            interval: (
+                self.until_ns.saturating_sub(self.look.span_ns),
+                self.until_ns,
+            ),
             is_known,
         }
     }

@@ -1,11 +1,12 @@
 //! One look at a platform thread, and what is told of it.
 
-use super::look::{Before, Look, look};
+use super::look::{self, Before, Look, look};
 use super::who::{self, Who};
 use super::{At, Claim, Sampler};
 use crate::looks::off::Off;
 use crate::looks::shelf::Note;
 use crate::runtime::{Looks, Runtime};
+use dwell_context::Context;
 use dwell_signal::ThreadRecord;
 use dwell_walker::Frame;
 use dwell_wall::runs::Part;
@@ -14,9 +15,21 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// What says at once where a thread is, if that counts.
-    pub(super) fn sign(&self, record: &ThreadRecord) -> Option<Sign> {
-        self.by_sign.then(|| self.looks.sign(record)).flatten()
+    /// What says at once where a thread is, and what it works for, if that counts. The endpoint
+    /// belongs to the sign: two endpoints may wait at one place for different reasons.
+    pub(super) fn sign(&self, record: &ThreadRecord) -> Option<(Sign, Option<Context>)> {
+        let sign = self.by_sign.then(|| self.looks.sign(record)).flatten()?;
+        let context = look::works_for(&self.looks, record, None);
+        let sign = sign.with(context.map_or(0, |context| u64::from(context.endpoint)));
+        let sign = match sign.is_in_native() {
+            true => self
+                .kernel
+                .call_of(record.tid())
+                .into_iter()
+                .fold(sign, Sign::with),
+            false => sign,
+        };
+        Some((sign, context))
     }
 
     /// False if nothing could be seen.
@@ -31,11 +44,15 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         let (mut before, thread) = (known.before, known.thread);
         let last = before.mark();
-        let sign = self.sign(record);
+        let sign = self.sign(record).map(|(sign, _)| sign);
         let (seen, moved, (waited_ns, woken_ns)) = self.see(record, &mut before, now_ns);
         let has_it = match &seen {
             Look::Off(_) => self.see_owner(before.claim()),
             _ => None,
+        };
+        let by_now = match moved && seen.is_ready() && self.by_sign {
+            true => self.sign(record).map(|(sign, _)| sign),
+            false => sign,
         };
         let Some(known) = self.known.get_mut(index as usize) else {
             return false;
@@ -43,16 +60,11 @@ impl<R: Runtime> Sampler<'_, R> {
         known.before = before;
         let schedule = || self.kernel.schedule(record.tid());
         let part = at.part(weight_ns, false);
-        let by_now = match moved && seen.is_ready() && self.by_sign {
-            true => self.looks.sign(record),
-            false => sign,
-        };
         let left = known.left(&seen, moved, (sign, by_now), now_ns);
         if let Some(sign) = left {
-            known.carry(sign, now_ns, part, &mut at.shelf.lock());
+            known.carry(sign, part, &mut at.shelf.lock());
         }
-        let time = (now_ns, at.until_ns);
-        let part = known.weight(&seen, (moved, left.is_some()), time, part, schedule);
+        let part = known.weight(&seen, (moved, left.is_some()), part, schedule);
         self.news |= matches!(seen, Look::Off(_) | Look::Gone);
         self.ran |= seen.is_ready();
         let lives = seen.is_ready() || known.before.has_run_since(last);
@@ -61,7 +73,7 @@ impl<R: Runtime> Sampler<'_, R> {
             .lock()
             .add_ready(thread, now_ns, waited_ns, woken_ns);
         match seen {
-            Look::Same => known.add(now_ns, part, &mut at.shelf.lock()),
+            Look::Same => known.add(part, &mut at.shelf.lock()),
             Look::Off(off) => return self.tell_off((index, record), (off, sign), has_it, part, at),
             // What it waits for a processor is told by the kernel's own account, when it has one.
             // It is still where it was seen last.
@@ -104,6 +116,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let seen = (Shown::Wait, place_of(&off, stack, owner.as_ref()));
         let mut notes = at.shelf.lock();
         known.look(sign, at.now_ns, seen, &mut notes);
+        known.works_for(off.context.as_ref());
         if let Some(name) = renamed {
             notes.add(Note::Name { thread, name }, 0);
         }
@@ -120,7 +133,7 @@ impl<R: Runtime> Sampler<'_, R> {
         if let Some(has_it) = has_it {
             has_it.tell_name(&mut notes);
         }
-        known.add(at.now_ns, part, &mut notes);
+        known.add(part, &mut notes);
         true
     }
 

@@ -9,7 +9,9 @@ use crate::looks::threads::Threads;
 use crate::looks::unmounted::{Found, OffLogical, Seen};
 use crate::runtime::{Looks, Runtime};
 use crate::threads::VIRTUAL_KEY;
+use dwell_context::Context;
 use dwell_walker::Frame;
+use std::sync::Arc;
 
 /// A tick: when, the time it stands for, and what may be chosen.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +117,7 @@ impl Teller<'_> {
         found.looked += 1;
         found.estimated += each;
         seen.off.context = context_of(seen.id);
+        let work = seen.off.context.map(Arc::new);
         if moment.only_context && seen.off.context.is_none() {
             return;
         }
@@ -126,7 +129,13 @@ impl Teller<'_> {
             .map(|it| (it.key, owner_frames.get(..it.len).unwrap_or(&[])));
         let weight_ns = (moment.span_ns as f64 * each) as u64;
         let mut notes = self.shelf.lock();
-        let told = tell(seen, (frames, has_it), moment.at_ns, weight_ns, &mut notes);
+        let told = tell(
+            seen,
+            (frames, has_it),
+            (moment, work),
+            weight_ns,
+            &mut notes,
+        );
         found.failed += usize::from(!told);
         if let Some(owner) = owner {
             owner.tell_name(&mut notes);
@@ -138,7 +147,7 @@ impl Teller<'_> {
 fn tell<C>(
     seen: OffLogical<C>,
     (frames, owner): (&[Frame], Option<(u64, &[Frame])>),
-    at_ns: u64,
+    (moment, work): (&Moment, Option<Arc<Context>>),
     weight_ns: u64,
     notes: &mut Notes,
 ) -> bool {
@@ -154,10 +163,10 @@ fn tell<C>(
     }
     let run = Run {
         class: 0,
-        is_later: false,
+        work,
         thread,
-        since_ns: at_ns,
-        until_ns: at_ns,
+        since_ns: moment.at_ns.saturating_sub(moment.span_ns),
+        until_ns: moment.at_ns,
         count: 1,
         weight_ns,
         choices: 1,

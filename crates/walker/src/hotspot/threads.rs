@@ -118,25 +118,50 @@ pub fn anchor_at<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<Ancho
     Ok(Anchor { sp, pc, fp })
 }
 
-/// What of a Java thread itself hangs together with where it is: its state and what it has to do
-/// with monitors, and the sp and pc of its last Java frame, 0 while it runs Java code. Two moments
-/// at which these are the same need not be at the same place.
+/// Where a Java thread is, as far as a few words of memory say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its state (`JavaThreadState`).
+    pub state: u64,
+    /// 1 if it enters a monitor, 2 if it waits in one, 0 otherwise.
+    pub monitor_use: u64,
+    /// That `ObjectMonitor*`, and what the JVM has noted of its owner; 0 without one.
+    pub monitor: u64,
+    /// See `monitor`.
+    pub owner: u64,
+    /// The sp of its last Java frame; 0 while it runs Java code.
+    pub sp: u64,
+    /// And the pc.
+    pub pc: u64,
+}
+
+/// Where a Java thread is. Two moments at which this is the same need not be at the same place.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
-pub fn state_and_place<M: Memory>(
-    mem: &M,
-    layout: &Layout,
-    thread: u64,
-) -> Result<[u64; 3], Fault> {
+pub fn place<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<Place, Fault> {
     let state = u64::from(mem.u32(thread.wrapping_add(layout.thread_state))?);
-    let with_monitor = match monitors::contended(mem, layout, thread)? {
-        None => 0,
-        Some(Contended::Entering(_)) => 1,
-        Some(Contended::Waiting(_)) => 2,
+    let (monitor_use, monitor) = match monitors::contended(mem, layout, thread)? {
+        None => (0, 0),
+        Some(Contended::Entering(monitor)) => (1, monitor),
+        Some(Contended::Waiting(monitor)) => (2, monitor),
+    };
+    // It may be freed by now.
+    let owner = match present(layout.monitor_owner) && monitor_use == 1 {
+        true => mem
+            .word(monitor.wrapping_add(layout.monitor_owner))
+            .unwrap_or(0),
+        false => 0,
     };
     let anchor = anchor(mem, layout, thread)?;
-    Ok([state << 8 | with_monitor, anchor.sp, anchor.pc])
+    Ok(Place {
+        state,
+        monitor_use,
+        monitor,
+        owner,
+        sp: anchor.sp,
+        pc: anchor.pc,
+    })
 }
 
 #[cfg(test)]
@@ -200,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_tells_its_state_and_its_place() {
+    fn place_has_the_monitor_and_its_owner() {
         let mut layout = Layout::EMPTY;
         (layout.thread_state, layout.thread_anchor) = (8, 16);
         (layout.anchor_sp, layout.anchor_pc, layout.anchor_fp) = (0, 8, 16);
@@ -209,11 +234,26 @@ mod tests {
             (0x1000, &[0, 10, 0x7000, 0x7100, 0x7200, 0x9000, 0]),
             (0x2000, &[0, 10, 0x7000, 0x7100, 0x7200, 0, 0x9000]),
             (0x3000, &[0, 8, 0, 0, 0, 0, 0]),
+            (0x5000, &[0, 10, 0x7000, 0x7100, 0x7200, 0xdead_0000, 0]),
+            (0x9000, &[0, 0x1234]),
         ]);
-        let of = |thread| state_and_place(&mem, &layout, thread);
-        assert_eq!(of(0x1000), Ok([10 << 8 | 1, 0x7000, 0x7100]));
-        assert_eq!(of(0x2000), Ok([10 << 8 | 2, 0x7000, 0x7100]));
-        assert_eq!(of(0x3000), Ok([8 << 8, 0, 0]));
+        let expected = |state, monitor_use, monitor, owner, sp, pc| Place {
+            state,
+            monitor_use,
+            monitor,
+            owner,
+            sp,
+            pc,
+        };
+        let entering = |owner| expected(10, 1, 0x9000, owner, 0x7000, 0x7100);
+        assert_eq!(place(&mem, &layout, 0x1000), Ok(entering(0)));
+        layout.monitor_owner = 8;
+        let of = |thread| place(&mem, &layout, thread);
+        assert_eq!(of(0x1000), Ok(entering(0x1234)));
+        assert_eq!(of(0x2000), Ok(expected(10, 2, 0x9000, 0, 0x7000, 0x7100)));
+        assert_eq!(of(0x3000), Ok(expected(8, 0, 0, 0, 0, 0)));
+        let freed = expected(10, 1, 0xdead_0000, 0, 0x7000, 0x7100);
+        assert_eq!(of(0x5000), Ok(freed));
         assert!(of(0x4000).is_err());
     }
 
