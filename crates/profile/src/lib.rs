@@ -43,6 +43,7 @@ pub mod text_art;
 mod thread_time;
 mod tree;
 mod wall;
+mod window;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use alive::{Alive, AliveClass, AliveStack, Objects, PARTS};
@@ -77,3 +78,4 @@ pub use symbol::readable_function;
 pub use thread_time::ThreadTime;
 pub use tree::{CallTree, NodeId, TreeBuilder};
 pub use wall::{RUNNING, Wall, WallFilter, group_of, matches};
+pub use window::{Extent, Window};

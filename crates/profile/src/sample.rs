@@ -2,6 +2,7 @@
 
 use crate::names::NameId;
 use crate::tree::NodeId;
+use crate::window::Extent;
 use dwell_wall::sums;
 
 /// Index of a [`Thread`] in a profile.
@@ -92,6 +93,15 @@ pub struct Look {
 }
 
 impl Look {
+    /// The time over which its weight lies.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Extent {
+            time_ns: self.time_ns,
+            duration_ns: self.duration_ns,
+        }
+    }
+
     /// [`Look::choices`], also where that is not told.
     #[must_use]
     pub fn as_choices(&self) -> u64 {
