@@ -95,6 +95,8 @@ pub fn collapsed(
     };
     each(profile, &options.stacks, add);
     let mut stack: Vec<&str> = Vec::new();
+    // A part of a wait can be too short for a look.
+    sums.retain(|_, sum| *sum > 0);
     for ((root, _, node), sum) in &sums {
         stack.clear();
         let keys = tree.stack(*node);
