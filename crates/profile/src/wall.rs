@@ -154,6 +154,12 @@ impl Profile {
         !self.looks.is_empty() && self.unit == Unit::Nanoseconds
     }
 
+    /// Whether the wall time is that of threads at work for a request only.
+    #[must_use]
+    pub fn is_of_requests(&self) -> bool {
+        self.info.options.split(',').any(|o| o == ONLY_CONTEXT)
+    }
+
     /// The wall time of Java threads that `filter` wants, first that of threads that ran.
     pub fn wall<'p, 'f>(
         &'p self,
@@ -165,7 +171,7 @@ impl Profile {
         let waited = waited.map(move |look| self.waited(look, &heaviest));
         let wanted = self.wanted(filter);
         // Of a recording of requests, what ran for none is no part of the wall time either.
-        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
+        let of_requests = self.is_of_requests();
         ran.chain(waited).filter_map(move |wall| {
             let is_wanted = wanted.java.get(wall.thread as usize) == Some(&true)
                 && (!of_requests || wall.context.is_some())
@@ -218,7 +224,7 @@ impl Profile {
     /// For each sample whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
-        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
+        let of_requests = self.is_of_requests();
         let threads: Vec<bool> = (0..self.threads.len() as u32)
             .map(|thread| self.is_java(thread))
             .collect();
@@ -496,7 +502,11 @@ mod tests {
             let [wall] = all[..] else {
                 return (0, 0, 0);
             };
-            (wall.weight.sum / SECOND, wall.weight.samples, wall.lasted_ns)
+            (
+                wall.weight.sum / SECOND,
+                wall.weight.samples,
+                wall.lasted_ns,
+            )
         };
         assert_eq!(of(0, Some(1)), (1, 1, SECOND / 2));
         assert_eq!(of(4, Some(5)), (2, 1, SECOND));
