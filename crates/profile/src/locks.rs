@@ -1,10 +1,10 @@
 //! Waits for locks: those for monitors that were chosen and are exact, and looks at threads that
 //! waited for others.
 
+use crate::extent::{Extent, Window};
 use crate::names::NameId;
 use crate::sample::{ContextId, ThreadId, Weight};
 use crate::tree::NodeId;
-use crate::window::{Extent, Window};
 
 /// A wait for a monitor that is over and was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Locked {
             time_ns: self.time_ns,
             duration_ns: self.duration_ns,
         };
-        let (extent, weight) = (window.overlap(all)?, window.part_of(&self.weight, all)?);
+        let (extent, weight) = (window.overlap(all)?, self.weight.within(window, all)?);
         let share = weight.sum as f64 / self.weight.sum.max(1) as f64;
         Some(Locked {
             time_ns: extent.time_ns,

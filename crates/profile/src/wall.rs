@@ -2,12 +2,12 @@
 //! samples of CPU time of those that did.
 
 use crate::allocations::Allocation;
+use crate::extent::{Extent, Window};
 use crate::names::NameId;
 use crate::platform::is_of_platform;
 use crate::profile::{Profile, Unit};
 use crate::sample::{ContextId, Look, Sample, ThreadId, Weight};
 use crate::tree::NodeId;
-use crate::window::{Extent, Window};
 use std::collections::BTreeMap;
 
 /// The cause of samples of CPU time.
@@ -140,7 +140,7 @@ impl<'p> Wall<'p> {
         Some(Wall {
             time_ns: extent.time_ns,
             duration_ns: extent.duration_ns,
-            weight: window.part_of(&self.weight, self.extent())?,
+            weight: self.weight.within(window, self.extent())?,
             lasted_ns: self.lasted_ns.min(extent.duration_ns),
             ..self
         })

@@ -1,4 +1,4 @@
-// Which part of an event belongs to a part of the time: the twin of crates/profile/src/window.rs.
+// Which part of an event belongs to a part of the time: the twin of crates/profile/src/extent.rs.
 // All views by time take it from here. Pure.
 import type { Span } from './profile';
 

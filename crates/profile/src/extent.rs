@@ -1,8 +1,6 @@
 //! Which part of an event belongs to a part of the time. All views by time take it from here, the
 //! viewer from its twin (`viewer/src/data/window.ts`). Knows no event and no view.
 
-use crate::sample::Weight;
-
 /// When an event was: its weight lies evenly over this time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
@@ -96,33 +94,6 @@ impl Window {
         let [from, to] = [self.from_ns, self.to_ns].map(|at| extent.before(at, amount));
         to.saturating_sub(from)
     }
-
-    /// The same of a weight and of how certain it is; `None` if nothing of it is in the window.
-    #[must_use]
-    pub fn part_of(&self, weight: &Weight, extent: Extent) -> Option<Weight> {
-        self.overlap(extent)?;
-        let part = Weight {
-            sum: self.part(weight.sum, extent),
-            samples: self.part(weight.samples, extent),
-            ..*weight
-        };
-        if part.sum == weight.sum {
-            return Some(Weight {
-                samples: part.samples,
-                ..*weight
-            });
-        }
-        if part.sum == 0 && part.samples == 0 {
-            return None;
-        }
-        // As certain as its part of so many choices of one weight, or as one.
-        let share = part.sum as f64 / weight.sum.max(1) as f64;
-        let choices = (weight.sum as f64).powi(2) / weight.squares.max(f64::MIN_POSITIVE);
-        Some(Weight {
-            squares: weight.squares * share * (share * choices).min(1.0),
-            ..part
-        })
-    }
 }
 
 #[cfg(test)]
@@ -180,25 +151,6 @@ mod tests {
         assert_eq!(long.end_ns(), u64::MAX);
     }
 
-    #[test]
-    fn part_is_as_certain_as_its_choices() {
-        let weight = |choices: f64| Weight {
-            sum: 1_000,
-            squares: 1e6 / choices,
-            samples: 10,
-            heaviest: 0.0,
-        };
-        let half = |choices| window(0, 50).part_of(&weight(choices), extent(0, 100));
-        assert_eq!(half(1.0).unwrap().squares, 250_000.0, "one look: (w/2)^2");
-        assert_eq!(half(100.0).unwrap().squares, 5_000.0, "half of the looks");
-        assert_eq!(half(1.0).unwrap().samples, 5);
-        assert_eq!(
-            window(0, 100).part_of(&weight(3.0), extent(0, 100)),
-            Some(weight(3.0))
-        );
-        assert_eq!(window(100, 200).part_of(&weight(3.0), extent(0, 100)), None);
-    }
-
     proptest! {
         /// Adjacent windows share out all of an event, and none gets more than its length by the
         /// threads that the event stands for.
@@ -212,29 +164,20 @@ mod tests {
             cuts.extend([0, u64::MAX]);
             cuts.sort_unstable();
             let event = extent(time, duration);
-            let weight = Weight {
-                sum: if duration == 0 { threads } else { threads * duration },
-                squares: threads as f64,
-                samples: count,
-                heaviest: 0.0,
-            };
-            let (mut sum, mut samples) = (0, 0);
+            let weight = threads * duration.max(1);
+            let (mut sum, mut counts) = (0, 0);
             for pair in cuts.windows(2) {
                 let window = window(pair[0], pair[1]);
-                let Some(part) = window.part_of(&weight, event) else {
-                    prop_assert_eq!(window.part(weight.sum, event), 0);
-                    continue;
-                };
-                let overlap = window.overlap(event).unwrap();
-                prop_assert_eq!(part.sum, window.part(weight.sum, event));
-                prop_assert!(part.squares <= weight.squares);
-                if duration > 0 {
-                    prop_assert_eq!(part.sum, threads * overlap.duration_ns);
+                let part = window.part(weight, event);
+                match window.overlap(event) {
+                    None => prop_assert_eq!(part, 0),
+                    Some(all) if duration == 0 => prop_assert_eq!((part, all), (weight, event)),
+                    Some(all) => prop_assert_eq!(part, threads * all.duration_ns),
                 }
-                sum += part.sum;
-                samples += part.samples;
+                sum += part;
+                counts += window.part(count, event);
             }
-            prop_assert_eq!((sum, samples), (weight.sum, count));
+            prop_assert_eq!((sum, counts), (weight, count));
         }
 
         /// Any weight, also one that is no multiple of the duration: at most the rounding is off.
