@@ -635,8 +635,8 @@ pub struct Convert {
     /// A recording with only what all tools for JFR know, whatever the output's ending
     #[arg(long, group = "format")]
     pub jfr: bool,
-    /// The unit that collapsed stacks count in [default: samples; with alloc and live
-    /// bytes, with lock ns]
+    /// The unit that collapsed stacks count in [default: samples of CPU time, ns of wall time and
+    /// with lock, bytes with alloc and live]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
     /// Begin collapsed stacks with their thread
@@ -659,7 +659,7 @@ pub struct Convert {
     /// Only time that was for such endpoints (* for anything)
     #[arg(long, value_name = "ENDPOINT")]
     pub endpoint: Option<String>,
-    /// Only time from this time of the recording on
+    /// Only time from this time of the recording on; what lasts longer counts in part
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub from: Option<Duration>,
     /// Only time before this time of the recording

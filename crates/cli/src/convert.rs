@@ -199,13 +199,7 @@ fn write(
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
         Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
         Format::Collapsed => {
-            // How often somebody was late, or an object was chosen, says little.
-            let usual = match stacks {
-                Stacks::Late | Stacks::Locked(_) => Unit::Ns,
-                Stacks::Allocated(_) | Stacks::Alive(_) | Stacks::AliveObjects(_) => Unit::Bytes,
-                _ => Unit::Samples,
-            };
-            let unit = match args.unit.unwrap_or(usual) {
+            let unit = match args.unit.unwrap_or(usual_unit(stacks)) {
                 Unit::Samples => dwell_profile::Unit::Samples,
                 // What a stack weighs.
                 Unit::Ns | Unit::Bytes | Unit::Objects => dwell_profile::Unit::Nanoseconds,
@@ -221,6 +215,16 @@ fn write(
         }
     }
     Ok(Written::Something)
+}
+
+/// The unit where no option names one. Only samples of CPU time are alike: a look, a late thread
+/// and a chosen object can stand for a thousand times as much as the next one.
+fn usual_unit(stacks: &Stacks) -> Unit {
+    match stacks {
+        Stacks::Cpu(_) => Unit::Samples,
+        Stacks::Wall(_) | Stacks::Late | Stacks::Locked(_) => Unit::Ns,
+        Stacks::Allocated(_) | Stacks::Alive(_) | Stacks::AliveObjects(_) => Unit::Bytes,
+    }
 }
 
 /// The first option given that is for collapsed stacks only.
@@ -313,13 +317,36 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::Parser;
 
+    fn parsed(options: &[&str]) -> Convert {
+        let line = [&["dwell", "convert", "a.jfr", "--collapsed"], options].concat();
+        match Cli::parse_from(line).command {
+            Command::Convert(args) => args,
+            _ => panic!("{options:?}: another command"),
+        }
+    }
+
     /// What is said of an output without a stack, with these options.
     fn note(options: &[&str]) -> String {
-        let line = [&["dwell", "convert", "a.jfr", "--collapsed"], options].concat();
-        let Command::Convert(args) = Cli::parse_from(line).command else {
-            panic!("{options:?}: another command");
-        };
+        let args = parsed(options);
         empty_note(&args, &stacks(&args).unwrap())
+    }
+
+    #[test]
+    fn unit_of_all_but_cpu_samples_is_their_weight() {
+        for (options, expected) in [
+            (&[][..], Unit::Samples),
+            (&["-e", "cpu", "--thread", "a"], Unit::Samples),
+            (&["-e", "wall"], Unit::Ns),
+            (&["--cause", "park"], Unit::Ns),
+            (&["--from", "1s"], Unit::Ns),
+            (&["-e", "lock"], Unit::Ns),
+            (&["--safepoints"], Unit::Ns),
+            (&["-e", "alloc"], Unit::Bytes),
+            (&["-e", "live"], Unit::Bytes),
+        ] {
+            let stacks = stacks(&parsed(options)).unwrap();
+            assert_eq!(usual_unit(&stacks), expected, "{options:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reading a recording and writing what is made of it.
 
 use anyhow::{Context, Result, bail};
-use dwell_jfr::reader::{EventFilter, Options, parse_from, parse_with};
+use dwell_jfr::reader::{EventFilter, Options, Recording, parse_from, parse_with};
 use dwell_profile::{EVENTS, Profile, SAMPLES_MAX};
 use std::fs::File;
 use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
@@ -78,7 +78,16 @@ pub fn unread_note(profile: &Profile, path: &Path) -> Option<String> {
 
 /// The same from a file's bytes.
 pub fn parsed(bytes: &[u8]) -> Result<Profile> {
-    Ok(Profile::from_recording(parse_with(bytes, &options())?))
+    Ok(Profile::from_recording(parsed_with(bytes, EVENTS)?))
+}
+
+/// What the model is made of, with these events and no others.
+pub fn parsed_with(bytes: &[u8], events: &[&str]) -> Result<Recording> {
+    let options = Options {
+        events: EventFilter::Only(events),
+        ..options()
+    };
+    Ok(parse_with(bytes, &options)?)
 }
 
 fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {

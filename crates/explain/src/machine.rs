@@ -2,7 +2,7 @@
 //! much as threads were ready in it. It decides nothing.
 
 use crate::evidence::{Facts, RUNNABLE};
-use dwell_profile::{Machine, WallFilter};
+use dwell_profile::{Extent, Machine, WallFilter, Window};
 
 /// Processors on average, while threads were ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,12 +30,13 @@ pub(crate) fn while_ready(facts: &Facts<'_>) -> Option<Use> {
     let mut ready = vec![0.0; seconds.len()];
     let (mut all, mut known) = (0.0, 0.0);
     for wall in facts.profile.wall(&filter) {
-        let ns = wall.weight.sum as f64;
-        all += ns;
-        let place = at(seconds, wall.time_ns).and_then(|at| ready.get_mut(at));
-        if let Some(sum) = place {
-            *sum += ns;
-            known += ns;
+        all += wall.weight.sum as f64;
+        for (at, second) in met(seconds, wall.extent()) {
+            let ns = within(second).part(wall.weight.sum, wall.extent()) as f64;
+            if let Some(sum) = ready.get_mut(at) {
+                *sum += ns;
+                known += ns;
+            }
         }
     }
     if known <= 0.0 || known < all / 2.0 {
@@ -53,12 +54,19 @@ pub(crate) fn while_ready(facts: &Facts<'_>) -> Option<Use> {
     Some(mean)
 }
 
-/// The second that a time is in.
-fn at(seconds: &[Machine], time_ns: u64) -> Option<usize> {
-    let after = seconds.partition_point(|second| second.time_ns <= time_ns);
-    let at = after.checked_sub(1)?;
-    let second = seconds.get(at)?;
-    (time_ns - second.time_ns < second.duration_ns).then_some(at)
+/// The seconds that an event may have a part in.
+fn met(seconds: &[Machine], extent: Extent) -> impl Iterator<Item = (usize, &Machine)> {
+    let after = seconds.partition_point(|second| second.time_ns <= extent.time_ns);
+    let from = after.saturating_sub(1);
+    let all = seconds.iter().enumerate().skip(from);
+    all.take_while(move |(_, second)| second.time_ns <= extent.end_ns())
+}
+
+fn within(second: &Machine) -> Window {
+    Window {
+        from_ns: second.time_ns,
+        to_ns: second.time_ns.saturating_add(second.duration_ns),
+    }
 }
 
 #[cfg(test)]

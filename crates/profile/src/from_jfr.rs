@@ -440,7 +440,7 @@ fn add_foreign_looks<'r>(
         let context = contexts.of(sample, builder);
         builder.look(Look {
             time_ns: sample.time_ns,
-            duration_ns: 0,
+            duration_ns: batch_ns(recording, sample, taken),
             thread: sample.thread,
             node,
             cause,
@@ -452,6 +452,16 @@ fn add_foreign_looks<'r>(
             owner: None,
             owner_node: None,
         });
+    }
+}
+
+/// From the first to the last tick of an event: async-profiler writes one event for the ticks in a
+/// row that saw the same, with the time of the first.
+fn batch_ns(recording: &Recording, sample: &JfrSample, taken: &Taken<'_>) -> u64 {
+    let weight_ns = taken.weight(recording, sample).unwrap_or(0);
+    match sample.kind {
+        SampleKind::WallClock => weight_ns - weight_ns / foreign::ticks(recording, sample).max(1),
+        _ => 0,
     }
 }
 

@@ -57,6 +57,7 @@ impl Profile {
         let wanted = self.wanted(filter);
         let waits = self.monitor_waits.iter().map(|wait| Locked {
             time_ns: wait.time_ns,
+            duration_ns: wait.duration_ns,
             thread: wait.thread,
             node: wait.node,
             class: wait.class,
@@ -73,6 +74,7 @@ impl Profile {
             let wall = self.waited(look, &heaviest);
             Some(Locked {
                 time_ns: wall.time_ns,
+                duration_ns: wall.duration_ns,
                 thread: wall.thread,
                 node: of.node,
                 class: of.class,
@@ -86,7 +88,8 @@ impl Profile {
         });
         waits
             .chain(looks)
-            .filter(|it| wanted.is(it.time_ns, it.thread, it.context))
+            .filter(|it| wanted.is_of(it.thread, it.context))
+            .filter_map(|it| it.within(&wanted.window))
             .collect()
     }
 

@@ -1,6 +1,7 @@
 //! Waits for locks: those for monitors that were chosen and are exact, and looks at threads that
 //! waited for others.
 
+use crate::extent::{Extent, Window};
 use crate::names::NameId;
 use crate::sample::{ContextId, ThreadId, Weight};
 use crate::tree::NodeId;
@@ -151,6 +152,8 @@ pub const NOT_KNOWN: &str = "[not known]";
 pub struct Locked {
     /// When it began, in nanoseconds since the Unix epoch.
     pub time_ns: u64,
+    /// The time from there on over which its weight lies evenly; 0: it is at one instant.
+    pub duration_ns: u64,
     /// The thread; the virtual one where one was mounted.
     pub thread: ThreadId,
     /// The stack, and innermost a frame for the lock's class.
@@ -169,6 +172,29 @@ pub struct Locked {
     pub owner: Option<ThreadId>,
     /// Whether it is from looks and not from an event.
     pub is_look: bool,
+}
+
+impl Locked {
+    /// The part in a window; `None` if there is none.
+    pub(crate) fn within(self, window: &Window) -> Option<Locked> {
+        let all = Extent {
+            time_ns: self.time_ns,
+            duration_ns: self.duration_ns,
+        };
+        let (extent, weight) = (window.overlap(all)?, self.weight.within(window, all)?);
+        let share = weight.sum as f64 / self.weight.sum.max(1) as f64;
+        Some(Locked {
+            time_ns: extent.time_ns,
+            duration_ns: extent.duration_ns,
+            waits: self.waits * share,
+            lasted_ns: match self.duration_ns {
+                0 => self.lasted_ns,
+                _ => self.lasted_ns.min(extent.duration_ns),
+            },
+            weight,
+            ..self
+        })
+    }
 }
 
 /// The time in locks of one class.

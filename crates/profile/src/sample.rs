@@ -1,5 +1,6 @@
 //! Samples, the threads they were taken of, and the weight they stand for.
 
+use crate::extent::{Extent, Window};
 use crate::names::NameId;
 use crate::tree::NodeId;
 use dwell_wall::sums;
@@ -92,6 +93,15 @@ pub struct Look {
 }
 
 impl Look {
+    /// The time over which its weight lies.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Extent {
+            time_ns: self.time_ns,
+            duration_ns: self.duration_ns,
+        }
+    }
+
     /// [`Look::choices`], also where that is not told.
     #[must_use]
     pub fn as_choices(&self) -> u64 {
@@ -147,6 +157,31 @@ impl Weight {
             samples: u64::from(count),
             heaviest: 0.0,
         }
+    }
+
+    /// The part in a window of what an event weighs ([`Window::part`]), and how certain that is;
+    /// `None` if nothing of it is in the window.
+    #[must_use]
+    pub fn within(&self, window: &Window, extent: Extent) -> Option<Weight> {
+        window.overlap(extent)?;
+        let part = Weight {
+            sum: window.part(self.sum, extent),
+            samples: window.part(self.samples, extent),
+            ..*self
+        };
+        if part.sum == self.sum {
+            return Some(part);
+        }
+        if part.sum == 0 && part.samples == 0 {
+            return None;
+        }
+        // As certain as its part of so many choices of one weight, or as one.
+        let share = part.sum as f64 / self.sum.max(1) as f64;
+        let choices = (self.sum as f64).powi(2) / self.squares.max(f64::MIN_POSITIVE);
+        Some(Weight {
+            squares: self.squares * share * (share * choices).min(1.0),
+            ..part
+        })
     }
 
     /// The standard error of the sum: `sqrt(sum of w^2 + 1.5 W^2)`, W being the heaviest look.
@@ -258,6 +293,30 @@ mod tests {
         };
         assert_eq!([error(0), error(4), error(100)], [500.0, 500.0, 100.0]);
         assert!(error(1_000_000_000) < 0.1);
+    }
+
+    #[test]
+    fn part_is_as_certain_as_its_choices() {
+        let window = |from_ns, to_ns| Window { from_ns, to_ns };
+        let extent = Extent {
+            time_ns: 0,
+            duration_ns: 100,
+        };
+        let weight = |choices: f64| Weight {
+            sum: 1_000,
+            squares: 1e6 / choices,
+            samples: 10,
+            heaviest: 0.0,
+        };
+        let half = |choices| weight(choices).within(&window(0, 50), extent);
+        assert_eq!(half(1.0).unwrap().squares, 250_000.0, "one look: (w/2)^2");
+        assert_eq!(half(100.0).unwrap().squares, 5_000.0, "half of the looks");
+        assert_eq!(half(1.0).unwrap().samples, 5);
+        assert_eq!(
+            weight(3.0).within(&window(0, 100), extent),
+            Some(weight(3.0))
+        );
+        assert_eq!(weight(3.0).within(&window(100, 200), extent), None);
     }
 
     #[test]

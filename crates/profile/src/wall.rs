@@ -2,6 +2,7 @@
 //! samples of CPU time of those that did.
 
 use crate::allocations::Allocation;
+use crate::extent::{Extent, Window};
 use crate::names::NameId;
 use crate::platform::is_of_platform;
 use crate::profile::{Profile, Unit};
@@ -24,9 +25,10 @@ pub struct WallFilter {
     pub thread: Option<String>,
     /// Endpoints that threads worked for, `*` for anything; none: all, and what was for none.
     pub endpoint: Option<String>,
-    /// Only what began at this time of the recording, in nanoseconds, or later.
+    /// Only what was at this time of the recording, in nanoseconds, or later. What lasts counts in
+    /// part: see [`Window::part`].
     pub from_ns: Option<u64>,
-    /// Only what began before.
+    /// Only what was before.
     pub to_ns: Option<u64>,
 }
 
@@ -35,6 +37,8 @@ pub struct WallFilter {
 pub struct Wall<'p> {
     /// When it began, in nanoseconds since the Unix epoch.
     pub time_ns: u64,
+    /// The time from there on over which its weight lies evenly; 0: it is at one instant.
+    pub duration_ns: u64,
     /// Whose.
     pub thread: ThreadId,
     /// Where.
@@ -101,19 +105,45 @@ pub(crate) struct Wanted<'p> {
     named: Vec<bool>,
     /// Which contexts have the right endpoint.
     contexts: Vec<bool>,
-    start_ns: u64,
+    /// Which time.
+    pub(crate) window: Window,
     filter: &'p WallFilter,
 }
 
 impl Wanted<'_> {
-    /// Whether something of a thread, of this time and for this context, is wanted.
+    /// Whether something of a thread, at this instant and for this context, is wanted.
     pub(crate) fn is(&self, time_ns: u64, thread: ThreadId, context: Option<ContextId>) -> bool {
-        let at_ns = time_ns.saturating_sub(self.start_ns);
+        self.window.has(time_ns) && self.is_of(thread, context)
+    }
+
+    /// The same whenever it was.
+    pub(crate) fn is_of(&self, thread: ThreadId, context: Option<ContextId>) -> bool {
         let is_for = |context| self.contexts.get(context as usize) == Some(&true);
         self.named.get(thread as usize) == Some(&true)
             && (self.filter.endpoint.is_none() || context.is_some_and(is_for))
-            && self.filter.from_ns.is_none_or(|from_ns| at_ns >= from_ns)
-            && self.filter.to_ns.is_none_or(|to_ns| at_ns < to_ns)
+    }
+}
+
+impl<'p> Wall<'p> {
+    /// The time over which its weight lies.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Extent {
+            time_ns: self.time_ns,
+            duration_ns: self.duration_ns,
+        }
+    }
+
+    /// The part in a window; `None` if there is none.
+    fn within(self, window: &Window) -> Option<Wall<'p>> {
+        let extent = window.overlap(self.extent())?;
+        Some(Wall {
+            time_ns: extent.time_ns,
+            duration_ns: extent.duration_ns,
+            weight: self.weight.within(window, self.extent())?,
+            lasted_ns: self.lasted_ns.min(extent.duration_ns),
+            ..self
+        })
     }
 }
 
@@ -122,6 +152,12 @@ impl Profile {
     #[must_use]
     pub fn has_wall(&self) -> bool {
         !self.looks.is_empty() && self.unit == Unit::Nanoseconds
+    }
+
+    /// Whether the wall time is that of threads at work for a request only.
+    #[must_use]
+    pub fn is_of_requests(&self) -> bool {
+        self.info.options.split(',').any(|o| o == ONLY_CONTEXT)
     }
 
     /// The wall time of Java threads that `filter` wants, first that of threads that ran.
@@ -135,12 +171,13 @@ impl Profile {
         let waited = waited.map(move |look| self.waited(look, &heaviest));
         let wanted = self.wanted(filter);
         // Of a recording of requests, what ran for none is no part of the wall time either.
-        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
-        ran.chain(waited).filter(move |wall| {
-            wanted.java.get(wall.thread as usize) == Some(&true)
+        let of_requests = self.is_of_requests();
+        ran.chain(waited).filter_map(move |wall| {
+            let is_wanted = wanted.java.get(wall.thread as usize) == Some(&true)
                 && (!of_requests || wall.context.is_some())
-                && wanted.is(wall.time_ns, wall.thread, wall.context)
-                && (filter.causes.is_empty() || filter.causes.iter().any(|c| c == wall.cause))
+                && wanted.is_of(wall.thread, wall.context)
+                && (filter.causes.is_empty() || filter.causes.iter().any(|c| c == wall.cause));
+            is_wanted.then(|| wall.within(&wanted.window)).flatten()
         })
     }
 
@@ -169,15 +206,25 @@ impl Profile {
             java: threads.clone().map(|t| self.is_java(t)).collect(),
             named: threads.map(|t| self.is_named(t, filter)).collect(),
             contexts: contexts.map(|c| self.is_wanted_for(c, filter)).collect(),
-            start_ns: self.info.start_ns,
+            window: self.window(filter),
             filter,
+        }
+    }
+
+    /// The time that `filter` wants, by the clock of the samples.
+    fn window(&self, filter: &WallFilter) -> Window {
+        let at = |since_ns: u64| self.info.start_ns.saturating_add(since_ns);
+        Window {
+            // What is said to be before the beginning is of the beginning.
+            from_ns: filter.from_ns.filter(|ns| *ns > 0).map_or(0, at),
+            to_ns: filter.to_ns.map_or(u64::MAX, at),
         }
     }
 
     /// For each sample whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
-        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
+        let of_requests = self.is_of_requests();
         let threads: Vec<bool> = (0..self.threads.len() as u32)
             .map(|thread| self.is_java(thread))
             .collect();
@@ -215,6 +262,7 @@ impl Profile {
     fn ran(&self, sample: &Sample) -> Wall<'_> {
         Wall {
             time_ns: sample.time_ns,
+            duration_ns: 0,
             thread: sample.thread,
             node: sample.node,
             cause: RUNNING,
@@ -252,6 +300,7 @@ impl Profile {
         };
         Wall {
             time_ns: look.time_ns,
+            duration_ns: look.duration_ns,
             thread: look.thread,
             node: look.node,
             cause: self.names.text(look.cause),
@@ -424,6 +473,46 @@ mod tests {
             ..WallFilter::default()
         };
         assert_eq!(sums(&parked), [row(RUNNING, 30, 2)]);
+    }
+
+    /// A wait of ten seconds has a tenth of its time and of its looks in each of them.
+    #[test]
+    fn wall_time_of_a_second_has_the_part_of_a_long_wait() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut builder = text_art::builder("thread: main\nweight: 10\na.A.x");
+        builder.info.start_ns = 0;
+        let cause = builder.cause("park");
+        builder.look(Look {
+            time_ns: SECOND / 2,
+            duration_ns: 10 * SECOND,
+            cause,
+            weight_ns: 20 * SECOND,
+            count: 10,
+            ..Look::PLAIN
+        });
+        let profile = builder.finish();
+        let of = |from: u64, to: Option<u64>| {
+            let filter = WallFilter {
+                causes: vec!["park".to_owned()],
+                from_ns: Some(from * SECOND),
+                to_ns: to.map(|to| to * SECOND),
+                ..WallFilter::default()
+            };
+            let all: Vec<Wall<'_>> = profile.wall(&filter).collect();
+            let [wall] = all[..] else {
+                return (0, 0, 0);
+            };
+            (
+                wall.weight.sum / SECOND,
+                wall.weight.samples,
+                wall.lasted_ns,
+            )
+        };
+        assert_eq!(of(0, Some(1)), (1, 1, SECOND / 2));
+        assert_eq!(of(4, Some(5)), (2, 1, SECOND));
+        assert_eq!(of(4, Some(9)), (10, 5, 5 * SECOND));
+        assert_eq!(of(10, None), (1, 0, SECOND / 2));
+        assert_eq!(of(11, None), (0, 0, 0));
     }
 
     #[test]

@@ -211,6 +211,24 @@ fn ddprof_says_its_intervals_itself() {
     assert_eq!(profile.info().mode, "cpu,wall");
 }
 
+/// Three ticks of 50 ms are one event: from the first one on it lasts two of them.
+#[test]
+fn looks_in_a_row_of_async_profiler_last_as_long() {
+    let mut recording = recording();
+    on_the_wall(&mut recording, SampleKind::WallClock, 3);
+    async_profiler(&mut recording, &[("wall", "50000000")]);
+    let profile = Profile::from_recording(recording);
+    let looks = profile.looks().iter();
+    let times: Vec<_> = looks
+        .map(|look| (look.duration_ns, look.weight_ns))
+        .collect();
+    assert!(!times.is_empty());
+    assert!(
+        times.iter().all(|it| *it == (100_000_000, 150_000_000)),
+        "{times:?}"
+    );
+}
+
 #[test]
 fn without_an_interval_looks_are_told_and_not_weighed() {
     let mut recording = recording();

@@ -95,6 +95,8 @@ pub fn collapsed(
     };
     each(profile, &options.stacks, add);
     let mut stack: Vec<&str> = Vec::new();
+    // A part of a wait can be too short for a look.
+    sums.retain(|_, sum| *sum > 0);
     for ((root, _, node), sum) in &sums {
         stack.clear();
         let keys = tree.stack(*node);
@@ -178,6 +180,7 @@ fn cell(name: &str) -> String {
 mod tests {
     use super::*;
     use dwell_profile::{FrameKind, Late, Sample, text_art};
+    use proptest::prelude::*;
 
     fn lines(profile: &Profile, options: &CollapsedOptions) -> Vec<String> {
         let mut out = Vec::new();
@@ -355,5 +358,184 @@ mod tests {
         (options.unit, options.by_thread) = (Unit::Samples, true);
         let expected = ["main;b.B.x;b.B.y 1", "worker 1", "worker;b.B.x;b.B.y 1"];
         assert_eq!(lines(&profile, &options), expected);
+    }
+
+    /// What a profile may have at one time, for each sort of stacks: time, duration, weight, looks.
+    type Event = (u64, u64, u64, u64);
+
+    /// Waits, samples, objects and waits for locks of two threads, one of them for an endpoint.
+    fn random(events: &[Event]) -> Profile {
+        let mut builder = text_art::builder("thread: main worker\nweight: 3 4\na.A.x b.B.y");
+        builder.info.start_ns = 1_000;
+        let endpoint = Some(builder.name("GET /"));
+        let cause = [builder.cause("park"), builder.cause("lock")];
+        let class = builder.name("a.Lock");
+        let context = builder.context(dwell_profile::Context {
+            endpoint,
+            ..dwell_profile::Context::default()
+        });
+        for (at, &(since, duration_ns, weight, count)) in events.iter().enumerate() {
+            let (time_ns, thread) = (1_000 + since, (at % 2) as u32);
+            let context = (thread == 1).then_some(context);
+            let node = 1 + thread;
+            builder.look(dwell_profile::Look {
+                time_ns,
+                duration_ns,
+                thread,
+                node,
+                cause: cause[at % 3 % 2],
+                weight_ns: weight,
+                count,
+                context,
+                ..dwell_profile::Look::default()
+            });
+            builder.sample(Sample {
+                time_ns,
+                thread,
+                node,
+                weight,
+                count: 1,
+                failure: None,
+                context,
+            });
+            let allocated = dwell_profile::Allocation {
+                time_ns,
+                thread,
+                node,
+                class,
+                bytes: weight,
+                size: 8,
+                context,
+            };
+            builder.allocations.push(allocated);
+            builder.live.push(LiveObject {
+                allocated,
+                age_ns: 1,
+                collections: 1,
+            });
+            builder.monitor_waits.push(dwell_profile::MonitorWait {
+                time_ns,
+                duration_ns,
+                weight_ns: weight,
+                thread,
+                node,
+                class,
+                context,
+                owner: None,
+            });
+        }
+        builder.finish()
+    }
+
+    type Sort = fn(WallFilter) -> Stacks;
+
+    const SORTS: [Sort; 6] = [
+        Stacks::Cpu,
+        Stacks::Wall,
+        Stacks::Allocated,
+        Stacks::Alive,
+        Stacks::AliveObjects,
+        Stacks::Locked,
+    ];
+
+    fn filters() -> [WallFilter; 4] {
+        let all = WallFilter::default;
+        [
+            all(),
+            WallFilter {
+                thread: Some("work*".to_owned()),
+                ..all()
+            },
+            WallFilter {
+                endpoint: Some("GET *".to_owned()),
+                ..all()
+            },
+            WallFilter {
+                causes: vec!["park".to_owned()],
+                ..all()
+            },
+        ]
+    }
+
+    fn sums(profile: &Profile, options: &CollapsedOptions) -> BTreeMap<String, u64> {
+        let split = |line: String| {
+            let (stack, number) = line.rsplit_once(' ').unwrap();
+            (stack.to_owned(), number.parse().unwrap())
+        };
+        lines(profile, options).into_iter().map(split).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Whatever stacks, filters and units: adjacent parts of the time add up to all.
+        #[test]
+        fn adjacent_windows_add_up_to_all_stacks(
+            events in prop::collection::vec(
+                (0u64..5_000, prop_oneof![Just(0u64), 0u64..9_000], 0u64..90_000, 0u64..50), 0..30),
+            mut cuts in prop::collection::vec(0u64..15_000, 0..6),
+            by_thread: bool,
+        ) {
+            let profile = random(&events);
+            cuts.sort_unstable();
+            let starts = [None].into_iter().chain(cuts.iter().copied().map(Some));
+            let ends = cuts.iter().copied().map(Some).chain([None]);
+            let windows: Vec<_> = starts.zip(ends).collect();
+            for (sort, filter) in SORTS.iter().flat_map(|sort| filters().map(|it| (sort, it))) {
+                for unit in [Unit::Nanoseconds, Unit::Samples] {
+                    let of = |from_ns, to_ns| {
+                        let filter = WallFilter { from_ns, to_ns, ..filter.clone() };
+                        let stacks = sort(filter);
+                        sums(&profile, &CollapsedOptions { unit, by_thread, stacks })
+                    };
+                    let mut parts: BTreeMap<String, u64> = BTreeMap::new();
+                    for &(from_ns, to_ns) in &windows {
+                        for (stack, sum) in of(from_ns, to_ns) {
+                            *parts.entry(stack).or_default() += sum;
+                        }
+                    }
+                    prop_assert_eq!(parts, of(None, None));
+                }
+            }
+        }
+
+        /// A thread that waits all the time, for itself or for some, has no more than the window.
+        #[test]
+        fn window_has_its_length_by_the_threads(
+            durations in prop::collection::vec(1u64..4_000, 1..20),
+            threads in 1u64..30,
+            (a, b) in (0u64..20_000, 0u64..20_000),
+        ) {
+            let mut events = Vec::new();
+            let mut time = 0;
+            for duration in durations {
+                // Each second one is of the other thread.
+                events.push((time, duration, threads * duration, 1));
+                events.push((time, duration, threads * duration, 1));
+                time += duration;
+            }
+            let profile = random(&events);
+            let (from, to) = (a.min(b), a.max(b));
+            let inside = to.min(time).saturating_sub(from.min(time));
+            let filter = WallFilter {
+                from_ns: Some(from),
+                to_ns: Some(to),
+                ..WallFilter::default()
+            };
+            let waits = WallFilter {
+                causes: vec!["park".to_owned(), "lock".to_owned()],
+                ..filter.clone()
+            };
+            for stacks in [Stacks::Wall(waits), Stacks::Locked(filter)] {
+                let options = CollapsedOptions {
+                    unit: Unit::Nanoseconds,
+                    by_thread: true,
+                    stacks,
+                };
+                for (stack, sum) in sums(&profile, &options) {
+                    prop_assert_eq!(sum, inside * threads, "{}", stack);
+                }
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ use dwell_jfr::writer::{
 use dwell_jfr::{FrameKind as Kind, ThreadState};
 use dwell_profile::{
     Allocation, CallTree, FrameKind, LiveObject, MonitorWait, NodeId, Profile, RUNNING, Unit, Wall,
-    WallFilter,
+    WallFilter, Window,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -30,6 +30,10 @@ const ASKED_EVENTS: u32 = 4096;
 const INTERVAL_MIN_NS: u64 = 10_000;
 /// So many points of one sample at most: more would be an error in the recording.
 const POINTS_MAX: u64 = 1_000_000;
+/// A wait has an event for each second: tools that show time take an event for an instant.
+const PIECE_NS: u64 = 1_000_000_000;
+/// Of longer waits the pieces are longer, so that there are no more of one wait.
+const PIECES_MAX: u64 = 1_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
 /// `jdk.JavaMonitorEnter`, and, as async-profiler has them, `profiler.WallClockSample` and
@@ -183,14 +187,30 @@ impl<'p> File<'p> {
         }
     }
 
-    /// Wall time: one event for all points.
+    /// Wall time: one event for all points of a second.
     fn was(&mut self, wall: &Wall, points: &mut Points) {
-        let count = points.within(wall.weight.sum);
-        if count == 0 {
-            return;
+        let extent = wall.extent();
+        let piece_ns = PIECE_NS.max(extent.duration_ns / PIECES_MAX);
+        let mut window = Window::ALL;
+        window.from_ns = extent.time_ns;
+        loop {
+            let to_ns = window.from_ns.saturating_add(piece_ns);
+            let is_last = to_ns >= extent.end_ns();
+            window.to_ns = if is_last { u64::MAX } else { to_ns };
+            let count = points.within(window.part(wall.weight.sum, extent));
+            if count > 0 {
+                self.was_at(window.from_ns, wall, count);
+            }
+            if is_last {
+                return;
+            }
+            window.from_ns = to_ns;
         }
+    }
+
+    fn was_at(&mut self, time_ns: u64, wall: &Wall, count: u64) {
         let sample = WallClockSample {
-            ticks: self.ticks(wall.time_ns),
+            ticks: self.ticks(time_ns),
             thread: self.thread(wall.thread),
             stack: self.stack(wall.node, false),
             state: state(wall.cause),
@@ -575,6 +595,33 @@ mod tests {
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].int("allocationSize"), Some(10_000));
         assert_eq!(live[0].text("objectClass"), class);
+    }
+
+    #[test]
+    fn long_wait_has_its_points_in_each_second() {
+        let mut builder = dwell_profile::text_art::builder("a.A.x");
+        builder.info.start_ns = 0;
+        builder.info.interval_ns = 10 * MS;
+        let cause = builder.cause("park");
+        builder.look(dwell_profile::Look {
+            time_ns: 500 * MS,
+            duration_ns: 10_000 * MS,
+            cause,
+            weight_ns: 20_000 * MS,
+            count: 1000,
+            ..dwell_profile::Look::default()
+        });
+        let theirs = theirs(&builder.finish());
+        let waits = theirs.samples.iter();
+        let waits = waits.filter(|it| it.kind == SampleKind::WallClock && it.time_ns > 0);
+        let seconds: Vec<(u64, u64)> = waits
+            .map(|it| {
+                let wall = it.wall.and_then(|place| theirs.walls.get(place as usize));
+                (it.time_ns / MS, wall.unwrap().count)
+            })
+            .collect();
+        let expected: Vec<(u64, u64)> = (0..10).map(|at| (500 + 1000 * at, 200)).collect();
+        assert_eq!(seconds, expected);
     }
 
     #[test]

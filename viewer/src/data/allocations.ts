@@ -1,6 +1,7 @@
 // What was allocated: by class, and over the time of the recording.
 import type { Header, Profile, Samples } from './profile';
-import { emptyStrip, type Strip, type WallFilter, wholeSpan } from './wall';
+import { emptyStrip, spread, type Strip, type WallFilter, wholeSpan } from './wall';
+import { hasInstant } from './window';
 
 /** What of one class was allocated. */
 export interface ClassRow {
@@ -23,11 +24,10 @@ export function eachOf(
   const { threads, endpoint, during, request } = filter;
   const number = endpoint === null ? -1 : header.endpoints.indexOf(endpoint) + 1;
   for (let i = 0; i < samples.node.length; i++) {
-    const time = samples.time[i]!;
     if (threads[samples.thread[i]!] !== 1) continue;
     if (number >= 0 && samples.endpoint[i] !== number) continue;
     if (request !== 0 && samples.request[i] !== request) continue;
-    if (during && (time < during.from || time >= during.to)) continue;
+    if (!hasInstant(samples.time[i]!, during)) continue;
     see(i);
   }
 }
@@ -63,11 +63,9 @@ export function classRows(profile: Profile, filter: WallFilter): ClassRow[] {
 /** Bytes over all of the recording, whatever the filter's part of it. */
 export function allocatedStrip(profile: Profile, filter: WallFilter, bins: number): Strip {
   const strip = emptyStrip(wholeSpan(profile), 1, bins);
-  const { span, values } = strip;
   each(profile, { ...filter, during: null }, (i) => {
     const { samples } = profile.allocations!;
-    const at = Math.floor(((samples.time[i]! - span.from) / (span.to - span.from)) * bins);
-    if (at >= 0 && at < bins) values[0]![at]! += samples.weight[i]!;
+    spread(strip, 0, samples.time[i]!, samples.time[i]!, samples.weight[i]!);
   });
   return strip;
 }

@@ -5,10 +5,13 @@ import { greatest } from './locks';
 import type { Profile } from './profile';
 import { methodOf, placeOf } from './stacks';
 import type { WallFilter } from './wall';
+import { partIn, shareIn } from './window';
 
 /** Waits that asked where the owner was; weights are nanoseconds of all waits they stand for. */
 export interface HeldTable {
   time: Float64Array;
+  /** How long the wait lasted. */
+  duration: Float64Array;
   /** A name's number. */
   class: Uint32Array;
   ns: Float64Array;
@@ -41,6 +44,7 @@ export interface HeldRow {
 export function readHeld(column: (name: string) => Column): HeldTable {
   return {
     time: column('held.time').f64(),
+    duration: column('held.duration').f64(),
     class: column('held.class').u32(),
     ns: column('held.ns').f64(),
     choices: column('held.choices').u32(),
@@ -63,19 +67,19 @@ export function heldRows(profile: Profile, { threads, during }: WallFilter): Hel
     thread < 0 ? '' : poolOf(names.text(profile.threads.name[thread] ?? 0));
   for (let i = 0; i < held.ns.length; i++) {
     const waiter = held.waiter[i]! - 1;
-    const time = held.time[i]!;
+    const [time, duration] = [held.time[i]!, held.duration[i]!];
     if (waiter >= 0 && threads[waiter] !== 1) continue;
-    if (during && (time < during.from || time >= during.to)) continue;
+    if (shareIn(time, duration, during) <= 0) continue;
     const node = Math.max(0, held.node[i]! - 1);
     // Stacks that differ in lines or in frames of the runtime are of one place.
     const place = node === 0 ? -1 : methodOf(profile, placeOf(profile, node));
     const key = `${held.class[i]!} ${place}`;
     const row = rows.get(key) ?? empty(held.class[i]!, node);
-    const ns = held.ns[i]!;
+    const ns = partIn(held.ns[i]!, time, duration, during);
     row.ns += ns;
     // A variance until all are summed up.
     row.error += (ns * ns) / Math.max(1, held.choices[i]!);
-    row.samples++;
+    row.samples += partIn(1, time, duration, during);
     add(row.nodes, node, ns);
     add(row.owners, pool(held.owner[i]! - 1), ns);
     add(row.waiters, pool(waiter), ns);

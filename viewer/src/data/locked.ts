@@ -1,7 +1,8 @@
 // Time in locks: by the lock's class, with who had it, and over the time of the recording.
 import type { Column } from './columns';
 import type { Profile, Samples } from './profile';
-import { emptyStrip, type Strip, type WallFilter, wholeSpan } from './wall';
+import { emptyStrip, spread, type Strip, type WallFilter, wholeSpan } from './wall';
+import { partIn, shareIn } from './window';
 
 /** What a page's header says of waits for monitors. */
 export interface Locked {
@@ -25,6 +26,8 @@ export interface LockTable {
   /** How many waits each one stands for; 0 where looks cannot tell. */
   waits: Float64Array;
   longest: Float64Array;
+  /** From the beginning to the end: the weight lies over this time. */
+  duration: Float64Array;
   /** Who had the lock, as a thread's number plus 1; 0: not known. */
   owner: Uint32Array;
   /** 1: known from looks, not from an event. */
@@ -66,25 +69,41 @@ export function readLocks(column: (name: string) => Column): LockTable {
     class: column('lock.class').u32(),
     waits: column('lock.waits').f64(),
     longest: column('lock.longest').f64(),
+    duration: column('lock.duration').f64(),
     owner: column('lock.owner').u32(),
     look: column('lock.look').u8(),
   };
 }
 
-/** Shows every entry that a filter takes. */
-function each(profile: Profile, filter: WallFilter, see: (i: number) => void): void {
+/** What of an entry counts. */
+interface Counted {
+  ns: number;
+  waits: number;
+  samples: number;
+}
+
+/** Shows every entry that a filter takes, with what of it counts: the same object every time. */
+function each(
+  profile: Profile,
+  filter: WallFilter,
+  see: (i: number, counted: Counted) => void,
+): void {
   const { locks, header } = profile;
   if (!locks) return;
-  const { samples } = locks;
+  const { samples, waits } = locks;
   const { threads, endpoint, during, request } = filter;
+  const counted = { ns: 0, waits: 0, samples: 0 };
   const number = endpoint === null ? -1 : header.endpoints.indexOf(endpoint) + 1;
   for (let i = 0; i < samples.node.length; i++) {
-    const time = samples.time[i]!;
     if (threads[samples.thread[i]!] !== 1) continue;
     if (number >= 0 && samples.endpoint[i] !== number) continue;
     if (request !== 0 && samples.request[i] !== request) continue;
-    if (during && (time < during.from || time >= during.to)) continue;
-    see(i);
+    const [time, duration] = [samples.time[i]!, locks.duration[i]!];
+    if (shareIn(time, duration, during) <= 0) continue;
+    counted.ns = partIn(samples.weight[i]!, time, duration, during);
+    counted.waits = partIn(waits[i]!, time, duration, during);
+    counted.samples = partIn(Math.max(1, samples.count[i]!), time, duration, during);
+    see(i, counted);
   }
 }
 
@@ -93,18 +112,18 @@ export function lockRows(profile: Profile, filter: WallFilter): LockRow[] {
   const rows = new Map<number, LockRow>();
   const squares = new Map<number, number>();
   const owners = new Map<number, Map<number, number>>();
-  each(profile, filter, (i) => {
-    const { samples, class: names, waits, longest, owner } = profile.locks!;
+  each(profile, filter, (i, counted) => {
+    const { samples, class: names, longest, owner } = profile.locks!;
     const name = names[i]!;
     const row = rows.get(name) ?? {
       ...{ name, ns: 0, waits: 0, longest: 0, samples: 0, error: 0 },
       ...{ owner: -1, ownerNs: 0 },
     };
-    const ns = samples.weight[i]!;
+    const { ns } = counted;
     row.ns += ns;
-    row.waits += waits[i]!;
+    row.waits += counted.waits;
     row.longest = Math.max(row.longest, longest[i]!);
-    row.samples += Math.max(1, samples.count[i]!);
+    row.samples += counted.samples;
     rows.set(name, row);
     const choices = Math.max(1, samples.choices[i]!);
     squares.set(name, (squares.get(name) ?? 0) + (ns * ns) / choices);
@@ -129,11 +148,11 @@ export function monitorWaits(
   thread: number,
 ): { waits: number; ns: number; longest: number } {
   const all = { waits: 0, ns: 0, longest: 0 };
-  each(profile, filter, (i) => {
-    const { samples, waits, longest, look } = profile.locks!;
+  each(profile, filter, (i, counted) => {
+    const { samples, longest, look } = profile.locks!;
     if (samples.thread[i] !== thread || look[i] === 1) return;
-    all.waits += waits[i]!;
-    all.ns += samples.weight[i]!;
+    all.waits += counted.waits;
+    all.ns += counted.ns;
     all.longest = Math.max(all.longest, longest[i]!);
   });
   return all;
@@ -142,19 +161,10 @@ export function monitorWaits(
 /** Time that threads waited for locks, over all of the recording, whatever the filter's part. */
 export function lockStrip(profile: Profile, filter: WallFilter, bins: number): Strip {
   const strip = emptyStrip(wholeSpan(profile), 1, bins);
-  const { span, values } = strip;
-  const width = (span.to - span.from) / bins;
   each(profile, { ...filter, during: null }, (i) => {
-    const { samples, longest } = profile.locks!;
-    const from = (samples.time[i]! - span.from) / width;
-    const to = Math.max(from, from + longest[i]! / width);
-    // What a sample stands for is spread over the time that it lasted.
-    const [first, last] = [Math.max(0, Math.floor(from)), Math.min(bins - 1, Math.floor(to))];
-    for (let at = first; at <= last; at++) {
-      const inside = Math.min(to, at + 1) - Math.max(from, at);
-      const share = to > from ? inside / (to - from) : 1;
-      values[0]![at]! += samples.weight[i]! * Math.max(0, share);
-    }
+    const { samples, duration } = profile.locks!;
+    const time = samples.time[i]!;
+    spread(strip, 0, time, time + duration[i]!, samples.weight[i]!);
   });
   return strip;
 }

@@ -1,8 +1,9 @@
 // Locks: on what threads waited for each other, who had it meanwhile, and where both were.
 import { poolOf } from '../tree/select';
-import { endpointNumber, shareOfLook } from './measure';
+import { endpointNumber } from './measure';
 import type { Profile } from './profile';
 import type { WallFilter } from './wall';
+import { partIn } from './window';
 
 /** Causes that have an owner. */
 export const LOCKING: readonly string[] = ['monitor', 'lock'];
@@ -57,7 +58,7 @@ export function locksOf(
   let all = 0;
   if (!wall) return { locks: [], edges: [], weight: 0 };
   const pool = (thread: number) => poolOf(names.text(threads.name[thread] ?? 0));
-  for (const [i, weight] of lockLooks(profile, filter)) {
+  for (const [i, weight, count] of lockLooks(profile, filter)) {
     const { looks } = wall;
     all += weight;
     const name = lockName(profile, i, apart);
@@ -65,7 +66,7 @@ export function locksOf(
     const lock = lockOf(found, name, cause);
     const owner = wall.owner[i]! - 1;
     lock.weight += weight;
-    lock.looks += looks.count[i]!;
+    lock.looks += count;
     lock.waiters.add(looks.thread[i]!);
     add(lock.owners, owner, weight);
     add(lock.waiterNodes, looks.node[i]!, weight);
@@ -76,7 +77,7 @@ export function locksOf(
     const key = JSON.stringify([from, to]);
     const edge = edges.get(key) ?? { waiter: from, owner: to, weight: 0, looks: 0 };
     edge.weight += weight;
-    edge.looks += looks.count[i]!;
+    edge.looks += count;
     edges.set(key, edge);
   }
   const heaviest = (a: { weight: number }, b: { weight: number }) => b.weight - a.weight;
@@ -87,21 +88,24 @@ export function locksOf(
   };
 }
 
-/** The looks at threads that waited for locks, with the time that each stands for. */
-export function* lockLooks(profile: Profile, filter: WallFilter): Generator<[number, number]> {
+/** The looks at threads that waited for locks: each with the time and the looks that count. */
+export function* lockLooks(
+  profile: Profile,
+  filter: WallFilter,
+): Generator<[number, number, number]> {
   const { wall, header } = profile;
   if (!wall) return;
   const numbers = new Set(LOCKING.map((cause) => header.waits.indexOf(cause) + 1));
   numbers.delete(0);
-  const share = shareOfLook(profile, filter.during);
   const endpoint = endpointNumber(header, filter.endpoint);
   const { looks } = wall;
   for (let i = 0; i < looks.node.length; i++) {
     if (!numbers.has(looks.wait[i]!) || filter.threads[looks.thread[i]!] !== 1) continue;
     if (endpoint >= 0 && looks.endpoint[i] !== endpoint) continue;
     if (filter.request !== 0 && looks.request[i] !== filter.request) continue;
-    const weight = looks.weight[i]! * share(i);
-    if (weight > 0) yield [i, weight];
+    const [time, duration] = [looks.time[i]!, wall.duration[i]!];
+    const weight = partIn(looks.weight[i]!, time, duration, filter.during);
+    if (weight > 0) yield [i, weight, partIn(looks.count[i]!, time, duration, filter.during)];
   }
 }
 

@@ -2,6 +2,7 @@
 // time, of a part of it, or of one request. The choice gives a profile of the same tables with
 // other samples, from which everything else is made.
 import type { Header, Profile, Samples, Span } from './profile';
+import { partIn, shareIn } from './window';
 
 /**
  * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
@@ -79,7 +80,7 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   const pieces: Piece[] = [];
   if (time === 'alloc' && allocations) {
     const of = allocations.samples;
-    pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
+    pieces.push(piece(of, wanted(of), NO_TIME, part.during));
     const header = { ...profile.header, unit: 'bytes' as const };
     return { ...profile, header, samples: together(pieces) };
   }
@@ -88,21 +89,21 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
     const isWanted = wanted(of);
     // What no collection has looked at is no news.
     const survived = (i: number) => collections[i]! > 0 && isWanted(i);
-    pieces.push(piece(of, survived, shareOfSample(of, part.during)));
+    pieces.push(piece(of, survived, NO_TIME, part.during));
     const header = { ...profile.header, unit: 'bytes' as const };
     return { ...profile, header, samples: together(pieces) };
   }
   if (time === 'locks' && profile.locks) {
-    const of = profile.locks.samples;
-    pieces.push(piece(of, wanted(of), shareOfSample(of, part.during)));
+    const { samples: of, duration } = profile.locks;
+    pieces.push(piece(of, wanted(of), duration, part.during));
     return { ...profile, samples: together(pieces) };
   }
   const { samples } = profile;
   const isSample = wanted(samples);
-  const inTime = shareOfSample(samples, part.during);
-  if (time === 'cpu') pieces.push(piece(samples, isSample, inTime));
+  if (time === 'cpu') pieces.push(piece(samples, isSample, NO_TIME, part.during));
   if (time === 'wall' && wall) {
-    pieces.push(piece(samples, (i) => wall.running[i] === 1 && isSample(i), inTime));
+    const ran = (i: number) => wall.running[i] === 1 && isSample(i);
+    pieces.push(piece(samples, ran, NO_TIME, part.during));
   }
   if (time !== 'cpu' && wall) {
     const { looks } = wall;
@@ -115,49 +116,36 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
         ? (i: number) => wall.ownerNode[i] !== 0 && isLook(i)
         : (i: number) =>
             (cause === 0 || looks.wait[i] === cause) && looks.wait[i] !== idle && isLook(i);
-    const share = shareOfLook(profile, part.during);
-    pieces.push(piece(looks, isWanted, share));
+    pieces.push(piece(looks, isWanted, wall.duration, part.during));
   }
   const all = together(pieces);
   if (time === 'owners' && wall) toOwners(all, pieces, wall);
   return { ...profile, samples: all };
 }
 
-/** How much of a sample is in a part of the time: all or nothing. */
-export function shareOfSample(of: Samples, during: Span | null): (i: number) => number {
-  if (!during) return () => 1;
-  const { from, to } = during;
-  return (i) => (of.time[i]! >= from && of.time[i]! < to ? 1 : 0);
-}
+/** Durations of events that have none. */
+const NO_TIME = new Float64Array(0);
 
-/** How much of a look is in a part of the time. */
-export function shareOfLook(profile: Profile, during: Span | null): (i: number) => number {
-  const { wall } = profile;
-  if (!during || !wall) return () => 1;
-  const { time } = wall.looks;
-  const { duration } = wall;
-  return (i) => {
-    const [from, length] = [time[i]!, duration[i]!];
-    if (length <= 0) return from >= during.from && from < during.to ? 1 : 0;
-    const inside = Math.min(from + length, during.to) - Math.max(from, during.from);
-    return inside <= 0 ? 0 : inside / length;
-  };
-}
-
-/** Some entries of a table, and how much of each. */
+/** Some entries of a table, how long each lasted, and which part of the time counts. */
 interface Piece {
   of: Samples;
   chosen: Uint32Array;
-  share: (i: number) => number;
+  duration: Float64Array;
+  during: Span | null;
 }
 
-function piece(of: Samples, isWanted: (i: number) => boolean, share: (i: number) => number): Piece {
+function piece(
+  of: Samples,
+  isWanted: (i: number) => boolean,
+  duration: Float64Array,
+  during: Span | null,
+): Piece {
   const chosen = new Uint32Array(of.node.length);
   let n = 0;
   for (let i = 0; i < of.node.length; i++) {
-    if (isWanted(i) && share(i) > 0) chosen[n++] = i;
+    if (isWanted(i) && shareIn(of.time[i]!, duration[i] ?? 0, during) > 0) chosen[n++] = i;
   }
-  return { of, chosen: chosen.subarray(0, n), share };
+  return { of, chosen: chosen.subarray(0, n), duration, during };
 }
 
 export function noSamples(size: number): Samples {
@@ -181,17 +169,29 @@ function together(pieces: Piece[]): Samples {
   const all = noSamples(size);
   const columns = Object.keys(all) as (keyof Samples)[];
   let start = 0;
-  for (const { of, chosen, share } of pieces) {
+  for (const { of, chosen, duration, during } of pieces) {
     for (const column of columns) {
       const [to, from] = [all[column], of[column]];
       for (let at = 0; at < chosen.length; at++) to[start + at] = from[chosen[at]!]!;
     }
-    for (let at = 0; at < chosen.length; at++) {
-      all.weight[start + at]! *= share(chosen[at]!);
+    if (during) {
+      for (let at = 0; at < chosen.length; at++) {
+        toPart(all, start + at, duration[chosen[at]!] ?? 0, during);
+      }
     }
     start += chosen.length;
   }
   return all;
+}
+
+/** Leaves an entry with what it has in a part of the time. */
+function toPart(all: Samples, at: number, duration: number, during: Span): void {
+  if (duration <= 0) return;
+  const time = all.time[at]!;
+  all.weight[at] = partIn(all.weight[at]!, time, duration, during);
+  all.count[at] = partIn(all.count[at]!, time, duration, during);
+  // As certain as one choice at least: what divides by them has no part of one.
+  all.choices[at] = Math.max(1, partIn(all.choices[at]!, time, duration, during));
 }
 
 /** Puts the owners and their stacks in the place of those who waited. */
@@ -209,17 +209,17 @@ function toOwners(all: Samples, pieces: Piece[], wall: NonNullable<Profile['wall
 /** Threads that were late for safepoints, weighed by how long they held the others up. */
 function lateSamples({ late }: Profile, { during }: Part): Samples {
   const chosen: number[] = [];
+  const held = (i: number) => partIn(late.held[i]!, late.time[i]!, late.duration[i]!, during);
   for (let i = 0; i < late.time.length; i++) {
-    const isIn = !during || (late.time[i]! >= during.from && late.time[i]! < during.to);
-    if (isIn && late.node[i] !== 0 && late.held[i]! > 0) chosen.push(i);
+    if (late.node[i] !== 0 && held(i) > 0) chosen.push(i);
   }
   const all = noSamples(chosen.length);
   chosen.forEach((i, at) => {
     all.time[at] = late.time[i]!;
     all.thread[at] = late.thread[i]!;
     all.node[at] = late.node[i]! - 1;
-    all.weight[at] = late.held[i]!;
-    all.count[at] = 1;
+    all.weight[at] = held(i);
+    all.count[at] = partIn(1, late.time[i]!, late.duration[i]!, during);
     all.choices[at] = 1;
   });
   return all;

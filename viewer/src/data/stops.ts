@@ -1,5 +1,6 @@
 // Safepoints: the longest, sums by operation, and the threads that others waited for.
 import type { Profile, Span } from './profile';
+import { partIn, shareIn } from './window';
 
 export interface Operation {
   /** A name's number. */
@@ -11,22 +12,19 @@ export interface Operation {
   longest: number;
 }
 
-function isIn(time: number, during: Span | null): boolean {
-  return !during || (time >= during.from && time < during.to);
-}
-
 /** Sums by what the JVM stopped for, the longest first. */
 export function operationsOf({ stops }: Profile, during: Span | null): Operation[] {
   const rows = new Map<number, Operation>();
   for (let i = 0; i < stops.time.length; i++) {
-    if (!isIn(stops.time[i]!, during)) continue;
+    const [time, reaching, operating] = [stops.time[i]!, stops.reaching[i]!, stops.operating[i]!];
+    const whole = reaching + operating;
+    if (shareIn(time, whole, during) <= 0) continue;
     const operation = stops.operation[i]!;
     const empty = { operation, count: 0, reaching: 0, operating: 0, longest: 0 };
     const row = rows.get(operation) ?? empty;
-    const whole = stops.reaching[i]! + stops.operating[i]!;
-    row.count += stops.count[i]!;
-    row.reaching += stops.reaching[i]!;
-    row.operating += stops.operating[i]!;
+    row.count += partIn(stops.count[i]!, time, whole, during);
+    row.reaching += partIn(reaching, time, reaching, during);
+    row.operating += partIn(operating, time + reaching, operating, during);
     if (stops.count[i] === 1) row.longest = Math.max(row.longest, whole);
     rows.set(operation, row);
   }
@@ -38,7 +36,8 @@ export function longestStops({ stops }: Profile, during: Span | null, most: numb
   const length = (i: number) => stops.reaching[i]! + stops.operating[i]!;
   const list: number[] = [];
   for (let i = 0; i < stops.time.length; i++) {
-    if (stops.count[i] === 1 && stops.known[i] === 1 && isIn(stops.time[i]!, during)) list.push(i);
+    const isIn = shareIn(stops.time[i]!, length(i), during) > 0;
+    if (stops.count[i] === 1 && stops.known[i] === 1 && isIn) list.push(i);
   }
   return list.sort((a, b) => length(b) - length(a)).slice(0, most);
 }
@@ -68,7 +67,9 @@ export interface Culprit {
 export function culpritsOf({ late }: Profile, during: Span | null, most: number): Culprit[] {
   const rows = new Map<string, Culprit>();
   for (let i = 0; i < late.time.length; i++) {
-    if (!isIn(late.time[i]!, during) || late.held[i]! <= 0) continue;
+    const [time, duration] = [late.time[i]!, late.duration[i]!];
+    const held = partIn(late.held[i]!, time, duration, during);
+    if (held <= 0) continue;
     const [thread, node, state] = [late.thread[i]!, late.node[i]!, late.state[i]!];
     const key = `${thread} ${node} ${state}`;
     const row = rows.get(key) ?? {
@@ -79,8 +80,8 @@ export function culpritsOf({ late }: Profile, during: Span | null, most: number)
       times: 0,
       reason: late.reason[i]!,
     };
-    row.held += late.held[i]!;
-    row.times += 1;
+    row.held += held;
+    row.times += partIn(1, time, duration, during);
     rows.set(key, row);
   }
   return [...rows.values()].sort((a, b) => b.held - a.held).slice(0, most);

@@ -1,6 +1,7 @@
 // Wall time summed up: by cause, and by what else the caller asks for; and over time, in bins.
-import { endpointNumber, idleNumber, type Part, shareOfLook, shareOfSample } from './measure';
+import { endpointNumber, idleNumber, type Part } from './measure';
 import type { Profile, Samples, Span } from './profile';
+import { partIn, shareBefore, shareIn } from './window';
 
 /** Which wall time counts. */
 export interface WallFilter extends Part {
@@ -34,11 +35,12 @@ export function eachWall(
 ): void {
   const { wall, samples } = profile;
   if (!wall) return;
+  const { during } = filter;
   const endpoint = endpointNumber(profile.header, filter.endpoint);
   const go = (
     of: Samples,
     isLook: boolean,
-    share: (i: number) => number,
+    duration: Float64Array | null,
     cause: (i: number) => number,
   ) => {
     const entry: Entry = { cause: 0, of, i: 0, isLook, weight: 0 };
@@ -47,20 +49,18 @@ export function eachWall(
       if (endpoint >= 0 && of.endpoint[i] !== endpoint) continue;
       if (filter.request !== 0 && of.request[i] !== filter.request) continue;
       const number = cause(i);
-      const part = number < 0 ? 0 : share(i);
-      if (part <= 0) continue;
+      const [time, length] = [of.time[i]!, duration?.[i] ?? 0];
+      if (number < 0 || shareIn(time, length, during) <= 0) continue;
       entry.cause = number;
       entry.i = i;
-      entry.weight = of.weight[i]! * part;
+      entry.weight = partIn(of.weight[i]!, time, length, during);
       visit(entry);
     }
   };
   const { running, looks } = wall;
-  go(samples, false, shareOfSample(samples, filter.during), (i) => (running[i] === 1 ? 0 : -1));
+  go(samples, false, null, (i) => (running[i] === 1 ? 0 : -1));
   const idle = filter.idle ? -1 : idleNumber(profile.header);
-  go(looks, true, shareOfLook(profile, filter.during), (i) =>
-    looks.wait[i] === idle ? -1 : looks.wait[i]!,
-  );
+  go(looks, true, wall.duration, (i) => (looks.wait[i] === idle ? -1 : looks.wait[i]!));
 }
 
 /** How much of the wall time was idle, and of how many threads. */
@@ -130,7 +130,7 @@ export function emptyStrip(span: Span, series: number, bins: number): Strip {
   return { span, bins, values };
 }
 
-/** Adds a value to a series, spread evenly over a time; what is outside of the span is left out. */
+/** Adds a value to a series: each bin has its share by the rule of `window.ts`. */
 export function spread(
   strip: Strip,
   series: number,
@@ -140,20 +140,15 @@ export function spread(
 ): void {
   const { span, bins } = strip;
   const row = strip.values[series];
-  const scale = bins / (span.to - span.from || 1);
-  const first = (from - span.from) * scale;
-  const last = (to - span.from) * scale;
-  if (!row || last < 0 || first >= bins) return;
-  if (last - first < 1e-9) {
-    const bin = Math.floor(first);
-    if (bin >= 0) row[bin]! += value;
-    return;
-  }
-  const begin = Math.max(0, Math.floor(first));
-  const end = Math.min(bins - 1, Math.floor(last));
-  for (let bin = begin; bin <= end; bin++) {
-    const part = Math.min(last, bin + 1) - Math.max(first, bin);
-    if (part > 0) row[bin]! += (value * part) / (last - first);
+  const bin = (span.to - span.from || 1) / bins;
+  const begin = Math.max(0, Math.floor((from - span.from) / bin));
+  const end = Math.min(bins - 1, Math.floor((to - span.from) / bin));
+  if (!row) return;
+  let before = shareBefore(from, to - from, span.from + begin * bin);
+  for (let at = begin; at <= end; at++) {
+    const next = shareBefore(from, to - from, span.from + (at + 1) * bin);
+    row[at]! += value * (next - before);
+    before = next;
   }
 }
 
@@ -164,14 +159,29 @@ export function wholeSpan(profile: Profile): Span {
   return { from: 0, to: Math.max(1, to) };
 }
 
+/** What was seen is drawn no farther from where it was seen. */
+const BLUR_MAX_NS = 1e9;
+
 /**
- * The time that a look stands for: a single one says what was around it, for as long as it weighs.
+ * The time over which a look is drawn in bins. Its weight lies over its duration, but looks come in
+ * ticks: bins that are as short as these would show the ticks and not the threads. So it is drawn
+ * over the time that it weighs, around its duration, and not beyond the recording: nothing is lost.
  */
-export function lookSpan(profile: Profile, i: number): Span {
+export function lookSpan(profile: Profile, i: number, whole: Span): Span {
   const { looks, duration } = profile.wall!;
-  const half = looks.weight[i]! / Math.max(1, looks.count[i]!) / 2;
   const from = looks.time[i]!;
-  return { from: from - half, to: from + duration[i]! + half };
+  const to = from + duration[i]!;
+  const pad = Math.max(0, Math.min(BLUR_MAX_NS, (looks.weight[i]! - duration[i]!) / 2));
+  return {
+    from: Math.min(from, Math.max(whole.from, from - pad)),
+    to: Math.max(to, Math.min(whole.to, to + pad)),
+  };
+}
+
+/** A sample is drawn over the CPU time before it, which it stands for. */
+export function sampleSpan({ header }: Profile, time: number, weight: number): Span {
+  const before = header.unit === 'ns' ? weight : 0;
+  return { from: Math.min(time, Math.max(0, time - before)), to: time };
 }
 
 /** Adds an entry to its series of a strip. */
@@ -180,9 +190,9 @@ export function spreadEntry(
   strip: Strip,
   { cause, of, i, isLook, weight }: Entry,
 ): void {
-  const time = of.time[i]!;
-  // A sample stands for the CPU time before it.
-  const { from, to } = isLook ? lookSpan(profile, i) : { from: time - weight, to: time };
+  const { from, to } = isLook
+    ? lookSpan(profile, i, strip.span)
+    : sampleSpan(profile, of.time[i]!, weight);
   spread(strip, cause, from, to, weight);
 }
 
@@ -199,9 +209,8 @@ export function cpuStrip(profile: Profile, threads: Uint8Array, bins: number): S
   const strip = emptyStrip(wholeSpan(profile), header.roles.length, bins);
   for (let i = 0; i < samples.node.length; i++) {
     if (threads[samples.thread[i]!] !== 1) continue;
-    const time = samples.time[i]!;
-    const before = header.unit === 'ns' ? samples.weight[i]! : 0;
-    spread(strip, samples.role[i]!, time - before, time, samples.weight[i]!);
+    const { from, to } = sampleSpan(profile, samples.time[i]!, samples.weight[i]!);
+    spread(strip, samples.role[i]!, from, to, samples.weight[i]!);
   }
   return strip;
 }

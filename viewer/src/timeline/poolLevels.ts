@@ -1,7 +1,15 @@
 // What the threads of pools did, put onto pixels: of a long time from bins that are summed up once, of
 // a short one from the steps of the threads.
 import type { Profile, Span } from '../data/profile';
-import { causesOf, emptyStrip, lookSpan, spread, type Strip, wholeSpan } from '../data/wall';
+import {
+  causesOf,
+  emptyStrip,
+  lookSpan,
+  sampleSpan,
+  spread,
+  type Strip,
+  wholeSpan,
+} from '../data/wall';
 import type { Pool } from './lanes';
 import { Sums } from './sums';
 import type { Tracks } from './tracks';
@@ -48,7 +56,7 @@ export class PoolLevels {
         const strip = all[ofThread[looks.thread[i]!]!];
         if (!strip) continue;
         seen[looks.thread[i]!] = 1;
-        const { from, to } = lookSpan(profile, i);
+        const { from, to } = lookSpan(profile, i, strip.span);
         spread(strip, looks.wait[i]!, from, to, looks.weight[i]!);
       }
       for (let i = 0; i < samples.node.length; i++) {
@@ -61,8 +69,8 @@ export class PoolLevels {
       // Of threads that are never looked at, those of the JVM: what they ran.
       const isOne = wall?.running[i] === 1 || (!seen[samples.thread[i]!] && header.unit === 'ns');
       if (!strip || !isOne) continue;
-      const time = samples.time[i]!;
-      spread(strip, 0, time - samples.weight[i]!, time, samples.weight[i]!);
+      const { from, to } = sampleSpan(profile, samples.time[i]!, samples.weight[i]!);
+      spread(strip, 0, from, to, samples.weight[i]!);
     }
     this.isReady = true;
   }

@@ -19,6 +19,7 @@ function profile(): Profile {
     class: Uint32Array.of(0, 1, 0),
     waits: Float64Array.of(1, 10, 2),
     longest: Float64Array.of(2e6, 5e4, 5e5),
+    duration: Float64Array.of(2e6, 5e4, 5e5),
     owner: Uint32Array.of(1, 0, 2),
     look: Uint8Array.of(0, 0, 1),
   };
@@ -35,7 +36,8 @@ describe('time in locks', () => {
     expect([...one.samples.weight]).toEqual([1e6]);
     const during = { from: 1e6, to: 2e6 };
     const part = measured(profile(), { time: 'locks', endpoint: null }, { ...WHOLE, during });
-    expect([...part.samples.weight]).toEqual([5e5]);
+    // The second half of the first wait, and the second one.
+    expect([...part.samples.weight]).toEqual([1e6, 5e5]);
   });
 
   it('is possible where it was recorded only', () => {
@@ -73,6 +75,7 @@ describe('time in locks', () => {
 describe('owners of monitors', () => {
   const held = {
     time: Float64Array.of(0, 1e6, 2e6, 3e6),
+    duration: Float64Array.of(2e6, 1e6, 5e5, 1e6),
     class: Uint32Array.of(0, 0, 1, 0),
     ns: Float64Array.of(2e6, 1e6, 5e5, 1e6),
     choices: Uint32Array.of(4, 1, 1, 1),
@@ -121,7 +124,7 @@ describe('owners of monitors', () => {
     const one = { ...ALL, threads: Uint8Array.of(1, 0) };
     expect(heldRows(all(), one).map(({ ns }) => ns)).toEqual([5e5]);
     const during = { from: 1e6, to: 3e6 };
-    expect(heldRows(all(), { ...ALL, during }).map(({ ns }) => ns)).toEqual([1e6, 5e5]);
+    expect(heldRows(all(), { ...ALL, during }).map(({ ns }) => ns)).toEqual([2e6, 5e5]);
     expect(heldRows({ ...profile(), held: null }, ALL)).toEqual([]);
   });
 });

@@ -31,6 +31,7 @@ function profileOfWaits(rows: Row[]): Profile {
     class: Uint32Array.from(rows, () => 0),
     waits: Float64Array.from(rows, ({ weight, lasted }) => (weight ?? lasted) / lasted),
     longest: Float64Array.from(rows, ({ lasted }) => lasted),
+    duration: Float64Array.from(rows, ({ lasted }) => lasted),
     owner: Uint32Array.from(rows, () => 1),
     look: Uint8Array.from(rows, ({ look }) => look ?? 0),
   };

@@ -1,16 +1,20 @@
 //! Where the numbers come from: a recording of the target that a thread of ours begins, follows and
 //! ends. Whatever happens to the rest of the command, the recording in the target ends with it.
 
-use super::tail::Follower;
-use super::window::Snapshot;
+use super::still::Lived;
+use super::tail::{Follower, Ring};
+use super::window::{Newest, Snapshot};
 use crate::agent::{self, Agent};
 use crate::args::Top;
 use crate::record::{outside, start_options};
 use crate::{find, stacks, sys};
 use anyhow::{Context, Result, anyhow, bail};
 use dwell_attach::{Jvm, Target};
+use dwell_jfr::kinds::told;
+use dwell_jfr::reader::Told;
 use dwell_outside::Vm;
 use dwell_outside::record::Recorder;
+use dwell_profile::{EVENTS, Profile};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
@@ -32,6 +36,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SILENCE: Duration = Duration::from_secs(5);
 /// Less of a recording is not shown.
 const SPAN_MIN_NS: u64 = 800_000_000;
+/// What is shown ends so long before the last flush: a new wait is written once it has lasted a
+/// second, and the flush after that comes within another tick.
+const LAG_NS: u64 = 1_200_000_000;
 /// News that wait for who shows them.
 const NEWS_MAX: usize = 4;
 /// Reading the recording takes at most such a part of a processor: one of so many.
@@ -158,11 +165,15 @@ impl Worker {
         self.args.window.as_nanos() as u64
     }
 
+    fn kept_ns(&self) -> u64 {
+        self.window_ns().saturating_add(LAG_NS)
+    }
+
     /// Tells what is new, and when to look again.
     fn show(&self, follower: &Follower) -> Instant {
         let began = Instant::now();
-        if let Some(profile) = follower.ring().profile() {
-            let snapshot = Snapshot::new(profile, self.window_ns());
+        if let Some(newest) = newest(follower.ring()) {
+            let snapshot = Snapshot::before(newest, self.window_ns(), LAG_NS);
             // The first flush comes soon, and what it says is chance.
             if snapshot.span_ns() >= SPAN_MIN_NS {
                 self.tell(News::Snapshot(Box::new(snapshot)));
@@ -178,7 +189,7 @@ impl Worker {
         let recording = Recording::begin(target, &start_options(&self.args.sampling))?;
         self.tell(News::Ready(title));
         let target = recording.agent.target();
-        let mut follower = Follower::new(target.open_file(&recording.path)?, self.window_ns());
+        let mut follower = Follower::new(target.open_file(&recording.path)?, self.kept_ns());
         let (mut next, mut heard) = (Instant::now() + LOOK, Instant::now());
         while !self.is_over() {
             let is_alive = target.is_alive();
@@ -212,7 +223,7 @@ impl Worker {
         let live = stacks::open(target)?;
         let mut vm = Vm::read(target, &live)?;
         let file = temporary().context("a temporary file for the recording")?;
-        let mut follower = Follower::new(file.try_clone()?, self.window_ns());
+        let mut follower = Follower::new(file.try_clone()?, self.kept_ns());
         let mut recorder = Recorder::start(&mut vm, file, outside::wanted(&self.args.sampling))?;
         self.tell(News::Ready(title(target.jvm()) + "  from outside"));
         let (mut next, mut turn) = (Instant::now() + LOOK, Instant::now() + CHUNK);
@@ -239,6 +250,28 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// What is kept, read; `None` if there is nothing.
+fn newest(ring: &Ring) -> Option<Newest> {
+    let events: Vec<&str> = [EVENTS, told::WallTick::NAMES].concat();
+    let bytes = ring.bytes();
+    if bytes.is_empty() {
+        return None;
+    }
+    let recording = crate::recording::parsed_with(&bytes, &events).ok()?;
+    let lived = recording.told::<told::WallTick>().map(|tick| Lived {
+        time_ns: tick.time_ns,
+        span_ns: tick.span_ns,
+        threads: tick.live.saturating_add(tick.unmounted),
+    });
+    let lived = lived.collect();
+    let recent = ring.newest();
+    Some(Newest {
+        profile: Profile::from_recording(recording),
+        recent: recent.and_then(|bytes| crate::recording::parsed(&bytes).ok()),
+        lived,
+    })
 }
 
 fn title(jvm: &Jvm) -> String {

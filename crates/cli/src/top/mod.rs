@@ -11,6 +11,7 @@ mod screen;
 mod sheet;
 mod stacks;
 mod state;
+mod still;
 mod stops;
 mod tabs;
 mod tail;

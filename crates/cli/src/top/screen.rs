@@ -164,7 +164,7 @@ fn cpu(snapshot: &Snapshot) -> Line {
             Ink::Strong,
         ),
     ];
-    if let Some(limit) = snapshot.profile.cpu_limit() {
+    if let Some(limit) = snapshot.recent().cpu_limit() {
         let processors = match limit.quota_ns {
             0 => limit.processors as f64,
             quota => quota as f64 / 1e9,
@@ -239,11 +239,11 @@ fn cost(snapshot: &Snapshot) -> Line {
         .count();
     let looks = snapshot.pieces.len() - samples;
     let mut text = format!("{samples} samples, {looks} waits");
-    if let Some(share) = snapshot.profile.self_cost_share() {
+    if let Some(share) = snapshot.recent().self_cost_share() {
         text += &format!("; the agent takes {:.1} % of a CPU", share * 100.0);
     }
     let lost: u64 = snapshot
-        .profile
+        .recent()
         .losses()
         .iter()
         .map(|loss| loss.samples)

@@ -122,10 +122,13 @@ pub fn threads(snapshot: &Snapshot, scope: &Scope, idle: bool, grouped: bool) ->
             .or_default()
             .add(snapshot, piece);
     }
-    let mut ready: BTreeMap<u32, f64> = BTreeMap::new();
-    for time in profile.thread_times() {
-        let share = time.waited_ns as f64 / time.duration_ns.max(1) as f64;
-        ready.insert(time.thread, share);
+    let recent = snapshot.recent();
+    let mut ready: BTreeMap<(i64, i64), f64> = BTreeMap::new();
+    for time in recent.thread_times() {
+        if let Some(thread) = recent.threads().get(time.thread as usize) {
+            let share = time.waited_ns as f64 / time.duration_ns.max(1) as f64;
+            ready.insert((thread.os_tid, thread.java_tid), share);
+        }
     }
     let mut rows: BTreeMap<String, (Who, ByCause<'_>, f64)> = BTreeMap::new();
     for (thread, sum) in by_thread {
@@ -152,7 +155,8 @@ pub fn threads(snapshot: &Snapshot, scope: &Scope, idle: bool, grouped: bool) ->
         for (cause, wall) in sum.sums {
             *row.1.sums.entry(cause).or_default() += wall;
         }
-        row.2 += ready.get(&thread).copied().unwrap_or(0.0);
+        let numbers = (found.os_tid, found.java_tid);
+        row.2 += ready.get(&numbers).copied().unwrap_or(0.0);
     }
     let row = |(key, (who, sum, ready)): (String, (Who, ByCause<'_>, f64))| Row {
         key,

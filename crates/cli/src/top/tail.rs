@@ -1,7 +1,7 @@
 //! Follows a recording while it is written: keeps the bytes of its last chunks, no more than the
-//! window needs. Knows chunks only, not what is in them; waits for nothing.
+//! window needs, and to know where threads wait of which nothing is written for long. Knows chunks
+//! only, not what is in them; waits for nothing.
 
-use dwell_profile::Profile;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -12,6 +12,10 @@ const HEADER_READ: usize = 48;
 const HEADER: u64 = 68;
 /// Bytes that are kept at most: of a program that fills them faster, the window is shorter.
 pub const KEPT_MAX: usize = 64 << 20;
+/// A thread that waits is written once a minute, and some seconds later it is in the file.
+const NEWS_NS: u64 = 65_000_000_000;
+/// Bytes that are kept for that alone: all that is kept is read for each screen.
+const NEWS_MAX: usize = 16 << 20;
 
 /// Where a chunk begins and ends, in the file and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +78,11 @@ impl Ring {
         let oldest_ns = newest_ns.saturating_sub(self.window_ns);
         loop {
             let bytes: usize = self.closed.iter().map(|(_, bytes)| bytes.len()).sum();
-            let is_old = |span: &Span| span.end_ns < oldest_ns || bytes > KEPT_MAX;
+            let is_old = |span: &Span| {
+                let is_over = span.end_ns < oldest_ns;
+                let is_news = span.end_ns >= newest_ns.saturating_sub(NEWS_NS);
+                (is_over && (!is_news || bytes > NEWS_MAX)) || bytes > KEPT_MAX
+            };
             match self.closed.front() {
                 Some((span, _)) if is_old(span) => self.closed.pop_front(),
                 _ => return,
@@ -95,14 +103,22 @@ impl Ring {
         first.map_or(0, |(span, _)| span.start_ns)
     }
 
-    /// What is kept, as a profile; `None` if there is nothing.
-    pub fn profile(&self) -> Option<Profile> {
+    /// The bytes of all that is kept.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes_since(0)
+    }
+
+    /// Those of the chunks that the window needs, if others are kept, too.
+    pub fn newest(&self) -> Option<Vec<u8>> {
+        let oldest_ns = self.newest_ns().saturating_sub(self.window_ns);
+        let (first, _) = self.closed.front()?;
+        (first.end_ns < oldest_ns).then(|| self.bytes_since(oldest_ns))
+    }
+
+    fn bytes_since(&self, since_ns: u64) -> Vec<u8> {
         let chunks = self.closed.iter().chain(&self.open);
-        let bytes: Vec<u8> = chunks.flat_map(|(_, bytes)| bytes).copied().collect();
-        match bytes.is_empty() {
-            true => None,
-            false => crate::recording::parsed(&bytes).ok(),
-        }
+        let wanted = chunks.filter(|(span, _)| span.end_ns >= since_ns);
+        wanted.flat_map(|(_, bytes)| bytes).copied().collect()
     }
 }
 
@@ -231,23 +247,38 @@ mod tests {
         place.add(b"");
         let mut follower = Follower::new(place.open(), 10 * SECOND);
         assert!(!follower.poll(None).unwrap());
-        assert!(follower.ring().profile().is_none());
-        for start_s in [100, 105, 110, 115] {
+        assert!(follower.ring().bytes().is_empty());
+        for start_s in (100..200).step_by(5) {
             place.add(&chunk(start_s, 5));
             assert!(follower.poll(Some(place.open())).unwrap(), "{start_s}");
         }
         assert!(!follower.poll(Some(place.open())).unwrap());
         let ring = follower.ring();
-        // 120 - 10 = 110: the chunk that ended then may have its last event in the window.
+        // 200 - 65 = 135: the chunk that ended then may have what is known last of a thread.
         assert_eq!(
             (ring.oldest_ns(), ring.newest_ns()),
-            (105 * SECOND, 120 * SECOND)
+            (130 * SECOND, 200 * SECOND)
         );
-        let info = ring.profile().unwrap().info().clone();
-        assert_eq!(
-            (info.start_ns, info.duration_ns),
-            (105 * SECOND, 15 * SECOND)
-        );
+        let newest = dwell_jfr::reader::parse(&ring.newest().unwrap()).unwrap();
+        // 200 - 10 = 190: the chunk that ended then may have its last event in the window.
+        let starts: Vec<u64> = newest
+            .chunks
+            .iter()
+            .map(|it| it.start_ns / SECOND)
+            .collect();
+        assert_eq!(starts, [185, 190, 195]);
+    }
+
+    #[test]
+    fn window_that_has_all_chunks_needs_no_second_reading() {
+        let place = Place::new("all");
+        place.add(&chunk(100, 5));
+        let mut follower = Follower::new(place.open(), 10 * SECOND);
+        follower.poll(None).unwrap();
+        place.add(&chunk(105, 5));
+        follower.poll(None).unwrap();
+        assert_eq!(follower.ring().newest(), None);
+        assert!(!follower.ring().bytes().is_empty());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What is seen at one moment: the samples and looks of the window, each with the time it stands
 //! for, and the sums of the head. Pure.
 
+use super::still::{self, Lived};
 use dwell_profile::{
-    CallTree, GroupBy, Grouped, Look, NodeId, Profile, Safepoint, StretchKind, is_of_platform,
-    merged_tree,
+    CallTree, GroupBy, Grouped, Look, NodeId, Profile, Safepoint, StretchKind, Window,
+    is_of_platform, merged_tree,
 };
 
 /// The cause of waits of pooled threads for work: of no interest to who asks what is slow.
@@ -77,10 +78,22 @@ impl Stops {
     }
 }
 
+/// What was read of a recording.
+pub struct Newest {
+    /// All chunks that are kept: those of the window, and older ones.
+    pub profile: Profile,
+    /// Without the older ones, if there are any.
+    pub recent: Option<Profile>,
+    /// How many threads there were.
+    pub lived: Vec<Lived>,
+}
+
 /// What is seen at one moment.
 pub struct Snapshot {
     /// The recording's last chunks; more than the window.
     pub profile: Profile,
+    /// Those of the window alone, if there are older ones.
+    recent: Option<Profile>,
     /// The methods: names, and which of them a frame is of.
     pub methods: Grouped,
     /// Whose each of them is.
@@ -93,21 +106,36 @@ pub struct Snapshot {
     pub from_ns: u64,
     /// Where it ends.
     pub to_ns: u64,
+    window: Window,
 }
 
 impl Snapshot {
     /// The last part of a profile.
+    #[cfg(test)]
     pub fn new(profile: Profile, window_ns: u64) -> Snapshot {
+        let newest = Newest {
+            profile,
+            recent: None,
+            lived: Vec::new(),
+        };
+        Snapshot::before(newest, window_ns, 0)
+    }
+
+    /// A window that ended so long ago.
+    pub fn before(newest: Newest, window_ns: u64, lag_ns: u64) -> Snapshot {
+        let profile = newest.profile;
         let info = profile.info();
-        let to_ns = info.start_ns.saturating_add(info.duration_ns);
+        let end_ns = info.start_ns.saturating_add(info.duration_ns);
+        let to_ns = end_ns.saturating_sub(lag_ns).max(info.start_ns);
         let from_ns = to_ns.saturating_sub(window_ns).max(info.start_ns);
+        let window = window(from_ns, to_ns, lag_ns);
         let methods = profile.group(GroupBy::Method);
         let (tree, to) = merged_tree(profile.tree(), &methods.of_frame);
         let node_of = |node: NodeId| to.get(node as usize).copied().unwrap_or(CallTree::ROOT);
         let mut pieces = Vec::new();
         let in_wall = profile.samples_in_wall();
         for (sample, in_wall) in profile.samples().iter().zip(in_wall) {
-            if sample.time_ns >= from_ns {
+            if window.has(sample.time_ns) {
                 pieces.push(Piece {
                     thread: sample.thread,
                     node: node_of(sample.node),
@@ -121,17 +149,28 @@ impl Snapshot {
                 });
             }
         }
+        let waits = |look: &Look, wall| Piece {
+            thread: look.thread,
+            node: node_of(look.node),
+            place: look.node,
+            context: look.context,
+            cause: Some(look.cause),
+            time: Time { cpu: 0, wall },
+        };
         for look in profile.looks() {
-            let wall = within(look, from_ns);
+            let wall = window.part(look.weight_ns, look.extent());
             if wall > 0 {
-                pieces.push(Piece {
-                    thread: look.thread,
-                    node: node_of(look.node),
-                    place: look.node,
-                    context: look.context,
-                    cause: Some(look.cause),
-                    time: Time { cpu: 0, wall },
-                });
+                pieces.push(waits(look, wall));
+            }
+        }
+        // Where only work for requests is recorded, threads need not be anywhere.
+        let lived = match profile.is_of_requests() {
+            true => &[],
+            false => &newest.lived[..],
+        };
+        for (at, wall) in still::waits(&profile, lived, &window, &sum(&pieces)) {
+            if let Some(look) = profile.looks().get(at).filter(|_| wall > 0) {
+                pieces.push(waits(look, wall));
             }
         }
         Snapshot {
@@ -141,8 +180,15 @@ impl Snapshot {
             pieces,
             from_ns,
             to_ns,
+            recent: newest.recent,
+            window,
             profile,
         }
+    }
+
+    /// The recording's last chunks, no more than the window needs: for what is summed up.
+    pub fn recent(&self) -> &Profile {
+        self.recent.as_ref().unwrap_or(&self.profile)
     }
 
     /// How long the window is; never 0.
@@ -170,14 +216,12 @@ impl Snapshot {
 
     /// All time in the window.
     pub fn total(&self) -> Time {
-        let mut sum = Time::default();
-        self.pieces.iter().for_each(|piece| sum += &piece.time);
-        sum
+        sum(&self.pieces)
     }
 
     /// Whether something that ended then is seen.
     pub fn sees(&self, end_ns: u64) -> bool {
-        end_ns >= self.from_ns
+        self.window.has(end_ns)
     }
 
     /// The safepoints in the window.
@@ -233,19 +277,17 @@ fn kinds(profile: &Profile, methods: &Grouped) -> Vec<Kind> {
     kinds
 }
 
-/// The part of some looks' time that is not before the window.
-fn within(look: &Look, from_ns: u64) -> u64 {
-    let end_ns = look.time_ns.saturating_add(look.duration_ns);
-    if end_ns < from_ns {
-        return 0;
-    }
-    let before = from_ns.saturating_sub(look.time_ns).min(look.duration_ns);
-    match look.duration_ns {
-        0 => look.weight_ns,
-        all => {
-            let part = (all - before) as f64 / all as f64;
-            (look.weight_ns as f64 * part).round() as u64
-        }
+fn sum(pieces: &[Piece]) -> Time {
+    let mut sum = Time::default();
+    pieces.iter().for_each(|piece| sum += &piece.time);
+    sum
+}
+
+/// Without a lag all that is newer is in the window, too.
+fn window(from_ns: u64, to_ns: u64, lag_ns: u64) -> Window {
+    Window {
+        from_ns,
+        to_ns: if lag_ns == 0 { u64::MAX } else { to_ns },
     }
 }
 
@@ -289,23 +331,88 @@ pub mod tests {
         assert_eq!(snapshot.rate(1_000_000), 0.5);
     }
 
+    /// Nine threads, of which one works: what is written late or seldom is seen all the same.
     #[test]
-    fn a_look_from_before_the_window_counts_in_part() {
-        let mut builder = text_art::builder("a.A.x");
-        look(&mut builder, 0, "park", &["a.A.x"], 1);
-        let profile = builder.finish();
-        let whole = Look {
+    fn wall_time_is_steady_while_the_load_is() {
+        const SECOND: u64 = 1_000_000_000;
+        let waits_of = |thread: u32, newest_s: u64| {
+            // From a second on once a minute, as the agent writes it, and no sooner.
+            let ends = [1, 61, 121].into_iter().filter(move |end| *end <= newest_s);
+            ends.map(move |end: u64| (thread, end.saturating_sub(60), end))
+        };
+        for newest_s in [5, 12, 30, 61, 62, 75, 119] {
+            let mut builder = text_art::builder("thread: main\nweight: 0\na.A.x");
+            builder.info.start_ns = 0;
+            let park = builder.cause("park");
+            for thread in 1..9 {
+                let number = i64::from(thread) + 5;
+                builder.thread(&format!("idle-{thread}"), number, number, false);
+                for (thread, from, to) in waits_of(thread, newest_s) {
+                    builder.look(Look {
+                        time_ns: from * SECOND,
+                        duration_ns: (to - from) * SECOND,
+                        thread,
+                        cause: park,
+                        weight_ns: (to - from) * SECOND,
+                        count: 1,
+                        ..Look::default()
+                    });
+                }
+            }
+            for second in 1..=newest_s {
+                builder.sample(dwell_profile::Sample {
+                    time_ns: second * SECOND - 1,
+                    thread: 0,
+                    node: 1,
+                    weight: SECOND,
+                    count: 1,
+                    failure: None,
+                    context: None,
+                });
+            }
+            builder.info.duration_ns = newest_s * SECOND;
+            let lived = (1..=newest_s).map(|second| Lived {
+                time_ns: second * SECOND,
+                span_ns: SECOND,
+                threads: 9,
+            });
+            let newest = Newest {
+                profile: builder.finish(),
+                recent: None,
+                lived: lived.collect(),
+            };
+            let snapshot = Snapshot::before(newest, 10 * SECOND, SECOND);
+            assert_eq!(snapshot.to_ns, (newest_s - 1) * SECOND);
+            let total = snapshot.total();
+            let [cpu, wall] = [total.cpu, total.wall].map(|ns| snapshot.rate(ns));
+            assert!((cpu - 1.0).abs() < 0.01, "{newest_s}: {cpu}");
+            assert!((wall - 9.0).abs() < 0.01, "{newest_s}: {wall}");
+        }
+    }
+
+    #[test]
+    fn look_across_the_window_counts_in_part() {
+        let mut builder = text_art::builder("weight: 0\na.A.x");
+        builder.info.start_ns = 0;
+        builder.info.duration_ns = 300;
+        let cause = builder.cause("park");
+        builder.look(Look {
             time_ns: 100,
-            duration_ns: 100,
-            weight_ns: 1000,
-            ..profile.looks()[0]
+            duration_ns: 150,
+            cause,
+            weight_ns: 1500,
+            count: 1,
+            ..Look::default()
+        });
+        let newest = || Newest {
+            profile: builder.clone().finish(),
+            recent: None,
+            lived: Vec::new(),
         };
-        let parts = [0, 100, 150, 199, 200, 201].map(|from_ns| within(&whole, from_ns));
-        assert_eq!(parts, [1000, 1000, 500, 10, 0, 0]);
-        let point = Look {
-            duration_ns: 0,
-            ..whole
-        };
-        assert_eq!([99, 100, 101].map(|ns| within(&point, ns)), [1000, 1000, 0]);
+        let waited = |window, lag| Snapshot::before(newest(), window, lag).total().wall;
+        assert_eq!(waited(300, 100), 1000);
+        assert_eq!(waited(50, 100), 500);
+        assert_eq!(waited(100, 10), 600);
+        assert_eq!(waited(40, 10), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, must, turn};
 use dwell_jfr::reader::{GenericEvent, Value};
-use dwell_profile::{Profile, WallFilter, Weight};
+use dwell_profile::{Look, Profile, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -400,6 +400,50 @@ fn measured_ten_thousand_threads_have_their_time() {
         assert!((found - truth).abs() <= tolerance, "{found} of {truth}");
         let off = looks / by_ticks - 1.0;
         assert!(off.abs() <= 0.02, "looks {looks} s, ticks {by_ticks} s");
+    });
+}
+
+/// A wait of many seconds counts in each of them.
+///
+/// Detects a second that has two of the longest ticks too much or too little. False alarm: not by
+/// chance, as threads that never run are all followed, and nothing is drawn.
+#[test]
+fn measured_each_second_has_its_part_of_long_waits() {
+    each(&turn(&both()), |jdk| {
+        const THREADS: usize = 50;
+        let place = Place::new("wall-seconds");
+        let file = place.path("w.jfr");
+        let program = idle(jdk, &place, THREADS, &file, "wall=20ms");
+        std::thread::sleep(Duration::from_secs(7));
+        program.tell("stop");
+        program.end();
+        let view = View::read(&file);
+        let tick_s = view.longest_tick_ns() as f64 / 1e9;
+        let profile = Profile::from_recording(view.recording);
+        let seconds = |from_ns: Option<u64>, to_ns: Option<u64>| {
+            let filter = WallFilter {
+                thread: Some("idle-*".to_owned()),
+                from_ns,
+                to_ns,
+                ..WallFilter::default()
+            };
+            profile.wall(&filter).map(|it| it.weight.sum).sum::<u64>() as f64 / 1e9
+        };
+        let is_idle = |look: &&Look| profile.thread_name(look.thread).starts_with("idle-");
+        let looks = profile.looks().iter().filter(is_idle);
+        let first_ns =
+            looks.map(|look| look.time_ns).min().expect("looks") - profile.info().start_ns;
+        // When all of them are there and have been met.
+        let second = |place: u64| Some(first_ns + (1 + place) * 1_000_000_000);
+        let mut parts = seconds(None, second(1)) + seconds(second(4), None);
+        for place in 1..4 {
+            let part = seconds(second(place), second(place + 1));
+            println!("second {place}: {part:.3} s of {THREADS} threads, ticks {tick_s:.3} s");
+            let off = (part - THREADS as f64).abs();
+            assert!(off <= 2.0 * tick_s * THREADS as f64, "{place}: {part}");
+            parts += part;
+        }
+        must!((parts - seconds(None, None)).abs() < 1e-6, "{parts}");
     });
 }
 

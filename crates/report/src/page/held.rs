@@ -14,6 +14,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
     let node = |node| numbered(Some(calls.of_node(node)));
     vec![
         Column::new("held.time", U48.differences(), all, |o| time(o.time_ns)),
+        Column::new("held.duration", U48, all, |o| o.duration_ns.min(U48_MAX)),
         Column::new("held.class", U32, all, |o| o.class.into()),
         Column::new("held.ns", U48, all, |o| o.weight_ns.min(U48_MAX)),
         Column::new("held.choices", U32, all, |o| choices(&o.weight())),
@@ -59,6 +60,7 @@ mod tests {
             let column = columns.iter().find(|column| column.name == name);
             column.unwrap().numbers()
         };
+        assert_eq!(numbers("held.duration"), [10, 10]);
         assert_eq!(numbers("held.node"), [2, 0]);
         assert_eq!(numbers("held.owner"), [1, 0]);
         assert_eq!(numbers("held.waiter_node"), [3, 3]);

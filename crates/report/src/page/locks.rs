@@ -33,6 +33,9 @@ fn entries(profile: &Profile, most: usize) -> Vec<Locked> {
                 sum.weight += &of.weight;
                 sum.waits += of.waits;
                 sum.lasted_ns = sum.lasted_ns.max(of.lasted_ns);
+                let ends = [&*sum, &of].map(|it| it.time_ns.saturating_add(it.duration_ns));
+                sum.time_ns = sum.time_ns.min(of.time_ns);
+                sum.duration_ns = ends[0].max(ends[1]).saturating_sub(sum.time_ns);
             })
             .or_insert(of);
     }
@@ -60,6 +63,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
         Column::new("lock.waits", U48, &all, |l| {
             (l.waits.round() as u64).min(U48_MAX)
         }),
+        Column::new("lock.duration", U48, &all, |l| l.duration_ns.min(U48_MAX)),
         Column::new("lock.longest", U48, &all, |l| l.lasted_ns.min(U48_MAX)),
         Column::new("lock.count", U32, &all, |l| small(l.weight.samples)),
         Column::new("lock.choices", U32, &all, |l| choices(&l.weight)),

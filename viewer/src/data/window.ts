@@ -1,0 +1,38 @@
+// Which part of an event belongs to a part of the time: the twin of crates/profile/src/extent.rs.
+// All views by time take it from here. Pure.
+import type { Span } from './profile';
+
+/** The part of an event that lies before a time, from 0 to 1: it lies evenly over its duration. */
+export function shareBefore(time: number, duration: number, at: number): number {
+  if (duration <= 0) return at > time ? 1 : 0;
+  return Math.max(0, Math.min(1, (at - time) / duration));
+}
+
+/**
+ * How much of an event is in a part of the time: as much as the overlap has of the duration. One
+ * without a duration is in it or not; the beginning belongs to a part, the end does not.
+ */
+export function shareIn(time: number, duration: number, during: Span | null): number {
+  if (!during) return 1;
+  return shareBefore(time, duration, during.to) - shareBefore(time, duration, during.from);
+}
+
+/**
+ * The same of a whole number that an event has (time, bytes, looks), as one: what is before the
+ * end less what is before the beginning, each rounded, so adjacent parts add up to all of it.
+ */
+export function partIn(
+  amount: number,
+  time: number,
+  duration: number,
+  during: Span | null,
+): number {
+  if (!during) return amount;
+  const until = (at: number) => Math.round(amount * shareBefore(time, duration, at));
+  return Math.max(0, until(during.to) - until(during.from));
+}
+
+/** Whether an instant is in a part of the time. */
+export function hasInstant(time: number, during: Span | null): boolean {
+  return shareIn(time, 0, during) > 0;
+}
