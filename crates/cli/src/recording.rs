@@ -42,6 +42,15 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
     if first.is_empty() {
         bail!("{shown} is empty: nothing was recorded");
     }
+    if first.starts_with(GZIP) {
+        return load_from(&mut Cursor::new(unzipped(input, path)?), path);
+    }
+    if first.starts_with(LFS) {
+        bail!(
+            "{shown} is a pointer of Git LFS, not the recording: fetch it with git lfs pull \
+             (or its link for downloads)"
+        );
+    }
     if let Some((kind, remedy)) = packed(&first) {
         bail!("{shown} is packed with {kind}; unpack it first: {remedy} {shown}");
     }
@@ -54,6 +63,27 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
             Err(error).with_context(|| format!("{shown} cannot be read as a JFR recording"))
         }
         Err(error) => Err(error).with_context(|| format!("{shown}")),
+    }
+}
+
+/// How files begin that gzip has packed, and what Git keeps in place of large files.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const LFS: &[u8] = b"version https://git-lfs";
+/// More than this is not unpacked into memory.
+const UNZIPPED_MAX: u64 = 8 << 30;
+
+/// The bytes of a file that gzip has packed.
+fn unzipped(input: &mut (impl Read + Seek), path: &Path) -> Result<Vec<u8>> {
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    input.seek(SeekFrom::Start(0))?;
+    let unzipped = flate2::read::MultiGzDecoder::new(io::BufReader::new(input));
+    let read = unzipped.take(UNZIPPED_MAX).read_to_end(&mut bytes);
+    match read {
+        // Of one that is cut off, what is there.
+        Err(_) if bytes.is_empty() => bail!("{shown} is packed with gzip, and damaged"),
+        _ if bytes.starts_with(GZIP) => bail!("{shown} is packed twice; unpack it first: gunzip"),
+        _ => Ok(bytes),
     }
 }
 
@@ -84,14 +114,13 @@ pub fn parsed(bytes: &[u8]) -> Result<Profile> {
 fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let mut first = Vec::new();
     input.seek(SeekFrom::Start(0))?;
-    input.take(4).read_to_end(&mut first)?;
+    input.take(LFS.len() as u64).read_to_end(&mut first)?;
     Ok(first)
 }
 
 /// How a file is packed, by its first bytes, and what unpacks it.
 fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
-    const KINDS: [(&[u8], &str, &str); 4] = [
-        (&[0x1f, 0x8b], "gzip", "gunzip"),
+    const KINDS: [(&[u8], &str, &str); 3] = [
         (b"PK\x03\x04", "zip", "unzip"),
         (&[0x04, 0x22, 0x4d, 0x18], "LZ4", "unlz4"),
         (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),

@@ -37,8 +37,6 @@ use finding::Verdict;
 
 /// The most findings of one explanation: more are not read.
 const FINDINGS_MAX: usize = 12;
-/// What shares of samples of CPU time are shares of.
-const CPU_TIME: &str = "the CPU time";
 
 /// What is to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,9 +84,8 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
 
 /// Samples that only count stand for no time: what is a share of them has none.
 fn count_only(share: &mut Share) {
-    if share.of == CPU_TIME && share.samples > 0 {
+    if share.of == evidence::SAMPLES {
         share.ns = 0;
-        share.of = "the samples".to_owned();
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Stacks<'p> {
     profile: &'p Profile,
     is_app: Vec<bool>,
     places: RefCell<HashMap<NodeId, Option<MethodId>>>,
+    /// Names as they are shown, by method.
+    names: RefCell<HashMap<MethodId, String>>,
 }
 
 impl<'p> Stacks<'p> {
@@ -66,6 +68,7 @@ impl<'p> Stacks<'p> {
             profile,
             is_app: is_app.collect(),
             places: RefCell::default(),
+            names: RefCell::default(),
         }
     }
 
@@ -110,7 +113,11 @@ impl<'p> Stacks<'p> {
 
     /// A method in words, without the numbers that the JVM gives to classes it makes.
     pub(crate) fn name(&self, method: MethodId) -> String {
-        dwell_profile::diff::stable(&self.profile.method_name(method))
+        let mut names = self.names.borrow_mut();
+        let name = names.entry(method).or_insert_with(|| {
+            dwell_profile::diff::stable(&self.profile.method_name(method))
+        });
+        name.clone()
     }
 
     /// Whether the place is one of the program, not of the JDK.
@@ -131,9 +138,10 @@ impl<'p> Stacks<'p> {
             .map(|(method, _)| method)
     }
 
-    /// The names of the top of the stack, innermost first.
-    pub(crate) fn top_names(&self, node: NodeId) -> Vec<String> {
-        self.top(node).map(|method| self.name(method)).collect()
+    /// Which of these bits the methods on the top of the stack have, all together.
+    pub(crate) fn top_bits(&self, node: NodeId, bits: &[u32]) -> u32 {
+        let of = |method: MethodId| bits.get(method as usize).copied().unwrap_or(0);
+        self.top(node).fold(0, |all, method| all | of(method))
     }
 
     /// Whether the top of the stack has one of these methods.

@@ -200,6 +200,26 @@ impl Builder {
         self.looks.get(place as usize)
     }
 
+    /// Says what the looks at a place waited for.
+    pub(crate) fn set_detail(&mut self, place: u32, detail: Option<NameId>) {
+        if let Some(look) = self.looks.get_mut(place as usize) {
+            look.detail = detail;
+        }
+    }
+
+    /// The Java methods of a stack, innermost first.
+    pub(crate) fn java_methods(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
+        let frames = self.tree.keys_up(node);
+        let frames = frames.filter_map(|frame| self.frames.get(frame as usize));
+        frames.filter(|frame| frame.kind.is_java()).map(|frame| frame.method)
+    }
+
+    /// The class of a method.
+    pub(crate) fn class_of(&self, method: MethodId) -> &str {
+        let method = self.methods.get(method as usize);
+        method.map_or("", |method| self.names.text(method.class))
+    }
+
     /// A name.
     pub(crate) fn text(&self, name: NameId) -> &str {
         self.names.text(name)

@@ -15,6 +15,7 @@ mod allocated;
 mod allocations;
 mod builder;
 mod clusters;
+mod details;
 pub mod diff;
 mod forks;
 mod frame;
@@ -56,7 +57,7 @@ pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
 pub use from_jfr::{EVENTS, SAMPLES_MAX};
 pub use host::Host;
 pub use idle::{IDLE, Idle};
-pub use info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
+pub use info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread};
 pub use lacks::{Lack, Recorder};
 pub use live::{LiveObject, LiveSampling};
 pub use locks::{

@@ -148,7 +148,11 @@ impl<'p> File<'p> {
             jvm_start_epoch_ms: info.jvm_start_ns / 1_000_000,
             pid: info.pid.unsigned_abs(),
         });
-        let mut settings = vec![("event", "cpu".to_owned())];
+        // It says who wrote it: what settings mean depends on that.
+        let mut settings = vec![
+            ("producer", "dwell convert".to_owned()),
+            ("event", "cpu".to_owned()),
+        ];
         if self.profile.unit() == Unit::Nanoseconds {
             settings.push(("interval", self.distance.to_string()));
         }

@@ -28,7 +28,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let time = Share::counted(paused, span_ns, "the time recorded");
     let gc = facts.role(Role::Gc);
     let cpu = Share::sampled(&gc, &facts.cpu_total, "the CPU time");
-    let by_cpu = facts.endpoint.is_none() && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
+    let by_cpu = facts.endpoint.is_none() && facts.has_cpu_time() && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
     if time.value < PAUSES && !by_cpu {
         return Verdict::Found(Vec::new());
     }

@@ -3,7 +3,7 @@
 //! service uses another one for is the time of the one that the program calls: that is what it can
 //! change.
 
-use super::NO_CPU;
+use super::no_cpu;
 use super::exceptions::EXCEPTIONS;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
@@ -139,7 +139,7 @@ pub(super) fn is_costly<'f>(facts: &'f Facts<'_>) -> impl Fn(NodeId) -> bool + u
 /// The finding of a service that costs too much, with the program's method that uses it most.
 pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
     if facts.cpu_total.samples == 0 {
-        return Verdict::lacks(NO_CPU);
+        return no_cpu(facts);
     }
     let set = Set::new(facts.profile, service.patterns);
     let services = Working::of(facts);
@@ -154,7 +154,7 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
         let user = facts.stacks.user_of(node, &set);
         users.entry(user).or_default().add(node, weight);
     }
-    let share = Share::sampled(&total, &facts.cpu_total, "the CPU time");
+    let share = Share::sampled(&total, &facts.cpu_total, facts.cpu_name());
     let most = users.into_iter().max_by_key(|(_, sum)| sum.weight.sum);
     let Some((user, Heaviest { weight, node, .. })) = most else {
         return Verdict::Found(Vec::new());
@@ -169,8 +169,9 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
     Verdict::Found(vec![Finding {
         rule: "",
         what: format!(
-            "{} of the CPU time is {}, most of it in {place}",
+            "{} of {} is {}, most of it in {place}",
             percent(share.value),
+            facts.cpu_name(),
             service.what
         ),
         weight: share.value,

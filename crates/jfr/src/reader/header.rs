@@ -45,6 +45,9 @@ impl ChunkInfo {
             u16::from_be_bytes(cursor.array()?),
             u16::from_be_bytes(cursor.array()?),
         );
+        if version.0 == 0 {
+            return Err(Error::TooOld { offset, version });
+        }
         if version.0 != 2 && version.0 != 1 {
             let what = format!("format version {}.{}", version.0, version.1);
             return Err(Error::Unsupported { offset, what });

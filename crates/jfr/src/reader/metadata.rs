@@ -150,7 +150,7 @@ impl Types {
             names.places.insert(id, place);
             names
                 .names
-                .push(element.get("name").cloned().unwrap_or_default());
+                .push(element.get("name").map(current).unwrap_or_default());
         }
         let classes = elements().map(|element| class(element, &names)).collect();
         Self {
@@ -174,13 +174,27 @@ impl Names {
     }
 }
 
+/// The name that a type has now: JDK 9 and 10 had others.
+fn current(name: &Arc<str>) -> Arc<str> {
+    const FORMER: [(&str, &str); 3] = [
+        ("com.oracle.jdk.", "jdk."),
+        ("com.oracle.jfr.types.", "jdk.types."),
+        ("com.oracle.jfr.", "jdk.jfr."),
+    ];
+    let found = FORMER.iter().find_map(|(former, now)| {
+        let rest = name.strip_prefix(former)?;
+        Some(format!("{now}{rest}").into())
+    });
+    found.unwrap_or_else(|| Arc::clone(name))
+}
+
 fn class(element: &Element, names: &Names) -> Class {
     let fields = element
         .children
         .iter()
         .filter(|child| &*child.name == "field");
     let fields: Vec<_> = fields.map(|child| field(child, names)).collect();
-    let name = element.get("name").cloned().unwrap_or_default();
+    let name = element.get("name").map(current).unwrap_or_default();
     let simple = element.is("simpleType", "true") && fields.len() == 1;
     let known = match &*name {
         "java.lang.Thread" => Known::Thread,
@@ -191,7 +205,7 @@ fn class(element: &Element, names: &Names) -> Class {
         _ if simple => Known::Simple,
         _ => Known::Other,
     };
-    let is_event = element.is("superType", "jdk.jfr.Event");
+    let is_event = (element.get("superType")).is_some_and(|it| &*current(it) == "jdk.jfr.Event");
     Class {
         name,
         known,

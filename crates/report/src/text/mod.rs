@@ -204,6 +204,10 @@ impl<'p> Report<'p> {
         if self.profile.unit() == Unit::Nanoseconds {
             let _ = write!(samples, ", {}", duration(self.total.sum));
         }
+        let of = info.measured.of();
+        if self.total.samples > 0 && !of.is_empty() {
+            let _ = write!(samples, " {of}");
+        }
         if let (Some(share), Some(used)) = (self.profile.cpu_share(), self.profile.cpu_use()) {
             let _ = write!(samples, " = {} of the CPU time used", percent(share));
             // In a part of a recording it is that of a shorter time than the samples'.
