@@ -4,6 +4,7 @@ use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::allocations::{Allocation, AllocationSampling};
+use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
@@ -53,6 +54,10 @@ pub struct Builder {
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
     pub late: Vec<Late>,
+    /// Collections whose causes are told.
+    pub collections: Vec<Collection>,
+    /// Where the program asked for collections.
+    pub collection_calls: Vec<NodeId>,
     /// Objects that were allocated.
     pub allocations: Vec<Allocation>,
     /// How these were sampled.
@@ -281,6 +286,8 @@ impl Builder {
             stretches: self.stretches,
             safepoints: self.safepoints,
             late: self.late,
+            collections: self.collections,
+            collection_calls: self.collection_calls,
             allocations: self.allocations,
             allocation_sampling: self.allocation_sampling,
             live: self.live,

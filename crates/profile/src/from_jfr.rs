@@ -4,6 +4,7 @@
 
 mod alive;
 mod allocations;
+mod collections;
 mod contexts;
 mod foreign;
 mod host;
@@ -125,6 +126,8 @@ const READ: &[&[&str]] = &[
     foreign::ActiveRecording::NAMES,
     foreign::DdprofConfig::NAMES,
     foreign::SamplesLost::NAMES,
+    collections::Call::NAMES,
+    collections::Collected::NAMES,
     contexts::DdprofEndpoint::NAMES,
     told::Allocations::NAMES,
     told::Compilers::NAMES,
@@ -412,6 +415,7 @@ fn add_told(
     allocations::add(builder, recording, contexts, &mut node_of);
     alive::add(builder, recording, contexts, &mut node_of);
     locks::add(builder, recording, contexts, &mut node_of);
+    collections::add(builder, recording, &mut node_of);
 }
 
 fn add_looks<'r>(
