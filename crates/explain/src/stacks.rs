@@ -114,9 +114,9 @@ impl<'p> Stacks<'p> {
     /// A method in words, without the numbers that the JVM gives to classes it makes.
     pub(crate) fn name(&self, method: MethodId) -> String {
         let mut names = self.names.borrow_mut();
-        let name = names.entry(method).or_insert_with(|| {
-            dwell_profile::diff::stable(&self.profile.method_name(method))
-        });
+        let name = names
+            .entry(method)
+            .or_insert_with(|| dwell_profile::diff::stable(&self.profile.method_name(method)));
         name.clone()
     }
 

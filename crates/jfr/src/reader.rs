@@ -324,6 +324,18 @@ mod tests {
     }
 
     #[test]
+    fn warnings_that_differ_in_numbers_are_one() {
+        let lines = ["a chunk at 7", "another", "a chunk at 12", "a chunk at 3"];
+        let lines = condensed(lines.map(str::to_owned).to_vec());
+        assert_eq!(
+            lines,
+            ["a chunk at 7 (and 2 times more like it)", "another"]
+        );
+        let two = condensed(vec!["at 1".to_owned(), "at 2".to_owned()]);
+        assert_eq!(two, ["at 1 (and once more like it)"]);
+    }
+
+    #[test]
     fn a_file_lasts_from_its_first_chunk_to_the_end_of_its_last() {
         let second = 1_000_000_000;
         let chunks = [chunk(5 * second, second), chunk(7 * second, 2 * second)];

@@ -216,7 +216,9 @@ impl Builder {
     pub(crate) fn java_methods(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
         let frames = self.tree.keys_up(node);
         let frames = frames.filter_map(|frame| self.frames.get(frame as usize));
-        frames.filter(|frame| frame.kind.is_java()).map(|frame| frame.method)
+        frames
+            .filter(|frame| frame.kind.is_java())
+            .map(|frame| frame.method)
     }
 
     /// The class of a method.

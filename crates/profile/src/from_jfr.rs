@@ -155,6 +155,7 @@ const READ: &[&[&str]] = &[
     locks::Wait::NAMES,
     told::OsInformation::NAMES,
     allocations::Object::NAMES,
+    allocations::BufferedObject::NAMES,
 ];
 
 const EVENTS_COUNT: usize = {
@@ -235,7 +236,9 @@ impl<'c> Taken<'c> {
             samples.any(|sample| taken.takes(recording, sample))
         };
         let all = TAKEN.into_iter().flat_map(|(weighted, trigger, kinds)| {
-            kinds.iter().map(move |kind| taken(weighted, trigger, *kind))
+            kinds
+                .iter()
+                .map(move |kind| taken(weighted, trigger, *kind))
         });
         // Of a recording of waits alone, the weights of nothing are times too.
         let none = || taken(true, Trigger::Cpu, SampleKind::Execution);

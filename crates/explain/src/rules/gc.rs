@@ -6,6 +6,7 @@ use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
 use crate::numbers::{duration, percent, plural, short};
 use crate::share::Share;
+use crate::stacks::Nodes;
 use dwell_profile::told::GcPause;
 use dwell_profile::{Asked, NodeId, Platform, Role, Stretch, StretchSum};
 use std::collections::BTreeMap;
@@ -30,7 +31,9 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let time = Share::counted(paused, span_ns, "the time recorded");
     let gc = facts.role(Role::Gc);
     let cpu = Share::sampled(&gc, &facts.cpu_total, "the CPU time");
-    let by_cpu = facts.endpoint.is_none() && facts.has_cpu_time() && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
+    let by_cpu = facts.endpoint.is_none()
+        && facts.has_cpu_time()
+        && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
     if time.value < PAUSES && !by_cpu {
         return Verdict::Found(Vec::new());
     }
@@ -139,9 +142,14 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share) -> Finding {
     }
 }
 
+/// Where the program asks for collections, and waits until they are done.
+pub(super) fn calls(facts: &Facts<'_>) -> Nodes {
+    facts.stacks.nodes_with(&Set::new(facts.profile, CALLS))
+}
+
 /// Where most collections were asked for, if that was seen.
 fn caller(facts: &Facts<'_>) -> Option<NodeId> {
-    let calls = facts.stacks.nodes_with(&Set::new(facts.profile, CALLS));
+    let calls = calls(facts);
     let mut places: BTreeMap<String, (u64, NodeId)> = BTreeMap::new();
     let told = facts.profile.collection_calls().iter();
     let told = told.map(|node| (*node, 1));
@@ -253,7 +261,10 @@ mod tests {
         let expected = "19 of 20 collections were asked for (System.gc() and the like), by \
                         app.Cache.clean";
         assert!(found.what.contains(expected), "{found:?}");
-        assert!(found.remedy.contains("System.gc() in Cache.clean"), "{found:?}");
+        assert!(
+            found.remedy.contains("System.gc() in Cache.clean"),
+            "{found:?}"
+        );
         assert!(!found.remedy.contains("-Xmx"), "{found:?}");
         // Where most are for want of memory, that is the finding.
         art.operations("G1CollectForAllocation", 60, 40);

@@ -150,8 +150,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         false => advised(facts),
     };
     let found = found.into_iter();
-    let found =
-        found.map(|(place, spent, share)| finding(facts, place, &spent, share, &advised));
+    let found = found.map(|(place, spent, share)| finding(facts, place, &spent, share, &advised));
     Verdict::Found(found.collect())
 }
 

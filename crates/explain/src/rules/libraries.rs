@@ -3,8 +3,8 @@
 //! service uses another one for is the time of the one that the program calls: that is what it can
 //! change.
 
-use super::no_cpu;
 use super::exceptions::EXCEPTIONS;
+use super::no_cpu;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;

@@ -1,8 +1,8 @@
 //! Busy waiting: a method asks again and again whether there is something to do, and never waits
 //! for it. That costs a processor however little there is to do.
 
-use super::no_cpu;
 use super::event_loops::LOOPS;
+use super::no_cpu;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;

@@ -353,6 +353,13 @@ mod tests {
     fn a_process_that_uses_all_its_processors_starves_itself() {
         let found = starved(19).found(check);
         assert!(found[0].what.contains("2.0 times as long"), "{found:?}");
+        let [ready, ran] = [9_000_000_000, 79].map(Weight::of);
+        for ran in [Weight::default(), ran] {
+            assert!(
+                compared(&ready, &ran).ends_with("and hardly run"),
+                "{ran:?}"
+            );
+        }
         assert!(
             found[0].what.contains("1.9 of its 2.0 processors"),
             "{found:?}"

@@ -180,6 +180,21 @@ mod tests {
     }
 
     #[test]
+    fn files_of_oracles_older_recorder_name_it() {
+        let mut file = chunk(3);
+        file[4..8].copy_from_slice(&[0, 0, 0, 9]);
+        let error = ChunkInfo::read(&file, 0).unwrap_err().to_string();
+        assert!(
+            error.contains("format 0.9 of the recorder of Oracle's"),
+            "{error}"
+        );
+        assert!(error.contains("JDK Mission Control opens"), "{error}");
+        file[4..8].copy_from_slice(&[0, 3, 0, 0]);
+        let error = ChunkInfo::read(&file, 0).unwrap_err().to_string();
+        assert!(error.contains("format version 3.0"), "{error}");
+    }
+
+    #[test]
     fn ticks_become_time_before_and_after_the_start() {
         let info = ChunkInfo::read(&chunk(3), 0).unwrap();
         assert_eq!(info.time_ns(103), 6_000_000_000);

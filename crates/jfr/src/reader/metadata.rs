@@ -332,6 +332,48 @@ mod tests {
     use crate::reader::header::ChunkInfo;
     use crate::writer::{ChunkClock, ChunkWriter};
 
+    fn element(name: &str, attributes: &[(&str, &str)], children: Vec<Element>) -> Element {
+        let attributes = attributes.iter();
+        Element {
+            name: name.into(),
+            attributes: (attributes.map(|(name, value)| ((*name).into(), (*value).into())))
+                .collect(),
+            children,
+        }
+    }
+
+    /// JDK 9 and 10 called the JDK's events and types otherwise.
+    #[test]
+    fn former_names_of_types_are_the_present_ones() {
+        let stack = [("id", "1"), ("name", "com.oracle.jfr.types.StackTrace")];
+        let fields = [
+            ("name", "stackTrace"),
+            ("class", "1"),
+            ("constantPool", "true"),
+        ];
+        let sample = [
+            ("id", "2"),
+            ("name", "com.oracle.jdk.ExecutionSample"),
+            ("superType", "jdk.jfr.Event"),
+        ];
+        let field = element("field", &fields, Vec::new());
+        let classes = vec![
+            element("class", &stack, Vec::new()),
+            element("class", &sample, vec![field]),
+        ];
+        let types = Types::build(&element("metadata", &[], classes));
+        let (id, class) = types.events().next().unwrap();
+        assert_eq!((id, &*class.name), (2, "jdk.ExecutionSample"));
+        let Wire::Pooled(place) = class.fields[0].wire else {
+            panic!("not pooled")
+        };
+        assert_eq!(types.class(place).unwrap().known, Known::Stack);
+        assert_eq!(
+            &*current(&"com.oracle.other.Event".into()),
+            "com.oracle.other.Event"
+        );
+    }
+
     #[test]
     fn the_writers_metadata_comes_back() {
         let clock = ChunkClock {

@@ -99,8 +99,16 @@ fn is_hex(word: &str) -> bool {
 /// A word without the number at its end, if that is no version.
 fn without_digits(word: &str, ends_name: bool) -> &str {
     let head = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    let least = if ends_name { RANDOM_DIGITS } else { RANDOM_ANYWHERE };
-    if word.len() - head.len() >= least { head } else { word }
+    let least = if ends_name {
+        RANDOM_DIGITS
+    } else {
+        RANDOM_ANYWHERE
+    };
+    if word.len() - head.len() >= least {
+        head
+    } else {
+        word
+    }
 }
 
 /// The JDK's recorder writes `a.B$$Lambda$14.1800031768`: no method's name begins with a digit.
@@ -166,7 +174,10 @@ mod tests {
                 "snappy-1.1-0b1b5b6a-1f2e-4a3b-9c8d-0123456789ab-libsnappyjava.so.compress",
                 "snappy-1.1--libsnappyjava.so.compress",
             ),
-            ("jansi-2.4.0-6a3e2b7d8f90-libjansi.so", "jansi-2.4.0--libjansi.so"),
+            (
+                "jansi-2.4.0-6a3e2b7d8f90-libjansi.so",
+                "jansi-2.4.0--libjansi.so",
+            ),
             ("libzstd-jni-1.5.5-41234567890.so", "libzstd-jni-1.5.5-.so"),
             // Versions and what is no library stay.
             ("libjvm.so.x12345678", "libjvm.so.x12345678"),

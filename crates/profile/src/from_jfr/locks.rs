@@ -23,7 +23,7 @@ dwell_jfr::told! {
         class: MaybeText "monitorClass";
         /// Who had the monitor.
         owner: Thread "previousOwner";
-        /// The time that it stands for; without it, as where the JDK records, it is not taken.
+        /// The time that it stands for; only our events say.
         weight_ns: MaybeCount "weight";
         /// Why the stack is not whole.
         failure: Text "failure";
@@ -42,8 +42,11 @@ pub(super) fn add(
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
     let mut nobody = None;
+    let is_ours = recording.told::<told::Recording>().next().is_some();
     for (wait, worked_for) in recording.told::<(Wait, WorkedFor)>() {
-        let Some(weight_ns) = wait.weight_ns else {
+        // Of other recorders each one that lasts long enough stands for itself.
+        let of_others = (!is_ours).then_some(wait.duration_ns);
+        let Some(weight_ns) = wait.weight_ns.or(of_others) else {
             continue;
         };
         let thread = wait.thread.unwrap_or_else(|| {
