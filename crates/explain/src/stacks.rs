@@ -127,6 +127,11 @@ impl<'p> Stacks<'p> {
 
     /// The top of the stack, innermost first, with the program's method at its end.
     fn top(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
+        self.top_frames(node).map(|(method, _)| method)
+    }
+
+    /// The same, and whether each is Java.
+    fn top_frames(&self, node: NodeId) -> impl Iterator<Item = (MethodId, bool)> {
         let mut is_over = false;
         self.methods(node)
             .take(TOP_MAX)
@@ -135,7 +140,6 @@ impl<'p> Stacks<'p> {
                 is_over = *is_java && self.is_app(*method);
                 goes_on
             })
-            .map(|(method, _)| method)
     }
 
     /// Which of these bits the methods on the top of the stack have, all together.
@@ -149,13 +153,25 @@ impl<'p> Stacks<'p> {
         !set.is_empty() && self.top(node).any(|method| set.has(method))
     }
 
-    /// What is known of the top's outermost method of which something is known.
+    /// What is known of the top's outermost method of which something is known. Where one of
+    /// `callers` has called something else than its own `parts`, that works, and what lies below
+    /// the call does not.
     pub(crate) fn outermost_of_top<T>(
         &self,
         node: NodeId,
+        callers: &Set,
+        parts: &Set,
         of_method: impl Fn(MethodId) -> Option<T>,
     ) -> Option<T> {
-        self.top(node).filter_map(of_method).last()
+        let (mut outermost, mut is_other) = (None, false);
+        for (method, is_java) in self.top_frames(node) {
+            if is_other && callers.has(method) {
+                break;
+            }
+            is_other |= is_java && !parts.has(method);
+            outermost = of_method(method).or(outermost);
+        }
+        outermost
     }
 
     /// Whether one of these methods is at work itself, or only the libraries' methods of these

@@ -104,3 +104,92 @@ impl Builder {
         methods.find(|method| !is_of_platform(self.class_of(*method)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::FrameKind;
+    use crate::sample::Look;
+
+    /// Details after completion of looks given as thread, cause, method and detail, each of the
+    /// nanoseconds that its place says.
+    fn completed(looks: &[(ThreadId, &str, &str, &str)]) -> Vec<String> {
+        let mut builder = Builder::default();
+        for thread in ["a", "b"] {
+            builder.thread(thread, 1, 1, false);
+        }
+        for (place, (thread, cause, stack, detail)) in looks.iter().enumerate() {
+            // A method of the program, and one of the JDK that it calls.
+            let (own, called) = stack.split_once('>').unwrap_or((stack, "park"));
+            let frames = [("app.A", own), ("java.lang.B", called)].map(|(class, name)| {
+                let method = builder.method(class, name, "");
+                builder.frame(method, 0, FrameKind::C2)
+            });
+            let node = builder.stack(frames);
+            let cause = builder.cause(cause);
+            let detail = (!detail.is_empty()).then(|| builder.cause(detail));
+            builder.look(Look {
+                time_ns: 0,
+                duration_ns: 0,
+                thread: *thread,
+                node,
+                cause,
+                weight_ns: place as u64 + 1,
+                count: 1,
+                choices: 0,
+                context: None,
+                detail,
+                owner: None,
+                owner_node: None,
+            });
+        }
+        builder.complete_details();
+        let profile = builder.finish();
+        let text = |look: &Look| {
+            let detail = look.detail.map(|detail| profile.names().text(detail));
+            detail.unwrap_or("").to_owned()
+        };
+        profile.looks().iter().map(text).collect()
+    }
+
+    #[test]
+    fn lock_looks_without_a_class_get_that_of_their_place() {
+        let told = completed(&[
+            (0, "monitor", "book", "app.Ledger@7"),
+            // The same thread is where it was: it waits for the same monitor.
+            (0, "monitor", "book", ""),
+            (1, "monitor", "book", ""),
+            // Another line of the same method, and another method.
+            (1, "monitor", "book>wait", ""),
+            (1, "monitor", "read", ""),
+            (1, "lock", "book", ""),
+        ]);
+        let expected = ["app.Ledger@7", "app.Ledger@7", "app.Ledger", "app.Ledger"];
+        assert_eq!(told, [&expected[..], &["", ""]].concat());
+    }
+
+    #[test]
+    fn lock_looks_without_a_class_get_the_one_waited_for_most() {
+        let told = completed(&[
+            (0, "lock", "book", "app.Rare"),
+            (0, "lock", "book", "app.Common@1"),
+            (0, "lock", "book", "app.Common@2"),
+            (1, "lock", "book", ""),
+        ]);
+        assert_eq!(told[3], "app.Common");
+    }
+
+    #[test]
+    fn peers_are_completed_only_where_there_was_one() {
+        let one = [
+            (0, "socket", "ask", "peer 10.0.0.7:5432"),
+            (1, "socket", "ask", ""),
+            (1, "socket", "ask>read", ""),
+        ];
+        let told = completed(&one);
+        assert_eq!(told[1..], ["peer 10.0.0.7:5432", ""]);
+        let other = (0, "socket", "ask", "peer 10.0.0.8:5432");
+        let told = completed(&[&one[..], &[other]].concat());
+        assert_eq!(told[1..3], ["", ""]);
+    }
+}

@@ -231,6 +231,40 @@ mod tests {
     }
 
     #[test]
+    fn what_reflection_calls_in_the_jdk_is_no_reflection() {
+        let call = "jdk.internal.reflect.DirectMethodHandleAccessor.invoke;\
+                    java.lang.reflect.Method.invoke;\
+                    com.sun.jmx.mbeanserver.ConvertingMethod.invokeWithOpenReturn";
+        let cases = [
+            ("sun.management.ThreadImpl.dumpThreads0;", 0, 0),
+            (
+                "java.util.regex.Pattern.compile;javax.management.ObjectName.parse;",
+                0,
+                1,
+            ),
+            // The call itself, and looking methods up.
+            ("java.lang.invoke.LambdaForm$DMH.invoke;", 1, 0),
+            (
+                "java.lang.Class.getDeclaredMethods0;javax.management.Introspector.get;",
+                1,
+                0,
+            ),
+        ];
+        for (called, of_reflection, of_regex) in cases {
+            let mut art = Art::default();
+            art.cpu(
+                "RMI TCP Connection",
+                "",
+                &format!("{called}{call}"),
+                100,
+                10,
+            );
+            assert_eq!(art.found(reflection).len(), of_reflection, "{called}");
+            assert_eq!(art.found(regex).len(), of_regex, "{called}");
+        }
+    }
+
+    #[test]
     fn what_a_service_uses_another_one_for_is_its_own_time() {
         let mut art = Art::default();
         let parsing = "java.util.regex.Matcher.find;java.util.Formatter.parse;\
