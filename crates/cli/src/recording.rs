@@ -240,6 +240,8 @@ fn page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dwell_jfr::writer::{ChunkClock, ChunkWriter};
+    use flate2::write::GzEncoder;
 
     #[test]
     fn few_samples_are_no_shares() {
@@ -249,6 +251,49 @@ mod tests {
         assert_eq!((too_few(0), too_few(10)), (None, None));
         assert!(caution(25).contains(" by 10 percentage points"));
         assert_eq!(caution(0) + &caution(100), "");
+    }
+
+    /// A recording of a second, without events.
+    fn empty_recording() -> Vec<u8> {
+        let mut chunk = ChunkWriter::new(ChunkClock {
+            epoch_ns: 1_700_000_000_000_000_000,
+            start_ticks: 0,
+            ticks_per_second: 1_000_000_000,
+        });
+        let mut file = chunk.flush(1_000_000_000);
+        let header = chunk.header();
+        file[..header.len()].copy_from_slice(&header);
+        file
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(bytes).unwrap();
+        packed.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_files_are_read() {
+        let read = |bytes| load_from(&mut Cursor::new(bytes), Path::new("a.jfr.gz"));
+        let packed = gzip(&empty_recording());
+        let profile = read(packed.clone()).unwrap();
+        assert_eq!(profile.info().duration_ns, 1_000_000_000);
+        let error = |bytes| read(bytes).unwrap_err().to_string();
+        assert!(error(gzip(&packed)).contains("packed twice"));
+        assert!(error(packed[..12].to_vec()).contains("damaged"));
+    }
+
+    #[test]
+    fn files_that_are_no_recordings_say_what_they_are() {
+        let error = |bytes: &[u8]| {
+            let read = load_from(&mut Cursor::new(bytes), Path::new("a.jfr"));
+            read.unwrap_err().to_string()
+        };
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+        assert!(error(pointer).contains("git lfs pull"));
+        assert!(error(&[0x04, 0x22, 0x4d, 0x18, 0]).contains("unlz4 a.jfr"));
+        assert!(error(&[0x28, 0xb5, 0x2f, 0xfd, 0]).contains("unzstd a.jfr"));
+        assert!(error(b"").contains("nothing was recorded"));
     }
 
     #[test]

@@ -36,6 +36,9 @@ use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
 const PART: &str = "a part of a recording: what came before is not in this file";
+/// Said of samples without stacks.
+const NO_STACKS: &str = "no sample has a stack, so no method is known: some recorders write none \
+                         (native images of GraalVM without support for it)";
 /// Events that a recording may repeat are kept up to this number.
 const GAPS_MAX: usize = 100_000;
 
@@ -82,8 +85,22 @@ impl Profile {
         builder.info.other_events = taken.others(&recording);
         add_threads(&mut builder, &recording);
         add_samples(&mut builder, &recording, &taken);
+        if has_no_stacks(&recording, &taken) {
+            builder.warnings.push(NO_STACKS.to_owned());
+        }
         builder.finish()
     }
+}
+
+/// Whether there are samples, and not one of them has a frame.
+fn has_no_stacks(recording: &Recording, taken: &Taken<'_>) -> bool {
+    let mut samples = recording.samples.iter();
+    let mut taken = samples
+        .by_ref()
+        .filter(|s| taken.takes(recording, s))
+        .peekable();
+    taken.peek().is_some()
+        && taken.all(|s| (recording.stack(s)).is_none_or(|stack| stack.frames.is_empty()))
 }
 
 fn unread(recording: &Recording) -> Option<Unread> {

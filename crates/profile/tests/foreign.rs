@@ -262,6 +262,24 @@ fn events_that_are_no_clock_are_named() {
 }
 
 #[test]
+fn samples_without_any_stack_are_told() {
+    let warnings = |without: usize| {
+        let mut recording = recording();
+        for sample in recording.samples.iter_mut().take(without) {
+            sample.stack = u32::MAX;
+        }
+        Profile::from_recording(recording).warnings().join("\n")
+    };
+    assert_eq!(warnings(7), "");
+    assert!(warnings(8).contains("no sample has a stack"));
+    assert!(
+        Profile::from_recording(Recording::default())
+            .warnings()
+            .is_empty()
+    );
+}
+
+#[test]
 fn samples_in_native_methods_are_no_cpu_time() {
     let mut recording = recording();
     for sample in &mut recording.samples {

@@ -566,6 +566,19 @@ mod tests {
     }
 
     #[test]
+    fn a_converted_file_has_the_same_times_when_it_is_read() {
+        let profile = Profile::from_recording(theirs(&ours()));
+        assert_eq!(profile.info().engine, "dwell convert");
+        assert_eq!(profile.unit(), Unit::Nanoseconds);
+        let near = |ns: u64, ms: u64| assert!(ns.abs_diff(ms * MS) <= 10 * MS, "{ns}");
+        near(profile.total().sum, 100);
+        let (wall, _) = profile.wall_totals();
+        near(wall.sum, 1100);
+        assert_eq!(profile.monitor_waits()[0].weight_ns, MS);
+        assert_eq!(profile.allocated().sum, 10_000);
+    }
+
+    #[test]
     fn waits_last_and_objects_are_as_large_as_they_stand_for() {
         let theirs = theirs(&ours());
         let waits: Vec<_> = theirs.events_named("jdk.JavaMonitorEnter").collect();
