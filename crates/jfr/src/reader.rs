@@ -277,7 +277,7 @@ fn next_chunk(bytes: &[u8], end: usize, base: usize, out: &mut Recording) -> usi
     next
 }
 
-/// Warnings of which those that differ in numbers only are one line, which says how many there were.
+/// Warnings, of which those that differ in numbers only are one line: it says how many there were.
 fn condensed(warnings: Vec<String>) -> Vec<String> {
     let kind = |warning: &str| -> String {
         let kept = warning.chars().filter(|c| !c.is_ascii_digit());

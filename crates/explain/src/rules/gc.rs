@@ -37,13 +37,19 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if time.value < PAUSES && !by_cpu {
         return Verdict::Found(Vec::new());
     }
-    if let Some(asked) = facts.profile.asked_collections().filter(Asked::is_most) {
-        return Verdict::Found(vec![of_calls(facts, &asked, time)]);
-    }
-    let row = longest_row(pauses);
+    Verdict::Found(vec![
+        match facts.profile.asked_collections().filter(Asked::is_most) {
+            Some(asked) => of_calls(facts, &asked, time, cpu),
+            None => of_need(facts, longest_row(pauses), time, cpu),
+        },
+    ])
+}
+
+/// Collections for want of memory, the most of which that followed each other are `row`.
+fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
     let pauses_text = format!(
         "pauses of {} in all take {} of the time",
-        duration(paused as f64),
+        duration(time.ns as f64),
         percent(time.value)
     );
     let cpu_text = format!("collectors take {} of the CPU time", percent(cpu.value));
@@ -80,7 +86,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         stack: Vec::new(),
     }];
     evidence.extend(allocators.evidence());
-    Verdict::Found(vec![Finding {
+    Finding {
         rule: "",
         what,
         weight: time.value.max(cpu.value * 0.5),
@@ -93,18 +99,22 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         ),
         sure: Sure::High,
         because: because.to_owned(),
-    }])
+    }
 }
 
 /// Methods with which a program asks for a collection.
 const CALLS: &[&str] = &["java.lang.Runtime.gc", "java.lang.System.gc"];
 
 /// Collections that somebody asks for: a larger heap makes these longer, not fewer.
-fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share) -> Finding {
+fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Finding {
     let caller = caller(facts);
     let by = caller.map_or(String::new(), |node| {
         format!(", by {}", facts.stacks.place_name(node))
     });
+    let collectors = match time.value >= PAUSES {
+        true => String::new(),
+        false => format!(", collectors {} of the CPU time", percent(cpu.value)),
+    };
     let remove = match caller {
         Some(node) => format!("in {}", short(&facts.stacks.place_name(node))),
         None => "where the program or a library does".to_owned(),
@@ -113,13 +123,16 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share) -> Finding {
         rule: "",
         what: format!(
             "garbage collection: {} of {} were asked for (System.gc() and the like){by}; pauses \
-             take {} of the time",
+             take {} of the time{collectors}",
             asked.asked,
             plural(asked.all, "collection"),
             percent(time.value)
         ),
-        weight: time.value,
-        share: time,
+        weight: time.value.max(cpu.value * 0.5),
+        share: match time.value >= PAUSES {
+            true => time,
+            false => cpu,
+        },
         evidence: vec![Evidence {
             text: format!(
                 "all threads stood still {} for collections that were asked for, of {} for all",
