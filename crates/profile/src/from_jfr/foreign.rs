@@ -276,7 +276,9 @@ fn tool(recording: &Recording, settings: &Settings) -> Option<String> {
         return Some(format!("{NAME} {version}").trim_end().to_owned());
     }
     let is_alike = settings.contains_key("event")
-        && (settings.contains_key("interval") || settings.contains_key("wall"));
+        && ["interval", "wall", "producer"]
+            .iter()
+            .any(|name| settings.contains_key(*name));
     is_alike.then(|| text("producer").unwrap_or("another profiler").to_owned())
 }
 
