@@ -123,7 +123,9 @@ pub(crate) fn read(
         let missing = resolver.missing;
         warn(
             out,
-            format!("{missing} threads, methods or stacks are referred to but not there"),
+            format!(
+                "threads, methods or stacks that something refers to and the file lacks: {missing}"
+            ),
         );
     }
     let read_ns = last_ns.saturating_sub(info.start_ns);
