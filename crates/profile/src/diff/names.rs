@@ -41,7 +41,11 @@ fn library_end(text: &str) -> Option<usize> {
         let mut places = text.match_indices(ending).map(|(at, _)| at);
         places.find(is_end)
     });
+    // Names of classes have points and no such signs.
+    let is_file =
+        |name: &str| name.starts_with("lib") || name.contains(['-', '/']) || !name.contains('.');
     ends.min()
+        .filter(|end| is_file(text.get(..*end).unwrap_or("")))
 }
 
 /// Digits before a file's ending that are no version: `File.createTempFile` puts a random number
@@ -185,6 +189,7 @@ mod tests {
             ("libssl3.so", "libssl3.so"),
             ("libfoo_x86_64.so.run", "libfoo_x86_64.so.run"),
             ("app.solver.Run123.go", "app.solver.Run123.go"),
+            ("app.Run123.tmp", "app.Run123.tmp"),
             ("a.B.m12", "a.B.m12"),
             ("a.$Proxied7.x", "a.$Proxied7.x"),
             ("+0x", ""),
