@@ -42,6 +42,15 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
     if first.is_empty() {
         bail!("{shown} is empty: nothing was recorded");
     }
+    if first.starts_with(GZIP) {
+        return load_from(&mut Cursor::new(unzipped(input, path)?), path);
+    }
+    if first.starts_with(LFS) {
+        bail!(
+            "{shown} is a pointer of Git LFS, not the recording: fetch it with git lfs pull \
+             (or its link for downloads)"
+        );
+    }
     if let Some((kind, remedy)) = packed(&first) {
         bail!("{shown} is packed with {kind}; unpack it first: {remedy} {shown}");
     }
@@ -54,6 +63,27 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
             Err(error).with_context(|| format!("{shown} cannot be read as a JFR recording"))
         }
         Err(error) => Err(error).with_context(|| format!("{shown}")),
+    }
+}
+
+/// How files begin that gzip has packed, and what Git keeps in place of large files.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const LFS: &[u8] = b"version https://git-lfs";
+/// More than this is not unpacked into memory.
+const UNZIPPED_MAX: u64 = 8 << 30;
+
+/// The bytes of a file that gzip has packed.
+fn unzipped(input: &mut (impl Read + Seek), path: &Path) -> Result<Vec<u8>> {
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    input.seek(SeekFrom::Start(0))?;
+    let unzipped = flate2::read::MultiGzDecoder::new(io::BufReader::new(input));
+    let read = unzipped.take(UNZIPPED_MAX).read_to_end(&mut bytes);
+    match read {
+        // Of one that is cut off, what is there.
+        Err(_) if bytes.is_empty() => bail!("{shown} is packed with gzip, and damaged"),
+        _ if bytes.starts_with(GZIP) => bail!("{shown} is packed twice; unpack it first: gunzip"),
+        _ => Ok(bytes),
     }
 }
 
@@ -93,14 +123,13 @@ pub fn parsed_with(bytes: &[u8], events: &[&str]) -> Result<Recording> {
 fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let mut first = Vec::new();
     input.seek(SeekFrom::Start(0))?;
-    input.take(4).read_to_end(&mut first)?;
+    input.take(LFS.len() as u64).read_to_end(&mut first)?;
     Ok(first)
 }
 
 /// How a file is packed, by its first bytes, and what unpacks it.
 fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
-    const KINDS: [(&[u8], &str, &str); 4] = [
-        (&[0x1f, 0x8b], "gzip", "gunzip"),
+    const KINDS: [(&[u8], &str, &str); 3] = [
         (b"PK\x03\x04", "zip", "unzip"),
         (&[0x04, 0x22, 0x4d, 0x18], "LZ4", "unlz4"),
         (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),
@@ -220,6 +249,8 @@ fn page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dwell_jfr::writer::{ChunkClock, ChunkWriter};
+    use flate2::write::GzEncoder;
 
     #[test]
     fn few_samples_are_no_shares() {
@@ -229,6 +260,49 @@ mod tests {
         assert_eq!((too_few(0), too_few(10)), (None, None));
         assert!(caution(25).contains(" by 10 percentage points"));
         assert_eq!(caution(0) + &caution(100), "");
+    }
+
+    /// A recording of a second, without events.
+    fn empty_recording() -> Vec<u8> {
+        let mut chunk = ChunkWriter::new(ChunkClock {
+            epoch_ns: 1_700_000_000_000_000_000,
+            start_ticks: 0,
+            ticks_per_second: 1_000_000_000,
+        });
+        let mut file = chunk.flush(1_000_000_000);
+        let header = chunk.header();
+        file[..header.len()].copy_from_slice(&header);
+        file
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(bytes).unwrap();
+        packed.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_files_are_read() {
+        let read = |bytes| load_from(&mut Cursor::new(bytes), Path::new("a.jfr.gz"));
+        let packed = gzip(&empty_recording());
+        let profile = read(packed.clone()).unwrap();
+        assert_eq!(profile.info().duration_ns, 1_000_000_000);
+        let error = |bytes| read(bytes).unwrap_err().to_string();
+        assert!(error(gzip(&packed)).contains("packed twice"));
+        assert!(error(packed[..12].to_vec()).contains("damaged"));
+    }
+
+    #[test]
+    fn files_that_are_no_recordings_say_what_they_are() {
+        let error = |bytes: &[u8]| {
+            let read = load_from(&mut Cursor::new(bytes), Path::new("a.jfr"));
+            read.unwrap_err().to_string()
+        };
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+        assert!(error(pointer).contains("git lfs pull"));
+        assert!(error(&[0x04, 0x22, 0x4d, 0x18, 0]).contains("unlz4 a.jfr"));
+        assert!(error(&[0x28, 0xb5, 0x2f, 0xfd, 0]).contains("unzstd a.jfr"));
+        assert!(error(b"").contains("nothing was recorded"));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) const RUNNABLE: &str = "runnable";
 pub(crate) const THROTTLED: &str = "throttled";
 /// At a safepoint, or waiting for an operation there.
 pub(crate) const SAFEPOINT: &str = "safepoint";
+/// What shares are of where samples are only counted.
+pub(crate) const SAMPLES: &str = "the samples";
 /// A wait that lasts so long is long.
 pub(crate) const LONG_NS: u64 = 50_000_000;
 
@@ -107,8 +109,8 @@ impl<'p> Facts<'p> {
                 .collect(),
             services: OnceCell::new(),
         };
-        // What another profiler saw running by the wall clock is not the CPU time used.
-        if profile.info().mode != "wall" {
+        // What was met by a wall clock, or counts an event, is not the CPU time used.
+        if profile.info().measured.is_of_processors() && profile.info().mode != "wall" {
             facts.add_cpu();
         }
         if profile.has_wall() {
@@ -252,6 +254,14 @@ impl<'p> Facts<'p> {
     /// states of Java threads.
     pub(crate) fn has_cpu_time(&self) -> bool {
         self.profile.unit() == Unit::Nanoseconds && self.cpu_total.samples > 0
+    }
+
+    /// What shares of [`Facts::cpu_total`] are shares of: samples that only count are no time.
+    pub(crate) fn cpu_name(&self) -> &'static str {
+        match self.profile.unit() {
+            Unit::Nanoseconds => "the CPU time",
+            Unit::Samples => SAMPLES,
+        }
     }
 
     /// Whether what the JVM itself does is surely among the samples: other profilers may see the

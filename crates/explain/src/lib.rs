@@ -37,8 +37,6 @@ use finding::Verdict;
 
 /// The most findings of one explanation: more are not read.
 const FINDINGS_MAX: usize = 12;
-/// What shares of samples of CPU time are shares of.
-const CPU_TIME: &str = "the CPU time";
 
 /// What is to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,9 +84,8 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
 
 /// Samples that only count stand for no time: what is a share of them has none.
 fn count_only(share: &mut Share) {
-    if share.of == CPU_TIME && share.samples > 0 {
+    if share.of == evidence::SAMPLES {
         share.ns = 0;
-        share.of = "the samples".to_owned();
     }
 }
 
@@ -96,6 +93,7 @@ fn count_only(share: &mut Share) {
 mod tests {
     use super::*;
     use crate::art::Art;
+    use dwell_profile::Measured;
 
     #[test]
     fn idle_time_is_told_besides_and_shares_are_of_the_rest() {
@@ -117,6 +115,60 @@ mod tests {
         let mut art = Art::default();
         art.look("job-1", "", "monitor", waits, 60, 20);
         assert_eq!(explain(&art.profile(), &Options::default()).idle, None);
+    }
+
+    /// A profile of which each rule on CPU time would find something.
+    fn costly() -> Art {
+        let mut art = Art::default();
+        for stack in [
+            "java.util.regex.Pattern.compile;app.Row.text",
+            "java.lang.Throwable.fillInStackTrace;app.Parse.int",
+            "java.io.FileInputStream.readBytes;app.Files.send",
+            "java.util.Formatter.parse;java.lang.String.format;app.Row.line",
+            "app.Work.run",
+        ] {
+            art.cpu("w", "", stack, 60, 10);
+        }
+        art.native("GC Thread#0", 90, 10)
+            .native("C2 CompilerThre", 90, 10);
+        art.builder.info.profiler_version.clear();
+        art
+    }
+
+    fn texts(mut art: Art) -> (usize, String) {
+        let found = explain(&art.profile(), &Options::default()).findings;
+        let text = |it: &Finding| format!("{} {} {}", it.what, it.because, it.share.of);
+        (
+            found.len(),
+            found.iter().map(text).collect::<Vec<_>>().join("\n"),
+        )
+    }
+
+    #[test]
+    fn what_is_not_cpu_time_is_never_called_so() {
+        let (number, text) = texts(costly());
+        assert!(number > 4 && text.contains("of the CPU time"), "{text}");
+        // Samples of Java code are counted, and are no time.
+        let mut art = costly();
+        art.builder.unit = Unit::Samples;
+        art.builder.info.measured = Measured::Java;
+        let (number, text) = texts(art);
+        assert!(number > 3 && text.contains("of the samples"), "{text}");
+        assert!(!text.contains("of the CPU time"), "{text}");
+        for measured in [
+            Measured::Wall,
+            Measured::Native,
+            Measured::Event("page-faults".to_owned()),
+        ] {
+            let mut art = costly();
+            art.builder.unit = Unit::Samples;
+            art.builder.info.measured = measured.clone();
+            let explained = explain(&art.profile(), &Options::default());
+            assert_eq!(texts(art), (0, String::new()), "{measured:?}");
+            let mut lacks = explained.not_applicable.iter();
+            let hot_path = lacks.find(|skipped| skipped.rule == "hot-path").unwrap();
+            assert!(hot_path.why.ends_with("not CPU time"), "{hot_path:?}");
+        }
     }
 
     #[test]

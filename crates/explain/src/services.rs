@@ -5,6 +5,25 @@ use crate::names::Set;
 use crate::stacks::Stacks;
 use dwell_profile::{MethodId, NodeId, Profile, Weight};
 
+/// Methods that call another one for somebody, by reflection.
+const CALLERS: &[&str] = &[
+    "java.lang.reflect.Method.invoke",
+    "java.lang.reflect.Constructor.newInstance*",
+    "java.lang.Class.newInstance",
+    "jdk.internal.reflect.*.invoke*",
+    "jdk.internal.reflect.*.newInstance*",
+    "sun.reflect.*.invoke*",
+    "sun.reflect.*.newInstance*",
+];
+/// What belongs to such a call itself.
+const PARTS: &[&str] = &[
+    "java.lang.reflect.*",
+    "java.lang.invoke.*",
+    "java.lang.Class.*",
+    "jdk.internal.reflect.*",
+    "sun.reflect.*",
+];
+
 /// A service's place in the list that was asked for, by node; made once for an explanation.
 pub(crate) struct Services(Vec<Option<u8>>);
 
@@ -22,12 +41,13 @@ impl Services {
             let at = sets.iter().position(|set| set.has(method));
             at.map(|at| at as u8)
         };
+        let (callers, parts) = (Set::new(profile, CALLERS), Set::new(profile, PARTS));
         let any = sets.iter().any(|set| !set.is_empty());
         let nodes = cpu.iter().enumerate().map(|(node, weight)| {
             let is_asked = any && weight.samples > 0;
             // The last one that is met is the one that the program calls.
             is_asked
-                .then(|| stacks.outermost_of_top(node as NodeId, of_method))
+                .then(|| stacks.outermost_of_top(node as NodeId, &callers, &parts, of_method))
                 .flatten()
         });
         Services(nodes.collect())

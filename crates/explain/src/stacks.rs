@@ -53,6 +53,8 @@ pub(crate) struct Stacks<'p> {
     profile: &'p Profile,
     is_app: Vec<bool>,
     places: RefCell<HashMap<NodeId, Option<MethodId>>>,
+    /// Names as they are shown, by method.
+    names: RefCell<HashMap<MethodId, String>>,
 }
 
 impl<'p> Stacks<'p> {
@@ -66,6 +68,7 @@ impl<'p> Stacks<'p> {
             profile,
             is_app: is_app.collect(),
             places: RefCell::default(),
+            names: RefCell::default(),
         }
     }
 
@@ -110,7 +113,11 @@ impl<'p> Stacks<'p> {
 
     /// A method in words, without the numbers that the JVM gives to classes it makes.
     pub(crate) fn name(&self, method: MethodId) -> String {
-        dwell_profile::diff::stable(&self.profile.method_name(method))
+        let mut names = self.names.borrow_mut();
+        let name = names
+            .entry(method)
+            .or_insert_with(|| dwell_profile::diff::stable(&self.profile.method_name(method)));
+        name.clone()
     }
 
     /// Whether the place is one of the program, not of the JDK.
@@ -120,6 +127,11 @@ impl<'p> Stacks<'p> {
 
     /// The top of the stack, innermost first, with the program's method at its end.
     fn top(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
+        self.top_frames(node).map(|(method, _)| method)
+    }
+
+    /// The same, and whether each is Java.
+    fn top_frames(&self, node: NodeId) -> impl Iterator<Item = (MethodId, bool)> {
         let mut is_over = false;
         self.methods(node)
             .take(TOP_MAX)
@@ -128,12 +140,12 @@ impl<'p> Stacks<'p> {
                 is_over = *is_java && self.is_app(*method);
                 goes_on
             })
-            .map(|(method, _)| method)
     }
 
-    /// The names of the top of the stack, innermost first.
-    pub(crate) fn top_names(&self, node: NodeId) -> Vec<String> {
-        self.top(node).map(|method| self.name(method)).collect()
+    /// Which of these bits the methods on the top of the stack have, all together.
+    pub(crate) fn top_bits(&self, node: NodeId, bits: &[u32]) -> u32 {
+        let of = |method: MethodId| bits.get(method as usize).copied().unwrap_or(0);
+        self.top(node).fold(0, |all, method| all | of(method))
     }
 
     /// Whether the top of the stack has one of these methods.
@@ -141,13 +153,25 @@ impl<'p> Stacks<'p> {
         !set.is_empty() && self.top(node).any(|method| set.has(method))
     }
 
-    /// What is known of the top's outermost method of which something is known.
+    /// What is known of the top's outermost method of which something is known. Where one of
+    /// `callers` has called something else than its own `parts`, that works, and what lies below
+    /// the call does not.
     pub(crate) fn outermost_of_top<T>(
         &self,
         node: NodeId,
+        callers: &Set,
+        parts: &Set,
         of_method: impl Fn(MethodId) -> Option<T>,
     ) -> Option<T> {
-        self.top(node).filter_map(of_method).last()
+        let (mut outermost, mut is_other) = (None, false);
+        for (method, is_java) in self.top_frames(node) {
+            if is_other && callers.has(method) {
+                break;
+            }
+            is_other |= is_java && !parts.has(method);
+            outermost = of_method(method).or(outermost);
+        }
+        outermost
     }
 
     /// Whether one of these methods is at work itself, or only the libraries' methods of these

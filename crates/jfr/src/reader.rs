@@ -256,6 +256,7 @@ impl<'o> Reading<'o> {
         out.texts = tables.texts.into_items();
         out.contexts = tables.contexts.into_items();
         out.walls = tables.walls;
+        out.warnings = condensed(out.warnings);
         threads::unify(&mut out);
         Ok(out)
     }
@@ -274,6 +275,28 @@ fn next_chunk(bytes: &[u8], end: usize, base: usize, out: &mut Recording) -> usi
         );
     }
     next
+}
+
+/// Warnings, of which those that differ in numbers only are one line: it says how many there were.
+fn condensed(warnings: Vec<String>) -> Vec<String> {
+    let kind = |warning: &str| -> String {
+        let kept = warning.chars().filter(|c| !c.is_ascii_digit());
+        kept.collect()
+    };
+    let mut lines: Vec<(String, String, usize)> = Vec::new();
+    for warning in warnings {
+        let of = kind(&warning);
+        match lines.iter_mut().find(|(known, ..)| *known == of) {
+            Some((.., count)) => *count += 1,
+            None => lines.push((of, warning, 1)),
+        }
+    }
+    let line = |(_, first, count): (String, String, usize)| match count {
+        1 => first,
+        2 => format!("{first} (and once more like it)"),
+        _ => format!("{first} (and {} times more like it)", count - 1),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 fn warn(out: &mut Recording, warning: String) {
@@ -298,6 +321,18 @@ mod tests {
         let mut file = writer.flush(duration_ns);
         file[..HEADER_BYTES].copy_from_slice(&writer.header());
         file
+    }
+
+    #[test]
+    fn warnings_that_differ_in_numbers_are_one() {
+        let lines = ["a chunk at 7", "another", "a chunk at 12", "a chunk at 3"];
+        let lines = condensed(lines.map(str::to_owned).to_vec());
+        assert_eq!(
+            lines,
+            ["a chunk at 7 (and 2 times more like it)", "another"]
+        );
+        let two = condensed(vec!["at 1".to_owned(), "at 2".to_owned()]);
+        assert_eq!(two, ["at 1 (and once more like it)"]);
     }
 
     #[test]

@@ -494,7 +494,7 @@ fn events_of_types_that_are_not_described_are_counted() {
     let warnings = reader::parse(&file).unwrap().warnings;
     assert_eq!(
         warnings,
-        ["2 events are of types that the file does not describe"]
+        ["events of types that the file does not describe: 2"]
     );
 }
 

@@ -4,6 +4,7 @@ use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::allocations::{Allocation, AllocationSampling};
+use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
@@ -53,6 +54,10 @@ pub struct Builder {
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
     pub late: Vec<Late>,
+    /// Collections whose causes are told.
+    pub collections: Vec<Collection>,
+    /// Where the program asked for collections.
+    pub collection_calls: Vec<NodeId>,
     /// Objects that were allocated.
     pub allocations: Vec<Allocation>,
     /// How these were sampled.
@@ -200,6 +205,28 @@ impl Builder {
         self.looks.get(place as usize)
     }
 
+    /// Says what the looks at a place waited for.
+    pub(crate) fn set_detail(&mut self, place: u32, detail: Option<NameId>) {
+        if let Some(look) = self.looks.get_mut(place as usize) {
+            look.detail = detail;
+        }
+    }
+
+    /// The Java methods of a stack, innermost first.
+    pub(crate) fn java_methods(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
+        let frames = self.tree.keys_up(node);
+        let frames = frames.filter_map(|frame| self.frames.get(frame as usize));
+        frames
+            .filter(|frame| frame.kind.is_java())
+            .map(|frame| frame.method)
+    }
+
+    /// The class of a method.
+    pub(crate) fn class_of(&self, method: MethodId) -> &str {
+        let method = self.methods.get(method as usize);
+        method.map_or("", |method| self.names.text(method.class))
+    }
+
     /// A name.
     pub(crate) fn text(&self, name: NameId) -> &str {
         self.names.text(name)
@@ -261,6 +288,8 @@ impl Builder {
             stretches: self.stretches,
             safepoints: self.safepoints,
             late: self.late,
+            collections: self.collections,
+            collection_calls: self.collection_calls,
             allocations: self.allocations,
             allocation_sampling: self.allocation_sampling,
             live: self.live,

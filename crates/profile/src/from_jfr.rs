@@ -4,6 +4,7 @@
 
 mod alive;
 mod allocations;
+mod collections;
 mod contexts;
 mod foreign;
 mod host;
@@ -23,11 +24,11 @@ use dwell_jfr::kinds::{KINDS, told};
 use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Told};
 
 use self::contexts::Contexts;
-use self::foreign::{Causes, Clock};
+use self::foreign::{Causes, Clock, Trigger};
 use self::stacks::StackNodes;
 use crate::builder::Builder;
 use crate::frame::FrameKind;
-use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
+use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread};
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
@@ -35,6 +36,9 @@ use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
 const PART: &str = "a part of a recording: what came before is not in this file";
+/// Said of samples without stacks.
+const NO_STACKS: &str = "no sample has a stack, so no method is known: some recorders write none \
+                         (native images of GraalVM without support for it)";
 /// Events that a recording may repeat are kept up to this number.
 const GAPS_MAX: usize = 100_000;
 
@@ -42,10 +46,10 @@ impl Profile {
     /// The profile of a recording.
     ///
     /// A file can hold samples of several events whose weights mean different things; they are not
-    /// mixed. Taken are, in this order, the first that there are: samples with a weight (of
-    /// `jdk.ExecutionSample`, then of `jdk.CPUTimeSample`), `jdk.ExecutionSample` without weights,
-    /// `jdk.NativeMethodSample`. The same of ddprof and async-profiler: what used CPU time, else
-    /// what was seen running. What is left out is told in [`Info::other_events`]. Without weights
+    /// mixed. Taken are the first that there are: CPU time, then what was seen running by a wall
+    /// clock, each with a weight; then the same without, occurrences of another event, and
+    /// `jdk.NativeMethodSample`. [`Info::measured`] says which. What is left out is told in
+    /// [`Info::other_events`]. Without weights
     /// every sample counts 1, see [`Unit::Samples`].
     pub fn from_recording(recording: Recording) -> Profile {
         let clock = Clock::of(&recording);
@@ -59,7 +63,8 @@ impl Profile {
         builder.info = info(&recording);
         builder.bin_ns = recording.bin_ns;
         builder.host = host::host(&recording);
-        tell_clock(&mut builder.info, &clock, taken.kind);
+        builder.info.measured = taken.measured();
+        tell_clock(&mut builder.info, &clock, &taken);
         builder.info.held_events = foreign::held(&recording);
         builder.losses = losses(&recording, &taken);
         builder.gaps = gaps(&recording);
@@ -80,8 +85,22 @@ impl Profile {
         builder.info.other_events = taken.others(&recording);
         add_threads(&mut builder, &recording);
         add_samples(&mut builder, &recording, &taken);
+        if has_no_stacks(&recording, &taken) {
+            builder.warnings.push(NO_STACKS.to_owned());
+        }
         builder.finish()
     }
+}
+
+/// Whether there are samples, and not one of them has a frame.
+fn has_no_stacks(recording: &Recording, taken: &Taken<'_>) -> bool {
+    let mut samples = recording.samples.iter();
+    let mut taken = samples
+        .by_ref()
+        .filter(|s| taken.takes(recording, s))
+        .peekable();
+    taken.peek().is_some()
+        && taken.all(|s| (recording.stack(s)).is_none_or(|stack| stack.frames.is_empty()))
 }
 
 fn unread(recording: &Recording) -> Option<Unread> {
@@ -95,17 +114,22 @@ fn unread(recording: &Recording) -> Option<Unread> {
 }
 
 /// What another profiler says of itself.
-fn tell_clock(info: &mut Info, clock: &Clock, kind: SampleKind) {
+fn tell_clock(info: &mut Info, clock: &Clock, taken: &Taken<'_>) {
+    if info.measured == Measured::Wall {
+        info.mode = "wall".to_owned();
+    }
     if clock.tool.is_empty() {
         return;
     }
     info.engine.clone_from(&clock.tool);
     info.interval_ns = clock.cpu_ns.or(clock.wall_ns).unwrap_or(0);
-    let of_wall = matches!(kind, SampleKind::WallClock | SampleKind::DatadogWall);
-    let mode = match (of_wall, clock.wall_ns.is_some()) {
-        (true, _) => "wall",
-        (false, true) => "cpu,wall",
-        (false, false) => "cpu",
+    let mode = match (taken.trigger, clock.cpu_ns, clock.wall_ns) {
+        (Trigger::Wall, ..) => "wall",
+        (Trigger::Event, ..) => &clock.event,
+        (_, Some(_), Some(_)) => "cpu,wall",
+        (_, None, Some(_)) => "wall",
+        (_, Some(_), None) => "cpu",
+        (_, None, None) => &clock.event,
     };
     info.mode = mode.to_owned();
 }
@@ -116,8 +140,11 @@ pub const EVENTS: &[&str] = &flat::<{ EVENTS_COUNT }>();
 
 /// Those that are not stretches.
 const READ: &[&[&str]] = &[
+    foreign::ActiveRecording::NAMES,
     foreign::DdprofConfig::NAMES,
     foreign::SamplesLost::NAMES,
+    collections::Call::NAMES,
+    collections::Collected::NAMES,
     contexts::DdprofEndpoint::NAMES,
     told::Allocations::NAMES,
     told::Compilers::NAMES,
@@ -145,6 +172,7 @@ const READ: &[&[&str]] = &[
     locks::Wait::NAMES,
     told::OsInformation::NAMES,
     allocations::Object::NAMES,
+    allocations::BufferedObject::NAMES,
 ];
 
 const EVENTS_COUNT: usize = {
@@ -186,28 +214,37 @@ pub const SAMPLES_MAX: usize = 1_000_000;
 /// Which samples a profile is made of.
 struct Taken<'c> {
     kind: SampleKind,
+    trigger: Trigger,
     weighted: bool,
     clock: &'c Clock,
 }
 
-/// In the order in which they are looked for.
-const TAKEN: [(SampleKind, bool); 10] = [
-    (SampleKind::Execution, true),
-    (SampleKind::CpuTime, true),
-    (SampleKind::DatadogCpu, true),
-    (SampleKind::Execution, false),
-    (SampleKind::CpuTime, false),
-    (SampleKind::DatadogCpu, false),
-    (SampleKind::WallClock, true),
-    (SampleKind::DatadogWall, true),
-    (SampleKind::WallClock, false),
-    (SampleKind::Native, false),
+/// In the order in which they are looked for: whether they have weights, and what triggered them.
+const TAKEN: [(bool, Trigger, &[SampleKind]); 7] = [
+    (true, Trigger::Cpu, CPU_KINDS),
+    (true, Trigger::Wall, WALL_KINDS),
+    (false, Trigger::Java, CPU_KINDS),
+    (false, Trigger::Cpu, CPU_KINDS),
+    (false, Trigger::Wall, WALL_KINDS),
+    (false, Trigger::Event, CPU_KINDS),
+    (false, Trigger::Native, &[SampleKind::Native]),
+];
+const CPU_KINDS: &[SampleKind] = &[
+    SampleKind::Execution,
+    SampleKind::CpuTime,
+    SampleKind::DatadogCpu,
+];
+const WALL_KINDS: &[SampleKind] = &[
+    SampleKind::WallClock,
+    SampleKind::DatadogWall,
+    SampleKind::Execution,
 ];
 
 impl<'c> Taken<'c> {
     fn choose(recording: &Recording, clock: &'c Clock) -> Taken<'c> {
-        let taken = |(kind, weighted)| Taken {
+        let taken = |weighted, trigger, kind| Taken {
             kind,
+            trigger,
             weighted,
             clock,
         };
@@ -215,15 +252,35 @@ impl<'c> Taken<'c> {
             let mut samples = recording.samples.iter();
             samples.any(|sample| taken.takes(recording, sample))
         };
-        let found = TAKEN.into_iter().map(taken).find(has);
+        let all = TAKEN.into_iter().flat_map(|(weighted, trigger, kinds)| {
+            kinds
+                .iter()
+                .map(move |kind| taken(weighted, trigger, *kind))
+        });
         // Of a recording of waits alone, the weights of nothing are times too.
-        found.unwrap_or_else(|| taken((SampleKind::Execution, true)))
+        let none = || taken(true, Trigger::Cpu, SampleKind::Execution);
+        all.into_iter().find(has).unwrap_or_else(none)
     }
 
     fn takes(&self, recording: &Recording, sample: &JfrSample) -> bool {
         sample.kind == self.kind
+            && self.clock.trigger(sample) == self.trigger
             && self.weight(recording, sample).is_some() == self.weighted
-            && !foreign::is_wait(sample)
+            && !self.clock.is_wait(sample)
+    }
+
+    /// What the samples measure.
+    fn measured(&self) -> Measured {
+        match self.trigger {
+            Trigger::Cpu => Measured::CpuTime,
+            Trigger::Java => Measured::Java,
+            Trigger::Native => Measured::Native,
+            Trigger::Wall => Measured::Wall,
+            Trigger::Event => Measured::Event(match self.clock.event.as_str() {
+                "" => "an event".to_owned(),
+                event => event.to_owned(),
+            }),
+        }
     }
 
     /// The time that a sample stands for, if that is known.
@@ -234,7 +291,7 @@ impl<'c> Taken<'c> {
 
     /// Whether a sample is a look of another profiler at a thread that waited.
     fn is_look(&self, sample: &JfrSample) -> bool {
-        foreign::is_wait(sample) && self.weighted && self.clock.wall_ns.is_some()
+        self.clock.is_wait(sample) && self.weighted && self.clock.wall_ns.is_some()
     }
 
     fn others(&self, recording: &Recording) -> Vec<(String, u64)> {
@@ -355,6 +412,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     }
     add_looks(builder, recording, &mut contexts, &mut nodes);
     add_foreign_looks(builder, recording, taken, &mut contexts, &mut nodes);
+    builder.complete_details();
     stops::add(builder, recording, |builder, place| {
         nodes.node_of_frames(builder, place)
     });
@@ -377,6 +435,7 @@ fn add_told(
     allocations::add(builder, recording, contexts, &mut node_of);
     alive::add(builder, recording, contexts, &mut node_of);
     locks::add(builder, recording, contexts, &mut node_of);
+    collections::add(builder, recording, &mut node_of);
 }
 
 fn add_looks<'r>(
@@ -519,6 +578,7 @@ fn info(recording: &Recording) -> Info {
         jvm_start_ns: jvm.map_or(0, |it| it.jvm_start_epoch_ms.saturating_mul(1_000_000)),
         java_arguments: of_jvm(|it| &it.java_arguments),
         sample_event: String::new(),
+        measured: Measured::default(),
         other_events: Vec::new(),
         held_events: Vec::new(),
     }

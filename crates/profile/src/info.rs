@@ -2,6 +2,56 @@
 
 use crate::platform::Platform;
 
+/// What the samples of a profile measure. Only the first two say how much processor time was used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Measured {
+    /// CPU time: samples are spread evenly over it.
+    #[default]
+    CpuTime,
+    /// Threads that run Java code: of those that do, the JDK's recorder samples some (5 of them
+    /// each 10 or 20 ms), whatever else the process does.
+    Java,
+    /// Threads that a wall clock met running.
+    Wall,
+    /// Threads in native methods, whether they run there or wait (`jdk.NativeMethodSample`).
+    Native,
+    /// Occurrences of an event that is no time, which has this name: `page-faults`.
+    Event(String),
+}
+
+impl Measured {
+    /// Whether shares of the samples are about shares of the processor time that the program used.
+    #[must_use]
+    pub fn is_of_processors(&self) -> bool {
+        matches!(self, Measured::CpuTime | Measured::Java)
+    }
+
+    /// What is measured, as the head of a column.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Measured::CpuTime => "CPU time".to_owned(),
+            Measured::Java => "Samples of Java code".to_owned(),
+            Measured::Wall => "Seen running".to_owned(),
+            Measured::Native => "Samples in native methods".to_owned(),
+            Measured::Event(event) => format!("Samples of {event}"),
+        }
+    }
+
+    /// What a sample was of, as the end of a sentence; empty for CPU time, and what is like it.
+    #[must_use]
+    pub fn of(&self) -> String {
+        match self {
+            Measured::CpuTime | Measured::Java => String::new(),
+            Measured::Wall => "of threads that ran, by the wall clock: not CPU time".to_owned(),
+            Measured::Native => {
+                "of threads in native methods, running or waiting: not CPU time".to_owned()
+            }
+            Measured::Event(event) => format!("of {event}: not CPU time"),
+        }
+    }
+}
+
 /// Where and how a recording was made. Texts are empty and numbers 0 where the file does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info {
@@ -35,6 +85,8 @@ pub struct Info {
     pub java_arguments: String,
     /// The events that the samples come from.
     pub sample_event: String,
+    /// What they measure.
+    pub measured: Measured,
     /// Sample events of other names that are in the file and not in this profile, with their count.
     pub other_events: Vec<(String, u64)>,
     /// Other events that tell of time or memory, and that are counted only.

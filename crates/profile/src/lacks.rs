@@ -95,8 +95,9 @@ fn remedy_of_the_jdk(lack: Lack) -> &'static str {
              dwell record -e cpu,wall,live PID has them here"
         }
         Lack::Locks => {
-            "of the JDK's recorder they are in jdk.JavaMonitorEnter and jdk.ThreadPark \
-             (threshold), for jfr print; dwell record -e cpu,wall,lock PID has them here"
+            "enable jdk.JavaMonitorEnter with a low threshold (0 ms); those for locks of \
+             java.util.concurrent are in jdk.ThreadPark, for jfr print; \
+             dwell record -e cpu,wall,lock PID has both here"
         }
     }
 }

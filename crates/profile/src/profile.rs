@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::allocations::{Allocation, AllocationSampling};
+use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
@@ -61,6 +62,8 @@ pub struct Profile {
     pub(crate) stretches: Stretches,
     pub(crate) safepoints: Vec<Safepoint>,
     pub(crate) late: Vec<Late>,
+    pub(crate) collections: Vec<Collection>,
+    pub(crate) collection_calls: Vec<NodeId>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) allocation_sampling: Option<AllocationSampling>,
     pub(crate) live: Vec<LiveObject>,

@@ -158,6 +158,17 @@ impl TreeBuilder {
             .fold(CallTree::ROOT, |node, key| self.child(node, key))
     }
 
+    /// The keys of a node and of those above it, innermost first.
+    pub(crate) fn keys_up(&self, node: NodeId) -> impl Iterator<Item = u32> {
+        let mut at = node as usize;
+        // Parents come before their children, so this ends.
+        std::iter::from_fn(move || {
+            let key = self.key.get(at).copied().filter(|_| at > 0)?;
+            at = self.parent.get(at).map_or(0, |parent| *parent as usize);
+            Some(key)
+        })
+    }
+
     /// Number of nodes so far, the root included.
     pub fn len(&self) -> usize {
         self.parent.len()

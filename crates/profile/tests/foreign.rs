@@ -5,7 +5,7 @@ use dwell_jfr::reader::{self, GenericEvent, Recording, SampleKind, Value, Wall};
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
 use dwell_jfr::{FrameKind, ThreadState};
 use dwell_profile::told::ClassLoad;
-use dwell_profile::{EVENTS, Fact, Profile, Stretch, Unit, WallFilter};
+use dwell_profile::{EVENTS, Fact, Measured, Profile, Stretch, Unit, WallFilter};
 
 /// The stacks of the samples: running, asleep, in a lock, in a monitor.
 const STACKS: [&[(&str, &str, FrameKind)]; 4] = [
@@ -168,6 +168,240 @@ fn cpu_samples_of_async_profiler_stand_for_its_interval() {
         &[("event", "cache-misses"), ("interval", "1000")],
     );
     assert_eq!(Profile::from_recording(recording).unit(), Unit::Samples);
+}
+
+/// Up to 4.1 it writes settings without a value.
+#[test]
+fn async_profiler_is_known_by_settings_without_values() {
+    for named in [false, true] {
+        let mut recording = recording();
+        let text = |text: &str| Value::Text(text.into());
+        let nothing = [("name", text("cstack")), ("value", Value::Null)];
+        recording.events.push(event("jdk.ActiveSetting", &nothing));
+        recording.events.push(setting("event", "cpu"));
+        let version = match named {
+            true => {
+                let name = [("name", text("async-profiler 2.9"))];
+                recording.events.push(event("jdk.ActiveRecording", &name));
+                "async-profiler 2.9"
+            }
+            false => {
+                recording.events.push(setting("jstackdepth", "2048"));
+                "async-profiler"
+            }
+        };
+        let profile = Profile::from_recording(recording);
+        assert_eq!(profile.info().engine, version);
+        assert_eq!(profile.total().sum, 80_000_000);
+        assert_eq!(profile.info().measured, Measured::CpuTime);
+    }
+    assert!(EVENTS.contains(&"jdk.ActiveRecording"));
+}
+
+#[test]
+fn settings_of_the_jdk_name_no_other_recorder() {
+    let mut recording = recording();
+    for (name, value) in [("enabled", "true"), ("period", "20 ms"), ("threshold", "0")] {
+        recording.events.push(setting(name, value));
+    }
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.info().engine, "");
+    assert_eq!(profile.info().measured, Measured::Java);
+    assert_eq!(profile.unit(), Unit::Samples);
+}
+
+/// Two of the eight samples run, the others sleep.
+fn asleep(recording: &mut Recording) {
+    for (place, sample) in recording.samples.iter_mut().enumerate() {
+        sample.state = match place % 4 {
+            0 => ThreadState::Runnable,
+            _ => ThreadState::Sleeping,
+        };
+    }
+}
+
+#[test]
+fn execution_samples_of_a_wall_clock_are_no_cpu_time() {
+    let mut recording = recording();
+    asleep(&mut recording);
+    async_profiler(
+        &mut recording,
+        &[("event", "wall"), ("interval", "7000000")],
+    );
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.info().measured, Measured::Wall);
+    assert_eq!((profile.samples().len(), profile.looks().len()), (2, 6));
+    assert_eq!(profile.total().sum, 14_000_000);
+    assert_eq!(profile.info().mode, "wall");
+}
+
+#[test]
+fn samples_of_two_clocks_in_one_event_are_told_by_state() {
+    let mut recording = recording();
+    asleep(&mut recording);
+    // Of CPU time are those without a state.
+    recording.samples[0].state = ThreadState::Other;
+    let settings = [("event", "cpu"), ("interval", "1000000"), ("wall", "0")];
+    async_profiler(&mut recording, &settings);
+    let profile = Profile::from_recording(recording);
+    assert_eq!((profile.samples().len(), profile.looks().len()), (1, 6));
+    assert_eq!(profile.total().sum, 1_000_000);
+    assert_eq!(profile.looks()[0].weight_ns, 50_000_000, "the default");
+    assert_eq!(profile.info().mode, "cpu,wall");
+    let left = [("jdk.ExecutionSample".to_owned(), 1)];
+    assert_eq!(profile.info().other_events, left);
+}
+
+#[test]
+fn events_that_are_no_clock_are_named() {
+    let mut recording = recording();
+    async_profiler(&mut recording, &[("event", "page-faults")]);
+    let info = Profile::from_recording(recording).info().clone();
+    assert_eq!(info.measured, Measured::Event("page-faults".to_owned()));
+    assert_eq!(info.mode, "page-faults");
+}
+
+#[test]
+fn samples_without_any_stack_are_told() {
+    let warnings = |without: usize| {
+        let mut recording = recording();
+        for sample in recording.samples.iter_mut().take(without) {
+            sample.stack = u32::MAX;
+        }
+        Profile::from_recording(recording).warnings().join("\n")
+    };
+    assert_eq!(warnings(7), "");
+    assert!(warnings(8).contains("no sample has a stack"));
+    assert!(
+        Profile::from_recording(Recording::default())
+            .warnings()
+            .is_empty()
+    );
+}
+
+#[test]
+fn samples_in_native_methods_are_no_cpu_time() {
+    let mut recording = recording();
+    for sample in &mut recording.samples {
+        sample.kind = SampleKind::Native;
+    }
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.info().measured, Measured::Native);
+    assert!(!profile.info().measured.is_of_processors());
+    assert_eq!(profile.samples().len(), 8);
+}
+
+#[test]
+fn sleeping_threads_of_an_unknown_recorder_are_a_wall_clocks() {
+    let mut recording = recording();
+    asleep(&mut recording);
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.info().measured, Measured::Wall);
+    assert_eq!(profile.samples().len(), 2);
+    let left = [("jdk.ExecutionSample".to_owned(), 6)];
+    assert_eq!(profile.info().other_events, left);
+}
+
+/// The JDK's samples have no weights, whatever ddprof says of its own.
+#[test]
+fn ddprof_beside_the_jdks_recorder_is_read_first() {
+    let mut recording = recording();
+    for sample in recording.samples.iter_mut().skip(3) {
+        sample.kind = SampleKind::DatadogCpu;
+    }
+    for (cpu_ns, version) in [(9_000_000, "1.22.0"), (0, "1.23.0")] {
+        recording.events.push(event(
+            "datadog.DatadogProfilerConfig",
+            &[
+                ("cpuInterval", Value::DurationNs(cpu_ns)),
+                ("version", Value::Text(version.into())),
+            ],
+        ));
+    }
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.info().sample_event, "datadog.ExecutionSample");
+    assert_eq!(profile.total().sum, 5 * 9_000_000);
+    let left = [("jdk.ExecutionSample".to_owned(), 3)];
+    assert_eq!(profile.info().other_events, left);
+}
+
+#[test]
+fn objects_in_buffers_stand_for_these() {
+    let object = |name: &str, fields: &[(&str, i64)]| {
+        let mut all = vec![
+            ("objectClass", Value::Text("a.B".into())),
+            ("eventThread", Value::Thread(0)),
+        ];
+        all.extend(
+            fields
+                .iter()
+                .map(|(name, value)| (*name, Value::Int(*value))),
+        );
+        event(name, &all)
+    };
+    let inside = [("tlabSize", 1000), ("allocationSize", 16)];
+    let inside = object("jdk.ObjectAllocationInNewTLAB", &inside);
+    let outside = object(
+        "jdk.ObjectAllocationOutsideTLAB",
+        &[("allocationSize", 500)],
+    );
+    let newer = object("jdk.ObjectAllocationSample", &[("weight", 70)]);
+    for name in [&inside.name, &outside.name] {
+        assert!(EVENTS.contains(&&**name), "{name}");
+    }
+    let bytes = |events: &[&GenericEvent]| {
+        let recording = Recording {
+            events: events.iter().map(|event| (*event).clone()).collect(),
+            ..recording()
+        };
+        let profile = Profile::from_recording(recording);
+        let all = profile.allocations().iter();
+        all.map(|it| (it.bytes, it.size)).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(&[&inside, &outside]), [(1000, 16), (500, 500)]);
+    assert_eq!(bytes(&[&newer, &inside]), [(70, 0)], "nothing counts twice");
+}
+
+#[test]
+fn waits_of_other_recorders_stand_for_themselves() {
+    let mut recording = recording();
+    let fields = [
+        ("duration", Value::DurationNs(21_000_000)),
+        ("monitorClass", Value::Text("a.Ledger".into())),
+        ("eventThread", Value::Thread(0)),
+        ("stackTrace", Value::Stack(0)),
+    ];
+    recording
+        .events
+        .push(event("jdk.JavaMonitorEnter", &fields));
+    let profile = Profile::from_recording(recording);
+    let waits = profile.monitor_waits();
+    assert_eq!((waits.len(), waits[0].weight_ns), (1, 21_000_000));
+    assert_eq!(profile.lock_classes()[0].name, "a.Ledger");
+}
+
+#[test]
+fn collections_have_their_causes() {
+    let mut recording = recording();
+    for (cause, ns) in [("System.gc()", 70), ("Allocation Failure", 20)] {
+        let fields = [
+            ("cause", Value::Text(cause.into())),
+            ("sumOfPauses", Value::DurationNs(ns)),
+        ];
+        recording
+            .events
+            .push(event("jdk.GarbageCollection", &fields));
+    }
+    let call = [("stackTrace", Value::Stack(0))];
+    recording.events.push(event("jdk.SystemGC", &call));
+    for name in ["jdk.GarbageCollection", "jdk.SystemGC"] {
+        assert!(EVENTS.contains(&name), "{name}");
+    }
+    let profile = Profile::from_recording(recording);
+    let asked = profile.asked_collections().unwrap();
+    assert_eq!((asked.asked, asked.all), (1, 2));
+    assert_eq!((asked.asked_ns, asked.all_ns), (70, 90));
+    assert_eq!(profile.collection_calls().len(), 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use dwell_profile::diff::{Base, Change, Per, Sums, stable};
-use dwell_profile::{GroupBy, IDLE, NodeId, Profile, Unit, WallFilter, Weight};
+use dwell_profile::{GroupBy, IDLE, Measured, NodeId, Profile, Unit, WallFilter, Weight};
 use serde_json::{Value, json};
 
 use crate::number::{count, duration};
@@ -82,18 +82,28 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             Per::Second | Per::Sample => "there is nothing in one of them to compare with".into(),
         });
     };
+    let measured = &a.info().measured;
+    if *measured != b.info().measured && per != Per::Sample {
+        return Err("their samples are of different things; compare shares: --per sample".into());
+    }
     let (own_a, total_a) = a.sums_by_method();
     let (own_b, total_b) = b.sums_by_method();
     let mut tables = vec![
         Table {
             key: "self",
-            title: "CPU time by method, itself",
+            title: match measured {
+                Measured::CpuTime => "CPU time by method, itself",
+                _ => "Samples by method, itself",
+            },
             base: cpu,
             changes: cpu.changes(own_a, own_b),
         },
         Table {
             key: "total",
-            title: "CPU time by method, with all it calls",
+            title: match measured {
+                Measured::CpuTime => "CPU time by method, with all it calls",
+                _ => "Samples by method, with all it calls",
+            },
             base: cpu,
             changes: cpu.changes(total_a, total_b),
         },
@@ -134,7 +144,8 @@ impl Compared<'_> {
                 count(total.samples)
             );
             if profile.unit() == Unit::Nanoseconds {
-                let _ = write!(line, ", {} of CPU time", duration(total.sum));
+                let of = crate::words::of_time(profile);
+                let _ = write!(line, ", {} {of}", duration(total.sum));
             }
             let requests = profile.requests().iter();
             let requests = requests.fold(0u64, |sum, r| sum.saturating_add(r.count));

@@ -127,7 +127,8 @@ fn head(profile: &Profile, total: &Weight) -> String {
         count(total.samples)
     );
     if profile.unit() == Unit::Nanoseconds {
-        let _ = write!(text, ", {} of CPU time", duration(total.sum));
+        let of = crate::words::of_time(profile);
+        let _ = write!(text, ", {} {of}", duration(total.sum));
     }
     if let Some(share) = profile.cpu_share() {
         let _ = write!(text, " ({} of what the process used)", percent(share));

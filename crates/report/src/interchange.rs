@@ -14,8 +14,8 @@ use dwell_jfr::writer::{
 };
 use dwell_jfr::{FrameKind as Kind, ThreadState};
 use dwell_profile::{
-    Allocation, CallTree, FrameKind, LiveObject, MonitorWait, NodeId, Profile, RUNNING, Unit, Wall,
-    WallFilter, Window,
+    Allocation, CallTree, FrameKind, LiveObject, Measured, MonitorWait, NodeId, Profile, RUNNING,
+    Unit, Wall, WallFilter, Window,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -73,6 +73,19 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
         }
     }
     file.flush(out)
+}
+
+/// What samples are of, as async-profiler's setting has it; `None` for those of the JDK's recorder,
+/// which has none.
+fn event(profile: &Profile) -> Option<String> {
+    match (&profile.info().measured, profile.unit()) {
+        (Measured::CpuTime, _) => Some("cpu".to_owned()),
+        (Measured::Wall, Unit::Nanoseconds) => Some("wall".to_owned()),
+        (Measured::Wall, Unit::Samples) => Some("seen running".to_owned()),
+        (Measured::Native, _) => Some("jdk.NativeMethodSample".to_owned()),
+        (Measured::Event(event), _) => Some(event.clone()),
+        (Measured::Java, _) => None,
+    }
 }
 
 /// Points at equal distances.
@@ -152,7 +165,9 @@ impl<'p> File<'p> {
             jvm_start_epoch_ms: info.jvm_start_ns / 1_000_000,
             pid: info.pid.unsigned_abs(),
         });
-        let mut settings = vec![("event", "cpu".to_owned())];
+        // It says who wrote it: what settings mean depends on that.
+        let mut settings = vec![("producer", "dwell convert".to_owned())];
+        settings.extend(event(self.profile).map(|event| ("event", event)));
         if self.profile.unit() == Unit::Nanoseconds {
             settings.push(("interval", self.distance.to_string()));
         }
@@ -169,8 +184,13 @@ impl<'p> File<'p> {
         }
     }
 
-    /// CPU time: an event for each point.
+    /// CPU time, or what else samples measure: an event for each point. Those of a wall clock are
+    /// in the wall time, where there is that.
     fn ran(&mut self, sample: &dwell_profile::Sample, points: &mut Points) {
+        let is_wall = self.profile.info().measured == Measured::Wall;
+        if is_wall && self.profile.has_wall() {
+            return;
+        }
         let count = points.within(sample.weight).min(POINTS_MAX);
         if count == 0 {
             return;
@@ -179,7 +199,10 @@ impl<'p> File<'p> {
             ticks: self.ticks(sample.time_ns),
             thread: self.thread(sample.thread),
             stack: self.stack(sample.node, sample.failure.is_some()),
-            state: ThreadState::Other,
+            state: match is_wall {
+                true => ThreadState::Runnable,
+                false => ThreadState::Other,
+            },
             ..Sample::default()
         };
         for _ in 0..count {
@@ -579,6 +602,41 @@ mod tests {
             matches!(allocated[0].get("stackTrace"), Some(Value::Stack(stack))
             if theirs.stacks.get(*stack).unwrap().frames.len() == 1)
         );
+    }
+
+    #[test]
+    fn a_converted_file_has_the_same_times_when_it_is_read() {
+        let profile = Profile::from_recording(theirs(&ours()));
+        assert_eq!(profile.info().engine, "dwell convert");
+        assert_eq!(profile.unit(), Unit::Nanoseconds);
+        let near = |ns: u64, ms: u64| assert!(ns.abs_diff(ms * MS) <= 10 * MS, "{ns}");
+        near(profile.total().sum, 100);
+        let (wall, _) = profile.wall_totals();
+        near(wall.sum, 1100);
+        assert_eq!(profile.monitor_waits()[0].weight_ns, MS);
+        assert_eq!(profile.allocated().sum, 10_000);
+    }
+
+    #[test]
+    fn what_samples_measure_is_the_same_in_a_converted_file() {
+        let event = || Measured::Event("page-faults".to_owned());
+        for (measured, unit, expected) in [
+            (Measured::Java, Unit::Samples, Measured::Java),
+            (Measured::Wall, Unit::Nanoseconds, Measured::Wall),
+            (event(), Unit::Samples, event()),
+            (
+                Measured::Native,
+                Unit::Samples,
+                Measured::Event("jdk.NativeMethodSample".to_owned()),
+            ),
+        ] {
+            let mut builder = dwell_profile::text_art::builder("weight: 30000 30000\na.A.x a.A.y");
+            builder.unit = unit;
+            builder.info.measured = measured;
+            builder.info.start_ns = START_NS;
+            let told = Profile::from_recording(theirs(&builder.finish()));
+            assert_eq!((&told.info().measured, told.unit()), (&expected, unit));
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod plain;
 mod remedies;
 mod text;
 mod unread;
+mod words;
 
 pub use collapsed::{CollapsedOptions, Stacks, collapsed};
 pub use diff::{Compared, compared};

@@ -1,5 +1,6 @@
 // What was recorded, as rows of a table.
-import { count, duration, percent, plural } from './format';
+import { count, CPU_TIME, duration, percent, plural } from './format';
+import { plain } from './plain';
 import { platformOf } from './platform';
 import type { Header, LeftOut, Machine, Profile } from './profile';
 
@@ -140,7 +141,9 @@ export function aboutSamples(profile: Profile): Row[] {
     rows.push(['Put together', `what says the same within ${duration(header.binNs)}`]);
   const { leftOut } = header;
   if (leftOut) rows.push(['Left out', leftOutWords(leftOut)]);
-  if (header.unit === 'ns') rows.push(['CPU time sampled', duration(sums.weight)]);
+  const measured = header.measured ?? CPU_TIME;
+  if (measured !== CPU_TIME) rows.push(['Samples are of', plain(measured)]);
+  else if (header.unit === 'ns') rows.push(['CPU time sampled', duration(sums.weight)]);
   if (header.wall)
     rows.push([
       `Wall time of ${platformOf(header.info.jvmName).threads}`,

@@ -54,3 +54,6 @@ export function size(bytes: number): string {
 export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
+
+/** What samples are of where nothing else is said. */
+export const CPU_TIME = 'CPU time';

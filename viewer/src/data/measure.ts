@@ -55,9 +55,17 @@ export function possible(header: Header, measure: Measure): Measure {
         ? hasLocks
         : time === 'late' || (header.wall !== null && hasCause);
   return {
-    time: has ? time : 'cpu',
+    time: has ? time : first(header),
     endpoint: endpoint !== null && header.endpoints.includes(endpoint) ? endpoint : null,
   };
+}
+
+/** What is shown first: samples, or what a recording without any measures. */
+function first(header: Header): Time {
+  if (header.samples > 0 || header.wall !== null || header.compare) return 'cpu';
+  if (header.allocated) return 'alloc';
+  if (header.alive) return 'live';
+  return header.locked ? 'locks' : 'cpu';
 }
 
 /** The number of an endpoint; -1: all. */

@@ -11,6 +11,8 @@ export interface Header {
   version: number;
   title: string;
   unit: Unit;
+  /** What samples are of, in words; missing: CPU time. */
+  measured?: string;
   kinds: string[];
   roles: string[];
   causes: string[];

@@ -2,7 +2,7 @@
 // tables hold, put in words. Nothing is guessed: what the recording does not hold is not spoken of.
 import { causeWords } from '../flame/causes';
 import type { Shared, View } from '../state/fragment';
-import { duration, percent, plural } from './format';
+import { CPU_TIME, duration, percent, plural } from './format';
 import { greatest, locksOf } from './locks';
 import { IDLE } from './measure';
 import { placesOf } from './places';
@@ -217,10 +217,14 @@ function hottest(profile: Profile, filter: WallFilter): Fact[] {
   }
   const [first] = [...sums.values()].sort((a, b) => b.weight - a.weight);
   if (!first || all === 0) return [];
+  const isTime = (profile.header.measured ?? CPU_TIME) === CPU_TIME;
+  const [most, of] = isTime
+    ? ['Most CPU time is spent', CPU_TIME]
+    : ['Most samples are', 'samples'];
   return [
     {
-      title: `Most CPU time is spent in ${shortened(shortName(profile, first.node), NAME_MAX)}`,
-      text: `${percent(first.weight / all)} of the CPU time of the program's threads.`,
+      title: `${most} in ${shortened(shortName(profile, first.node), NAME_MAX)}`,
+      text: `${percent(first.weight / all)} of the ${of} of the program's threads.`,
       cause: 'running',
       view: 'flame',
       change: { measure: { time: 'cpu', endpoint: null } },

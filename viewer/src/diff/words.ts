@@ -21,6 +21,8 @@ export function relative({ a, b, samplesA, samplesB }: Change): string {
   if (samplesB === 0) return 'gone';
   if (!(a > 0)) return '';
   const part = (b - a) / a;
+  // Of nearly nothing it is no number that means something.
+  if (part >= 1000) return 'over 1000 times';
   if (part >= 9.995) return `${(b / a).toFixed(0)} times`;
   return `${part > 0 ? '+' : part < 0 ? '−' : ''}${Math.abs(part * 100).toFixed(0)} %`;
 }

@@ -1,6 +1,6 @@
 // The timeline: names of lanes beside a canvas, tools above, what was chosen below.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { count, duration } from '../data/format';
+import { count, CPU_TIME, duration } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import type { Span } from '../data/profile';
 import { causesOf, splitBy } from '../data/wall';
@@ -135,12 +135,13 @@ function Colours({ store }: { store: Store }) {
     seenCauses.set(profile, causes);
   }
   const { waits } = store.tracks.value;
+  const measured = plain(store.profile.header.measured ?? CPU_TIME);
   return (
     <>
       <CauseLegend causes={causes} />
       <ul class="key" aria-label="Marks">
         <li>
-          <span class="mark" /> sample of CPU time
+          <span class="mark" /> {measured === CPU_TIME ? 'sample of CPU time' : measured}
         </li>
         {waits.any && (
           <li>

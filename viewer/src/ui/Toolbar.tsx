@@ -1,6 +1,6 @@
 // Tools of the flame graph, the table and the tree: what is measured, switches, search.
 import type { ComponentChildren } from 'preact';
-import { percent } from '../data/format';
+import { CPU_TIME, percent } from '../data/format';
 import { IDLE, idleNumber, textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Colouring } from '../state/fragment';
@@ -62,7 +62,6 @@ function Switch(props: { value: { value: boolean }; hint: string; children: Comp
 }
 
 const TIMES: readonly [Time, string][] = [
-  ['cpu', 'CPU time'],
   ['wall', 'Wall time'],
   ['off', 'Waiting'],
 ];
@@ -78,7 +77,8 @@ function Measures({ store }: { store: Store }) {
   const hasLocks = profile.locks !== null && !profile.header.compare;
   if (!wall && !hasLate && !hasAllocated && !hasAlive && !hasLocks) return null;
   const causes = (wall?.causes ?? []).filter(({ cause }) => waits.includes(cause));
-  const named: [Time, string][] = wall ? [...TIMES] : [TIMES[0]!];
+  const samples: [Time, string] = ['cpu', plain(profile.header.measured ?? CPU_TIME)];
+  const named: [Time, string][] = wall ? [samples, ...TIMES] : [samples];
   if (hasAllocated) named.push(['alloc', 'Allocated']);
   if (hasAlive) named.push(['live', 'Alive']);
   if (hasLocks) named.push(['locks', 'In locks']);

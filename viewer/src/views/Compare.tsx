@@ -1,6 +1,6 @@
 // Two recordings: what both are, what threads did in each, and what differs most.
 import { useComputed } from '@preact/signals';
-import { count, duration, percent } from '../data/format';
+import { count, CPU_TIME, duration, percent } from '../data/format';
 import { measured, WHOLE } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Compare as Both, Side } from '../data/profile';
@@ -17,6 +17,7 @@ const ROWS = 12;
 const CAUSES = 12;
 
 export function Compare({ store, both }: { store: Store; both: Both }) {
+  const what = plain(store.profile.header.measured ?? CPU_TIME);
   return (
     <div class="page compare" tabIndex={0}>
       <section aria-labelledby="compared">
@@ -30,7 +31,7 @@ export function Compare({ store, both }: { store: Store; both: Both }) {
         <Files both={both} />
       </section>
       {store.profile.header.wall && <Causes store={store} />}
-      <Methods store={store} time="cpu" title="CPU time by method, itself" />
+      <Methods store={store} time="cpu" title={`${what} by method, itself`} />
       <p class="weak">
         * is more than the chance of sampling: of all rows so marked at most 5 % are chance, on
         average. That says nothing of what else differs from run to run. ± is one standard error of

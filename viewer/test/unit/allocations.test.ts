@@ -48,6 +48,15 @@ describe('what was allocated', () => {
     expect(measured({ ...profile(), allocations: null }, wanted).samples.node.length).toBe(0);
   });
 
+  it('is what a recording without samples of time shows first', () => {
+    const { header } = profile();
+    const wanted = { time: timeOf('cpu'), endpoint: null };
+    const none = { ...header, samples: 0, wall: null };
+    expect(possible(none, wanted).time).toBe('alloc');
+    expect(possible({ ...none, allocated: null }, wanted).time).toBe('cpu');
+    expect(possible({ ...none, samples: 1 }, wanted).time).toBe('cpu');
+  });
+
   it('has rows by class, the most bytes first, each as certain as its objects are small', () => {
     const rows = classRows(profile(), ALL);
     expect(

@@ -80,7 +80,7 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
         .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--text"])
         .exits(0);
     // What cannot be read is told in one line with the remedy.
-    std::fs::write(place.path("packed.jfr"), [0x1f, 0x8b, 8, 0]).unwrap();
+    std::fs::write(place.path("packed.jfr"), [0x04, 0x22, 0x4d, 0x18]).unwrap();
     let packed = place.dwell(&["report", "packed.jfr", "--text"]).exits(1);
-    assert!(packed.error().contains("gunzip packed.jfr"), "{packed:?}");
+    assert!(packed.error().contains("unlz4 packed.jfr"), "{packed:?}");
 }

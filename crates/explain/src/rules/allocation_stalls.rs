@@ -1,7 +1,7 @@
 //! Allocation stalls: threads that want memory wait for a collection, because the collector does
 //! not keep up.
 
-use super::gc::heap_advice;
+use super::gc::{self, heap_advice};
 use super::no_wall;
 use crate::allocators::Allocators;
 use crate::evidence::Facts;
@@ -24,7 +24,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
         return no_wall(facts);
     }
-    let waits = gather(facts, |entry| (entry.cause == "gc-stall").then_some(()));
+    let calls = gc::calls(facts);
+    let waits = gather(facts, |entry| {
+        let is_stall = entry.cause == "gc-stall" && !calls.has(entry.node);
+        is_stall.then_some(())
+    });
     let Some((_, wait)) = waits.into_iter().next() else {
         return Verdict::Found(Vec::new());
     };

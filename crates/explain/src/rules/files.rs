@@ -2,7 +2,7 @@
 //! files.
 
 use super::event_loops::FILE_CALLS;
-use super::{NO_CPU, no_wall};
+use super::{no_cpu, no_wall};
 use crate::evidence::{Entry, Facts};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -48,7 +48,7 @@ const SENDERS: &[(&str, &str)] = &[
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.cpu_total.samples == 0 {
-        return Verdict::lacks(NO_CPU);
+        return no_cpu(facts);
     }
     let mut found = by_cpu(facts);
     if facts.profile.has_wall() {
@@ -132,7 +132,7 @@ fn by_cpu(facts: &Facts<'_>) -> Vec<Finding> {
     places.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.weight.sum));
     let mut found = Vec::new();
     for ((place, way), Heaviest { weight, node, .. }) in places {
-        let share = Share::sampled(&weight, &facts.cpu_total, "the CPU time");
+        let share = Share::sampled(&weight, &facts.cpu_total, facts.cpu_name());
         if !share.is_at_least(SHARE, SURELY, SAMPLES) {
             break;
         }
@@ -143,8 +143,9 @@ fn by_cpu(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} of the CPU time goes to {} {which} in {place}",
+                "{} of {} goes to {} {which} in {place}",
                 percent(share.value),
+                facts.cpu_name(),
                 way.word()
             ),
             weight: share.value,

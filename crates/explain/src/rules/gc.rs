@@ -3,10 +3,13 @@
 use crate::allocators::Allocators;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
-use crate::numbers::{duration, percent};
+use crate::names::Set;
+use crate::numbers::{duration, percent, plural, short};
 use crate::share::Share;
+use crate::stacks::Nodes;
 use dwell_profile::told::GcPause;
-use dwell_profile::{Platform, Role, Stretch, StretchSum};
+use dwell_profile::{Asked, NodeId, Platform, Role, Stretch, StretchSum};
+use std::collections::BTreeMap;
 
 /// Pauses take this part of the time, or collectors this part of the CPU time.
 const PAUSES: f64 = 0.05;
@@ -28,14 +31,25 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let time = Share::counted(paused, span_ns, "the time recorded");
     let gc = facts.role(Role::Gc);
     let cpu = Share::sampled(&gc, &facts.cpu_total, "the CPU time");
-    let by_cpu = facts.endpoint.is_none() && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
+    let by_cpu = facts.endpoint.is_none()
+        && facts.has_cpu_time()
+        && cpu.is_at_least(CPU, CPU_SURELY, SAMPLES);
     if time.value < PAUSES && !by_cpu {
         return Verdict::Found(Vec::new());
     }
-    let row = longest_row(pauses);
+    Verdict::Found(vec![
+        match facts.profile.asked_collections().filter(Asked::is_most) {
+            Some(asked) => of_calls(facts, &asked, time, cpu),
+            None => of_need(facts, longest_row(pauses), time, cpu),
+        },
+    ])
+}
+
+/// Collections for want of memory, the most of which that followed each other are `row`.
+fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
     let pauses_text = format!(
         "pauses of {} in all take {} of the time",
-        duration(paused as f64),
+        duration(time.ns as f64),
         percent(time.value)
     );
     let cpu_text = format!("collectors take {} of the CPU time", percent(cpu.value));
@@ -72,7 +86,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         stack: Vec::new(),
     }];
     evidence.extend(allocators.evidence());
-    Verdict::Found(vec![Finding {
+    Finding {
         rule: "",
         what,
         weight: time.value.max(cpu.value * 0.5),
@@ -85,7 +99,88 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         ),
         sure: Sure::High,
         because: because.to_owned(),
-    }])
+    }
+}
+
+/// Methods with which a program asks for a collection.
+const CALLS: &[&str] = &["java.lang.Runtime.gc", "java.lang.System.gc"];
+
+/// Collections that somebody asks for: a larger heap makes these longer, not fewer.
+fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Finding {
+    let caller = caller(facts);
+    let by = caller.map_or(String::new(), |node| {
+        format!(", by {}", facts.stacks.place_name(node))
+    });
+    let collectors = match time.value >= PAUSES {
+        true => String::new(),
+        false => format!(", collectors {} of the CPU time", percent(cpu.value)),
+    };
+    let remove = match caller {
+        Some(node) => format!("in {}", short(&facts.stacks.place_name(node))),
+        None => "where the program or a library does".to_owned(),
+    };
+    Finding {
+        rule: "",
+        what: format!(
+            "garbage collection: {} of {} were asked for (System.gc() and the like){by}; pauses \
+             take {} of the time{collectors}",
+            asked.asked,
+            plural(asked.all, "collection"),
+            percent(time.value)
+        ),
+        weight: time.value.max(cpu.value * 0.5),
+        share: match time.value >= PAUSES {
+            true => time,
+            false => cpu,
+        },
+        evidence: vec![Evidence {
+            text: format!(
+                "all threads stood still {} for collections that were asked for, of {} for all",
+                duration(asked.asked_ns as f64),
+                duration(asked.all_ns as f64)
+            ),
+            view: View {
+                measure: Measure::Cpu,
+                ..View::default()
+            },
+            stack: caller.map_or_else(Vec::new, |node| facts.stacks.shown(node)),
+        }],
+        remedy: format!(
+            "do not call System.gc() {remove}, or start the JVM with -XX:+DisableExplicitGC \
+             (-XX:+ExplicitGCInvokesConcurrent where direct buffers or RMI need the call); jcmd \
+             GC.run, heap dumps and histograms of live objects ask as well"
+        ),
+        sure: Sure::High,
+        because: "the JVM says why it collects".to_owned(),
+    }
+}
+
+/// Where the program asks for collections, and waits until they are done.
+pub(super) fn calls(facts: &Facts<'_>) -> Nodes {
+    facts.stacks.nodes_with(&Set::new(facts.profile, CALLS))
+}
+
+/// Where most collections were asked for, if that was seen.
+fn caller(facts: &Facts<'_>) -> Option<NodeId> {
+    let calls = calls(facts);
+    let mut places: BTreeMap<String, (u64, NodeId)> = BTreeMap::new();
+    let told = facts.profile.collection_calls().iter();
+    let told = told.map(|node| (*node, 1));
+    let looks = facts.profile.looks().iter();
+    let looks = looks.map(|look| (look.node, look.weight_ns));
+    let looks = looks.filter(|(node, _)| calls.has(*node));
+    let has_told = !facts.profile.collection_calls().is_empty();
+    let mut add = |(node, sum): (NodeId, u64)| {
+        let place = facts.stacks.place_name(node);
+        let of_place = places.entry(place).or_insert((0, node));
+        of_place.0 = of_place.0.saturating_add(sum);
+    };
+    match has_told {
+        true => told.for_each(&mut add),
+        false => looks.for_each(&mut add),
+    }
+    let most = places.into_values().max_by_key(|(sum, _)| *sum)?;
+    Some(most.1)
 }
 
 /// The most pauses that followed each other with little room between them.
@@ -164,6 +259,39 @@ mod tests {
             found[0].remedy.contains("double -Xmx (now 64m)"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn collections_that_a_call_asks_for_want_no_larger_heap() {
+        let mut art = Art::default();
+        (0..20).for_each(|i| art.pause(i * 100, 60));
+        art.cpu("main", "", "app.Work.run", 50, 10);
+        art.operations("G1CollectFull", 60, 19);
+        art.operations("G1CollectForAllocation", 60, 1);
+        let call = "java.lang.Runtime.gc;java.lang.System.gc;app.Cache.clean";
+        art.look("main", "", "gc-stall", call, 10, 20);
+        let found = &art.found(check)[0];
+        let expected = "19 of 20 collections were asked for (System.gc() and the like), by \
+                        app.Cache.clean";
+        assert!(found.what.contains(expected), "{found:?}");
+        assert!(
+            found.remedy.contains("System.gc() in Cache.clean"),
+            "{found:?}"
+        );
+        assert!(!found.remedy.contains("-Xmx"), "{found:?}");
+        // Where most are for want of memory, that is the finding.
+        art.operations("G1CollectForAllocation", 60, 40);
+        assert!(art.found(check)[0].remedy.contains("-Xmx"));
+    }
+
+    #[test]
+    fn samples_that_only_count_say_nothing_of_collectors() {
+        let mut art = Art::default();
+        art.builder.unit = dwell_profile::Unit::Samples;
+        art.native("GC Thread#0", 40, 10);
+        art.cpu("main", "", "app.Work.run", 60, 10);
+        art.pause(0, 1);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]

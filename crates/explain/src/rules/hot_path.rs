@@ -1,6 +1,6 @@
 //! The hot path: the program's methods that most processor time is spent in, or on behalf of.
 
-use super::{NO_CPU, files, libraries, spinning};
+use super::{files, libraries, no_cpu, spinning};
 use crate::evidence::{Facts, Kind, is_ready};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::numbers::{percent, short, some_of};
@@ -25,6 +25,8 @@ const ENDPOINT_PART: f64 = 0.1;
 
 /// What the innermost frame, or one between it and the program's, says that could be done.
 const ADVICE: &[(&str, &str)] = &[
+    // First: a program whose files the kernel sends does nothing else with them.
+    (SENDS, SENDS),
     (
         "libz.",
         "a lower compression level, or keep what was packed",
@@ -117,7 +119,7 @@ impl Spent {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.program_total.samples == 0 {
-        return Verdict::lacks(NO_CPU);
+        return no_cpu(facts);
     }
     let span_ns = facts.profile.info().duration_ns as f64;
     let is_little = facts.has_cpu_time() && (facts.program_total.sum as f64) < LEAST * span_ns;
@@ -137,12 +139,19 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         facts.has_endpoints() || !facts.has_cpu_time() || !is_little
     };
     places.retain(|(_, spent)| is_worth(spent));
-    let found = places.iter().filter_map(|(place, spent)| {
-        let share = Share::sampled(&spent.weight, &facts.cpu_total, "the CPU time");
+    let found = places.into_iter().filter_map(|(place, spent)| {
+        let share = Share::sampled(&spent.weight, &facts.cpu_total, facts.cpu_name());
         let is_large = share.is_at_least(SHARE, SURELY, SAMPLES);
-        is_large.then(|| finding(facts, *place, spent, share))
+        is_large.then_some((place, spent, share))
     });
-    Verdict::Found(found.take(MOST).collect())
+    let found: Vec<(MethodId, Spent, Share)> = found.take(MOST).collect();
+    let advised = match found.is_empty() {
+        true => Vec::new(),
+        false => advised(facts),
+    };
+    let found = found.into_iter();
+    let found = found.map(|(place, spent, share)| finding(facts, place, &spent, share, &advised));
+    Verdict::Found(found.collect())
 }
 
 /// Whether processors are a part of the time worth telling; without wall time it is not known.
@@ -206,7 +215,13 @@ fn largest<K: Copy>(sums: &BTreeMap<K, u64>) -> Option<(K, u64)> {
     Some((*most.0, *most.1))
 }
 
-fn finding(facts: &Facts<'_>, place: MethodId, spent: &Spent, share: Share) -> Finding {
+fn finding(
+    facts: &Facts<'_>,
+    place: MethodId,
+    spent: &Spent,
+    share: Share,
+    advised: &[u32],
+) -> Finding {
     let name = facts.stacks.name(place);
     let all = spent.weight.sum.max(1) as f64;
     let line = largest(&spent.lines).filter(|(line, _)| *line > 0);
@@ -259,31 +274,50 @@ fn finding(facts: &Facts<'_>, place: MethodId, spent: &Spent, share: Share) -> F
             },
             stack: facts.stacks.shown(node),
         }],
-        remedy: remedy(&name, advice(facts, spent, leaf.as_ref())),
+        remedy: remedy(&name, advice(facts, spent, leaf.as_ref(), advised)),
         sure,
         because: because.to_owned(),
         share,
     }
 }
 
+/// Of each method which entries of [`ADVICE`] are about it, as bits.
+fn advised(facts: &Facts<'_>) -> Vec<u32> {
+    let methods = 0..facts.profile.methods().len();
+    let bits = methods.map(|method| {
+        let name = facts.stacks.name(method as MethodId);
+        let known = (ADVICE.iter().enumerate()).filter(|(_, (start, _))| name.starts_with(start));
+        known.fold(0, |bits, (place, _)| bits | bit(place))
+    });
+    bits.collect()
+}
+
+fn bit(place: usize) -> u32 {
+    1u32.checked_shl(place as u32).unwrap_or(0)
+}
+
 /// What is known of the innermost frame, or of the frames above the program's in most of the time.
-fn advice(facts: &Facts<'_>, spent: &Spent, leaf: Option<&(String, f64)>) -> Option<&'static str> {
+fn advice(
+    facts: &Facts<'_>,
+    spent: &Spent,
+    leaf: Option<&(String, f64)>,
+    advised: &[u32],
+) -> Option<&'static str> {
     let of_leaf =
         leaf.and_then(|(leaf, _)| ADVICE.iter().find(|(start, _)| leaf.starts_with(start)));
     let by_frames = || {
-        let most = |start: &str| {
-            let has = |node: &NodeId| {
-                let names = facts.stacks.top_names(*node);
-                names.iter().any(|name| name.starts_with(start))
-            };
-            let nodes = spent.nodes.iter().filter(|(node, _)| has(node));
-            let ns: u64 = nodes.fold(0, |sum, (_, ns)| sum.saturating_add(*ns));
-            ns as f64 >= 0.5 * spent.weight.sum as f64
-        };
-        match most(SENDS) {
-            true => Some(&(SENDS, SENDS)),
-            false => ADVICE.iter().find(|(start, _)| most(start)),
+        let mut sums = vec![0u64; ADVICE.len()];
+        for (node, ns) in &spent.nodes {
+            let bits = facts.stacks.top_bits(*node, advised);
+            for (place, sum) in sums.iter_mut().enumerate() {
+                if bits & bit(place) != 0 {
+                    *sum = sum.saturating_add(*ns);
+                }
+            }
         }
+        let is_most = |ns: u64| ns as f64 >= 0.5 * spent.weight.sum as f64;
+        let mut sums = ADVICE.iter().zip(sums);
+        sums.find(|(_, ns)| is_most(*ns)).map(|(known, _)| known)
     };
     of_leaf.or_else(by_frames).map(|(_, advice)| *advice)
 }

@@ -3,8 +3,8 @@
 //! service uses another one for is the time of the one that the program calls: that is what it can
 //! change.
 
-use super::NO_CPU;
 use super::exceptions::EXCEPTIONS;
+use super::no_cpu;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -139,7 +139,7 @@ pub(super) fn is_costly<'f>(facts: &'f Facts<'_>) -> impl Fn(NodeId) -> bool + u
 /// The finding of a service that costs too much, with the program's method that uses it most.
 pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
     if facts.cpu_total.samples == 0 {
-        return Verdict::lacks(NO_CPU);
+        return no_cpu(facts);
     }
     let set = Set::new(facts.profile, service.patterns);
     let services = Working::of(facts);
@@ -154,7 +154,7 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
         let user = facts.stacks.user_of(node, &set);
         users.entry(user).or_default().add(node, weight);
     }
-    let share = Share::sampled(&total, &facts.cpu_total, "the CPU time");
+    let share = Share::sampled(&total, &facts.cpu_total, facts.cpu_name());
     let most = users.into_iter().max_by_key(|(_, sum)| sum.weight.sum);
     let Some((user, Heaviest { weight, node, .. })) = most else {
         return Verdict::Found(Vec::new());
@@ -169,8 +169,9 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
     Verdict::Found(vec![Finding {
         rule: "",
         what: format!(
-            "{} of the CPU time is {}, most of it in {place}",
+            "{} of {} is {}, most of it in {place}",
             percent(share.value),
+            facts.cpu_name(),
             service.what
         ),
         weight: share.value,
@@ -227,6 +228,40 @@ mod tests {
         let invoked = "app.Controller.get;java.lang.reflect.Method.invoke;app.Framework.call";
         art.cpu("w", "", invoked, 100, 10);
         assert_eq!(art.found(reflection), []);
+    }
+
+    #[test]
+    fn what_reflection_calls_in_the_jdk_is_no_reflection() {
+        let call = "jdk.internal.reflect.DirectMethodHandleAccessor.invoke;\
+                    java.lang.reflect.Method.invoke;\
+                    com.sun.jmx.mbeanserver.ConvertingMethod.invokeWithOpenReturn";
+        let cases = [
+            ("sun.management.ThreadImpl.dumpThreads0;", 0, 0),
+            (
+                "java.util.regex.Pattern.compile;javax.management.ObjectName.parse;",
+                0,
+                1,
+            ),
+            // The call itself, and looking methods up.
+            ("java.lang.invoke.LambdaForm$DMH.invoke;", 1, 0),
+            (
+                "java.lang.Class.getDeclaredMethods0;javax.management.Introspector.get;",
+                1,
+                0,
+            ),
+        ];
+        for (called, of_reflection, of_regex) in cases {
+            let mut art = Art::default();
+            art.cpu(
+                "RMI TCP Connection",
+                "",
+                &format!("{called}{call}"),
+                100,
+                10,
+            );
+            assert_eq!(art.found(reflection).len(), of_reflection, "{called}");
+            assert_eq!(art.found(regex).len(), of_regex, "{called}");
+        }
     }
 
     #[test]

@@ -93,7 +93,16 @@ fn no_safepoints(facts: &Facts<'_>) -> Verdict {
 }
 
 /// What rules on CPU time say of a recording without it.
-const NO_CPU: &str = "the recording has no samples of CPU time";
+fn no_cpu(facts: &Facts<'_>) -> Verdict {
+    let of = match facts.profile.samples().is_empty() {
+        true => String::new(),
+        false => facts.profile.info().measured.of(),
+    };
+    Verdict::Lacks(match of.is_empty() {
+        true => "the recording has no samples of CPU time".to_owned(),
+        false => format!("the recording's samples are {of}"),
+    })
+}
 
 /// What rules say that look for time of the JVM itself, of a recording that may not have it.
 const NOT_SEEN: &str = "the recording was not made by dwell: what the JVM itself does may not be \

@@ -9,7 +9,7 @@ use crate::names::Set;
 use crate::numbers::{percent, short};
 use crate::share::Share;
 use crate::waits::gather;
-use dwell_profile::{MethodId, NameId, WallFilter, Weight};
+use dwell_profile::{MethodId, NameId, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A share of the waiters' time that is worth a change, and the least it must surely be.
@@ -63,12 +63,45 @@ const FOR_TASKS: &[&str] = &[
 /// So many requests for each worker: they come and go, and each has to find a free one.
 const REQUESTS_EACH: u64 = 2;
 
+/// Samples of another profiler that cover less of its threads' time say nothing of what is idle.
+const COVERED: f64 = 0.5;
+
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
         return no_wall(facts);
     }
+    let covered = match facts.is_ours() {
+        true => 1.0,
+        false => covered(facts),
+    };
+    if covered < COVERED {
+        return Verdict::Lacks(format!(
+            "wall-clock samples cover {} of the time of the threads that they meet: whether \
+             these are idle else is not known",
+            percent(covered)
+        ));
+    }
     let found = all(facts).into_iter();
     Verdict::Found(found.map(|(finding, _)| finding).collect())
+}
+
+/// The part of the time from when threads are first seen until they are last seen that samples
+/// stand for. Other profilers may sample threads only while they work for a request.
+fn covered(facts: &Facts<'_>) -> f64 {
+    let filter = WallFilter::default();
+    let mut threads: BTreeMap<ThreadId, (u64, u64)> = BTreeMap::new();
+    let mut sum = 0u64;
+    for wall in facts.profile.wall(&filter) {
+        let end_ns = wall.time_ns.saturating_add(wall.weight.sum);
+        let (first, last) = threads.entry(wall.thread).or_insert((wall.time_ns, end_ns));
+        (*first, *last) = ((*first).min(wall.time_ns), (*last).max(end_ns));
+        sum = sum.saturating_add(wall.weight.sum);
+    }
+    let spans = threads
+        .values()
+        .map(|(first, last)| last.saturating_sub(*first));
+    let all = spans.fold(0u64, u64::saturating_add);
+    sum as f64 / all.max(1) as f64
 }
 
 /// The classes of the program whose full queues are told here, with who waits there for room.
@@ -374,6 +407,25 @@ mod tests {
             );
         }
         assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn samples_of_requests_alone_say_nothing_of_full_pools() {
+        for (count, expected) in [(1, true), (9, false)] {
+            let mut art = Art::default();
+            art.builder.info.profiler_version.clear();
+            for _ in 0..30 {
+                for thread in ["w-1", "w-2"] {
+                    let stack = format!("app.Call.ask;{WORK}");
+                    art.look(thread, "", "socket", &stack, 3, 20 * count);
+                }
+            }
+            art.look("main", "", "park", GET, 20, 20);
+            let (profile, filter) = (art.profile(), WallFilter::default());
+            let verdict = check(&Facts::new(&profile, &filter));
+            let is_lacking = matches!(&verdict, Verdict::Lacks(why) if why.contains("cover"));
+            assert_eq!(is_lacking, expected, "{count}");
+        }
     }
 
     #[test]

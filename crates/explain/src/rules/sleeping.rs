@@ -17,6 +17,8 @@ const LOOKS: u64 = 6;
 /// A thread that sleeps most of its time and wakes up so often a second polls.
 const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
+/// Turns of less time than this are no rate.
+const COUNTED_NS: u64 = 1_000_000_000;
 /// One that also waits for other things, more than this part of its time, wakes up for those, too,
 /// and does something in between: a client that asks now and then, say.
 const POLLS_ELSE: f64 = 0.002;
@@ -125,8 +127,8 @@ fn of_threads(
             sum.1.saturating_add(time.duration_ns),
         )
     });
-    let a_second = turns as f64 / (ns as f64 / 1e9).max(1e-3);
-    if ns == 0 || a_second < POLLS_A_SECOND {
+    let a_second = turns as f64 / (ns.max(1) as f64 / 1e9);
+    if ns < COUNTED_NS || a_second < POLLS_A_SECOND {
         return None;
     }
     let place = &place.1;

@@ -1,8 +1,8 @@
 //! Busy waiting: a method asks again and again whether there is something to do, and never waits
 //! for it. That costs a processor however little there is to do.
 
-use super::NO_CPU;
 use super::event_loops::LOOPS;
+use super::no_cpu;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -48,7 +48,7 @@ struct Asker {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.program_total.samples == 0 {
-        return Verdict::lacks(NO_CPU);
+        return no_cpu(facts);
     }
     let found = askers(facts)
         .into_iter()
@@ -98,7 +98,7 @@ fn askers(facts: &Facts<'_>) -> Vec<(MethodId, Asker)> {
 }
 
 fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
-    let share = Share::sampled(&asker.all, &facts.cpu_total, "the CPU time");
+    let share = Share::sampled(&asker.all, &facts.cpu_total, facts.cpu_name());
     let name = facts.stacks.name(place);
     let node = largest(&asker.nodes).unwrap_or_default();
     let called = largest(&asker.called);
@@ -106,9 +106,10 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "{} of the CPU time is spent in {name} on asking again and again ({}) whether there is \
+            "{} of {} is spent in {name} on asking again and again ({}) whether there is \
              something to do",
             percent(share.value),
+            facts.cpu_name(),
             short(&called)
         ),
         weight: share.value,

@@ -27,6 +27,9 @@ const IDLE_PART: f64 = 0.3;
 /// Others that use so many are told beside it.
 const TAKEN_PART: f64 = 0.2;
 
+/// More times as long as this is no number that is known.
+const TIMES_MOST: f64 = 100.0;
+
 /// What helps against a hypervisor.
 const UNSHARED: &str = "run it where processors are not shared (steal time in top, vmstat)";
 
@@ -56,7 +59,6 @@ pub(super) fn speaks(facts: &Facts<'_>) -> bool {
 }
 
 fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Finding {
-    let times = ready.sum as f64 / ran.sum.max(1) as f64;
     let used = cores_used(facts);
     let limit = cores(facts);
     let wanted = wanted(facts);
@@ -80,8 +82,8 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
     Finding {
         rule: "",
         what: format!(
-            "threads that are ready wait {times:.1} times as long for a processor as they run ({} \
-             of {}){why}",
+            "threads that are ready {} ({} of {}){why}",
+            compared(ready, ran),
             percent(share.value),
             share.of
         ),
@@ -91,6 +93,16 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
         remedy,
         sure: Sure::High,
         because: "the kernel counts the time that threads are ready and do not run".to_owned(),
+    }
+}
+
+/// How long they waited for a processor. Of threads that hardly ran, how many times as long that is
+/// says nothing.
+fn compared(ready: &Weight, ran: &Weight) -> String {
+    let times = ready.sum as f64 / ran.sum.max(1) as f64;
+    match ran.samples > 0 && times < TIMES_MOST {
+        true => format!("wait {times:.1} times as long for a processor as they run"),
+        false => "wait for a processor nearly all the time and hardly run".to_owned(),
     }
 }
 
@@ -341,6 +353,13 @@ mod tests {
     fn a_process_that_uses_all_its_processors_starves_itself() {
         let found = starved(19).found(check);
         assert!(found[0].what.contains("2.0 times as long"), "{found:?}");
+        let [ready, ran] = [9_000_000_000, 79].map(Weight::of);
+        for ran in [Weight::default(), ran] {
+            assert!(
+                compared(&ready, &ran).ends_with("and hardly run"),
+                "{ran:?}"
+            );
+        }
         assert!(
             found[0].what.contains("1.9 of its 2.0 processors"),
             "{found:?}"

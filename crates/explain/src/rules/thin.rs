@@ -2,7 +2,7 @@
 
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
-use crate::numbers::{duration, percent, plural};
+use crate::numbers::{duration, percent, plural, some_of};
 use crate::share::Share;
 use dwell_profile::{Lack, Profile};
 
@@ -10,6 +10,8 @@ use dwell_profile::{Lack, Profile};
 const SHORTEST_NS: u64 = 3_000_000_000;
 /// Below this a share of a tenth is uncertain by more than itself.
 const SAMPLES: u64 = 100;
+/// Events that are read as waits for monitors.
+const MONITORS: &str = "jdk.JavaMonitorEnter";
 /// Parts of stacks failed, of samples lost and of CPU time not seen that make shares wrong.
 const FAILED: f64 = 0.10;
 const LOST: f64 = 0.05;
@@ -18,7 +20,12 @@ const SEEN: f64 = 0.85;
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let reasons = reasons(facts);
     let Some((_, remedy)) = reasons.first() else {
-        return Verdict::Found(Vec::new());
+        return match other_measures(facts) {
+            Some(told) if facts.profile.samples().is_empty() && facts.entries.is_empty() => {
+                Verdict::Lacks(format!("the recording has no samples of time, but {told}"))
+            }
+            _ => Verdict::Found(Vec::new()),
+        };
     };
     let all: Vec<&str> = reasons.iter().map(|(reason, _)| reason.as_str()).collect();
     Verdict::Found(vec![Finding {
@@ -49,8 +56,15 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
         reasons.push((text, remedy(Lack::Samples)));
     }
     let looks: u64 = facts.entries.iter().map(|entry| entry.weight.samples).sum();
-    let samples = facts.cpu_total.samples.max(looks);
-    if samples < SAMPLES {
+    let samples = match (facts.endpoint, facts.cpu_total.samples) {
+        // What they measure is told by other rules.
+        (None, 0) => profile.total().samples,
+        (_, samples) => samples,
+    };
+    let samples = samples.max(looks);
+    // What measures something else than time is not made better by more time.
+    let is_of_time = samples > 0 || other_measures(facts).is_none();
+    if samples < SAMPLES && is_of_time {
         let of = facts
             .endpoint
             .map_or(String::new(), |endpoint| format!(" of {endpoint}"));
@@ -75,6 +89,25 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
         reasons.push((text, "see docs/limits.md for what takes no samples"));
     }
     reasons
+}
+
+/// What a recording measures besides time: objects, waits for locks, memory.
+fn other_measures(facts: &Facts<'_>) -> Option<String> {
+    let profile = facts.profile;
+    let counts = [
+        (profile.allocations().len(), "allocated objects"),
+        (profile.live().len(), "live objects"),
+        (profile.monitor_waits().len(), "waits for monitors"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, what)| format!("{count} {what}"));
+    // The others are read.
+    let is_read = |name: &str| name.starts_with("jdk.ObjectAllocation") || name == MONITORS;
+    let held = profile.info().held_events.iter();
+    let held = held.filter(|(name, _)| !is_read(name));
+    let held = held.map(|(name, count)| format!("{count} {name}"));
+    let all: Vec<String> = counts.chain(held).collect();
+    (!all.is_empty()).then(|| some_of(&all))
 }
 
 /// How much was lost, if that is much: of the time, or, where nobody knows of how long those that
@@ -133,6 +166,21 @@ mod tests {
             let lacks = art.lacks(check);
             assert!(lacks.contains("jdk.SafepointBegin"), "{lacks}");
         }
+    }
+
+    #[test]
+    fn what_measures_something_else_is_not_thin() {
+        let mut art = Art::default();
+        let held = ("profiler.Malloc".to_owned(), 3465);
+        art.builder.info.held_events.push(held);
+        let lacks = art.lacks(check);
+        assert!(
+            lacks.contains("no samples of time, but 3465 profiler.Malloc"),
+            "{lacks}"
+        );
+        // Nothing at all is thin.
+        let found = Art::default().found(check);
+        assert!(found[0].what.contains("0 samples"), "{found:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Warm-up: compiling and loading classes takes much of the processors, as it does after a start.
 //! Of the start itself it says nothing: that every JVM does so then is no fault of the program.
 
-use super::{NO_CPU, NOT_SEEN};
+use super::{NOT_SEEN, no_cpu};
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -78,10 +78,10 @@ impl Stretch {
     }
 
     /// The part that is for warming up.
-    fn share(&self) -> Share {
+    fn share(&self, of: &str) -> Share {
         let mut both = self.compile;
         both += &self.load;
-        Share::sampled(&both, &self.all, "the CPU time")
+        Share::sampled(&both, &self.all, of)
     }
 
     /// Whether that is enough to be told.
@@ -102,7 +102,7 @@ impl Stretch {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.cpu_total.samples == 0 {
-        return Verdict::lacks(NO_CPU);
+        return no_cpu(facts);
     }
     if facts.endpoint.is_some() {
         return Verdict::lacks("it is about the whole process, not about an endpoint");
@@ -118,13 +118,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         false => 0,
     };
     let later = Stretch::of(facts, started_ns);
-    let share = later.share();
+    let share = later.share(facts.cpu_name());
     let end_ns = info.start_ns.saturating_add(info.duration_ns);
     if is_known && end_ns < started_ns.saturating_add(LATER_NS) {
         // Only of what is seen something can be said, be it that more is to be seen.
         let all = Stretch::of(facts, 0);
-        return match all.is_much(facts, &all.share()) {
-            true => Verdict::Lacks(start_only(&all)),
+        return match all.is_much(facts, &all.share(facts.cpu_name())) {
+            true => Verdict::Lacks(start_only(facts, &all)),
             false => none(),
         };
     }
@@ -135,13 +135,14 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
 }
 
 /// A JVM that has hardly run does little else; that it would go on so is not known.
-fn start_only(all: &Stretch) -> String {
+fn start_only(facts: &Facts<'_>, all: &Stretch) -> String {
     format!(
         "the recording ends before the JVM has run for {}, and a JVM that starts compiles and \
-         loads classes ({} of the CPU time): that is what a start costs; record longer to see \
+         loads classes ({} of {}): that is what a start costs; record longer to see \
          whether it goes on",
         duration((START_NS + LATER_NS) as f64),
-        all.in_words()
+        all.in_words(),
+        facts.cpu_name()
     )
 }
 
@@ -160,15 +161,16 @@ fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "{} of the CPU time is the JVM's: {}{age}",
+            "{} of {} is the JVM's: {}{age}",
             percent(share.value),
+            facts.cpu_name(),
             later.in_words()
         ),
         weight: share.value * 0.5,
         share,
         evidence: vec![Evidence {
             text: format!(
-                "CPU time of compiler threads, and of stacks inside class loading{}",
+                "samples of compiler threads, and of stacks inside class loading{}",
                 counted(facts)
             ),
             view: View::default(),

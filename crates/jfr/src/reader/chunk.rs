@@ -123,7 +123,9 @@ pub(crate) fn read(
         let missing = resolver.missing;
         warn(
             out,
-            format!("{missing} threads, methods or stacks are referred to but not there"),
+            format!(
+                "threads, methods or stacks that something refers to and the file lacks: {missing}"
+            ),
         );
     }
     let read_ns = last_ns.saturating_sub(info.start_ns);
@@ -247,8 +249,8 @@ fn read_events<'a>(
         event_type.unreadable += u64::from(read.is_err());
     }
     if unknown > 0 {
-        let what = "events are of types that the file does not describe";
-        warn(out, format!("{unknown} {what}"));
+        let what = "events of types that the file does not describe";
+        warn(out, format!("{what}: {unknown}"));
     }
     // In the same order whenever the file is read.
     let read = event_types.list.into_iter();
@@ -263,7 +265,7 @@ fn read_events<'a>(
         if unreadable > 0 {
             warn(
                 out,
-                format!("{unreadable} events {} cannot be read", class.name),
+                format!("events {} that cannot be read: {unreadable}", class.name),
             );
         }
     }

@@ -23,6 +23,13 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
+    /// A file of the format before 1.0, which only the recorder of Oracle's JDK 7 and 8 writes.
+    TooOld {
+        /// Where the chunk begins.
+        offset: usize,
+        /// The format's version.
+        version: (u16, u16),
+    },
     /// A file of another version or of an encoding that is not read.
     Unsupported {
         /// Where the chunk begins.
@@ -39,6 +46,7 @@ impl Error {
             Self::NotJfr { offset }
             | Self::Truncated { offset }
             | Self::Malformed { offset, .. }
+            | Self::TooOld { offset, .. }
             | Self::Unsupported { offset, .. } => *offset = offset.saturating_add(by),
         }
         self
@@ -53,6 +61,13 @@ impl fmt::Display for Error {
             }
             Self::Truncated { offset } => write!(f, "the data ends at offset {offset}"),
             Self::Malformed { offset, what } => write!(f, "{what} at offset {offset}"),
+            Self::TooOld { version, .. } => write!(
+                f,
+                "it has the format {}.{} of the recorder of Oracle's JDK 7 and 8, which JDK \
+                 Mission Control opens; for dwell, record with OpenJDK 8u262 or later, or with: \
+                 dwell record PID",
+                version.0, version.1
+            ),
             Self::Unsupported { offset, what } => {
                 write!(
                     f,

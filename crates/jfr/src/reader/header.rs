@@ -45,6 +45,9 @@ impl ChunkInfo {
             u16::from_be_bytes(cursor.array()?),
             u16::from_be_bytes(cursor.array()?),
         );
+        if version.0 == 0 {
+            return Err(Error::TooOld { offset, version });
+        }
         if version.0 != 2 && version.0 != 1 {
             let what = format!("format version {}.{}", version.0, version.1);
             return Err(Error::Unsupported { offset, what });
@@ -174,6 +177,21 @@ mod tests {
             (5_000_000_000, 1_000_000_000)
         );
         assert_eq!((info.start_ticks, info.ticks_per_second), (100, 3));
+    }
+
+    #[test]
+    fn files_of_oracles_older_recorder_name_it() {
+        let mut file = chunk(3);
+        file[4..8].copy_from_slice(&[0, 0, 0, 9]);
+        let error = ChunkInfo::read(&file, 0).unwrap_err().to_string();
+        assert!(
+            error.contains("format 0.9 of the recorder of Oracle's"),
+            "{error}"
+        );
+        assert!(error.contains("JDK Mission Control opens"), "{error}");
+        file[4..8].copy_from_slice(&[0, 3, 0, 0]);
+        let error = ChunkInfo::read(&file, 0).unwrap_err().to_string();
+        assert!(error.contains("format version 3.0"), "{error}");
     }
 
     #[test]

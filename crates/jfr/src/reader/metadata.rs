@@ -150,7 +150,7 @@ impl Types {
             names.places.insert(id, place);
             names
                 .names
-                .push(element.get("name").cloned().unwrap_or_default());
+                .push(element.get("name").map(current).unwrap_or_default());
         }
         let classes = elements().map(|element| class(element, &names)).collect();
         Self {
@@ -174,13 +174,27 @@ impl Names {
     }
 }
 
+/// The name that a type has now: JDK 9 and 10 had others.
+fn current(name: &Arc<str>) -> Arc<str> {
+    const FORMER: [(&str, &str); 3] = [
+        ("com.oracle.jdk.", "jdk."),
+        ("com.oracle.jfr.types.", "jdk.types."),
+        ("com.oracle.jfr.", "jdk.jfr."),
+    ];
+    let found = FORMER.iter().find_map(|(former, now)| {
+        let rest = name.strip_prefix(former)?;
+        Some(format!("{now}{rest}").into())
+    });
+    found.unwrap_or_else(|| Arc::clone(name))
+}
+
 fn class(element: &Element, names: &Names) -> Class {
     let fields = element
         .children
         .iter()
         .filter(|child| &*child.name == "field");
     let fields: Vec<_> = fields.map(|child| field(child, names)).collect();
-    let name = element.get("name").cloned().unwrap_or_default();
+    let name = element.get("name").map(current).unwrap_or_default();
     let simple = element.is("simpleType", "true") && fields.len() == 1;
     let known = match &*name {
         "java.lang.Thread" => Known::Thread,
@@ -191,7 +205,7 @@ fn class(element: &Element, names: &Names) -> Class {
         _ if simple => Known::Simple,
         _ => Known::Other,
     };
-    let is_event = element.is("superType", "jdk.jfr.Event");
+    let is_event = (element.get("superType")).is_some_and(|it| &*current(it) == "jdk.jfr.Event");
     Class {
         name,
         known,
@@ -317,6 +331,48 @@ mod tests {
     use super::*;
     use crate::reader::header::ChunkInfo;
     use crate::writer::{ChunkClock, ChunkWriter};
+
+    fn element(name: &str, attributes: &[(&str, &str)], children: Vec<Element>) -> Element {
+        let attributes = attributes.iter();
+        Element {
+            name: name.into(),
+            attributes: (attributes.map(|(name, value)| ((*name).into(), (*value).into())))
+                .collect(),
+            children,
+        }
+    }
+
+    /// JDK 9 and 10 called the JDK's events and types otherwise.
+    #[test]
+    fn former_names_of_types_are_the_present_ones() {
+        let stack = [("id", "1"), ("name", "com.oracle.jfr.types.StackTrace")];
+        let fields = [
+            ("name", "stackTrace"),
+            ("class", "1"),
+            ("constantPool", "true"),
+        ];
+        let sample = [
+            ("id", "2"),
+            ("name", "com.oracle.jdk.ExecutionSample"),
+            ("superType", "jdk.jfr.Event"),
+        ];
+        let field = element("field", &fields, Vec::new());
+        let classes = vec![
+            element("class", &stack, Vec::new()),
+            element("class", &sample, vec![field]),
+        ];
+        let types = Types::build(&element("metadata", &[], classes));
+        let (id, class) = types.events().next().unwrap();
+        assert_eq!((id, &*class.name), (2, "jdk.ExecutionSample"));
+        let Wire::Pooled(place) = class.fields[0].wire else {
+            panic!("not pooled")
+        };
+        assert_eq!(types.class(place).unwrap().known, Known::Stack);
+        assert_eq!(
+            &*current(&"com.oracle.other.Event".into()),
+            "com.oracle.other.Event"
+        );
+    }
 
     #[test]
     fn the_writers_metadata_comes_back() {

@@ -43,6 +43,7 @@ pub fn both(a: &Profile, b: &Profile) -> Both {
     let has_wall = a.has_wall() && b.has_wall();
     let lasted = a.info().duration_ns;
     builder.info.duration_ns = lasted.saturating_add(b.info().duration_ns);
+    builder.info.measured = a.info().measured.clone();
     builder.info.profiler_version = a.info().profiler_version.clone();
     if a.info().options == b.info().options {
         builder.info.options = a.info().options.clone();

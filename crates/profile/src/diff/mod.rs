@@ -239,6 +239,41 @@ impl Base {
     }
 }
 
+/// Looks at threads within so long are of one stop of all of them.
+const STOP_NS: u64 = 100_000_000;
+
+/// Whether all threads are in a wait of this cause together: what was seen of them is one
+/// observation, not one for each thread.
+fn is_of_all(cause: &str) -> bool {
+    matches!(cause, "safepoint" | "gc-stall")
+}
+
+/// Sums by name, in which what is seen of several threads at one stop is one sample.
+#[derive(Default)]
+struct Grains {
+    sums: Sums,
+    stops: BTreeMap<(String, u64), u64>,
+}
+
+impl Grains {
+    fn add(&mut self, name: String, stop: Option<u64>, weight: &Weight) {
+        match stop {
+            None => *self.sums.entry(name).or_default() += weight,
+            Some(stop) => {
+                let sum = self.stops.entry((name, stop)).or_default();
+                *sum = sum.saturating_add(weight.sum);
+            }
+        }
+    }
+
+    fn sums(mut self) -> Sums {
+        for ((name, _), sum) in self.stops {
+            *self.sums.entry(name).or_default() += &Weight::of(sum);
+        }
+        self.sums
+    }
+}
+
 /// Sums by name.
 pub type Sums = BTreeMap<String, Weight>;
 
@@ -269,19 +304,20 @@ impl Profile {
     /// Wall time by cause, and by cause and the program's method that waits.
     #[must_use]
     pub fn sums_by_cause(&self) -> (Sums, Sums) {
-        let (mut causes, mut places) = (Sums::new(), Sums::new());
+        let (mut causes, mut places) = (Grains::default(), Grains::default());
         let filter = WallFilter::default();
         let mut known: BTreeMap<u32, String> = BTreeMap::new();
         for wall in self.wall(&filter) {
-            *causes.entry(wall.cause.to_owned()).or_default() += &wall.weight;
+            let stop = is_of_all(wall.cause).then_some(wall.time_ns / STOP_NS);
+            causes.add(wall.cause.to_owned(), stop, &wall.weight);
             let place = known.entry(wall.node).or_insert_with(|| {
                 let place = self.place(wall.node);
                 stable(&place.unwrap_or_else(|| "[no Java frame]".to_owned()))
             });
             let name = format!("{}: {place}", wall.cause);
-            *places.entry(name).or_default() += &wall.weight;
+            places.add(name, stop, &wall.weight);
         }
-        (causes, places)
+        (causes.sums(), places.sums())
     }
 
     /// All wall time, and that which was not idle; 0 if there is none.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::builder::Builder;
 use crate::frame::FrameKind;
-use crate::sample::Sample;
+use crate::sample::{Look, Sample};
 use proptest::prelude::*;
 
 /// A small generator, so that runs are the same everywhere (Knuth's constants, high bits).
@@ -106,6 +106,46 @@ fn shares_of_two_units_are_as_certain_as_those_of_one() {
             assert!((x.error - y.error).abs() < 1e-12, "{x:?} {y:?}");
             assert!((x.z - y.z).abs() < 1e-9, "{x:?} {y:?}");
         }
+    }
+}
+
+/// Eight threads at each of so many stops are so many observations, not eight times as many.
+#[test]
+fn threads_at_one_stop_are_one_observation() {
+    let stopped = |stops: u64, cause: &str| {
+        let mut builder = Builder::default();
+        builder.info.duration_ns = 10_000_000_000;
+        let threads: Vec<u32> = (0..8)
+            .map(|id| builder.thread("w", id, id + 1, false))
+            .collect();
+        let cause = builder.cause(cause);
+        for stop in 0..stops {
+            for thread in &threads {
+                builder.look(Look {
+                    time_ns: stop * 1_000_000_000 + u64::from(*thread),
+                    duration_ns: 0,
+                    thread: *thread,
+                    node: 0,
+                    cause,
+                    weight_ns: 20_000_000,
+                    count: 1,
+                    choices: 0,
+                    context: None,
+                    detail: None,
+                    owner: None,
+                    owner_node: None,
+                });
+            }
+        }
+        builder.finish()
+    };
+    for (cause, is_significant) in [("safepoint", false), ("gc-stall", false), ("park", true)] {
+        let (few, many) = (stopped(3, cause), stopped(8, cause));
+        let [whole_a, whole_b] = [&few, &many].map(|profile| profile.wall_totals().0);
+        let base = Base::new(Per::Second, (&few, &whole_a), (&many, &whole_b)).unwrap();
+        let changes = base.changes(few.sums_by_cause().0, many.sums_by_cause().0);
+        assert_eq!(changes[0].b.sum, 8 * 8 * 20_000_000, "{cause}");
+        assert_eq!(changes[0].is_significant, is_significant, "{changes:?}");
     }
 }
 

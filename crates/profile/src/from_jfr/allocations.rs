@@ -27,6 +27,39 @@ dwell_jfr::told! {
     }
 }
 
+dwell_jfr::told! {
+    /// An object that was allocated in a new buffer of its thread (it stands for all that goes into
+    /// that), or outside of any: as the JDK tells it before 16, and async-profiler.
+    pub(super) struct BufferedObject =
+        "jdk.ObjectAllocationInNewTLAB" | "jdk.ObjectAllocationOutsideTLAB"
+    {
+        /// Who allocated it.
+        thread: Thread "eventThread";
+        /// Where.
+        stack: Stack "stackTrace";
+        /// Its class.
+        class: MaybeText "objectClass";
+        /// The size of the buffer.
+        buffer_bytes: MaybeCount "tlabSize";
+        /// Its own size.
+        size_bytes: Bytes "allocationSize";
+    }
+}
+
+impl From<BufferedObject> for Object {
+    fn from(told: BufferedObject) -> Object {
+        Object {
+            time_ns: told.time_ns,
+            thread: told.thread,
+            stack: told.stack,
+            class: told.class,
+            weight_bytes: told.buffer_bytes.unwrap_or(0).max(told.size_bytes),
+            size_bytes: told.size_bytes,
+            failure: "".into(),
+        }
+    }
+}
+
 /// Reads both kinds of events; `node_of` gives the place of a stack of the recording, and of why it
 /// is not complete.
 pub(super) fn add(
@@ -39,6 +72,14 @@ pub(super) fn add(
     for told in recording.told::<(Object, WorkedFor)>() {
         let allocation = reader.read(builder, &told, contexts, &mut node_of);
         builder.allocations.push(allocation);
+    }
+    // The newer event says the same better where both are recorded.
+    if builder.allocations.is_empty() {
+        for (object, worked_for) in recording.told::<(BufferedObject, WorkedFor)>() {
+            let told = (object.into(), worked_for);
+            let allocation = reader.read(builder, &told, contexts, &mut node_of);
+            builder.allocations.push(allocation);
+        }
     }
     let sums = recording.told::<told::Allocations>();
     let last = sums.max_by_key(|event| event.time_ns);

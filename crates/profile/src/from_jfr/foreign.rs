@@ -4,6 +4,7 @@
 
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
+use dwell_jfr::kinds::told;
 use dwell_jfr::reader::{Recording, Sample, SampleKind};
 use dwell_wall::cause::{Facts, Known, Monitor, Named, Os};
 use std::collections::HashMap;
@@ -61,6 +62,12 @@ dwell_jfr::told! {
         samples: Count "lostSamples";
     }
 
+    /// What a recorder calls the recording.
+    pub(crate) struct ActiveRecording = "jdk.ActiveRecording" {
+        /// Its name.
+        name: Text "name";
+    }
+
     /// A setting, by which async-profiler says how it records.
     pub(crate) struct Setting = "jdk.ActiveSetting" {
         /// What is set.
@@ -82,55 +89,197 @@ pub(crate) struct Clock {
     pub(crate) cpu_ns: Option<u64>,
     /// Wall time between two looks at a thread.
     pub(crate) wall_ns: Option<u64>,
+    /// The event whose occurrences are sampled, where that is no clock.
+    pub(crate) event: String,
+    /// What its samples of `jdk.ExecutionSample` are.
+    execution: Execution,
 }
+
+/// What a sample was triggered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// CPU time that the thread used.
+    Cpu,
+    /// The JDK's recorder, which looks for threads that run Java code.
+    Java,
+    /// The same, for threads in native methods.
+    Native,
+    /// A wall clock.
+    Wall,
+    /// An event that is no clock.
+    Event,
+}
+
+/// What samples of `jdk.ExecutionSample` without weights were triggered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Execution {
+    /// All by the same.
+    All(Trigger),
+    /// Those with a state of their thread by a wall clock, the others by this.
+    ByState(Trigger),
+}
+
+impl Default for Execution {
+    fn default() -> Execution {
+        Execution::All(Trigger::Java)
+    }
+}
+
+/// Settings by name; async-profiler writes some without a value.
+type Settings = HashMap<Arc<str>, Option<Arc<str>>>;
 
 impl Clock {
     /// What the recording says of it.
     pub(crate) fn of(recording: &Recording) -> Clock {
-        let is_told = |ns: &u64| *ns > 0;
-        if let Some(config) = recording.told::<DdprofConfig>().last() {
-            return Clock {
-                tool: format!("ddprof {}", config.version),
-                cpu_ns: config.cpu_ns.filter(is_told),
-                wall_ns: config.wall_ns.filter(is_told),
-            };
-        }
-        let settings = recording.told::<Setting>();
-        let settings: HashMap<Arc<str>, Arc<str>> = settings
-            .filter_map(|setting| Some((setting.name?, setting.value?)))
-            .collect();
-        // The JDK's and our own settings have neither.
-        if !settings.contains_key("cstack") || !settings.contains_key("jstackdepth") {
+        if recording.told::<told::Recording>().next().is_some() {
             return Clock::default();
         }
-        let number = |name: &str| settings.get(name)?.parse::<u64>().ok().filter(is_told);
-        let event = settings.get("event").map_or("", |event| &**event);
-        let interval = number("interval");
+        if let Some(clock) = Clock::of_ddprof(recording) {
+            return clock;
+        }
+        let mut settings = Settings::new();
+        for setting in recording.told::<Setting>() {
+            let Some(name) = setting.name else { continue };
+            let value = settings.entry(name).or_default();
+            *value = setting.value.or(value.take());
+        }
+        match tool(recording, &settings) {
+            Some(tool) => Clock::by_settings(tool, &settings),
+            None => Clock::unknown(recording),
+        }
+    }
+
+    fn of_ddprof(recording: &Recording) -> Option<Clock> {
+        let is_told = |ns: &u64| *ns > 0;
+        let mut clock: Option<Clock> = None;
+        for config in recording.told::<DdprofConfig>() {
+            let clock = clock.get_or_insert_default();
+            clock.tool = format!("ddprof {}", config.version);
+            clock.cpu_ns = config.cpu_ns.filter(is_told).or(clock.cpu_ns);
+            clock.wall_ns = config.wall_ns.filter(is_told).or(clock.wall_ns);
+        }
+        clock
+    }
+
+    /// The clock by the settings that async-profiler writes.
+    fn by_settings(tool: String, settings: &Settings) -> Clock {
+        let text = |name: &str| settings.get(name)?.as_deref();
+        let number = |name: &str| text(name)?.parse::<u64>().ok();
+        let event = text("event").unwrap_or("");
+        let interval = number("interval").filter(|ns| *ns > 0);
+        let is_cpu = matches!(
+            event,
+            "cpu" | "ctimer" | "itimer" | "cpu-clock" | "task-clock"
+        );
+        let is_wall = event == "wall";
+        let of_event = match is_cpu {
+            true => Trigger::Cpu,
+            false => Trigger::Event,
+        };
+        let execution = match (is_wall, settings.contains_key("wall")) {
+            (true, _) => Execution::All(Trigger::Wall),
+            (false, true) => Execution::ByState(of_event),
+            (false, false) => Execution::All(of_event),
+        };
+        // 0 stands for the default.
+        let wall_ns = match (number("wall"), is_wall) {
+            (Some(ns), _) if ns > 0 => Some(ns),
+            (_, true) => Some(interval.unwrap_or(WALL_DEFAULT_NS)),
+            (Some(_), false) => Some(WALL_DEFAULT_NS),
+            (None, false) => None,
+        };
         Clock {
-            tool: format!(
-                "async-profiler {}",
-                settings.get("version").map_or("", |it| &**it)
-            ),
-            cpu_ns: matches!(
-                event,
-                "cpu" | "ctimer" | "itimer" | "cpu-clock" | "task-clock"
-            )
-            .then(|| interval.unwrap_or(CPU_DEFAULT_NS)),
-            wall_ns: number("wall")
-                .or_else(|| (event == "wall").then(|| interval.unwrap_or(WALL_DEFAULT_NS))),
+            tool,
+            cpu_ns: is_cpu.then(|| interval.unwrap_or(CPU_DEFAULT_NS)),
+            wall_ns,
+            event: match is_cpu || is_wall {
+                true => String::new(),
+                false => event.to_owned(),
+            },
+            execution,
+        }
+    }
+
+    /// Of a recorder that does not say who it is: the JDK's samples threads that run. One that
+    /// meets threads asleep samples by a wall clock.
+    fn unknown(recording: &Recording) -> Clock {
+        let is_asleep = |sample: &Sample| {
+            let is_counted = sample.kind == SampleKind::Execution && sample.weight_ns.is_none();
+            is_counted && is_asleep(sample.state)
+        };
+        let execution = match recording.samples.iter().any(is_asleep) {
+            true => Execution::All(Trigger::Wall),
+            false => Execution::default(),
+        };
+        Clock {
+            execution,
+            ..Clock::default()
+        }
+    }
+
+    /// What a sample was triggered by.
+    pub(crate) fn trigger(&self, sample: &Sample) -> Trigger {
+        match sample.kind {
+            SampleKind::Wall | SampleKind::WallClock | SampleKind::DatadogWall => Trigger::Wall,
+            SampleKind::CpuTime | SampleKind::DatadogCpu => Trigger::Cpu,
+            SampleKind::Native => Trigger::Native,
+            SampleKind::Execution if sample.weight_ns.is_some() => Trigger::Cpu,
+            SampleKind::Execution => match self.execution {
+                Execution::All(trigger) => trigger,
+                Execution::ByState(trigger) if sample.state == ThreadState::Other => trigger,
+                Execution::ByState(_) => Trigger::Wall,
+            },
         }
     }
 
     /// The time that a sample stands for, if that is known.
     pub(crate) fn weight_ns(&self, recording: &Recording, sample: &Sample) -> Option<u64> {
-        let tick_ns = match sample.kind {
-            SampleKind::Execution => self.cpu_ns?,
-            SampleKind::DatadogCpu => self.cpu_ns?,
-            SampleKind::WallClock | SampleKind::DatadogWall => self.wall_ns?,
-            SampleKind::Native | SampleKind::CpuTime | SampleKind::Wall => return None,
+        let tick_ns = match (self.trigger(sample), sample.kind) {
+            (_, SampleKind::CpuTime | SampleKind::Wall) => return None,
+            (Trigger::Cpu, _) => self.cpu_ns?,
+            (Trigger::Wall, _) => self.wall_ns?,
+            (Trigger::Java | Trigger::Native | Trigger::Event, _) => return None,
         };
         Some(tick_ns.saturating_mul(ticks(recording, sample)))
     }
+
+    /// Whether the thread of a sample waited: one of a wall clock that was not seen running.
+    pub(crate) fn is_wait(&self, sample: &Sample) -> bool {
+        sample.kind != SampleKind::Wall
+            && self.trigger(sample) == Trigger::Wall
+            && !matches!(
+                sample.state,
+                ThreadState::Runnable | ThreadState::New | ThreadState::Terminated
+            )
+    }
+}
+
+fn is_asleep(state: ThreadState) -> bool {
+    matches!(
+        state,
+        ThreadState::Sleeping | ThreadState::Waiting | ThreadState::Parked | ThreadState::Blocked
+    )
+}
+
+/// The profiler that a recording is of, if it says so. async-profiler names itself in
+/// `jdk.ActiveRecording`, and writes settings whose names the JDK's recorder has not; so do files
+/// that were converted for its readers.
+fn tool(recording: &Recording, settings: &Settings) -> Option<String> {
+    const NAME: &str = "async-profiler";
+    let mut names = recording.told::<ActiveRecording>().map(|it| it.name);
+    if let Some(name) = names.find(|name| name.starts_with(NAME)) {
+        return Some(name.to_string());
+    }
+    let text = |name: &str| settings.get(name)?.as_deref();
+    if settings.contains_key("jstackdepth") {
+        let version = text("version").unwrap_or("");
+        return Some(format!("{NAME} {version}").trim_end().to_owned());
+    }
+    let is_alike = settings.contains_key("event")
+        && ["interval", "wall", "producer"]
+            .iter()
+            .any(|name| settings.contains_key(*name));
+    is_alike.then(|| text("producer").unwrap_or("another profiler").to_owned())
 }
 
 /// How many ticks of its profiler's clock a sample stands for.
@@ -139,16 +288,6 @@ pub(crate) fn ticks(recording: &Recording, sample: &Sample) -> u64 {
         .wall
         .and_then(|place| recording.walls.get(place as usize));
     wall.map_or(u64::from(sample.count), |wall| wall.count.max(1))
-}
-
-/// Whether the thread of a sample waited.
-pub(crate) fn is_wait(sample: &Sample) -> bool {
-    let of_wall = matches!(sample.kind, SampleKind::WallClock | SampleKind::DatadogWall);
-    of_wall
-        && !matches!(
-            sample.state,
-            ThreadState::Runnable | ThreadState::New | ThreadState::Terminated
-        )
 }
 
 /// Events of interest that the recording holds and that are not read.

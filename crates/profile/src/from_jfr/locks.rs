@@ -23,7 +23,7 @@ dwell_jfr::told! {
         class: MaybeText "monitorClass";
         /// Who had the monitor.
         owner: Thread "previousOwner";
-        /// The time that it stands for; without it, as where the JDK records, it is not taken.
+        /// The time that it stands for; only our events say.
         weight_ns: MaybeCount "weight";
         /// Why the stack is not whole.
         failure: Text "failure";
@@ -42,8 +42,11 @@ pub(super) fn add(
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
     let mut nobody = None;
+    let is_ours = recording.told::<told::Recording>().next().is_some();
     for (wait, worked_for) in recording.told::<(Wait, WorkedFor)>() {
-        let Some(weight_ns) = wait.weight_ns else {
+        // Of other recorders each one that lasts long enough stands for itself.
+        let of_others = (!is_ours).then_some(wait.duration_ns);
+        let Some(weight_ns) = wait.weight_ns.or(of_others) else {
             continue;
         };
         let thread = wait.thread.unwrap_or_else(|| {
@@ -67,6 +70,29 @@ pub(super) fn add(
             owner: wait.owner,
         });
     }
+    add_owners(builder, recording, &mut node_of);
+    let sums = recording.told::<told::MonitorWaits>();
+    let last = sums.max_by_key(|event| event.time_ns);
+    builder.monitor_sums = last.map(|last| MonitorSums {
+        interval_ns: last.interval_ns,
+        asked_ns: last.asked_ns,
+        waits: last.waits,
+        blocked_ns: last.blocked_ns,
+        lost: last.lost,
+        lost_ns: last.lost_ns,
+        untold: last.untold,
+        told_ns: last.told_ns,
+    });
+    if builder.monitor_sums.is_some() {
+        add_looks(builder);
+    }
+}
+
+fn add_owners(
+    builder: &mut Builder,
+    recording: &Recording,
+    mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
+) {
     for event in recording.told::<told::MonitorOwner>() {
         let failure = Some(&*event.failure).filter(|text| !text.is_empty());
         let node = (event.stack).map(|stack| node_of(builder, Some(stack), failure));
@@ -88,21 +114,6 @@ pub(super) fn add(
             waiter: event.waiter,
             waiter_node,
         });
-    }
-    let sums = recording.told::<told::MonitorWaits>();
-    let last = sums.max_by_key(|event| event.time_ns);
-    builder.monitor_sums = last.map(|last| MonitorSums {
-        interval_ns: last.interval_ns,
-        asked_ns: last.asked_ns,
-        waits: last.waits,
-        blocked_ns: last.blocked_ns,
-        lost: last.lost,
-        lost_ns: last.lost_ns,
-        untold: last.untold,
-        told_ns: last.told_ns,
-    });
-    if builder.monitor_sums.is_some() {
-        add_looks(builder);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use dwell_profile::diff::{Per, both};
-use dwell_profile::{Profile, Unit};
+use dwell_profile::{Measured, Profile, Unit};
 use serde_json::{Value, json};
 
 use super::columns::endpoints;
@@ -83,9 +83,9 @@ fn side(profile: &Profile, name: &str, endpoints: &[&str]) -> Value {
         "samples": total.samples,
         "requests": requests(profile, None),
         "requestsOf": of_endpoints,
-        "cpuNs": match profile.unit() {
-            Unit::Nanoseconds => total.sum,
-            Unit::Samples => 0,
+        "cpuNs": match (profile.unit(), &info.measured) {
+            (Unit::Nanoseconds, Measured::CpuTime) => total.sum,
+            _ => 0,
         },
         "jvm": format!("{} {}", info.jvm_name, info.jvm_version).trim(),
         "arguments": info.java_arguments,

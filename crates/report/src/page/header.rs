@@ -33,6 +33,8 @@ pub(super) fn header(
             Unit::Nanoseconds => "ns",
             Unit::Samples => "samples",
         },
+        // What samples are of, in words.
+        "measured": profile.info().measured.name(),
         "kinds": kinds,
         "roles": roles,
         "causes": causes,

@@ -28,6 +28,9 @@ impl Report<'_> {
         if let Some(sums) = profile.monitor_sums() {
             self.monitors(sums);
         }
+        if !profile.monitor_waits().is_empty() && profile.monitor_sums().is_none() {
+            self.raw("  monitors: only waits that lasted longer than the recorder's threshold");
+        }
         if !profile.has_wall() {
             self.raw(
                 "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",

@@ -201,8 +201,14 @@ impl<'p> Report<'p> {
         }
         self.list("options", &parts);
         let mut samples = plural(self.total.samples, "sample");
-        if self.profile.unit() == Unit::Nanoseconds {
+        if self.total.samples == 0 && !self.profile.has_wall() && self.measures_others() {
+            samples += " of time: the recording measures something else";
+        } else if self.profile.unit() == Unit::Nanoseconds {
             let _ = write!(samples, ", {}", duration(self.total.sum));
+        }
+        let of = info.measured.of();
+        if self.total.samples > 0 && !of.is_empty() {
+            let _ = write!(samples, " {of}");
         }
         if let (Some(share), Some(used)) = (self.profile.cpu_share(), self.profile.cpu_use()) {
             let _ = write!(samples, " = {} of the CPU time used", percent(share));
@@ -218,6 +224,13 @@ impl<'p> Report<'p> {
                 &format!("{} of {name}", plural(*number, "sample")),
             );
         }
+    }
+
+    /// Whether there is something else than time to report.
+    fn measures_others(&self) -> bool {
+        let profile = self.profile;
+        let has_objects = profile.has_allocations() || !profile.live().is_empty();
+        has_objects || profile.has_locks() || !profile.info().held_events.is_empty()
     }
 
     /// What another recorder's file holds besides.

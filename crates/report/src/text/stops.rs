@@ -22,7 +22,7 @@ impl Report<'_> {
                 continue;
             };
             // Others may overlap, or lie within one another.
-            let share = match kind.words.all_stand {
+            let share = match kind.words.all_stand && sum.sum_ns <= elapsed {
                 true => {
                     let share = percent(sum.sum_ns as f64 / elapsed.max(1) as f64);
                     format!(" ({share} of the time)")
