@@ -15,6 +15,11 @@ pub const RUNNING: &str = "running";
 /// The option of a recording that looks only at threads which work for a request.
 const ONLY_CONTEXT: &str = "filter=context";
 
+/// Whether a recording with such options looks only at threads which work for a request.
+pub(crate) fn only_requests(options: &str) -> bool {
+    options.split(',').any(|option| option == ONLY_CONTEXT)
+}
+
 /// Which wall time, or which CPU time, is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WallFilter {
@@ -135,7 +140,7 @@ impl Profile {
         let waited = waited.map(move |look| self.waited(look, &heaviest));
         let wanted = self.wanted(filter);
         // Of a recording of requests, what ran for none is no part of the wall time either.
-        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
+        let of_requests = only_requests(&self.info.options);
         ran.chain(waited).filter(move |wall| {
             wanted.java.get(wall.thread as usize) == Some(&true)
                 && (!of_requests || wall.context.is_some())
@@ -177,7 +182,7 @@ impl Profile {
     /// For each sample whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
-        let of_requests = self.info.options.split(',').any(|o| o == ONLY_CONTEXT);
+        let of_requests = only_requests(&self.info.options);
         let threads: Vec<bool> = (0..self.threads.len() as u32)
             .map(|thread| self.is_java(thread))
             .collect();
