@@ -156,6 +156,8 @@ fn write_data(
     let mut header = header::header(profile, &options, &columns, &less);
     if let (Some(compare), Some(header)) = (compare, header.as_object_mut()) {
         header.insert("compare".to_owned(), compare);
+        // Of two recordings at once it says nothing.
+        header.insert("selfCheck".to_owned(), Value::Null);
     }
     let header = header.to_string();
     let length = u32::try_from(header.len()).map_err(io::Error::other)?;
