@@ -20,17 +20,20 @@ mod wording;
 
 pub use lives::{ThreadLedger, ThreadLife};
 
-use crate::names::NameId;
+use crate::clusters::RequestKey;
+use crate::names::{NameId, Names};
 use crate::profile::Profile;
 use crate::requests::Request;
+use crate::sample::ThreadId;
 use crate::wall::{Wall, WallFilter, group_of, matches};
+use dwell_jfr::hash::Seeds;
 use dwell_wall::sums;
 use roots::{Attribution, RequestRoots};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Ratios from 1 - `TOLERANCE` to 1 + `TOLERANCE` are close enough.
 const TOLERANCE: f64 = 0.1;
-/// A deviation of so many standard errors is more than chance.
+/// A deviation of so many standard errors is more than chance, of a single endpoint.
 const ERRORS: f64 = 2.0;
 /// A smaller part of an endpoint's time says nothing of where its requests ran.
 const SEVERAL: f64 = 0.05;
@@ -166,15 +169,36 @@ struct Sums {
     latency_ns: f64,
     latency_variance: f64,
     seen: PartialSum,
+    /// Of what was seen, time in requests that were seen on several threads.
+    several_ns: f64,
+    /// The same of endpoints for which two groups of threads work: work was handed over.
+    groups_ns: f64,
+    /// Time in scopes whose request is not known, which may be one of these.
+    unknown_ns: f64,
 }
 
-/// On which threads requests run.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spread {
-    /// Single requests were seen on several threads.
-    on_several: bool,
-    /// Two groups of threads work for the endpoint.
-    in_groups: bool,
+/// Wall time by group of threads, which are numbered.
+type Groups = BTreeMap<NameId, f64>;
+
+/// What ratios are judged by, besides their errors.
+#[derive(Clone, Copy, Debug)]
+struct Judge {
+    /// What a sample weighs that might have been taken where none was.
+    unseen: f64,
+    /// Deviations of so many standard errors are chance.
+    errors: f64,
+}
+
+impl Judge {
+    /// Of so many ratios at once. As the tail of the normal distribution falls like exp(-z^2 / 2),
+    /// one of them deviates by `sqrt(4 + 2 ln n)` errors about as seldom as a single one by two.
+    fn of(ratios: usize, unseen: f64) -> Judge {
+        let several = 2.0 * (ratios.max(1) as f64).ln();
+        Judge {
+            unseen,
+            errors: (ERRORS.powi(2) + several).sqrt(),
+        }
+    }
 }
 
 /// An endpoint.
@@ -184,18 +208,23 @@ struct Row {
     /// A request without a latency that was seen for so long has not ended.
     unended_ns: u64,
     sums: Sums,
-    /// Of what was seen, time in requests that were seen on several threads.
-    several_ns: f64,
+    /// Several requests have the same ids: what is seen of one says nothing of a single request.
+    reuses_ids: bool,
     virtual_ns: f64,
-    groups: BTreeMap<String, f64>,
+    groups: Groups,
 }
 
 impl Row {
     /// Of the requests of an endpoint. `shares_reservoir`: the numbers that they stand for are
     /// those of other endpoints, too.
     fn of(requests: &[Request], whole: Interval, shares_reservoir: bool) -> Row {
-        let is_each_told = !shares_reservoir
-            && (requests.iter()).all(|it| it.count <= 1 && it.local_root_span_id != 0);
+        let with_ids = requests.iter().filter(|it| it.local_root_span_id != 0);
+        let ids = with_ids.map(|it| (it.trace_id, it.local_root_span_id));
+        let ids: Vec<RequestKey> = ids.collect();
+        let different: HashSet<RequestKey, Seeds> = ids.iter().copied().collect();
+        let is_each_told = different.len() == requests.len()
+            && !shares_reservoir
+            && requests.iter().all(|request| request.count <= 1);
         let longest_ns = requests.iter().map(|request| request.duration_ns).max();
         let (interval, unended_ns) = match longest_ns {
             Some(longest_ns) if !is_each_told => thinned(whole, longest_ns),
@@ -220,19 +249,26 @@ impl Row {
             sums: Sums {
                 latency_ns,
                 latency_variance: inside.iter().map(variance).sum(),
-                seen: PartialSum::default(),
+                ..Sums::default()
             },
-            several_ns: 0.0,
+            reuses_ids: different.len() < ids.len(),
             virtual_ns: 0.0,
-            groups: BTreeMap::new(),
+            groups: Groups::new(),
         }
     }
 
-    fn spread(&self) -> Spread {
+    /// The sums, with what is known when all is added.
+    fn finished(&self, unknown: &Groups) -> Sums {
         let little = SEVERAL * self.sums.seen.ns;
-        Spread {
-            on_several: self.several_ns > little,
-            in_groups: self.groups.values().filter(|ns| **ns > little).count() > 1,
+        let groups = self.groups.values().filter(|ns| **ns > little).count();
+        let groups_ns = if groups > 1 { self.sums.seen.ns } else { 0.0 };
+        let unknown = unknown
+            .iter()
+            .filter(|(group, _)| self.groups.contains_key(*group));
+        Sums {
+            groups_ns,
+            unknown_ns: unknown.map(|(_, ns)| ns).sum(),
+            ..self.sums
         }
     }
 }
@@ -257,46 +293,47 @@ impl Sums {
         self.seen.ns += other.seen.ns;
         self.seen.squares += other.seen.squares;
         self.seen.heaviest = self.seen.heaviest.max(other.seen.heaviest);
+        self.several_ns += other.several_ns;
+        self.groups_ns += other.groups_ns;
     }
 
-    /// The comparison. `unknown_ns` is time in scopes whose request is not known; `unseen` is what
-    /// a sample weighs that might have been taken where none was.
-    fn accounted(&self, spread: Spread, unknown_ns: f64, unseen: f64) -> Accounted {
+    fn accounted(&self, judge: &Judge) -> Accounted {
         let heaviest = match self.seen.heaviest > 0.0 {
             true => self.seen.heaviest,
-            false => unseen,
+            false => judge.unseen,
         };
         let ratio = self.seen.ns / self.latency_ns;
         let seen_error = sums::standard_error(self.seen.squares, heaviest);
         let variance = seen_error.powi(2) + ratio.powi(2) * self.latency_variance;
         let error = variance.sqrt() / self.latency_ns;
-        let with_unknown = (self.seen.ns + unknown_ns) / self.latency_ns;
         Accounted {
             seen_ns: self.seen.ns as u64,
             latency_ns: self.latency_ns as u64,
             ratio,
             error,
-            agreement: agreement(ratio, error, with_unknown, spread),
+            agreement: self.agreement(ratio, error, judge),
         }
     }
-}
 
-/// What a ratio says, which is `with_unknown` with the time in scopes whose request is not known.
-fn agreement(ratio: f64, error: f64, with_unknown: f64, spread: Spread) -> Agreement {
-    let off = ratio - 1.0;
-    // Rounding does not decide.
-    if off.abs() <= TOLERANCE + 1e-9 {
-        return Agreement::Close;
-    }
-    if off.abs() <= ERRORS * error {
-        return Agreement::Chance;
-    }
-    match off > 0.0 {
-        true if spread.on_several || spread.in_groups => Agreement::SeveralThreads,
-        true => Agreement::High,
-        false if spread.on_several => Agreement::SeveralThreads,
-        false if with_unknown >= 1.0 - TOLERANCE => Agreement::OtherScopes,
-        false => Agreement::Low,
+    fn agreement(&self, ratio: f64, error: f64, judge: &Judge) -> Agreement {
+        let off = ratio - 1.0;
+        // Rounding does not decide.
+        if off.abs() <= TOLERANCE + 1e-9 {
+            return Agreement::Close;
+        }
+        if off.abs() <= judge.errors * error {
+            return Agreement::Chance;
+        }
+        let little = SEVERAL * self.seen.ns;
+        let on_several = self.several_ns > little;
+        let with_unknown = (self.seen.ns + self.unknown_ns) / self.latency_ns;
+        match off > 0.0 {
+            true if on_several || self.groups_ns > little => Agreement::SeveralThreads,
+            true => Agreement::High,
+            false if on_several => Agreement::SeveralThreads,
+            false if with_unknown >= 1.0 - TOLERANCE => Agreement::OtherScopes,
+            false => Agreement::Low,
+        }
     }
 }
 
@@ -311,29 +348,31 @@ impl Profile {
         if rows.is_empty() {
             return None;
         }
-        let unknown_ns = self.add_seen(&mut rows, whole);
+        let unknown = self.add_seen(&mut rows);
         let text = |endpoint: &Option<NameId>| endpoint.map(|name| self.names.text(name));
         if let Some(pattern) = pattern {
             rows.retain(|endpoint, _| text(endpoint).is_some_and(|text| matches(pattern, text)));
         }
-        let unseen = self.unseen();
-        let (mut sums, mut spread) = (Sums::default(), Spread::default());
+        let judge = Judge::of(rows.len(), self.unseen());
+        let mut sums = Sums::default();
         let mut endpoints = Vec::with_capacity(rows.len());
         for (endpoint, row) in &rows {
-            let of_row = row.spread();
-            spread.on_several |= of_row.on_several;
-            spread.in_groups |= of_row.in_groups;
-            sums.merge(&row.sums);
+            let of_row = row.finished(&unknown);
+            sums.merge(&of_row);
             endpoints.push(EndpointCheck {
                 endpoint: text(endpoint).map(str::to_owned),
-                accounted: row.sums.accounted(of_row, unknown_ns, unseen),
-                is_virtual: row.virtual_ns * 2.0 > row.sums.seen.ns,
+                accounted: of_row.accounted(&judge),
+                is_virtual: row.virtual_ns * 2.0 > of_row.seen.ns,
             });
         }
+        sums.unknown_ns = unknown.values().sum();
         endpoints.sort_by_key(|check| std::cmp::Reverse(check.accounted.latency_ns));
         (!endpoints.is_empty()).then(|| SelfCheck {
             endpoints,
-            total: sums.accounted(spread, unknown_ns, unseen),
+            total: sums.accounted(&Judge {
+                errors: ERRORS,
+                ..judge
+            }),
             threads: self.thread_ledger(whole),
             remedy: wording::remedy(&self.info.options),
         })
@@ -374,8 +413,8 @@ impl Profile {
         rows.filter(|(_, row)| row.sums.latency_ns > 0.0).collect()
     }
 
-    /// Adds what samples saw; tells how much was in scopes whose request is not known.
-    fn add_seen(&self, rows: &mut BTreeMap<Option<NameId>, Row>, whole: Interval) -> f64 {
+    /// Adds what samples saw. The rest is time in scopes whose request is not known.
+    fn add_seen(&self, rows: &mut BTreeMap<Option<NameId>, Row>) -> Groups {
         let mut roots = RequestRoots::of(self);
         let filter = WallFilter::default();
         for wall in self.wall(&filter) {
@@ -384,7 +423,8 @@ impl Profile {
         // The shortest of the intervals: what is unknown may be of any of them.
         let shortest = rows.values().map(|row| row.interval);
         let shortest = shortest.min_by_key(|interval| interval.to_ns);
-        let mut unknown_ns = 0.0;
+        let groups = self.thread_groups();
+        let mut unknown = Groups::new();
         for wall in self.wall(&filter) {
             let Some(context) = wall.context else {
                 continue;
@@ -394,38 +434,43 @@ impl Profile {
                 Attribution::Endpoint(endpoint) => rows.get_mut(&endpoint),
                 Attribution::Unknown => None,
             };
-            let unended_ns = row
-                .as_ref()
-                .map_or(whole.length_ns() / 2, |row| row.unended_ns);
-            if roots.is_unended(context, unended_ns) {
-                continue;
-            }
+            let group = groups.get(wall.thread as usize).copied().unwrap_or(0);
             match row {
-                Some(row) => self.add_part(row, &wall, roots.is_on_several(context)),
+                Some(row) if !row.reuses_ids && roots.is_unended(context, row.unended_ns) => {}
+                Some(row) => {
+                    self.add_part(row, &wall, group, roots.is_on_several(context));
+                }
                 None => {
                     let part = shortest.map_or(0.0, |interval| interval.part_of(&wall));
-                    unknown_ns += part * wall.weight.sum as f64;
+                    *unknown.entry(group).or_default() += part * wall.weight.sum as f64;
                 }
             }
         }
-        unknown_ns
+        unknown
     }
 
-    fn add_part(&self, row: &mut Row, wall: &Wall<'_>, on_several: bool) {
+    /// The groups of threads, by thread.
+    fn thread_groups(&self) -> Vec<NameId> {
+        let mut groups = Names::default();
+        let threads = 0..self.threads.len() as ThreadId;
+        let group = |thread| groups.intern(&group_of(self.thread_name(thread)));
+        threads.map(group).collect()
+    }
+
+    fn add_part(&self, row: &mut Row, wall: &Wall<'_>, group: NameId, on_several: bool) {
         let part = row.interval.part_of(wall);
         if part <= 0.0 {
             return;
         }
         row.sums.seen.add(wall, part);
         let ns = part * wall.weight.sum as f64;
-        if on_several {
-            row.several_ns += ns;
+        if on_several && !row.reuses_ids {
+            row.sums.several_ns += ns;
         }
         let thread = self.threads.get(wall.thread as usize);
         if thread.is_some_and(|thread| thread.is_virtual) {
             row.virtual_ns += ns;
         }
-        let group = group_of(self.thread_name(wall.thread));
         *row.groups.entry(group).or_default() += ns;
     }
 

@@ -1,7 +1,7 @@
 //! The wall time of threads against their lives: a thread that lives does something, or waits for
 //! something, all the time.
 
-use super::{Accounted, Interval, PartialSum, Spread, Sums};
+use super::{Accounted, Interval, Judge, PartialSum, Sums};
 use crate::profile::Profile;
 use crate::sample::ThreadId;
 use crate::wall::{WallFilter, only_requests};
@@ -56,19 +56,19 @@ impl Profile {
                 seen.add(&wall, life.part_of(&wall));
             }
         }
-        let unseen = self.unseen();
+        let judge = Judge::of(lives.iter().flatten().count(), self.unseen());
         let known = lives.iter().enumerate();
         let mut known: Vec<ThreadLife> = known
             .filter_map(|(thread, life)| {
                 let (life, seen) = (*life)?;
                 let sums = Sums {
                     latency_ns: life.length_ns() as f64,
-                    latency_variance: 0.0,
                     seen,
+                    ..Sums::default()
                 };
                 Some(ThreadLife {
                     name: self.thread_name(thread as ThreadId).to_owned(),
-                    accounted: sums.accounted(Spread::default(), 0.0, unseen),
+                    accounted: sums.accounted(&judge),
                 })
             })
             .collect();

@@ -5,6 +5,8 @@ use super::{Accounted, Agreement, EndpointCheck, SelfCheck};
 
 /// The part of a processor that pays for enough samples of most programs, in percent.
 const BUDGET: f64 = 5.0;
+/// One that pays for looks at all of them: more does not help.
+const ENOUGH: f64 = 20.0;
 
 impl Accounted {
     /// `0.98 +- 0.02`.
@@ -117,12 +119,12 @@ pub(super) fn remedy(options: &str) -> String {
     };
     let budget = last("wall-budget");
     let budget: Option<f64> = budget.and_then(|(_, it)| it.strip_suffix('%')?.parse().ok());
-    let budget = match budget {
-        Some(percent) if percent >= BUDGET => (2.0 * percent).min(100.0),
-        _ => BUDGET,
-    };
-    match last("wall-threads") {
-        Some(_) => format!("record with --wall-budget {budget}% instead of --wall-threads"),
-        None => format!("record with --wall-budget {budget}%"),
+    if last("wall-threads").is_some() {
+        return format!("record with --wall-budget {BUDGET}% instead of --wall-threads");
+    }
+    match budget {
+        Some(percent) if percent >= ENOUGH => "record longer, and with --wall 5ms".to_owned(),
+        Some(percent) if percent >= BUDGET => format!("record with --wall-budget {ENOUGH}%"),
+        _ => format!("record with --wall-budget {BUDGET}%"),
     }
 }

@@ -32,10 +32,10 @@ impl Report<'_> {
         }
         if let Some(ledger) = &check.threads {
             let told = format!(
-                "of the lives of threads (of {} they are known): median {:.2}, farthest from 1 \
-                 {} ({})",
-                ledger.threads,
+                "threads: wall time seen is {:.2} of the life of a thread, the median of {}; the \
+                 farthest from 1 is {} ({})",
                 ledger.median,
+                ledger.threads,
                 ledger.worst.accounted.shown(),
                 shortened(&ledger.worst.name, NAME)
             );
