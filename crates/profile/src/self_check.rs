@@ -169,6 +169,8 @@ struct Sums {
     latency_ns: f64,
     latency_variance: f64,
     seen: PartialSum,
+    /// The variance of what was seen, by how much single requests differ from the ratio of all.
+    scatter: f64,
     /// Of what was seen, time in requests that were seen on several threads.
     several_ns: f64,
     /// The same of endpoints for which two groups of threads work: work was handed over.
@@ -293,6 +295,7 @@ impl Sums {
         self.seen.ns += other.seen.ns;
         self.seen.squares += other.seen.squares;
         self.seen.heaviest = self.seen.heaviest.max(other.seen.heaviest);
+        self.scatter += other.scatter;
         self.several_ns += other.several_ns;
         self.groups_ns += other.groups_ns;
     }
@@ -304,7 +307,9 @@ impl Sums {
         };
         let ratio = self.seen.ns / self.latency_ns;
         let seen_error = sums::standard_error(self.seen.squares, heaviest);
-        let variance = seen_error.powi(2) + ratio.powi(2) * self.latency_variance;
+        // Samples of one request are not independent; requests are.
+        let seen_variance = seen_error.powi(2).max(self.scatter);
+        let variance = seen_variance + ratio.powi(2) * self.latency_variance;
         let error = variance.sqrt() / self.latency_ns;
         Accounted {
             seen_ns: self.seen.ns as u64,
@@ -438,7 +443,8 @@ impl Profile {
             match row {
                 Some(row) if !row.reuses_ids && roots.is_unended(context, row.unended_ns) => {}
                 Some(row) => {
-                    self.add_part(row, &wall, group, roots.is_on_several(context));
+                    let on_several = roots.is_on_several(context);
+                    roots.add_seen(context, self.add_part(row, &wall, group, on_several));
                 }
                 None => {
                     let part = shortest.map_or(0.0, |interval| interval.part_of(&wall));
@@ -446,7 +452,37 @@ impl Profile {
                 }
             }
         }
+        self.add_scatter(rows, &roots);
         unknown
+    }
+
+    /// Adds the variance of what was seen, as of a ratio of two sums over requests (Cochran,
+    /// Sampling Techniques): of y, what was seen of a request, and x, its latency, it is about
+    /// `n / (n-1) * sum of (y - ratio x)^2`.
+    fn add_scatter(&self, rows: &mut BTreeMap<Option<NameId>, Row>, roots: &RequestRoots) {
+        let mut counts: BTreeMap<Option<NameId>, f64> = BTreeMap::new();
+        for (place, request) in self.requests.iter().enumerate() {
+            let Some(row) = rows.get_mut(&request.endpoint) else {
+                continue;
+            };
+            let ns = (row.interval).overlap_ns(request.time_ns, request.duration_ns) as f64;
+            if let Some(seen_ns) = roots.seen_of_request(place)
+                && ns > 0.0
+            {
+                let ratio = row.sums.seen.ns / row.sums.latency_ns;
+                let off = seen_ns - ratio * ns;
+                row.sums.scatter += request.count.max(1) as f64 * off * off;
+                *counts.entry(request.endpoint).or_default() += 1.0;
+            }
+        }
+        for (endpoint, row) in rows {
+            let count = counts.get(endpoint).copied().unwrap_or(0.0);
+            // A single request tells nothing of others.
+            row.sums.scatter *= match count > 1.0 {
+                true => count / (count - 1.0),
+                false => 0.0,
+            };
+        }
     }
 
     /// The groups of threads, by thread.
@@ -457,10 +493,11 @@ impl Profile {
         threads.map(group).collect()
     }
 
-    fn add_part(&self, row: &mut Row, wall: &Wall<'_>, group: NameId, on_several: bool) {
+    /// Adds the part of some wall time that is compared; tells how much that is.
+    fn add_part(&self, row: &mut Row, wall: &Wall<'_>, group: NameId, on_several: bool) -> f64 {
         let part = row.interval.part_of(wall);
         if part <= 0.0 {
-            return;
+            return 0.0;
         }
         row.sums.seen.add(wall, part);
         let ns = part * wall.weight.sum as f64;
@@ -472,6 +509,7 @@ impl Profile {
             row.virtual_ns += ns;
         }
         *row.groups.entry(group).or_default() += ns;
+        ns
     }
 
     /// What a sample weighs that might have been taken.

@@ -60,13 +60,16 @@ struct Root {
     last_ns: u64,
     thread: Option<ThreadId>,
     on_several: bool,
+    /// How much of it was seen in the time that is compared.
+    seen_ns: f64,
 }
 
 /// The requests of a profile.
 pub(super) struct RequestRoots {
     roots: Vec<Root>,
-    /// By context the place of its root; none: it names none.
+    /// By context the place of its root; none: it names none. The same by request.
     of_context: Vec<Option<usize>>,
+    of_request: Vec<Option<usize>>,
     attributions: Vec<Attribution>,
 }
 
@@ -80,13 +83,15 @@ impl RequestRoots {
                 roots.len() - 1
             })
         };
-        let requests = profile.requests.iter();
-        for request in requests.filter(|request| request.local_root_span_id != 0) {
-            let at = place(&mut roots, (request.trace_id, request.local_root_span_id));
-            if let Some(root) = roots.get_mut(at) {
+        let mut of_request = Vec::with_capacity(profile.requests.len());
+        for request in &profile.requests {
+            let local_root = request.local_root_span_id;
+            let at = (local_root != 0).then(|| place(&mut roots, (request.trace_id, local_root)));
+            if let Some(root) = at.and_then(|at| roots.get_mut(at)) {
                 root.by_request.add(request.endpoint);
                 root.latencies = root.latencies.saturating_add(1);
             }
+            of_request.push(at);
         }
         let mut of_context = Vec::with_capacity(profile.contexts.len());
         for context in &profile.contexts {
@@ -103,8 +108,24 @@ impl RequestRoots {
         RequestRoots {
             roots,
             of_context,
+            of_request,
             attributions,
         }
+    }
+
+    /// Adds time that is compared.
+    pub(super) fn add_seen(&mut self, context: ContextId, ns: f64) {
+        let at = self.place(context);
+        if let Some(root) = at.and_then(|at| self.roots.get_mut(at)) {
+            root.seen_ns += ns;
+        }
+    }
+
+    /// How much of a request was seen in the time that is compared, by its place in the profile;
+    /// none: its ids are not its own.
+    pub(super) fn seen_of_request(&self, place: usize) -> Option<f64> {
+        let root = self.roots.get((*self.of_request.get(place)?)?)?;
+        (root.latencies == 1).then_some(root.seen_ns)
     }
 
     /// Notes when and where a request was seen.

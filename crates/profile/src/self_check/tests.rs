@@ -289,15 +289,21 @@ fn requests_on_several_threads_at_once_are_no_fault() {
 fn work_of_another_group_of_threads_was_handed_over() {
     // Each request is seen once only.
     let mut scene = Scene::new();
-    scene
-        .request("GET /a", 1, 1000, 500)
-        .look("GET /a", (1, 1), 1000, 500);
-    scene.request("GET /a", 2, 2000, 500).on("pool-1", false);
-    scene.look("GET /a", (2, 2), 2000, 900);
-    assert_eq!(scene.found("GET /a"), (1400, 1000, SeveralThreads));
+    for root in 1..=6u64 {
+        scene.request("GET /a", root, root as i64 * 500, 500);
+        scene.look("GET /a", (root, root), root as i64 * 500, 500);
+    }
+    scene.on("pool-1", false);
+    for root in 7..=12u64 {
+        scene.request("GET /a", root, root as i64 * 500, 500);
+        scene.look("GET /a", (root, root), root as i64 * 500, 900);
+    }
+    assert_eq!(scene.found("GET /a"), (8400, 6000, SeveralThreads));
     // That explains more than there was, not less.
-    scene.request("GET /a", 3, 5000, 2000);
-    assert_eq!(scene.found("GET /a"), (1400, 3000, Low));
+    for root in 13..=22 {
+        scene.request("GET /a", root, 5000, 2000);
+    }
+    assert_eq!(scene.found("GET /a"), (8400, 26_000, Low));
 }
 
 #[test]
@@ -343,11 +349,14 @@ fn ids_used_again_leave_no_time_out() {
 #[test]
 fn error_has_the_chance_of_thinned_requests() {
     let mut scene = Scene::new();
-    scene.choices = CERTAIN;
     scene
         .requests("GET /a", 1, (1000, 100), 10)
         .requests("GET /a", 2, (2000, 300), 10);
-    scene.look("GET /a", (1, 1), 1000, 2000);
+    // Half of each of the two; the rest is of requests that are not recorded.
+    scene.look("GET /a", (1, 1), 1000, 50);
+    scene.look("GET /a", (2, 2), 2000, 150);
+    scene.look("GET /a", (3, 3), 3000, 900);
+    scene.look("GET /a", (4, 4), 4000, 900);
     let profile = scene.builder.clone().finish();
     let found = profile.self_check(None).unwrap().endpoints[0].accounted;
     assert_eq!((found.seen_ns, found.latency_ns), (2000 * MS, 4000 * MS));
@@ -440,6 +449,30 @@ fn total_is_off_where_single_endpoints_are_chance() {
         one.summary()
     );
     assert_eq!(profile.self_check(Some("POST *")), None);
+}
+
+/// Time of one request that is told as another one's comes in lumps.
+#[test]
+fn lumps_of_single_requests_are_chance() {
+    let mut scene = Scene::new();
+    for root in 1..=20u64 {
+        scene.request("GET /a", root, root as i64 * 100, 1000);
+        if root <= 7 {
+            scene.look("GET /a", (root, root), root as i64 * 100, 2000);
+        }
+    }
+    assert_eq!(scene.found("GET /a"), (14_000, 20_000, Chance));
+    let profile = scene.builder.finish();
+    let error = profile.self_check(None).unwrap().total.error;
+    let scatter = (7.0 * 1.3f64.powi(2) + 13.0 * 0.7f64.powi(2)) * 20.0 / 19.0;
+    assert!((error - scatter.sqrt() / 20.0).abs() < 1e-6, "{error}");
+    // What all requests have in common is no chance.
+    let mut scene = Scene::new();
+    for root in 1..=20u64 {
+        scene.request("GET /a", root, root as i64 * 100, 1000);
+        scene.look("GET /a", (root, root), root as i64 * 100, 700);
+    }
+    assert_eq!(scene.found("GET /a"), (14_000, 20_000, Low));
 }
 
 /// Of 20 endpoints one deviates by two standard errors, mostly.
