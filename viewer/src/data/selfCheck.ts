@@ -30,9 +30,14 @@ export interface SelfCheck {
 export interface Shown {
   text: string;
   isOff: boolean;
+  /** Where it is off, or has a reason not to be 1. */
+  mark: '' | '~' | '\u26a0';
   /** More of it, for a tooltip. */
   title: string;
 }
+
+/** What says why a ratio need not be 1. */
+const REASONS = ['several-threads', 'other-scopes'];
 
 /** `0.98`. */
 function ratioOf({ ratio }: Accounted): string {
@@ -49,16 +54,18 @@ export function shownOf(header: Header, endpoint: string | null): Shown | null {
   if (!found) return null;
   const whole = `Wall time seen in the whole recording: ${ratioOf(found)} \u00b1 ${errorOf(found)} of the latencies`;
   const title = found.note === null ? whole : plain(found.note);
-  return { text: ratioOf(found), isOff: found.isOff, title };
+  const mark = found.isOff ? '\u26a0' : REASONS.includes(found.agreement) ? '~' : '';
+  return { text: ratioOf(found), isOff: found.isOff, mark, title };
 }
 
 /** All endpoints in one sentence; empty where none is known. */
 export function totalOf({ selfCheck }: Header): string {
   if (!selfCheck) return '';
   const { total, endpoints } = selfCheck;
-  const of =
-    endpoints.length === 1 ? 'its latencies' : `the latencies of ${endpoints.length} endpoints`;
-  return `Self-check: the wall time seen is ${ratioOf(total)} \u00b1 ${errorOf(total)} of ${of}.`;
+  const [first] = endpoints;
+  const only = endpoints.length === 1 ? (first?.endpoint ?? '(no endpoint)') : null;
+  const of = only === null ? `${endpoints.length} endpoints` : plain(only);
+  return `Self-check: the wall time seen is ${ratioOf(total)} \u00b1 ${errorOf(total)} of the latencies of ${of}.`;
 }
 
 /** What contradicts itself, a sentence each; of all endpoints only if no single one does. */

@@ -20,14 +20,14 @@ export function SeenCell({ header, endpoint }: { header: Header; endpoint: strin
   if (!header.selfCheck) return null;
   const shown = shownOf(header, endpoint);
   if (!shown) return <td />;
-  const { text, isOff, title } = shown;
+  const { text, isOff, mark, title } = shown;
   return (
     <td class={isOff ? 'off' : undefined} title={shortened(title, TEXT_MAX)}>
       {text}
-      {isOff && (
-        <span role="img" aria-label="does not agree">
+      {mark !== '' && (
+        <span role="img" aria-label={isOff ? 'does not agree' : 'has a reason'}>
           {' '}
-          ⚠
+          {mark}
         </span>
       )}
     </td>
@@ -41,7 +41,7 @@ export function SelfCheckNote({ header }: { header: Header }) {
   const more = warnings.length - WARNINGS_MAX;
   return (
     <div class="self-check">
-      <p class="weak">{total}</p>
+      <p class="weak">{shortened(total, TEXT_MAX)}</p>
       {warnings.slice(0, WARNINGS_MAX).map((warning, i) => (
         <p key={i} class="off">
           ⚠ {shortened(warning, TEXT_MAX)}

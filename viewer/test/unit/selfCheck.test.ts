@@ -21,6 +21,7 @@ describe('the self-check', () => {
     expect(shownOf(all, 'GET /a')).toEqual({
       text: '0.98',
       isOff: false,
+      mark: '',
       title: 'Wall time seen in the whole recording: 0.98 ± 0.03 of the latencies',
     });
     expect(shownOf(all, null)?.text).toBe('1.00');
@@ -34,9 +35,18 @@ describe('the self-check', () => {
     expect(shownOf(all, 'a')).toEqual({
       text: '0.40',
       isOff: true,
+      mark: '\u26a0',
       title: 'too few\ufffd\ufffd[2J',
     });
     expect(warningsOf(all)).toEqual(['too few\ufffd\ufffd[2J']);
+  });
+
+  it('marks what has a reason', () => {
+    const row = { ...check('a', 1.9, 'on several'), isOff: false, agreement: 'several-threads' };
+    const all = header([row], row);
+    expect(shownOf(all, 'a')).toMatchObject({ isOff: false, mark: '~', title: 'on several' });
+    expect(warningsOf(all)).toEqual([]);
+    expect(totalOf(all)).toMatch(/^Self-check: .* of the latencies of a\.$/);
   });
 
   it('tells of all endpoints only where no single one is off', () => {

@@ -63,51 +63,7 @@ impl Report<'_> {
 
 #[cfg(test)]
 mod tests {
-    use dwell_profile::{Builder, Context, Look, Request};
-
-    const MS: u64 = 1_000_000;
-
-    /// Ten seconds with a request a second, of which the named part is seen.
-    fn builder(rows: &[(&str, u64)]) -> Builder {
-        let mut builder = Builder::default();
-        builder.info.duration_ns = 10_000 * MS;
-        let thread = builder.thread("http-1", 1, 1, false);
-        let (sleep, node) = (builder.cause("sleep"), builder.stack([]));
-        let look = |builder: &mut Builder, time_ms: u64, ms: u64, context| {
-            builder.look(Look {
-                time_ns: time_ms * MS,
-                duration_ns: ms * MS,
-                thread,
-                node,
-                cause: sleep,
-                weight_ns: ms * MS,
-                count: ms / 20,
-                choices: 1_000_000_000,
-                context,
-                ..Look::default()
-            });
-        };
-        look(&mut builder, 0, 10_000, None);
-        for (number, (name, ms)) in rows.iter().enumerate() {
-            let (root, endpoint) = (number as u64 + 1, Some(builder.name(name)));
-            let context = builder.context(Context {
-                span_id: root,
-                local_root_span_id: root,
-                endpoint,
-                ..Context::default()
-            });
-            look(&mut builder, root * 100, *ms, Some(context));
-            builder.requests.push(Request {
-                time_ns: root * 100 * MS,
-                duration_ns: 1000 * MS,
-                trace_id: 0,
-                local_root_span_id: root,
-                endpoint,
-                count: 1,
-            });
-        }
-        builder
-    }
+    use crate::self_check::made_up::{MS, builder};
 
     #[test]
     fn ratios_stand_with_marks_and_what_to_do() {
