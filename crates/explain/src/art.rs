@@ -273,8 +273,8 @@ impl Art {
             thread,
             duration_ns: seconds * 1000 * MS,
             cpu_ns: MS,
-            waited_ns: 0,
             turns,
+            ..ThreadTime::default()
         });
         self
     }

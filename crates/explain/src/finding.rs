@@ -125,6 +125,8 @@ pub struct Explanation {
     pub not_applicable: Vec<Skipped>,
     /// The wall time in which threads had nothing to do, of which no finding speaks.
     pub idle: Option<dwell_profile::Idle>,
+    /// The wall time seen for endpoints, against the latencies of their requests.
+    pub self_check: Option<dwell_profile::SelfCheck>,
 }
 
 /// What a rule says.

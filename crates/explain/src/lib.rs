@@ -55,6 +55,7 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
     let facts = evidence::Facts::new(profile, &filter);
     let mut explanation = Explanation {
         idle: profile.has_wall().then(|| profile.idle(&filter)).flatten(),
+        self_check: profile.self_check(options.endpoint.as_deref()),
         ..Explanation::default()
     };
     for rule in rules::ALL {

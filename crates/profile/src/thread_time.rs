@@ -8,6 +8,8 @@ use crate::sample::ThreadId;
 pub struct ThreadTime {
     /// The thread.
     pub thread: ThreadId,
+    /// When it was accounted for first, in nanoseconds since the Unix epoch.
+    pub since_ns: u64,
     /// Of which time the rest tells.
     pub duration_ns: u64,
     /// On a processor.
@@ -16,4 +18,6 @@ pub struct ThreadTime {
     pub waited_ns: u64,
     /// How often it got one.
     pub turns: u64,
+    /// Whether virtual threads were seen on it, whose time is not its own.
+    pub is_carrier: bool,
 }

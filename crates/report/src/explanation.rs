@@ -1,13 +1,13 @@
 //! Findings as text for a terminal and as JSON. Names of the program are made plain in both.
 
 use dwell_explain::{Evidence, Explanation, Finding, Share, View};
-use dwell_profile::Unread;
+use dwell_profile::{EndpointCheck, SelfCheck, Unread};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::number::{count, duration, percent};
 use crate::plain::{plain, shortened};
-use crate::unread;
+use crate::{self_check, unread};
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -16,6 +16,9 @@ const NUMBER: usize = 3;
 const LABEL: usize = 10;
 /// Methods of a stack in one line.
 const STACK: usize = 5;
+/// Endpoints whose wall time is compared with their latencies, and the width of their names.
+const ENDPOINTS_CHECKED: usize = 15;
+const NAME: usize = 40;
 
 /// What was found, in full.
 #[must_use]
@@ -68,10 +71,41 @@ fn tail(text: &mut String, explanation: &Explanation) {
         let told = format!("{}: no finding speaks of it", crate::idle::in_words(idle));
         wrapped(text, "idle: ", 6, &told);
     }
+    if let Some(check) = &explanation.self_check {
+        checked(text, check);
+    }
     wrapped(text, "found nothing: ", 15, &explanation.passed.join(", "));
     for skipped in &explanation.not_applicable {
         let line = format!("{}: {}", skipped.rule, skipped.why);
         wrapped(text, "cannot say: ", 12, &line);
+    }
+}
+
+/// What the recording's latencies say of its wall time.
+fn checked(text: &mut String, check: &SelfCheck) {
+    let rows = check.endpoints.iter().take(ENDPOINTS_CHECKED);
+    let row = |it: &EndpointCheck| {
+        let mark = self_check::mark(it.accounted.agreement);
+        format!(
+            "{} {}{mark}",
+            shortened(it.name(), NAME),
+            it.accounted.shown()
+        )
+    };
+    let mut rows: Vec<String> = rows.map(row).collect();
+    if check.endpoints.len() > rows.len() {
+        rows.push("...".to_owned());
+    }
+    let told = match check.endpoints.len() {
+        1 => check.summary(),
+        _ => format!("{}: {}", check.summary(), rows.join(", ")),
+    };
+    wrapped(text, "self-check: ", 12, &told);
+    for warning in self_check::warnings(check) {
+        wrapped(text, "warning: ", 9, &warning);
+    }
+    for reason in self_check::reasons(check) {
+        wrapped(text, "note: ", 6, &reason);
     }
 }
 
@@ -146,7 +180,7 @@ fn stack(text: &mut String, stack: &[String]) {
 }
 
 /// Adds words behind a label, on as many lines as they take. What is too long for a line is cut.
-fn wrapped(text: &mut String, label: &str, indent: usize, words: &str) {
+pub(crate) fn wrapped(text: &mut String, label: &str, indent: usize, words: &str) {
     text.push_str(label);
     let mut width = label.width().max(indent);
     let mut is_first = true;
@@ -188,6 +222,8 @@ pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> S
             "threads": idle.threads,
             "ofThreads": idle.all_threads,
         })),
+        // null: no wall time, or no requests to compare it with.
+        "selfCheck": explanation.self_check.as_ref().map(|check| self_check::value(check, plain)),
     });
     format!("{all:#}\n")
 }
@@ -277,6 +313,7 @@ mod tests {
                 threads: 3,
                 all_threads: 5,
             }),
+            self_check: None,
         }
     }
 

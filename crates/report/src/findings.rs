@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use dwell_profile::{GroupBy, Profile, Unit, Weight, sort_by_total};
 
-use crate::explanation::in_short;
+use crate::explanation::{in_short, wrapped};
 use crate::number::{bytes, count, duration, percent};
 use crate::plain::{plain, shortened};
+use crate::self_check::warnings;
 
 /// Rows of each table.
 const ROWS: usize = 5;
@@ -59,6 +60,11 @@ fn reasons(text: &mut String, profile: &Profile) {
         text.push_str("findings (dwell explain FILE.jfr tells more)\n");
         text.push_str(&told);
         text.push('\n');
+    }
+    if let Some(check) = &explanation.self_check {
+        for warning in warnings(check) {
+            wrapped(text, "warning: ", 9, &warning);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod number;
 mod page;
 mod plain;
 mod remedies;
+mod self_check;
 mod text;
 mod unread;
 mod words;

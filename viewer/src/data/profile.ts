@@ -6,6 +6,7 @@ import { withClasses } from './kinds';
 import { type HeldTable, readHeld } from './held';
 import { type Locked, type LockTable, readLocks } from './locked';
 import { plain } from './plain';
+import type { SelfCheck } from './selfCheck';
 
 export interface Header {
   version: number;
@@ -39,6 +40,8 @@ export interface Header {
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
+  /** Wall time seen against latencies; null or missing if there is nothing to compare. */
+  selfCheck?: SelfCheck | null;
   /** What was allocated, by samples; null or missing if that was not recorded. */
   allocated?: Allocated | null;
   /** What is still there of it; null or missing if that was not recorded. */

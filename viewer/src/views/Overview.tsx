@@ -19,6 +19,7 @@ import {
 } from '../flame/causes';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
+import { SeenCell, SeenHead, SelfCheckNote } from '../ui/Seen';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { BYTES, type Series, StripView } from '../ui/StripView';
 import { Alive } from './Alive';
@@ -159,6 +160,7 @@ function Endpoints({ store }: { store: Store }) {
               <th scope="col">Requests</th>
               <th scope="col">p50</th>
               <th scope="col">p95</th>
+              <SeenHead header={profile.header} />
               <th scope="col" class="bar-head">
                 Where the time goes
               </th>
@@ -176,6 +178,7 @@ function Endpoints({ store }: { store: Store }) {
           All {rows.value.length} endpoints
         </button>
       )}
+      <SelfCheckNote header={profile.header} />
     </section>
   );
 }
@@ -200,6 +203,7 @@ function EndpointLine(props: { store: Store; row: EndpointRow; causes: readonly 
       <td>
         <b>{row.kept > 0 ? duration(row.p95) : ''}</b>
       </td>
+      <SeenCell header={store.profile.header} endpoint={endpoint} />
       <td class="bar-cell">
         {row.split && <SplitBar causes={causes} split={row.split} />}
         <span class="weak">{inWords(parts.slice(0, 2), sum(row.split ?? []))}</span>

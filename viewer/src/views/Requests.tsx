@@ -4,6 +4,7 @@ import { type Signal, useComputed, useSignal } from '@preact/signals';
 import { count, duration, percent } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { placesOf } from '../data/places';
+import type { Header } from '../data/profile';
 import { type EndpointRow, slowest, spanOf, splitsOfRequests } from '../data/requests';
 import { shortName } from '../data/stacks';
 import { causesOf, sum } from '../data/wall';
@@ -11,6 +12,7 @@ import { causeColour, causeWords } from '../flame/causes';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { slowAgainstUsual } from '../ui/commands';
+import { SeenCell, SeenHead, SelfCheckNote } from '../ui/Seen';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { nameOf, OneRequest } from './OneRequest';
 
@@ -47,7 +49,7 @@ export function Requests({ store }: { store: Store }) {
         <h2 id="by-endpoint">Requests by endpoint</h2>
         <div class="wide" tabIndex={0} role="group" aria-label="Requests by endpoint">
           <table class="rows requests">
-            <Heads sort={sort} />
+            <Heads sort={sort} header={profile.header} />
             <tbody>
               {sorted.value.slice(0, ROWS_MAX).map((row) => (
                 <EndpointLine
@@ -65,6 +67,7 @@ export function Requests({ store }: { store: Store }) {
           <p class="weak">and {count(rows.value.length - ROWS_MAX)} more endpoints</p>
         )}
         {profile.header.wall && <CauseLegend causes={seen(rows.value, causes)} />}
+        <SelfCheckNote header={profile.header} />
       </section>
       {endpoint !== null && <Why store={store} endpoint={endpoint} causes={causes} />}
       <Slowest store={store} causes={causes} />
@@ -94,7 +97,7 @@ function sortedRows(rows: readonly EndpointRow[], by: SortBy): EndpointRow[] {
   return list.sort((a, b) => b[by] - a[by]);
 }
 
-function Heads({ sort }: { sort: Signal<SortBy> }) {
+function Heads({ sort, header }: { sort: Signal<SortBy>; header: Header }) {
   return (
     <thead>
       <tr>
@@ -110,6 +113,7 @@ function Heads({ sort }: { sort: Signal<SortBy> }) {
             </button>
           </th>
         ))}
+        <SeenHead header={header} />
         <th scope="col" class="bar-head">
           Where the time goes
         </th>
@@ -153,6 +157,7 @@ function EndpointLine(props: {
       <td>{has ? duration(row.p99) : ''}</td>
       <td>{has ? duration(row.longest) : ''}</td>
       <td>{has ? duration(row.total) : ''}</td>
+      <SeenCell header={store.profile.header} endpoint={row.endpoint === 0 ? null : row.name} />
       <td class="bar-cell">
         {row.split && <SplitBar causes={causes} split={row.split} />}
         <span class="weak">

@@ -4,6 +4,8 @@ use dwell_profile::{FrameKind, Lack, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
 use super::columns::{Column, Less, causes, endpoints, waited_for};
+use crate::self_check;
+
 use super::{Finding, Options, alive, allocations, events, locks, wall};
 
 /// Endpoints whose latencies are told before the columns.
@@ -56,6 +58,8 @@ pub(super) fn header(
         "samples": profile.total().samples,
         "cpuNs": profile.total().sum,
         "wall": wall::wall(profile),
+        // Wall time by endpoint against latencies; null: nothing to compare.
+        "selfCheck": profile.self_check(None).map(|it| self_check::value(&it, str::to_owned)),
         "allocated": allocations::header(profile),
         "alive": alive::header(profile),
         "locked": locks::header(profile),

@@ -156,6 +156,8 @@ fn write_data(
     let mut header = header::header(profile, &options, &columns, &less);
     if let (Some(compare), Some(header)) = (compare, header.as_object_mut()) {
         header.insert("compare".to_owned(), compare);
+        // Of two recordings at once it says nothing.
+        header.insert("selfCheck".to_owned(), Value::Null);
     }
     let header = header.to_string();
     let length = u32::try_from(header.len()).map_err(io::Error::other)?;
@@ -173,6 +175,7 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::self_check::made_up::builder;
     use dwell_profile::text_art;
 
     #[test]
@@ -208,6 +211,24 @@ mod tests {
             page.matches("application/octet-stream;base64\">").count(),
             1
         );
+    }
+
+    #[test]
+    fn self_check_is_of_one_recording_only() {
+        let profile = builder(&[("GET /a\u{202e}", 440)]).finish();
+        let header = |compare| -> Value {
+            let mut data = Vec::new();
+            write_data(&profile, "", Vec::new, (compare, false), &mut data).unwrap();
+            let length = u32::from_le_bytes(data[4..8].try_into().unwrap()) as usize;
+            serde_json::from_slice(&data[8..8 + length]).unwrap()
+        };
+        let check = &header(None)["selfCheck"];
+        let row = &check["endpoints"][0];
+        // The name by which the page finds it; the page makes it plain.
+        assert_eq!(row["endpoint"], "GET /a\u{202e}");
+        assert_eq!((&row["ratio"], &row["isOff"]), (&0.44.into(), &true.into()));
+        assert_eq!(check["total"]["ratio"], 0.44);
+        assert_eq!(header(Some(Value::Bool(true)))["selfCheck"], Value::Null);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod allocations;
 mod locks;
 mod requests;
 mod safepoints;
+mod self_check;
 mod stops;
 mod waits;
 

@@ -47,6 +47,7 @@ impl Report<'_> {
             }
             self.more(rows.len(), ENDPOINT_ROWS);
         }
+        self.self_check();
         self.time_of_endpoints();
     }
 
