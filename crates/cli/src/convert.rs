@@ -2,6 +2,7 @@
 
 use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
+use crate::files::{self, Identity, Named};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use dwell_profile::{Lack, Profile, WallFilter};
@@ -34,7 +35,11 @@ pub fn report(args: &Report) -> Result<()> {
     refuse_same(&args.input, &output)?;
     let profile = recording::load(&args.input)?;
     recording::warn_of_unread(&profile, &args.input);
-    recording::write_html(&profile, &args.input, &output, args.all_frames)?;
+    let named = match args.output {
+        Some(_) => Named::ByUser,
+        None => Named::ByDwell,
+    };
+    recording::write_html(&profile, &args.input, (&output, named), args.all_frames)?;
     crate::print(&format!("{}\n", recording::shown(&output)))
 }
 
@@ -57,7 +62,7 @@ pub fn convert(args: &Convert) -> Result<()> {
     check(args, &profile, &stacks)?;
     let mut is_empty = false;
     match args.output.as_deref().filter(|output| *output != "-") {
-        Some(output) => recording::write_file(output, |out| {
+        Some(output) => files::write(output, Named::ByUser, &[&args.input], |out| {
             let written = write(args, format, &profile, &stacks, out);
             is_empty = written.map_err(std::io::Error::other)? == Written::Nothing;
             Ok(())
@@ -297,8 +302,7 @@ pub fn all_is_recorded() -> anyhow::Error {
 
 /// Nobody wants the recording itself replaced.
 fn refuse_same(input: &Path, output: &Path) -> Result<()> {
-    let real = |path: &Path| path.canonicalize().ok();
-    let is_same = real(input).is_some_and(|input| real(output) == Some(input));
+    let is_same = Identity::at(input).is_some_and(|it| Identity::at(output) == Some(it));
     if is_same || input == output {
         let output = output.display();
         let text = format!("-o {output}: is the recording itself; choose another name");

@@ -1,6 +1,7 @@
 //! `dwell diff`.
 
 use crate::args::{Diff, Event, PerWhat};
+use crate::files::{self, Named};
 use crate::{Usage, convert, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
@@ -27,7 +28,11 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per) -> Result<()> {
         name.to_string_lossy().into_owned()
     };
     let names = [file_name(&args.a), file_name(&args.b)];
-    recording::write_file(&output, |out| {
+    let named = match args.output {
+        Some(_) => Named::ByUser,
+        None => Named::ByDwell,
+    };
+    files::write(&output, named, &[&args.a, &args.b], |out| {
         dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
     })?;
     crate::print(&format!("\n{}\n", recording::shown(&output)))

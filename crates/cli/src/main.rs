@@ -13,6 +13,7 @@ mod convert;
 mod demo;
 mod diff;
 mod explain;
+mod files;
 mod find;
 mod hint;
 mod java;

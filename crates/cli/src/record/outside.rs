@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use dwell_outside::record::{Recorder, Sum, Wanted};
 use dwell_outside::{Live, Vm};
-use std::fs::File;
 use std::time::Duration;
 
 /// Time between two looks at the clock, Ctrl-C and the JVM.
@@ -74,9 +73,7 @@ fn record(target: &Target, args: &Record, outputs: &Outputs) -> Result<Sum> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
     let live: Live = crate::stacks::open(target)?;
     let mut vm = Vm::read(target, &live)?;
-    let file = File::create(&outputs.jfr)
-        .with_context(|| format!("{} cannot be written", outputs.jfr.display()))?;
-    let mut recorder = Recorder::start(&mut vm, file, wanted(&args.sampling))?;
+    let mut recorder = Recorder::start(&mut vm, outputs.claim()?, wanted(&args.sampling))?;
     let pid = target.jvm().pid;
     let until = match args.duration {
         Some(_) => "",

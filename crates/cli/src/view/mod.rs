@@ -4,6 +4,7 @@ mod open;
 mod serve;
 
 use crate::args::View;
+use crate::files::{self, Named};
 use crate::{agent, recording};
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Write};
@@ -73,27 +74,30 @@ fn newest_in(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The page of a recording: the one beside it if that is newer, else a new one there, or in the
-/// folder for temporary files if nothing can be written there.
+/// The page of a recording: the one beside it if that is newer and ours, else a new one there, or
+/// in a folder of its own for temporary files if others could change it there, or nothing can be
+/// written.
 fn page_of(jfr: &Path) -> Result<PathBuf> {
     let beside = jfr.with_extension("html");
     let time = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let is_newer = time(&beside)
         .zip(time(jfr))
         .is_some_and(|(page, jfr)| page >= jfr);
-    if is_newer {
+    let is_private = files::is_private(&files::folder_of(&beside));
+    if is_newer && is_private && files::is_own(&beside) {
         return Ok(beside);
     }
     let profile = recording::load(jfr)?;
     recording::warn_of_unread(&profile, jfr);
-    if recording::write_html(&profile, jfr, &beside, false).is_ok() {
+    let write = |page: &Path| recording::write_html(&profile, jfr, (page, Named::ByDwell), false);
+    if is_private && write(&beside).is_ok() {
         return Ok(beside);
     }
     let dir = std::env::temp_dir().join(format!("dwell-view-{}", agent::random_name()));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
     made.with_context(|| recording::shown(&dir))?;
     let page = dir.join(beside.file_name().unwrap_or_default());
-    recording::write_html(&profile, jfr, &page, false)?;
+    write(&page)?;
     Ok(page)
 }
 
