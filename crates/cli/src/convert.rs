@@ -12,14 +12,15 @@ use std::path::Path;
 
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
+    let secrets = args.redaction.secrets();
     if args.safepoints {
-        let profile = recording::load(&args.input)?;
+        let profile = recording::load_with(&args.input, &secrets)?;
         recording::warn_of_unread(&profile, &args.input);
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
     if args.text {
         let options = TextOptions { idle: args.idle };
-        let profile = recording::load(&args.input)?;
+        let profile = recording::load_with(&args.input, &secrets)?;
         return crate::print(&dwell_report::text_with(&profile, options));
     }
     recording::refuse_directory(&args.input)?;
@@ -33,7 +34,7 @@ pub fn report(args: &Report) -> Result<()> {
         return Err(Usage(text).into());
     }
     refuse_same(&args.input, &output)?;
-    let profile = recording::load(&args.input)?;
+    let profile = recording::load_with(&args.input, &secrets)?;
     recording::warn_of_unread(&profile, &args.input);
     let named = match args.output {
         Some(_) => Named::ByUser,
@@ -57,7 +58,7 @@ pub fn convert(args: &Convert) -> Result<()> {
     if let Some(output) = &args.output {
         refuse_same(&args.input, output)?;
     }
-    let profile = recording::load(&args.input)?;
+    let profile = recording::load_with(&args.input, &args.redaction.secrets())?;
     recording::warn_of_unread(&profile, &args.input);
     check(args, &profile, &stacks)?;
     let mut is_empty = false;

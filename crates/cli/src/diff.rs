@@ -49,7 +49,11 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
         let text = format!("{option} is for times; leave it out with -e alloc and -e live");
         return Err(Usage(text).into());
     }
-    let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
+    let secrets = args.redaction.secrets();
+    let (a, b) = (
+        recording::load_with(&args.a, &secrets)?,
+        recording::load_with(&args.b, &secrets)?,
+    );
     let names = [recording::shown(&args.a), recording::shown(&args.b)];
     recording::warn_of_unread(&a, &args.a);
     recording::warn_of_unread(&b, &args.b);
@@ -79,7 +83,11 @@ pub fn run(args: &Diff) -> Result<()> {
         Some(Event::All) => return Err(convert::all_is_recorded()),
         Some(Event::Cpu | Event::Wall) | None => {}
     }
-    let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
+    let secrets = args.redaction.secrets();
+    let (a, b) = (
+        recording::load_with(&args.a, &secrets)?,
+        recording::load_with(&args.b, &secrets)?,
+    );
     let per = match args.per {
         PerWhat::Second => Per::Second,
         PerWhat::Request => Per::Request,

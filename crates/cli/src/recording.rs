@@ -3,6 +3,7 @@
 use crate::files::{self, Named};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::reader::{EventFilter, Options, parse_from, parse_with};
+use dwell_jfr::redact::Secrets;
 use dwell_profile::{EVENTS, Profile, SAMPLES_MAX};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -19,8 +20,20 @@ fn options() -> Options<'static> {
     }
 }
 
-/// Reads a recording into the model that all reports are made from.
+/// Reads a recording into the model that all reports are made from. What looks like a secret in
+/// the program's arguments is redacted: other recorders than ours write it.
 pub fn load(path: &Path) -> Result<Profile> {
+    load_with(path, &Secrets::default())
+}
+
+/// The same with other secrets.
+pub fn load_with(path: &Path, secrets: &Secrets) -> Result<Profile> {
+    let mut profile = read(path)?;
+    profile.redact(secrets);
+    Ok(profile)
+}
+
+fn read(path: &Path) -> Result<Profile> {
     let shown = path.display();
     refuse_directory(path)?;
     let mut file = match File::open(path) {
@@ -79,7 +92,9 @@ pub fn unread_note(profile: &Profile, path: &Path) -> Option<String> {
 
 /// The same from a file's bytes.
 pub fn parsed(bytes: &[u8]) -> Result<Profile> {
-    Ok(Profile::from_recording(parse_with(bytes, &options())?))
+    let mut profile = Profile::from_recording(parse_with(bytes, &options())?);
+    profile.redact(&Secrets::default());
+    Ok(profile)
 }
 
 fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
@@ -117,8 +132,8 @@ pub fn refuse_directory(path: &Path) -> Result<()> {
 }
 
 /// Makes the page of a recording and prints what was found and where it is.
-pub fn write_page_and_findings(jfr: &Path, html: &Path) -> Result<()> {
-    let profile = load(jfr)?;
+pub fn write_page_and_findings(jfr: &Path, html: &Path, secrets: &Secrets) -> Result<()> {
+    let profile = load_with(jfr, secrets)?;
     let page = write_html(&profile, jfr, (html, Named::ByDwell), false);
     let samples = profile.total().samples;
     let findings = match too_few(samples) {

@@ -35,7 +35,8 @@ pub fn run(args: &Record) -> Result<ExitCode> {
                     run; leave it out";
         return Err(Usage(text.to_owned()).into());
     }
-    let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?;
+    let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?
+        .redacting(args.sampling.redaction.secrets());
     let before = if is_java {
         vec![]
     } else {
@@ -61,7 +62,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     }
     for jfr in written {
         let html = jfr.with_extension("html");
-        recording::write_page_and_findings(&jfr, &html)?;
+        recording::write_page_and_findings(&jfr, &html, &outputs.secrets)?;
     }
     Ok(exit_code(status, 0))
 }

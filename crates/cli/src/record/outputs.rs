@@ -3,6 +3,7 @@
 use crate::files::{self, Named, Output};
 use crate::{Usage, agent};
 use anyhow::{Context, Result};
+use dwell_jfr::redact::Secrets;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -16,6 +17,8 @@ pub struct Outputs {
     pub jfr: PathBuf,
     /// The page made from it.
     pub html: PathBuf,
+    /// What the page does not show.
+    pub secrets: Secrets,
     /// The origin of their names.
     named: Named,
     /// What `jfr` was before, if it existed.
@@ -67,9 +70,15 @@ impl Outputs {
         Ok(Outputs {
             jfr,
             html,
+            secrets: Secrets::default(),
             named,
             before,
         })
+    }
+
+    /// The same with other secrets than those that look so.
+    pub fn redacting(self, secrets: Secrets) -> Outputs {
+        Outputs { secrets, ..self }
     }
 
     /// The recording's file, empty and locked, for a recorder in this process.

@@ -29,7 +29,7 @@ pub fn run(target: &Target, args: &Record, outputs: &Outputs) -> Result<()> {
             sum.lost
         );
     }
-    recording::write_page_and_findings(&outputs.jfr, &outputs.html)
+    recording::write_page_and_findings(&outputs.jfr, &outputs.html, &outputs.secrets)
 }
 
 /// Refuses what only the agent can do.
@@ -66,6 +66,7 @@ pub fn wanted(sampling: &Sampling) -> Wanted {
         depth: sampling.depth as usize,
         version: env!("CARGO_PKG_VERSION"),
         options: "--no-agent".to_owned(),
+        secrets: sampling.redaction.secrets(),
     }
 }
 
