@@ -69,8 +69,8 @@ impl Root {
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, 0)
     }
 
-    /// Opens a regular file for reading, and nothing else: whoever has made it chose what it is, and
-    /// opening a device or a pipe has effects, even without reading.
+    /// Opens a regular file for reading, and nothing else: whoever has made it chose what it is,
+    /// and opening a device or a pipe has effects, even without reading.
     pub(crate) fn open_regular(&self, path: &str) -> io::Result<OwnedFd> {
         let found = self.open(path, OFlags::PATH, 0)?;
         let mode = rustix::fs::fstat(&found)?.st_mode;

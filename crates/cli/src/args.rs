@@ -341,7 +341,8 @@ Examples:
   dwell start -e cpu,wall,alloc 4711    the recording that runs samples allocations, too
   dwell start -o /var/log/app-%t.jfr --max-size 200m 4711")]
 pub struct Start {
-    /// Where the JVM shall write [default: NAME-TIME.jfr here, or in the container's /tmp]
+    /// Where the JVM shall write [default: NAME-TIME.jfr here, or in a new folder in
+    /// the container's /tmp]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
     /// How to sample.

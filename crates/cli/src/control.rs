@@ -2,10 +2,10 @@
 
 use crate::agent::{self, Agent};
 use crate::args::{Fetch, OneJvm, Start};
-use crate::files::{self, Identity, Named, Output};
 use crate::record::outputs::{default_base, unforeseen, with_ending};
 use crate::record::start_options;
 use crate::reply::Reply;
+use crate::writing::{self, Identity, Named, Output};
 use crate::{Usage, change, find, recording, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
@@ -73,7 +73,7 @@ fn default_file(target: &Target) -> Result<String> {
     let jvm = target.jvm();
     let name = default_base(find::simple_name(jvm.main.as_deref().unwrap_or("jvm")));
     let mut here = std::path::absolute(&name).context("the current directory")?;
-    if files::is_shared(&files::folder_of(&here)) {
+    if writing::is_shared(&writing::folder_of(&here)) {
         here = unforeseen(&here);
     }
     let here = with_ending(&here, "jfr");

@@ -2,7 +2,7 @@
 
 use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
-use crate::files::{self, Identity, Named};
+use crate::writing::{self, Identity, Named};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use dwell_profile::{Lack, Profile, WallFilter};
@@ -63,7 +63,7 @@ pub fn convert(args: &Convert) -> Result<()> {
     check(args, &profile, &stacks)?;
     let mut is_empty = false;
     match args.output.as_deref().filter(|output| *output != "-") {
-        Some(output) => files::write(output, Named::ByUser, &[&args.input], |out| {
+        Some(output) => writing::write(output, Named::ByUser, &[&args.input], |out| {
             let written = write(args, format, &profile, &stacks, out);
             is_empty = written.map_err(std::io::Error::other)? == Written::Nothing;
             Ok(())

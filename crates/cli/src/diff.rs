@@ -1,7 +1,7 @@
 //! `dwell diff`.
 
 use crate::args::{Diff, Event, PerWhat};
-use crate::files::{self, Named};
+use crate::writing::{self, Named};
 use crate::{Usage, convert, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
@@ -32,7 +32,7 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per) -> Result<()> {
         Some(_) => Named::ByUser,
         None => Named::ByDwell,
     };
-    files::write(&output, named, &[&args.a, &args.b], |out| {
+    writing::write(&output, named, &[&args.a, &args.b], |out| {
         dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
     })?;
     crate::print(&format!("\n{}\n", recording::shown(&output)))

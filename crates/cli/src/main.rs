@@ -13,7 +13,6 @@ mod convert;
 mod demo;
 mod diff;
 mod explain;
-mod files;
 mod find;
 mod hint;
 mod java;
@@ -28,6 +27,7 @@ mod sys;
 mod top;
 mod units;
 mod view;
+mod writing;
 
 use anyhow::Result;
 use args::{Cli, Command};

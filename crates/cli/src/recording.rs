@@ -1,6 +1,6 @@
 //! Reading a recording and writing what is made of it.
 
-use crate::files::{self, Named};
+use crate::writing::{self, Named};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::reader::{EventFilter, Options, parse_from, parse_with};
 use dwell_jfr::redact::Secrets;
@@ -185,7 +185,7 @@ pub fn write_html(
     all_frames: bool,
 ) -> Result<()> {
     let (html, named) = html;
-    files::write(html, named, &[source], |out| {
+    writing::write(html, named, &[source], |out| {
         page(profile, source, all_frames, out)
     })
 }

@@ -8,7 +8,7 @@ use super::outputs::{Mark, Outputs};
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
-use crate::{Usage, files, java, mono, recording, sys};
+use crate::{Usage, java, mono, recording, sys, writing};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::ffi::{OsStr, OsString};
@@ -207,7 +207,7 @@ fn collect(
     }
     let found: Vec<PathBuf> = found.into_iter().map(|(path, _)| path).collect();
     if let [one] = found.as_slice() {
-        files::rename(one, &outputs.jfr)?;
+        writing::rename(one, &outputs.jfr)?;
         return Ok(vec![outputs.jfr.clone()]);
     }
     Ok(found)

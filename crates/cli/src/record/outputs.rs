@@ -1,6 +1,6 @@
 //! Where a recording's files go.
 
-use crate::files::{self, Named, Output};
+use crate::writing::{self, Named, Output};
 use crate::{Usage, agent};
 use anyhow::{Context, Result};
 use dwell_jfr::redact::Secrets;
@@ -61,12 +61,12 @@ impl Outputs {
             None => (PathBuf::from(default_base(name)), Named::ByDwell),
         };
         let mut base = std::path::absolute(&base).with_context(|| base.display().to_string())?;
-        if named == Named::ByDwell && files::is_shared(&files::folder_of(&base)) {
+        if named == Named::ByDwell && writing::is_shared(&writing::folder_of(&base)) {
             base = unforeseen(&base);
         }
         let (jfr, html) = (with_ending(&base, "jfr"), with_ending(&base, "html"));
         let before = Mark::of(&jfr);
-        files::open_to_record(&jfr, named)?;
+        writing::open_to_record(&jfr, named)?;
         Ok(Outputs {
             jfr,
             html,
@@ -83,8 +83,8 @@ impl Outputs {
 
     /// The recording's file, empty and locked, for a recorder in this process.
     pub fn claim(&self) -> Result<File> {
-        let file = files::claim(&self.jfr, self.named)?;
-        files::truncate(&file).with_context(|| self.jfr.display().to_string())?;
+        let file = writing::claim(&self.jfr, self.named)?;
+        writing::truncate(&file).with_context(|| self.jfr.display().to_string())?;
         Ok(file)
     }
 
@@ -129,7 +129,7 @@ impl Outputs {
         from.seek(SeekFrom::Start(0)).with_context(text)?;
         let mut to = Output::begin(&self.jfr, self.named)?;
         std::io::copy(from, to.file()).with_context(text)?;
-        to.commit(&[files::Identity::of(from).with_context(text)?])
+        to.commit(&[writing::Identity::of(from).with_context(text)?])
     }
 
     /// Whether there is a recording, and not one that was there before.

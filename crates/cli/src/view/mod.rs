@@ -4,7 +4,7 @@ mod open;
 mod serve;
 
 use crate::args::{Redaction, View};
-use crate::files::{self, Named};
+use crate::writing::{self, Named};
 use crate::{agent, recording};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::redact::Secrets;
@@ -85,10 +85,10 @@ fn page_of(jfr: &Path, redaction: &Redaction) -> Result<PathBuf> {
     let is_newer = time(&beside)
         .zip(time(jfr))
         .is_some_and(|(page, jfr)| page >= jfr);
-    let is_private = files::is_private(&files::folder_of(&beside));
+    let is_private = writing::is_private(&writing::folder_of(&beside));
     // What a page redacts it does not say.
     let is_usual = !redaction.no_redact && redaction.redact.is_empty();
-    if is_usual && is_newer && is_private && files::is_own(&beside) {
+    if is_usual && is_newer && is_private && writing::is_own(&beside) {
         return Ok(beside);
     }
     let profile = recording::load_with(jfr, &redaction.secrets())?;

@@ -1,6 +1,6 @@
 //! Files that the command writes: none destroys another, and none tells a secret.
 
-use crate::harness::common::{is_root, modern};
+use crate::harness::common::{is_root, jdks, modern};
 use crate::harness::{Busy, Place, finish, wait_for};
 use std::io::{BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -85,7 +85,7 @@ fn recordings_without_an_agent_leave_others_alone() {
     );
     place.dwell(&["stop", &pid]).exits(0);
     let report = place.dwell(&["report", "it.jfr", "--text"]).exits(0);
-    assert!(!report.out.contains("not whole"), "{report:?}");
+    assert!(!report.out.contains("could not be read"), "{report:?}");
     let first = place.dwell(&record);
     if first.err.contains("the kernel does not allow samples") {
         println!("not tried: two without an agent");
@@ -101,7 +101,7 @@ fn recordings_without_an_agent_leave_others_alone() {
     crate::harness::signal(longer.id(), rustix::process::Signal::INT);
     assert!(longer.wait().unwrap().success());
     let report = place.dwell(&["report", "it.jfr", "--text"]).exits(0);
-    assert!(!report.out.contains("not whole"), "{report:?}");
+    assert!(!report.out.contains("could not be read"), "{report:?}");
 }
 
 #[test]
@@ -128,6 +128,59 @@ fn page_beside_a_recording_replaces_a_link() {
         .exits(0);
     assert!(std::fs::read(&precious).unwrap().starts_with(b"<!"));
     assert!(place.path("mine.html").is_symlink());
+}
+
+/// A library that is loaded and not in use is cut to nothing, and then another one is loaded, at
+/// which the agent looks at all of them.
+#[test]
+fn never_does_a_truncated_library_end_the_jvm() {
+    let source = "public class Loads { public static void main(String[] a) throws Exception { \
+                  var in = new java.io.BufferedReader(new java.io.InputStreamReader(System.in)); \
+                  System.out.println(\"ready\"); \
+                  for (String line; (line = in.readLine()) != null;) { \
+                  System.load(line); System.out.println(\"loaded\"); } } }";
+    for jdk in jdks().into_iter().filter(|jdk| jdk.feature >= 11) {
+        let place = Place::new(&format!("truncated-{}", jdk.feature));
+        std::fs::write(place.path("Loads.java"), source).unwrap();
+        // Without a soname: where there is one the loader itself reads the file again.
+        for name in ["idle", "other"] {
+            let code = place.path(&format!("{name}.c"));
+            std::fs::write(&code, format!("int {name}(int x) {{ return x + 1; }}")).unwrap();
+            let library = place.path(&format!("{name}.so"));
+            let mut cc = Command::new("cc");
+            cc.args(["-shared", "-fPIC", "-o"]).arg(library).arg(code);
+            assert!(cc.status().unwrap().success());
+        }
+        let mut child = Command::new(jdk.java())
+            .arg(place.path("Loads.java"))
+            .env_remove("JAVA_TOOL_OPTIONS")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        wait_for(&mut output, "ready");
+        let mut load = |name: &str| {
+            writeln!(input, "{}", place.path(name).display()).unwrap();
+            wait_for(&mut output, "loaded");
+        };
+        load("idle.so");
+        let pid = child.id().to_string();
+        place
+            .dwell(&["start", "-i", "1ms", "-o", "it.jfr", &pid])
+            .exits(0);
+        std::fs::File::create(place.path("idle.so")).unwrap();
+        load("other.so");
+        place.dwell(&["dump", &pid]).exits(0);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        place.dwell(&["stop", &pid]).exits(0);
+        assert!(child.try_wait().unwrap().is_none(), "JDK {}", jdk.feature);
+        assert!(place.samples("it.jfr") > 0);
+        // Without us the end of a JVM reads what is not there any more.
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
 
 /// What must not be told, and what has to be.

@@ -349,7 +349,7 @@ fn narrow(file: &File, data: &Metadata) {
 }
 
 fn shown(path: &Path) -> String {
-    crate::recording::shown(path)
+    dwell_report::plain(&path.to_string_lossy())
 }
 
 /// Writes a file through `write`, made from `inputs`; if that fails there is no file, or the one
@@ -376,5 +376,5 @@ pub fn write(
 }
 
 #[cfg(test)]
-#[path = "files_tests.rs"]
+#[path = "writing_tests.rs"]
 mod tests;
