@@ -4,7 +4,8 @@
 //!
 //! The rule: the value of a name that looks secret is replaced, up to the end of its word; so is
 //! what comes before the host in a URL. Too much rather than too little, but what is no secret by
-//! its name (`monkey`, `author`, `key.serializer`) stays.
+//! its name (`monkey`, `author`, `key.serializer`) stays. Letters are those of ASCII: tables of all
+//! others would be a part of the agent.
 
 /// Stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -25,108 +26,29 @@ enum Look {
     Weak,
 }
 
+// Words in one text: each by itself would take a pointer that the agent has to relocate.
+
 /// A name with one of these, as a part of a word, is one of a secret.
-const STRONG: &[&str] = &["password", "passwd", "passphrase", "passcode", "credential"];
+const STRONG: &str = "password passwd passphrase passcode credential";
 /// The same at the end of a word.
-const STRONG_ENDS: &[&str] = &[
-    "secret",
-    "secrets",
-    "pwd",
-    "keypass",
-    "storepass",
-    "dbpass",
-    "userpass",
-];
+const STRONG_ENDS: &str = "secret secrets pwd keypass storepass dbpass userpass";
 /// The same as a word.
-const STRONG_WORDS: &[&str] = &["pass", "pw", "authorization", "bearer", "jwt"];
+const STRONG_WORDS: &str = "pass pw authorization bearer jwt";
 /// Words that end so are of a secret unless [`DESCRIBES`] or [`NO_SECRET`] says otherwise.
-const WEAK_ENDS: &[&str] = &[
-    "token",
-    "tokens",
-    "auth",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "signingkey",
-    "encryptionkey",
-    "masterkey",
-    "authkey",
-    "sharedkey",
-];
-/// The same as a word.
-const WEAK_WORDS: &[&str] = &["key", "keys"];
+const WEAK_ENDS: &str = "\
+    token tokens auth apikey accesskey secretkey privatekey signingkey encryptionkey \
+    masterkey authkey sharedkey";
 /// Last words of names that tell of a key or token what is no secret: `key.serializer`.
-const DESCRIBES: &[&str] = &[
-    "alg",
-    "algorithm",
-    "alias",
-    "audience",
-    "bits",
-    "cache",
-    "class",
-    "config",
-    "count",
-    "deserializer",
-    "dir",
-    "directory",
-    "enable",
-    "enabled",
-    "endpoint",
-    "expiration",
-    "expiry",
-    "factory",
-    "file",
-    "format",
-    "host",
-    "interval",
-    "issuer",
-    "length",
-    "limit",
-    "location",
-    "manager",
-    "method",
-    "mode",
-    "module",
-    "name",
-    "path",
-    "policy",
-    "port",
-    "provider",
-    "realm",
-    "required",
-    "rotation",
-    "scheme",
-    "schemes",
-    "serializer",
-    "server",
-    "size",
-    "store",
-    "timeout",
-    "ttl",
-    "type",
-    "uri",
-    "url",
-    "validity",
-    "version",
-];
+const DESCRIBES: &str = "\
+    alg algorithm alias bits cache class config count deserializer dir directory \
+    enable enabled endpoint expiration expiry factory file format host interval issuer \
+    length limit location manager method mode module name path policy port provider \
+    required scheme schemes serializer server size store timeout ttl type uri url \
+    validity version";
 /// Words before `key` or `tokens` that make it none of a secret.
-const NO_SECRET: &[&str] = &[
-    "primary",
-    "foreign",
-    "partition",
-    "sort",
-    "public",
-    "cache",
-    "routing",
-    "row",
-    "shard",
-    "max",
-    "min",
-    "num",
-];
+const NO_SECRET: &str = "primary foreign partition sort public cache routing row shard max min num";
 /// What comes before the secret in a header.
-const SCHEMES: &[&str] = &["bearer", "basic", "token"];
+const SCHEMES: &str = "bearer basic token";
 
 impl Secrets {
     /// Nothing is a secret.
@@ -140,24 +62,30 @@ impl Secrets {
 
     /// Also what has this text in it, in its name or in its value; `*` stands for anything.
     pub fn add(&mut self, pattern: &str) {
-        self.patterns.push(pattern.to_lowercase());
+        self.patterns.push(pattern.to_ascii_lowercase());
     }
 
     /// The words of a command line, joined with blanks.
     #[must_use]
     pub fn words<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> String {
         let mut line = Line::of(self);
-        let words: Vec<String> = words.into_iter().map(|word| line.word(word)).collect();
-        words.join(" ")
+        let mut text = String::new();
+        for word in words {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text += &line.word(word);
+        }
+        text
     }
 
     /// A command line of which only the text is known: words end at white space.
     #[must_use]
     pub fn line(&self, text: &str) -> String {
         let mut line = Line::of(self);
-        let parts = text.split_inclusive(char::is_whitespace);
+        let parts = text.split_inclusive(is_blank);
         let redacted = parts.map(|part| {
-            let word = part.trim_end_matches(char::is_whitespace);
+            let word = part.trim_end_matches(is_blank);
             match word.is_empty() {
                 true => part.to_owned(),
                 false => line.word(word) + part.get(word.len()..).unwrap_or(""),
@@ -168,7 +96,7 @@ impl Secrets {
 
     /// Whether a pattern of the user's is in the text.
     fn has(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
+        let text = text.to_ascii_lowercase();
         self.patterns.iter().any(|pattern| {
             let mut rest = text.as_str();
             pattern.split('*').all(|part| {
@@ -183,8 +111,7 @@ impl Secrets {
 
     /// Whether this is the name of a secret.
     fn look(&self, name: &str) -> Option<Look> {
-        let is_asked = || !self.patterns.is_empty() && self.has(name);
-        look(name).or_else(|| is_asked().then_some(Look::Strong))
+        look(name).or_else(|| self.has(name).then_some(Look::Strong))
     }
 }
 
@@ -209,7 +136,7 @@ impl Line<'_> {
             return word.to_owned();
         }
         if std::mem::take(&mut self.next) && !word.starts_with('-') {
-            self.next = SCHEMES.contains(&word.to_lowercase().as_str());
+            self.next = SCHEMES.split(' ').any(|it| word.eq_ignore_ascii_case(it));
             return REDACTED.to_owned();
         }
         if let Some(name) = alone(word) {
@@ -221,10 +148,13 @@ impl Line<'_> {
         if let Some(at) = value_of_secret(word, secrets) {
             return word.get(..at).unwrap_or("").to_owned() + REDACTED;
         }
-        if !secrets.patterns.is_empty() && secrets.has(word) {
-            let name = word.split_once('=').map(|(name, _)| name);
-            let name = name.filter(|name| !secrets.has(name));
-            return name.map_or_else(|| REDACTED.to_owned(), |name| format!("{name}={REDACTED}"));
+        if secrets.has(word) {
+            let mut text = match word.split_once('=') {
+                Some((name, _)) if !secrets.has(name) => name.to_owned() + "=",
+                _ => String::new(),
+            };
+            text += REDACTED;
+            return text;
         }
         without_user(word)
     }
@@ -238,8 +168,12 @@ fn alone(word: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_of_name)).then_some(name)
 }
 
+fn is_blank(c: char) -> bool {
+    c.is_ascii_whitespace()
+}
+
 fn is_of_name(c: char) -> bool {
-    c.is_alphanumeric() || "._-".contains(c)
+    c.is_ascii_alphanumeric() || !c.is_ascii() || "._-".contains(c)
 }
 
 /// Where the value of the first secret begins.
@@ -250,18 +184,19 @@ fn value_of_secret(word: &str, secrets: &Secrets) -> Option<usize> {
             '=' => secrets.look(name_before(before)).is_some(),
             // `{"password":"x"}`, `password:x`; but for paths, hosts and URLs.
             ':' if !value.starts_with("//") => {
-                let name = name_before(before.trim_end_matches(['"', '\'']));
-                let is_part = before.ends_with(name)
-                    && before
-                        .get(..before.len() - name.len())
-                        .is_some_and(|before| before.ends_with('/'));
+                let before = before.strip_suffix('"').unwrap_or(before);
+                let name = name_before(before);
+                let is_in_path = before
+                    .strip_suffix(name)
+                    .is_some_and(|it| it.ends_with('/'));
                 let look = secrets.look(name);
-                !is_part && (look == Some(Look::Strong) || look.is_some() && value.starts_with(' '))
+                !is_in_path
+                    && (look == Some(Look::Strong) || look.is_some() && value.starts_with(' '))
             }
             _ => false,
         };
         // What is empty, or only on or off, is no secret.
-        let value_ends = |c: char| c.is_whitespace() || "&;,".contains(c);
+        let value_ends = |c: char| is_blank(c) || "&;,".contains(c);
         let is_switch = value.is_empty()
             || ["true", "false"].contains(&value.split(value_ends).next().unwrap_or(""));
         if is_secret && !is_switch {
@@ -292,10 +227,10 @@ fn look(name: &str) -> Option<Look> {
         return None;
     }
     let words = split(name);
-    let ends = |word: &String, all: &[&str]| all.iter().any(|end| word.ends_with(end));
-    let is = |word: &String, all: &[&str]| all.contains(&word.as_str());
+    let ends = |word: &str, all: &str| all.split(' ').any(|end| word.ends_with(end));
+    let is = |word: &str, all: &str| all.split(' ').any(|it| it == word);
     let is_strong = |word: &String| {
-        STRONG.iter().any(|part| word.contains(part))
+        STRONG.split(' ').any(|part| word.contains(part))
             || ends(word, STRONG_ENDS)
             || is(word, STRONG_WORDS)
     };
@@ -305,40 +240,39 @@ fn look(name: &str) -> Option<Look> {
     if words.last().is_some_and(|last| is(last, DESCRIBES)) {
         return None;
     }
-    let mut before = None;
+    let mut before = "";
     for word in &words {
-        let is_other = before.is_some_and(|before| is(before, NO_SECRET));
-        if (ends(word, WEAK_ENDS) || is(word, WEAK_WORDS)) && !is_other {
+        let is_other = is(before, NO_SECRET);
+        if (ends(word, WEAK_ENDS) || is(word, "key keys")) && !is_other {
             return Some(Look::Weak);
         }
-        before = Some(word);
+        before = word;
     }
     None
 }
 
 /// The words of a name, in small letters and without digits at their ends: `apiKey2`, `API_KEY`.
 fn split(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let chars: Vec<char> = name.chars().collect();
-    for (at, c) in chars.iter().enumerate() {
-        let is_large = |at: Option<usize>| {
-            at.and_then(|at| chars.get(at))
-                .is_some_and(|c| c.is_uppercase())
-        };
-        let is_small = |at: usize| chars.get(at).is_some_and(|c| c.is_lowercase());
-        let begins =
-            at > 0 && c.is_uppercase() && (!is_large(at.checked_sub(1)) || is_small(at + 1));
-        if !c.is_alphanumeric() || begins {
-            words.push(String::new());
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let bytes = name.as_bytes();
+    let at = |at: usize| bytes.get(at).copied().unwrap_or(0);
+    for (index, byte) in bytes.iter().enumerate() {
+        let is_after_small = index > 0 && !at(index - 1).is_ascii_uppercase();
+        let is_capital = byte.is_ascii_uppercase();
+        let begins = is_capital && (is_after_small || at(index + 1).is_ascii_lowercase());
+        if begins || !byte.is_ascii_alphanumeric() {
+            words.push(std::mem::take(&mut word));
         }
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
+        if byte.is_ascii_alphanumeric() {
+            word.push(char::from(byte.to_ascii_lowercase()));
         }
     }
+    words.push(word);
     for word in &mut words {
-        word.truncate(word.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+        while word.ends_with(|c: char| c.is_ascii_digit()) {
+            word.pop();
+        }
     }
     words.retain(|word| !word.is_empty());
     words
@@ -346,20 +280,20 @@ fn split(name: &str) -> Vec<String> {
 
 /// The same word without what comes before the host in URLs.
 fn without_user(word: &str) -> String {
-    let mut parts = word.split("://");
-    let mut text = parts.next().unwrap_or("").to_owned();
-    for part in parts {
-        text += "://";
-        let end = part.find(|c: char| c.is_whitespace() || "/?#\"'".contains(c));
-        let (place, rest) = part
-            .split_at_checked(end.unwrap_or(part.len()))
-            .unwrap_or((part, ""));
-        match place.rsplit_once('@') {
-            Some((_, host)) => text += &format!("{REDACTED}@{host}{rest}"),
-            None => text += part,
+    const BEGIN: &str = "://";
+    let (mut text, mut rest) = (String::new(), word);
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        text += before;
+        text += BEGIN;
+        let ends = |c: char| is_blank(c) || "/?#\"'".contains(c);
+        let place = after.split(ends).next().unwrap_or("");
+        rest = after;
+        if let Some(at) = place.rfind('@') {
+            text += REDACTED;
+            rest = after.get(at..).unwrap_or("");
         }
     }
-    text
+    text + rest
 }
 
 #[cfg(test)]

@@ -178,10 +178,10 @@ impl<D: Destination> Output<D> {
             }
             Written::Waiting(kind) => {
                 self.waiting.add(amount);
-                self.trouble(DISK_FULL, now_ns, &kind.to_string())
+                self.trouble(now_ns, &kind.to_string())
             }
             Written::GivenUp => {
-                let news = self.trouble(DISK_FULL, now_ns, "no room on the disk");
+                let news = self.trouble(now_ns, "no room on the disk");
                 self.waiting.add(amount);
                 let lost = std::mem::take(&mut self.waiting);
                 if let Some(gap) = &mut self.gap {
@@ -194,22 +194,26 @@ impl<D: Destination> Output<D> {
     }
 
     /// The first failure to write is told, once.
-    fn trouble(&mut self, cause: &'static str, now_ns: u64, reason: &str) -> News {
+    fn trouble(&mut self, now_ns: u64, reason: &str) -> News {
         if self.gap.is_some() {
             return News::Nothing;
         }
-        self.gap = Some(Gap {
+        self.begin_gap(DISK_FULL, now_ns);
+        self.told("cannot write", reason)
+    }
+
+    fn begin_gap(&mut self, cause: &'static str, now_ns: u64) {
+        self.gap.get_or_insert(Gap {
             cause,
             since_ns: now_ns,
             lost: Amount::default(),
         });
-        News::Trouble(format!("cannot write {}: {reason}", self.name()))
     }
 
-    /// The file's name, for people.
-    fn name(&self) -> String {
+    fn told(&self, what: &str, reason: &str) -> News {
         let path = self.destination.as_ref().map(|d| d.path().display());
-        path.map(|path| path.to_string()).unwrap_or_default()
+        let path = path.map(|path| path.to_string()).unwrap_or_default();
+        News::Trouble(format!("{what} {path}: {reason}"))
     }
 
     /// Bytes of this file.
@@ -286,8 +290,7 @@ impl<D: Destination> Output<D> {
             }
         }
         if self.stuck.is_some() && self.is_beyond(now_ns) {
-            // The trouble is told already.
-            let _ = self.trouble(NO_NEXT_FILE, now_ns, "");
+            self.begin_gap(NO_NEXT_FILE, now_ns);
             self.broken = true;
         }
         news
@@ -301,10 +304,7 @@ impl<D: Destination> Output<D> {
         });
         match before {
             Some(_) => News::Nothing,
-            None => News::Trouble(format!(
-                "cannot make the next file of {}: {error}",
-                self.name()
-            )),
+            None => self.told("cannot make the next file of", &error.to_string()),
         }
     }
 }

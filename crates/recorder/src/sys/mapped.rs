@@ -2,8 +2,8 @@
 //! never mapped: whoever truncates it would take its pages from under us, and end the process.
 
 use dwell_native::elf::{Parts, fill_parts};
-use std::ffi::CString;
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -17,18 +17,18 @@ const LEN_MAX: u64 = 4 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     place: (u64, u64),
-    len: i64,
+    len: u64,
     written: (i64, i64),
     changed: (i64, i64),
 }
 
 impl Stamp {
-    fn of(stat: &libc::stat) -> Stamp {
+    fn of(data: &Metadata) -> Stamp {
         Stamp {
-            place: (stat.st_dev, stat.st_ino),
-            len: stat.st_size,
-            written: (stat.st_mtime, stat.st_mtime_nsec),
-            changed: (stat.st_ctime, stat.st_ctime_nsec),
+            place: (data.dev(), data.ino()),
+            len: data.len(),
+            written: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
         }
     }
 
@@ -37,16 +37,13 @@ impl Stamp {
     /// got its number since has other times.)
     #[must_use]
     pub fn is_written(&self, path: &[u8]) -> bool {
-        let Ok(path) = CString::new(path) else {
-            return false;
-        };
-        // SAFETY: zeroed is a valid stat, which stat fills.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: path is a C string and stat a valid place for the result.
-        let ok = unsafe { libc::stat(path.as_ptr(), &raw mut stat) } == 0;
-        let now = Stamp::of(&stat);
-        ok && now.place == self.place && now != *self
+        let now = std::fs::metadata(path_of(path)).map(|data| Stamp::of(&data));
+        now.is_ok_and(|now| now.place == self.place && now != *self)
     }
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 /// Read-only contents of a file.
@@ -80,22 +77,16 @@ impl LibraryFile {
     /// # Errors
     /// Whatever opening it answers; what is no regular file, empty or enormous is invalid input.
     pub fn open(path: &[u8]) -> io::Result<LibraryFile> {
-        let path = Path::new(std::ffi::OsStr::from_bytes(path));
         // A path may lead to anything by now: nothing but a file is waited for, or woken up.
         let file = File::options()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path)?;
+            .open(path_of(path))?;
         let data = file.metadata()?;
         if !data.is_file() || !(1..=LEN_MAX).contains(&data.len()) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let stamp = Stamp {
-            place: (data.dev(), data.ino()),
-            len: data.len() as i64,
-            written: (data.mtime(), data.mtime_nsec()),
-            changed: (data.ctime(), data.ctime_nsec()),
-        };
+        let stamp = Stamp::of(&data);
         Ok(LibraryFile { file, stamp })
     }
 
