@@ -26,21 +26,6 @@ pub struct FileKey {
     pub path: Vec<u8>,
 }
 
-/// Where a library is mapped.
-#[derive(Clone, Debug, Default)]
-pub struct Mapped {
-    /// What begins its file.
-    pub header: Option<Range<u64>>,
-    /// Some code.
-    pub code: Option<Range<u64>>,
-}
-
-/// A file that was found to be what is mapped.
-struct Source {
-    path: Vec<u8>,
-    stamp: Stamp,
-}
-
 /// A parsed library.
 pub struct Image {
     /// What it is of.
@@ -57,7 +42,7 @@ pub struct Image {
     /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
     symbols: OnceLock<SymbolIndex>,
     /// None of what has no file, or none that can be used.
-    source: Option<Source>,
+    stamp: Option<Stamp>,
     /// Its segments.
     head: Option<Elf<'static>>,
     /// Symbols and unwind sections, read when they are asked for first: most libraries are never
@@ -88,20 +73,17 @@ impl Kept {
 impl Image {
     /// Reads a library from its file. A file that cannot be read, or is another one than is mapped,
     /// gives an image without rows and names: its frames are then unwound by frame pointer and
-    /// shown as offsets.
+    /// shown as offsets. `header` is where what begins the file is mapped.
     #[must_use]
-    pub fn load(key: FileKey, mapped: &Mapped, tables: Tables) -> Image {
+    pub fn load(key: FileKey, header: Option<Range<u64>>, tables: Tables) -> Image {
         let mut image = Image::empty(key);
-        let Some((path, file)) = open(&image.key, mapped) else {
+        let Some(file) = open(&image.key, header) else {
             return image;
         };
         let Ok(exports) = file.read(Parts::Exports) else {
             return image;
         };
-        image.source = Some(Source {
-            path,
-            stamp: file.stamp(),
-        });
+        image.stamp = Some(file.stamp());
         if let Ok(elf) = Elf::parse(exports.bytes()) {
             image.read(&elf);
         }
@@ -132,7 +114,7 @@ impl Image {
             thread_context: None,
             table: Table::default(),
             symbols: OnceLock::new(),
-            source: None,
+            stamp: None,
             head: None,
             contents: OnceLock::new(),
         }
@@ -148,14 +130,14 @@ impl Image {
     /// Whether there is a file, and it says what it said when it was read.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        self.source.is_some() && !self.is_written()
+        self.stamp.is_some() && !self.is_written()
     }
 
     /// Whether its file has been written since it was read, or another one has its number.
     #[must_use]
     pub fn is_written(&self) -> bool {
-        let written = |source: &Source| source.stamp.is_written(&source.path);
-        self.source.as_ref().is_some_and(written)
+        let path = &self.key.path;
+        self.stamp.is_some_and(|stamp| stamp.is_written(path))
     }
 
     /// The function at `offset`. Not in a handler.
@@ -195,9 +177,9 @@ impl Image {
     #[must_use]
     pub fn elf(&self) -> Option<Elf<'_>> {
         let contents = self.contents.get_or_init(|| {
-            let Source { path, stamp } = self.source.as_ref()?;
-            let file = LibraryFile::open(path).ok()?;
-            let is_same = file.stamp() == *stamp;
+            let stamp = self.stamp?;
+            let file = LibraryFile::open(&self.key.path).ok()?;
+            let is_same = file.stamp() == stamp;
             is_same.then(|| file.read(Parts::All).ok()).flatten()
         });
         Elf::parse(contents.as_ref()?.bytes()).ok()
@@ -210,27 +192,17 @@ impl Image {
     }
 }
 
-/// The file that is mapped: by its path if that leads to it, else through the mapping, where we
-/// may. One that has come in its place since is never used.
-fn open(key: &FileKey, mapped: &Mapped) -> Option<(Vec<u8>, LibraryFile)> {
-    let by_path = LibraryFile::open(&key.path).ok();
-    let is_mapped = |file: &LibraryFile| {
-        // File systems in layers tell one number in the mappings and another one to who asks.
-        file.is_at(key.device, key.inode) || {
-            let begin = mapped.header.clone().map(|range| {
-                let end = range.end.min(range.start.saturating_add(BEGIN_BYTES));
-                memory::copy(range.start..end)
-            });
-            begin.is_some_and(|begin| !begin.is_empty() && file.begins_with(&begin))
-        }
+/// The file that is mapped, if its path leads to it. One that has come in its place since is never
+/// used.
+fn open(key: &FileKey, header: Option<Range<u64>>) -> Option<LibraryFile> {
+    let file = LibraryFile::open(&key.path).ok()?;
+    // File systems in layers tell one number in the mappings and another one to who asks.
+    let is_mapped = file.is_at(key.device, key.inode) || {
+        let Range { start, end } = header?;
+        let begin = memory::copy(start..end.min(start.saturating_add(BEGIN_BYTES)));
+        !begin.is_empty() && file.begins_with(&begin)
     };
-    if let Some(file) = by_path.filter(is_mapped) {
-        return Some((key.path.clone(), file));
-    }
-    let Range { start, end } = mapped.code.clone()?;
-    let path = format!("/proc/self/map_files/{start:x}-{end:x}").into_bytes();
-    let file = LibraryFile::open(&path).ok()?;
-    Some((path, file))
+    is_mapped.then_some(file)
 }
 
 /// The file's name without directories.
@@ -254,7 +226,7 @@ mod tests {
     }
 
     fn load(key: FileKey, tables: Tables) -> Image {
-        Image::load(key, &Mapped::default(), tables)
+        Image::load(key, None, tables)
     }
 
     /// Where this program's file is mapped.
@@ -301,33 +273,17 @@ mod tests {
         let exe = std::env::current_exe().unwrap();
         let path = std::env::temp_dir().join(format!("dwell-other-{}", std::process::id()));
         std::fs::copy(&exe, &path).unwrap();
-        let mapped = Mapped {
-            header: Some(own_header()),
-            code: None,
-        };
+        let mapped = Some(own_header());
         let mut other = key(path.to_str().unwrap());
         other.inode += 1;
-        let load = |mapped: &Mapped| Image::load(other.clone(), mapped, Tables::AsMet);
+        let load = |header| Image::load(other.clone(), header, Tables::AsMet);
         // Another number, but the same contents: layers, or the same version installed again.
-        assert!(load(&mapped).elf().is_some());
-        assert!(
-            load(&Mapped::default()).elf().is_none(),
-            "nothing says that it is it"
-        );
+        assert!(load(mapped.clone()).elf().is_some());
+        assert!(load(None).elf().is_none(), "nothing says that it is it");
         let mut bytes = std::fs::read(&exe).unwrap();
         bytes[0x20] ^= 1;
         std::fs::write(&path, bytes).unwrap();
-        assert!(load(&mapped).elf().is_none(), "another version");
-        // Through the mapping, where this process may.
-        let code = Mapped {
-            code: Some(own_header()),
-            ..mapped
-        };
-        let found = load(&code);
-        match found.source {
-            Some(_) => assert!(found.elf().is_some()),
-            None => println!("not tried: /proc/self/map_files, which needs rights"),
-        }
+        assert!(load(mapped).elf().is_none(), "another version");
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -5,7 +5,7 @@
 //! what the previous look said for the samples of that moment, and an address on which the two
 //! disagree is never attributed to either.
 
-use super::image::{FileKey, Image, Mapped, display_name};
+use super::image::{FileKey, Image, display_name};
 use super::unwind_rules::Tables;
 use crate::sys::loader::{self, Generation};
 use dwell_host::small_files;
@@ -303,15 +303,12 @@ fn load(module: &maps::Module, key: FileKey, (tables, is_met): TablesOf) -> Imag
             let bytes = super::memory::copy(range.addresses.clone());
             Image::from_memory(key, bytes)
         }
-        (Backing::File, code) => {
-            let mapped = Mapped {
-                header: module.header.clone(),
-                code: code.map(|range| range.addresses.clone()),
+        (Backing::File, _) => {
+            let tables = match is_met(&display_name(&key.path)) {
+                true => Tables::AsMet,
+                false => tables,
             };
-            match is_met(&display_name(&key.path)) {
-                true => Image::load(key, &mapped, Tables::AsMet),
-                false => Image::load(key, &mapped, tables),
-            }
+            Image::load(key, module.header.clone(), tables)
         }
         _ => Image::from_memory(key, Vec::new()),
     }
@@ -397,7 +394,7 @@ mod tests {
             inode: 1,
             path: b"/gone".to_vec(),
         };
-        let gone = Image::load(gone, &Mapped::default(), Tables::AsMet);
+        let gone = Image::load(gone, None, Tables::AsMet);
         let mut kept = first.own_images();
         assert!(kept.iter().any(|it| Arc::ptr_eq(it, &image)));
         kept.push(Arc::new(gone));
