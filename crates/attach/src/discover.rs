@@ -3,6 +3,7 @@
 //! Only `/proc` and files are read. What a target's files say (performance data, `release`) is
 //! for display; no decision about safety rests on it alone.
 
+use crate::credentials::Credentials;
 use crate::hsperf::{self, PerfData};
 use crate::options;
 use crate::passwd;
@@ -94,10 +95,36 @@ pub(crate) fn user_name(passwd: &[u8], uid: u32) -> String {
     passwd::lookup(passwd, uid).map_or_else(|| uid.to_string(), |(name, _)| name)
 }
 
+/// The files that a process sees, read with its user's rights: their names are the process's
+/// choice, which must not lead root to what that user may not read.
+struct Files {
+    root: Root,
+    credentials: Credentials,
+}
+
+impl Files {
+    fn of(process: &Process) -> Option<Files> {
+        let status = process.status().ok()?;
+        Some(Files {
+            root: process.root().ok()?,
+            credentials: Credentials {
+                uid: status.euid,
+                gid: status.egid,
+            },
+        })
+    }
+
+    /// At most `bytes_max` bytes of a regular file.
+    fn read(&self, path: &str, bytes_max: u64) -> Option<Vec<u8>> {
+        let read = || self.root.read(path, bytes_max);
+        self.credentials.run(read).ok()?.ok()
+    }
+}
+
 /// What could be read of one process.
 pub(crate) struct Evidence<'a> {
     process: &'a Process,
-    root: Option<Root>,
+    files: Option<Files>,
     pub(crate) perf: PerfData,
     pub(crate) cmdline: Vec<String>,
     readable: bool,
@@ -106,13 +133,13 @@ pub(crate) struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// Everything, of a process whose maps could be read.
     pub(crate) fn gather(process: &'a Process, maps: &[u8]) -> Evidence<'a> {
-        let root = process.root().ok();
-        let perf = root
+        let files = Files::of(process);
+        let perf = files
             .as_ref()
-            .and_then(|root| perf_data(root, maps))
+            .and_then(|files| perf_data(files, maps))
             .unwrap_or_default();
         Evidence {
-            root,
+            files,
             perf,
             readable: true,
             ..Evidence::outside(process)
@@ -124,7 +151,7 @@ impl<'a> Evidence<'a> {
         let cmdline = procfs::nul_words(&process.read("cmdline").unwrap_or_default());
         Evidence {
             process,
-            root: None,
+            files: None,
             perf: PerfData::default(),
             cmdline,
             readable: false,
@@ -176,40 +203,35 @@ impl<'a> Evidence<'a> {
         }
         self.release(libjvm).or_else(running).or_else(|| {
             let bytes = self
-                .root
+                .files
                 .as_ref()?
-                .read(libjvm.path.to_str()?, LIBJVM_BYTES_MAX)
-                .ok()?;
+                .read(libjvm.path.to_str()?, LIBJVM_BYTES_MAX)?;
             version::from_libjvm(&bytes)
         })
     }
 
     fn release(&self, libjvm: &Mapped) -> Option<String> {
-        let root = self.root.as_ref()?;
+        let files = self.files.as_ref()?;
         libjvm
             .path
             .ancestors()
             .skip(1)
             .take(PARENTS_MAX)
             .find_map(|dir| {
-                let text = root
-                    .read(dir.join("release").to_str()?, RELEASE_BYTES_MAX)
-                    .ok()?;
+                let text = files.read(dir.join("release").to_str()?, RELEASE_BYTES_MAX)?;
                 version::from_release(&text)
             })
     }
 }
 
 /// The performance data file that the process has mapped.
-fn perf_data(root: &Root, maps: &[u8]) -> Option<PerfData> {
+fn perf_data(files: &Files, maps: &[u8]) -> Option<PerfData> {
     let mapped = procfs::mapped_in(maps, "hsperfdata_")?;
     // The kernel's path may be one from outside a chroot: HotSpot always uses /tmp.
     let path = std::path::Path::new(&mapped.path);
     let file = path.file_name()?.to_str()?;
     let dir = path.parent()?.file_name()?.to_str()?;
-    let bytes = root
-        .read(&format!("/tmp/{dir}/{file}"), hsperf::SIZE_MAX as u64)
-        .ok()?;
+    let bytes = files.read(&format!("/tmp/{dir}/{file}"), hsperf::SIZE_MAX as u64)?;
     hsperf::parse(&bytes)
 }
 

@@ -5,7 +5,7 @@
 //! (`openat2`), or component by component without following links where that call is missing.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::io::{self, Read};
 
@@ -69,11 +69,25 @@ impl Root {
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, 0)
     }
 
-    /// Reads a regular file of at most `bytes_max` bytes.
+    /// Opens a regular file for reading, and nothing else: whoever has made it chose what it is,
+    /// and opening a device or a pipe has effects, even without reading.
+    pub(crate) fn open_regular(&self, path: &str) -> io::Result<OwnedFd> {
+        let found = self.open(path, OFlags::PATH, 0)?;
+        let mode = rustix::fs::fstat(&found)?.st_mode;
+        if FileType::from_raw_mode(mode) != FileType::RegularFile {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        // By its descriptor: by its name it could be another file by now.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(fd_path(&found), flags, Mode::empty())?)
+    }
+
+    /// Reads at most `bytes_max` bytes of a regular file.
     pub(crate) fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
-        // NONBLOCK: a named pipe of that name must not hold us up.
-        let fd = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK, 0)?;
-        read_regular(fd, bytes_max)
+        read_regular(self.open_regular(path)?, bytes_max)
     }
 }
 
@@ -130,9 +144,34 @@ mod tests {
     }
 
     #[test]
-    fn directories_and_pipes_are_not_read() {
+    fn only_regular_files_are_opened() {
         let (path, root) = temp_root("kinds");
-        assert!(root.read("/etc", 100).is_err());
+        let pipe = path.join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        symlink("/pipe", path.join("link")).unwrap();
+        symlink("/etc/passwd", path.join("release")).unwrap();
+        // Opening the pipe for writing waits until somebody opens it for reading.
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::File::options().write(true).open(pipe).map(drop)
+        });
+        let moment = std::time::Duration::from_millis(100);
+        std::thread::sleep(moment);
+        for name in ["/etc", "/pipe", "/link", "/none"] {
+            assert!(root.read(name, 100).is_err(), "{name}");
+        }
+        std::thread::sleep(moment);
+        assert!(!writer.is_finished(), "the pipe was opened");
+        drop(std::fs::File::open(&pipe).unwrap());
+        writer.join().unwrap().unwrap();
+        assert_eq!(root.read("/release", 4).unwrap(), b"insi");
         std::fs::remove_dir_all(path).unwrap();
     }
 }

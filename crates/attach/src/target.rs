@@ -14,7 +14,6 @@ use crate::procfs::{self, Machine, Mapped};
 use crate::protocol::{LoadResult, Reply};
 use crate::root::Root;
 use crate::scratch::{self, Scratch};
-use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
@@ -199,10 +198,9 @@ impl Target {
         })
     }
 
-    /// Opens a file of the target's for reading.
+    /// Opens a regular file of the target's for reading.
     pub fn open_file(&self, path: &str) -> Result<File, Error> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let opened = self.as_target("taking on its user", || self.root.open(path, flags, 0))?;
+        let opened = self.as_target("taking on its user", || self.root.open_regular(path))?;
         opened
             .map(File::from)
             .map_err(|error| Error::io(self.process.pid(), path, error))

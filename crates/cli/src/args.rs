@@ -4,6 +4,7 @@ use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use dwell_jfr::redact::Secrets;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -174,6 +175,41 @@ pub struct Sampling {
     #[arg(long, value_name = "N", default_value_t = 8192,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
+    /// What of arguments is not told.
+    #[command(flatten)]
+    pub redaction: Redaction,
+}
+
+/// What of the program's arguments and properties is told.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Redaction {
+    /// Redact arguments and properties with this text in their name or value, too (* for anything)
+    #[arg(long, value_name = "TEXT", value_parser = checked::redact)]
+    pub redact: Vec<String>,
+    /// Show passwords, tokens and keys in arguments and properties, which are redacted otherwise
+    #[arg(long, conflicts_with = "redact")]
+    pub no_redact: bool,
+}
+
+impl Redaction {
+    /// What is a secret.
+    pub fn secrets(&self) -> Secrets {
+        if self.no_redact {
+            return Secrets::none();
+        }
+        let mut secrets = Secrets::default();
+        self.redact.iter().for_each(|text| secrets.add(text));
+        secrets
+    }
+
+    /// The agent's options that say so.
+    pub fn options(&self) -> String {
+        if self.no_redact {
+            return ",no-redact".to_owned();
+        }
+        let texts = self.redact.iter();
+        texts.map(|text| format!(",redact={text}")).collect()
+    }
 }
 
 /// What is sampled. Where events are chosen for a recording `all` is one of them, and is named when
@@ -305,7 +341,8 @@ Examples:
   dwell start -e cpu,wall,alloc 4711    the recording that runs samples allocations, too
   dwell start -o /var/log/app-%t.jfr --max-size 200m 4711")]
 pub struct Start {
-    /// Where the JVM shall write [default: NAME-TIME.jfr here, or in the container's /tmp]
+    /// Where the JVM shall write [default: NAME-TIME.jfr here, or in a new folder in
+    /// the container's /tmp]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
     /// How to sample.
@@ -509,6 +546,9 @@ pub struct Report {
     /// very many leaves some out
     #[arg(long, conflicts_with = "text")]
     pub all_frames: bool,
+    /// What of arguments is not told.
+    #[command(flatten)]
+    pub redaction: Redaction,
 }
 
 /// `dwell view`.
@@ -530,6 +570,9 @@ pub struct View {
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0",
           require_equals = true)]
     pub serve: Option<u16>,
+    /// What of arguments is not told.
+    #[command(flatten)]
+    pub redaction: Redaction,
 }
 
 /// `dwell explain`.
@@ -592,6 +635,9 @@ pub struct Diff {
     /// time, as text or collapsed
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
+    /// What of arguments is not told.
+    #[command(flatten)]
+    pub redaction: Redaction,
 }
 
 /// What numbers of a difference are for.
@@ -665,6 +711,9 @@ pub struct Convert {
     /// Only time before this time of the recording
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub to: Option<Duration>,
+    /// What of arguments is not told.
+    #[command(flatten)]
+    pub redaction: Redaction,
 }
 
 /// What collapsed stacks count.

@@ -48,6 +48,7 @@ pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
     for method in &sampling.idle {
         let _ = write!(options, ",idle={method}");
     }
+    options += &sampling.redaction.options();
     if let Some(size) = &args.max_size {
         let _ = write!(options, ",maxsize={size}");
     }

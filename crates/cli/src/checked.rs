@@ -52,6 +52,17 @@ pub fn idle(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A text that is redacted.
+pub fn redact(text: &str) -> Result<String, String> {
+    if text.replace('*', "").is_empty() {
+        return Err("name a part of what is to be redacted".to_owned());
+    }
+    if text.contains([',', '"', '\'']) || text.chars().any(char::is_control) {
+        return Err("no commas and no quotes; use * in their place".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// A cause of wall time.
 pub fn cause(text: &str) -> Result<String, String> {
     match Cause::from_name(text) {

@@ -2,9 +2,10 @@
 
 use crate::agent::{self, Agent};
 use crate::args::{Fetch, OneJvm, Start};
-use crate::record::outputs::default_base;
+use crate::record::outputs::{default_base, unforeseen, with_ending};
 use crate::record::start_options;
 use crate::reply::Reply;
+use crate::writing::{self, Identity, Named, Output};
 use crate::{Usage, change, find, recording, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
@@ -18,9 +19,9 @@ use std::time::Duration;
 pub fn start(args: &Start) -> Result<()> {
     let target = find::target(&args.jvm)?;
     let pid = target.jvm().pid;
-    let file = match &args.output {
-        Some(file) => file_option(file, &target)?,
-        None => default_file(&target)?,
+    let named = match &args.output {
+        Some(file) => Some(file_option(file, &target)?),
+        None => None,
     };
     let agent = Agent::new(target)?;
     if agent.was_loaded()
@@ -29,10 +30,13 @@ pub fn start(args: &Start) -> Result<()> {
         if let Some(why) = change::refusal(args, events, pid) {
             anyhow::bail!(why);
         }
-        let named = args.output.as_ref().map(|_| file.as_str());
-        let reply = agent.command(&change::options(args, events, named))?;
+        let reply = agent.command(&change::options(args, events, named.as_deref()))?;
         return crate::print(&change::told(pid, &reply));
     }
+    let file = match named {
+        Some(file) => file,
+        None => default_file(agent.target())?,
+    };
     let mut options = format!("{},file={file}", start_options(&args.sampling));
     if let Some(size) = &args.max_size {
         let _ = write!(options, ",maxsize={size}");
@@ -64,13 +68,21 @@ fn file_option(file: &str, target: &Target) -> Result<String> {
     Ok(path.to_owned())
 }
 
+/// A file in this directory, or in a new one that only the JVM's user may use.
 fn default_file(target: &Target) -> Result<String> {
-    let main = target.jvm().main.as_deref().unwrap_or("jvm");
-    let name = format!("{}.jfr", default_base(find::simple_name(main)));
-    let here = std::path::absolute(&name).context("the current directory")?;
+    let jvm = target.jvm();
+    let name = default_base(find::simple_name(jvm.main.as_deref().unwrap_or("jvm")));
+    let mut here = std::path::absolute(&name).context("the current directory")?;
+    if writing::is_shared(&writing::folder_of(&here)) {
+        here = unforeseen(&here);
+    }
+    let here = with_ending(&here, "jfr");
     match here.to_str().filter(|path| agent::can_be_an_option(path)) {
         Some(path) if target.shares_files() => Ok(path.to_owned()),
-        _ => Ok(format!("/tmp/{name}")),
+        _ => {
+            let folder = format!("dwell-{}-{}", jvm.pid, agent::random_name());
+            Ok(target.scratch(&folder, &format!("{name}.jfr"))?.path)
+        }
     }
 }
 
@@ -86,9 +98,17 @@ pub fn dump(args: &Fetch) -> Result<()> {
 
 fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     let agent = Agent::loaded(find::target(&args.jvm)?)?;
-    if let Some(output) = &args.output {
-        check_writable(output)?;
-    }
+    // After a stop there is no second chance to fetch the recording: a place that cannot be written
+    // is refused while it still goes on.
+    let output = match &args.output {
+        Some(path) => {
+            let shown = recording::shown(path);
+            let text = || format!("-o {shown} cannot be written; choose another place");
+            let output = Output::begin(path, Named::ByUser).with_context(text)?;
+            Some((path, output))
+        }
+        None => None,
+    };
     let reply = agent.command(command)?;
     let Some(file) = reply.get("file") else {
         return crate::print(&described(&reply));
@@ -100,11 +120,11 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     if let Some(trouble) = reply.trouble() {
         let _ = write!(text, "; {trouble}");
     }
-    match &args.output {
-        Some(output) => {
-            copy(agent.target(), file, output)?;
-            let _ = write!(text, ", copied to {}", recording::shown(output));
-        }
+    match output {
+        Some((path, output)) => match copy(agent.target(), file, path, output)? {
+            true => drop(write!(text, ", copied to {}", recording::shown(path))),
+            false => drop(write!(text, ", which is {}", recording::shown(path))),
+        },
         None if agent.target().jvm().foreign => {
             text.push_str(" in the JVM's container; copy it with: dwell ");
             let _ = write!(text, "{command} -o FILE {}", agent.target().jvm().pid);
@@ -115,36 +135,19 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     crate::print(&text)
 }
 
-/// Refuses a place that cannot be written while the recording still goes on: after a stop there is
-/// no second chance to fetch it. Leaves everything as it was.
-fn check_writable(output: &Path) -> Result<()> {
-    let is_new = std::fs::symlink_metadata(output).is_err();
-    let shown = recording::shown(output);
-    std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(output)
-        .with_context(|| format!("-o {shown} cannot be written; choose another place"))?;
-    if is_new {
-        let _ = std::fs::remove_file(output);
-    }
-    Ok(())
-}
-
-fn copy(target: &Target, file: &str, output: &Path) -> Result<()> {
+/// Copies a recording of the target's; `false` if it is the output itself under some name, and so
+/// is there already.
+fn copy(target: &Target, file: &str, path: &Path, mut output: Output) -> Result<bool> {
     let mut from = agent::open_recording(target, file)?;
-    let same = output
-        .canonicalize()
-        .is_ok_and(|path| path == Path::new(file));
-    if same && target.shares_files() {
-        return Ok(());
+    let text = || format!("recorded: {file}, but copying it to {}", path.display());
+    let source = Identity::of(&from).with_context(text)?;
+    if Identity::at(path) == Some(source) {
+        return Ok(false);
     }
-    let text = || format!("recorded: {file}, but copying it to {}", output.display());
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
-    let mut to = options.open(output).with_context(text)?;
-    std::io::copy(&mut from, &mut to).with_context(text)?;
-    cut_behind_chunks(&mut to).with_context(text)
+    std::io::copy(&mut from, output.file()).with_context(text)?;
+    cut_behind_chunks(output.file()).with_context(text)?;
+    output.commit(&[source]).with_context(text)?;
+    Ok(true)
 }
 
 /// The agent goes on writing: what it added after the header was copied is not in that header's

@@ -2,6 +2,7 @@
 
 use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
+use crate::writing::{self, Identity, Named};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use dwell_profile::{Lack, Profile, WallFilter};
@@ -11,14 +12,15 @@ use std::path::Path;
 
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
+    let secrets = args.redaction.secrets();
     if args.safepoints {
-        let profile = recording::load(&args.input)?;
+        let profile = recording::load_with(&args.input, &secrets)?;
         recording::warn_of_unread(&profile, &args.input);
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
     if args.text {
         let options = TextOptions { idle: args.idle };
-        let profile = recording::load(&args.input)?;
+        let profile = recording::load_with(&args.input, &secrets)?;
         return crate::print(&dwell_report::text_with(&profile, options));
     }
     recording::refuse_directory(&args.input)?;
@@ -32,9 +34,13 @@ pub fn report(args: &Report) -> Result<()> {
         return Err(Usage(text).into());
     }
     refuse_same(&args.input, &output)?;
-    let profile = recording::load(&args.input)?;
+    let profile = recording::load_with(&args.input, &secrets)?;
     recording::warn_of_unread(&profile, &args.input);
-    recording::write_html(&profile, &args.input, &output, args.all_frames)?;
+    let named = match args.output {
+        Some(_) => Named::ByUser,
+        None => Named::ByDwell,
+    };
+    recording::write_html(&profile, &args.input, (&output, named), args.all_frames)?;
     crate::print(&format!("{}\n", recording::shown(&output)))
 }
 
@@ -52,12 +58,12 @@ pub fn convert(args: &Convert) -> Result<()> {
     if let Some(output) = &args.output {
         refuse_same(&args.input, output)?;
     }
-    let profile = recording::load(&args.input)?;
+    let profile = recording::load_with(&args.input, &args.redaction.secrets())?;
     recording::warn_of_unread(&profile, &args.input);
     check(args, &profile, &stacks)?;
     let mut is_empty = false;
     match args.output.as_deref().filter(|output| *output != "-") {
-        Some(output) => recording::write_file(output, |out| {
+        Some(output) => writing::write(output, Named::ByUser, &[&args.input], |out| {
             let written = write(args, format, &profile, &stacks, out);
             is_empty = written.map_err(std::io::Error::other)? == Written::Nothing;
             Ok(())
@@ -301,8 +307,7 @@ pub fn all_is_recorded() -> anyhow::Error {
 
 /// Nobody wants the recording itself replaced.
 fn refuse_same(input: &Path, output: &Path) -> Result<()> {
-    let real = |path: &Path| path.canonicalize().ok();
-    let is_same = real(input).is_some_and(|input| real(output) == Some(input));
+    let is_same = Identity::at(input).is_some_and(|it| Identity::at(output) == Some(it));
     if is_same || input == output {
         let output = output.display();
         let text = format!("-o {output}: is the recording itself; choose another name");

@@ -3,7 +3,7 @@
 //! The service is a child of ours in a process group of its own, so that Ctrl-C reaches only us;
 //! it is ended when we end, and by itself should we be killed.
 
-use crate::args::{Demo, Engine, Event, Sampling, Walk};
+use crate::args::{Demo, Engine, Event, Redaction, Sampling, Walk};
 use crate::record::outputs::Outputs;
 use crate::record::{attached, start_options};
 use crate::{java, recording, sys, units};
@@ -80,6 +80,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         engine: Engine::Auto,
         walk: Walk::Snapshot,
         depth: 8192,
+        redaction: Redaction::default(),
     };
     attached::run(
         target,

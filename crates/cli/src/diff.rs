@@ -1,6 +1,7 @@
 //! `dwell diff`.
 
 use crate::args::{Diff, Event, PerWhat};
+use crate::writing::{self, Named};
 use crate::{Usage, convert, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
@@ -27,7 +28,11 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per) -> Result<()> {
         name.to_string_lossy().into_owned()
     };
     let names = [file_name(&args.a), file_name(&args.b)];
-    recording::write_file(&output, |out| {
+    let named = match args.output {
+        Some(_) => Named::ByUser,
+        None => Named::ByDwell,
+    };
+    writing::write(&output, named, &[&args.a, &args.b], |out| {
         dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
     })?;
     crate::print(&format!("\n{}\n", recording::shown(&output)))
@@ -44,7 +49,11 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
         let text = format!("{option} is for times; leave it out with -e alloc and -e live");
         return Err(Usage(text).into());
     }
-    let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
+    let secrets = args.redaction.secrets();
+    let (a, b) = (
+        recording::load_with(&args.a, &secrets)?,
+        recording::load_with(&args.b, &secrets)?,
+    );
     let names = [recording::shown(&args.a), recording::shown(&args.b)];
     recording::warn_of_unread(&a, &args.a);
     recording::warn_of_unread(&b, &args.b);
@@ -74,7 +83,11 @@ pub fn run(args: &Diff) -> Result<()> {
         Some(Event::All) => return Err(convert::all_is_recorded()),
         Some(Event::Cpu | Event::Wall) | None => {}
     }
-    let (a, b) = (recording::load(&args.a)?, recording::load(&args.b)?);
+    let secrets = args.redaction.secrets();
+    let (a, b) = (
+        recording::load_with(&args.a, &secrets)?,
+        recording::load_with(&args.b, &secrets)?,
+    );
     let per = match args.per {
         PerWhat::Second => Per::Second,
         PerWhat::Request => Per::Request,

@@ -27,6 +27,7 @@ mod sys;
 mod top;
 mod units;
 mod view;
+mod writing;
 
 use anyhow::Result;
 use args::{Cli, Command};

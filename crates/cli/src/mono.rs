@@ -1,11 +1,12 @@
 //! Mono programs, as seen from this side: the module travels inside this program, and Mono is told
 //! of it by its environment when it starts. It loads profilers at no other time.
 
-use crate::Usage;
 use crate::args::InstallMono;
+use crate::{Usage, agent};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Library;
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -96,9 +97,11 @@ pub fn install(args: &InstallMono) -> Result<String> {
     // Written beside and renamed: a Mono that runs has the old one mapped.
     let (path, new) = (
         dir.join(NAME),
-        dir.join(format!(".{NAME}.{}", std::process::id())),
+        dir.join(format!(".{NAME}.{}", agent::random_name())),
     );
-    let written = std::fs::write(&new, LIBRARY.bytes).and_then(|()| std::fs::rename(&new, &path));
+    let written = std::fs::File::create_new(&new)
+        .and_then(|mut file| file.write_all(LIBRARY.bytes))
+        .and_then(|()| std::fs::rename(&new, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&new);
     }

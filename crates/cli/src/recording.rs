@@ -1,10 +1,12 @@
 //! Reading a recording and writing what is made of it.
 
+use crate::writing::{self, Named};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::reader::{EventFilter, Options, Recording, parse_from, parse_with};
+use dwell_jfr::redact::Secrets;
 use dwell_profile::{EVENTS, Profile, SAMPLES_MAX};
 use std::fs::File;
-use std::io::{self, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// What is read of a recording.
@@ -18,8 +20,20 @@ fn options() -> Options<'static> {
     }
 }
 
-/// Reads a recording into the model that all reports are made from.
+/// Reads a recording into the model that all reports are made from. What looks like a secret in
+/// the program's arguments is redacted: other recorders than ours write it.
 pub fn load(path: &Path) -> Result<Profile> {
+    load_with(path, &Secrets::default())
+}
+
+/// The same with other secrets.
+pub fn load_with(path: &Path, secrets: &Secrets) -> Result<Profile> {
+    let mut profile = read(path)?;
+    profile.redact(secrets);
+    Ok(profile)
+}
+
+fn read(path: &Path) -> Result<Profile> {
     let shown = path.display();
     refuse_directory(path)?;
     let mut file = match File::open(path) {
@@ -108,7 +122,9 @@ pub fn unread_note(profile: &Profile, path: &Path) -> Option<String> {
 
 /// The same from a file's bytes.
 pub fn parsed(bytes: &[u8]) -> Result<Profile> {
-    Ok(Profile::from_recording(parsed_with(bytes, EVENTS)?))
+    let mut profile = Profile::from_recording(parsed_with(bytes, EVENTS)?);
+    profile.redact(&Secrets::default());
+    Ok(profile)
 }
 
 /// What the model is made of, with these events and no others.
@@ -154,9 +170,9 @@ pub fn refuse_directory(path: &Path) -> Result<()> {
 }
 
 /// Makes the page of a recording and prints what was found and where it is.
-pub fn write_page_and_findings(jfr: &Path, html: &Path) -> Result<()> {
-    let profile = load(jfr)?;
-    let page = write_html(&profile, jfr, html, false);
+pub fn write_page_and_findings(jfr: &Path, html: &Path, secrets: &Secrets) -> Result<()> {
+    let profile = load_with(jfr, secrets)?;
+    let page = write_html(&profile, jfr, (html, Named::ByDwell), false);
     let samples = profile.total().samples;
     let findings = match too_few(samples) {
         Some(text) => text,
@@ -199,27 +215,17 @@ pub fn shown(path: &Path) -> String {
     dwell_report::plain(&path.to_string_lossy())
 }
 
-/// Writes a file through `write`; a half-written one is removed.
-pub fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
-) -> Result<()> {
-    let text = || format!("writing {}", shown(path));
-    // What cannot be opened is somebody's, and stays as it is.
-    let mut out = BufWriter::new(File::create(path).with_context(text)?);
-    let written = write(&mut out).and_then(|()| out.flush());
-    written.with_context(|| {
-        // Devices, pipes and links to them were there before.
-        if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
-            let _ = std::fs::remove_file(path);
-        }
-        text()
-    })
-}
-
 /// Writes the page of a recording; `all_frames`: also those that hardly any samples share.
-pub fn write_html(profile: &Profile, source: &Path, html: &Path, all_frames: bool) -> Result<()> {
-    write_file(html, |out| page(profile, source, all_frames, out))
+pub fn write_html(
+    profile: &Profile,
+    source: &Path,
+    html: (&Path, Named),
+    all_frames: bool,
+) -> Result<()> {
+    let (html, named) = html;
+    writing::write(html, named, &[source], |out| {
+        page(profile, source, all_frames, out)
+    })
 }
 
 /// Puts the page of a recording somewhere else.
@@ -303,25 +309,5 @@ mod tests {
         assert!(error(&[0x04, 0x22, 0x4d, 0x18, 0]).contains("unlz4 a.jfr"));
         assert!(error(&[0x28, 0xb5, 0x2f, 0xfd, 0]).contains("unzstd a.jfr"));
         assert!(error(b"").contains("nothing was recorded"));
-    }
-
-    #[test]
-    fn only_half_written_files_are_removed() {
-        let dir = std::env::temp_dir().join(format!("dwell-write-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let (file, link) = (dir.join("file"), dir.join("link"));
-        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
-        for path in [&file, &link] {
-            let result = write_file(path, |out| {
-                out.write_all(b"half")?;
-                Err(std::io::Error::other("no more"))
-            });
-            assert!(result.is_err());
-        }
-        assert!(!file.exists());
-        assert!(link.is_symlink(), "a device is not ours to remove");
-        write_file(&file, |out| out.write_all(b"whole")).unwrap();
-        assert_eq!(std::fs::read(&file).unwrap(), b"whole");
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -57,6 +57,12 @@ pub fn count_interrupts() -> io::Result<()> {
 
 extern "C" fn on_limit_of_a_file(_signal: libc::c_int) {}
 
+/// The user that we act as.
+pub fn user() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// From now on a file that grows beyond a limit is an error and does not end us. Programs that are
 /// started later begin with the default, as a handler is not inherited (execve(2)).
 pub fn survive_limits_of_files() {

@@ -1,6 +1,7 @@
 //! Recordings from another process, without the agent: this process is the recorder.
 
 use dwell_attach::Target;
+use dwell_jfr::redact::Secrets;
 use dwell_outside::record::{Error, Recorder, Sum, Wanted};
 use dwell_outside::{Live, Vm};
 use std::path::Path;
@@ -41,6 +42,7 @@ pub fn record_outside_with(
         depth: 8192,
         version: "test",
         options: String::new(),
+        secrets: Secrets::default(),
     };
     let file = std::fs::File::create(file).expect("a file");
     let mut recorder = match Recorder::start(&mut vm, file, wanted) {

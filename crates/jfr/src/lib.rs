@@ -65,6 +65,7 @@ pub mod hash;
 mod ids;
 pub mod kinds;
 pub mod reader;
+pub mod redact;
 mod schema;
 mod types;
 mod wire;

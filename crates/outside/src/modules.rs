@@ -192,7 +192,10 @@ impl<'t> Modules<'t> {
         let mapped = module.executable.first().and_then(|range| {
             let Range { start, end } = range.addresses;
             let pid = self.target.jvm().pid;
-            std::fs::File::open(format!("/proc/{pid}/map_files/{start:x}-{end:x}")).ok()
+            let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+            // A device can be mapped, too, and to open one has effects.
+            let is_file = std::fs::metadata(&path).is_ok_and(|data| data.is_file());
+            is_file.then(|| std::fs::File::open(path).ok()).flatten()
         });
         let file = match mapped {
             Some(file) => file,

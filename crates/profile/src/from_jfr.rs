@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use dwell_jfr::kinds::{KINDS, told};
 use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Told};
+use dwell_jfr::redact::Secrets;
 
 use self::contexts::Contexts;
 use self::foreign::{Causes, Clock, Trigger};
@@ -89,6 +90,19 @@ impl Profile {
             builder.warnings.push(NO_STACKS.to_owned());
         }
         builder.finish()
+    }
+
+    /// Takes secrets out of what the program was started with.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        let Profile { info, host, .. } = self;
+        for text in [
+            &mut info.jvm_arguments,
+            &mut info.java_arguments,
+            &mut host.jvm_arguments,
+            &mut host.jvm_flags,
+        ] {
+            *text = secrets.line(text);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "experiments")]
 use crate::experiments::Experiment;
+use dwell_jfr::redact::Secrets;
 use dwell_signal::Vantage;
 use dwell_wall::pools::Pools;
 use std::time::Duration;
@@ -92,6 +93,8 @@ pub struct Options {
     pub freeze: Option<String>,
     /// Besides failed walks, every n-th one; 0: none.
     pub freeze_every: u64,
+    /// What of the command line is not recorded.
+    pub secrets: Secrets,
 }
 
 impl Default for Options {
@@ -123,6 +126,7 @@ impl Default for Options {
             reply: None,
             freeze: None,
             freeze_every: 0,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -179,8 +183,12 @@ pub fn parse(text: &str) -> Result<Options, OptionError> {
             command = Some(this);
             continue;
         }
-        if word == "live" {
-            options.alive_bytes = AS_ALLOC;
+        match word {
+            "live" => options.alive_bytes = AS_ALLOC,
+            "no-redact" => options.secrets = Secrets::none(),
+            _ => {}
+        }
+        if ["live", "no-redact"].contains(&word) {
             continue;
         }
         let Some(value) = value.filter(|v| !v.is_empty()) else {
@@ -252,7 +260,7 @@ fn known_options() -> &'static str {
      wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, alloc-rate=N, live, \
      live=SIZE, lock=TIME, maxrate=N, engine=auto|perf|timer|kernel, walk=snapshot|handler|paused, \
      file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
-     freeze-every=N, reply=PATH"
+     freeze-every=N, redact=TEXT, no-redact, reply=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
@@ -278,6 +286,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "experiment" => options.experiment = Some(experiment(value)?),
         "file" => options.file = value.to_owned(),
         "reply" => options.reply = Some(value.to_owned()),
+        "redact" => options.secrets.add(value),
         "freeze" => options.freeze = Some(value.to_owned()),
         "freeze-every" => match value.parse() {
             Ok(n) => options.freeze_every = n,
@@ -494,6 +503,15 @@ mod tests {
         for bad in ["1023", "1025m", "0", "k", "-1", "1.5m"] {
             assert!(parse(&format!("alloc={bad}")).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn secrets_are_the_usual_ones_unless_told_otherwise() {
+        let told = |text: &str| parse(text).unwrap().secrets.line("--token a b.xyz.c");
+        assert_eq!(told("redact=XYZ"), "--token [redacted] [redacted]");
+        assert_eq!(told("start"), "--token [redacted] b.xyz.c");
+        assert_eq!(told("no-redact"), "--token a b.xyz.c");
+        assert!(parse("redact=").is_err());
     }
 
     #[test]
@@ -751,6 +769,7 @@ mod tests {
                     freeze,
                     depth,
                     freeze_every: every,
+                    secrets: Secrets::default(),
                 }
             },
         )

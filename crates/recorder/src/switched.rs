@@ -94,7 +94,9 @@ impl Switched {
         now.alloc.set(events.alloc_bytes, now_ns);
         now.alive.set(events.alive_bytes, now_ns);
         now.lock.set(lock_ns, now_ns);
-        let words = text.split(',').filter(|word| !word.starts_with("reply="));
+        // Where the answer goes is of no interest, and what is a secret is not to be told.
+        let is_told = |word: &&str| !["reply=", "redact="].iter().any(|it| word.starts_with(it));
+        let words = text.split(',').filter(is_told);
         let words: Vec<&str> = words.collect();
         if !now.text.is_empty() {
             now.text += "; ";

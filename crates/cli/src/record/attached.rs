@@ -67,7 +67,7 @@ pub fn run(
     {
         eprintln!("dwell: {trouble}; keeping what was written");
     }
-    recording::write_page_and_findings(&outputs.jfr, &outputs.html)
+    recording::write_page_and_findings(&outputs.jfr, &outputs.html, &outputs.secrets)
 }
 
 fn record(

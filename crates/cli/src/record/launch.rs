@@ -8,7 +8,7 @@ use super::outputs::{Mark, Outputs};
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
-use crate::{Usage, java, mono, recording, sys};
+use crate::{Usage, java, mono, recording, sys, writing};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,8 @@ pub fn run(args: &Record) -> Result<ExitCode> {
                     run; leave it out";
         return Err(Usage(text.to_owned()).into());
     }
-    let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?;
+    let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?
+        .redacting(args.sampling.redaction.secrets());
     let before = if is_java {
         vec![]
     } else {
@@ -61,7 +62,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     }
     for jfr in written {
         let html = jfr.with_extension("html");
-        recording::write_page_and_findings(&jfr, &html)?;
+        recording::write_page_and_findings(&jfr, &html, &outputs.secrets)?;
     }
     Ok(exit_code(status, 0))
 }
@@ -206,7 +207,7 @@ fn collect(
     }
     let found: Vec<PathBuf> = found.into_iter().map(|(path, _)| path).collect();
     if let [one] = found.as_slice() {
-        std::fs::rename(one, &outputs.jfr).context("renaming the recording")?;
+        writing::rename(one, &outputs.jfr)?;
         return Ok(vec![outputs.jfr.clone()]);
     }
     Ok(found)

@@ -22,7 +22,8 @@ pub fn run(args: &Record) -> Result<ExitCode> {
             let target = find::target(jvm)?;
             let main = target.jvm().main.as_deref().unwrap_or("jvm");
             let outputs =
-                outputs::Outputs::prepare(args.output.as_deref(), find::simple_name(main))?;
+                outputs::Outputs::prepare(args.output.as_deref(), find::simple_name(main))?
+                    .redacting(args.sampling.redaction.secrets());
             if args.no_agent {
                 outside::run(&target, args, &outputs)?;
                 return Ok(ExitCode::SUCCESS);
@@ -84,5 +85,5 @@ pub fn start_options(sampling: &Sampling) -> String {
     if sampling.late != units::LATE {
         options += &format!(",late={}ns", sampling.late.as_nanos());
     }
-    options
+    options + &sampling.redaction.options()
 }

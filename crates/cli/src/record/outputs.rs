@@ -1,7 +1,9 @@
 //! Where a recording's files go.
 
-use crate::Usage;
+use crate::writing::{self, Named, Output};
+use crate::{Usage, agent};
 use anyhow::{Context, Result};
+use dwell_jfr::redact::Secrets;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -15,6 +17,10 @@ pub struct Outputs {
     pub jfr: PathBuf,
     /// The page made from it.
     pub html: PathBuf,
+    /// What the page does not show.
+    pub secrets: Secrets,
+    /// The origin of their names.
+    named: Named,
     /// What `jfr` was before, if it existed.
     before: Option<Mark>,
 }
@@ -50,24 +56,36 @@ impl Mark {
 impl Outputs {
     /// Chooses the names, and makes sure that files can be written there before anything starts.
     pub fn prepare(wanted: Option<&Path>, name: &str) -> Result<Outputs> {
-        let base = match wanted {
-            Some(path) => without_ending(path)?,
-            None => PathBuf::from(default_base(name)),
+        let (base, named) = match wanted {
+            Some(path) => (without_ending(path)?, Named::ByUser),
+            None => (PathBuf::from(default_base(name)), Named::ByDwell),
         };
-        let base = std::path::absolute(&base).with_context(|| base.display().to_string())?;
+        let mut base = std::path::absolute(&base).with_context(|| base.display().to_string())?;
+        if named == Named::ByDwell && writing::is_shared(&writing::folder_of(&base)) {
+            base = unforeseen(&base);
+        }
         let (jfr, html) = (with_ending(&base, "jfr"), with_ending(&base, "html"));
         let before = Mark::of(&jfr);
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&jfr)
-            .with_context(|| {
-                format!(
-                    "{} cannot be written; choose another place with -o",
-                    jfr.display()
-                )
-            })?;
-        Ok(Outputs { jfr, html, before })
+        writing::open_to_record(&jfr, named)?;
+        Ok(Outputs {
+            jfr,
+            html,
+            secrets: Secrets::default(),
+            named,
+            before,
+        })
+    }
+
+    /// The same with other secrets than those that look so.
+    pub fn redacting(self, secrets: Secrets) -> Outputs {
+        Outputs { secrets, ..self }
+    }
+
+    /// The recording's file, empty and locked, for a recorder in this process.
+    pub fn claim(&self) -> Result<File> {
+        let file = writing::claim(&self.jfr, self.named)?;
+        writing::truncate(&file).with_context(|| self.jfr.display().to_string())?;
+        Ok(file)
     }
 
     /// Removes the empty file that showed that one can be made.
@@ -109,9 +127,9 @@ impl Outputs {
             return Ok(());
         }
         from.seek(SeekFrom::Start(0)).with_context(text)?;
-        let mut to = File::create(&self.jfr).with_context(text)?;
-        std::io::copy(from, &mut to).with_context(text)?;
-        to.sync_all().with_context(text)
+        let mut to = Output::begin(&self.jfr, self.named)?;
+        std::io::copy(from, to.file()).with_context(text)?;
+        to.commit(&[writing::Identity::of(from).with_context(text)?])
     }
 
     /// Whether there is a recording, and not one that was there before.
@@ -119,6 +137,14 @@ impl Outputs {
         let now = Mark::of(&self.jfr);
         now != self.before && now.is_some_and(|mark| mark.len > 0)
     }
+}
+
+/// Adds digits that nobody can foresee: in a directory of all users somebody else could make a file
+/// of a name that is known before.
+pub fn unforeseen(base: &Path) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(format!("-{}", agent::random_name()));
+    PathBuf::from(name)
 }
 
 /// `NAME-20260131T235959Z`, with only harmless characters of the name.

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use dwell_outside::record::{Recorder, Sum, Wanted};
 use dwell_outside::{Live, Vm};
-use std::fs::File;
 use std::time::Duration;
 
 /// Time between two looks at the clock, Ctrl-C and the JVM.
@@ -30,7 +29,7 @@ pub fn run(target: &Target, args: &Record, outputs: &Outputs) -> Result<()> {
             sum.lost
         );
     }
-    recording::write_page_and_findings(&outputs.jfr, &outputs.html)
+    recording::write_page_and_findings(&outputs.jfr, &outputs.html, &outputs.secrets)
 }
 
 /// Refuses what only the agent can do.
@@ -67,6 +66,7 @@ pub fn wanted(sampling: &Sampling) -> Wanted {
         depth: sampling.depth as usize,
         version: env!("CARGO_PKG_VERSION"),
         options: "--no-agent".to_owned(),
+        secrets: sampling.redaction.secrets(),
     }
 }
 
@@ -74,9 +74,7 @@ fn record(target: &Target, args: &Record, outputs: &Outputs) -> Result<Sum> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
     let live: Live = crate::stacks::open(target)?;
     let mut vm = Vm::read(target, &live)?;
-    let file = File::create(&outputs.jfr)
-        .with_context(|| format!("{} cannot be written", outputs.jfr.display()))?;
-    let mut recorder = Recorder::start(&mut vm, file, wanted(&args.sampling))?;
+    let mut recorder = Recorder::start(&mut vm, outputs.claim()?, wanted(&args.sampling))?;
     let pid = target.jvm().pid;
     let until = match args.duration {
         Some(_) => "",

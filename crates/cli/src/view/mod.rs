@@ -3,9 +3,11 @@
 mod open;
 mod serve;
 
-use crate::args::View;
+use crate::args::{Redaction, View};
+use crate::writing::{self, Named};
 use crate::{agent, recording};
 use anyhow::{Context, Result, bail};
+use dwell_jfr::redact::Secrets;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ const ENTRIES_MAX: usize = 100_000;
 
 /// Makes the page and shows it.
 pub fn run(args: &View) -> Result<()> {
+    let secrets = args.redaction.secrets();
     let input = match args.input.is_dir() {
         true => newest_in(&args.input)?,
         false => args.input.clone(),
@@ -25,12 +28,12 @@ pub fn run(args: &View) -> Result<()> {
     }
     if let Some(port) = args.serve {
         let name = input.file_stem().unwrap_or_default().to_string_lossy();
-        return serve::run(port, &name, page_bytes(&input)?);
+        return serve::run(port, &name, page_bytes(&input, &secrets)?);
     }
     let page = match is_page(&input) {
         true if !input.exists() => return Err(recording::missing(&input)),
         true => input,
-        false => page_of(&input)?,
+        false => page_of(&input, &args.redaction)?,
     };
     let page = std::path::absolute(&page).context("the current directory")?;
     crate::print(&format!("{}\n", recording::shown(&page)))?;
@@ -73,39 +76,44 @@ fn newest_in(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The page of a recording: the one beside it if that is newer, else a new one there, or in the
-/// folder for temporary files if nothing can be written there.
-fn page_of(jfr: &Path) -> Result<PathBuf> {
+/// The page of a recording: the one beside it if that is newer and ours, else a new one there, or
+/// in a folder of its own for temporary files if others could change it there, or nothing can be
+/// written.
+fn page_of(jfr: &Path, redaction: &Redaction) -> Result<PathBuf> {
     let beside = jfr.with_extension("html");
     let time = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let is_newer = time(&beside)
         .zip(time(jfr))
         .is_some_and(|(page, jfr)| page >= jfr);
-    if is_newer {
+    let is_private = writing::is_private(&writing::folder_of(&beside));
+    // What a page redacts it does not say.
+    let is_usual = !redaction.no_redact && redaction.redact.is_empty();
+    if is_usual && is_newer && is_private && writing::is_own(&beside) {
         return Ok(beside);
     }
-    let profile = recording::load(jfr)?;
+    let profile = recording::load_with(jfr, &redaction.secrets())?;
     recording::warn_of_unread(&profile, jfr);
-    if recording::write_html(&profile, jfr, &beside, false).is_ok() {
+    let write = |page: &Path| recording::write_html(&profile, jfr, (page, Named::ByDwell), false);
+    if is_private && write(&beside).is_ok() {
         return Ok(beside);
     }
     let dir = std::env::temp_dir().join(format!("dwell-view-{}", agent::random_name()));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
     made.with_context(|| recording::shown(&dir))?;
     let page = dir.join(beside.file_name().unwrap_or_default());
-    recording::write_html(&profile, jfr, &page, false)?;
+    write(&page)?;
     Ok(page)
 }
 
 /// The same, kept in memory: nothing is written.
-fn page_bytes(input: &Path) -> Result<Vec<u8>> {
+fn page_bytes(input: &Path, secrets: &Secrets) -> Result<Vec<u8>> {
     if is_page(input) {
         return match std::fs::read(input) {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(recording::missing(input)),
             read => read.with_context(|| recording::shown(input)),
         };
     }
-    let profile = recording::load(input)?;
+    let profile = recording::load_with(input, secrets)?;
     recording::warn_of_unread(&profile, input);
     let mut page = Vec::new();
     recording::put_html(&profile, input, &mut page)?;

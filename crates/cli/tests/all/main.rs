@@ -4,6 +4,7 @@
 
 mod attached;
 mod cut;
+mod files;
 mod foreign;
 mod harness;
 mod inside;

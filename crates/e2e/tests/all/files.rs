@@ -207,6 +207,53 @@ fn a_bounded_recording_keeps_two_files() {
     });
 }
 
+/// What `status` says that keeps it from writing.
+fn trouble(program: &Program) -> String {
+    let status = program.tell("status");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("trouble="));
+    line.unwrap_or("").to_owned()
+}
+
+/// The next file cannot be made for a while: a folder has its name. The bound is kept, what is
+/// dropped is counted, and rotation goes on afterwards.
+#[test]
+fn a_bounded_recording_outlives_a_file_that_cannot_be_made() {
+    each(&turn(&both()), |jdk| {
+        let place = Place::new("stuck");
+        let (file, kept) = (place.path("b.jfr"), place.path("b.1.jfr"));
+        let obstacle = place.path("b.next.jfr");
+        std::fs::create_dir(&obstacle).unwrap();
+        let options = format!(
+            "start,cpu=100us,maxsize=1m,chunksize=256k,file={}",
+            file.display()
+        );
+        let mut program = Starter::new(jdk, &place, "Accuracy")
+            .with("seconds=600 threads=2")
+            .start();
+        program.tell(&options);
+        program.pass();
+        until("the trouble is told", || {
+            trouble(&program).contains("cannot make the next file")
+        });
+        let size = || std::fs::metadata(&file).unwrap().len();
+        let before = size();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        assert_eq!(size(), before, "nothing is written beyond the bound");
+        assert!(!kept.exists());
+        std::fs::remove_dir(&obstacle).unwrap();
+        until("the trouble is over", || trouble(&program).is_empty());
+        assert!(kept.exists());
+        let status = program.tell("stop");
+        drop(program);
+        let lost = |file| View::read(file).sum("dwell.Gap", "lostSamples");
+        // It may be full once more.
+        assert!(lost(&file) + lost(&kept) > 0, "{status}");
+        check_readable(&kept, View::read(&kept).recording.samples.len());
+    });
+}
+
 /// A file system of its own that is small; unmounted with this value.
 struct Small<'a> {
     place: &'a Place,
@@ -263,13 +310,6 @@ fn measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_roo
             .arg(format!("of={}", filler.display()))
             .output();
         assert!(!filled.unwrap().status.success(), "the disk is full");
-        let trouble = |program: &Program| {
-            let status = program.tell("status");
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix("trouble="));
-            line.unwrap_or("").to_owned()
-        };
         until("trouble is told", || {
             trouble(&program).contains("cannot write")
         });

@@ -5,7 +5,10 @@ use dwell_recorder::options::Options;
 use dwell_walker::native::NativeCode;
 use dwell_walker::{Frame, Memory, Outcome, Regs, ThreadContext, Walk, Walker};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// Files per outcome at most.
 const FILES_MAX: u32 = 50;
@@ -61,10 +64,22 @@ impl Freezer {
         *written += 1;
         let path = dir.join(format!("{outcome}-{written}.walk"));
         let frozen = freeze(walker, regs, thread, self.depth);
-        if let Err(error) = std::fs::write(&path, frozen.to_text()) {
+        if let Err(error) = write(&path, &frozen.to_text()) {
             eprintln!("dwell: {}: {error}", path.display());
         }
     }
+}
+
+/// Writes a file anew, for its owner only: it holds pieces of the program's memory.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    // Removed, as a link of this name is not to be followed.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 fn freeze<M: Memory, N: NativeCode>(

@@ -16,7 +16,7 @@ use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian as LE, ReadRef};
 
-pub use parts::read_parts;
+pub use parts::{Parts, fill_parts, read_parts};
 pub use symbols::{Definition, Symbol, SymbolIndex, Symbols};
 
 use crate::unwind::{self, Direct, Rule, Section, UnwindTable};
@@ -125,6 +125,18 @@ impl<'data> Elf<'data> {
             image.section_names = image.contents(names).unwrap_or(&[]);
         }
         Ok(image)
+    }
+
+    /// The same without anything but its segments, for who has to place it only.
+    #[must_use]
+    pub fn without_contents(self) -> Elf<'static> {
+        Elf {
+            data: &[],
+            program_headers: &[],
+            section_headers: &[],
+            section_names: &[],
+            segments: self.segments,
+        }
     }
 
     /// The load segments in the order of the file (ascending addresses in every real file).

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use object::LittleEndian as LE;
-use object::elf::{self, FileHeader64, SectionHeader64};
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::FileHeader as _;
 
 use super::SECTIONS_MAX;
@@ -12,34 +12,72 @@ use super::SECTIONS_MAX;
 /// Headers of the file and its segments lie here in every real file.
 const HEAD_BYTES: usize = 4096;
 
+/// Which parts are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Headers, notes, and what the file exports.
+    Exports,
+    /// Also all symbols and the unwind sections. Where these are not found the whole file is read.
+    All,
+}
+
 /// Reads a file of `len` bytes through `read` (offset, where to; whether it worked): its headers,
 /// symbols, notes and unwind sections. All else stays zero. A file without section headers is read
 /// as a whole. `None` if something cannot be read.
 pub fn read_parts(len: usize, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
-    let mut fill = |bytes: &mut Vec<u8>, range: Range<usize>| -> Option<()> {
+    fill_parts(&mut bytes, Parts::All, read)?;
+    Some(bytes)
+}
+
+/// The same into memory that is there, as long as the file and all zero.
+pub fn fill_parts(
+    bytes: &mut [u8],
+    parts: Parts,
+    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+) -> Option<()> {
+    let len = bytes.len();
+    let mut fill = |bytes: &mut [u8], range: Range<usize>| -> Option<()> {
         let end = range.end.min(len);
         let part = bytes.get_mut(range.start.min(end)..end)?;
         (part.is_empty() || read(range.start as u64, part)).then_some(())
     };
-    fill(&mut bytes, 0..HEAD_BYTES)?;
-    let Some(table) = section_table(&bytes) else {
-        fill(&mut bytes, 0..len)?;
-        return Some(bytes);
-    };
-    fill(&mut bytes, table)?;
-    if let Some(names) = section_names(&bytes) {
-        fill(&mut bytes, names)?;
+    fill(bytes, 0..HEAD_BYTES)?;
+    // Tools that change libraries put these at the end.
+    if let Some(segments) = segment_table(bytes) {
+        fill(bytes, segments)?;
     }
-    match wanted(&bytes) {
+    let is_all = parts == Parts::All;
+    let Some(table) = section_table(bytes) else {
+        return if is_all {
+            fill(bytes, 0..len)
+        } else {
+            Some(())
+        };
+    };
+    fill(bytes, table)?;
+    if let Some(names) = section_names(bytes) {
+        fill(bytes, names)?;
+    }
+    match wanted(bytes, parts) {
         Some(ranges) => {
             for range in ranges {
-                fill(&mut bytes, range)?;
+                fill(bytes, range)?;
             }
         }
-        None => fill(&mut bytes, 0..len)?,
+        None if is_all => fill(bytes, 0..len)?,
+        None => {}
     }
-    Some(bytes)
+    Some(())
+}
+
+/// Where the program headers are.
+fn segment_table(head: &[u8]) -> Option<Range<usize>> {
+    let header = FileHeader64::<LE>::parse(head).ok()?;
+    let start = usize::try_from(header.e_phoff.get(LE)).ok()?;
+    let count = usize::from(header.e_phnum.get(LE));
+    let end = start.checked_add(count * size_of::<ProgramHeader64<LE>>())?;
+    Some(start..end)
 }
 
 /// Where the section headers are.
@@ -63,12 +101,13 @@ fn section_names(bytes: &[u8]) -> Option<Range<usize>> {
 }
 
 /// The sections that are of interest; `None` if those do not seem to be all there are.
-fn wanted(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
+fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
     let header = FileHeader64::<LE>::parse(bytes).ok()?;
     let sections = header.section_headers(LE, bytes).ok()?;
     let index = header.shstrndx(LE, bytes).ok()?;
     let names = bytes.get(range_of(sections.get(index as usize)?)?)?;
-    let mut has_rules = false;
+    let is_all = parts == Parts::All;
+    let mut has_rules = !is_all;
     let mut ranges = Vec::new();
     for section in sections {
         let at = section.sh_name.get(LE) as usize;
@@ -76,12 +115,14 @@ fn wanted(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
             let rest = names.get(at..).and_then(|names| names.strip_prefix(name));
             rest.is_some_and(|rest| rest.first() == Some(&0))
         };
-        let is_rule = is(b".eh_frame") || is(b".debug_frame");
-        let is_known = matches!(
-            section.sh_type.get(LE),
-            elf::SHT_SYMTAB | elf::SHT_DYNSYM | elf::SHT_STRTAB | elf::SHT_NOTE
-        );
-        if is_rule || is_known || is(b".eh_frame_hdr") {
+        let is_rule = is_all && (is(b".eh_frame") || is(b".debug_frame"));
+        let is_known = match section.sh_type.get(LE) {
+            elf::SHT_DYNSYM | elf::SHT_NOTE => true,
+            elf::SHT_STRTAB => is_all || is(b".dynstr"),
+            elf::SHT_SYMTAB => is_all,
+            _ => is_all && is(b".eh_frame_hdr"),
+        };
+        if is_rule || is_known {
             has_rules |= is_rule;
             ranges.extend(range_of(section));
         }

@@ -105,7 +105,10 @@ impl Chunk {
             options: &wanted.options,
         });
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let command = String::from_utf8_lossy(&words).replace('\0', " ");
+        let words = String::from_utf8_lossy(&words);
+        let words = words.trim_end_matches('\0').split('\0');
+        let command = wanted.secrets.words(words);
+        let program = wanted.secrets.line(jvm.command.as_deref().unwrap_or(""));
         let uptime_ns = jvm.uptime_ms.unwrap_or(0).saturating_mul(1_000_000);
         self.writer.event(&Event::JvmInformation {
             ticks,
@@ -113,7 +116,7 @@ impl Chunk {
             jvm_version: jvm.version.as_deref().unwrap_or(""),
             jvm_arguments: command.trim_end(),
             jvm_flags: "",
-            java_arguments: jvm.command.as_deref().unwrap_or(""),
+            java_arguments: &program,
             jvm_start_epoch_ms: epoch_ns().saturating_sub(uptime_ns) / 1_000_000,
             pid,
         });

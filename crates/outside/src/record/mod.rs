@@ -27,6 +27,7 @@ use dwell_host::Whose;
 use dwell_host::cgroup::Group;
 use dwell_host::limit::Limits;
 use dwell_host::used::Account;
+use dwell_jfr::redact::Secrets;
 use dwell_walker::{Anchor, Failure, Frame, FrameKind};
 use kernel::KernelNames;
 use mounted::{Mounted, UNKNOWN_FRAMES};
@@ -66,6 +67,8 @@ pub struct Wanted {
     pub version: &'static str,
     /// The options as they were given.
     pub options: String,
+    /// What of the command line is not recorded.
+    pub secrets: Secrets,
 }
 
 /// Why a recording cannot be made, or goes no further.

@@ -5,15 +5,21 @@ use crate::runtime::setup::Setup;
 use crate::switched::Now;
 use crate::sys::process;
 use dwell_host::small_files;
+use dwell_jfr::redact::Secrets;
 use dwell_jfr::writer::{ChunkWriter, Event};
 
-/// Text of a `/proc` file, NULs as blanks.
+/// Text of a `/proc` file.
 fn proc_text(path: &str) -> String {
     let bytes = small_files::read(path).unwrap_or_default();
-    String::from_utf8_lossy(&bytes)
-        .replace('\0', " ")
-        .trim()
-        .to_owned()
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+/// The command line of this process, without secrets.
+fn command_line(secrets: &Secrets) -> String {
+    let bytes = small_files::read("/proc/self/cmdline").unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let words = text.trim_end_matches('\0').split('\0');
+    secrets.words(words)
 }
 
 fn cpu_model() -> String {
@@ -54,7 +60,7 @@ pub fn describe<R: Runtime>(
         wall_interval_ns: events.wall.as_nanos() as u64,
         options: &now.text,
     });
-    let command = proc_text("/proc/self/cmdline");
+    let command = command_line(&setup.options.secrets);
     let cores = u32::try_from(processors).unwrap_or(u32::MAX);
     chunk.event(&Event::JvmInformation {
         ticks,

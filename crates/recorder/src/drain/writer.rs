@@ -593,7 +593,15 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         let bytes = self.chunk.flush(now);
         let header = self.chunk.header();
-        match self.output.append(&bytes, &header, amount, now) {
+        let news = self.output.append(&bytes, &header, amount, now);
+        self.report(news);
+        let len = self.output.len();
+        self.progress.bytes.store(len, Ordering::Relaxed);
+    }
+
+    /// Lets the user know, now and in `status`.
+    fn report(&self, news: News) {
+        match news {
             News::Nothing => {}
             News::Trouble(trouble) => {
                 eprintln!("dwell: {trouble}; recording goes on when it can");
@@ -601,8 +609,6 @@ impl<'s, R: Runtime> Writer<'s, R> {
             }
             News::Over => self.progress.set_trouble(None),
         }
-        let len = self.output.len();
-        self.progress.bytes.store(len, Ordering::Relaxed);
     }
 
     /// Whether a new chunk shall begin.
@@ -637,7 +643,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.renewed = false;
         self.described = false;
         self.recorded = self.setup.switched.get();
-        self.output.next_chunk(process::monotonic_ns());
+        let news = self.output.next_chunk(process::monotonic_ns());
+        self.report(news);
     }
 }
 
@@ -687,7 +694,7 @@ fn gap_event(gap: &Gap, now: u64) -> Event<'static> {
     Event::Gap {
         ticks: gap.since_ns,
         duration_ticks: now.saturating_sub(gap.since_ns),
-        cause: "disk_full",
+        cause: gap.cause,
         lost_samples: gap.lost.samples,
         lost_weight_ns: gap.lost.weight_ns,
     }

@@ -2,12 +2,18 @@
 //! the file *is*, so that a library that is closed and opened again is read once, and kept from one
 //! recording to the next, as long as the file is the same.
 
+use super::memory;
 use super::unwind_rules::{Table, Tables};
-use crate::sys::mapped::MappedFile;
+use crate::sys::mapped::{LibraryFile, MappedFile, Stamp};
 use dwell_context::foreign;
-use dwell_native::elf::{Elf, Symbol, SymbolIndex};
+use dwell_native::elf::{Elf, Parts, Symbol, SymbolIndex};
 use dwell_walker::native::Rule;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// So much of a library's beginning is compared, where only that tells whether a file is what is
+/// mapped: its headers, and the build id as linkers place it.
+const BEGIN_BYTES: u64 = 4096;
 
 /// What a mapping is of: device, inode, and path for the few file systems without inodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,11 +37,17 @@ pub struct Image {
     /// Where its block of thread-local variables has the one that thread contexts are published
     /// by, if it has one.
     pub thread_context: Option<u64>,
-    /// Reads `file`, which stays where it is.
+    /// Reads `contents`, which stay where they are.
     table: Table,
     /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
     symbols: OnceLock<SymbolIndex>,
-    file: Option<MappedFile>,
+    /// None of what has no file, or none that can be used.
+    stamp: Option<Stamp>,
+    /// Its segments.
+    head: Option<Elf<'static>>,
+    /// Symbols and unwind sections, read when they are asked for first: most libraries are never
+    /// met, and large ones have tens of megabytes of these.
+    contents: OnceLock<Option<MappedFile>>,
 }
 
 /// Libraries that recordings have read, for the next one.
@@ -59,35 +71,42 @@ impl Kept {
 }
 
 impl Image {
-    /// Reads a library from its file. A file that cannot be read gives an image without rows and
-    /// names: its frames are then unwound by frame pointer and shown as offsets.
+    /// Reads a library from its file. A file that cannot be read, or is another one than is mapped,
+    /// gives an image without rows and names: its frames are then unwound by frame pointer and
+    /// shown as offsets. `header` is where what begins the file is mapped.
     #[must_use]
-    pub fn load(key: FileKey, tables: Tables) -> Image {
-        let name = display_name(&key.path);
-        let mut image = Image {
-            key,
-            name,
-            build_id: String::new(),
-            thread_context: None,
-            table: Table::default(),
-            symbols: OnceLock::new(),
-            file: None,
-        };
-        let Ok(file) = MappedFile::open(&image.key.path) else {
+    pub fn load(key: FileKey, header: Option<Range<u64>>, tables: Tables) -> Image {
+        let mut image = Image::empty(key);
+        let Some(file) = open(&image.key, header) else {
             return image;
         };
-        if let Ok(elf) = Elf::parse(file.bytes()) {
-            image.read(&elf, tables);
+        let Ok(exports) = file.read(Parts::Exports) else {
+            return image;
+        };
+        image.stamp = Some(file.stamp());
+        if let Ok(elf) = Elf::parse(exports.bytes()) {
+            image.read(&elf);
         }
-        image.file = Some(file);
+        if tables == Tables::ForHandlers {
+            image.make_ready();
+        }
         image
     }
 
-    /// Opens a library for its symbols only.
+    /// The kernel's vdso, copied out of memory: it has no file.
     #[must_use]
-    pub fn load_without_table(key: FileKey) -> Image {
+    pub fn from_memory(key: FileKey, bytes: Vec<u8>) -> Image {
+        let mut image = Image::empty(key);
+        if let Ok(elf) = Elf::parse(&bytes) {
+            image.read(&elf);
+        }
+        image.contents = OnceLock::from(Some(MappedFile::owned(bytes)));
+        image.make_ready();
+        image
+    }
+
+    fn empty(key: FileKey) -> Image {
         let name = display_name(&key.path);
-        let file = MappedFile::open(&key.path).ok();
         Image {
             key,
             name,
@@ -95,45 +114,30 @@ impl Image {
             thread_context: None,
             table: Table::default(),
             symbols: OnceLock::new(),
-            file,
+            stamp: None,
+            head: None,
+            contents: OnceLock::new(),
         }
     }
 
-    /// The kernel's vdso, copied out of memory: it has no file.
-    #[must_use]
-    pub fn from_memory(key: FileKey, bytes: Vec<u8>) -> Image {
-        let name = display_name(&key.path);
-        let mut image = Image {
-            key,
-            name,
-            build_id: String::new(),
-            thread_context: None,
-            table: Table::default(),
-            symbols: OnceLock::new(),
-            file: None,
-        };
-        let file = MappedFile::owned(bytes);
-        if let Ok(elf) = Elf::parse(file.bytes()) {
-            image.read(&elf, Tables::ForHandlers);
-        }
-        image.file = Some(file);
-        image
-    }
-
-    fn read(&mut self, elf: &Elf<'_>, tables: Tables) {
-        if tables == Tables::ForHandlers {
-            self.table.make_ready(elf);
-        }
+    fn read(&mut self, elf: &Elf<'_>) {
         self.thread_context = elf.find_thread_local(foreign::SYMBOL.as_bytes());
         let id = elf.build_id().unwrap_or(&[]);
         self.build_id = id.iter().take(32).map(|b| format!("{b:02x}")).collect();
+        self.head = Some(elf.clone().without_contents());
     }
 
     /// Whether there is a file, and it says what it said when it was read.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        let stamp = self.file.as_ref().and_then(MappedFile::stamp);
-        stamp.is_some_and(|stamp| !stamp.is_written(&self.key.path))
+        self.stamp.is_some() && !self.is_written()
+    }
+
+    /// Whether its file has been written since it was read, or another one has its number.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        let path = &self.key.path;
+        self.stamp.is_some_and(|stamp| stamp.is_written(path))
     }
 
     /// The function at `offset`. Not in a handler.
@@ -163,10 +167,22 @@ impl Image {
         self.table.rule_read(offset, || self.elf())
     }
 
-    /// The parsed file, for placing it and for its symbols.
+    /// Its segments, to place it.
+    #[must_use]
+    pub fn head(&self) -> Option<&Elf<'static>> {
+        self.head.as_ref()
+    }
+
+    /// The parsed file, for its symbols and rules; read now if it was not. Not in a handler.
     #[must_use]
     pub fn elf(&self) -> Option<Elf<'_>> {
-        Elf::parse(self.file.as_ref()?.bytes()).ok()
+        let contents = self.contents.get_or_init(|| {
+            let stamp = self.stamp?;
+            let file = LibraryFile::open(&self.key.path).ok()?;
+            let is_same = file.stamp() == stamp;
+            is_same.then(|| file.read(Parts::All).ok()).flatten()
+        });
+        Elf::parse(contents.as_ref()?.bytes()).ok()
     }
 
     /// Bytes of memory the unwind table takes.
@@ -174,6 +190,19 @@ impl Image {
     pub fn table_bytes(&self) -> usize {
         self.table.bytes()
     }
+}
+
+/// The file that is mapped, if its path leads to it. One that has come in its place since is never
+/// used.
+fn open(key: &FileKey, header: Option<Range<u64>>) -> Option<LibraryFile> {
+    let file = LibraryFile::open(&key.path).ok()?;
+    // File systems in layers tell one number in the mappings and another one to who asks.
+    let is_mapped = file.is_at(key.device, key.inode) || {
+        let Range { start, end } = header?;
+        let begin = memory::copy(start..end.min(start.saturating_add(BEGIN_BYTES)));
+        !begin.is_empty() && file.begins_with(&begin)
+    };
+    is_mapped.then_some(file)
 }
 
 /// The file's name without directories.
@@ -185,19 +214,83 @@ pub(super) fn display_name(path: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     fn key(path: &str) -> FileKey {
+        let (device, inode) = std::fs::metadata(path).map_or((0, 1), |is| (is.dev(), is.ino()));
         FileKey {
-            device: (0, 0),
-            inode: 1,
+            device: (libc::major(device), libc::minor(device)),
+            inode,
             path: path.as_bytes().to_vec(),
         }
+    }
+
+    fn load(key: FileKey, tables: Tables) -> Image {
+        Image::load(key, None, tables)
+    }
+
+    /// Where this program's file is mapped.
+    fn own_header() -> Range<u64> {
+        let own = std::fs::canonicalize(std::env::current_exe().unwrap()).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps
+            .lines()
+            .find(|line| line.ends_with(own.to_str().unwrap()));
+        let (range, _) = line.unwrap().split_once(' ').unwrap();
+        let (start, end) = range.split_once('-').unwrap();
+        let number = |text| u64::from_str_radix(text, 16).unwrap();
+        number(start)..number(end)
+    }
+
+    /// A file that is truncated while its library is mapped costs names and rules, and nothing
+    /// else.
+    #[test]
+    fn never_does_a_truncated_library_end_the_process() {
+        let path = std::env::temp_dir().join(format!("dwell-cut-{}", std::process::id()));
+        for is_met in [false, true] {
+            std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+            let image = load(key(path.to_str().unwrap()), Tables::AsMet);
+            assert!(!image.build_id.is_empty() || image.head().is_some());
+            assert!(!is_met || image.elf().is_some());
+            std::fs::File::create(&path).unwrap();
+            assert!(image.head().unwrap().segments().len() > 1);
+            assert_eq!(image.elf().is_some(), is_met);
+            let rule = image.rule_read(own_offset());
+            assert_eq!(rule != Rule::Gap, is_met);
+            assert!(image.is_written());
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Where a function of this program is, from its beginning.
+    fn own_offset() -> u32 {
+        let at = own_offset as fn() -> u32 as usize as u64;
+        u32::try_from(at - own_header().start).unwrap()
+    }
+
+    #[test]
+    fn only_the_file_that_is_mapped_is_used() {
+        let exe = std::env::current_exe().unwrap();
+        let path = std::env::temp_dir().join(format!("dwell-other-{}", std::process::id()));
+        std::fs::copy(&exe, &path).unwrap();
+        let mapped = Some(own_header());
+        let mut other = key(path.to_str().unwrap());
+        other.inode += 1;
+        let load = |header| Image::load(other.clone(), header, Tables::AsMet);
+        // Another number, but the same contents: layers, or the same version installed again.
+        assert!(load(mapped.clone()).elf().is_some());
+        assert!(load(None).elf().is_none(), "nothing says that it is it");
+        let mut bytes = std::fs::read(&exe).unwrap();
+        bytes[0x20] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(load(mapped).elf().is_none(), "another version");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn a_missing_file_is_an_image_without_rows() {
         for tables in [Tables::ForHandlers, Tables::AsMet] {
-            let image = Image::load(key("/nonexistent/libx.so"), tables);
+            let image = load(key("/nonexistent/libx.so"), tables);
             assert_eq!(image.name, "libx.so");
             assert_eq!(image.rule(0), Rule::Gap);
             assert_eq!(image.rule_read(0), Rule::Gap);
@@ -209,7 +302,7 @@ mod tests {
     fn what_is_kept_is_given_once_and_only_if_it_is_what_it_was() {
         let path = std::env::temp_dir().join(format!("dwell-kept-{}", std::process::id()));
         std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
-        let load = |path: &str| Arc::new(Image::load(key(path), Tables::AsMet));
+        let load = |path: &str| Arc::new(load(key(path), Tables::AsMet));
         let it = load(path.to_str().unwrap());
         let at = what_is_kept_is_given_once_and_only_if_it_is_what_it_was as fn() as usize as u64;
         let elf = it.elf().unwrap();
@@ -240,7 +333,7 @@ mod tests {
     #[test]
     fn the_test_program_itself_has_rows_however_they_are_read() {
         let exe = std::env::current_exe().unwrap();
-        let load = |tables| Image::load(key(exe.to_str().unwrap()), tables);
+        let load = |tables| load(key(exe.to_str().unwrap()), tables);
         let (ready, met) = (load(Tables::ForHandlers), load(Tables::AsMet));
         assert!(ready.table_bytes() > 0);
         assert_eq!(met.table_bytes(), 0);

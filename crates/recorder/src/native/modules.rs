@@ -72,7 +72,7 @@ impl Modules {
         if tables.0 == Tables::ForHandlers {
             modules.make_all_ready();
         }
-        modules.read(|_| true, |key| load_with(key, tables));
+        modules.read(|_| true, tables);
         modules
     }
 
@@ -98,10 +98,8 @@ impl Modules {
             images: HashMap::new(),
             generation: loader::generation(),
         };
-        modules.read(
-            |key| is_own(&display_name(&key.path)),
-            Image::load_without_table,
-        );
+        let tables = modules.tables;
+        modules.read(|key| is_own(&display_name(&key.path)), tables);
         modules
     }
 
@@ -118,7 +116,7 @@ impl Modules {
         let before = std::mem::take(&mut self.map);
         self.generation = generation;
         let tables = self.tables;
-        self.read(|_| true, |key| load_with(key, tables));
+        self.read(|_| true, tables);
         self.previous = unloaded.then_some(before);
         true
     }
@@ -148,7 +146,7 @@ impl Modules {
         Arc::clone(&self.map)
     }
 
-    fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, from_file: impl Fn(FileKey) -> Image) {
+    fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, tables: TablesOf) {
         let Ok(text) = small_files::read("/proc/self/maps") else {
             return;
         };
@@ -163,10 +161,11 @@ impl Modules {
             if !wanted(&key) {
                 continue;
             }
-            let image = match self.images.get(&key) {
+            let known = self.images.get(&key).filter(|image| !image.is_written());
+            let image = match known {
                 Some(image) => Arc::clone(image),
                 None => {
-                    let image = Arc::new(load(&module, key.clone(), &from_file));
+                    let image = Arc::new(load(&module, key.clone(), tables));
                     self.images.insert(key, Arc::clone(&image));
                     image
                 }
@@ -182,6 +181,8 @@ impl Modules {
             .map(|s| s.range.clone())
             .collect();
         self.map = Arc::new(map);
+        // What nothing refers to any more would keep its memory until the recording ends.
+        self.images.retain(|_, image| Arc::strong_count(image) > 1);
     }
 
     /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
@@ -245,8 +246,8 @@ impl Modules {
 impl CodeMap {
     fn add(&mut self, module: &maps::Module, image: &Arc<Image>) {
         let placements = image
-            .elf()
-            .map(|elf| module.placements(&elf))
+            .head()
+            .map(|elf| module.placements(elf))
             .unwrap_or_default();
         for placement in &placements {
             for range in &placement.executable {
@@ -296,21 +297,20 @@ impl CodeMap {
     }
 }
 
-fn load(module: &maps::Module, key: FileKey, from_file: &impl Fn(FileKey) -> Image) -> Image {
+fn load(module: &maps::Module, key: FileKey, (tables, is_met): TablesOf) -> Image {
     match (&module.backing, module.executable.first()) {
         (Backing::Vdso, Some(range)) => {
             let bytes = super::memory::copy(range.addresses.clone());
             Image::from_memory(key, bytes)
         }
-        (Backing::File, _) => from_file(key),
+        (Backing::File, _) => {
+            let tables = match is_met(&display_name(&key.path)) {
+                true => Tables::AsMet,
+                false => tables,
+            };
+            Image::load(key, module.header.clone(), tables)
+        }
         _ => Image::from_memory(key, Vec::new()),
-    }
-}
-
-fn load_with(key: FileKey, (tables, is_met): TablesOf) -> Image {
-    match is_met(&display_name(&key.path)) {
-        true => Image::load(key, Tables::AsMet),
-        false => Image::load(key, tables),
     }
 }
 
@@ -389,11 +389,12 @@ mod tests {
         let first = Modules::new(|_| true, as_met, Vec::new());
         let pc = libraries_that_are_kept_are_not_read_again as fn() as usize as u64;
         let image = first.place(pc).unwrap().image;
-        let gone = Image::load_without_table(FileKey {
+        let gone = FileKey {
             device: (0, 0),
             inode: 1,
             path: b"/gone".to_vec(),
-        });
+        };
+        let gone = Image::load(gone, None, Tables::AsMet);
         let mut kept = first.own_images();
         assert!(kept.iter().any(|it| Arc::ptr_eq(it, &image)));
         kept.push(Arc::new(gone));

@@ -4,13 +4,17 @@
 //! bound; beyond it their chunk is given up, and when there is room again a new chunk begins that
 //! says how long the gap was and what fell into it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use crate::sys::process;
+use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes that wait at most for room on the disk.
 pub const WAITING_MAX: usize = 4 << 20;
+
+/// Mode of recordings: they hold what the program was started with.
+const MODE: u32 = 0o600;
 
 /// What an attempt to write gave.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,11 +44,10 @@ impl RecordingFile {
     /// # Errors
     /// Whatever creating it answers; `ResourceBusy` if another recording is being written to it.
     pub fn create(path: &Path) -> io::Result<RecordingFile> {
+        let refuse = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        // Not even opened: that alone has effects on a device. Below, nothing may have changed.
         if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
-            return Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "not a plain file",
-            ));
+            return refuse("not a plain file");
         }
         let mut options = OpenOptions::new();
         options
@@ -52,13 +55,24 @@ impl RecordingFile {
             .truncate(false)
             .read(true)
             .write(true)
-            .mode(0o640);
+            .mode(MODE)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
         let file = options.open(path)?;
+        let data = file.metadata()?;
+        if !data.is_file() {
+            return refuse("not a plain file");
+        }
+        if may_be_anothers(&data, path) {
+            return refuse("another user may have put this file there");
+        }
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "another recording is being written to it; %p in a name is the process's number",
             ));
+        }
+        if data.permissions().mode() & 0o777 & !MODE != 0 && data.uid() == process::user() {
+            let _ = file.set_permissions(Permissions::from_mode(MODE));
         }
         file.set_len(0)?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -134,14 +148,46 @@ impl RecordingFile {
         self.chunk_start = self.written;
     }
 
-    /// Goes on in another file, which must not exist yet or be a plain file.
+    /// Goes on in an empty file of the same name; this one is kept as `previous`.
     ///
     /// # Errors
-    /// Whatever creating it answers; the old file then stays in use.
-    pub fn switch(&mut self, path: &Path) -> io::Result<()> {
-        *self = RecordingFile::create(path)?;
+    /// Whatever making the new file answers. The files then are as before.
+    pub fn rotate(&mut self, previous: &Path) -> io::Result<()> {
+        let next_path = self.path.with_extension("next.jfr");
+        let mut next = RecordingFile::create(&next_path)?;
+        let give_up = |error| {
+            let _ = std::fs::remove_file(&next_path);
+            Err(error)
+        };
+        match std::fs::rename(&self.path, previous) {
+            Ok(()) => {}
+            // Somebody has removed or moved the file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return give_up(error),
+        }
+        if let Err(error) = std::fs::rename(&next_path, &self.path) {
+            let _ = std::fs::rename(previous, &self.path);
+            return give_up(error);
+        }
+        next.path = std::mem::take(&mut self.path);
+        *self = next;
         Ok(())
     }
+}
+
+/// Whether another user can have made this file, or given one of ours this second name, to read or
+/// destroy what we write: in a directory in which all users may.
+fn may_be_anothers(data: &Metadata, path: &Path) -> bool {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(folder) = std::fs::metadata(folder) else {
+        return false;
+    };
+    let is_shared = folder.mode() & 0o002 != 0;
+    let is_owned = [process::user(), folder.uid()].contains(&data.uid());
+    is_shared && (!is_owned || data.nlink() > 1)
 }
 
 #[cfg(test)]
@@ -194,6 +240,71 @@ mod tests {
         assert_eq!(std::fs::read(again.path()).unwrap(), b"");
         std::fs::remove_file(path).unwrap();
         std::fs::remove_file(old).unwrap();
+    }
+
+    #[test]
+    fn recording_is_readable_by_its_owner_only() {
+        let path = path("modes");
+        for _ in 0..2 {
+            drop(RecordingFile::create(&path).unwrap());
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+            std::fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn links_and_files_of_others_are_refused_in_shared_folders() {
+        let dir = path("shared");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o1777)).unwrap();
+        let precious = path("precious");
+        std::fs::write(&precious, "before").unwrap();
+        std::os::unix::fs::symlink(&precious, dir.join("link")).unwrap();
+        std::fs::hard_link(&precious, dir.join("hard")).unwrap();
+        let refused = |name: &str| RecordingFile::create(&dir.join(name)).err().unwrap();
+        for name in ["link", "hard"] {
+            assert_eq!(refused(name).kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(std::fs::read(&precious).unwrap(), b"before");
+        if process::user() == 0 {
+            let theirs = dir.join("theirs");
+            std::fs::write(&theirs, "x").unwrap();
+            std::os::unix::fs::chown(&theirs, Some(65_534), None).unwrap();
+            assert!(refused("theirs").to_string().contains("another user"));
+        } else {
+            println!("not tried: only root can make another user's file");
+        }
+        drop(RecordingFile::create(&dir.join("new")).unwrap());
+        std::fs::remove_dir_all(dir).unwrap();
+        std::fs::remove_file(precious).unwrap();
+    }
+
+    #[test]
+    fn failed_rotation_leaves_the_files_as_they_were() {
+        let dir = path("rotate");
+        std::fs::create_dir_all(&dir).unwrap();
+        let (path, previous) = (dir.join("a.jfr"), dir.join("a.1.jfr"));
+        let mut file = RecordingFile::create(&path).unwrap();
+        assert_eq!(file.append(b"one", b"o"), Written::All);
+        // A folder of the name is no file.
+        for obstacle in [dir.join("a.next.jfr"), previous.clone()] {
+            std::fs::create_dir(&obstacle).unwrap();
+            assert!(file.rotate(&previous).is_err());
+            assert_eq!(std::fs::read(&path).unwrap(), b"one");
+            std::fs::remove_dir(&obstacle).unwrap();
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+        }
+        file.rotate(&previous).unwrap();
+        assert_eq!(file.append(b"two", b"t"), Written::All);
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(std::fs::read(&previous).unwrap(), b"one");
+        // Somebody has moved it away.
+        std::fs::remove_file(&path).unwrap();
+        file.rotate(&previous).unwrap();
+        assert_eq!(file.append(b"three", b"t"), Written::All);
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"three");
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

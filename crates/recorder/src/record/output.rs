@@ -2,6 +2,7 @@
 //! of a bounded recording. It knows neither the disk nor the time but by what it is given.
 
 use super::file::{RecordingFile, Written};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where chunks are written to.
@@ -10,9 +11,11 @@ pub trait Destination {
     fn append(&mut self, bytes: &[u8], header: &[u8]) -> Written;
     /// As of [`RecordingFile::next_chunk`].
     fn next_chunk(&mut self);
-    /// Keeps what is written under [`previous_path`] and goes on in an empty file; false if what
-    /// there is must be written on.
-    fn next_file(&mut self) -> bool;
+    /// Keeps what is written under [`previous_path`] and goes on in an empty file.
+    ///
+    /// # Errors
+    /// Why there is none; the files then are as before.
+    fn next_file(&mut self) -> io::Result<()>;
     /// Bytes that are written.
     fn bytes(&self) -> u64;
     /// As of [`RecordingFile::is_waiting`].
@@ -30,10 +33,8 @@ impl Destination for RecordingFile {
         RecordingFile::next_chunk(self);
     }
 
-    fn next_file(&mut self) -> bool {
-        let path = RecordingFile::path(self).to_owned();
-        // If the new file cannot be made, the renamed one is written on.
-        std::fs::rename(&path, previous_path(&path)).is_ok() && self.switch(&path).is_ok()
+    fn next_file(&mut self) -> io::Result<()> {
+        self.rotate(&previous_path(RecordingFile::path(self)))
     }
 
     fn bytes(&self) -> u64 {
@@ -79,9 +80,27 @@ impl Amount {
     }
 }
 
-/// A time in which the disk took nothing.
+/// The file could not be written.
+const DISK_FULL: &str = "disk_full";
+/// The next file of a bounded recording could not be made.
+const NO_NEXT_FILE: &str = "no_next_file";
+/// Between two attempts to make the next file: at first, and at most, in nanoseconds.
+const RETRY_NS: (u64, u64) = (1_000_000_000, 30_000_000_000);
+
+/// The next file of a bounded recording could not be made.
+#[derive(Clone, Copy, Debug)]
+struct Stuck {
+    /// When to try again, on the monotonic clock.
+    retry_ns: u64,
+    /// How long to wait after the next failure.
+    wait_ns: u64,
+}
+
+/// A time in which nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
+    /// `disk_full`, or `no_next_file`: the bound of a recording was reached.
+    pub cause: &'static str,
     /// When writing failed first, on the monotonic clock.
     pub since_ns: u64,
     /// What is missing in the file because of it.
@@ -112,6 +131,8 @@ pub struct Output<D> {
     waiting: Amount,
     /// A part of the chunk was given up: no more of it may go into the file.
     broken: bool,
+    /// Set while the file is full and there is no next one.
+    stuck: Option<Stuck>,
 }
 
 impl<D: Destination> Output<D> {
@@ -126,6 +147,7 @@ impl<D: Destination> Output<D> {
             gap: None,
             waiting: Amount::default(),
             broken: false,
+            stuck: None,
         }
     }
 
@@ -150,8 +172,8 @@ impl<D: Destination> Output<D> {
             Written::All => {
                 self.waiting = Amount::default();
                 match self.gap.take() {
-                    Some(_) => News::Over,
-                    None => News::Nothing,
+                    Some(_) if self.stuck.is_none() => News::Over,
+                    _ => News::Nothing,
                 }
             }
             Written::Waiting(kind) => {
@@ -176,13 +198,22 @@ impl<D: Destination> Output<D> {
         if self.gap.is_some() {
             return News::Nothing;
         }
-        self.gap = Some(Gap {
+        self.begin_gap(DISK_FULL, now_ns);
+        self.told("cannot write", reason)
+    }
+
+    fn begin_gap(&mut self, cause: &'static str, now_ns: u64) {
+        self.gap.get_or_insert(Gap {
+            cause,
             since_ns: now_ns,
             lost: Amount::default(),
         });
+    }
+
+    fn told(&self, what: &str, reason: &str) -> News {
         let path = self.destination.as_ref().map(|d| d.path().display());
         let path = path.map(|path| path.to_string()).unwrap_or_default();
-        News::Trouble(format!("cannot write {path}: {reason}"))
+        News::Trouble(format!("{what} {path}: {reason}"))
     }
 
     /// Bytes of this file.
@@ -217,28 +248,63 @@ impl<D: Destination> Output<D> {
         self.broken
     }
 
-    /// Whether the file has had its share of a bounded recording.
+    /// Whether the file has had its share of a bounded recording, and the next one is to be made.
     #[must_use]
     pub fn is_full(&self, now_ns: u64) -> bool {
         let Bounds { bytes, age_ns } = self.bounds;
         let age = now_ns.saturating_sub(self.began_ns);
-        bytes > 0 && self.len() >= bytes / 2 || age_ns > 0 && age >= age_ns / 2
+        let is_full = bytes > 0 && self.len() >= bytes / 2 || age_ns > 0 && age >= age_ns / 2;
+        is_full && self.stuck.is_none_or(|stuck| now_ns >= stuck.retry_ns)
     }
 
-    /// The next chunk begins, in another file where this one is full.
-    pub fn next_chunk(&mut self, now_ns: u64) {
+    /// Whether a file that has no next one has more than it may have: half of the bytes, as always,
+    /// but all of the age, as new samples are worth more than old ones.
+    fn is_beyond(&self, now_ns: u64) -> bool {
+        let Bounds { bytes, age_ns } = self.bounds;
+        let age = now_ns.saturating_sub(self.began_ns);
+        bytes > 0 && self.len() >= bytes / 2 || age_ns > 0 && age >= age_ns
+    }
+
+    /// The next chunk begins, in another file where this one is full. Where that cannot be made,
+    /// it is tried again later, and what is beyond the bound is dropped and counted.
+    pub fn next_chunk(&mut self, now_ns: u64) -> News {
         let is_full = self.is_full(now_ns);
         self.broken = false;
         let Some(destination) = &mut self.destination else {
-            return;
+            return News::Nothing;
         };
         destination.next_chunk();
+        let mut news = News::Nothing;
         if is_full {
-            self.began_ns = now_ns;
             let len = destination.bytes();
-            if destination.next_file() {
-                self.earlier += len;
+            match destination.next_file() {
+                Ok(()) => {
+                    self.earlier += len;
+                    self.began_ns = now_ns;
+                    // Where something is lost, the trouble is over when that is told in the file.
+                    if self.stuck.take().is_some() && self.gap.is_none() {
+                        news = News::Over;
+                    }
+                }
+                Err(error) => news = self.next_file_failed(now_ns, &error),
             }
+        }
+        if self.stuck.is_some() && self.is_beyond(now_ns) {
+            self.begin_gap(NO_NEXT_FILE, now_ns);
+            self.broken = true;
+        }
+        news
+    }
+
+    fn next_file_failed(&mut self, now_ns: u64, error: &io::Error) -> News {
+        let wait_ns = self.stuck.map_or(RETRY_NS.0, |stuck| stuck.wait_ns);
+        let before = self.stuck.replace(Stuck {
+            retry_ns: now_ns.saturating_add(wait_ns),
+            wait_ns: wait_ns.saturating_mul(2).min(RETRY_NS.1),
+        });
+        match before {
+            Some(_) => News::Nothing,
+            None => self.told("cannot make the next file of", &error.to_string()),
         }
     }
 }
@@ -253,6 +319,7 @@ mod tests {
     struct Disk {
         full: bool,
         no_next: bool,
+        attempts: usize,
         waiting: usize,
         written: u64,
         files: usize,
@@ -277,12 +344,14 @@ mod tests {
             self.chunks += 1;
         }
 
-        fn next_file(&mut self) -> bool {
-            if !self.no_next {
-                self.files += 1;
-                self.written = 0;
+        fn next_file(&mut self) -> io::Result<()> {
+            self.attempts += 1;
+            if self.no_next {
+                return Err(io::Error::from_raw_os_error(libc::EMFILE));
             }
-            !self.no_next
+            self.files += 1;
+            self.written = 0;
+            Ok(())
         }
 
         fn bytes(&self) -> u64 {
@@ -402,17 +471,82 @@ mod tests {
         assert!(!self::output(Bounds::default()).is_full(u64::MAX));
     }
 
+    const SECOND: u64 = 1_000_000_000;
+
+    /// As the drainer does: each second it writes, and begins a chunk where that is due.
+    fn second(output: &mut Output<Disk>, at: u64) -> Vec<News> {
+        let mut news = vec![part(output, at * SECOND)];
+        if output.is_broken() || output.is_full(at * SECOND) {
+            news.push(output.next_chunk(at * SECOND));
+        }
+        news.retain(|news| *news != News::Nothing);
+        news
+    }
+
     #[test]
-    fn where_no_file_can_be_made_the_old_one_is_written_on() {
-        let mut output = output(Bounds {
-            bytes: 10,
+    fn bytes_stay_bounded_while_no_next_file_can_be_made() {
+        let bounds = Bounds {
+            bytes: 40,
             age_ns: 0,
-        });
+        };
+        let mut output = Output::new(Some(Disk::default()), bounds, 0);
         disk(&mut output).no_next = true;
-        let _ = part(&mut output, 1001);
-        output.next_chunk(1002);
-        let _ = part(&mut output, 1003);
-        assert_eq!((output.len(), output.written()), (20, 20));
+        assert_eq!(second(&mut output, 1), []);
+        let [News::Trouble(told)] = &second(&mut output, 2)[..] else {
+            panic!("the first failure is told");
+        };
+        let beginning = "cannot make the next file of /a/b.jfr: ";
+        assert!(told.starts_with(beginning), "{told}");
+        for at in 3..100 {
+            assert_eq!(second(&mut output, at), []);
+            assert_eq!(output.len(), 20, "nothing more is written");
+        }
+        // After 1, 2, 4, 8, 16, 30 and again 30 s.
+        assert_eq!(disk(&mut output).attempts, 8);
+        let lost = Amount {
+            samples: 97 * 3,
+            weight_ns: 97 * 15,
+        };
+        let gap = output.untold().unwrap();
+        assert_eq!((gap.cause, gap.since_ns), (NO_NEXT_FILE, 2 * SECOND));
+        assert_eq!(gap.lost, lost);
+        // Once there is room the next attempt works, and what is missing is told.
+        disk(&mut output).no_next = false;
+        let mut at = 100;
+        while disk(&mut output).files == 0 {
+            assert_eq!(second(&mut output, at), []);
+            at += 1;
+            assert!(at < 200, "it is not tried again");
+        }
+        assert!(output.untold().is_some() && !output.is_broken());
+        assert_eq!(second(&mut output, at), [News::Over]);
+        assert_eq!((output.untold(), output.len()), (None, 10));
+        assert_eq!(second(&mut output, at + 1), []);
+        assert_eq!(disk(&mut output).files, 2, "it rotates as before");
+    }
+
+    #[test]
+    fn samples_are_kept_for_the_age_while_no_next_file_can_be_made() {
+        let bounds = Bounds {
+            bytes: 0,
+            age_ns: 20 * SECOND,
+        };
+        let mut output = Output::new(Some(Disk::default()), bounds, 0);
+        disk(&mut output).no_next = true;
+        let mut news: Vec<News> = (1..15).flat_map(|at| second(&mut output, at)).collect();
+        assert!(matches!(news[..], [News::Trouble(_)]), "{news:?}");
+        assert_eq!((output.len(), output.untold()), (140, None));
+        disk(&mut output).no_next = false;
+        news = (15..20).flat_map(|at| second(&mut output, at)).collect();
+        assert_eq!(news, [News::Over], "nothing was lost");
+        assert_eq!(disk(&mut output).files, 1);
+        // Another time it lasts for longer than the age.
+        disk(&mut output).no_next = true;
+        for at in 20..80 {
+            second(&mut output, at);
+        }
+        assert!(output.is_broken() && output.untold().is_some());
+        assert!(output.len() <= 260, "{}", output.len());
     }
 
     #[test]
@@ -431,7 +565,7 @@ mod tests {
                 output.append(bytes, &bytes[..1], Amount::default(), 0),
                 News::Nothing
             );
-            output.next_chunk(0);
+            assert_eq!(output.next_chunk(0), News::Nothing);
         }
         assert_eq!(output.written(), 9);
         assert_eq!(std::fs::read(folder.join("a.1.jfr")).unwrap(), b"thr");

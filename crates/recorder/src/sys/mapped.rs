@@ -1,145 +1,182 @@
-//! A file mapped for reading, or bytes that stand for one.
+//! Parts of a library's file in memory of our own, or bytes that stand for one. The file itself is
+//! never mapped: whoever truncates it would take its pages from under us, and end the process.
 
-use std::ffi::CString;
+use dwell_native::elf::{Parts, fill_parts};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
-/// Files larger than this are not mapped; the largest libraries seen have a few hundred MiB.
-const LEN_MAX: i64 = 4 << 30;
+/// Files larger than this are not read; the largest libraries seen have a few hundred MiB.
+const LEN_MAX: u64 = 4 << 30;
 
 /// What a file was when it was opened: where it is kept, how long it is, when its contents and what
 /// else is known of it were changed (stat(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     place: (u64, u64),
-    len: i64,
+    len: u64,
     written: (i64, i64),
     changed: (i64, i64),
 }
 
 impl Stamp {
-    fn of(stat: &libc::stat) -> Stamp {
+    fn of(data: &Metadata) -> Stamp {
         Stamp {
-            place: (stat.st_dev, stat.st_ino),
-            len: stat.st_size,
-            written: (stat.st_mtime, stat.st_mtime_nsec),
-            changed: (stat.st_ctime, stat.st_ctime_nsec),
+            place: (data.dev(), data.ino()),
+            len: data.len(),
+            written: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
         }
     }
 
     /// Whether the file is at `path` and has been written since. (If another one is there now, the
-    /// file itself is what it was: it cannot be written by a path that it has no more. As long as
-    /// it is mapped no other file has its number.)
+    /// file itself is what it was: it cannot be written by a path that it has no more. One that
+    /// got its number since has other times.)
     #[must_use]
     pub fn is_written(&self, path: &[u8]) -> bool {
-        let Ok(path) = CString::new(path) else {
-            return false;
-        };
-        // SAFETY: zeroed is a valid stat, which stat fills.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: path is a C string and stat a valid place for the result.
-        let ok = unsafe { libc::stat(path.as_ptr(), &raw mut stat) } == 0;
-        let now = Stamp::of(&stat);
-        ok && now.place == self.place && now != *self
+        let now = std::fs::metadata(path_of(path)).map(|data| Stamp::of(&data));
+        now.is_ok_and(|now| now.place == self.place && now != *self)
     }
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 /// Read-only contents of a file.
 pub enum MappedFile {
-    /// Mapped; only the pages that are touched take memory.
+    /// Anonymous memory as long as the file; only the parts that were read take any.
     Mapped {
         /// First byte.
-        start: *const u8,
+        start: *mut u8,
         /// Bytes.
         len: usize,
-        /// What the file was then.
-        stamp: Stamp,
     },
     /// Held on the heap.
     Owned(Vec<u8>),
 }
 
-// SAFETY: the mapping is private and read-only, and lives until drop; sharing it is sharing
-// `&[u8]`.
+// SAFETY: the mapping is private, lives until drop, and is written to only while it is borrowed
+// alone; sharing it is sharing `&[u8]`.
 unsafe impl Send for MappedFile {}
 // SAFETY: as above.
 unsafe impl Sync for MappedFile {}
 
-impl MappedFile {
-    /// Maps the file at `path`.
+/// A library's file, open.
+pub struct LibraryFile {
+    file: File,
+    stamp: Stamp,
+}
+
+impl LibraryFile {
+    /// Opens the file at `path`.
     ///
     /// # Errors
-    /// Whatever opening or mapping it answers; an empty or enormous file is invalid input.
-    pub fn open(path: &[u8]) -> io::Result<MappedFile> {
-        let path = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: open takes a C string; the descriptor is closed below on every path.
-        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
+    /// Whatever opening it answers; what is no regular file, empty or enormous is invalid input.
+    pub fn open(path: &[u8]) -> io::Result<LibraryFile> {
+        // A path may lead to anything by now: nothing but a file is waited for, or woken up.
+        let file = File::options()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path_of(path))?;
+        let data = file.metadata()?;
+        if !data.is_file() || !(1..=LEN_MAX).contains(&data.len()) {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: zeroed is a valid stat, which fstat fills.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fd is open and stat is a valid place for the result.
-        let ok = unsafe { libc::fstat(fd, &raw mut stat) } == 0;
-        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let result = if ok && regular && (1..=LEN_MAX).contains(&stat.st_size) {
-            map(fd, Stamp::of(&stat))
-        } else {
-            Err(io::ErrorKind::InvalidInput.into())
-        };
-        // SAFETY: fd was opened here and is not used again; a mapping does not need it.
-        unsafe { libc::close(fd) };
-        result
+        let stamp = Stamp::of(&data);
+        Ok(LibraryFile { file, stamp })
     }
 
+    /// What the file was when it was opened.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Whether it is the file of this device (major, minor) and inode.
+    #[must_use]
+    pub fn is_at(&self, device: (u32, u32), inode: u64) -> bool {
+        let (own_device, own_inode) = self.stamp.place;
+        let own_device = (libc::major(own_device), libc::minor(own_device));
+        own_device == device && own_inode == inode
+    }
+
+    /// Whether it begins so.
+    #[must_use]
+    pub fn begins_with(&self, bytes: &[u8]) -> bool {
+        let mut begin = vec![0; bytes.len()];
+        self.file.read_exact_at(&mut begin, 0).is_ok() && begin == bytes
+    }
+
+    /// Reads these parts of it.
+    ///
+    /// # Errors
+    /// Whatever reading answers, also if it has become shorter; or that there is no memory.
+    pub fn read(&self, parts: Parts) -> io::Result<MappedFile> {
+        let mut memory = reserve(self.stamp.len as usize)?;
+        let mut read = |at, part: &mut [u8]| self.file.read_exact_at(part, at).is_ok();
+        match fill_parts(memory.bytes_mut(), parts, &mut read) {
+            Some(()) => Ok(memory),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl MappedFile {
     /// Bytes that are not in a file.
     #[must_use]
     pub fn owned(bytes: Vec<u8>) -> MappedFile {
         MappedFile::Owned(bytes)
     }
 
-    /// What the file was when it was opened, if it is one.
-    #[must_use]
-    pub fn stamp(&self) -> Option<Stamp> {
-        match self {
-            MappedFile::Mapped { stamp, .. } => Some(*stamp),
-            MappedFile::Owned(_) => None,
-        }
-    }
-
     /// The contents.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
-            // SAFETY: `map` succeeded with this start and length, and drop has not run.
-            MappedFile::Mapped { start, len, .. } => unsafe {
+            // SAFETY: `reserve` succeeded with this start and length, and drop has not run.
+            MappedFile::Mapped { start, len } => unsafe {
                 std::slice::from_raw_parts(*start, *len)
+            },
+            MappedFile::Owned(bytes) => bytes,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            // SAFETY: as above; the memory is writable, and self is borrowed alone.
+            MappedFile::Mapped { start, len } => unsafe {
+                std::slice::from_raw_parts_mut(*start, *len)
             },
             MappedFile::Owned(bytes) => bytes,
         }
     }
 }
 
-fn map(fd: i32, stamp: Stamp) -> io::Result<MappedFile> {
-    let len = stamp.len as usize;
+/// Zeroed memory, of which pages are taken when they are written to.
+fn reserve(len: usize) -> io::Result<MappedFile> {
     let none = std::ptr::null_mut();
-    // SAFETY: a fresh private read-only mapping of an open file; nothing else is replaced.
-    let start = unsafe { libc::mmap(none, len, libc::PROT_READ, libc::MAP_PRIVATE, fd, 0) };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh private mapping of no file; nothing else is replaced.
+    let start = unsafe { libc::mmap(none, len, protection, flags, -1, 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
     Ok(MappedFile::Mapped {
         start: start.cast(),
         len,
-        stamp,
     })
 }
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        if let MappedFile::Mapped { start, len, .. } = *self {
-            // SAFETY: the mapping was made in `map` with this start and length; nobody holds a
+        if let MappedFile::Mapped { start, len } = *self {
+            // SAFETY: the mapping was made in `reserve` with this start and length; nobody holds a
             // slice of it any more, because slices borrow self.
-            unsafe { libc::munmap(start.cast_mut().cast(), len) };
+            unsafe { libc::munmap(start.cast(), len) };
         }
     }
 }
@@ -147,7 +184,6 @@ impl Drop for MappedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn a_file_is_what_it_was_until_it_is_written() {
@@ -156,10 +192,16 @@ mod tests {
         let (path, other) = (dir.join("it"), dir.join("other"));
         let bytes = path.as_os_str().as_bytes();
         std::fs::write(&path, b"some text").unwrap();
-        let file = MappedFile::open(bytes).unwrap();
-        let stamp = file.stamp().unwrap();
+        let file = LibraryFile::open(bytes).unwrap();
+        let stamp = file.stamp();
         assert!(!stamp.is_written(bytes));
-        assert_eq!(file.bytes(), b"some text");
+        assert_eq!(file.read(Parts::All).unwrap().bytes(), b"some text");
+        let is = std::fs::metadata(&path).unwrap();
+        let device = (libc::major(is.dev()), libc::minor(is.dev()));
+        assert!(file.is_at(device, is.ino()) && !file.is_at(device, is.ino() + 1));
+        assert!(!file.is_at((device.0, device.1 + 1), is.ino()));
+        assert!(file.begins_with(b"some") && !file.begins_with(b"Some"));
+        assert!(!file.begins_with(b"some text and more"));
         // As long as before, and with the same time.
         let written = std::fs::metadata(&path).unwrap().modified().unwrap();
         // Times are those of the kernel's tick, 10 ms at most.
@@ -168,16 +210,33 @@ mod tests {
         let renewed = std::fs::File::options().write(true).open(&path).unwrap();
         renewed.set_modified(written).unwrap();
         assert!(stamp.is_written(bytes), "it was changed later");
-        let stamp = MappedFile::open(bytes).unwrap().stamp().unwrap();
+        let stamp = LibraryFile::open(bytes).unwrap().stamp();
         std::fs::write(&path, b"longer text").unwrap();
         assert!(stamp.is_written(bytes), "another length");
-        let stamp = MappedFile::open(bytes).unwrap().stamp().unwrap();
+        let stamp = LibraryFile::open(bytes).unwrap().stamp();
         std::fs::write(&other, b"more text").unwrap();
         std::fs::rename(&other, &path).unwrap();
         assert!(!stamp.is_written(bytes), "another file");
         std::fs::remove_dir_all(&dir).unwrap();
         assert!(!stamp.is_written(bytes), "none");
         assert!(!stamp.is_written(b"a\0b"));
-        assert!(MappedFile::owned(vec![1]).stamp().is_none());
+    }
+
+    #[test]
+    fn never_does_a_truncated_file_end_who_reads_it() {
+        let path = std::env::temp_dir().join(format!("dwell-short-{}", std::process::id()));
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let file = LibraryFile::open(path.as_os_str().as_bytes()).unwrap();
+        let exports = file.read(Parts::Exports).unwrap();
+        let all = file.read(Parts::All).unwrap();
+        File::create(&path).unwrap();
+        // What was read is there; nothing more can be.
+        assert!(exports.bytes().iter().any(|byte| *byte != 0));
+        let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+        assert!(sum(all.bytes()) > sum(exports.bytes()));
+        assert!(file.read(Parts::All).is_err() && file.read(Parts::Exports).is_err());
+        assert!(LibraryFile::open(path.as_os_str().as_bytes()).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(LibraryFile::open(b"/dev/zero").is_err() && LibraryFile::open(b"/tmp").is_err());
     }
 }
