@@ -28,6 +28,7 @@ mod published;
 mod safepoints;
 mod spans;
 mod stacks;
+mod stubs;
 mod switched;
 mod teardown;
 mod throttled;
