@@ -431,7 +431,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sink.push(FrameKind::Failed, failure as u64, 0)?;
             return self.move_to(cursor, caller);
         }
-        match stub::calling_caller(self.mem, blob, cursor.at, self)? {
+        match stub::calling_caller(self.mem, blob, cursor.at, false, self)? {
             Some(caller) => {
                 sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
                 self.to_stub_caller(cursor, caller, sink)

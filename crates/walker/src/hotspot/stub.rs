@@ -313,6 +313,7 @@ pub fn polling_caller<M: Memory>(
 }
 
 /// The caller of a stub that called on (`regs` are those after the call returns).
+/// `at_anchor`: that is what the thread's anchor says, so the VM walks that frame itself.
 ///
 /// # Errors
 /// [`Fault`] if the stack cannot be read. `Ok(None)` if no candidate is a return address.
@@ -320,19 +321,25 @@ pub fn calling_caller<M: Memory>(
     mem: &M,
     blob: &Blob,
     regs: NativeRegs,
+    at_anchor: bool,
     checks: &impl Checks,
 ) -> Result<Option<Caller>, Fault> {
     if matches!(blob.kind, BlobKind::Adapter) {
         return saved_caller(mem, blob, regs, checks);
     }
-    if let Some(found) = way_out::caller_after_call(mem, regs, checks) {
-        let found = below_arguments(mem, blob, found, checks);
-        return Ok(Some(Caller::Certain(found)));
-    }
     // Where it calls the VM, its frame has the size that the VM goes by itself.
     let framed = framed_caller(mem, blob, regs).ok().flatten();
-    if let Some(caller) = framed.filter(|caller| is_generated_caller(checks, *caller)) {
-        return Ok(Some(Caller::Certain(caller.into())));
+    let framed = framed.filter(|caller| is_generated_caller(checks, *caller));
+    let by_size = framed.map(WayOut::from);
+    let by_code = || way_out::caller_after_call(mem, regs, checks);
+    let found = if at_anchor {
+        by_size.or_else(by_code)
+    } else {
+        by_code().or(by_size)
+    };
+    if let Some(found) = found {
+        let found = below_arguments(mem, blob, found, checks);
+        return Ok(Some(Caller::Certain(found)));
     }
     likely_caller(mem, blob, regs, checks)
 }

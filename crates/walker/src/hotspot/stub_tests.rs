@@ -105,7 +105,10 @@ fn a_barrier_that_has_saved_all_registers_does_not_hide_the_caller_of_an_adapter
         sp: STACK,
         fp: 0xb9,
     };
-    assert_eq!(calling_caller(&mem, &blob, below, &callers), Ok(expected));
+    assert_eq!(
+        calling_caller(&mem, &blob, below, false, &callers),
+        Ok(expected)
+    );
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn called_vm_returns_to_a_frame_of_the_blobs_size() {
             sp: STACK,
             fp: 7,
         };
-        calling_caller(&mem, &blob, regs, &Callers(&[0xca11])).unwrap()
+        calling_caller(&mem, &blob, regs, true, &Callers(&[0xca11])).unwrap()
     };
     let expected = certain(NativeRegs {
         pc: 0xca11,

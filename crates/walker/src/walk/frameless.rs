@@ -46,7 +46,10 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         let caller = match cursor.exact {
             Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, self)?,
-            None => stub::calling_caller(self.mem, blob, cursor.at, self)?,
+            None => {
+                let at_anchor = cursor.at.sp == cursor.thread.anchor.sp;
+                stub::calling_caller(self.mem, blob, cursor.at, at_anchor, self)?
+            }
         };
         match caller {
             Some(caller) => self.to_stub_caller(cursor, caller, sink),
