@@ -6,11 +6,11 @@
 
 /// Stacks of which only the beginning is known are believed up to this size.
 pub(crate) const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
-/// What the handler and a walk use of the stack, with something to spare: measured were 3 KiB.
+/// What the handler and a walk use of the stack, with something to spare: measured were 4 KiB.
 const OWN_BYTES: u64 = if cfg!(debug_assertions) {
     24 << 10
 } else {
-    4 << 10
+    5 << 10
 };
 /// A signal frame where the kernel does not say its size.
 const FRAME_BYTES: u64 = 4 << 10;

@@ -147,7 +147,7 @@ failures! {
     BadInterpreted = "bad_interpreted_frame",
     /// A compiled frame whose caller cannot be found.
     BadCompiled = "bad_compiled_frame",
-    /// A stub whose caller cannot be found.
+    /// A stub whose caller cannot be found, or is not certain.
     BadStub = "bad_stub_frame",
     /// The frame of a call from native into Java is broken.
     BadEntry = "bad_entry_frame",

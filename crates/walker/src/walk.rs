@@ -5,19 +5,21 @@
 //! otherwise the walk ends in a named failure frame.
 
 mod compiled;
+mod frameless;
 mod frozen;
 mod gone;
 
 use crate::cache::PcCache;
 use crate::frame::{Failure, Frame, FrameKind, Frames};
 use crate::hotspot::codecache::{Blob, BlobKind, CodeCache};
-use crate::hotspot::continuation::{self, Chunk};
+use crate::hotspot::continuation::Chunk;
+use crate::hotspot::forwarding;
 use crate::hotspot::interpreter::{self, Interpreted};
 use crate::hotspot::layout::{Layout, present};
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::prologue;
+use crate::hotspot::stub;
 use crate::hotspot::threads::{self, Anchor};
-use crate::hotspot::{forwarding, leaving, stub};
 use crate::memory::{Fault, Memory};
 use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
 use crate::regs::Regs;
@@ -83,9 +85,6 @@ const PUSHED_WORDS_MAX: u64 = 4;
 /// 64 bytes, the others, and some room.
 const SAVED_WORDS_MAX: u64 = 320;
 
-/// Code of the two return barriers (161 and 209 bytes in 28), with some room.
-const THAW_STUBS_BYTES: u64 = 0x240;
-
 /// What a step met.
 enum Stop {
     End,
@@ -98,6 +97,17 @@ impl From<Fault> for Stop {
     }
 }
 
+/// What a frame has called.
+#[derive(Clone, Copy)]
+enum Callee {
+    /// Code without a method's frame, which may be called where none is: a stub, or native code.
+    /// r13 at its return, if that is known.
+    Leaf {
+        r13: Option<u64>,
+    },
+    Other,
+}
+
 /// The frame the walk stands on.
 struct Cursor<'t> {
     at: NativeRegs,
@@ -108,6 +118,8 @@ struct Cursor<'t> {
     cont_entry: u64,
     /// Whether `at` is where an exception is handled, not a return address.
     handling: bool,
+    /// What `at` has called.
+    callee: Callee,
     /// Whether the anchor has been used.
     bridged: bool,
     thread: &'t ThreadContext,
@@ -155,6 +167,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             frozen: None,
             cont_entry: thread.cont_entry,
             handling: false,
+            callee: Callee::Other,
             bridged: false,
             thread,
         };
@@ -171,6 +184,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             frozen: None,
             cont_entry: thread.cont_entry,
             handling: false,
+            callee: Callee::Other,
             bridged: true,
             thread,
         };
@@ -363,6 +377,10 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
             return self.move_to(cursor, caller);
         }
+        if let Some(found) = self.unframed_entry(cursor) {
+            sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+            return self.move_to(cursor, found.caller);
+        }
         let bcp = cursor.exact.map(|r| r.r13);
         match interpreter::read_frame(self.mem, self.layout, cursor.at.fp, bcp) {
             Ok(Some(frame)) if frame.bci >= 0 || self.is_linked(cursor) => {
@@ -376,12 +394,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                         sink.flaw = Some(Failure::StaleMethod);
                         return self.move_to(cursor, caller);
                     }
-                    let is_caller = |caller| self.is_caller(caller);
-                    let caller = stub::interrupted_caller(self.mem, blob, &regs, is_caller)?;
+                    let caller = stub::interrupted_caller(self.mem, blob, &regs, self)?;
                     match caller {
                         Some(caller) => {
                             sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
-                            self.move_to(cursor, caller)
+                            self.to_stub_caller(cursor, caller, sink)
                         }
                         None => Err(Stop::Fail(Failure::BadInterpreted)),
                     }
@@ -414,11 +431,10 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sink.push(FrameKind::Failed, failure as u64, 0)?;
             return self.move_to(cursor, caller);
         }
-        let is_caller = |caller| self.is_caller(caller);
-        match stub::calling_caller(self.mem, blob, cursor.at, is_caller)? {
+        match stub::calling_caller(self.mem, blob, cursor.at, false, self)? {
             Some(caller) => {
                 sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
-                self.move_to(cursor, caller)
+                self.to_stub_caller(cursor, caller, sink)
             }
             None => Err(Stop::Fail(Failure::BadInterpreted)),
         }
@@ -442,82 +458,6 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             fp: frame.caller_fp,
         };
         self.move_to(cursor, caller)
-    }
-
-    fn step_stub(
-        &self,
-        cursor: &mut Cursor,
-        blob: &Blob,
-        sink: &mut Sink<'_, impl Frames + ?Sized>,
-    ) -> Result<(), Stop> {
-        // Adapters are between compiled code, the interpreter and stubs. What else is found among
-        // the registers that one has saved is older: a handler's that ran there before, say.
-        let is_adapter = blob.kind == BlobKind::Adapter;
-        let is_caller = |caller: NativeRegs| {
-            (!is_adapter || self.code.contains(caller.pc)) && self.is_caller(caller)
-        };
-        if self.code.is_call_stub_return(cursor.at.pc) && cursor.exact.is_none() {
-            return self.step_entry_frame(cursor);
-        }
-        sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
-        if cursor.cont_entry != 0 && self.is_thawing(cursor.at.pc)? {
-            // The frame that has returned is gone; the stub has no frame of its own.
-            sink.push(FrameKind::Failed, Failure::BeingThawed as u64, 0)?;
-            return self.step_barrier(cursor, sink);
-        }
-        if let Some(regs) = &cursor.exact
-            && let Ok(Some(caller)) = leaving::caller(self.mem, blob, regs)
-            && self.is_method(caller.pc)?
-        {
-            self.move_to(cursor, caller)?;
-            cursor.handling = true;
-            return Ok(());
-        }
-        let polling = |regs| stub::polling_caller(self.mem, blob, regs, cursor.thread.poll_pc);
-        if let Some(caller) = cursor.exact.as_ref().and_then(polling)
-            && self.is_method(caller.pc)?
-            && is_caller(caller)
-        {
-            return self.move_to(cursor, caller);
-        }
-        let caller = match cursor.exact {
-            Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, is_caller)?,
-            None => stub::calling_caller(self.mem, blob, cursor.at, is_caller)?,
-        };
-        match caller {
-            Some(caller) => self.move_to(cursor, caller),
-            None => Err(Stop::Fail(Failure::BadStub)),
-        }
-    }
-
-    /// A call from native into Java: the call stub has an rbp frame; if its native caller cannot be
-    /// found, the anchor saved in the call wrapper leads to the next Java frame.
-    fn step_entry_frame(&self, cursor: &mut Cursor) -> Result<(), Stop> {
-        let fp = cursor.at.fp;
-        if fp <= cursor.at.sp {
-            return Err(Stop::Fail(Failure::BadEntry));
-        }
-        let caller = NativeRegs {
-            pc: self.mem.word(fp.wrapping_add(8))?,
-            sp: fp.wrapping_add(16),
-            fp: self.mem.word(fp)?,
-        };
-        if self.native.rule(caller.pc.wrapping_sub(1)).is_some() {
-            return self.move_to(cursor, caller);
-        }
-        let slot = self.layout.entry_call_wrapper.wrapping_mul(8);
-        let wrapper = self.mem.word(fp.wrapping_add(slot))?;
-        let at = wrapper.wrapping_add(self.layout.call_wrapper_anchor);
-        let anchor = threads::anchor_at(self.mem, self.layout, at)?;
-        if anchor.sp == 0 {
-            return Err(Stop::End);
-        }
-        let next = NativeRegs {
-            pc: anchor.pc,
-            sp: anchor.sp,
-            fp: anchor.fp,
-        };
-        self.move_to(cursor, next)
     }
 
     fn step_native(
@@ -549,7 +489,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         sink.push(kind, lookup, 0)?;
         match native::step(self.mem, rule.unwrap_or(Rule::Gap), at)? {
             NativeStep::End => Err(Stop::End),
-            NativeStep::Caller(caller) => self.move_to(cursor, caller),
+            NativeStep::Caller(caller) => {
+                self.move_to(cursor, caller)?;
+                cursor.callee = Callee::Leaf { r13: None };
+                Ok(())
+            }
             NativeStep::Interrupted(at) => {
                 cursor.at = at;
                 cursor.exact = Some(Regs {
@@ -595,22 +539,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         none
     }
 
-    /// Whether `pc` is in the stub that mounts a virtual thread again, behind its taking its return
-    /// address, or in one of the two return barriers' code, behind its going back to the entry.
-    fn is_thawing(&self, pc: u64) -> Result<bool, Stop> {
-        let barrier = self.layout.extra.return_barrier;
-        if barrier != 0 && continuation::is_in_thaw(self.mem, barrier, pc)? {
-            return Ok(true);
-        }
-        // The barrier for exceptions is generated right behind the other.
-        let near = barrier != 0 && pc > barrier && pc <= barrier.wrapping_add(THAW_STUBS_BYTES);
-        Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
-    }
-
     /// Makes `caller` the frame to look at next.
     fn move_to(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
         cursor.exact = None;
         cursor.handling = false;
+        cursor.callee = Callee::Other;
         let Some(chunk) = cursor.frozen else {
             cursor.at = caller;
             return Ok(());

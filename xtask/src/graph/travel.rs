@@ -360,10 +360,11 @@ fn is_jump_table(i: &Instruction, before: &[Instruction]) -> bool {
         && load.memory_index_scale() == 4
 }
 
-/// A plain move that leaves `register` as it is.
+/// A plain move, or an address taken, that leaves `register` as it is.
 fn is_move_elsewhere(i: &Instruction, register: Register) -> bool {
     let to_register = i.op0_kind() == OpKind::Register;
-    i.mnemonic() == Mnemonic::Mov && !(to_register && i.op0_register().full_register() == register)
+    let is_other = !(to_register && i.op0_register().full_register() == register);
+    matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Lea) && is_other
 }
 
 /// The constant in rax, as far as straight-line code tells.

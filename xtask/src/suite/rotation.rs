@@ -171,6 +171,21 @@ const GROUPS: &[&[&str]] = &[
         "e2e/stacks: measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier",
     ],
     &[
+        "e2e/stubs: never_stub_loses_its_caller_by_default",
+        "e2e/stubs: never_stub_loses_its_caller_in_c2_code",
+        "e2e/stubs: never_stub_loses_its_caller_in_the_interpreter",
+        "e2e/stubs: never_stub_loses_its_caller_where_all_is_compiled",
+    ],
+    &[
+        "e2e/stubs: never_stub_loses_its_caller_with_frame_pointers",
+        "e2e/stubs: never_stub_loses_its_caller_without_avx",
+        "e2e/stubs: never_stub_loses_its_caller_without_sha_instructions",
+    ],
+    &[
+        "e2e/stubs: never_stub_loses_its_caller_in_the_handler",
+        "e2e/stubs: never_stub_loses_its_caller_without_an_agent",
+    ],
+    &[
         "e2e/wall: measured_only_threads_that_work_for_a_request_are_looked_at",
         "e2e/wall: measured_threads_that_wait_for_memory_are_told_to",
         "e2e/wall: measured_ten_thousand_threads_have_their_time",

@@ -29,6 +29,7 @@ mod safepoints;
 mod service;
 mod spans;
 mod stacks;
+mod stubs;
 mod switched;
 mod teardown;
 mod throttled;

@@ -418,13 +418,15 @@ impl Codelet {
     /// Whether it is described as a method entry point.
     fn is_entry<M: Memory>(&self, mem: &M) -> Result<bool, Fault> {
         const ENTRY: [u8; 8] = *b"method e";
+        /// Since 25 those of native methods have one of their own.
+        const NATIVE_ENTRY: [u8; 8] = *b"native m";
         let description = match self.description {
             Field::At(slot) => mem.word(slot)?,
             Field::Is(description) => description,
         };
         let mut text = [0u8; ENTRY.len()];
         mem.read(description, &mut text)?;
-        Ok(text == ENTRY)
+        Ok(text == ENTRY || text == NATIVE_ENTRY)
     }
 }
 

@@ -10,6 +10,7 @@ pub mod fields;
 pub mod flags;
 pub mod flocks;
 pub mod forwarding;
+pub mod instruction;
 pub mod interpreter;
 pub mod layout;
 pub mod leaving;
@@ -32,6 +33,7 @@ pub mod stub;
 pub mod threads;
 pub mod virtual_threads;
 pub mod vmstructs;
+pub mod way_out;
 pub mod zgc;
 
 #[cfg(test)]

@@ -1,0 +1,158 @@
+//! Steps through code that has no method's frame: stubs, adapters, the call stub, and some entries
+//! of the interpreter.
+
+use super::{Callee, Cursor, Sink, Stop, Walker};
+use crate::frame::{Failure, FrameKind, Frames};
+use crate::hotspot::codecache::Blob;
+use crate::hotspot::stub::{self, Caller};
+use crate::hotspot::way_out::{self, WayOut};
+use crate::hotspot::{continuation, leaving, threads};
+use crate::memory::Memory;
+use crate::native::{NativeCode, NativeRegs};
+
+/// Code of the two return barriers (161 and 209 bytes in 28), with some room.
+const THAW_STUBS_BYTES: u64 = 0x240;
+
+impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+    pub(super) fn step_stub(
+        &self,
+        cursor: &mut Cursor,
+        blob: &Blob,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
+    ) -> Result<(), Stop> {
+        if self.code.is_call_stub_return(cursor.at.pc) && cursor.exact.is_none() {
+            return self.step_entry_frame(cursor);
+        }
+        sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
+        if cursor.cont_entry != 0 && self.is_thawing(cursor.at.pc)? {
+            // The frame that has returned is gone; the stub has no frame of its own.
+            sink.push(FrameKind::Failed, Failure::BeingThawed as u64, 0)?;
+            return self.step_barrier(cursor, sink);
+        }
+        if let Some(regs) = &cursor.exact
+            && let Ok(Some(caller)) = leaving::caller(self.mem, blob, regs)
+            && self.is_method(caller.pc)?
+        {
+            self.move_to(cursor, caller)?;
+            cursor.handling = true;
+            return Ok(());
+        }
+        let polling = |regs| stub::polling_caller(self.mem, blob, regs, cursor.thread.poll_pc);
+        if let Some(caller) = cursor.exact.as_ref().and_then(polling)
+            && self.is_method(caller.pc)?
+            && self.is_caller(caller)
+        {
+            return self.move_to(cursor, caller);
+        }
+        let caller = match cursor.exact {
+            Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, self)?,
+            None => {
+                let at_anchor = cursor.at.sp == cursor.thread.anchor.sp;
+                stub::calling_caller(self.mem, blob, cursor.at, at_anchor, self)?
+            }
+        };
+        match caller {
+            Some(caller) => self.to_stub_caller(cursor, caller, sink),
+            None => Err(Stop::Fail(Failure::BadStub)),
+        }
+    }
+
+    /// Goes on at the caller of a stub. The stack says so if frames may lie between.
+    pub(super) fn to_stub_caller(
+        &self,
+        cursor: &mut Cursor,
+        caller: Caller,
+        sink: &mut Sink<'_, impl Frames + ?Sized>,
+    ) -> Result<(), Stop> {
+        match caller {
+            Caller::Certain(WayOut {
+                caller, jumps, r13, ..
+            }) => {
+                // After a call there are no handlers: who handles exceptions jumps there.
+                let handles = jumps && !self.is_return(caller.pc);
+                if handles && !self.is_method(caller.pc)? {
+                    return Err(Stop::Fail(Failure::BadStub));
+                }
+                self.move_to(cursor, caller)?;
+                cursor.handling = handles;
+                cursor.callee = Callee::Leaf { r13 };
+                Ok(())
+            }
+            Caller::Likely(caller) => {
+                sink.push(FrameKind::Failed, Failure::BadStub as u64, 0)?;
+                sink.flaw = Some(Failure::BadStub);
+                self.move_to(cursor, caller)
+            }
+        }
+    }
+
+    /// A call from native into Java: the call stub has an rbp frame; if its native caller cannot be
+    /// found, the anchor saved in the call wrapper leads to the next Java frame.
+    fn step_entry_frame(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+        let fp = cursor.at.fp;
+        if fp <= cursor.at.sp {
+            return Err(Stop::Fail(Failure::BadEntry));
+        }
+        let caller = NativeRegs {
+            pc: self.mem.word(fp.wrapping_add(8))?,
+            sp: fp.wrapping_add(16),
+            fp: self.mem.word(fp)?,
+        };
+        if self.native.rule(caller.pc.wrapping_sub(1)).is_some() {
+            return self.move_to(cursor, caller);
+        }
+        let slot = self.layout.entry_call_wrapper.wrapping_mul(8);
+        let wrapper = self.mem.word(fp.wrapping_add(slot))?;
+        let at = wrapper.wrapping_add(self.layout.call_wrapper_anchor);
+        let anchor = threads::anchor_at(self.mem, self.layout, at)?;
+        if anchor.sp == 0 {
+            return Err(Stop::End);
+        }
+        let next = NativeRegs {
+            pc: anchor.pc,
+            sp: anchor.sp,
+            fp: anchor.fp,
+        };
+        self.move_to(cursor, next)
+    }
+
+    /// Whether `pc` is in the stub that mounts a virtual thread again, behind its taking its return
+    /// address, or in one of the two return barriers' code, behind its going back to the entry.
+    fn is_thawing(&self, pc: u64) -> Result<bool, Stop> {
+        let barrier = self.layout.extra.return_barrier;
+        if barrier != 0 && continuation::is_in_thaw(self.mem, barrier, pc)? {
+            return Ok(true);
+        }
+        // The barrier for exceptions is generated right behind the other.
+        let near = barrier != 0 && pc > barrier && pc <= barrier.wrapping_add(THAW_STUBS_BYTES);
+        Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
+    }
+
+    /// The way out of an entry of the interpreter that has no frame, if `at` is in one.
+    pub(super) fn unframed_entry(&self, cursor: &Cursor) -> Option<WayOut> {
+        if let Some(regs) = &cursor.exact {
+            return way_out::caller_of_entry(self.mem, regs, self);
+        }
+        match cursor.callee {
+            // Calls of the VM are made from frames.
+            Callee::Leaf { r13 } if cursor.at.sp != cursor.thread.anchor.sp => {
+                way_out::caller_of_entry_after_call(self.mem, cursor.at, r13, self)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<M: Memory, N: NativeCode> stub::Checks for Walker<'_, M, N> {
+    fn is_code(&self, pc: u64) -> bool {
+        self.code.contains(pc)
+    }
+
+    fn is_return(&self, pc: u64) -> bool {
+        self.is_return(pc)
+    }
+
+    fn is_caller(&self, caller: NativeRegs) -> bool {
+        self.is_caller(caller)
+    }
+}
