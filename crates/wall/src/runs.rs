@@ -34,9 +34,9 @@ pub struct Part {
 pub type Interval = (u64, u64);
 
 impl Part {
-    /// Its part of the variance of a sum. A sample, at a random moment, counts its weight w squared.
-    /// A tick of length s that is known, of a thread chosen with the chance s/w, adds to a sum
-    /// w with that chance, which has the variance s (w - s); in the mean over those that are
+    /// Its part of the variance of a sum. A sample, at a random moment, counts its weight w
+    /// squared. A tick of length s that is known, of a thread chosen with the chance s/w, adds w to
+    /// a sum with that chance, which has the variance s (w - s); in the mean over those that are
     /// chosen, that is w (w - s) for each.
     #[must_use]
     pub fn square(&self) -> f64 {
@@ -160,8 +160,8 @@ impl<K: PartialEq + Clone> Pending<K> {
         self.run.replace(Run::new(seen, count, &part, square))
     }
 
-    /// So many ticks without a sample, that count for what was `seen` before. `is_alike`: each is as
-    /// good as a sample of its own. Otherwise they are one choice with what is pending, and are
+    /// So many ticks without a sample, that count for what was `seen` before. `is_alike`: each is
+    /// as good as a sample of its own. Otherwise they are one choice with what is pending, and are
     /// reported at its time. Gives back what was pending, if that is something else.
     pub fn carry(&mut self, seen: K, is_alike: bool, count: u32, part: Part) -> Option<Run<K>> {
         let weight = part.weight_ns as f64;

@@ -198,8 +198,8 @@ impl<W: PartialEq + Clone> Classes<W> {
         self.current
     }
 
-    /// A look at a thread that has this sign, and what it showed at which place, as a number. What is
-    /// not told of its class is told before, unless it goes on.
+    /// A look at a thread that has this sign, and what it showed at which place, as a number. What
+    /// is not told of its class is told before, unless it goes on.
     pub fn look(
         &mut self,
         sign: Option<Sign>,
@@ -260,8 +260,8 @@ impl<W: PartialEq + Clone> Classes<W> {
         }
     }
 
-    /// A tick without a look, of a thread with such a sign that works for `work`: counts for what the
-    /// last look at its class has shown.
+    /// A tick without a look, of a thread with such a sign that works for `work`: counts for what
+    /// the last look at its class has shown.
     pub fn carry(&mut self, sign: Sign, work: W, part: Part) {
         let number = self.find(sign);
         let class = number.and_then(|number| self.get(number));

@@ -3,14 +3,14 @@
 use dwell_e2e::{Jdk, Place, Program, Starter, View, agent, both, cpu_time, each, turn};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-const LIBRARY_BYTES_MAX: u64 = 2_000_000;
+const LIBRARY_BYTES_MAX: u64 = 2_200_000;
 const RSS_GROWTH_MAX: u64 = 30_000_000;
 /// CPU time for the compilers to come to rest in, and then to measure in.
 const SETTLE_NS: u64 = 2_000_000_000;
 const MEASURE_NS: u64 = 3_000_000_000;
 
 #[test]
-fn the_library_is_at_most_two_megabytes() {
+fn library_has_at_most_2200_kilobytes() {
     let path = agent();
     let size = std::fs::metadata(&path).unwrap().len();
     println!("{}: {size} bytes", path.display());

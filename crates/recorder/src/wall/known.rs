@@ -129,8 +129,8 @@ impl<C> Known<C> {
             .due(part.at_ns, |class, run| tell((thread, class), &run, notes));
     }
 
-    /// What a look stands for that has `seen` this: `part`, or what the thread waited since that was
-    /// asked last, if it waits for microseconds at a time.
+    /// What a look stands for that has `seen` this: `part`, or what the thread waited since the
+    /// last one, if it waits for microseconds at a time.
     /// `moved`: it did not stand still; `counted`: the tick has counted without the look.
     pub fn weight(
         &mut self,

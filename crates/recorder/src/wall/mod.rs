@@ -55,8 +55,7 @@ const VIEW_WAIT: Duration = Duration::from_millis(5);
 const VIEW_WAITS_MAX: u32 = 400;
 /// What logical threads without a platform thread get of the budget at least, where there are any.
 const UNMOUNTED_PART: f64 = 0.4;
-/// What looks at threads that have rested, and asking them, get of that for platform threads at
-/// least; and all that the others leave.
+/// The least part of that for platform threads that those who rest get.
 const RESTING_PART: f64 = 0.2;
 /// The part of the budget that others may take for what looks have seen: the rest is for looks.
 const OTHERS_PART: f64 = 0.75;
@@ -66,8 +65,7 @@ const RAN_MAX: usize = 2048;
 const SPENT_STEP: f64 = 1.0 / 64.0;
 /// So often it is tried, in ticks, whether there is somebody again for whom pages can be mapped.
 const MAPS_TICKS: u64 = 16;
-/// Where threads have just begun, and first looks have taken what they may, so many ticks are made
-/// into one at most.
+/// While threads begin and first looks have no credit, at most so many ticks are one.
 const TICKS_WHILE_MEETING: u64 = 3;
 /// So often that is asked, in ticks.
 const CROWDED_TICKS: u64 = 25;
@@ -259,16 +257,17 @@ impl At<'_> {
         At { look, ..*self }
     }
 
+    fn from_ns(&self) -> u64 {
+        self.until_ns.saturating_sub(self.look.span_ns)
+    }
+
     /// What a look stands for, or a tick of a thread that is known to have been where it was.
     fn part(&self, weight_ns: u64, is_known: bool) -> Part {
         Part {
             weight_ns,
             span_ns: self.look.span_ns,
             at_ns: self.now_ns,
-            interval: (
-                self.until_ns.saturating_sub(self.look.span_ns),
-                self.until_ns,
-            ),
+            interval: (self.from_ns(), self.until_ns),
             is_known,
         }
     }
