@@ -257,7 +257,7 @@ impl At<'_> {
         At { look, ..*self }
     }
 
-    fn from_ns(&self) -> u64 {
+    fn begins_ns(&self) -> u64 {
         self.until_ns.saturating_sub(self.look.span_ns)
     }
 
@@ -267,7 +267,7 @@ impl At<'_> {
             weight_ns,
             span_ns: self.look.span_ns,
             at_ns: self.now_ns,
-            interval: (self.from_ns(), self.until_ns),
+            interval: (self.begins_ns(), self.until_ns),
             is_known,
         }
     }
