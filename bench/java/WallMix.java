@@ -15,9 +15,10 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Threads that run and wait in known ways, and measure themselves for how long: {@code WallMix
- * THREADS SECONDS [IDLE]}. The method on the stack tells what is done ({@code kindSleep}), and the one below
+ * THREADS SECONDS [IDLE [NAP_MS]]}. The method on the stack tells what is done ({@code kindSleep}), and the one below
  * it in which of three groups of threads, of a tenth, three tenths and six tenths of all. Prints
- * {@code info NAME NANOSECONDS} for each of them, and for each thread. IDLE more threads do nothing.
+ * {@code info NAME NANOSECONDS} for each of them, and for each thread. IDLE more threads do
+ * nothing: they wait for ever or, with NAP_MS, once and again for that long to twice as long.
  *
  * <p>However many threads there are, they use at most a third of one processor: so no time is spent
  * waiting for one, which would be counted as what is waited for. How long each thing takes is drawn
@@ -59,8 +60,10 @@ public final class WallMix {
             TRUTHS.put(name, new LongAdder());
         }
         int idle = args.length > 2 ? Integer.parseInt(args[2]) : 0;
+        long napNanos = TimeUnit.MILLISECONDS.toNanos(args.length > 3 ? Long.parseLong(args[3]) : 0);
         for (int i = 0; i < idle; i++) {
-            start("idle-" + i, WallMix::rest);
+            SplittableRandom random = new SplittableRandom(-1 - i);
+            start("idle-" + i, () -> rest(napNanos, random));
         }
         for (int i = 0; i < HOLDERS; i++) {
             MONITORS[i] = new Object();
@@ -91,9 +94,13 @@ public final class WallMix {
         System.exit(0);
     }
 
-    private static void rest() {
+    private static void rest(long napNanos, SplittableRandom random) {
         while (true) {
-            LockSupport.park();
+            if (napNanos == 0) {
+                LockSupport.park();
+            } else {
+                LockSupport.parkNanos(napNanos + random.nextLong(napNanos));
+            }
         }
     }
 

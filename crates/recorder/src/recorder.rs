@@ -304,6 +304,11 @@ impl<R: Runtime> Recorder<R> {
     /// The calling thread ends as one of the runtime's.
     pub fn own_thread_ends(&self) {
         let tid = process::own_tid();
+        if let Some(record) = self.registry.detach(tid) {
+            record.set_managed_thread(0);
+            record.set_managed_id(0);
+            return;
+        }
         let Some(record) = self.registry.get(tid) else {
             return;
         };

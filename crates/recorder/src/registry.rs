@@ -13,6 +13,8 @@ struct Entry {
     record: Record,
     /// CPU time of the thread from which on it can be sampled.
     base_ns: u64,
+    /// Whether it is a native thread that attaches to the runtime and detaches again.
+    attaches: bool,
 }
 
 #[derive(Default)]
@@ -81,7 +83,12 @@ impl Registry {
         let newborn = born && !has_left && inner.can_be_born_since(now_ns);
         if let Some(record) = register(newborn) {
             let base_ns = if newborn { 0 } else { now_ns };
-            inner.by_tid.insert(tid, Entry { record, base_ns });
+            let entry = Entry {
+                record,
+                base_ns,
+                attaches: has_left,
+            };
+            inner.by_tid.insert(tid, entry);
             inner.note(record);
         }
     }
@@ -112,11 +119,26 @@ impl Registry {
                 let newborn = starts && !is_back && inner.can_be_born_since(now_ns);
                 if let Some(record) = register(newborn) {
                     let base_ns = if newborn { 0 } else { now_ns };
-                    inner.by_tid.insert(tid, Entry { record, base_ns });
+                    let entry = Entry {
+                        record,
+                        base_ns,
+                        attaches: is_back,
+                    };
+                    inner.by_tid.insert(tid, entry);
                     inner.note(record);
                 }
             }
         }
+    }
+
+    /// A managed thread ends as one. Gives back its record if the kernel's thread has come back
+    /// from that before: then it is sampled on as a native thread. To open its event anew each time
+    /// costs more than what such threads mostly do between two calls.
+    pub fn detach(&self, tid: i32) -> Option<Record> {
+        let mut inner = self.lock();
+        let record = inner.by_tid.get(&tid).filter(|entry| entry.attaches)?.record;
+        inner.note(record);
+        Some(record)
     }
 
     /// The record of a thread.

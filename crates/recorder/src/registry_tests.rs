@@ -63,3 +63,41 @@ fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
     assert_eq!(registry.sampled_cpu_ns(), weight_ns, "buried");
     engine.stop();
 }
+
+/// A native thread that attaches for each call keeps its record from its second time on.
+#[test]
+fn thread_that_comes_back_keeps_its_record() {
+    let alone = alone();
+    let engine = alone.engine();
+    let registry = Registry::default();
+    registry.rebase();
+    let tid = process::own_tid();
+    let attach = || {
+        let mut made = None;
+        let register = |newborn| {
+            made = Some(newborn);
+            let registration = dwell_signal::Registration {
+                tid,
+                newborn,
+                ..dwell_signal::Registration::default()
+            };
+            engine.register(&registration).ok()
+        };
+        registry.add_or_update(tid, true, register, |_| ());
+        made
+    };
+    assert!(attach().is_some());
+    assert!(registry.detach(tid).is_none(), "its first time");
+    let record = registry.end(tid, 0, None).unwrap();
+    engine.end(record);
+    assert_eq!(attach(), Some(false), "it was here before");
+    let kept = registry.detach(tid).map(|record| record.index());
+    assert_eq!(kept, registry.get(tid).map(|record| record.index()));
+    assert!(kept.is_some());
+    assert_eq!(attach(), None, "it has a record");
+    registry.clear(|record| {
+        engine.end(record);
+    });
+    engine.drain(|_| ());
+    engine.reap(|_| ());
+}

@@ -1,9 +1,11 @@
 /* What the Java language cannot do for itself: the CPU clock of whatever thread runs now, also
  * below a virtual thread, and libraries that are opened and closed at will. */
 #define _GNU_SOURCE
+#include "burn.h"
 #include <dlfcn.h>
 #include <jni.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -58,4 +60,71 @@ Java_io_dwell_test_NativeSupport_call(JNIEnv *env, jclass type, jlong handle, js
     *(void **)&function = dlsym((void *)(intptr_t)handle, chars);
     (*env)->ReleaseStringUTFChars(env, name, chars);
     return function == NULL ? -1 : (jlong)function((uint64_t)steps);
+}
+
+/* A native thread that calls Java now and then, and is attached only for that. */
+struct attaching {
+    JavaVM *vm;
+    jclass type;
+    jmethodID method;
+    int64_t nanos;
+    int64_t steps;
+    int64_t calls;
+    int64_t cpu_nanos;
+};
+
+static int64_t clock_nanos(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+__attribute__((noinline)) uint64_t detached_burn(int64_t steps)
+{
+    return burn_steps((uint64_t)steps);
+}
+
+static void *attach_and_detach(void *argument)
+{
+    struct attaching *own = argument;
+    int64_t began = clock_nanos(CLOCK_MONOTONIC);
+    while (clock_nanos(CLOCK_MONOTONIC) - began < own->nanos) {
+        JNIEnv *env;
+        if ((*own->vm)->AttachCurrentThread(own->vm, (void **)&env, NULL) != JNI_OK)
+            break;
+        (*env)->CallStaticVoidMethod(env, own->type, own->method);
+        (*own->vm)->DetachCurrentThread(own->vm);
+        detached_burn(own->steps);
+        own->calls++;
+    }
+    own->cpu_nanos = clock_nanos(CLOCK_THREAD_CPUTIME_ID);
+    return NULL;
+}
+
+/* Runs such a thread for so long, which calls type.call() again and again and burns so many steps in
+ * between. Gives back how often it called, and the CPU time of the thread. */
+JNIEXPORT jlongArray JNICALL
+Java_io_dwell_test_NativeSupport_attachFor(JNIEnv *env, jclass self, jclass type, jlong nanos,
+                                           jlong steps)
+{
+    struct attaching own = {0};
+    jlongArray result = (*env)->NewLongArray(env, 2);
+    jlong values[2];
+    pthread_t thread;
+    (*env)->GetJavaVM(env, &own.vm);
+    own.type = (*env)->NewGlobalRef(env, type);
+    own.method = (*env)->GetStaticMethodID(env, type, "call", "()V");
+    own.nanos = nanos;
+    own.steps = steps;
+    if (result == NULL || own.method == NULL)
+        return NULL;
+    if (pthread_create(&thread, NULL, attach_and_detach, &own) != 0)
+        return NULL;
+    pthread_join(thread, NULL);
+    (*env)->DeleteGlobalRef(env, own.type);
+    values[0] = own.calls;
+    values[1] = own.cpu_nanos;
+    (*env)->SetLongArrayRegion(env, result, 0, 2, values);
+    return result;
 }

@@ -6,6 +6,7 @@
 mod accuracy;
 mod alive;
 mod allocations;
+mod attaching;
 mod blocking;
 mod calls;
 mod collectors;

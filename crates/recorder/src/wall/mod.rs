@@ -721,7 +721,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let Some(known) = self.known.get_mut(place) else {
                 continue;
             };
-            if self.strata.contains(index) && (!is_one || known.generation != generation) {
+            let managed = record.map_or(0, ThreadRecord::managed_thread);
+            // A native thread that has attached again has another structure of the runtime's.
+            let is_known = known.generation == generation && known.managed == managed;
+            let goes_on = known.generation == generation;
+            if self.strata.contains(index) && (!is_one || !is_known) {
                 let mut notes = shelf.lock();
                 if let Some(owed) = self.roll_call.leave(index) {
                     known.add_owed(&owed, &mut notes);
@@ -734,12 +738,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let begins = self.ticks > 0;
             if is_one && self.strata.insert(index, begins) {
                 let thread = record.map_or(0, ThreadRecord::user);
-                let managed = record.map_or(0, ThreadRecord::managed_thread);
                 *known = Known {
                     generation,
                     thread,
                     managed,
-                    before: match begins {
+                    before: match begins && !goes_on {
                         false => Before::default(),
                         true => Before::of_new_thread(),
                     },

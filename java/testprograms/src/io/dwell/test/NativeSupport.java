@@ -45,6 +45,12 @@ public final class NativeSupport {
     /** dlclose: false when it failed. */
     static native boolean close(long handle);
 
+    /**
+     * Runs a native thread for so long. It attaches to the JVM, calls {@code type.call()}, detaches
+     * and burns so many steps, again and again. Gives back how often, and its CPU time.
+     */
+    static native long[] attachFor(Class<?> type, long nanos, long steps);
+
     /** Calls the function of the library with a number of steps to burn; -1 if not there. */
     static native long call(long handle, String function, long steps);
 }
