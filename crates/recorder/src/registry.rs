@@ -136,7 +136,11 @@ impl Registry {
     /// costs more than what such threads mostly do between two calls.
     pub fn detach(&self, tid: i32) -> Option<Record> {
         let mut inner = self.lock();
-        let record = inner.by_tid.get(&tid).filter(|entry| entry.attaches)?.record;
+        let record = inner
+            .by_tid
+            .get(&tid)
+            .filter(|entry| entry.attaches)?
+            .record;
         inner.note(record);
         Some(record)
     }

@@ -102,8 +102,11 @@ struct Class<W> {
     agrees: bool,
     /// When the thread was met with such a sign last.
     met_ns: u64,
-    /// Ticks that are not settled yet, and what they stand for.
+    /// Ticks that are not settled yet, what they stand for, when the last one was, and what the
+    /// thread worked for then.
     owed: (u32, u64),
+    owed_ns: u64,
+    owed_work: Option<W>,
     pending: Pending<W>,
     /// What is not pending any more, and not told yet.
     ended: Vec<Run<W>>,
@@ -119,6 +122,8 @@ impl<W> Default for Class<W> {
             agrees: false,
             met_ns: 0,
             owed: (0, 0),
+            owed_ns: 0,
+            owed_work: None,
             pending: Pending::default(),
             ended: Vec::new(),
         }
@@ -129,6 +134,23 @@ impl<W: PartialEq + Clone> Class<W> {
     fn carry(&mut self, work: W, is_alike: bool, count: u32, part: Part) {
         let ended = self.pending.carry(work, is_alike, count, part);
         self.ended.extend(ended);
+    }
+
+    /// What is owed counts `weight_ns`.
+    fn settle(&mut self, weight_ns: u64) {
+        let (count, _) = std::mem::take(&mut self.owed);
+        let Some(work) = self.owed_work.take().filter(|_| count > 0) else {
+            return;
+        };
+        // When each of these ticks was is not kept: they end with the last one.
+        let part = Part {
+            weight_ns,
+            span_ns: weight_ns,
+            at_ns: self.owed_ns,
+            interval: (self.owed_ns, self.owed_ns),
+            is_known: false,
+        };
+        self.carry(work, self.agrees, count, part);
     }
 
     /// All that is not told yet, the oldest first.
@@ -146,6 +168,8 @@ pub struct Classes<W> {
     current: u8,
     first: Class<W>,
     others: Vec<Class<W>>,
+    /// What was settled since the account was asked last.
+    settled_ns: u64,
 }
 
 impl<W> Default for Classes<W> {
@@ -154,6 +178,7 @@ impl<W> Default for Classes<W> {
             current: 0,
             first: Class::default(),
             others: Vec::new(),
+            settled_ns: 0,
         }
     }
 }
@@ -273,44 +298,46 @@ impl<W: PartialEq + Clone> Classes<W> {
     /// The same for a thread whose waits an account tells the time of: what the tick counts is
     /// settled with the next look. That the thread waited where it mostly runs is no reason to give
     /// such a class all of its ticks.
-    pub fn owe(&mut self, sign: Sign, part: Part) {
+    pub fn owe(&mut self, sign: Sign, work: W, part: Part) {
         let number = self.find(sign).filter(|_| !sign.in_own_code);
+        let mut settled_ns = 0;
         let class = number.and_then(|number| self.get(number));
         if let Some(class) = class.filter(|class| class.shown == Some(Shown::Wait)) {
+            // An account does not tell one request from the next: that one's ticks count whole.
+            if class.owed_work.as_ref().is_some_and(|owed| *owed != work) {
+                settled_ns = class.owed.1;
+                class.settle(settled_ns);
+            }
+            class.owed_work = Some(work);
+            class.owed_ns = part.at_ns;
             class.owed = (
                 class.owed.0 + 1,
                 class.owed.1.saturating_add(part.weight_ns),
             );
         }
+        self.settled_ns = self.settled_ns.saturating_add(settled_ns);
     }
 
     /// An account says that the thread waited for `waited_ns`, the ticks that are owed included:
     /// what of that is left for the look, which would stand for `look_ns`. Without one the ticks
     /// count what they stand for.
-    pub fn settle(&mut self, work: &W, waited_ns: Option<u64>, look_ns: u64) -> u64 {
+    pub fn settle(&mut self, waited_ns: Option<u64>, look_ns: u64) -> u64 {
         let owed = self.all().map(|(_, class)| class.owed.1);
         let all_ns = owed.fold(look_ns, u64::saturating_add).max(1);
         let of_all = |waited_ns: u64, part_ns: u64| {
             let share = u128::from(waited_ns) * u128::from(part_ns) / u128::from(all_ns);
             u64::try_from(share).unwrap_or(waited_ns)
         };
+        let settled_ns = std::mem::take(&mut self.settled_ns);
+        let waited_ns = waited_ns.map(|ns| ns.saturating_sub(settled_ns));
         let mut left_ns = waited_ns.unwrap_or(0);
         for (_, class) in self.all() {
-            let (count, own_ns) = std::mem::take(&mut class.owed);
-            if count == 0 {
-                continue;
+            let (count, own_ns) = class.owed;
+            if count > 0 {
+                let weight_ns = waited_ns.map_or(own_ns, |ns| of_all(ns, own_ns));
+                left_ns = left_ns.saturating_sub(weight_ns);
+                class.settle(weight_ns);
             }
-            let weight_ns = waited_ns.map_or(own_ns, |ns| of_all(ns, own_ns));
-            left_ns = left_ns.saturating_sub(weight_ns);
-            // When each of these ticks was is not kept: they end with the last one.
-            let part = Part {
-                weight_ns,
-                span_ns: weight_ns,
-                at_ns: class.met_ns,
-                interval: (class.met_ns, class.met_ns),
-                is_known: false,
-            };
-            class.carry(work.clone(), class.agrees, count, part);
         }
         left_ns
     }
@@ -328,9 +355,9 @@ impl<W: PartialEq + Clone> Classes<W> {
     }
 
     /// Tells all: the thread or the recording ends.
-    pub fn rest(&mut self, work: &W, mut tell: impl FnMut(u8, Run<W>)) {
+    pub fn rest(&mut self, mut tell: impl FnMut(u8, Run<W>)) {
         // Without an account these count what they stand for.
-        let _ = self.settle(work, None, 0);
+        let _ = self.settle(None, 0);
         for (number, class) in self.all() {
             class.rest().for_each(|run| tell(number, run));
         }
@@ -420,7 +447,7 @@ mod tests {
             }
             classes.due(now_ns, |number, run| told.add(seen[number as usize], &run));
         }
-        classes.rest(&WORK, |number, run| told.add(seen[number as usize], &run));
+        classes.rest(|number, run| told.add(seen[number as usize], &run));
         (told, truth, looks)
     }
 
@@ -603,27 +630,23 @@ mod tests {
             classes.look(Some(sign(number)), number, (shown, 7), nothing);
         }
         for number in [1, 2, 1, 3, 1] {
-            classes.owe(sign(number), tick(number));
+            classes.owe(sign(number), WORK, tick(number));
         }
         classes.look(Some(sign(2)), 9, (Shown::Wait, 7), nothing);
         // Four ticks in waits, and the look; the fifth is not of a wait.
-        assert_eq!(classes.settle(&WORK, Some(501), TICK_NS), 101);
+        assert_eq!(classes.settle(Some(501), TICK_NS), 101);
         let mut told = Vec::new();
-        classes.rest(&WORK, |number, run| {
-            told.push((number, run.weight_ns, run.choices()))
-        });
+        classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
         assert_eq!(told, [(0, 300, 3), (1, 100, 1)]);
         // Without an account; where it runs nothing is owed.
         let running = Sign::of([4], true);
         classes.look(Some(running), 12, (Shown::Wait, 7), nothing);
-        classes.owe(running, tick(12));
-        classes.owe(sign(1), tick(12));
-        assert_eq!(classes.settle(&WORK, None, TICK_NS), 0);
-        classes.owe(sign(1), tick(12));
+        classes.owe(running, WORK, tick(12));
+        classes.owe(sign(1), WORK, tick(12));
+        assert_eq!(classes.settle(None, TICK_NS), 0);
+        classes.owe(sign(1), WORK, tick(12));
         let mut told = Vec::new();
-        classes.rest(&WORK, |number, run| {
-            told.push((number, run.weight_ns, run.choices()))
-        });
+        classes.rest(|number, run| told.push((number, run.weight_ns, run.choices())));
         assert_eq!(told, [(0, 2 * TICK_NS, 2)]);
     }
 
@@ -644,7 +667,7 @@ mod tests {
         for ticks in [4, 5, 100] {
             classes.carry(sign(1), WORK, tick(end(ticks)));
         }
-        classes.rest(&WORK, &mut tell);
+        classes.rest(&mut tell);
         told.sort_unstable();
         let expected = [
             // The second look is the first that agrees with another one.
@@ -669,8 +692,27 @@ mod tests {
         for (work, ticks) in [(1, 3), (1, 4), (2, 5), (3, 6), (3, 7)] {
             classes.carry(sign(1), work, tick(ticks * TICK_NS));
         }
-        classes.rest(&WORK, &mut tell);
+        classes.rest(&mut tell);
         assert_eq!(told, [(1, 2), (2, 1), (3, 2)]);
+    }
+
+    /// What an account tells of is reported with the request that the thread worked for then.
+    #[test]
+    fn owed_ticks_keep_their_request() {
+        let mut classes = Classes::default();
+        let mut told = Vec::new();
+        let mut tell = |number, run: Run<u8>| told.push((number, run.seen, run.weight_ns));
+        for number in [1, 2] {
+            classes.look(Some(sign(number)), number, (Shown::Wait, 7), &mut tell);
+        }
+        for (number, work) in [(1, 5), (1, 5), (1, 6), (2, 6)] {
+            classes.owe(sign(number), work, tick(number * TICK_NS));
+        }
+        let waited_ns = 2 * TICK_NS + 300;
+        assert_eq!(classes.settle(Some(waited_ns), TICK_NS), 100);
+        classes.rest(&mut tell);
+        told.sort_unstable();
+        assert_eq!(told, [(0, 5, 2 * TICK_NS), (0, 6, 100), (1, 6, 100)]);
     }
 
     /// Where looks do not agree, ticks are one choice with their look, and reported as one.
@@ -733,14 +775,14 @@ mod tests {
                     let ended = classes.pending().add(WORK, part);
                     told += ended.map_or(0, |run| run.weight_ns);
                 } else if what == 1 {
-                    classes.owe(sign, part);
+                    classes.owe(sign, (number % 3) as u8, part);
                 } else {
                     classes.carry(sign, (number % 3) as u8, part);
                 }
                 added += weight_ns;
                 classes.due(now_ns, |_, run| told += run.weight_ns);
             }
-            classes.rest(&WORK, |_, run| told += run.weight_ns);
+            classes.rest(|_, run| told += run.weight_ns);
             prop_assert_eq!(told, added);
         }
     }

@@ -270,6 +270,8 @@ mod tests {
 
     #[test]
     fn only_the_file_that_is_mapped_is_used() {
+        // What is mapped is read with the engine's loads.
+        let _alone = crate::testing::alone();
         let exe = std::env::current_exe().unwrap();
         let path = std::env::temp_dir().join(format!("dwell-other-{}", std::process::id()));
         std::fs::copy(&exe, &path).unwrap();

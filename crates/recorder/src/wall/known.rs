@@ -118,7 +118,7 @@ impl<C> Known<C> {
     pub fn carry(&mut self, sign: Sign, part: Part, notes: &mut Notes) {
         match self.flips.is_on() {
             // The next look that finds it waiting tells all of the time.
-            true => self.classes.owe(sign, part),
+            true => self.classes.owe(sign, self.work.clone(), part),
             false => {
                 let part = self.still(part);
                 self.classes.carry(sign, self.work.clone(), part);
@@ -144,14 +144,12 @@ impl<C> Known<C> {
         let part = match seen {
             Look::Off(_) => match self.flips.waited((now_ns, until_ns), &schedule) {
                 Some(waited_ns) => Part {
-                    weight_ns: self
-                        .classes
-                        .settle(&self.work, Some(waited_ns), part.weight_ns),
+                    weight_ns: self.classes.settle(Some(waited_ns), part.weight_ns),
                     ..part
                 },
                 // Of a look before, if that was the last one by the account.
                 None => {
-                    let _ = self.classes.settle(&self.work, None, part.weight_ns);
+                    let _ = self.classes.settle(None, part.weight_ns);
                     self.still(part)
                 }
             },
@@ -193,7 +191,7 @@ impl<C> Known<C> {
     pub fn flush_all(&mut self, notes: &mut Notes) {
         let thread = self.thread;
         self.classes
-            .rest(&self.work, |class, run| tell((thread, class), &run, notes));
+            .rest(|class, run| tell((thread, class), &run, notes));
     }
 
     /// The thread is no more.
