@@ -24,6 +24,14 @@ pub struct Look {
     pub span_ns: u64,
 }
 
+impl Look {
+    /// The time that a look stands for whose last interval ends then.
+    #[must_use]
+    pub fn interval(&self, until_ns: u64) -> (u64, u64) {
+        (until_ns.saturating_sub(self.span_ns), until_ns)
+    }
+}
+
 impl Grid {
     /// Intervals that begin now.
     #[must_use]

@@ -257,17 +257,13 @@ impl At<'_> {
         At { look, ..*self }
     }
 
-    fn begins_ns(&self) -> u64 {
-        self.until_ns.saturating_sub(self.look.span_ns)
-    }
-
     /// What a look stands for, or a tick of a thread that is known to have been where it was.
     fn part(&self, weight_ns: u64, is_known: bool) -> Part {
         Part {
             weight_ns,
             span_ns: self.look.span_ns,
             at_ns: self.now_ns,
-            interval: (self.begins_ns(), self.until_ns),
+            interval: self.look.interval(self.until_ns),
             is_known,
         }
     }
@@ -722,10 +718,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                 continue;
             };
             let managed = record.map_or(0, ThreadRecord::managed_thread);
-            // A native thread that has attached again has another structure of the runtime's.
-            let is_known = known.generation == generation && known.managed == managed;
             let goes_on = known.generation == generation;
-            if self.strata.contains(index) && (!is_one || !is_known) {
+            // A native thread that has attached again has another structure of the runtime's.
+            let is_known = is_one && goes_on && known.managed == managed;
+            if self.strata.contains(index) && !is_known {
                 let mut notes = shelf.lock();
                 if let Some(owed) = self.roll_call.leave(index) {
                     known.add_owed(&owed, &mut notes);
