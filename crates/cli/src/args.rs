@@ -582,7 +582,7 @@ Each finding has its share of wall or CPU time with a 95 % confidence interval, 
 to do, and how sure it is. docs/explain.md tells the rules and when each of them speaks.
 
 Examples:
-  dwell explain app.jfr                 all findings, the gravest first
+  dwell explain app.jfr                 all findings, most costly first
   dwell explain app.jfr --endpoint 'GET /users/*'
   dwell explain app.jfr --json          also which rules found nothing, or lack data")]
 pub struct Explain {
@@ -600,7 +600,7 @@ pub struct Explain {
 /// `dwell diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Rows marked * are more than the chance of sampling, see docs/explain.md.
+Rows marked * are significant, see docs/explain.md.
 
 Examples:
   dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, for each second;

@@ -158,7 +158,7 @@ impl Compared<'_> {
             }
         }
         let _ = writeln!(text, "{}", self.told_base());
-        text.push_str("* more than the chance of sampling; +- one standard error of the change\n");
+        text.push_str("* significant; +- one standard error of the change\n");
         for table in &self.tables {
             self.table(&mut text, table);
         }

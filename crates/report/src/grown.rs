@@ -94,7 +94,7 @@ impl Grown<'_> {
             );
         }
         let _ = writeln!(text, "{base}");
-        text.push_str("* more than the chance of sampling; +- one standard error of the change\n");
+        text.push_str("* significant; +- one standard error of the change\n");
         self.stacks(&mut text);
         self.classes(&mut text);
         text

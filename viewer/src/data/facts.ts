@@ -65,21 +65,21 @@ export function aboutProgram(profile: Profile): Row[] {
     ['Program', info.javaArguments],
     [platform.name, [info.jvmName, info.jvmVersion].filter(Boolean).join(' ')],
     ['Collector', collector === '' ? '' : `${collector} GC`],
-    ['Flags that matter', tellingFlags(profile).join(' ')],
+    ['Relevant flags', tellingFlags(profile).join(' ')],
     ['Processors', processors(profile)],
-    ['Held back by the quota', cpuLimit ? heldBack(cpuLimit) : ''],
-    ['Others on them', machine ? othersOn(machine) : ''],
+    ['CPU-throttled', cpuLimit ? heldBack(cpuLimit) : ''],
+    ['Other load', machine ? othersOn(machine) : ''],
     ['System', host.os.split('\n', 1)[0] ?? ''],
     ['Process', info.pid > 0 ? String(info.pid) : ''],
     ['Started', start.replace(/\.\d+Z$/, ' UTC')],
-    [`${platform.name} was up for`, up > 0 ? duration(up) : ''],
+    [`${platform.name} uptime`, up > 0 ? duration(up) : ''],
     ['Recorded for', info.durationNs > 0 ? duration(info.durationNs) : ''],
   ]);
 }
 
 function processors({ header: { host, cpuLimit } }: Profile): string {
   const parts: string[] = [];
-  if (cpuLimit && cpuLimit.processors > 0) parts.push(`${count(cpuLimit.processors)} to run on`);
+  if (cpuLimit && cpuLimit.processors > 0) parts.push(`${count(cpuLimit.processors)} CPUs`);
   if (cpuLimit && cpuLimit.quotaNs > 0) {
     parts.push(`quota of ${(cpuLimit.quotaNs / 1e9).toFixed(2)} processors`);
   } else if (cpuLimit) parts.push('no quota');
@@ -137,8 +137,7 @@ export function aboutSamples(profile: Profile): Row[] {
   const { header } = profile;
   const sums = sumsOf(profile);
   const rows: Row[] = [['Samples', count(sums.samples)]];
-  if (header.binNs > 0)
-    rows.push(['Put together', `what says the same within ${duration(header.binNs)}`]);
+  if (header.binNs > 0) rows.push(['Binned', `equal samples within ${duration(header.binNs)}`]);
   const { leftOut } = header;
   if (leftOut) rows.push(['Left out', leftOutWords(leftOut)]);
   const measured = header.measured ?? CPU_TIME;

@@ -44,7 +44,7 @@ export function findingsOf(header: Header): Finding[] {
       share: plain(raw.share),
       evidence: plain(raw.evidence),
       remedy: plain(raw.remedy),
-      sure: raw.sure === '' ? '' : `sure: ${plain(raw.sure)}`,
+      sure: raw.sure === '' ? '' : `Confidence: ${plain(raw.sure)}`,
       cause: raw.measure === 'cpu' ? 'running' : cause,
       view: raw.measure === 'safepoints' ? 'safepoints' : 'flame',
       change: { measure: { time, endpoint: raw.endpoint } },

@@ -112,7 +112,7 @@ export function* lockLooks(
 /** What a look's thread waited for. */
 export function lockName({ wall, names }: Profile, look: number, apart: boolean): string {
   const id = wall?.detail[look] ?? 0;
-  const detail = id > 0 ? names.text(id - 1) : '(not named)';
+  const detail = id > 0 ? names.text(id - 1) : 'unknown';
   return apart ? detail : kindOf(detail);
 }
 

@@ -60,7 +60,7 @@ function slowEndpoints(
   const rows = endpoints.filter((row) => row.kept >= REQUESTS_MIN);
   const causes = causesOf(profile);
   return rows.slice(0, ENDPOINTS_MAX).map((row, i) => {
-    const slow = `95 % of its requests took up to ${duration(row.p95)}, half of them ${duration(row.p50)}.`;
+    const slow = `p95 ${duration(row.p95)}, median ${duration(row.p50)}.`;
     const all = row.split ? sum(row.split) : 0;
     const split = row.split ?? new Float64Array(1);
     const cause = split.indexOf(Math.max(...split));

@@ -33,7 +33,7 @@ export function DiffBar({ store }: { store: Store }) {
     <div class="diff-bar" role="group" aria-label="Comparison">
       <span class="diff-told">
         {sides.of === 'requests' && endpoint !== null && (
-          <b>{shortened(plain(endpoint), 60)}, slow against usual: </b>
+          <b>{shortened(plain(endpoint), 60)}, slow vs. typical: </b>
         )}
         {sentence(sides)} {found(store)}
       </span>
@@ -51,8 +51,8 @@ function found(store: Store): string {
   void store.growth.value;
   if (!diff || store.busy.value || store.around.value !== '') return '';
   const marks = diff.total.found;
-  if (marks === 0) return 'No frame differs by more than the chance of sampling.';
-  return `${plural(marks, 'frame')} differ by more than the chance of sampling.`;
+  if (marks === 0) return 'No frame differs significantly.';
+  return `${plural(marks, 'frame')} differ significantly.`;
 }
 
 /** What both recordings are brought to. */
@@ -79,7 +79,7 @@ export function Pers({ store }: { store: Store }) {
 
 function Widths({ store, names }: { store: Store; names: readonly [string, string] }) {
   const widths: readonly [Width, string][] = [
-    ['both', `as wide as both: new and gone frames are shown`],
+    ['both', `width: mean of A and B`],
     ['a', `as wide as ${names[0]}: new frames are left out`],
     ['b', `as wide as ${names[1]}: gone frames are left out`],
   ];

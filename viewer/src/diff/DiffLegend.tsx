@@ -11,7 +11,7 @@ export function DiffLegend({ store }: { store: Store }) {
   const entries: readonly [string, string][] = [
     [less[3]!.fill, `▼ far less in ${b} than in ${a}`],
     [less[1]!.fill, '▼ less'],
-    [none.fill, 'no more than the chance of sampling'],
+    [none.fill, 'within sampling noise'],
     [more[1]!.fill, '▲ more'],
     [more[3]!.fill, `▲ far more in ${b}`],
   ];

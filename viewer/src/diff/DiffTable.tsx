@@ -65,8 +65,7 @@ export function DiffTable({ store, sides }: { store: Store; sides: Sides }) {
           More than chance only
         </button>
         <span class="note">
-          {sure} of {plural(all.value.length, 'row')} are more than the chance of sampling (*); ± is
-          one standard error
+          {sure} of {plural(all.value.length, 'row')} are significant (*); ± is one standard error
         </span>
       </div>
       <div ref={box} class="scroll" tabIndex={0} role="region" aria-label="Table of differences">

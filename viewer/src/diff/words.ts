@@ -30,11 +30,11 @@ export function relative({ a, b, samplesA, samplesB }: Change): string {
 /** What is known of it beyond chance. */
 export function certainty(change: Change, isSignificant: boolean): string {
   if (!change.isTested) return 'too few samples to say';
-  return isSignificant ? 'more than the chance of sampling' : 'no more than the chance of sampling';
+  return isSignificant ? 'significant' : 'within sampling noise';
 }
 
 export const PER_WORDS: Readonly<Record<Per, string>> = {
-  second: 'for each second of the recording',
+  second: 'per second',
   request: 'for each request that ended',
   sample: 'as a share of what was sampled',
 };
@@ -42,7 +42,7 @@ export const PER_WORDS: Readonly<Record<Per, string>> = {
 /** What is compared with what, and what the numbers are for. */
 export function sentence(sides: Sides): string {
   const { slow, base } = sides;
-  if (!slow) return `B against A; all numbers are ${PER_WORDS[base.per]}.`;
+  if (!slow) return `B compared with A; all numbers are ${PER_WORDS[base.per]}.`;
   return (
     `${plural(slow.slow, 'request')} longer than p95 (${duration(slow.p95)}) against ` +
     `${plural(slow.usual, 'request')} around p50 (${duration(slow.from)} to ` +

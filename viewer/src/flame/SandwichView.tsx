@@ -96,7 +96,7 @@ function Middle({ store, below }: { store: Store; below: Store }) {
     <p class="middle">
       <b>{shortened(store.around.value, 160)}</b>{' '}
       {isThere ? told : 'is not on the stacks that are chosen'}
-      <span class="weak"> · callers above, callees below; the other button puts a frame here </span>
+      <span class="weak"> · right-click a frame to centre it </span>
       <button type="button" title="Key g" onClick={() => (store.around.value = '')}>
         All stacks
       </button>

@@ -43,8 +43,8 @@ export function causePaints(causes: readonly string[], theme: Theme): CausePaint
 
 /** What a cause means, in words that need no manual. */
 const WORDS: Readonly<Record<string, string>> = {
-  running: 'on a processor',
-  runnable: 'ready, but no processor was free',
+  running: 'running on CPU',
+  runnable: 'runnable, waiting for a CPU',
   throttled: 'ready, but the CPU quota was used up',
   monitor: 'waiting for a synchronized block',
   lock: 'waiting for a lock',
@@ -54,12 +54,12 @@ const WORDS: Readonly<Record<string, string>> = {
   park: 'parked: a queue, a future, a permit',
   'object-wait': 'in Object.wait',
   sleep: 'sleeping',
-  safepoint: 'held by a stop of all threads',
+  safepoint: 'stopped at a safepoint',
   'gc-stall': 'waiting for a collection to free memory',
   'class-init': 'waiting for a class to be initialised',
   'jit-wait': 'waiting for the compiler',
-  'idle-pool': 'a pooled worker without work',
-  unknown: 'inside the runtime, not known why',
+  'idle-pool': 'idle pool thread',
+  unknown: 'inside the runtime, reason unknown',
 };
 
 export function causeWords(cause: string): string {
@@ -81,13 +81,13 @@ export function roleColour(role: string): string {
 
 /** The way to a safepoint; the safepoint itself. */
 export const STOP_COLOURS = ['#f2c200', '#ff8a1f'] as const;
-export const STOP_WORDS = ['reaching a safepoint', 'at the safepoint'] as const;
+export const STOP_WORDS = ['time to safepoint', 'in safepoint'] as const;
 
 /** Compilers; what the control group held back: threads that were ready. */
 export const RUNTIME_COLOURS = { jit: ROLES['JIT']!, throttled: LIGHT['throttled']! } as const;
 
 export const RUNTIME_WORDS = {
-  jit: 'CPU time of compilers (full height: one processor); line: their time by the JVM’s counters; bars: what they compiled',
+  jit: 'JIT CPU (full height: one CPU); line: by the JVM’s counters; bars: compilations',
   throttled: 'held back by the quota, as high as often',
 } as const;
 

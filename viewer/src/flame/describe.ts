@@ -36,7 +36,7 @@ export function describe(
   const ownError = plusMinus(own, whole);
   if (!diff) facts.push(['Self', `${percent(own / all)}${ownError}  ${weight(own, unit)}`]);
   if (zoom !== 0 && tree.weight(zoom) > 0) {
-    facts.push(['Of zoomed', percent(value / tree.weight(zoom))]);
+    facts.push(['Share of zoomed frame', percent(value / tree.weight(zoom))]);
   }
   if (!diff) facts.push(['Samples', count(tree.samples(node))]);
   if (node === 0) return { name: 'all', kind: 'everything recorded', facts };

@@ -324,7 +324,7 @@ export class Store {
   /** Merges the method of the frame that has the focus, or drops its stacks. */
   transformFocused(kind: 'merge' | 'drop'): void {
     const name = this.focusedMethod();
-    if (name === '') this.said.value = 'Choose a frame of code first.';
+    if (name === '') this.said.value = 'Select a frame first.';
     else this.transform({ kind, name });
   }
 

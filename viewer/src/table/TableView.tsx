@@ -126,7 +126,8 @@ function Groups({ by, rows }: { by: Signal<GroupBy>; rows: number }) {
         </button>
       ))}
       <span class="note">
-        {plural(rows, 'row')}; ± is one standard error; Enter or a double click searches
+        {plural(rows, 'row')}; ± is one standard error; Enter or double-click to find in the flame
+        graph
       </span>
     </div>
   );

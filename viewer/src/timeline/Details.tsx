@@ -34,7 +34,7 @@ export function Details({ controller }: { controller: TimelineController }) {
           <p class="weak">
             at {duration(step.time)}
             {step.duration > 0 && `, for ${duration(step.duration)}`}
-            {step.what === 'wait' ? ', known exactly' : `, ${plural(step.count, step.what)}`}
+            {step.what === 'wait' ? ', exact' : `, ${plural(step.count, step.what)}`}
             {step.detail !== '' && `, on ${shortened(plain(step.detail), NAME_MAX)}`}
             {step.endpoint > 0 &&
               `, for ${shortened(plain(endpointName(profile, step.endpoint)), NAME_MAX)}`}
@@ -48,7 +48,7 @@ export function Details({ controller }: { controller: TimelineController }) {
       <p class="actions">
         {step.request > 0 && (
           <button type="button" onClick={() => store.go('requests', { request: step.request })}>
-            Its request
+            Show request
           </button>
         )}
         <button type="button" onClick={() => controller.choose(null)}>
@@ -92,8 +92,8 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
         {step.ownerNode >= 0
           ? 'where it was while the other one waited'
           : seen
-            ? 'where it was seen next to that time'
-            : `nobody saw it within ${duration(NEAR_NS)} of that time`}{' '}
+            ? 'nearest sample'
+            : `no sample within ${duration(NEAR_NS)}`}{' '}
         <button
           type="button"
           class="quiet link"
@@ -102,7 +102,7 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
             controller.showLane(laneOfThread(controller.lanes.value, step.owner));
           }}
         >
-          its lane
+          go to its lane
         </button>
       </p>
       {node !== 0 && (

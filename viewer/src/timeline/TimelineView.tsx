@@ -116,7 +116,7 @@ function Tools({ store, controller }: { store: Store; controller: TimelineContro
         </span>
       )}
       <span class="weak hint">
-        Drag: choose a range. Drag the times, or Shift and wheel: move. Ctrl and wheel: zoom.
+        Drag to select, drag the axis or Shift+wheel to pan, Ctrl+wheel to zoom.
       </span>
     </div>
   );
@@ -146,13 +146,13 @@ function Colours({ store }: { store: Store }) {
         {waits.any && (
           <li>
             <Swatch colour={causeColour('monitor', theme.value)} />
-            below: wait for a monitor, exact; paler: some of the time
+            exact monitor waits (lower bar)
             {waits.summed > 0 && `; ${count(waits.summed)} are known as sums only`}
           </li>
         )}
         {profile.requests.time.length > 0 && (
           <li>
-            <span class="request-mark" /> request, dark if slow
+            <span class="request-mark" /> request (dark: slow)
           </li>
         )}
         {runtimeLanes(profile).map(({ what }) =>

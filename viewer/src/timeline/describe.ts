@@ -107,11 +107,11 @@ export function tell(profile: Profile, hit: Hit): Told {
     ];
     return { title: endpoint, kind: `request, on ${title}`, facts };
   }
-  if (!hit.step) return { title, kind: 'not seen here', facts: [['At', duration(time)]] };
+  if (!hit.step) return { title, kind: 'no sample here', facts: [['At', duration(time)]] };
   const step = stepOf(profile, hit.step);
   const facts: [string, string][] = [['At', duration(step.time)]];
   const isWait = step.what === 'wait';
-  if (step.duration > 0) facts.push([isWait ? 'Waited' : 'Seen for', duration(step.duration)]);
+  if (step.duration > 0) facts.push([isWait ? 'Waited' : 'Duration', duration(step.duration)]);
   if (step.detail !== '') facts.push(['On', step.detail]);
   if (standsFor(step) !== '') facts.push(['Stands for', standsFor(step)]);
   if (step.owner >= 0) facts.push(['Held by', threadName(profile, step.owner)]);

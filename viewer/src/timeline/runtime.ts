@@ -12,7 +12,7 @@ type Other = 'safepoints' | 'jit' | 'throttled';
 const NAMES: Readonly<Record<Other, string>> = {
   safepoints: 'Safepoints',
   jit: 'Compilers (JIT)',
-  throttled: 'Held back by the quota',
+  throttled: 'CPU-throttled',
 };
 
 /** The lanes that a recording has something for. */
@@ -140,13 +140,13 @@ function toldCompilation(profile: Profile, time: number): Told {
 function toldThrottled({ throttled, header }: Profile, time: number): Told {
   const { time: from, duration: length, held, periods, throttled: times } = throttled;
   const i = from.findIndex((at, i) => at <= time && time <= at + length[i]!);
-  const title = 'Held back by the quota';
+  const title = 'CPU-throttled';
   const quota = (header.cpuLimit?.quotaNs ?? 0) / 1e9;
   const kind = quota > 0 ? `of ${quota.toFixed(2)} processors` : '';
   if (i < 0) return { title, kind, facts: [['At', `${duration(time)}: it was not`]] };
   const facts: [string, string][] = [
     ['Within', `${duration(length[i]!)} from ${duration(from[i]!)} on`],
-    ['Held back', `${duration(held[i]!)}, of all threads together`],
+    ['Throttled', `${duration(held[i]!)}, of all threads together`],
     ['Used up in', shareOf(times[i]!, periods[i]!)],
   ];
   return { title, kind, facts };

@@ -86,7 +86,7 @@ function Colours({ store }: { store: Store }) {
 function Stacks({ store }: { store: Store }) {
   const view = store.view.value;
   if (store.shown.value.samples.node.length === 0) {
-    return <p class="empty">Nothing was recorded of what is chosen above.</p>;
+    return <p class="empty">No data for these filters.</p>;
   }
   const sides = store.sides.value;
   if (view === 'table') {

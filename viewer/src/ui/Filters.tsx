@@ -138,7 +138,7 @@ function During({ store }: { store: Store }) {
           title="All of the recording (Backspace)"
           onClick={() => (store.during.value = null)}
         >
-          All the time
+          Full recording
         </button>
       )}
     </span>

@@ -34,8 +34,7 @@ function Frame({ store }: { store: Store }) {
   );
   const keys = store.keys.value;
   const key = chosen.value;
-  if (key < 0)
-    return <p>Choose a frame of code first: point at it, or go to it with the arrows.</p>;
+  if (key < 0) return <p>Select a frame first: point at it, or go to it with the arrow keys.</p>;
   const { unit } = store.shown.value.header;
   const { total, own, callers, callees } = around.value;
   const original = keys.originals(key);
@@ -47,7 +46,7 @@ function Frame({ store }: { store: Store }) {
       {original !== '' && <p class="weak">for example {shortened(original, 200)}</p>}
       <p>
         {store.sides.value ? 'Both sides together: ' : ''}
-        {weight(total, unit)} with all it calls, {weight(own, unit)} itself
+        {weight(total, unit)} total, {weight(own, unit)} self
       </p>
       <div class="beside">
         <Neighbours store={store} title="Callers" all={total} rows={callers} choose={chosen} />
@@ -77,7 +76,7 @@ function Neighbours(props: {
               <td class="number">{percent(weight / (all || 1))}</td>
               <th scope="row" class="text">
                 {key < 0 ? (
-                  'nobody: the stack begins with it'
+                  '(root)'
                 ) : (
                   <button type="button" class="quiet link" onClick={() => (choose.value = key)}>
                     {shortened(keys.label(key), NAME_MAX) || '(unnamed)'}
@@ -127,7 +126,7 @@ function Actions({ store, of }: { store: Store; of: number }) {
           store.go('flame', { around: name });
         }}
       >
-        Callers above, callees below
+        Callers and callees
       </button>
       {actions.map(([label, transform]) => (
         <button
@@ -142,7 +141,7 @@ function Actions({ store, of }: { store: Store; of: number }) {
         </button>
       ))}
       <span class="note">
-        Merged: the frames go away, their time stays with the callers. Dropped: the time goes, too.
+        Merge: hides the frame, keeps its time. Drop: removes its stacks and their time.
       </span>
     </p>
   );

@@ -29,8 +29,8 @@ export function Legend({ store }: { store: Store }) {
               aria-pressed={!off.has(kind)}
               title={
                 isClass
-                  ? 'class: shares are those of the code below; step back or bring forward'
-                  : `${label}: step back or bring forward`
+                  ? 'class: shares are those of the code below; dim / highlight'
+                  : `${label}: dim / highlight`
               }
               onClick={() => store.toggleKind(kind)}
             >

@@ -33,14 +33,14 @@ export function Preview({ header }: { header: Header }) {
           </p>
           {findings.length > 0 && (
             <section>
-              <h2>Findings, the gravest first</h2>
+              <h2>Findings, most costly first</h2>
               <ol class="facts-list">
                 {findings.map((finding, i) => (
                   <li key={i} class="fact">
                     <b>{shortened(finding.what, TEXT_MAX)}</b>
                     <span class="weak">{shortened(finding.share, TEXT_MAX)}</span>
                     <span class="remedy">
-                      <b>Do:</b> {shortened(finding.remedy, TEXT_MAX)}
+                      <b>Fix:</b> {shortened(finding.remedy, TEXT_MAX)}
                     </span>
                   </li>
                 ))}

@@ -134,13 +134,13 @@ function Measures({ store }: { store: Store }) {
 }
 
 const COLOURINGS: readonly [Colouring, string][] = [
-  ['kind', 'Colours of kinds of code (k)'],
+  ['kind', 'Colour by compilation (k)'],
   ['package', 'Colours of packages (k)'],
-  ['cause', 'Colours of what was waited for (k)'],
+  ['cause', 'Colour by wait cause (k)'],
 ];
 
 const SPLITS: readonly [SplitBy, string][] = [
-  ['none', 'Not split'],
+  ['none', 'No grouping'],
   ['thread', 'By thread'],
   ['group', 'By group of threads'],
   ['endpoint', 'By endpoint'],
@@ -164,7 +164,7 @@ function Folding({ store }: { store: Store }) {
       () => store.transform({ kind: 'frameworks', name: '' }),
     ],
     [
-      store.around.value === '' ? 'Callers above, callees below (g)' : 'All stacks (g)',
+      store.around.value === '' ? 'Callers and callees (g)' : 'All stacks (g)',
       () => store.flipAround(),
     ],
     ...COLOURINGS.filter(([to]) => to !== 'cause' || store.profile.wall !== null).map(

@@ -60,7 +60,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'l',
     ofStacks: true,
-    label: 'Lines of a method apart',
+    label: 'Split by line',
     run: (store) => flip(store.byLine),
   },
   {
@@ -102,7 +102,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'k',
     ofStacks: true,
-    label: 'Colours of kinds of code, of packages, of what was waited for',
+    label: 'Colour by compilation, package or wait cause',
     run: (store) => store.nextColour(),
   },
   {
@@ -114,7 +114,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'z',
     ofStacks: true,
-    label: 'Take back what was done to the stacks last',
+    label: 'Undo last transform',
     run: (store) => void (store.transforms.value = store.transforms.value.slice(0, -1)),
   },
   ...VIEWS.map((view, i) => ({

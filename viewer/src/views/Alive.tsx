@@ -26,7 +26,7 @@ export function Alive({ store }: { store: Store }) {
           {size(sum(rows.value.map(({ bytes }) => bytes)))} that survived a collection, in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
           {alive.intervalBytes > 0 && `, at last one for ${size(alive.intervalBytes)}`}
-          {young > 0 && `; besides, ${size(young)} that no collection has looked at yet`}.
+          {young > 0 && `; plus ${size(young)} not yet seen by a GC`}.
           {alive.oneOf > 1 && ` Of ${count(alive.oneOf)} samples one was followed.`}
           {alive.lost > 0 &&
             ` ${plural(alive.lost, 'sample')} found no room: sums are so much too low.`}
@@ -36,7 +36,7 @@ export function Alive({ store }: { store: Store }) {
         { head: 'Objects', cell: (row) => (row.objects > 0 ? count(row.objects) : '') },
         { head: 'Oldest', cell: (row) => (row.oldest > 0 ? duration(row.oldest) : '') },
         {
-          head: 'By third of the time',
+          head: 'Allocated in 1st / 2nd / 3rd third',
           title: 'Of the bytes, by when they were allocated',
           cell: ({ bytes, parts }) =>
             bytes > 0 && parts.map((part) => percent(part / bytes)).join(', '),

@@ -21,7 +21,7 @@ export function Compare({ store, both }: { store: Store; both: Both }) {
   return (
     <div class="page compare" tabIndex={0}>
       <section aria-labelledby="compared">
-        <h2 id="compared">B against A</h2>
+        <h2 id="compared">B compared with A</h2>
         <p class="actions">
           Numbers are <Pers store={store} />
           <button type="button" onClick={() => store.go('flame')}>
@@ -33,9 +33,8 @@ export function Compare({ store, both }: { store: Store; both: Both }) {
       {store.profile.header.wall && <Causes store={store} />}
       <Methods store={store} time="cpu" title={`${what} by method, itself`} />
       <p class="weak">
-        * is more than the chance of sampling: of all rows so marked at most 5 % are chance, on
-        average. That says nothing of what else differs from run to run. ± is one standard error of
-        the change.
+        * is significant: of all rows so marked at most 5 % are chance, on average. That says
+        nothing of what else differs from run to run. ± is one standard error of the change.
       </p>
     </div>
   );

@@ -40,9 +40,9 @@ export function Held({ store }: { store: Store }) {
   );
   return (
     <>
-      <Section id="held" title="Where owners were when waits for monitors began">
+      <Section id="held" title="What holders were doing when a wait began">
         <p class="weak">
-          From {plural(sum(all.map(({ samples }) => samples)), 'wait')} that asked, which stand for{' '}
+          From {plural(sum(all.map(({ samples }) => samples)), 'wait')} sampled, which stand for{' '}
           {duration(ns)} of waiting; of {percent(unknown / (ns || 1))} it is not known. Of all
           requests.
         </p>
@@ -51,7 +51,7 @@ export function Held({ store }: { store: Store }) {
           name="held"
           columns={[
             { head: 'Class of the monitor', cell: select },
-            { head: 'Others waited', cell: (row) => duration(row.ns) },
+            { head: 'Wait caused', cell: (row) => duration(row.ns) },
             { head: 'Share', cell: (row) => shareText(shares[all.indexOf(row)]!) },
             { head: 'Samples', cell: (row) => count(row.samples) },
             { head: 'Owner', cell: (row) => first(row.owners, row.ns) },

@@ -44,7 +44,7 @@ export function Locked({ store }: { store: Store }) {
         { head: 'Longest', cell: (row) => (row.longest > 0 ? duration(row.longest) : '') },
         { head: 'Samples', cell: (row) => count(row.samples) },
         {
-          head: 'Had most by',
+          head: 'Mostly held by',
           cell: (row) => owner(store, row.owner, row.ownerNs / (row.ns || 1)),
         },
       ]}

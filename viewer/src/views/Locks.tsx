@@ -46,7 +46,7 @@ export function Locks({ store }: { store: Store }) {
     <div class="page locks-view" tabIndex={0}>
       <section aria-labelledby="locks">
         <h2 id="locks">
-          {duration(weight)} of waiting for {plural(locks.length, apart.value ? 'lock' : 'kind')}
+          {duration(weight)} waiting on {plural(locks.length, apart.value ? 'lock' : 'kind')}
           {apart.value ? '' : ' of lock'}
         </h2>
         <p class="actions">
@@ -56,10 +56,10 @@ export function Locks({ store }: { store: Store }) {
               checked={apart.value}
               onChange={(event) => (apart.value = event.currentTarget.checked)}
             />
-            each lock apart
+            list each lock
           </label>
-          <Graph store={store} label="Flame graph of those who wait" time="monitor" />
-          <Graph store={store} label="Flame graph of the owners" time="owners" />
+          <Graph store={store} label="Flame graph of waiters" time="monitor" />
+          <Graph store={store} label="Flame graph of holders" time="owners" />
         </p>
         <div class="wide" tabIndex={0} role="group" aria-label="Locks">
           <table class="rows locks">
@@ -166,9 +166,9 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
     <section aria-labelledby="lock-stacks">
       <h2 id="lock-stacks">{shortened(plain(lock.name), NAME_MAX)}</h2>
       <div class="beside">
-        {side('Threads that wait', lock.waiterNodes, '')}
+        {side('Waiting threads', lock.waiterNodes, '')}
         {side(
-          'Owners meanwhile',
+          'What the holder was doing',
           lock.ownerNodes,
           'The owners are not known, or were not seen at that time.',
         )}
@@ -218,14 +218,14 @@ function Chains({ chains, weight }: { chains: readonly Chain[]; weight: number }
   if (chains.length === 0) return null;
   return (
     <section aria-labelledby="chains">
-      <h2 id="chains">Chains: who waits for somebody who waits</h2>
+      <h2 id="chains">Wait chains</h2>
       <div class="wide" tabIndex={0} role="group" aria-label="Chains">
         <table class="rows chains">
           <thead>
             <tr>
               <th scope="col">Threads, each waiting for the next</th>
               <th scope="col" class="text">
-                The last one was
+                Last thread
               </th>
               <th scope="col">Time</th>
               <th scope="col">Share</th>

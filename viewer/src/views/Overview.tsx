@@ -82,9 +82,7 @@ function StandsOut({ store }: { store: Store }) {
   return (
     <section aria-labelledby={hasOwn ? 'standout' : 'findings'}>
       {hasOwn && <h2 id="standout">What stands out</h2>}
-      {findings.length + facts.value.length === 0 && (
-        <p class="weak">Nothing that the tables below do not say better.</p>
-      )}
+      {findings.length + facts.value.length === 0 && <p class="weak">Nothing stands out.</p>}
       {facts.value.length > 0 && (
         <ul class="facts-list">
           {facts.value.map((fact, i) => (
@@ -92,7 +90,7 @@ function StandsOut({ store }: { store: Store }) {
           ))}
         </ul>
       )}
-      {findings.length > 0 && <h2 id="findings">Findings, the gravest first</h2>}
+      {findings.length > 0 && <h2 id="findings">Findings, most costly first</h2>}
       <ol class="facts-list">
         {findings.slice(0, all.value ? findings.length : FINDINGS_FIRST).map((finding, i) => (
           <FindingItem key={i} store={store} finding={finding} />
@@ -119,7 +117,7 @@ function FindingItem({ store, finding }: { store: Store; finding: Finding }) {
         <span class="weak">{shortened(share, TEXT_MAX)}</span>
         <span>{shortened(evidence, TEXT_MAX)}</span>
         <span class="remedy">
-          <b>Do:</b> {shortened(remedy, TEXT_MAX)}
+          <b>Fix:</b> {shortened(remedy, TEXT_MAX)}
         </span>
         {sure !== '' && <span class="weak">{sure}</span>}
       </button>
@@ -239,9 +237,7 @@ function OverTime({ store }: { store: Store }) {
   return (
     <section aria-labelledby="overtime">
       <h2 id="overtime">Over time</h2>
-      <p class="weak">
-        Drag over a strip to look at a part of the time: all views are then made of it.
-      </p>
+      <p class="weak">Drag across a chart to select a time range. It applies to all views.</p>
       {header.wall && (
         <>
           {hasEndpoints && (
@@ -251,7 +247,7 @@ function OverTime({ store }: { store: Store }) {
                 checked={ofRequests.value}
                 onChange={(event) => (ofRequests.value = event.currentTarget.checked)}
               />
-              only threads at work for a request
+              only threads handling requests
             </label>
           )}
           <StripView
@@ -281,7 +277,7 @@ function OverTime({ store }: { store: Store }) {
       {profile.throttled.time.length > 0 && (
         <StripView
           store={store}
-          title="Held back by the quota of the control group (part of its periods)"
+          title="CPU-throttled by the control group's quota (part of its periods)"
           strip={store.throttledStrip.value}
           series={THROTTLED}
           height={40}
@@ -312,7 +308,7 @@ function OverTime({ store }: { store: Store }) {
         <>
           <StripView
             store={store}
-            title="Everything stopped"
+            title="Stop-the-world pauses"
             strip={store.stopStrip.value}
             series={stops}
             height={60}
@@ -407,7 +403,7 @@ function Causes({ store }: { store: Store }) {
               {isWhole && <th scope="col">±</th>}
               <th scope="col">Time</th>
               <th scope="col" class="text">
-                The threads were
+                Meaning
               </th>
             </tr>
           </thead>
@@ -449,7 +445,7 @@ function IdleLine({ store, idle }: { store: Store; idle: Idle }) {
       Idle: {duration(idle.weight)}, {percent(idle.weight / (idle.all || 1))} of all wall time, of{' '}
       {count(idle.threads)} of {plural(idle.allThreads, 'thread')}{' '}
       <button type="button" class="quiet link" onClick={() => (store.idle.value = !shown)}>
-        {shown ? 'leave it out' : 'show it'}
+        {shown ? 'exclude' : 'include'}
       </button>
     </p>
   );
@@ -521,7 +517,7 @@ function Facts({ store }: { store: Store }) {
     <div class="facts-columns">
       <FactTable title="Program" rows={[...aboutProgram(profile), ...warnings]} />
       <FactTable title="Recording" rows={[...aboutRecording(profile), ...aboutSamples(profile)]} />
-      <FactTable title="What the profiler used" rows={aboutCost(profile)} />
+      <FactTable title="Profiler overhead" rows={aboutCost(profile)} />
     </div>
   );
 }

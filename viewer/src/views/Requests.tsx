@@ -80,8 +80,8 @@ function None() {
   return (
     <div class="page" tabIndex={0}>
       <p class="empty">
-        This recording tells of no requests. It does if the program says what it works for: by
-        dwell’s Java API or through OpenTelemetry (docs/context.md).
+        No request data. It appears when the program reports its requests: by dwell’s Java API or
+        through OpenTelemetry (docs/context.md).
       </p>
     </div>
   );
@@ -172,7 +172,7 @@ function EndpointLine(props: {
             title="A flame graph of what differs between its slow requests and its usual ones"
             onClick={() => slowAgainstUsual(store, row.name)}
           >
-            slow against usual
+            slow vs. typical
           </button>
         )}
       </td>
@@ -199,7 +199,7 @@ function Why(props: { store: Store; endpoint: string; causes: readonly string[] 
   };
   return (
     <section aria-labelledby="why">
-      <h2 id="why">What {shortened(plain(endpoint), 60)} waits for</h2>
+      <h2 id="why">Where {shortened(plain(endpoint), 60)} spends its time</h2>
       <p class="actions">
         <button
           type="button"
@@ -285,7 +285,7 @@ function Slowest({ store, causes }: { store: Store; causes: readonly string[] })
                         </span>
                       </>
                     ) : (
-                      <span class="weak">not seen: too short</span>
+                      <span class="weak">not sampled</span>
                     )}
                   </td>
                 </tr>

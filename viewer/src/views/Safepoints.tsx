@@ -61,7 +61,7 @@ function Operations({ store }: { store: Store }) {
   const rows = useComputed(() => operationsOf(store.profile, store.during.value));
   if (rows.value.length === 0) return null;
   return (
-    <Section id="operations" title="What everything stopped for">
+    <Section id="operations" title="By operation">
       <RowTable
         label="Operations"
         name="operations"
@@ -71,8 +71,8 @@ function Operations({ store }: { store: Store }) {
         columns={[
           { head: 'Operation', cell: (row) => operationName(store, row.operation) },
           { head: 'Safepoints', cell: (row) => count(row.count) },
-          { head: 'Reaching them', cell: (row) => duration(row.reaching) },
-          { head: 'At them', cell: (row) => duration(row.operating) },
+          { head: 'Time to safepoint', cell: (row) => duration(row.reaching) },
+          { head: 'In safepoint', cell: (row) => duration(row.operating) },
           { head: 'Longest', cell: (row) => (row.longest > 0 ? duration(row.longest) : '') },
         ]}
       />
@@ -89,14 +89,14 @@ function Culprits({ store }: { store: Store }) {
   const current = rows.value[at]!;
   const { endpoint } = store.measure.value;
   return (
-    <Section id="culprits" title="Who the others waited for">
+    <Section id="culprits" title="Late threads">
       <p class="actions">
         <button
           type="button"
           disabled={!profile.late.node.some((node) => node !== 0)}
           onClick={() => store.go('flame', { measure: { time: 'late', endpoint } })}
         >
-          Flame graph, by the time they held all others up
+          Flame graph of late threads
         </button>
       </p>
       <div class="beside">
@@ -176,7 +176,7 @@ function Payers({ store }: { store: Store }) {
   const rows = useComputed(() => payersOf(profile, store.during.value));
   if (rows.value.length === 0) return null;
   return (
-    <Section id="payers" title="Whose requests stood still">
+    <Section id="payers" title="Requests affected">
       <RowTable
         label="Requests that stood still"
         name="payers"

@@ -36,10 +36,10 @@ describe('the timeline', () => {
       'Collections (pauses)',
       'Safepoints',
       'Compilers (JIT)',
-      'Held back by the quota',
+      'CPU-throttled',
     ]);
     // From 10 s on of 30 s.
-    const held = await placeOf(page, 'Held back by the quota', 10.5 / 30);
+    const held = await placeOf(page, 'CPU-throttled', 10.5 / 30);
     await page.mouse.move(held.x, held.y);
     expect(await page.innerText('.tooltip')).toMatch(/20\.0\s% of 10 periods/);
     const compiled = await placeOf(page, 'Compilers (JIT)', 1.5 / 30);
@@ -98,7 +98,7 @@ describe('the timeline', () => {
 
   it('has waits for monitors where they were, with the class, the owner and the stack', async () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=timeline' });
-    expect(await page.innerText('.timeline-tools')).toContain('wait for a monitor');
+    expect(await page.innerText('.timeline-tools')).toContain('exact monitor waits');
     const place = await page.evaluate(() => {
       const controller = (window as never as Of).dwellTimeline;
       const { samples, longest, owner, look } = controller.store.profile.locks!;
@@ -132,7 +132,7 @@ describe('the timeline', () => {
     await page.mouse.click(place.x, place.y);
     await page.waitForSelector('.chosen');
     const chosen = await page.innerText('.chosen');
-    expect(chosen).toContain('known exactly');
+    expect(chosen).toContain(', exact');
     expect(chosen).toMatch(/It waited for monitors \d+ times?, .* in all/);
     expect(await page.innerText('.chosen ol.stack')).toContain('Orders.find');
     const pinned = await page.evaluate(

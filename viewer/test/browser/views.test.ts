@@ -219,7 +219,7 @@ describe('the overview', () => {
       'OpenJDK 64-Bit',
       '-Xmx2g',
       'G1 GC',
-      '2 to run on',
+      '2 CPUs',
       'used 0.5 of 2',
       'perf',
       'ring full',
@@ -230,7 +230,7 @@ describe('the overview', () => {
     const found = await page.locator('.fact').allInnerTexts();
     expect(found.some((text) => text.includes('is the slowest endpoint'))).toBe(true);
     const finding = page.locator('.fact:has-text("the lock of com.example.shop.Stock")');
-    expect(await finding.innerText()).toContain('Do: reserve outside of the lock');
+    expect(await finding.innerText()).toContain('Fix: reserve outside of the lock');
     await finding.click();
     await ready(page);
     const hash = await page.evaluate('decodeURIComponent(location.hash)');
@@ -337,7 +337,7 @@ describe('locks and safepoints', () => {
     expect(row).toContain('com.example.shop.Stock');
     expect(await page.innerText('.beside')).toContain('Stock.reserve');
     expect(await page.innerText('table.edges')).toContain('http-exec-#');
-    await page.click('button:has-text("Flame graph of the owners")');
+    await page.click('button:has-text("Flame graph of holders")');
     await ready(page);
     const frames = (await framesOf(page, 1)).map((place) => place.label);
     expect(frames).toEqual(['com.example.shop.Stock.reserve']);
@@ -407,7 +407,7 @@ describe('locks and safepoints', () => {
     expect(remedy).toContain('-XX:+UseCountedLoopSafepoints');
     expect(await page.innerText('table.payers')).toContain('GET /');
     expect(await page.innerText('.stops-view')).toContain('from the JVM’s own notes');
-    await page.click('button:has-text("held all others up")');
+    await page.click('button:has-text("Flame graph of late threads")');
     await ready(page);
     const frames = (await framesOf(page, 1)).map((place) => place.label);
     expect(frames).toEqual(['com.example.shop.Report.copy']);
