@@ -46,13 +46,15 @@ struct State {
     layer: u8,
     /// The entry whose handler is looked for.
     open: Option<&'static Entry>,
-    /// Whether the node's own frame is the handler.
+    /// Whether the node's own frame is the handler, or one of its class that the handler called:
+    /// bridge methods of the compiler stand before the real ones.
     is_handler: bool,
 }
 
 impl State {
     /// The state of a node whose frame is such a part, below a node with this state.
-    fn below(self, part: Part, method: MethodId) -> State {
+    /// `is_alike`: whether the class of that frame is the handler's.
+    fn below(self, part: Part, method: MethodId, is_alike: bool) -> State {
         let mut state = State {
             is_handler: false,
             ..self
@@ -75,6 +77,8 @@ impl State {
                         open: None,
                         is_handler: true,
                     };
+                } else {
+                    state.is_handler = self.is_handler && is_alike;
                 }
             }
         }
@@ -135,6 +139,7 @@ impl Profile {
             return None;
         }
         let tree = &self.tree;
+        let class_of = |id: MethodId| self.methods.get(id as usize).map(|it| it.class);
         let mut states = vec![State::default(); tree.len()];
         for node in 1..tree.len() {
             // Parents come before their children.
@@ -145,7 +150,10 @@ impl Profile {
             let part = method.and_then(|method| Some((*parts.get(method as usize)?, method)));
             if let Some(state) = states.get_mut(node) {
                 *state = match part {
-                    Some((part, method)) => above.below(part, method),
+                    Some((part, method)) => {
+                        let of_handler = above.handler.and_then(class_of);
+                        above.below(part, method, of_handler == class_of(method))
+                    }
                     // Native code says nothing of who calls whom.
                     None => above,
                 };

@@ -327,8 +327,7 @@ mod tests {
             has_derived_endpoints: true,
             ..explanation("Orders.get (from stacks)")
         };
-        let line = "endpoints: from stacks; counts and latencies need the Java API or OpenTelemetry \
-                    (docs/context.md)";
+        let line = format!("endpoints: {}", crate::FROM_STACKS);
         let has = |of: &Explanation| explanation_text(of).lines().any(|l| l == line);
         assert!(has(&derived) && !has(&explanation("GET /a")));
     }

@@ -107,8 +107,9 @@ fn servlet_names_the_class_that_the_container_calls() {
     // A forward to a page is still the request of the servlet.
     is(
         &format!(
-            "{SERVLET} app.OrderServlet.doGet org.apache.catalina.core.ApplicationDispatcher.forward \
-             {SERVLET} org.apache.jasper.servlet.JspServlet.service {SERVLET} \
+            "{SERVLET} app.OrderServlet.doGet \
+             org.apache.catalina.core.ApplicationDispatcher.forward {SERVLET} \
+              org.apache.jasper.servlet.JspServlet.service {SERVLET} \
              org.apache.jasper.runtime.HttpJspBase.service org.apache.jsp.order_jsp._jspService"
         ),
         "OrderServlet.doGet",
@@ -142,8 +143,9 @@ fn spring_names_the_controller_below_its_servlet() {
     // A front controller of the application, and the examples of Spring itself.
     is(
         &format!(
-            "{SERVLET} app.Front.doService org.springframework.web.servlet.DispatcherServlet.doDispatch \
-             {SPRING} {REFLECTION} org.springframework.samples.shop.OwnerController.show"
+            "{SERVLET} app.Front.doService \
+             org.springframework.web.servlet.DispatcherServlet.doDispatch {SPRING} {REFLECTION} \
+              org.springframework.samples.shop.OwnerController.show"
         ),
         "OwnerController.show",
     );
@@ -151,30 +153,18 @@ fn spring_names_the_controller_below_its_servlet() {
     is_none(&format!(
         "{servlet} com.fasterxml.jackson.databind.ObjectMapper.writeValue app.Money.serialize"
     ));
-    for (entry, handler) in [
-        (
-            "org.springframework.web.reactive.result.method.InvocableHandlerMethod.lambda$invoke$0",
-            "app.C.get",
-        ),
-        (
-            "org.springframework.web.servlet.function.support.HandlerFunctionAdapter.handle",
-            "app.C.get",
-        ),
-        (
-            "org.springframework.web.reactive.function.server.support.HandlerFunctionAdapter.handle",
-            "app.C.get",
-        ),
-        (
-            "org.springframework.web.servlet.mvc.SimpleControllerHandlerAdapter.handle \
-             org.springframework.web.servlet.mvc.AbstractController.handleRequest",
-            "app.C.get",
-        ),
-        (
-            "org.springframework.web.servlet.mvc.HttpRequestHandlerAdapter.handle",
-            "app.C.get",
-        ),
+    let web = "org.springframework.web";
+    for entry in [
+        "reactive.result.method.InvocableHandlerMethod.lambda$invoke$0",
+        "servlet.function.support.HandlerFunctionAdapter.handle",
+        "reactive.function.server.support.HandlerFunctionAdapter.handle",
+        "servlet.mvc.SimpleControllerHandlerAdapter.handle",
+        "servlet.mvc.HttpRequestHandlerAdapter.handle",
     ] {
-        is(&format!("{entry} {handler} app.Db.find"), "C.get");
+        is(
+            &format!("{web}.{entry} {web}.Any.call app.C.get app.Db.find"),
+            "C.get",
+        );
     }
 }
 
@@ -225,7 +215,8 @@ fn vertx_names_the_handler_of_the_route() {
     is(
         &format!(
             "{server} {web}.RouterImpl.handle {web}.RoutingContextImpl.next \
-             {web}.RouteState.handleContext app.Auth.handle {web}.RoutingContextImpl.next \
+             {web}.RouteState.handleContext app.Auth.handle app.Auth.handle app.Auth.pass \
+             {web}.RoutingContextImpl.next \
              {web}.RouteState.handleContext app.Orders.list"
         ),
         "Orders.list",
@@ -323,11 +314,12 @@ fn listeners_of_messages_are_handlers() {
         &format!("{consumer}.doInvokeOnMessage app.Plain.onMessage"),
         "Plain.onMessage",
     );
+    let (spring, active) = ("org.springframework", "org.apache.activemq");
     for entry in [
-        "org.springframework.jms.listener.AbstractMessageListenerContainer.doInvokeListener",
-        "org.springframework.amqp.rabbit.listener.AbstractMessageListenerContainer.doInvokeListener",
-        "org.apache.activemq.ActiveMQMessageConsumer.dispatch",
-        "org.apache.activemq.artemis.jms.client.JMSMessageListenerWrapper.onMessage",
+        format!("{spring}.jms.listener.AbstractMessageListenerContainer.doInvokeListener"),
+        format!("{spring}.amqp.rabbit.listener.AbstractMessageListenerContainer.doInvokeListener"),
+        format!("{active}.ActiveMQMessageConsumer.dispatch"),
+        format!("{active}.artemis.jms.client.JMSMessageListenerWrapper.onMessage"),
     ] {
         is(
             &format!("{entry} app.L.onMessage app.Db.add"),
@@ -355,8 +347,8 @@ fn listeners_of_messages_are_handlers() {
 fn smaller_frameworks_name_their_handlers() {
     for (entry, handler) in [
         (
-            "jakarta.servlet.http.HttpServlet.service io.javalin.http.servlet.JavalinServlet.service \
-             io.javalin.router.Endpoint.handle",
+            "jakarta.servlet.http.HttpServlet.service \
+             io.javalin.http.servlet.JavalinServlet.service io.javalin.router.Endpoint.handle",
             "app.Users.get",
         ),
         ("io.javalin.routing.HandlerEntry.handle", "app.Users.get"),
