@@ -109,7 +109,7 @@ fn servlet_names_the_class_that_the_container_calls() {
         &format!(
             "{SERVLET} app.OrderServlet.doGet \
              org.apache.catalina.core.ApplicationDispatcher.forward {SERVLET} \
-              org.apache.jasper.servlet.JspServlet.service {SERVLET} \
+             org.apache.jasper.servlet.JspServlet.service {SERVLET} \
              org.apache.jasper.runtime.HttpJspBase.service org.apache.jsp.order_jsp._jspService"
         ),
         "OrderServlet.doGet",
@@ -145,7 +145,7 @@ fn spring_names_the_controller_below_its_servlet() {
         &format!(
             "{SERVLET} app.Front.doService \
              org.springframework.web.servlet.DispatcherServlet.doDispatch {SPRING} {REFLECTION} \
-              org.springframework.samples.shop.OwnerController.show"
+             org.springframework.samples.shop.OwnerController.show"
         ),
         "OwnerController.show",
     );
