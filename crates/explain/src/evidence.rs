@@ -85,6 +85,8 @@ pub(crate) struct Facts<'p> {
     pub(crate) roles: Vec<Weight>,
     /// Only requests of such endpoints are told.
     pub(crate) endpoint: Option<&'p str>,
+    /// Whether wall time belongs to endpoints at all.
+    by_endpoint: bool,
     /// The groups of threads, by thread.
     groups: Vec<String>,
     services: OnceCell<Services>,
@@ -104,6 +106,7 @@ impl<'p> Facts<'p> {
             program_total: Weight::default(),
             roles: vec![Weight::default(); Role::ALL.len()],
             endpoint: filter.endpoint.as_deref(),
+            by_endpoint: is_by_endpoint(profile, filter),
             groups: (0..profile.threads().len())
                 .map(|thread| group_of(profile.thread_name(thread as ThreadId)))
                 .collect(),
@@ -165,7 +168,8 @@ impl<'p> Facts<'p> {
             if is_program.get(thread) != Some(&true) {
                 continue;
             }
-            let endpoint = wall.context.and_then(|context| profile.endpoint(context));
+            let context = wall.context.filter(|_| self.by_endpoint);
+            let endpoint = context.and_then(|context| profile.endpoint(context));
             let (kind, name) = match endpoint {
                 Some(endpoint) => (Kind::Endpoint, endpoint),
                 None => (Kind::Threads, groups.get(thread).map_or("", |name| name)),
@@ -274,6 +278,34 @@ impl<'p> Facts<'p> {
     pub(crate) fn is_ours(&self) -> bool {
         !self.profile.info().profiler_version.is_empty()
     }
+}
+
+/// Whether wall time belongs to endpoints. Rules then leave out what threads do for none, so those
+/// that nobody named (a batch job with a small server for its state) must be most of what was done:
+/// half of the CPU time, or of the wall time with work.
+fn is_by_endpoint(profile: &Profile, filter: &WallFilter) -> bool {
+    if !profile.has_derived_endpoints() || filter.endpoint.is_some() {
+        return true;
+    }
+    let is_of_program: Vec<bool> = (profile.threads().iter())
+        .map(|thread| profile.thread_role(thread) == Role::Program)
+        .collect();
+    // All time, and that for endpoints.
+    let (mut cpu, mut busy) = ((0u64, 0u64), (0u64, 0u64));
+    for wall in profile.wall(filter) {
+        if is_of_program.get(wall.thread as usize) != Some(&true) || wall.cause == IDLE {
+            continue;
+        }
+        let endpoint = wall.context.and_then(|id| profile.endpoint(id));
+        let ns = wall.weight.sum;
+        for sum in [(wall.cause == RUNNING).then_some(&mut cpu), Some(&mut busy)] {
+            let Some((all, part)) = sum else { continue };
+            *all = all.saturating_add(ns);
+            *part = part.saturating_add(endpoint.map_or(0, |_| ns));
+        }
+    }
+    let is_most = |(all, part): (u64, u64)| part > 0 && part >= all / 2;
+    is_most(cpu) || is_most(busy)
 }
 
 impl Subject {

@@ -56,6 +56,7 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
     let mut explanation = Explanation {
         idle: profile.has_wall().then(|| profile.idle(&filter)).flatten(),
         self_check: profile.self_check(options.endpoint.as_deref()),
+        has_derived_endpoints: profile.has_derived_endpoints(),
         ..Explanation::default()
     };
     for rule in rules::ALL {
@@ -95,6 +96,62 @@ mod tests {
     use super::*;
     use crate::art::Art;
     use dwell_profile::Measured;
+
+    const HANDLER: &str = "app.Orders.get;\
+                           org.springframework.web.method.support.InvocableHandlerMethod.doInvoke";
+
+    /// What is found with endpoints from stacks.
+    fn derived(mut art: Art) -> Explanation {
+        let mut profile = art.profile();
+        profile.derive_endpoints();
+        assert!(profile.has_derived_endpoints());
+        explain(&profile, &Options::default())
+    }
+
+    #[test]
+    fn endpoints_from_stacks_have_findings_of_their_own() {
+        let mut art = Art::default();
+        let socket = format!("sun.nio.ch.Net.poll;app.Client.call;{HANDLER}");
+        for _ in 0..20 {
+            art.look("http-1", "", "socket", &socket, 10, 20);
+        }
+        art.cpu("http-1", "", HANDLER, 40, 10);
+        let explained = derived(art);
+        let slow = explained
+            .findings
+            .iter()
+            .find(|it| it.rule == "slow-downstream");
+        let slow = slow.unwrap_or_else(|| panic!("{explained:?}"));
+        assert!(slow.what.contains("Orders.get (from stacks)"), "{slow:?}");
+        let endpoint = slow.evidence[0].view.endpoint.as_deref();
+        assert_eq!(endpoint, Some("Orders.get (from stacks)"));
+        assert!(explained.self_check.is_none() && explained.has_derived_endpoints);
+    }
+
+    #[test]
+    fn few_derived_endpoints_hide_no_other_thread() {
+        let mut art = Art::default();
+        // A batch job, and a server that somebody asks for its state.
+        art.cpu("http-1", "", HANDLER, 10, 10);
+        art.cpu("job-1", "", "app.Job.run", 300, 10);
+        for _ in 0..20 {
+            art.look(
+                "job-1",
+                "",
+                "socket",
+                "org.postgresql.Driver.ask;app.Job.load",
+                10,
+                20,
+            );
+        }
+        let explained = derived(art);
+        let slow = explained
+            .findings
+            .iter()
+            .find(|it| it.rule == "slow-downstream");
+        let slow = slow.unwrap_or_else(|| panic!("{explained:?}"));
+        assert_eq!(slow.evidence[0].view.threads.as_deref(), Some("job-*"));
+    }
 
     #[test]
     fn idle_time_is_told_besides_and_shares_are_of_the_rest() {

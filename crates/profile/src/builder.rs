@@ -279,6 +279,7 @@ impl Builder {
             carriers: self.carriers,
             thread_times: self.thread_times,
             contexts: self.contexts,
+            derived_endpoints: false,
             bin_ns: self.bin_ns,
             unit: self.unit,
             info: self.info,

@@ -89,7 +89,9 @@ impl Profile {
         if has_no_stacks(&recording, &taken) {
             builder.warnings.push(NO_STACKS.to_owned());
         }
-        builder.finish()
+        let mut profile = builder.finish();
+        profile.derive_endpoints();
+        profile
     }
 
     /// Takes secrets out of what the program was started with.

@@ -51,6 +51,7 @@ pub struct Profile {
     pub(crate) carriers: BTreeMap<u32, ThreadId>,
     pub(crate) thread_times: Vec<ThreadTime>,
     pub(crate) contexts: Vec<Context>,
+    pub(crate) derived_endpoints: bool,
     pub(crate) bin_ns: u64,
     pub(crate) unit: Unit,
     pub(crate) info: Info,

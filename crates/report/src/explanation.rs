@@ -71,6 +71,9 @@ fn tail(text: &mut String, explanation: &Explanation) {
         let told = format!("{}: no finding speaks of it", crate::idle::in_words(idle));
         wrapped(text, "idle: ", 6, &told);
     }
+    if explanation.has_derived_endpoints {
+        wrapped(text, "endpoints: ", 11, crate::FROM_STACKS);
+    }
     if let Some(check) = &explanation.self_check {
         checked(text, check);
     }
@@ -314,7 +317,19 @@ mod tests {
                 all_threads: 5,
             }),
             self_check: None,
+            has_derived_endpoints: false,
         }
+    }
+
+    #[test]
+    fn derived_endpoints_are_told_with_the_remedy() {
+        let derived = Explanation {
+            has_derived_endpoints: true,
+            ..explanation("Orders.get (from stacks)")
+        };
+        let line = format!("endpoints: {}", crate::FROM_STACKS);
+        let has = |of: &Explanation| explanation_text(of).lines().any(|l| l == line);
+        assert!(has(&derived) && !has(&explanation("GET /a")));
     }
 
     #[test]

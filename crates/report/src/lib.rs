@@ -22,6 +22,10 @@ mod text;
 mod unread;
 mod words;
 
+/// Said where endpoints are handlers found in stacks.
+pub(crate) const FROM_STACKS: &str =
+    "from stacks; counts and latencies need the Java API or OpenTelemetry (docs/context.md)";
+
 pub use collapsed::{CollapsedOptions, Stacks, collapsed};
 pub use diff::{Compared, compared};
 pub use explanation::{explanation_json, explanation_text, page_findings};

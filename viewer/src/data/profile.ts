@@ -40,6 +40,8 @@ export interface Header {
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
+  /** What is not known of endpoints found in stacks; null or missing if the program named them. */
+  endpointsNote?: string | null;
   /** Wall time seen against latencies; null or missing if there is nothing to compare. */
   selfCheck?: SelfCheck | null;
   /** What was allocated, by samples; null or missing if that was not recorded. */

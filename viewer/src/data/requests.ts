@@ -2,7 +2,7 @@
 // one's threads did for it.
 import { endpointNumber } from './measure';
 import type { Profile, Span } from './profile';
-import { type Entry, type Split, splitBy, type WallFilter } from './wall';
+import { type Entry, type Split, splitBy, sum, type WallFilter } from './wall';
 
 /** Requests of one endpoint. */
 export interface EndpointRow {
@@ -51,7 +51,8 @@ export function endpointRows(profile: Profile, filter: WallFilter): EndpointRow[
     ...latencies(profile, lists.get(endpoint) ?? []),
     split: splits.get(endpoint) ?? null,
   }));
-  return rows.sort((a, b) => b.p95 - a.p95 || b.total - a.total);
+  const seen = ({ split }: EndpointRow) => sum(split ?? []);
+  return rows.sort((a, b) => b.p95 - a.p95 || b.total - a.total || seen(b) - seen(a));
 }
 
 /** Places of the requests of each endpoint. */

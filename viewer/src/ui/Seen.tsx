@@ -35,6 +35,7 @@ export function SeenCell({ header, endpoint }: { header: Header; endpoint: strin
 }
 
 export function SelfCheckNote({ header }: { header: Header }) {
+  if (header.endpointsNote) return <p class="weak">{header.endpointsNote}</p>;
   const total = totalOf(header);
   if (total === '') return null;
   const warnings = warningsOf(header);

@@ -149,7 +149,9 @@ function Endpoints({ store }: { store: Store }) {
   const causes = causesOf(profile);
   return (
     <section aria-labelledby="endpoints">
-      <h2 id="endpoints">Endpoints, slowest first</h2>
+      <h2 id="endpoints">
+        {profile.header.endpointsNote ? 'Endpoints by wall time' : 'Endpoints, slowest first'}
+      </h2>
       <div class="wide" tabIndex={0} role="group" aria-label="Endpoints">
         <table class="rows endpoints">
           <thead>
@@ -196,7 +198,7 @@ function EndpointLine(props: { store: Store; row: EndpointRow; causes: readonly 
           {shortened(plain(row.name), 80)}
         </button>
       </th>
-      <td>{count(row.requests)}</td>
+      <td>{store.profile.header.endpointsNote ? '' : count(row.requests)}</td>
       <td>{row.kept > 0 ? duration(row.p50) : ''}</td>
       <td>
         <b>{row.kept > 0 ? duration(row.p95) : ''}</b>

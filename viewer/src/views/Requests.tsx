@@ -46,7 +46,9 @@ export function Requests({ store }: { store: Store }) {
   return (
     <div class="page requests-view" tabIndex={0}>
       <section aria-labelledby="by-endpoint">
-        <h2 id="by-endpoint">Requests by endpoint</h2>
+        <h2 id="by-endpoint">
+          {profile.header.endpointsNote ? 'Wall time by endpoint' : 'Requests by endpoint'}
+        </h2>
         <div class="wide" tabIndex={0} role="group" aria-label="Requests by endpoint">
           <table class="rows requests">
             <Heads sort={sort} header={profile.header} />
@@ -151,7 +153,7 @@ function EndpointLine(props: {
           {shortened(plain(row.name), NAME_MAX)}
         </button>
       </th>
-      <td>{count(row.requests)}</td>
+      <td>{has || !store.profile.header.endpointsNote ? count(row.requests) : ''}</td>
       <td>{has ? duration(row.p50) : ''}</td>
       <td>{has ? duration(row.p95) : ''}</td>
       <td>{has ? duration(row.p99) : ''}</td>

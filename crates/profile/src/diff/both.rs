@@ -57,8 +57,10 @@ pub fn both(a: &Profile, b: &Profile) -> Both {
             looks(&mut builder, profile, &mapped);
         }
     }
+    let mut profile = builder.finish();
+    profile.derived_endpoints = a.has_derived_endpoints() || b.has_derived_endpoints();
     Both {
-        profile: builder.finish(),
+        profile,
         threads_of_a,
     }
 }

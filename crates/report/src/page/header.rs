@@ -52,6 +52,9 @@ pub(super) fn header(
         "losses": losses(profile),
         "gaps": gaps(profile),
         "endpoints": names(profile, &endpoints(profile)),
+        // What is not known of endpoints that the program has not named; null: it has.
+        "endpointsNote": (profile.has_derived_endpoints())
+            .then(|| format!("Endpoints: {}", crate::FROM_STACKS)),
         "waits": names(profile, &waited_for(profile)),
         // So that a page can say which endpoints are slow before it has read its columns.
         "latencies": latencies(profile),

@@ -232,6 +232,25 @@ mod tests {
     }
 
     #[test]
+    fn header_has_a_note_only_for_derived_endpoints() {
+        let spring = "org.springframework.web.method.support.InvocableHandlerMethod.doInvoke";
+        let mut profile = text_art::profile(&format!("{spring}\napp.Orders.get"));
+        let header = |profile: &Profile| -> Value {
+            let mut data = Vec::new();
+            write_data(profile, "", Vec::new, (None, false), &mut data).unwrap();
+            let length = u32::from_le_bytes(data[4..8].try_into().unwrap()) as usize;
+            serde_json::from_slice(&data[8..8 + length]).unwrap()
+        };
+        assert_eq!(header(&profile)["endpointsNote"], Value::Null);
+        profile.derive_endpoints();
+        let header = header(&profile);
+        assert_eq!(header["endpoints"][0], "Orders.get (from stacks)");
+        let note = header["endpointsNote"].as_str().unwrap();
+        assert!(note.starts_with("Endpoints: from stacks;"), "{note}");
+        assert_eq!(header["selfCheck"], Value::Null);
+    }
+
+    #[test]
     fn data_starts_with_magic_and_header() {
         let mut data = Vec::new();
         let profile = text_art::profile("a.A.x");

@@ -373,6 +373,20 @@ impl<'p> Report<'p> {
         format!("{:>10} {error:>6.1}", percent(weight.share(&self.total)))
     }
 
+    /// The same, with the weight and the number of samples.
+    fn weight_cells(&self, sum: &Weight) -> String {
+        let unit = self.profile.unit();
+        let weight = match unit {
+            Unit::Nanoseconds => weight(sum.sum, unit),
+            Unit::Samples => count(sum.sum),
+        };
+        format!(
+            "{} {weight:>12} {:>9}",
+            self.share_cells(sum),
+            count(sum.samples)
+        )
+    }
+
     fn threads(&mut self) {
         let profile = self.profile;
         let weights = profile.thread_weights();
@@ -385,15 +399,7 @@ impl<'p> Report<'p> {
         self.raw("Threads");
         self.raw("     share     +-       weight   samples  thread");
         for (thread, sum) in rows.iter().take(THREAD_ROWS) {
-            let head = format!(
-                "{} {:>12} {:>9}  ",
-                self.share_cells(sum),
-                match profile.unit() {
-                    Unit::Nanoseconds => weight(sum.sum, profile.unit()),
-                    Unit::Samples => count(sum.sum),
-                },
-                count(sum.samples)
-            );
+            let head = format!("{}  ", self.weight_cells(sum));
             let room = COLUMNS.saturating_sub(head.len());
             let number = profile
                 .threads()

@@ -48,7 +48,40 @@ impl Report<'_> {
             self.more(rows.len(), ENDPOINT_ROWS);
         }
         self.self_check();
-        self.time_of_endpoints();
+        if profile.has_derived_endpoints() {
+            self.raw("");
+            self.raw(&format!("endpoints: {}", crate::FROM_STACKS));
+        }
+        match profile.has_wall() {
+            true => self.time_of_endpoints(),
+            false => self.samples_of_endpoints(),
+        }
+    }
+
+    /// The samples of each endpoint, where there is no wall time.
+    fn samples_of_endpoints(&mut self) {
+        let profile = self.profile;
+        let mut endpoints: BTreeMap<&str, Weight> = BTreeMap::new();
+        for sample in profile.samples() {
+            let endpoint = sample.context.and_then(|context| profile.endpoint(context));
+            if let Some(endpoint) = endpoint {
+                *endpoints.entry(endpoint).or_default() += &Weight::of_sample(sample);
+            }
+        }
+        if endpoints.is_empty() {
+            return;
+        }
+        let mut rows: Vec<_> = endpoints.into_iter().collect();
+        rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.sum));
+        self.raw("");
+        self.raw(&format!("{} by endpoint", profile.info().measured.name()));
+        self.raw("     share     +-       weight   samples  endpoint");
+        for (endpoint, sum) in rows.iter().take(ENDPOINT_ROWS) {
+            let head = format!("{}  ", self.weight_cells(sum));
+            let name = shortened(endpoint, COLUMNS.saturating_sub(head.len()));
+            self.raw(&format!("{head}{name}"));
+        }
+        self.more(rows.len(), ENDPOINT_ROWS);
     }
 
     /// For the endpoints with most wall time, all causes of it.
@@ -56,17 +89,15 @@ impl Report<'_> {
         let profile = self.profile;
         let filter = WallFilter::default();
         let mut endpoints: BTreeMap<&str, (Split, BTreeMap<&str, Split>)> = BTreeMap::new();
-        if profile.has_wall() {
-            for wall in profile.wall(&filter) {
-                let endpoint = wall.context.and_then(|context| profile.endpoint(context));
-                let Some(endpoint) = endpoint else { continue };
-                let (all, causes) = endpoints.entry(endpoint).or_default();
-                let request = wall
-                    .context
-                    .and_then(|context| request_of(profile, context));
-                all.add(&wall, request);
-                causes.entry(wall.cause).or_default().add(&wall, request);
-            }
+        for wall in profile.wall(&filter) {
+            let endpoint = wall.context.and_then(|context| profile.endpoint(context));
+            let Some(endpoint) = endpoint else { continue };
+            let (all, causes) = endpoints.entry(endpoint).or_default();
+            let request = wall
+                .context
+                .and_then(|context| request_of(profile, context));
+            all.add(&wall, request);
+            causes.entry(wall.cause).or_default().add(&wall, request);
         }
         let mut endpoints: Vec<_> = endpoints.into_iter().collect();
         endpoints.sort_by_key(|(_, (all, _))| std::cmp::Reverse(all.weight.sum));
@@ -163,6 +194,89 @@ fn split_head(split: &Split, all: &Split) -> String {
 #[cfg(test)]
 mod tests {
     use dwell_profile::{Builder, FrameKind, Look, Request, Sample};
+
+    /// The stack of a handler below Spring's entry.
+    fn handler(builder: &mut Builder) -> u32 {
+        let spring = "org.springframework.web.method.support.InvocableHandlerMethod";
+        let stack = [
+            (spring, "doInvoke"),
+            ("app.OrderController", "createOrderWithItems"),
+        ];
+        let frames = stack.map(|(class, name)| {
+            let method = builder.method(class, name, "");
+            builder.frame(method, 7, FrameKind::C2)
+        });
+        builder.stack(frames)
+    }
+
+    fn sample(thread: u32, node: u32, weight: u64) -> Sample {
+        Sample {
+            time_ns: 0,
+            thread,
+            node,
+            weight,
+            count: 1,
+            failure: None,
+            context: None,
+        }
+    }
+
+    #[test]
+    fn endpoints_from_stacks_have_time_and_no_latencies() {
+        let mut builder = Builder::default();
+        let worker = builder.thread("worker-1", 1, 1, false);
+        let node = handler(&mut builder);
+        builder.sample(sample(worker, node, 250_000_000));
+        let cause = builder.cause("socket");
+        builder.look(Look {
+            thread: worker,
+            node,
+            cause,
+            weight_ns: 750_000_000,
+            count: 3,
+            ..Look::default()
+        });
+        let mut profile = builder.finish();
+        profile.derive_endpoints();
+        let text = crate::text(&profile);
+        for line in [
+            "Wall time by endpoint (from stacks)",
+            "endpoints: from stacks; counts and latencies need the Java API or OpenTelemetry \
+             (docs/context.md)",
+            "Where the time goes: OrderController.createOrderWithItems (from stacks)",
+            "    75.0 %  32.6 to 100.0 %     750 ms  socket: 100 % \
+             app.OrderController.createOrderWithItems",
+        ] {
+            assert!(
+                text.lines().any(|l| l == line && l.len() <= super::COLUMNS),
+                "no line {line:?} in\n{text}"
+            );
+        }
+        assert!(!text.contains("Requests by endpoint"), "{text}");
+        assert!(!text.contains("self-check"), "{text}");
+    }
+
+    #[test]
+    fn recordings_without_wall_time_have_samples_by_endpoint() {
+        let mut builder = Builder::default();
+        builder.unit = dwell_profile::Unit::Samples;
+        let worker = builder.thread("worker-1", 1, 1, false);
+        let node = handler(&mut builder);
+        let outside = builder.stack([]);
+        for node in [node, node, node, outside] {
+            builder.sample(sample(worker, node, 1));
+        }
+        let mut profile = builder.finish();
+        profile.derive_endpoints();
+        let text = crate::text(&profile);
+        let line = "    75.0 %   21.7            3         3  \
+                    OrderController.createOrderWithItems (from stacks)";
+        assert!(
+            text.lines().any(|l| l == line),
+            "no line {line:?} in\n{text}"
+        );
+        assert!(text.contains("CPU time by endpoint"), "{text}");
+    }
 
     #[test]
     fn tells_latencies_and_what_the_time_of_an_endpoint_was_for() {

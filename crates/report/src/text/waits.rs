@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use dwell_explain::short;
-use dwell_profile::{IDLE, NodeId, Platform, Profile, Wall, WallFilter, Weight, group_of};
+use dwell_profile::{
+    DERIVED_MARK, IDLE, NodeId, Platform, Profile, Wall, WallFilter, Weight, group_of,
+};
 
 use unicode_width::UnicodeWidthStr;
 
@@ -58,11 +60,16 @@ impl Report<'_> {
             let line = format!("idle: {}{hint}", crate::idle::in_words(&idle));
             self.raw(&shortened(&line, COLUMNS));
         }
+        let by_endpoint = match profile.has_derived_endpoints() {
+            true => "Wall time by endpoint (from stacks)",
+            false => "Wall time by endpoint",
+        };
         self.groups(
-            "Wall time by endpoint",
+            by_endpoint,
             "     share     +-         time      looks  endpoint: causes",
             &all,
-            |wall| Some(profile.endpoint(wall.context?)?.to_owned()),
+            // The title has the mark: a name has little room.
+            |wall| Some(profile.endpoint(wall.context?)?.replace(DERIVED_MARK, "")),
         );
         self.groups(
             "Wall time by group of threads (digits of names as *)",
