@@ -6,7 +6,7 @@ use super::memory;
 use super::unwind_rules::{Table, Tables};
 use crate::sys::mapped::{LibraryFile, MappedFile, Stamp};
 use dwell_context::foreign;
-use dwell_native::elf::{Elf, Parts, Symbol, SymbolIndex};
+use dwell_native::elf::{Elf, Parts, Symbol, SymbolIndex, Symbols};
 use dwell_walker::native::Rule;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -41,6 +41,8 @@ pub struct Image {
     table: Table,
     /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
     symbols: OnceLock<SymbolIndex>,
+    /// The symbols of its separate debug file, which is looked for at the same time.
+    debug: OnceLock<Option<Symbols<'static>>>,
     /// None of what has no file, or none that can be used.
     stamp: Option<Stamp>,
     /// Its segments.
@@ -114,6 +116,7 @@ impl Image {
             thread_context: None,
             table: Table::default(),
             symbols: OnceLock::new(),
+            debug: OnceLock::new(),
             stamp: None,
             head: None,
             contents: OnceLock::new(),
@@ -142,7 +145,14 @@ impl Image {
 
     /// The function at `offset`. Not in a handler.
     #[must_use]
-    pub fn function<'e>(&self, elf: &Elf<'e>, offset: u32) -> Option<Symbol<'e>> {
+    pub fn function<'e>(&'e self, elf: &Elf<'e>, offset: u32) -> Option<Symbol<'e>> {
+        let debug = self.debug.get_or_init(|| {
+            let mut open = |path: &[u8]| LibraryFile::open(path).ok();
+            elf.debug_symbols(&self.key.path, &mut open)
+        });
+        if let Some(symbols) = debug {
+            return symbols.lookup(offset);
+        }
         let index = self.symbols.get_or_init(|| elf.symbol_index());
         elf.symbol_at(index, offset)
     }
