@@ -303,7 +303,7 @@ impl<'p> Stacks<'p> {
         self.nameless.get(&method).copied()
     }
 
-    /// The libraries without symbols on the top of the stack, each by the method that stands for it.
+    /// The libraries without symbols on the top of the stack, by the methods that stand for them.
     pub(crate) fn nameless_on_top(&self, node: NodeId) -> BTreeSet<MethodId> {
         if self.nameless.is_empty() {
             return BTreeSet::new();

@@ -83,8 +83,12 @@ fn stacks(recorded: &[Stack<'_>]) -> Vec<Vec<String>> {
     let mut file = chunk.flush(30_000_000_000);
     let header = chunk.header();
     file[..header.len()].copy_from_slice(&header);
-    let recording = reader::parse_with(&file, &reader::Options::default()).unwrap();
-    let profile = Profile::from_recording(recording);
+    named(&Profile::from_recording(
+        reader::parse_with(&file, &reader::Options::default()).unwrap(),
+    ))
+}
+
+fn named(profile: &Profile) -> Vec<Vec<String>> {
     let name = |key: u32| profile.method_name(profile.frames()[key as usize].method);
     let stack = |node| {
         let mut names: Vec<String> = profile.tree().stack(node).map(name).collect();

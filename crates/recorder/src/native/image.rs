@@ -310,6 +310,65 @@ mod tests {
         }
     }
 
+    /// Runs a tool of the compiler; false if it is not there.
+    fn run(tool: &str, arguments: &[&str]) -> bool {
+        match std::process::Command::new(tool).args(arguments).status() {
+            Ok(status) => {
+                assert!(status.success(), "{tool} {arguments:?}");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    #[test]
+    fn stripped_library_has_names_of_its_debug_file_only() {
+        let dir = std::env::temp_dir().join(format!("dwell-debug-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        let (library, whole, debug) = (path("libx.so"), path("whole.so"), path("libx.debug"));
+        let build = |id: &str, into: &str| {
+            let code = "__attribute__((noinline)) static int hidden(int a) { return a * a; }
+                        int shown(int a) { return hidden(a) + 1; }";
+            std::fs::write(dir.join("x.c"), code).unwrap();
+            let id = format!("-Wl,--build-id=0x{id}");
+            let options = ["-shared", "-fPIC", "-O1", "-g", &id, "-o", into];
+            run("cc", &[&options[..], &[&path("x.c")]].concat())
+        };
+        let is_built = build("abcdef0123", &whole)
+            && run("objcopy", &["--only-keep-debug", &whole, &debug])
+            && run(
+                "objcopy",
+                &[
+                    "--strip-all",
+                    &format!("--add-gnu-debuglink={debug}"),
+                    &whole,
+                    &library,
+                ],
+            );
+        if !is_built {
+            println!("skipped: cc or objcopy is missing");
+            return;
+        }
+        let bytes = std::fs::read(&whole).unwrap();
+        let hidden = Elf::parse(&bytes).unwrap().find_symbol(b"hidden").unwrap();
+        let name = || {
+            let image = load(key(&library), Tables::AsMet);
+            let elf = image.elf().unwrap();
+            let offset = u32::try_from(hidden.svma - elf.base_svma()).unwrap();
+            let symbol = image.function(&elf, offset)?;
+            Some(String::from_utf8_lossy(symbol.name).into_owned())
+        };
+        assert_eq!(name().as_deref(), Some("hidden"));
+        // A debug file of another build, and none.
+        assert!(build("abcdef0124", &whole));
+        assert!(run("objcopy", &["--only-keep-debug", &whole, &debug]));
+        assert_eq!(name(), None);
+        std::fs::remove_file(&debug).unwrap();
+        assert_eq!(name(), None);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
     #[test]
     fn what_is_kept_is_given_once_and_only_if_it_is_what_it_was() {
         let path = std::env::temp_dir().join(format!("dwell-kept-{}", std::process::id()));
