@@ -5,8 +5,8 @@ use crate::finding::{Finding, Verdict};
 use dwell_profile::told::GcPause;
 use dwell_profile::{
     Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, Late, LiveObject,
-    LiveSampling, Look, Machine, MonitorOwner, MonitorWait, NodeId, Profile, Request, Safepoint,
-    Sample, Stretch, ThreadId, ThreadTime, WallFilter,
+    LiveSampling, Look, Machine, MonitorOwner, MonitorWait, NO_SYMBOL, NodeId, Profile, Request,
+    Safepoint, Sample, Stretch, ThreadId, ThreadTime, WallFilter,
 };
 use std::collections::HashMap;
 
@@ -84,7 +84,11 @@ impl Art {
                 _ => (path, "0"),
             };
             let (class, name) = path.rsplit_once('.').unwrap_or(("", path));
-            let method = self.builder.method(class, name, "");
+            // As a recording has it: a function without a symbol is known by its address.
+            let method = match name.starts_with("0x") {
+                true => self.builder.method(class, NO_SYMBOL, name),
+                false => self.builder.method(class, name, ""),
+            };
             frames.push(self.builder.frame(method, line.parse().unwrap(), kind));
         }
         self.builder.stack(frames)

@@ -4,9 +4,9 @@
 //! method, that method included: the JDK, native code and the JVM working on its behalf.
 
 use crate::names::Set;
-use dwell_profile::{MethodId, NodeId, Profile, Weight, is_of_platform};
+use dwell_profile::{MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_platform};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Frames of a stack that are looked at: what matters lies near its top.
 const TOP_MAX: usize = 128;
@@ -52,6 +52,9 @@ impl Nodes {
 pub(crate) struct Stacks<'p> {
     profile: &'p Profile,
     is_app: Vec<bool>,
+    /// Of each method without a name the first one of its library: each has an address, and what is
+    /// known of all of them together is the library.
+    nameless: HashMap<MethodId, MethodId>,
     places: RefCell<HashMap<NodeId, Option<MethodId>>>,
     /// Names as they are shown, by method.
     names: RefCell<HashMap<MethodId, String>>,
@@ -67,6 +70,7 @@ impl<'p> Stacks<'p> {
         Stacks {
             profile,
             is_app: is_app.collect(),
+            nameless: nameless(profile),
             places: RefCell::default(),
             names: RefCell::default(),
         }
@@ -288,9 +292,31 @@ impl<'p> Stacks<'p> {
         path
     }
 
-    /// The innermost method of a stack.
+    /// The innermost method of a stack. It stands for its whole library if that has no symbols.
     pub(crate) fn leaf(&self, node: NodeId) -> Option<MethodId> {
-        self.methods(node).next().map(|(method, _)| method)
+        let (method, _) = self.methods(node).next()?;
+        Some(self.nameless(method).unwrap_or(method))
+    }
+
+    /// The method that stands for the library of one without a name; none if it has a name.
+    pub(crate) fn nameless(&self, method: MethodId) -> Option<MethodId> {
+        self.nameless.get(&method).copied()
+    }
+
+    /// The libraries without symbols on the top of the stack, by the methods that stand for them.
+    pub(crate) fn nameless_on_top(&self, node: NodeId) -> BTreeSet<MethodId> {
+        if self.nameless.is_empty() {
+            return BTreeSet::new();
+        }
+        let top = self.top(node);
+        top.filter_map(|method| self.nameless(method)).collect()
+    }
+
+    /// A library without symbols, in words.
+    pub(crate) fn library_name(&self, method: MethodId) -> String {
+        let method = self.profile.methods().get(method as usize);
+        let library = method.map_or("", |method| self.profile.names().text(method.class));
+        format!("{library} (no symbols)")
     }
 
     /// The line of the program's innermost method; 0 if it is not known.
@@ -312,6 +338,16 @@ impl<'p> Stacks<'p> {
         let names = shown.map(|(method, _)| self.name(method));
         names.take(SHOWN).collect()
     }
+}
+
+fn nameless(profile: &Profile) -> HashMap<MethodId, MethodId> {
+    let names = profile.names();
+    let mut first: HashMap<NameId, MethodId> = HashMap::new();
+    let methods = profile.methods().iter().zip(0..);
+    let nameless = methods.filter(|(method, _)| names.text(method.name) == NO_SYMBOL);
+    nameless
+        .map(|(method, id)| (id, *first.entry(method.class).or_insert(id)))
+        .collect()
 }
 
 #[cfg(test)]

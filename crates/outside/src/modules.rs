@@ -3,11 +3,12 @@
 
 use crate::memory::Live;
 use dwell_attach::Target;
-use dwell_native::elf::{Elf, SymbolIndex, read_parts};
+use dwell_native::elf::{Elf, ReadAt, SymbolIndex, Symbols, read_parts};
 use dwell_native::maps::{self, Backing, Module};
 use dwell_walker::Memory;
 use dwell_walker::native::{NativeCode, Row, Rule, lookup};
 use rustc_hash::FxHashMap;
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -23,11 +24,14 @@ const VDSO_BYTES_MAX: u64 = 1 << 20;
 pub struct Image {
     /// File name without directories.
     pub name: String,
+    path: Vec<u8>,
     bytes: Vec<u8>,
     rows: OnceLock<Box<[Row]>>,
     /// Rules that were asked for one by one.
     rules: RwLock<FxHashMap<u32, Rule>>,
     index: OnceLock<SymbolIndex>,
+    /// The symbols of its separate debug file.
+    debug: OnceLock<Option<Symbols<'static>>>,
 }
 
 impl Image {
@@ -35,10 +39,12 @@ impl Image {
         let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         Image {
             name: String::from_utf8_lossy(file).into_owned(),
+            path: path.to_vec(),
             bytes,
             rows: OnceLock::new(),
             rules: RwLock::default(),
             index: OnceLock::new(),
+            debug: OnceLock::new(),
         }
     }
 
@@ -77,13 +83,35 @@ impl Image {
         })
     }
 
-    /// The raw name of the function at `offset`.
-    #[must_use]
-    pub fn function(&self, offset: u32) -> Option<String> {
+    /// The raw name of the function at `offset`. `open` opens a debug file.
+    fn function(
+        &self,
+        offset: u32,
+        open: &mut dyn FnMut(&[u8]) -> Option<DebugFile>,
+    ) -> Option<String> {
         let elf = self.elf()?;
-        let index = self.index.get_or_init(|| elf.symbol_index());
-        let symbol = elf.symbol_at(index, offset)?;
+        let debug = (self.debug).get_or_init(|| elf.debug_symbols(&self.path, open));
+        let symbol = match debug {
+            Some(symbols) => symbols.lookup(offset),
+            None => elf.symbol_at(self.index.get_or_init(|| elf.symbol_index()), offset),
+        }?;
         Some(String::from_utf8_lossy(symbol.name).into_owned())
+    }
+}
+
+/// A debug file, open.
+struct DebugFile {
+    file: File,
+    len: u64,
+}
+
+impl ReadAt for DebugFile {
+    fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> bool {
+        self.file.read_exact_at(into, offset).is_ok()
     }
 }
 
@@ -195,7 +223,7 @@ impl<'t> Modules<'t> {
             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
             // A device can be mapped, too, and to open one has effects.
             let is_file = std::fs::metadata(&path).is_ok_and(|data| data.is_file());
-            is_file.then(|| std::fs::File::open(path).ok()).flatten()
+            is_file.then(|| File::open(path).ok()).flatten()
         });
         let file = match mapped {
             Some(file) => file,
@@ -222,7 +250,7 @@ impl<'t> Modules<'t> {
     pub fn prepare(&self) {
         for span in &self.spans {
             let image = self.image(span);
-            let _ = (image.rows(), image.function(0));
+            let _ = (image.rows(), self.name(image, 0));
         }
     }
 
@@ -237,7 +265,21 @@ impl<'t> Modules<'t> {
     pub fn function(&self, pc: u64) -> Option<(&str, Option<String>)> {
         let (span, offset) = self.find(pc)?;
         let image = self.image(span);
-        Some((&image.name, image.function(offset)))
+        Some((&image.name, self.name(image, offset)))
+    }
+
+    fn name(&self, image: &Image, offset: u32) -> Option<String> {
+        image.function(offset, &mut |path| self.debug_file(path))
+    }
+
+    /// A debug file of the target's, by its name there.
+    fn debug_file(&self, path: &[u8]) -> Option<DebugFile> {
+        let file = self
+            .target
+            .open_file(std::str::from_utf8(path).ok()?)
+            .ok()?;
+        let len = file.metadata().ok()?.len();
+        Some(DebugFile { file, len })
     }
 }
 

@@ -248,13 +248,6 @@ impl Builder {
         self.names.intern(text)
     }
 
-    /// Whether a frame of this id is a failure.
-    pub fn is_failed(&self, frame: FrameId) -> bool {
-        self.frames
-            .get(frame as usize)
-            .is_some_and(|frame| frame.kind == FrameKind::Failed)
-    }
-
     /// The profile. Samples of threads that were never added are kept under a thread of their own.
     pub fn finish(mut self) -> Profile {
         let known = self.threads.len() as ThreadId;

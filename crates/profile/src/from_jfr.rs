@@ -15,6 +15,7 @@ mod stacks;
 mod stops;
 mod stretches;
 mod surroundings;
+mod thread_start;
 mod thread_time;
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +28,7 @@ use dwell_jfr::redact::Secrets;
 use self::contexts::Contexts;
 use self::foreign::{Causes, Clock, Trigger};
 use self::stacks::StackNodes;
+use self::thread_start::ThreadStarts;
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread};
@@ -394,7 +396,8 @@ fn libraries(recording: &Recording) -> Vec<Option<Arc<str>>> {
 
 fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) {
     let methods = add_methods(builder, recording);
-    let mut nodes = StackNodes::new(&recording.stacks, methods);
+    let starts = ThreadStarts::new(recording);
+    let mut nodes = StackNodes::new(&recording.stacks, methods, starts);
     let all = || recording.samples.iter();
     let is_wait = |s: &&JfrSample| s.kind == SampleKind::Wall || taken.is_look(s);
     let is_taken = |s: &&JfrSample| taken.takes(recording, s);

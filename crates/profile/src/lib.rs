@@ -83,7 +83,7 @@ pub use spans::Span;
 pub use stops::{Late, Safepoint};
 pub use stretches::{Fact, Stretch, StretchSum, Stretches};
 pub use surroundings::{Compilation, Compilers, Machine, Throttled};
-pub use symbol::readable_function;
+pub use symbol::{NO_SYMBOL, readable_function};
 pub use thread_time::ThreadTime;
 pub use tree::{CallTree, NodeId, TreeBuilder};
 pub use wall::{RUNNING, Wall, WallFilter, group_of, matches};

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// Stands for the name of a function that has no symbol.
-pub(crate) const NO_SYMBOL: &str = "[no symbol]";
+pub const NO_SYMBOL: &str = "[no symbol]";
 /// A longer name is left as it is: demangling may take long, and no compiler made it.
 const MANGLED_MAX: usize = 4096;
 
@@ -32,7 +32,7 @@ pub fn readable_function(name: &str) -> String {
     readable(name).0.into_owned()
 }
 
-fn is_address(name: &str) -> bool {
+pub(crate) fn is_address(name: &str) -> bool {
     let digits = name.strip_prefix("0x").unwrap_or("");
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

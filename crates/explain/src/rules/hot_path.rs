@@ -22,6 +22,9 @@ const MOST: usize = 3;
 const TOLD: f64 = 0.8;
 /// Endpoints that are named.
 const ENDPOINT_PART: f64 = 0.1;
+/// An innermost method is named, instead of a library without symbols that has more of the time, if
+/// it has this part of the library's.
+const LEAF_PART: f64 = 0.5;
 
 /// What the innermost frame, or one between it and the program's, says that could be done.
 const ADVICE: &[(&str, &str)] = &[
@@ -104,6 +107,8 @@ struct Spent {
     weight: Weight,
     lines: BTreeMap<u32, u64>,
     leaves: BTreeMap<MethodId, u64>,
+    /// The time in libraries without symbols, and in what they call.
+    libraries: BTreeMap<MethodId, u64>,
     nodes: BTreeMap<NodeId, u64>,
     endpoints: BTreeMap<String, u64>,
 }
@@ -197,6 +202,9 @@ fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
         if let Some(leaf) = stacks.leaf(node) {
             *spent.leaves.entry(leaf).or_default() += weight.sum;
         }
+        for library in stacks.nameless_on_top(node) {
+            *spent.libraries.entry(library).or_default() += weight.sum;
+        }
     }
     for sample in facts.profile.samples() {
         let endpoint = sample.context.and_then(|id| facts.profile.endpoint(id));
@@ -230,8 +238,8 @@ fn finding(
     });
     let leaf = largest(&spent.leaves).filter(|(leaf, _)| *leaf != place);
     let leaf = leaf.map(|(leaf, ns)| (facts.stacks.name(leaf), ns as f64 / all));
-    let inside = leaf.as_ref().map_or(String::new(), |(leaf, part)| {
-        format!("; {} of it inside {leaf}", percent(*part))
+    let inside = inside(facts, place, spent).map_or(String::new(), |(inside, ns)| {
+        format!("; {} of it inside {inside}", percent(ns as f64 / all))
     });
     let mut endpoints: Vec<(&String, &u64)> = (spent.endpoints.iter())
         .filter(|(_, ns)| **ns as f64 / all >= ENDPOINT_PART)
@@ -278,6 +286,23 @@ fn finding(
         sure,
         because: because.to_owned(),
         share,
+    }
+}
+
+/// Where most of the time below the program's method is, in words: the innermost method, or a
+/// library without symbols as a whole.
+fn inside(facts: &Facts<'_>, place: MethodId, spent: &Spent) -> Option<(String, u64)> {
+    let stacks = &facts.stacks;
+    let leaf = largest(&spent.leaves).filter(|(leaf, _)| *leaf != place);
+    let of_leaf = leaf.map_or(0.0, |(_, ns)| ns as f64);
+    let library = leaf.and_then(|(leaf, _)| stacks.nameless(leaf));
+    let library = library.and_then(|library| spent.libraries.get_key_value(&library));
+    let library = library.map(|(library, ns)| (*library, *ns));
+    let largest = largest(&spent.libraries);
+    let largest = largest.filter(|(_, ns)| of_leaf < LEAF_PART * *ns as f64);
+    match largest.or(library) {
+        Some((library, ns)) => Some((stacks.library_name(library), ns)),
+        None => leaf.map(|(leaf, ns)| (stacks.name(leaf), ns)),
     }
 }
 
@@ -394,6 +419,56 @@ mod tests {
             art.cpu("w", "", stack, 60, 10);
             let found = art.found(check);
             assert!(found[0].remedy.contains(expected), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn library_without_symbols_is_named_with_its_whole_share() {
+        let mut art = Art::default();
+        let method = "app.Model.run";
+        for address in 0..18 {
+            let stack = format!("libonnx.so.{address:#x}[native];{method}");
+            art.cpu("w", "", &stack, 5, 10);
+        }
+        let in_kernel =
+            format!("[kernel].finish_task_switch[native];libonnx.so.0x1[native];{method}");
+        art.cpu("w", "", &in_kernel, 7, 10);
+        art.cpu("w", "", method, 3, 10);
+        let evidence = &art.found(check)[0].evidence[0].text;
+        assert!(
+            evidence.ends_with("; 97 % of it inside libonnx.so (no symbols)"),
+            "{evidence}"
+        );
+    }
+
+    #[test]
+    fn function_inside_a_library_without_symbols_is_named() {
+        for (count, expected) in [
+            (60, "60 % of it inside libblas.so.gemm"),
+            (30, "libonnx.so ("),
+        ] {
+            let mut art = Art::default();
+            let library = "libonnx.so.0x1[native];app.Model.run";
+            art.cpu(
+                "w",
+                "",
+                &format!("libblas.so.gemm[native];{library}"),
+                count,
+                10,
+            );
+            art.cpu(
+                "w",
+                "",
+                &format!("libonnx.so.0x2[native];{library}"),
+                20,
+                10,
+            );
+            for other in 0..80 - count {
+                let stack = format!("libc.so.6.f{other}[native];{library}");
+                art.cpu("w", "", &stack, 1, 10);
+            }
+            let evidence = &art.found(check)[0].evidence[0].text;
+            assert!(evidence.contains(expected), "{evidence}");
         }
     }
 

@@ -4,8 +4,9 @@
 //! The image is a slice: a mapped file, a file read into memory, or the vdso as it lies in memory.
 //! This module must not open files, and copies nothing that it can borrow.
 //!
-//! Read next: [`Symbols`] in `symbols`.
+//! Read next: [`Symbols`] in `symbols`, then `debug` for stripped libraries.
 
+mod debug;
 mod parts;
 mod symbols;
 
@@ -16,6 +17,7 @@ use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian as LE, ReadRef};
 
+pub use debug::ReadAt;
 pub use parts::{Parts, fill_parts, read_parts};
 pub use symbols::{Definition, Symbol, SymbolIndex, Symbols};
 

@@ -81,7 +81,7 @@ fn segment_table(head: &[u8]) -> Option<Range<usize>> {
 }
 
 /// Where the section headers are.
-fn section_table(head: &[u8]) -> Option<Range<usize>> {
+pub(super) fn section_table(head: &[u8]) -> Option<Range<usize>> {
     let header = FileHeader64::<LE>::parse(head).ok()?;
     let count = usize::from(header.e_shnum.get(LE));
     // Of files with more than 65279 sections the number is elsewhere: they are no libraries.
@@ -120,7 +120,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
             elf::SHT_DYNSYM | elf::SHT_NOTE => true,
             elf::SHT_STRTAB => is_all || is(b".dynstr"),
             elf::SHT_SYMTAB => is_all,
-            _ => is_all && is(b".eh_frame_hdr"),
+            _ => is_all && (is(b".eh_frame_hdr") || is(b".gnu_debuglink")),
         };
         if is_rule || is_known {
             has_rules |= is_rule;
@@ -130,7 +130,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
     has_rules.then_some(ranges)
 }
 
-fn range_of(section: &SectionHeader64<LE>) -> Option<Range<usize>> {
+pub(super) fn range_of(section: &SectionHeader64<LE>) -> Option<Range<usize>> {
     if section.sh_type.get(LE) == elf::SHT_NOBITS {
         return None;
     }

@@ -136,6 +136,14 @@ impl<'data> Elf<'data> {
         Some(find(&index.entries, offset)?.symbol(names))
     }
 
+    /// Function symbols of this library from another file's table.
+    pub(super) fn symbols_of(&self, symbols: &[Sym64<LE>], names: Vec<u8>) -> Symbols<'static> {
+        Symbols {
+            entries: self.entries(symbols, &names),
+            names: Cow::Owned(names),
+        }
+    }
+
     fn entries(&self, symbols: &[Sym64<LE>], names: &[u8]) -> Vec<Entry> {
         let base = self.base_svma();
         let text = self.text_ranges();

@@ -4,29 +4,35 @@ use super::*;
 use proptest::prelude::*;
 
 /// A symbol to be written: name, type and binding, section, address, size.
-struct Sym(&'static str, u8, u16, u64, u64);
+pub(super) struct Sym(
+    pub(super) &'static str,
+    pub(super) u8,
+    pub(super) u16,
+    pub(super) u64,
+    pub(super) u64,
+);
 
-const FUNC: u8 = 2;
+pub(super) const FUNC: u8 = 2;
 const OBJECT: u8 = 1;
 const IFUNC: u8 = 10;
-const GLOBAL: u8 = 1 << 4;
+pub(super) const GLOBAL: u8 = 1 << 4;
 const WEAK: u8 = 2 << 4;
-const TEXT: u16 = 1;
+pub(super) const TEXT: u16 = 1;
 
 const BASE: u64 = 0x40_0000;
 const TEXT_OFFSET: u64 = 0x1000;
-const TEXT_SVMA: u64 = BASE + TEXT_OFFSET;
+pub(super) const TEXT_SVMA: u64 = BASE + TEXT_OFFSET;
 const TEXT_LEN: u64 = 0x800;
 
 #[derive(Default)]
-struct Image {
-    segments: Vec<(u32, u32, u64, u64, u64)>,
+pub(super) struct Image {
+    pub(super) segments: Vec<(u32, u32, u64, u64, u64)>,
     sections: Vec<(&'static str, u32, u64, Vec<u8>, u32)>,
 }
 
 impl Image {
     /// A read-only segment with the headers and an executable one.
-    fn new() -> Image {
+    pub(super) fn new() -> Image {
         let mut image = Image::default();
         image.segments.push((1, 4, 0, BASE, 0x1000));
         image
@@ -35,13 +41,19 @@ impl Image {
         image
     }
 
-    fn section(mut self, name: &'static str, kind: u32, svma: u64, data: Vec<u8>) -> Image {
+    pub(super) fn section(
+        mut self,
+        name: &'static str,
+        kind: u32,
+        svma: u64,
+        data: Vec<u8>,
+    ) -> Image {
         self.sections.push((name, kind, svma, data, 0));
         self
     }
 
     /// Adds a symbol table of `kind` (2: symtab, 11: dynsym) and its strings.
-    fn symbols(mut self, kind: u32, symbols: &[Sym]) -> Image {
+    pub(super) fn symbols(mut self, kind: u32, symbols: &[Sym]) -> Image {
         let mut table = vec![0; 24];
         let mut names = vec![0];
         for Sym(name, info, section, value, size) in symbols {
@@ -59,7 +71,7 @@ impl Image {
         self
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let mut file = vec![0; 64 + 56 * self.segments.len()];
         file[..20].copy_from_slice(&[
             0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0x3e, 0,

@@ -7,6 +7,7 @@ use dwell_jfr::hash::Seeds;
 use dwell_jfr::reader::{StackFrame, StackNode, Stacks};
 
 use super::kind;
+use super::thread_start::{Start, THREAD_START, ThreadStarts};
 use crate::builder::Builder;
 use crate::frame::{FrameId, FrameKind};
 use crate::sample::CauseId;
@@ -24,6 +25,7 @@ pub(super) struct StackNodes<'r> {
     stacks: &'r Stacks,
     /// By place in the recording.
     methods: Vec<u32>,
+    starts: ThreadStarts,
     /// By node of the recording's stacks: of whole ones, and of those that are cut off.
     known: [Vec<NodeId>; 2],
     /// The same stack can belong to walks that failed and to others.
@@ -34,10 +36,15 @@ pub(super) struct StackNodes<'r> {
 
 impl<'r> StackNodes<'r> {
     /// None is known yet; `methods`: their ids in the profile, by place in the recording.
-    pub(super) fn new(stacks: &'r Stacks, methods: Vec<u32>) -> StackNodes<'r> {
+    pub(super) fn new(
+        stacks: &'r Stacks,
+        methods: Vec<u32>,
+        starts: ThreadStarts,
+    ) -> StackNodes<'r> {
         StackNodes {
             stacks,
             methods,
+            starts,
             known: Default::default(),
             failed: HashMap::default(),
             path: Vec::new(),
@@ -58,7 +65,7 @@ impl<'r> StackNodes<'r> {
                 if let Some(node) = self.failed.get(&key) {
                     return *node;
                 }
-                let node = self.failed(builder, leaf, cause);
+                let node = self.failed(builder, (leaf, truncated), cause);
                 self.failed.insert(key, node);
                 node
             }
@@ -102,20 +109,35 @@ impl<'r> StackNodes<'r> {
         while let Some(at) = self.path.pop() {
             let frame = self.stacks.node_frames().get(at as usize - 1);
             if let Some(frame) = frame {
-                let frame = frame_of(builder, &self.methods, frame);
-                node = builder.child(node, frame);
+                let start = (!truncated)
+                    .then(|| self.starts.at(self.stacks, at))
+                    .flatten();
+                if let Some(frame) = frame_of(builder, &self.methods, frame, start) {
+                    node = builder.child(node, frame);
+                }
             }
             known[at as usize] = node;
         }
         node
     }
 
-    fn failed(&self, builder: &mut Builder, leaf: StackNode, cause: &str) -> NodeId {
-        let frames = self.stacks.outwards(leaf);
-        let mut frames: Vec<FrameId> = frames
-            .map(|(_, frame)| frame_of(builder, &self.methods, frame))
+    fn failed(
+        &self,
+        builder: &mut Builder,
+        (leaf, truncated): (StackNode, bool),
+        cause: &str,
+    ) -> NodeId {
+        let frames = || self.stacks.outwards(leaf);
+        let is_marked = frames().any(|(_, frame)| kind(frame.kind) == FrameKind::Failed);
+        // Otherwise the walk did not get to where the thread starts.
+        let has_root = is_marked && !truncated;
+        let mut frames: Vec<FrameId> = frames()
+            .filter_map(|(at, frame)| {
+                let start = has_root.then(|| self.starts.at(self.stacks, at)).flatten();
+                frame_of(builder, &self.methods, frame, start)
+            })
             .collect();
-        if !frames.iter().any(|&frame| builder.is_failed(frame)) {
+        if !is_marked {
             let text = match cause.starts_with('[') {
                 true => cause.to_owned(),
                 false => format!("[{cause}]"),
@@ -126,11 +148,19 @@ impl<'r> StackNodes<'r> {
     }
 }
 
-fn frame_of(builder: &mut Builder, methods: &[u32], frame: &StackFrame) -> FrameId {
-    let method = match methods.get(frame.method as usize) {
-        Some(&method) => method,
-        None => builder.method("", "[unknown method]", ""),
+/// None of what another frame stands for.
+fn frame_of(
+    builder: &mut Builder,
+    methods: &[u32],
+    frame: &StackFrame,
+    start: Option<Start<'_>>,
+) -> Option<FrameId> {
+    let method = match (start, methods.get(frame.method as usize)) {
+        (Some(Start::Folded), _) => return None,
+        (Some(Start::Of(library)), _) => builder.method(library, THREAD_START, ""),
+        (None, Some(&method)) => method,
+        (None, None) => builder.method("", "[unknown method]", ""),
     };
     let line = u32::try_from(frame.line).unwrap_or(0);
-    builder.frame(method, line, kind(frame.kind))
+    Some(builder.frame(method, line, kind(frame.kind)))
 }

@@ -6,7 +6,7 @@ use super::memory;
 use super::unwind_rules::{Table, Tables};
 use crate::sys::mapped::{LibraryFile, MappedFile, Stamp};
 use dwell_context::foreign;
-use dwell_native::elf::{Elf, Parts, Symbol, SymbolIndex};
+use dwell_native::elf::{Elf, Parts, Symbol, SymbolIndex, Symbols};
 use dwell_walker::native::Rule;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -41,6 +41,8 @@ pub struct Image {
     table: Table,
     /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
     symbols: OnceLock<SymbolIndex>,
+    /// The symbols of its separate debug file, which is looked for at the same time.
+    debug: OnceLock<Option<Symbols<'static>>>,
     /// None of what has no file, or none that can be used.
     stamp: Option<Stamp>,
     /// Its segments.
@@ -114,6 +116,7 @@ impl Image {
             thread_context: None,
             table: Table::default(),
             symbols: OnceLock::new(),
+            debug: OnceLock::new(),
             stamp: None,
             head: None,
             contents: OnceLock::new(),
@@ -142,7 +145,14 @@ impl Image {
 
     /// The function at `offset`. Not in a handler.
     #[must_use]
-    pub fn function<'e>(&self, elf: &Elf<'e>, offset: u32) -> Option<Symbol<'e>> {
+    pub fn function<'e>(&'e self, elf: &Elf<'e>, offset: u32) -> Option<Symbol<'e>> {
+        let debug = self.debug.get_or_init(|| {
+            let mut open = |path: &[u8]| LibraryFile::open(path).ok();
+            elf.debug_symbols(&self.key.path, &mut open)
+        });
+        if let Some(symbols) = debug {
+            return symbols.lookup(offset);
+        }
         let index = self.symbols.get_or_init(|| elf.symbol_index());
         elf.symbol_at(index, offset)
     }
@@ -298,6 +308,65 @@ mod tests {
             assert_eq!(image.rule_read(0), Rule::Gap);
             assert!(image.elf().is_none());
         }
+    }
+
+    /// Runs a tool of the compiler; false if it is not there.
+    fn run(tool: &str, arguments: &[&str]) -> bool {
+        match std::process::Command::new(tool).args(arguments).status() {
+            Ok(status) => {
+                assert!(status.success(), "{tool} {arguments:?}");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    #[test]
+    fn stripped_library_has_names_of_its_debug_file_only() {
+        let dir = std::env::temp_dir().join(format!("dwell-debug-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        let (library, whole, debug) = (path("libx.so"), path("whole.so"), path("libx.debug"));
+        let build = |id: &str, into: &str| {
+            let code = "__attribute__((noinline)) static int hidden(int a) { return a * a; }
+                        int shown(int a) { return hidden(a) + 1; }";
+            std::fs::write(dir.join("x.c"), code).unwrap();
+            let id = format!("-Wl,--build-id=0x{id}");
+            let options = ["-shared", "-fPIC", "-O1", "-g", &id, "-o", into];
+            run("cc", &[&options[..], &[&path("x.c")]].concat())
+        };
+        let is_built = build("abcdef0123", &whole)
+            && run("objcopy", &["--only-keep-debug", &whole, &debug])
+            && run(
+                "objcopy",
+                &[
+                    "--strip-all",
+                    &format!("--add-gnu-debuglink={debug}"),
+                    &whole,
+                    &library,
+                ],
+            );
+        if !is_built {
+            println!("skipped: cc or objcopy is missing");
+            return;
+        }
+        let bytes = std::fs::read(&whole).unwrap();
+        let hidden = Elf::parse(&bytes).unwrap().find_symbol(b"hidden").unwrap();
+        let name = || {
+            let image = load(key(&library), Tables::AsMet);
+            let elf = image.elf().unwrap();
+            let offset = u32::try_from(hidden.svma - elf.base_svma()).unwrap();
+            let symbol = image.function(&elf, offset)?;
+            Some(String::from_utf8_lossy(symbol.name).into_owned())
+        };
+        assert_eq!(name().as_deref(), Some("hidden"));
+        // A debug file of another build, and none.
+        assert!(build("abcdef0124", &whole));
+        assert!(run("objcopy", &["--only-keep-debug", &whole, &debug]));
+        assert_eq!(name(), None);
+        std::fs::remove_file(&debug).unwrap();
+        assert_eq!(name(), None);
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Parts of a library's file in memory of our own, or bytes that stand for one. The file itself is
 //! never mapped: whoever truncates it would take its pages from under us, and end the process.
 
-use dwell_native::elf::{Parts, fill_parts};
+use dwell_native::elf::{Parts, ReadAt, fill_parts};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
@@ -122,6 +122,16 @@ impl LibraryFile {
             Some(()) => Ok(memory),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+}
+
+impl ReadAt for LibraryFile {
+    fn file_len(&self) -> u64 {
+        self.stamp.len
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> bool {
+        self.file.read_exact_at(into, offset).is_ok()
     }
 }
 
