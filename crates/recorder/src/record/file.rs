@@ -4,7 +4,7 @@
 //! bound; beyond it their chunk is given up, and when there is room again a new chunk begins that
 //! says how long the gap was and what fell into it.
 
-use crate::sys::process;
+use crate::sys::{fds, process};
 use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -75,6 +75,7 @@ impl RecordingFile {
             let _ = file.set_permissions(Permissions::from_mode(MODE));
         }
         file.set_len(0)?;
+        let file = fds::move_up(file).unwrap_or_else(|file| file);
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(RecordingFile {
             path,
