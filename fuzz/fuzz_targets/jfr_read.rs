@@ -1,11 +1,17 @@
 //! Any bytes as a recording: reading never panics, and what it gives refers only to what is there.
+//! Its time follows the size of the input; `-rss_limit_mb` does the same for memory.
 #![no_main]
 
 use dwell_jfr::reader::{Recording, parse};
 use libfuzzer_sys::fuzz_target;
+use std::time::{Duration, Instant};
 
 fuzz_target!(|data: &[u8]| {
-    if let Ok(recording) = parse(data) {
+    let began = Instant::now();
+    let read = parse(data);
+    let most = Duration::from_secs(2) + Duration::from_micros(20) * data.len() as u32;
+    assert!(began.elapsed() <= most, "{} bytes", data.len());
+    if let Ok(recording) = read {
         check(&recording);
     }
 });

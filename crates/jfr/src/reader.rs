@@ -17,6 +17,7 @@ mod model;
 mod parallel;
 mod resolve;
 mod samples;
+mod shared;
 mod stacks;
 mod tables;
 mod threads;

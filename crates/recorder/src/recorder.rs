@@ -95,7 +95,8 @@ impl<R: Runtime> Recorder<R> {
 
     /// Begins a recording, asked for by `text`. `begin` makes the runtime report its threads, shows
     /// those that there are ([`Recorder::saw`]), and looks for all others
-    /// ([`Recorder::find_threads`]).
+    /// ([`Recorder::find_threads`]). It is called when nothing can fail any more: after an error
+    /// all is as before, also a file of that name.
     ///
     /// # Errors
     /// One line for the user.
@@ -133,13 +134,14 @@ impl<R: Runtime> Recorder<R> {
         }
         check_freeze(options)?;
         let path = target_path(options);
-        let file = RecordingFile::create(&path)
+        let file = RecordingFile::open(&path)
             .map_err(|e| format!("file={}: cannot create it: {e}", path.display()))?;
         let path = file.path().to_owned();
         let setup = self.setup(options, text, file);
-        self.blocked.begin();
-        begin();
-        let session = Session::start(setup, path)?;
+        let session = Session::start(setup, path, || {
+            self.blocked.begin();
+            begin();
+        })?;
         let status = session.status("running");
         *slot = Some(session);
         Ok(status)

@@ -4,15 +4,18 @@ use crate::chosen::{Events, Running};
 use crate::drain::histogram;
 use crate::options::{EngineChoice, Options, expand};
 use crate::orders::{Order, Orders};
+use crate::record::file::RecordingFile;
 use crate::runtime::progress::{DROPS, Progress};
 use crate::runtime::setup::Setup;
 use crate::runtime::{Runtime, Watch};
 use crate::sys::process;
 use crate::wall::WallSampler;
 use dwell_signal::{Cause, CounterSnapshot, EngineKind, ThreadRecord};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,12 +42,72 @@ pub fn target_path(options: &Options) -> PathBuf {
     PathBuf::from(file)
 }
 
+/// What a drainer works with.
+type Work<R> = (Arc<Setup<R>>, Arc<Orders>, Arc<Progress>);
+
+/// A drainer that waits for its work.
+type Waiting<R> = (SyncSender<Work<R>>, JoinHandle<()>);
+
+/// What of a beginning can fail. Its drainer is there afterwards, and its file is empty.
+fn prepare<R: Runtime>(setup: &Setup<R>, path: &Path) -> Result<Waiting<R>, String> {
+    let waiting = drainer().map_err(|e| format!("cannot start the drainer thread: {e}"))?;
+    let mut file = setup.file.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Err(error)) = file.as_mut().map(RecordingFile::begin) {
+        let (give, thread) = waiting;
+        drop(give);
+        let _ = thread.join();
+        return Err(format!("file={}: cannot empty it: {error}", path.display()));
+    }
+    Ok(waiting)
+}
+
+/// Starts the drainer's thread, which waits until it is given its work or nobody can give it any.
+fn drainer<R: Runtime>() -> io::Result<Waiting<R>> {
+    #[cfg(test)]
+    crate::testing::may_fail(crate::testing::Step::Thread)?;
+    let (give, work) = sync_channel::<Work<R>>(1);
+    let (ready, is_ready) = sync_channel::<()>(1);
+    let thread = std::thread::Builder::new().name("dwell-drainer".into());
+    let thread = thread.spawn(move || {
+        // The program's signals are for its own threads.
+        process::block_signals();
+        drop(ready);
+        let Ok((setup, orders, progress)) = work.recv() else {
+            return;
+        };
+        // A panic here is a bug of ours; it must end the recording, never the process.
+        let work = std::panic::AssertUnwindSafe(|| {
+            crate::drain::run(&setup, &orders, &progress);
+        });
+        if std::panic::catch_unwind(work).is_err() {
+            setup.engine.stop();
+            progress.set_trouble(Some("internal error: the drainer ended".into()));
+        }
+    })?;
+    // It has its name then, by which a look at all threads knows it.
+    let _ = is_ready.recv();
+    Ok((give, thread))
+}
+
 impl<R: Runtime> Session<R> {
-    /// Begins a recording: the drainer first, then the signals.
+    /// Begins a recording: what can fail first, then `begin`, then the signals and the drainer.
     ///
     /// # Errors
-    /// One line for the user.
-    pub fn start(mut setup: Setup<R>, path: PathBuf) -> Result<Session<R>, String> {
+    /// One line for the user; nothing has begun then.
+    pub fn start(
+        mut setup: Setup<R>,
+        path: PathBuf,
+        begin: impl FnOnce(),
+    ) -> Result<Session<R>, String> {
+        let (give, drainer) = match prepare(&setup, &path) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let file = setup.file.lock().ok().and_then(|mut file| file.take());
+                file.into_iter().for_each(RecordingFile::discard);
+                return Err(error);
+            }
+        };
+        begin();
         let interval_ns = setup.options.cpu_interval.as_nanos() as u64;
         setup.recorder.registry.rebase();
         setup.cpu_at_start = process::cpu_split();
@@ -66,46 +129,25 @@ impl<R: Runtime> Session<R> {
             setup.engine.let_kernel_copy_at_once(kib << 10);
         }
         setup.engine.start(interval_ns);
-        let drainer = {
-            let (setup, orders) = (Arc::clone(&setup), Arc::clone(&orders));
-            let progress = Arc::clone(&progress);
-            std::thread::Builder::new()
-                .name("dwell-drainer".into())
-                .spawn(move || {
-                    // A panic here is a bug of ours; it must end the recording, never the
-                    // process.
-                    let work = std::panic::AssertUnwindSafe(|| {
-                        crate::drain::run(&setup, &orders, &progress);
-                    });
-                    if std::panic::catch_unwind(work).is_err() {
-                        setup.engine.stop();
-                        progress.set_trouble(Some("internal error: the drainer ended".into()));
-                    }
-                })
-        };
-        match drainer {
-            Ok(drainer) => {
-                let drainer = Some(drainer);
-                let wall = WallSampler::start(&setup, &progress);
-                let watch = R::Watch::start(&setup, &progress);
-                Ok(Session {
-                    setup,
-                    wall,
-                    watch,
-                    orders,
-                    progress,
-                    drainer,
-                    path,
-                    began,
-                    began_ns,
-                })
-            }
-            Err(error) => {
-                setup.engine.stop();
-                crate::context::set_recording(false);
-                Err(format!("cannot start the drainer thread: {error}"))
-            }
-        }
+        // It waits for this.
+        let _ = give.send((
+            Arc::clone(&setup),
+            Arc::clone(&orders),
+            Arc::clone(&progress),
+        ));
+        let wall = WallSampler::start(&setup, &progress);
+        let watch = R::Watch::start(&setup, &progress);
+        Ok(Session {
+            setup,
+            wall,
+            watch,
+            orders,
+            progress,
+            drainer: Some(drainer),
+            path,
+            began,
+            began_ns,
+        })
     }
 
     /// Where the recording is written.

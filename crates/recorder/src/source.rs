@@ -1,7 +1,6 @@
 //! Where signals of CPU time come from: chosen once per process.
 
 use crate::options::EngineChoice;
-use crate::sys::process;
 use dwell_host::small_files;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
 
@@ -45,7 +44,6 @@ impl Source {
         let (kind, reason) = choose(choice)?;
         let config = Config {
             engine: kind,
-            fd_end: process::fd_end(),
             ..*config
         };
         // One that failed after this has left the engine behind.

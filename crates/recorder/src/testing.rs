@@ -12,11 +12,39 @@ use crate::runtime::setup::Setup;
 use crate::source::Source;
 use crate::sys::process;
 use dwell_signal::{Engine, Registration};
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use mock::{Agent, Mock, begin_thread};
+
+/// What can fail when a recording begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The drainer's thread.
+    Thread,
+    /// To empty the file.
+    File,
+}
+
+thread_local! {
+    /// The step that fails on this thread.
+    static FAILS: Cell<Option<Step>> = const { Cell::new(None) };
+}
+
+/// This step fails on the calling thread from now on; `None`: no step does.
+pub fn let_fail(step: Option<Step>) {
+    FAILS.set(step);
+}
+
+/// An error, if this step is to fail.
+pub fn may_fail(step: Step) -> std::io::Result<()> {
+    match FAILS.get() == Some(step) {
+        true => Err(std::io::ErrorKind::StorageFull.into()),
+        false => Ok(()),
+    }
+}
 
 static ALONE: Mutex<()> = Mutex::new(());
 static FOLDERS: AtomicU32 = AtomicU32::new(0);

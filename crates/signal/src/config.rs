@@ -37,9 +37,6 @@ pub struct Config<'a> {
     pub signal: Option<i32>,
     /// How threads are signalled.
     pub engine: EngineKind,
-    /// Perf events take no file descriptor from this number on: the rest of the process's limit is
-    /// for the program. Threads beyond get a timer.
-    pub fd_end: i32,
     /// Size classes of slots, smallest first; at most [`CLASSES_MAX`].
     pub classes: &'a [ClassSpec],
     /// Whether handlers run on a thread's alternate stack, if it has one. Some runtimes (Go) have
@@ -81,7 +78,6 @@ impl Default for Config<'_> {
         Self {
             signal: None,
             engine: EngineKind::Perf { kernel: true },
-            fd_end: i32::MAX,
             classes: &DEFAULT_CLASSES,
             on_alternate_stack: true,
             blocked: 0,

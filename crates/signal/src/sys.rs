@@ -475,7 +475,49 @@ pub fn timer_delete(timer: i32) {
     unsafe { arch::syscall(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Opens a perf event for thread `tid` on whatever processor it runs.
+/// Numbers of descriptors that `select(2)` can name: native code of the program keeps them in bits
+/// of that many, and writes beyond these for a larger one.
+const SELECTABLE: u64 = 1024;
+
+/// Numbers that descriptors of ours may have in a process that may have so many: none that
+/// `select` can name, where there are others, and at most half of the rest.
+fn own_range(limit: u64) -> core::ops::Range<i32> {
+    let least = if limit > SELECTABLE { SELECTABLE } else { 0 };
+    let end = least.saturating_add(limit.saturating_sub(least) / 2);
+    least as i32..i32::try_from(end).unwrap_or(i32::MAX)
+}
+
+/// `RLIMIT_NOFILE`; 0 if the kernel does not tell it.
+fn descriptors_max() -> u64 {
+    let mut limit = [0u64; 2];
+    let pointer = limit.as_mut_ptr() as usize;
+    let resource = libc::RLIMIT_NOFILE as usize;
+    // SAFETY: the kernel writes two 64-bit numbers to a local that outlives the call.
+    let _ = check(unsafe { arch::syscall(libc::SYS_prlimit64, [0, resource, 0, pointer, 0, 0]) });
+    limit[0]
+}
+
+/// Gives a descriptor that has just been opened a number that the program can spare, and returns
+/// it: above those that `select(2)` can name, and below the half that is left to the program.
+///
+/// # Errors
+/// `EMFILE` if there is no such number, or the kernel's error; the descriptor keeps its number.
+pub fn move_up(fd: i32) -> Result<i32, Errno> {
+    let range = own_range(descriptors_max());
+    if range.contains(&fd) {
+        return Ok(fd);
+    }
+    let moved = fcntl(fd, libc::F_DUPFD_CLOEXEC, range.start as usize)? as i32;
+    if moved >= range.end {
+        close(moved);
+        return Err(Errno(libc::EMFILE));
+    }
+    close(fd);
+    Ok(moved)
+}
+
+/// Opens a perf event for thread `tid` on whatever processor it runs. Its number is one that the
+/// program can spare ([`move_up`]).
 ///
 /// # Errors
 /// The kernel's error: not permitted, no such thread, too many open files.
@@ -487,11 +529,55 @@ pub fn perf_event_open(
     let flags = perf_event_open_sys::bindings::PERF_FLAG_FD_CLOEXEC as usize;
     let any = usize::MAX;
     // SAFETY: the kernel reads (and on E2BIG writes) a structure that has its layout.
-    check(unsafe {
+    let fd = check(unsafe {
         arch::syscall(
             libc::SYS_perf_event_open,
             [pointer, tid as usize, any, any, flags, 0],
         )
-    })
-    .map(|fd| fd as i32)
+    })? as i32;
+    move_up(fd).inspect_err(|_| close(fd))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_range_leaves_selectable_numbers_and_half_of_the_rest() {
+        for (limit, range) in [
+            (0, 0..0),
+            (256, 0..128),
+            (1024, 0..512),
+            (1025, 1024..1024),
+            (4096, 1024..2560),
+            (1 << 20, 1024..(1 << 19) + 512),
+            (u64::MAX, 1024..i32::MAX),
+        ] {
+            assert_eq!(own_range(limit), range, "{limit}");
+        }
+    }
+
+    #[test]
+    fn move_up_keeps_a_descriptor_that_is_high_already() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let fd = fcntl(
+            std::os::fd::AsRawFd::as_raw_fd(&file),
+            libc::F_DUPFD_CLOEXEC,
+            0,
+        )
+        .unwrap();
+        let Ok(moved) = move_up(fd as i32) else {
+            // Half of what this process may have is in use.
+            assert!(!own_range(descriptors_max()).contains(&(fd as i32)));
+            close(fd as i32);
+            return;
+        };
+        assert!(own_range(descriptors_max()).contains(&moved));
+        assert_eq!(move_up(moved), Ok(moved));
+        assert_eq!(
+            fcntl(moved, libc::F_GETFD, 0),
+            Ok(libc::FD_CLOEXEC as usize)
+        );
+        close(moved);
+    }
 }

@@ -1,13 +1,14 @@
 //! Adds what was read of a part of a file, with tables of its own, to what was read before: the
 //! result is as if the part had been read there. It reads no bytes.
 
-use super::model::{Context, GenericEvent, Value, Wall};
+use super::model::{Context, Value, Wall};
+use super::shared::Shared;
 use super::tables::{News, Tables};
 use super::{Reading, warn};
 use std::sync::Arc;
 
-/// Structures inside structures that are looked into; the reader makes no more.
-const DEPTH_MAX: usize = 40;
+/// Structures and arrays inside each other that are looked into; the reader makes no more.
+const DEPTH_MAX: usize = 80;
 
 /// Places in the tables of the whole, by those in the tables of a thread that reads parts.
 #[derive(Default)]
@@ -61,8 +62,11 @@ impl Reading<'_> {
             let (walls, contexts) = (&mut tables.walls, &tables.contexts);
             tables.merger.add(sample, samples, walls, contexts);
         }
+        let mut shared = Shared::default();
         for event in &mut of.events {
-            places.event(event);
+            for (_, value) in &mut event.fields {
+                places.value(value, 0, &mut shared);
+            }
         }
         self.out.events.append(&mut of.events);
         self.out.chunks.append(&mut of.chunks);
@@ -113,7 +117,7 @@ impl Reading<'_> {
         Places {
             contexts: contexts.collect(),
             threads: (part.threads.into_items().into_iter())
-                .map(|thread| whole.threads.place(thread))
+                .map(|thread| whole.thread(thread))
                 .collect(),
             failures: (part.failures.into_items().into_iter())
                 .map(|text| whole.failures.place(text))
@@ -136,13 +140,7 @@ impl Places<'_> {
         }
     }
 
-    fn event(&self, event: &mut GenericEvent) {
-        for (_, value) in &mut event.fields {
-            self.value(value, 0);
-        }
-    }
-
-    fn value(&self, value: &mut Value, depth: usize) {
+    fn value(&self, value: &mut Value, depth: usize, shared: &mut Shared) {
         if depth > DEPTH_MAX {
             return;
         }
@@ -152,29 +150,22 @@ impl Places<'_> {
             Value::Method(place) => *place = moved(self.methods, *place),
             Value::Array(values) => {
                 for value in values {
-                    self.value(value, depth + 1);
+                    self.value(value, depth + 1, shared);
                 }
             }
-            Value::Struct(fields) if fields.iter().any(|(_, value)| refers(value, depth + 1)) => {
-                let mut own: Vec<_> = fields.to_vec();
-                for (_, value) in &mut own {
-                    self.value(value, depth + 1);
+            Value::Struct(fields) => match shared.get(fields) {
+                Some(done) => *fields = done,
+                None => {
+                    let mut own: Vec<_> = fields.to_vec();
+                    for (_, value) in &mut own {
+                        self.value(value, depth + 1, shared);
+                    }
+                    let former = std::mem::replace(fields, Arc::from(own));
+                    shared.keep(former, fields);
                 }
-                *fields = Arc::from(own);
-            }
+            },
             _ => {}
         }
-    }
-}
-
-/// Whether a place in a table is anywhere in it.
-fn refers(value: &Value, depth: usize) -> bool {
-    match value {
-        Value::Thread(_) | Value::Stack(_) | Value::Method(_) => true,
-        _ if depth > DEPTH_MAX => false,
-        Value::Array(values) => values.iter().any(|value| refers(value, depth + 1)),
-        Value::Struct(fields) => fields.iter().any(|(_, value)| refers(value, depth + 1)),
-        _ => false,
     }
 }
 
@@ -209,7 +200,7 @@ mod tests {
         };
         let mut values = all(1, 1, 1);
         for value in &mut values {
-            places.value(value, 0);
+            places.value(value, 0, &mut Shared::default());
         }
         assert_eq!(values, all(7, 9, 8));
         let mut wall = Wall {

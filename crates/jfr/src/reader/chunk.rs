@@ -200,9 +200,15 @@ impl<'a> Survey<'a> {
         survey
     }
 
-    /// The metadata that the header names, or else the last that was passed.
+    /// The metadata that the header names, or else the last that was passed. Where a chunk that
+    /// was never finished ends is not known: behind what was passed lies perhaps another one, and
+    /// what many headers name would be read for each of them.
     fn types(&self, file: &'a [u8], info: &ChunkInfo) -> Result<Types, Error> {
-        let named = event_at(file, info.metadata, info.end()).ok();
+        let end = match info.complete {
+            true => info.end(),
+            false => self.end,
+        };
+        let named = event_at(file, info.metadata, end).ok();
         let named = named.filter(|event| event.type_id == METADATA && event.offset >= info.body());
         if let Some(types) = named.and_then(|event| Types::read(event.body).ok()) {
             return Ok(types);

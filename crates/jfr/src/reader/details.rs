@@ -8,6 +8,8 @@ use super::error::Error;
 use super::metadata::Class;
 use super::model::{Context, GenericEvent, Sample, Value};
 use super::resolve::Resolver;
+use super::samples::hex_number;
+use super::shared::Links;
 use crate::hash::Seeds;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,12 +102,22 @@ struct SampleDetail {
     carrier: Option<u32>,
 }
 
+/// The place of a text, which is looked for once: to hash a long one for each event that has it
+/// would take long.
+fn place(links: &mut Links, text: &Arc<str>, find: impl FnOnce(Arc<str>) -> u32) -> u32 {
+    let place = (links.get(text)).unwrap_or_else(|| find(Arc::clone(text)));
+    links.keep(text, place);
+    place
+}
+
 /// What is told of the events that come, by their threads' keys.
 #[derive(Default)]
 pub(super) struct Details {
     samples: HashMap<u64, SampleDetail, Seeds>,
     others: HashMap<(Of, u64), Fields, Seeds>,
     contexts: HashMap<u64, (Option<u32>, Fields), Seeds>,
+    failures: Links,
+    texts: Links,
     /// Whether any of these has anything.
     has_any: bool,
 }
@@ -129,13 +141,22 @@ impl Details {
             let is_scalar = !matches!(value, Value::Null | Value::Array(_) | Value::Struct(_));
             is_scalar && FIELDS.contains(&&**name)
         };
-        let fields: Fields = event.fields.iter().filter(taken).cloned().collect();
+        let mut fields: Fields = Vec::new();
+        for (name, value) in event.fields.iter().filter(taken) {
+            // Once each: all events that follow look at them.
+            if fields.iter().all(|(known, _)| known != name) {
+                fields.push((Arc::clone(name), value.clone()));
+            }
+        }
         match part.role {
             Role::Detail(Of::Execution) => {
-                let failure = event.text("failure").filter(|text| !text.is_empty());
+                let failure = text(event, "failure").filter(|text| !text.is_empty());
                 let detail = SampleDetail {
                     weight_ns: event.int("weight").map(i64::cast_unsigned),
-                    failure: failure.map(|text| resolver.tables.failures.place(text.into())),
+                    failure: failure.map(|text| {
+                        let failures = &mut resolver.tables.failures;
+                        place(&mut self.failures, text, |text| failures.place(text))
+                    }),
                     carrier: match event.get("carrier") {
                         Some(Value::Thread(place)) => Some(*place),
                         _ => None,
@@ -147,11 +168,29 @@ impl Details {
                 self.others.insert((of, thread), fields);
             }
             Role::Context => {
-                let place = context(event, resolver);
+                let place = self.context(event, resolver);
                 self.contexts.insert(thread, (place, fields));
             }
             Role::Subject(_) => {}
         }
+    }
+
+    /// The place of what a thread works for; `None`: nothing.
+    fn context(&mut self, event: &GenericEvent, resolver: &mut Resolver<'_>) -> Option<u32> {
+        let id = |name| text(event, name).map_or(0, |digits| hex_number(digits));
+        let texts = &mut resolver.tables.texts;
+        let mut place_of = |name| {
+            let text = text(event, name)?;
+            Some(place(&mut self.texts, text, |text| texts.place(text)))
+        };
+        let context = Context {
+            trace_id: id("traceId"),
+            span_id: id("spanId") as u64,
+            local_root_span_id: id("localRootSpanId") as u64,
+            endpoint: place_of("endpoint"),
+            labels: place_of("labels"),
+        };
+        (context != Context::default()).then(|| resolver.tables.contexts.place(context))
     }
 
     /// Adds what is known of a sample of the thread.
@@ -180,20 +219,10 @@ impl Details {
     }
 }
 
-/// The place of what a thread works for; `None`: nothing.
-fn context(event: &GenericEvent, resolver: &mut Resolver<'_>) -> Option<u32> {
-    let id = |name| {
-        let digits = event.text(name).unwrap_or_default();
-        u128::from_str_radix(digits, 16).unwrap_or(0)
-    };
-    let texts = &mut resolver.tables.texts;
-    let mut text = |name| event.text(name).map(|text| texts.place(text.into()));
-    let context = Context {
-        trace_id: id("traceId"),
-        span_id: id("spanId") as u64,
-        local_root_span_id: id("localRootSpanId") as u64,
-        endpoint: text("endpoint"),
-        labels: text("labels"),
-    };
-    (context != Context::default()).then(|| resolver.tables.contexts.place(context))
+/// The text in a field.
+fn text<'e>(event: &'e GenericEvent, name: &str) -> Option<&'e Arc<str>> {
+    match event.get(name) {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
+    }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// Nesting of elements; the format needs four levels.
 const DEPTH_MAX: usize = 16;
+/// Digits of a number, and room for a sign or zeros.
+const DIGITS_MAX: usize = 32;
 /// Elements that memory is taken for before they are read; a broken file may announce more.
 const PREALLOCATED_MAX: usize = 64;
 
@@ -174,6 +176,9 @@ impl Names {
     }
 }
 
+/// No name of the JDK's is so long. What is longer is not copied: many types may have one name.
+const FORMER_NAME_MAX: usize = 256;
+
 /// The name that a type has now: JDK 9 and 10 had others.
 fn current(name: &Arc<str>) -> Arc<str> {
     const FORMER: [(&str, &str); 3] = [
@@ -181,7 +186,8 @@ fn current(name: &Arc<str>) -> Arc<str> {
         ("com.oracle.jfr.types.", "jdk.types."),
         ("com.oracle.jfr.", "jdk.jfr."),
     ];
-    let found = FORMER.iter().find_map(|(former, now)| {
+    let mut former = FORMER.iter().filter(|_| name.len() <= FORMER_NAME_MAX);
+    let found = former.find_map(|(former, now)| {
         let rest = name.strip_prefix(former)?;
         Some(format!("{now}{rest}").into())
     });
@@ -322,7 +328,9 @@ impl Element {
     }
 
     fn number(&self, key: &str) -> Option<u64> {
-        self.get(key)?.parse().ok()
+        let digits = self.get(key)?;
+        // Many elements may have one text; a number is short.
+        (digits.len() <= DIGITS_MAX).then(|| digits.parse().ok())?
     }
 }
 

@@ -39,10 +39,14 @@ pub(crate) struct Resolver<'a> {
     texts: Memo,
     /// The same of the names of classes.
     classes: Memo,
-    /// Places in `modules` of where classes come from, plus one.
+    /// Places in `modules` of where classes, packages and modules come from, plus one.
     origins: Memo,
     /// Names and addresses of modules.
     modules: Vec<[Option<u32>; 2]>,
+    /// Names of groups of threads: places of strings plus one.
+    groups: Memo,
+    /// Failures by the strings that say them: places plus one.
+    failures: Memo,
 }
 
 /// Keys of kinds of frames that are looked up at once.
@@ -112,6 +116,8 @@ impl<'a> Resolver<'a> {
             classes: Memo::default(),
             origins: Memo::default(),
             modules: Vec::new(),
+            groups: Memo::default(),
+            failures: Memo::default(),
         }
     }
 
@@ -131,7 +137,7 @@ impl<'a> Resolver<'a> {
             return place;
         }
         let thread = self.constant(class, key, Self::read_thread);
-        let place = self.tables.threads.place(thread);
+        let place = self.tables.thread(thread);
         self.threads.set(self.pools, class, key, place);
         place
     }
@@ -206,6 +212,28 @@ impl<'a> Resolver<'a> {
             }
         };
         Ok(text.map(|text| self.tables.texts.place(text)))
+    }
+
+    /// The failure that the text at the cursor says, by its place; `None`: null.
+    pub(crate) fn failure(&mut self, cursor: &mut Cursor<'a>) -> Result<Option<u32>, Error> {
+        let text: Option<Arc<str>> = match cursor.text()? {
+            RawText::Null => None,
+            RawText::Text(text) => Some(text.into()),
+            RawText::Pooled(key) => {
+                let Some(class) = self.types.string_place() else {
+                    return Ok(None);
+                };
+                if let Some(link) = self.failures.get(self.pools, class, key) {
+                    return Ok(link.checked_sub(1));
+                }
+                let text = self.text(class, key);
+                let place = text.map(|text| self.tables.failures.place(text));
+                let link = place.map_or(0, |place| place + 1);
+                self.failures.set(self.pools, class, key, link);
+                return Ok(place);
+            }
+        };
+        Ok(text.map(|text| self.tables.failures.place(text)))
     }
 
     /// A constant that is a string, or a structure that begins with one.
@@ -303,12 +331,26 @@ impl<'a> Resolver<'a> {
                 ("javaThreadId", Item::Int(id)) => thread.java_tid = id,
                 ("virtual", Item::Int(flag)) => thread.is_virtual = flag != 0,
                 ("group", Item::Pooled(class, key)) if key != 0 => {
-                    thread.group = self.constant(class, key, Self::read_named);
+                    thread.group = self.group(class, key);
                 }
                 _ => {}
             }
         }
         Ok(thread)
+    }
+
+    /// The name of a group of threads: once a group.
+    fn group(&mut self, class: usize, key: u64) -> Option<Arc<str>> {
+        let place = match self.groups.get(self.pools, class, key) {
+            Some(link) => link.checked_sub(1),
+            None => {
+                let place = self.constant(class, key, Self::read_named);
+                let link = place.map_or(0, |place| place.saturating_add(1));
+                self.groups.set(self.pools, class, key, link);
+                place
+            }
+        };
+        self.tables.strings.get(place?).map(Arc::clone)
     }
 
     fn read_method(
@@ -342,25 +384,51 @@ impl<'a> Resolver<'a> {
 
     /// The name and the address of the module that the package of a class is in: once a class.
     fn origin(&mut self, class: usize, key: u64) -> [Option<u32>; 2] {
-        let known = self.origins.get(self.pools, class, key);
-        if let Some(at) = known.and_then(|place| place.checked_sub(1)) {
-            return self.modules.get(at as usize).copied().unwrap_or_default();
+        if let Some(origin) = self.known_origin(class, key) {
+            return origin;
         }
         // Others leave packages and modules out: a method is whole without.
         let missing = self.missing;
-        let module = self.constant(class, key, |resolver, class, cursor| {
+        let package = self.constant(class, key, |resolver, class, cursor| {
             resolver.read_link(class, cursor, "package")
         });
-        let module = module.and_then(|(class, key)| {
-            self.constant(class, key, |resolver, class, cursor| {
-                resolver.read_link(class, cursor, "module")
-            })
-        });
-        let origin = match module {
-            Some((class, key)) => self.constant(class, key, Self::read_module),
-            None => [None; 2],
-        };
+        let origin = package.map(|(class, key)| self.package_origin(class, key));
         self.missing = missing;
+        self.keep_origin(class, key, origin.unwrap_or_default())
+    }
+
+    /// The same of a package: once a package, as many classes are in one.
+    fn package_origin(&mut self, class: usize, key: u64) -> [Option<u32>; 2] {
+        if let Some(origin) = self.known_origin(class, key) {
+            return origin;
+        }
+        let module = self.constant(class, key, |resolver, class, cursor| {
+            resolver.read_link(class, cursor, "module")
+        });
+        let Some((module, module_key)) = module else {
+            return self.keep_origin(class, key, [None; 2]);
+        };
+        let origin = match self.known_origin(module, module_key) {
+            Some(origin) => origin,
+            None => {
+                let origin = self.constant(module, module_key, Self::read_module);
+                self.keep_origin(module, module_key, origin)
+            }
+        };
+        self.keep_origin(class, key, origin)
+    }
+
+    fn known_origin(&self, class: usize, key: u64) -> Option<[Option<u32>; 2]> {
+        let at = self.origins.get(self.pools, class, key)?.checked_sub(1)?;
+        Some(self.modules.get(at as usize).copied().unwrap_or_default())
+    }
+
+    fn keep_origin(
+        &mut self,
+        class: usize,
+        key: u64,
+        origin: [Option<u32>; 2],
+    ) -> [Option<u32>; 2] {
         // Classes of one module follow each other.
         if self.modules.last() != Some(&origin) {
             self.modules.push(origin);
@@ -562,16 +630,16 @@ impl<'a> Resolver<'a> {
         Ok(None)
     }
 
-    /// The `name` of a structure that is a string.
+    /// The `name` of a structure that is a string, by its place.
     fn read_named(
         &mut self,
         class: &'a Class,
         cursor: &mut Cursor<'a>,
-    ) -> Result<Option<Arc<str>>, Error> {
+    ) -> Result<Option<u32>, Error> {
         for field in &class.fields {
             let item = self.item(field, cursor)?;
             if &*field.name == "name" {
-                return Ok(self.item_text(item));
+                return Ok(self.item_place(item));
             }
         }
         Ok(None)

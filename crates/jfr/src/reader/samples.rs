@@ -84,10 +84,7 @@ impl<'a> SamplePlan<'a> {
                     carrier = (key != 0).then(|| resolver.thread(class, key));
                 }
                 Step::Weight(unit) => weight_ns = Some(weight(resolver, unit, cursor.varint()?)),
-                Step::Failure => {
-                    let text = resolver.read_string(cursor)?;
-                    failure = text.map(|text| resolver.tables.failures.place(text));
-                }
+                Step::Failure => failure = resolver.failure(cursor)?,
                 Step::Failed => {
                     let has_failed = cursor.byte()? != 0;
                     failure = failure.or(has_failed.then(|| resolver.failed()));
@@ -164,16 +161,22 @@ fn read_context<'a>(
 
 /// A number in hexadecimal digits; 0 if it is none.
 fn hex<'a>(resolver: &mut Resolver<'a>, cursor: &mut Cursor<'a>) -> Result<u128, Error> {
-    let number = |text: &str| u128::from_str_radix(text, 16).unwrap_or(0);
     Ok(match cursor.text()? {
         RawText::Null => 0,
-        RawText::Text(text) => number(&text),
+        RawText::Text(text) => hex_number(&text),
         RawText::Pooled(key) => {
             let class = resolver.types.string_place();
             let text = class.and_then(|class| resolver.text(class, key));
-            text.map_or(0, |text| number(&text))
+            text.map_or(0, |text| hex_number(&text))
         }
     })
+}
+
+/// The same of a text. Many events may have one that is long and no number.
+pub(super) fn hex_number(text: &str) -> u128 {
+    const DIGITS_MAX: usize = 64;
+    let digits = (text.len() <= DIGITS_MAX).then_some(text);
+    digits.map_or(0, |digits| u128::from_str_radix(digits, 16).unwrap_or(0))
 }
 
 /// The same for samples that count ticks: what they call weight is a number of those.

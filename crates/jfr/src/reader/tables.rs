@@ -4,6 +4,7 @@
 use super::intern::Interner;
 use super::merge::Merger;
 use super::model::{Context, Method, StackFrame, Thread, Wall};
+use super::shared::Links;
 use super::stacks::StackTable;
 use crate::hash::{Seeds, mixed, mixed_bytes};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub(crate) struct Tables {
     pub(crate) strings: Interner<Arc<str>>,
     /// For each of them the place of what is shown of the class that is called so, plus one.
     shown: Vec<u32>,
+    /// Places of long names of threads among the strings.
+    long_names: Links,
     pub(crate) walls: Vec<Wall>,
     pub(crate) merger: Merger,
     /// Where the bytes that are being read begin in the input.
@@ -191,6 +194,46 @@ impl Tables {
             part: self.part.take(),
             ..Self::default()
         }
+    }
+
+    /// The place of a thread. Its names become strings of constants, which are hashed once: many
+    /// threads may have the same long one.
+    pub(crate) fn thread(&mut self, mut thread: Thread) -> u32 {
+        let names = [
+            Some(&mut thread.os_name),
+            thread.java_name.as_mut(),
+            thread.group.as_mut(),
+        ];
+        let [os, java, group] = names.map(|name| name.map_or(u32::MAX, |it| self.own(it)));
+        let seeds = self.threads.seeds();
+        let numbers = [thread.os_tid, thread.java_tid].map(i64::cast_unsigned);
+        let hash = mixed(0, seeds, numbers[0], numbers[1]);
+        let hash = mixed(hash, seeds, u64::from(os) << 32 | u64::from(java), 0);
+        let rest = u64::from(group) << 1 | u64::from(thread.is_virtual);
+        let hash = mixed(hash, seeds, rest, 0);
+        // The same string is the same memory, which is looked at first.
+        match self.threads.find(hash, |known| *known == thread) {
+            Some(place) => place,
+            None => self.threads.add(hash, thread),
+        }
+    }
+
+    /// The place of a name, which becomes the string there.
+    fn own(&mut self, name: &mut Arc<str>) -> u32 {
+        const SHORT_MAX: usize = 64;
+        let place = match name.len() <= SHORT_MAX {
+            true => self.string(name),
+            false => {
+                let known = self.long_names.get(name);
+                let place = known.unwrap_or_else(|| self.string(name));
+                self.long_names.keep(name, place);
+                place
+            }
+        };
+        if let Some(own) = self.strings.get(place) {
+            *name = Arc::clone(own);
+        }
+        place
     }
 
     /// The place of the method with these texts.

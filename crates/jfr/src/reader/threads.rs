@@ -2,6 +2,7 @@
 //! was seen before it had a name, has a constant for each name. Knows tables, no bytes.
 
 use super::model::{Recording, Thread, Value};
+use super::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -38,8 +39,9 @@ pub(super) fn unify(out: &mut Recording) {
     for wall in &mut out.walls {
         wall.owner = wall.owner.map(new);
     }
+    let mut shared = Shared::default();
     for (_, value) in out.events.iter_mut().flat_map(|event| &mut event.fields) {
-        renumber(value, &new);
+        renumber(value, &new, &mut shared);
     }
 }
 
@@ -71,19 +73,23 @@ fn named_last(out: &Recording, place_of: &[u32], count: usize) -> Vec<Thread> {
     threads
 }
 
-fn renumber(value: &mut Value, new: &impl Fn(u32) -> u32) {
+fn renumber(value: &mut Value, new: &impl Fn(u32) -> u32, shared: &mut Shared) {
     match value {
         Value::Thread(place) => *place = new(*place),
         Value::Array(values) => values
             .iter_mut()
             .for_each(|value| renumber_flat(value, new)),
-        Value::Struct(fields) => {
-            // Structures of events hold no structures with threads in them.
-            let mut own: Vec<_> = fields.to_vec();
-            own.iter_mut()
-                .for_each(|(_, value)| renumber_flat(value, new));
-            *fields = Arc::from(own);
-        }
+        Value::Struct(fields) => match shared.get(fields) {
+            Some(done) => *fields = done,
+            None => {
+                // Structures of events hold no structures with threads in them.
+                let mut own: Vec<_> = fields.to_vec();
+                own.iter_mut()
+                    .for_each(|(_, value)| renumber_flat(value, new));
+                let former = std::mem::replace(fields, Arc::from(own));
+                shared.keep(former, fields);
+            }
+        },
         _ => {}
     }
 }

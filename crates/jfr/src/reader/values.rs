@@ -15,7 +15,10 @@ const DEPTH_MAX: usize = 16;
 /// Decoded constants of one chunk, by type and key.
 #[derive(Default)]
 pub(crate) struct Values {
-    constants: HashMap<(usize, u64), Value>,
+    /// With how many structures lie inside each other in them.
+    constants: HashMap<(usize, u64), (Value, usize)>,
+    /// The same of what is being decoded, as far as it is known.
+    height: usize,
 }
 
 impl Values {
@@ -109,14 +112,19 @@ impl Values {
         let Some(class) = class.filter(|_| depth <= DEPTH_MAX) else {
             return Err(cursor.malformed("a value of a type without fields"));
         };
-        if let (Known::Simple, [only]) = (class.known, class.fields.as_slice()) {
+        // An array stays in a structure, which all that refer to it share.
+        if let (Known::Simple, [only]) = (class.known, class.fields.as_slice())
+            && !only.array
+        {
             return self.field(resolver, only, cursor, depth);
         }
+        let outer = std::mem::take(&mut self.height);
         let mut fields = Vec::with_capacity(class.fields.len());
         for field in &class.fields {
             let value = self.field(resolver, field, cursor, depth)?;
             fields.push((Arc::clone(&field.name), value));
         }
+        self.height = outer.max(self.height + 1);
         Ok(Value::Struct(fields.into()))
     }
 
@@ -144,10 +152,12 @@ impl Values {
             Some(Known::Text) => return resolver.text(class, key).map_or(Value::Null, Value::Text),
             Some(Known::Simple | Known::Other) | None => {}
         }
-        if let Some(value) = self.constants.get(&(class, key)) {
+        if let Some((value, height)) = self.constants.get(&(class, key)) {
+            self.height = self.height.max(*height);
             return value.clone();
         }
-        self.constants.insert((class, key), Value::Null);
+        self.constants.insert((class, key), (Value::Null, 0));
+        let outer = std::mem::take(&mut self.height);
         let offset = resolver.pools.offset(class, key);
         let value = match offset {
             Some(offset) if depth < DEPTH_MAX => {
@@ -157,7 +167,13 @@ impl Values {
             }
             _ => Value::Null,
         };
-        self.constants.insert((class, key), value.clone());
+        // One that was decoded before may have any number of others inside each other.
+        let (value, height) = match self.height {
+            height if height <= DEPTH_MAX => (value, height),
+            _ => (Value::Null, 0),
+        };
+        self.constants.insert((class, key), (value.clone(), height));
+        self.height = outer.max(height);
         value
     }
 }

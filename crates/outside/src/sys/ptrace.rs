@@ -1,8 +1,14 @@
 //! Stops one thread for as long as its registers are read (ptrace(2), `PTRACE_SEIZE` and
-//! `PTRACE_INTERRUPT`). The other threads go on, and the thread itself, whatever becomes of us: the
-//! kernel lets go of it when we end.
+//! `PTRACE_INTERRUPT`). The other threads go on, and the thread itself, whatever becomes of us.
+//!
+//! Each stop has a thread of ours, as the kernel lets go of all that a thread traces when it ends:
+//! also of a thread that could not be stopped, which nothing else lets go of. A stop may be one in
+//! which the kernel delivers a signal. Whoever lets go then says which signal is delivered; and as
+//! the stop is only looked at, and not taken as waited for, the kernel itself delivers it if we are
+//! killed.
 
 use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// Registers of a stopped thread.
@@ -30,15 +36,22 @@ pub struct Registers {
 const STOP_WAIT: Duration = Duration::from_millis(200);
 /// The same while it is ready: it stops as soon as it has a processor.
 const READY_WAIT: Duration = Duration::from_secs(5);
+/// How long a thread stands, at most.
+const STAND_MAX: Duration = Duration::from_millis(100);
 
-/// A thread that is being traced; let go of when dropped.
-struct Traced(i32);
+/// A thread that stands; let go of when dropped.
+struct Standing {
+    tid: i32,
+    /// What is being delivered to it, or 0.
+    signal: i32,
+}
 
-impl Drop for Traced {
+impl Drop for Standing {
     fn drop(&mut self) {
-        // SAFETY: no pointer is passed that the kernel would write through. If the thread is not
-        // stopped or is gone this fails, and it is let go of when we end.
-        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, 0usize, 0usize) };
+        // Where a group of threads is stopped (SIGSTOP), the kernel stops this one again.
+        // SAFETY: no pointer is passed that the kernel would write through. If the thread is gone
+        // this fails.
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.tid, 0usize, self.signal as usize) };
     }
 }
 
@@ -49,38 +62,85 @@ fn is_ready(tid: i32) -> bool {
         .is_some_and(|(_, rest)| rest.starts_with(['R', 't']))
 }
 
-/// Stops thread `tid`, shows its registers to `read`, and lets it go on.
+/// Stops thread `tid`, shows its registers to `read`, and lets it go on: after [`STAND_MAX`] also
+/// if `read` has not returned.
 ///
 /// # Errors
-/// The kernel's: not permitted, traced by somebody else, gone, or not to be stopped.
+/// The kernel's: not permitted, traced by somebody else, gone; `TimedOut` if the thread is not to
+/// be stopped, or did not stand for as long as `read` took. In all cases it goes on.
 pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let (give, registers) = sync_channel(1);
+        let (done, is_done) = sync_channel::<()>(1);
+        let tracer = std::thread::Builder::new().name("dwell-stop".into());
+        let tracer = tracer.spawn_scoped(scope, move || trace(tid, &give, &is_done))?;
+        let result = registers.recv().map(read);
+        // It ends when this is closed, and says whether the thread stood until then.
+        drop(done);
+        let stood = tracer.join().unwrap_or(Err(io::ErrorKind::Other.into()));
+        match result {
+            Ok(result) => stood.map(|()| result),
+            Err(_) => Err(stood.err().unwrap_or(io::ErrorKind::Other.into())),
+        }
+    })
+}
+
+/// Stops the thread, gives its registers away, and lets it go on when `is_done` is closed.
+fn trace(tid: i32, give: &SyncSender<Registers>, is_done: &Receiver<()>) -> io::Result<()> {
     // SAFETY: no pointers; a thread that must not be traced is an error.
     if unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0usize, 0usize) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let traced = Traced(tid);
     // SAFETY: as above.
     if unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    let standing = await_stop(tid)?;
+    give.send(registers(tid)?)
+        .map_err(|_| io::ErrorKind::BrokenPipe)?;
+    let stood = is_done.recv_timeout(STAND_MAX);
+    drop(standing);
+    match stood {
+        Err(RecvTimeoutError::Timeout) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),
+    }
+}
+
+/// Waits until the thread stands, for whatever reason: its registers are those that it goes on with
+/// in any case.
+fn await_stop(tid: i32) -> io::Result<Standing> {
     let began = Instant::now();
     loop {
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for the result.
-        let answer = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
-        if answer == tid && libc::WIFSTOPPED(status) {
-            break;
-        }
-        if answer < 0 {
+        // SAFETY: all-zero is a valid value of this structure.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
+        // SAFETY: `info` is a valid place for the result.
+        let answer =
+            unsafe { libc::waitid(libc::P_PID, tid.cast_unsigned(), &raw mut info, flags) };
+        if answer != 0 {
             return Err(io::Error::last_os_error());
+        }
+        // SAFETY: waitid has filled what these read, or left it zero.
+        let (who, status) = unsafe { (info.si_pid(), info.si_status()) };
+        if who != 0 && info.si_code != libc::CLD_TRAPPED {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        if who != 0 {
+            // Above the signal stands the kind of stop, if it is not that of a delivery.
+            let is_delivery = status >> 8 == 0;
+            let signal = if is_delivery { status & 0x7f } else { 0 };
+            return Ok(Standing { tid, signal });
         }
         let waited = began.elapsed();
         let is_ready = || waited <= READY_WAIT && is_ready(tid);
-        if answer == tid || waited > STOP_WAIT && !is_ready() {
+        if waited > STOP_WAIT && !is_ready() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         std::thread::sleep(Duration::from_micros(100));
     }
+}
+
+fn registers(tid: i32) -> io::Result<Registers> {
     // SAFETY: all-zero is a valid value of this structure of integers.
     let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // SAFETY: the thread is stopped and ours; the kernel fills `regs`, which is of its type.
@@ -88,7 +148,7 @@ pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Resul
     if got != 0 {
         return Err(io::Error::last_os_error());
     }
-    let result = read(Registers {
+    Ok(Registers {
         rip: regs.rip,
         rsp: regs.rsp,
         rbp: regs.rbp,
@@ -97,7 +157,9 @@ pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Resul
         rcx: regs.rcx,
         rdx: regs.rdx,
         r13: regs.r13,
-    });
-    drop(traced);
-    Ok(result)
+    })
 }
+
+#[cfg(test)]
+#[path = "ptrace_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@
 //! bound; beyond it their chunk is given up, and when there is room again a new chunk begins that
 //! says how long the gap was and what fell into it.
 
-use crate::sys::process;
+use crate::sys::{fds, process};
 use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -34,6 +34,8 @@ pub struct RecordingFile {
     chunk_start: u64,
     written: u64,
     waiting: Vec<u8>,
+    /// Whether it was not there before, and nothing has been written.
+    is_new: bool,
 }
 
 impl RecordingFile {
@@ -44,6 +46,22 @@ impl RecordingFile {
     /// # Errors
     /// Whatever creating it answers; `ResourceBusy` if another recording is being written to it.
     pub fn create(path: &Path) -> io::Result<RecordingFile> {
+        let mut file = RecordingFile::open(path)?;
+        match file.begin() {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                file.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`RecordingFile::create`], but an existing file stays what it is until
+    /// [`RecordingFile::begin`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(path: &Path) -> io::Result<RecordingFile> {
         let refuse = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         // Not even opened: that alone has effects on a device. Below, nothing may have changed.
         if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
@@ -51,13 +69,18 @@ impl RecordingFile {
         }
         let mut options = OpenOptions::new();
         options
-            .create(true)
             .truncate(false)
             .read(true)
             .write(true)
             .mode(MODE)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-        let file = options.open(path)?;
+        let (file, is_new) = match options.clone().create_new(true).open(path) {
+            Ok(file) => (file, true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                (options.create(true).open(path)?, false)
+            }
+            Err(error) => return Err(error),
+        };
         let data = file.metadata()?;
         if !data.is_file() {
             return refuse("not a plain file");
@@ -71,10 +94,7 @@ impl RecordingFile {
                 "another recording is being written to it; %p in a name is the process's number",
             ));
         }
-        if data.permissions().mode() & 0o777 & !MODE != 0 && data.uid() == process::user() {
-            let _ = file.set_permissions(Permissions::from_mode(MODE));
-        }
-        file.set_len(0)?;
+        let file = fds::move_up(file).unwrap_or_else(|file| file);
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(RecordingFile {
             path,
@@ -82,7 +102,31 @@ impl RecordingFile {
             chunk_start: 0,
             written: 0,
             waiting: Vec::new(),
+            is_new,
         })
+    }
+
+    /// Empties the file: from here on it is this recording's.
+    ///
+    /// # Errors
+    /// Whatever the file system answers; the file is as before.
+    pub fn begin(&mut self) -> io::Result<()> {
+        #[cfg(test)]
+        crate::testing::may_fail(crate::testing::Step::File)?;
+        let data = self.file.metadata()?;
+        self.file.set_len(0)?;
+        if data.permissions().mode() & 0o777 & !MODE != 0 && data.uid() == process::user() {
+            let _ = self.file.set_permissions(Permissions::from_mode(MODE));
+        }
+        self.is_new = false;
+        Ok(())
+    }
+
+    /// Nothing is recorded after all: a file that was not there before is removed.
+    pub fn discard(self) {
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// Where it is.

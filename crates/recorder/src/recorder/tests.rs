@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::options::parse;
-use crate::testing::{alone, begin_thread};
+use crate::testing::{Step, alone, begin_thread, let_fail};
 
 /// The calling thread as the runtime tells of it.
 fn own(name: &str, managed: u64, id: i64) -> Seen {
@@ -92,6 +92,60 @@ fn who_is_refused_finds_nothing_changed() {
         assert!(!agent.is_recording() && !alone.file().exists(), "{asked}");
         assert_eq!(agent.status(), "state=stopped\n");
     }
+}
+
+/// Descriptors of a file, and threads of ours.
+fn ours(file: &std::path::Path) -> (usize, usize) {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap();
+    let links = links.filter_map(|it| std::fs::read_link(it.ok()?.path()).ok());
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|it| std::fs::read(it.ok()?.path().join("comm")).ok());
+    (
+        links.filter(|link| link.starts_with(file)).count(),
+        names.filter(|name| name.starts_with(b"dwell-")).count(),
+    )
+}
+
+#[test]
+fn start_that_fails_leaves_all_as_before() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked(",wall=20ms");
+    let file = alone.file();
+    for (step, refused) in [
+        (Step::Thread, "cannot start the drainer thread: "),
+        (Step::File, "file="),
+    ] {
+        for former in [None, Some(b"a former recording")] {
+            let _ = std::fs::remove_file(&file);
+            if let Some(bytes) = former {
+                std::fs::write(&file, bytes).unwrap();
+            }
+            let_fail(Some(step));
+            let line = agent
+                .start(&options, &text, || panic!("begun"))
+                .unwrap_err();
+            let_fail(None);
+            assert!(line.starts_with(refused) && !line.contains('\n'), "{line}");
+            assert_eq!(
+                std::fs::read(&file).ok().as_deref(),
+                former.map(|it| &it[..])
+            );
+            assert_eq!(ours(&file), (0, 0), "{step:?}");
+            assert!(!agent.is_recording() && !agent.engine.is_running());
+            assert_eq!(agent.engine.live_records().count(), 0);
+            assert_eq!(agent.status(), "state=stopped\n");
+        }
+    }
+    agent.start(&options, &text, || ()).unwrap();
+    assert!(
+        ours(&file).0 == 1 && ours(&file).1 >= 2,
+        "{:?}",
+        ours(&file)
+    );
+    agent.stop(|| ()).unwrap();
+    assert_eq!(ours(&file), (0, 0));
+    assert!(dwell_jfr::reader::parse(&std::fs::read(&file).unwrap()).is_ok());
 }
 
 /// A folder that is there is taken, and none is made.

@@ -8,7 +8,7 @@ use crate::testing::{Alone, Mock, alone};
 /// A recording that takes next to no samples, with `more` options.
 fn begun(alone: &Alone, more: &str) -> Session<Mock> {
     let setup = alone.setup(alone.agent(), more);
-    Session::start(setup, alone.file()).unwrap()
+    Session::start(setup, alone.file(), || ()).unwrap()
 }
 
 /// The same, and over: nobody but the test changes how far it is.

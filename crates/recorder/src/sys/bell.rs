@@ -1,6 +1,7 @@
 //! Waiting for whatever comes first: a time, another thread that rings, or a descriptor that is
 //! ready.
 
+use crate::sys::fds;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -16,7 +17,8 @@ impl Bell {
         // SAFETY: takes numbers only.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         // SAFETY: just opened, and nobody else's.
-        (fd >= 0).then(|| Bell(unsafe { File::from_raw_fd(fd) }))
+        let file = (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })?;
+        Some(Bell(fds::move_up(file).unwrap_or_else(|file| file)))
     }
 
     /// Wakes who waits for it, or will.

@@ -1,8 +1,27 @@
 //! What descriptors are, and who is at their other end.
 
+use dwell_signal::sys;
+use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::net::TcpStream;
-use std::os::fd::FromRawFd;
+use std::os::fd::{FromRawFd, IntoRawFd};
+
+/// Gives a file that stays open for long a number that the program can spare: not one of those that
+/// its native code can name in `select(2)`.
+///
+/// # Errors
+/// The file with its old number, if there is no such number.
+pub fn move_up(file: File) -> Result<File, File> {
+    let fd = file.into_raw_fd();
+    let moved = sys::move_up(fd);
+    // SAFETY: the descriptor is the file's own, or the one that has taken its place, and nobody
+    // else's.
+    let file = unsafe { File::from_raw_fd(moved.unwrap_or(fd)) };
+    match moved {
+        Ok(_) => Ok(file),
+        Err(_) => Err(file),
+    }
+}
 
 /// Whether `fd` is a socket; `None` if it is not open.
 #[must_use]

@@ -194,18 +194,6 @@ pub fn start_epoch_ms() -> u64 {
     boot_ms + ticks * 1000 / per_second
 }
 
-/// Half of the file descriptors the process may have: more are not taken from it.
-#[must_use]
-pub fn fd_end() -> i32 {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: limit is a valid place for the result.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    i32::try_from(limit.rlim_cur / 2).unwrap_or(i32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! The files of `/proc/self/task`: what the kernel says of each thread.
 
+use crate::sys::fds;
 use dwell_wall::proc::{self, Whereabouts};
 use std::ffi::CString;
 use std::fs::File;
@@ -15,7 +16,8 @@ impl TaskFiles {
     pub fn open() -> TaskFiles {
         let mut options = std::fs::OpenOptions::new();
         options.read(true).custom_flags(libc::O_PATH);
-        TaskFiles(options.open("/proc/self/task").ok())
+        let directory = options.open("/proc/self/task").ok();
+        TaskFiles(directory.map(|file| fds::move_up(file).unwrap_or_else(|file| file)))
     }
 
     /// How many threads there are; 0 if unknown. A directory has a link from each folder in it
@@ -126,8 +128,11 @@ impl KeptFiles {
         }
         let file = files.open_file(tid, self.name)?;
         let len = file.read_at(buf, 0).ok()?;
-        set.truncate(KEPT_SET - 1);
-        set.insert(0, (tid, file));
+        // None is kept where the program has no numbers to spare.
+        if let Ok(file) = fds::move_up(file) {
+            set.truncate(KEPT_SET - 1);
+            set.insert(0, (tid, file));
+        }
         buf.get(..len)
     }
 }

@@ -265,10 +265,6 @@ impl Engine {
 
     pub(super) fn open_perf(&self, record: &ThreadRecord, kernel: bool) -> Result<(), Errno> {
         let fd = perf::open(record.tid(), self.signal, kernel)?;
-        if fd >= self.fd_end {
-            sys::close(fd);
-            return Err(Errno(libc::EMFILE));
-        }
         if let Err(error) = self.fds.set(fd, record.index()) {
             sys::close(fd);
             return Err(error);

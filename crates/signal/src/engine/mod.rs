@@ -40,7 +40,6 @@ use rings::Rings;
 pub struct Engine {
     pub(crate) signal: i32,
     pub(crate) kind: EngineKind,
-    pub(crate) fd_end: i32,
     pub(crate) live: Live,
     /// The process's first thread. Not asked for in handlers: that is a system call.
     pub(crate) main_tid: i32,
@@ -85,7 +84,6 @@ impl Engine {
         Engine {
             signal,
             kind: config.engine,
-            fd_end: config.fd_end,
             live,
             main_tid: sys::getpid(),
             reads_tls_base: arch::may_read_tls_base(),

@@ -33,13 +33,16 @@ pub struct PerfLevel {
 /// The kernel's error for the humblest event there is: user mode of the calling thread.
 pub fn perf_permitted() -> Result<PerfLevel, Errno> {
     let me = sys::gettid();
-    if let Ok(fd) = open_event(me, true) {
-        sys::close(fd);
-        return Ok(PerfLevel { kernel: true });
-    }
-    let fd = open_event(me, false)?;
-    sys::close(fd);
-    Ok(PerfLevel { kernel: false })
+    let try_open = |kernel| match open_event(me, kernel) {
+        Ok(fd) => {
+            sys::close(fd);
+            Ok(PerfLevel { kernel })
+        }
+        // The kernel asks for permission first; there may be descriptors to spare later.
+        Err(Errno(libc::EMFILE)) => Ok(PerfLevel { kernel }),
+        Err(error) => Err(error),
+    };
+    try_open(true).or_else(|_| try_open(false))
 }
 
 /// Whether an event that disables itself can hang the machine: so it was found in Linux 6.16 and
