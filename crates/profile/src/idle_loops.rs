@@ -125,7 +125,7 @@ impl Builder {
             }
             let life = lives.entry(look.thread).or_default();
             life.all_ns = life.all_ns.saturating_add(look.weight_ns);
-            life.looks += look.count;
+            life.looks = life.looks.saturating_add(look.count);
             life.has_context |= look.context.is_some();
             if self.text(look.cause) == IDLE {
                 life.idle_ns = life.idle_ns.saturating_add(look.weight_ns);

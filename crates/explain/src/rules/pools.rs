@@ -327,7 +327,8 @@ impl Pool<'_> {
                  in {place} ({cause}): new work has to queue",
                 percent(share.value)
             ),
-            weight: facts.lost_waiting(self.waits.sum),
+            // Where they wait has a finding of its own; what queues behind them is not seen.
+            weight: facts.lost_waiting(self.waits.sum) * 0.5,
             share,
             evidence: vec![Evidence {
                 text: format!(
