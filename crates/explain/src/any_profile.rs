@@ -214,3 +214,94 @@ fn a_healthy_service_has_no_findings() {
     assert_eq!(explained.findings, []);
     assert!(explained.passed.len() > 12, "{explained:?}");
 }
+
+/// Threads of frameworks beside a healthy service: how they wait, so many looks of 20 ms.
+const BESIDE: &[(&str, &str, &str, u64)] = &[
+    // A timer that waits for its next turn in a semaphore.
+    (
+        "cleaner",
+        "park",
+        "jdk.internal.misc.Unsafe.park;java.util.concurrent.locks.LockSupport.parkNanos;\
+         java.util.concurrent.Semaphore.tryAcquire;app.Cleaner.run",
+        490,
+    ),
+    (
+        "kotlinx.coroutines.DefaultExecutor",
+        "park",
+        "jdk.internal.misc.Unsafe.park;java.util.concurrent.locks.LockSupport.parkNanos;\
+         kotlinx.coroutines.DefaultExecutor.run",
+        490,
+    ),
+    (
+        "data-plane-kafka-request-handler-0",
+        "park",
+        "jdk.internal.misc.Unsafe.park;\
+         java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject.awaitNanos;\
+         java.util.concurrent.ArrayBlockingQueue.poll;\
+         kafka.network.RequestChannel.receiveRequest;kafka.server.KafkaRequestHandler.run",
+        490,
+    ),
+    (
+        "container-0",
+        "sleep",
+        "java.lang.Thread.sleep;org.apache.catalina.core.StandardServer.await;\
+         org.springframework.boot.web.embedded.tomcat.TomcatWebServer$1.run",
+        490,
+    ),
+    // A framework's own loop waits for its own lock for a moment.
+    (
+        "grpc-worker-1",
+        "monitor",
+        "io.grpc.netty.shaded.io.netty.channel.nio.NioEventLoop.register;\
+         io.grpc.netty.shaded.io.netty.channel.nio.NioEventLoop.run",
+        60,
+    ),
+    (
+        "grpc-worker-1",
+        "idle-pool",
+        "io.grpc.netty.shaded.io.netty.channel.nio.NioEventLoop.select;\
+         io.grpc.netty.shaded.io.netty.channel.nio.NioEventLoop.run",
+        430,
+    ),
+    // Nearly all that wants to run is ready, of next to nothing, on an idle machine.
+    ("ticker", "runnable", "app.Ticker.run", 20),
+];
+
+/// A service that is well, with these threads beside it; with requests, and with none marked.
+fn healthy(endpoint: &str) -> Art {
+    let mut art = Art::default();
+    for thread in ["http-1", "http-2"] {
+        let take = "java.util.concurrent.ThreadPoolExecutor.getTask";
+        art.look(thread, "", "idle-pool", take, 430, 20);
+        for method in 0..12 {
+            let stack = format!("app.Part{method}.run;java.lang.Thread.run");
+            art.cpu(thread, endpoint, &stack, 2, 10);
+        }
+    }
+    for (thread, cause, stack, looks) in BESIDE {
+        // Woken up often, with little to do each time: so many waits, and so many turns.
+        for _ in 0..10 {
+            art.look(thread, "", cause, stack, looks / 10, 20);
+        }
+        art.turns(thread, 500, 10);
+    }
+    art.processors(2, 0, 0, 0);
+    for second in 0..10 {
+        art.machine(second, 2, 100, 100);
+    }
+    art
+}
+
+#[test]
+fn idle_threads_of_frameworks_give_no_findings() {
+    for endpoint in ["", "GET /a"] {
+        let mut art = healthy(endpoint);
+        let explained = explain(&art.profile_as_read(), &Options::default());
+        let found: Vec<_> = explained
+            .findings
+            .iter()
+            .map(|it| (it.rule, &it.what))
+            .collect();
+        assert_eq!(found, [], "{endpoint}");
+    }
+}

@@ -504,6 +504,17 @@ impl Art {
 
     /// The profile.
     pub(crate) fn profile(&mut self) -> Profile {
+        self.built().finish()
+    }
+
+    /// The profile as it is read from a file: waits of threads' own loops are idle time.
+    pub(crate) fn profile_as_read(&mut self) -> Profile {
+        let mut builder = self.built();
+        builder.mark_idle_loops();
+        builder.finish()
+    }
+
+    fn built(&self) -> Builder {
         let mut builder = self.builder.clone();
         for (look, carrier) in &self.looks {
             match carrier {
@@ -511,7 +522,7 @@ impl Art {
                 None => builder.look(*look),
             }
         }
-        builder.finish()
+        builder
     }
 
     fn verdict(&mut self, check: Check) -> Verdict {

@@ -93,7 +93,7 @@ pub struct Finding {
     pub sure: Sure,
     /// Why it is so sure, or not surer.
     pub because: String,
-    /// What findings are sorted by: about the part of all time that would be won.
+    /// The time that it costs, in seconds: what findings are sorted by.
     pub weight: f64,
 }
 

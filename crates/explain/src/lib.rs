@@ -10,6 +10,7 @@ mod allocators;
 mod evidence;
 mod exact_waits;
 mod finding;
+mod lost;
 mod machine;
 mod names;
 mod numbers;

@@ -19,6 +19,42 @@ const MACHINERY: &[&str] = &[
     "java.lang.VirtualThread",
     "java.lang.System$",
 ];
+/// Libraries that run the program's code, or run beside it: nobody who uses them can change what
+/// they do. Servers that are programs themselves are not among them.
+const FRAMEWORKS: &[&str] = &[
+    "akka.",
+    "cats.effect.",
+    "ch.qos.logback.",
+    "com.google.common.",
+    "com.zaxxer.hikari.",
+    "io.grpc.",
+    "io.micrometer.",
+    "io.netty.",
+    "io.opentelemetry.",
+    "io.undertow.",
+    "io.vertx.",
+    "kotlin.",
+    "kotlinx.",
+    "monix.",
+    "org.apache.catalina.",
+    "org.apache.coyote.",
+    "org.apache.logging.",
+    "org.apache.pekko.",
+    "org.apache.tomcat.",
+    "org.eclipse.jetty.",
+    "org.glassfish.grizzly.",
+    "org.jboss.",
+    "org.springframework.",
+    "org.xnio.",
+    "reactor.",
+    "rx.",
+    "io.reactivex.",
+    "scala.",
+    "zio.",
+];
+/// A part of the package of a library that another one brings along.
+const BROUGHT: [&str; 2] = [".shaded.", ".thirdparty."];
+
 /// Methods of a stack that are shown.
 const SHOWN: usize = 8;
 
@@ -55,6 +91,8 @@ pub(crate) struct Stacks<'p> {
     /// Of each method without a name the first one of its library: each has an address, and what is
     /// known of all of them together is the library.
     nameless: HashMap<MethodId, MethodId>,
+    /// The program's methods but those of frameworks.
+    is_own: Vec<bool>,
     places: RefCell<HashMap<NodeId, Option<MethodId>>>,
     /// Names as they are shown, by method.
     names: RefCell<HashMap<MethodId, String>>,
@@ -67,10 +105,22 @@ impl<'p> Stacks<'p> {
             let class = names.text(method.class);
             !class.is_empty() && !is_of_platform(class)
         });
+        let is_app: Vec<bool> = is_app.collect();
+        let is_own = profile
+            .methods()
+            .iter()
+            .zip(&is_app)
+            .map(|(method, is_app)| {
+                let class = names.text(method.class);
+                *is_app
+                    && !FRAMEWORKS.iter().any(|of| class.starts_with(of))
+                    && !BROUGHT.iter().any(|part| class.contains(part))
+            });
         Stacks {
             profile,
-            is_app: is_app.collect(),
             nameless: nameless(profile),
+            is_own: is_own.collect(),
+            is_app,
             places: RefCell::default(),
             names: RefCell::default(),
         }
@@ -88,6 +138,17 @@ impl<'p> Stacks<'p> {
     /// Whether a method is the program's, not the JDK's.
     pub(crate) fn is_app(&self, method: MethodId) -> bool {
         self.is_app.get(method as usize) == Some(&true)
+    }
+
+    /// Whether a method of the program, and of no framework, is on the stack: only then a change of
+    /// the program helps. So it is where no Java method is known.
+    pub(crate) fn can_be_changed(&self, node: NodeId) -> bool {
+        let mut java = self
+            .methods(node)
+            .filter(|(_, is_java)| *is_java)
+            .peekable();
+        let is_own = |method: MethodId| self.is_own.get(method as usize) == Some(&true);
+        java.peek().is_none() || java.any(|(method, _)| is_own(method))
     }
 
     /// The program's innermost method; the JDK's if there is none of the program.

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 /// A wait that is mostly one subject's is told as that one's.
 const MOSTLY: f64 = 0.7;
+/// Less of the time recorded than this is not told, nor less of all time that is not idle.
+const LEAST_OF_RECORDING: f64 = 0.01;
+const LEAST_OF_BUSY: f64 = 0.005;
 /// Endpoints that take less than this part of all requests' time are not told: findings are few.
 const LEAST_OF_ALL: f64 = 0.01;
 
@@ -76,8 +79,19 @@ impl Wait {
         largest.map_or(0, |(node, _)| *node)
     }
 
-    /// Whose time it mostly is; of endpoints if any endpoint waits so.
+    /// Whether it is enough to be told, whoever waits: in seconds, and of what is not idle.
+    fn is_enough(&self, facts: &Facts<'_>) -> bool {
+        let recorded = facts.profile.info().duration_ns as f64;
+        self.weight.sum as f64 >= LEAST_OF_RECORDING * recorded
+            && self.weight.share(&facts.all_busy()) >= LEAST_OF_BUSY
+    }
+
+    /// Whose time it mostly is; of endpoints if any endpoint waits so. `None` if it is too little
+    /// to be told.
     pub(crate) fn whose(&self, facts: &Facts<'_>) -> Option<Whose> {
+        if !self.is_enough(facts) {
+            return None;
+        }
         let subject = |place: &usize| facts.subjects.get(*place);
         let is_endpoint = |place: &&usize| subject(place).is_some_and(|s| s.kind == Kind::Endpoint);
         let of_endpoints: Vec<&usize> = self.by_subject.keys().filter(is_endpoint).collect();
@@ -146,7 +160,7 @@ impl Wait {
 
     /// What findings are sorted by.
     pub(crate) fn gravity(&self, facts: &Facts<'_>) -> f64 {
-        self.weight.share(&facts.all_busy()).min(1.0)
+        facts.lost_waiting(self.weight.sum)
     }
 
     /// The stack with its view.
@@ -176,6 +190,12 @@ impl Whose {
     /// Whether they take enough of all time to be told.
     pub(crate) fn matters(&self, facts: &Facts<'_>) -> bool {
         self.busy.share(&facts.all_busy()) >= LEAST_OF_ALL
+    }
+
+    /// Whether only one thread waits so.
+    pub(crate) fn is_one_thread(&self, facts: &Facts<'_>) -> bool {
+        let subject = self.only.and_then(|place| facts.subjects.get(place));
+        subject.is_some_and(|subject| subject.threads.len() == 1)
     }
 
     /// How much of a time that is for each request, if requests were counted.

@@ -107,7 +107,8 @@ const FILES: &[&str] = &[
     "java/io/FileDescriptor",
 ];
 
-/// Where pooled workers, and threads that the JDK has for itself, wait for work.
+/// Where pooled workers, and threads that the JDK has for itself, wait for work. Libraries begin
+/// with a star: others bring them along in packages of their own.
 const POOLS: &[&str] = &[
     // The JDK.
     "java/util/concurrent/ThreadPoolExecutor.getTask",
@@ -130,30 +131,30 @@ const POOLS: &[&str] = &[
     "sun/net/www/http/KeepAliveCache.run",
     "sun/rmi/transport/tcp/TCPTransport$AcceptLoop.executeAcceptLoop",
     // Netty.
-    "io/netty/channel/nio/NioEventLoop.select",
-    "io/netty/channel/nio/NioIoHandler.select",
-    "io/netty/channel/epoll/EpollEventLoop.epollWait*",
-    "io/netty/channel/epoll/EpollIoHandler.epollWait*",
-    "io/netty/channel/uring/IOUring*.*wait*",
-    "io/netty/util/concurrent/SingleThreadEventExecutor.takeTask",
-    "io/netty/util/HashedWheelTimer$Worker.waitForNextTick",
+    "*/netty/channel/nio/NioEventLoop.select",
+    "*/netty/channel/nio/NioIoHandler.select",
+    "*/netty/channel/epoll/EpollEventLoop.epollWait*",
+    "*/netty/channel/epoll/EpollIoHandler.epollWait*",
+    "*/netty/channel/uring/IOUring*.*wait*",
+    "*/netty/util/concurrent/SingleThreadEventExecutor.takeTask",
+    "*/netty/util/HashedWheelTimer$Worker.waitForNextTick",
     // Servers.
-    "org/apache/tomcat/util/threads/TaskQueue.*",
-    "org/apache/tomcat/util/threads/ThreadPoolExecutor.getTask",
-    "org/apache/tomcat/util/net/NioEndpoint$Poller.run",
-    "org/apache/tomcat/util/net/Acceptor.run",
-    "org/apache/tomcat/util/net/NioEndpoint.serverSocketAccept",
-    "org/eclipse/jetty/util/thread/QueuedThreadPool*.idleJobPoll",
-    "org/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.reservedWait",
-    "org/eclipse/jetty/io/ManagedSelector.nioSelect",
-    "org/eclipse/jetty/io/ManagedSelector*.select",
-    "org/xnio/nio/WorkerThread.run",
-    "org/jboss/threads/EnhancedQueueExecutor$ThreadBody.run",
+    "*/apache/tomcat/util/threads/TaskQueue.*",
+    "*/apache/tomcat/util/threads/ThreadPoolExecutor.getTask",
+    "*/apache/tomcat/util/net/NioEndpoint$Poller.run",
+    "*/apache/tomcat/util/net/Acceptor.run",
+    "*/apache/tomcat/util/net/NioEndpoint.serverSocketAccept",
+    "*/eclipse/jetty/util/thread/QueuedThreadPool*.idleJobPoll",
+    "*/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.reservedWait",
+    "*/eclipse/jetty/io/ManagedSelector.nioSelect",
+    "*/eclipse/jetty/io/ManagedSelector*.select",
+    "*/xnio/nio/WorkerThread.run",
+    "*/jboss/threads/EnhancedQueueExecutor$ThreadBody.run",
     // Languages.
-    "kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.park",
-    "kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.tryPark",
-    "akka/actor/LightArrayRevolverScheduler*.waitNanos",
-    "org/apache/pekko/actor/LightArrayRevolverScheduler*.waitNanos",
+    "*kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.park",
+    "*kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.tryPark",
+    "*akka/actor/LightArrayRevolverScheduler*.waitNanos",
+    "*/apache/pekko/actor/LightArrayRevolverScheduler*.waitNanos",
 ];
 
 /// How a virtual thread leaves its carrier (java.base, java/lang/VirtualThread.java, 21 to 28): the
@@ -382,6 +383,17 @@ mod tests {
             "selectNow"
         ));
         assert!(!is_idle(&pools, "app/Worker", "getTask"));
+        // Libraries that others bring along.
+        for class in [
+            "io/grpc/netty/shaded/io/netty/channel/nio/NioEventLoop",
+            "com/datastax/shaded/netty/channel/nio/NioEventLoop",
+            "org/apache/flink/shaded/netty4/io/netty/channel/nio/NioEventLoop",
+        ] {
+            assert!(is_idle(&pools, class, "select"), "{class}");
+            assert!(!is_idle(&pools, class, "run"), "{class}");
+        }
+        let other = "app/mynetty/channel/nio/NioEventLoop";
+        assert!(!is_idle(&pools, other, "select"));
         // Threads that the JDK has for itself.
         for (class, method) in [
             ("java/util/concurrent/DelayScheduler", "loop"),

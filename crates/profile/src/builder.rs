@@ -205,6 +205,29 @@ impl Builder {
         self.looks.get(place as usize)
     }
 
+    /// All looks by now.
+    pub(crate) fn looks(&self) -> impl Iterator<Item = &Look> {
+        self.looks.iter()
+    }
+
+    /// All samples by now.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter()
+    }
+
+    /// Whether a thread is a virtual one.
+    pub(crate) fn is_virtual(&self, thread: ThreadId) -> bool {
+        let thread = self.threads.get(thread as usize);
+        thread.is_some_and(|thread| thread.is_virtual)
+    }
+
+    /// Says why the thread of the looks at a place waited.
+    pub(crate) fn set_cause(&mut self, place: u32, cause: CauseId) {
+        if let Some(look) = self.looks.get_mut(place as usize) {
+            look.cause = cause;
+        }
+    }
+
     /// Says what the looks at a place waited for.
     pub(crate) fn set_detail(&mut self, place: u32, detail: Option<NameId>) {
         if let Some(look) = self.looks.get_mut(place as usize) {
@@ -225,6 +248,12 @@ impl Builder {
     pub(crate) fn class_of(&self, method: MethodId) -> &str {
         let method = self.methods.get(method as usize);
         method.map_or("", |method| self.names.text(method.class))
+    }
+
+    /// The name of a method, without its class.
+    pub(crate) fn method_name(&self, method: MethodId) -> &str {
+        let method = self.methods.get(method as usize);
+        method.map_or("", |method| self.names.text(method.name))
     }
 
     /// A name.

@@ -55,45 +55,17 @@ impl Profile {
     /// [`Info::other_events`]. Without weights
     /// every sample counts 1, see [`Unit::Samples`].
     pub fn from_recording(recording: Recording) -> Profile {
-        let clock = Clock::of(&recording);
-        let taken = Taken::choose(&recording, &clock);
-        let mut builder = Builder::default();
-        builder.unit = if taken.weighted {
-            Unit::Nanoseconds
-        } else {
-            Unit::Samples
-        };
-        builder.info = info(&recording);
-        builder.bin_ns = recording.bin_ns;
-        builder.host = host::host(&recording);
-        builder.info.measured = taken.measured();
-        tell_clock(&mut builder.info, &clock, &taken);
-        builder.info.held_events = foreign::held(&recording);
-        builder.losses = losses(&recording, &taken);
-        builder.gaps = gaps(&recording);
-        stretches::add(&mut builder, &recording);
-        builder.cpu_limit = cpu_limit(&recording);
-        surroundings::add(&mut builder, &recording);
-        let is_part = is_part(&recording);
-        let duration_ns = builder.info.duration_ns;
-        let part_ns = is_part.then_some(duration_ns);
-        builder.self_cost = Counted::find(&recording, part_ns).map(|c| self_cost(&c, duration_ns));
-        builder.cpu_use = Counted::find(&recording, part_ns).map(|c| cpu_use(&c));
-        builder.warnings.clone_from(&recording.warnings);
-        builder.unread = unread(&recording);
-        if is_part {
-            builder.warnings.push(PART.to_owned());
-        }
-        builder.info.sample_event = taken.kind.event_name().to_owned();
-        builder.info.other_events = taken.others(&recording);
-        add_threads(&mut builder, &recording);
-        add_samples(&mut builder, &recording, &taken);
-        if has_no_stacks(&recording, &taken) {
-            builder.warnings.push(NO_STACKS.to_owned());
-        }
+        let mut builder = built(recording);
+        builder.mark_idle_loops();
         let mut profile = builder.finish();
         profile.derive_endpoints();
         profile
+    }
+
+    /// The same with the causes of waits as they were recorded, for who asks about the recorder.
+    /// In a profile for people, waits of threads for work are idle time as well.
+    pub fn as_recorded(recording: Recording) -> Profile {
+        built(recording).finish()
     }
 
     /// Takes secrets out of what the program was started with.
@@ -108,6 +80,46 @@ impl Profile {
             *text = secrets.line(text);
         }
     }
+}
+
+fn built(recording: Recording) -> Builder {
+    let clock = Clock::of(&recording);
+    let taken = Taken::choose(&recording, &clock);
+    let mut builder = Builder::default();
+    builder.unit = if taken.weighted {
+        Unit::Nanoseconds
+    } else {
+        Unit::Samples
+    };
+    builder.info = info(&recording);
+    builder.bin_ns = recording.bin_ns;
+    builder.host = host::host(&recording);
+    builder.info.measured = taken.measured();
+    tell_clock(&mut builder.info, &clock, &taken);
+    builder.info.held_events = foreign::held(&recording);
+    builder.losses = losses(&recording, &taken);
+    builder.gaps = gaps(&recording);
+    stretches::add(&mut builder, &recording);
+    builder.cpu_limit = cpu_limit(&recording);
+    surroundings::add(&mut builder, &recording);
+    let is_part = is_part(&recording);
+    let duration_ns = builder.info.duration_ns;
+    let part_ns = is_part.then_some(duration_ns);
+    builder.self_cost = Counted::find(&recording, part_ns).map(|c| self_cost(&c, duration_ns));
+    builder.cpu_use = Counted::find(&recording, part_ns).map(|c| cpu_use(&c));
+    builder.warnings.clone_from(&recording.warnings);
+    builder.unread = unread(&recording);
+    if is_part {
+        builder.warnings.push(PART.to_owned());
+    }
+    builder.info.sample_event = taken.kind.event_name().to_owned();
+    builder.info.other_events = taken.others(&recording);
+    add_threads(&mut builder, &recording);
+    add_samples(&mut builder, &recording, &taken);
+    if has_no_stacks(&recording, &taken) {
+        builder.warnings.push(NO_STACKS.to_owned());
+    }
+    builder
 }
 
 /// Whether there are samples, and not one of them has a frame.

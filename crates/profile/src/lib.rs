@@ -25,6 +25,7 @@ mod frame;
 mod from_jfr;
 mod host;
 mod idle;
+mod idle_loops;
 mod info;
 mod lacks;
 mod library;

@@ -187,7 +187,7 @@ fn record_with(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
     let truths = program.work();
     program.tell("stop");
     program.end();
-    let profile = Profile::from_recording(View::read(&file).recording);
+    let profile = Profile::as_recorded(View::read(&file).recording);
     println!(
         "{} waits recorded: {:?}",
         profile.monitor_waits().len(),
@@ -385,7 +385,7 @@ fn record_owners(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
     let truths = program.work();
     program.tell("stop");
     program.end();
-    (Profile::from_recording(View::read(&file).recording), truths)
+    (Profile::as_recorded(View::read(&file).recording), truths)
 }
 
 /// Without a clock for wall time it is told where the owner was when a wait began: of all waits,

@@ -115,7 +115,7 @@ fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
             println!("perf events are not permitted here");
             return;
         }
-        let profile = Profile::from_recording(View::read(&file).recording);
+        let profile = Profile::as_recorded(View::read(&file).recording);
         let filter = WallFilter::default();
         for (name, cause, owner) in [
             ("monitor-wanter", "monitor", Some("holder \u{e9}\u{20ac}")),

@@ -32,7 +32,7 @@ fn measured_wall_time_of_endpoints_is_their_latency() {
         let mut program = starter.recorded("cpu=10ms,wall=20ms", &file).start();
         let truths = program.work();
         program.end();
-        let profile = Profile::from_recording(View::read(&file).recording);
+        let profile = Profile::as_recorded(View::read(&file).recording);
         let mut endpoints: BTreeMap<&str, BTreeMap<&str, Weight>> = BTreeMap::new();
         let (mut locked, mut named, mut owned) = (Weight::default(), 0, 0);
         for wall in profile.wall(&WallFilter::default()) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn profile(file: &Path) -> Profile {
-    Profile::from_recording(View::read(file).recording)
+    Profile::as_recorded(View::read(file).recording)
 }
 
 /// A part of a recording.
@@ -25,7 +25,7 @@ impl Part {
     fn last(file: &Path, time: Duration) -> Part {
         let view = View::read(file);
         let tick = view.longest_tick_ns() as f64 / 1e9;
-        let profile = Profile::from_recording(view.recording);
+        let profile = Profile::as_recorded(view.recording);
         Part {
             filter: last(&profile, time),
             profile,

@@ -20,7 +20,7 @@ const KINDS: [(&str, &str); 8] = [
 ];
 
 fn profile(file: &Path) -> Profile {
-    Profile::from_recording(View::read(file).recording)
+    Profile::as_recorded(View::read(file).recording)
 }
 
 /// Wall time of each thread by cause.
@@ -92,7 +92,7 @@ fn whole_run(place: &Place, starter: Starter, options: &str) -> (Profile, Truths
     program.end();
     let view = View::read(&file);
     check_told_sums(&view);
-    (Profile::from_recording(view.recording), truths)
+    (Profile::as_recorded(view.recording), truths)
 }
 
 /// What a thread waited for is what it says, within what chance may do: every look is a draw, so
@@ -370,7 +370,7 @@ fn measured_ten_thousand_threads_have_their_time() {
         // One tick more or less is in the time that is looked at.
         let tick_s = view.longest_tick_ns() as f64 / 1e9;
         let by_ticks = by_ticks(&view);
-        let profile = Profile::from_recording(view.recording);
+        let profile = Profile::as_recorded(view.recording);
         let start_ns = profile.info().start_ns;
         let end_ns = profile
             .looks()
@@ -419,7 +419,7 @@ fn measured_each_second_has_its_part_of_long_waits() {
         program.end();
         let view = View::read(&file);
         let tick_s = view.longest_tick_ns() as f64 / 1e9;
-        let profile = Profile::from_recording(view.recording);
+        let profile = Profile::as_recorded(view.recording);
         let seconds = |from_ns: Option<u64>, to_ns: Option<u64>| {
             let filter = WallFilter {
                 thread: Some("idle-*".to_owned()),
@@ -501,7 +501,7 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
         program.end();
         let view = View::read(&file);
         let longest_ns = view.longest_tick_ns() as f64;
-        let profile = Profile::from_recording(view.recording);
+        let profile = Profile::as_recorded(view.recording);
         let filter = WallFilter::default();
         let mut endpoints: BTreeMap<String, Weight> = BTreeMap::new();
         let mut ready_ns = 0.0;

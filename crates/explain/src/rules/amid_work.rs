@@ -169,7 +169,10 @@ impl Known {
 fn wait_of(facts: &Facts<'_>, known: &Known, entry: &Entry<'_>) -> Option<(Kind, How)> {
     let how = known.how(facts, entry)?;
     let kind = facts.subjects.get(entry.subject)?.kind;
-    if !facts.stacks.is_of_program(entry.node) || known.has(facts, kind, entry.node) {
+    if !facts.stacks.is_of_program(entry.node)
+        || !facts.stacks.can_be_changed(entry.node)
+        || known.has(facts, kind, entry.node)
+    {
         return None;
     }
     if how == How::Filling && kind == Kind::Threads && known.is_told(facts, entry.node) {

@@ -356,7 +356,7 @@ fn finding(
     Some(Finding {
         rule: "",
         what,
-        weight: wait.weight.share(&facts.all_busy()).min(1.0),
+        weight: facts.lost_waiting(wait.weight.sum),
         share,
         evidence: vec![
             Evidence {

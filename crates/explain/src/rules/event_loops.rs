@@ -71,6 +71,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             cause if is_blocking(cause) => cause,
             _ => continue,
         };
+        // What a framework does on its own loops is nothing that the program could move away.
+        if !facts.stacks.can_be_changed(wall.node) {
+            continue;
+        }
         let place = facts.stacks.place_name(wall.node);
         let sum = blocked
             .entry((group, place, how.to_owned()))
@@ -111,7 +115,11 @@ fn finding(
              none of their connections is served",
             percent(share.value)
         ),
-        weight: share.value,
+        // Requests on a loop stand still while it is blocked, whatever they are at.
+        weight: match facts.has_endpoints() {
+            true => facts.lost_by_all(share.value),
+            false => facts.lost_waiting(share.ns),
+        },
         evidence: vec![Evidence {
             text: "frames of the event loop lie below this wait".to_owned(),
             view: View {
@@ -166,6 +174,18 @@ mod tests {
             found[1].what.contains("app.Handler.handle (sleep)"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn relocated_loops_are_known_and_their_own_waits_left_alone() {
+        let of = |below: &str| {
+            let mut art = Art::default();
+            let root = "io.grpc.netty.shaded.io.netty.channel.nio.NioEventLoop.run";
+            art.look("loop-1", "", "monitor", &format!("{below};{root}"), 90, 20);
+            art.found(check).len()
+        };
+        assert_eq!(of("app.Handler.handle"), 1);
+        assert_eq!(of("io.grpc.netty.shaded.io.netty.channel.Registry.add"), 0);
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn by_cpu(facts: &Facts<'_>) -> Vec<Finding> {
                 facts.cpu_name(),
                 way.word()
             ),
-            weight: share.value,
+            weight: facts.lost_on_processors(&share),
             share,
             evidence: vec![Evidence {
                 text: way.evidence().to_owned(),

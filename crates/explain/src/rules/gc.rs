@@ -45,6 +45,12 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     ])
 }
 
+/// Seconds: all threads stand still in a pause, and collectors need processors.
+fn lost(facts: &Facts<'_>, time: &Share, cpu: &Share) -> f64 {
+    let stood = facts.lost_by_all(time.value);
+    stood.max(facts.lost_on_processors(cpu))
+}
+
 /// Collections for want of memory, the most of which that followed each other are `row`.
 fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
     let pauses_text = format!(
@@ -89,7 +95,7 @@ fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
     Finding {
         rule: "",
         what,
-        weight: time.value.max(cpu.value * 0.5),
+        weight: lost(facts, &time, &cpu),
         share,
         evidence,
         remedy: format!(
@@ -128,7 +134,7 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Findin
             plural(asked.all, "collection"),
             percent(time.value)
         ),
-        weight: time.value.max(cpu.value * 0.5),
+        weight: lost(facts, &time, &cpu),
         share: match time.value >= PAUSES {
             true => time,
             false => cpu,

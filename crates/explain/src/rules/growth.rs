@@ -4,7 +4,7 @@ use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::numbers::{percent, short};
 use crate::share::Share;
-use dwell_profile::{AliveStack, Lack, Profile};
+use dwell_profile::{AliveStack, Lack};
 
 /// A part of what is alive that is worth a look, and the least it must be.
 const SHARE: f64 = 0.10;
@@ -49,12 +49,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let found = found.take(MOST);
     Verdict::Found(
         found
-            .map(|(stack, share)| finding(profile, stack, share))
+            .map(|(stack, share)| finding(facts, stack, share))
             .collect(),
     )
 }
 
-fn finding(profile: &Profile, stack: &AliveStack, share: Share) -> Finding {
+fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
+    let profile = facts.profile;
     let mut frames = stack.frames.iter();
     let class = frames.next().map_or("[unknown class]", String::as_str);
     let is_own = |frame: &&String| !frame.starts_with("java.") && !frame.starts_with("jdk.");
@@ -71,7 +72,8 @@ fn finding(profile: &Profile, stack: &AliveStack, share: Share) -> Finding {
             mib(stack.alive.bytes.sum),
             percent(share.value)
         ),
-        weight: share.value * GRAVITY,
+        // No time is lost yet.
+        weight: facts.lost_by_all(share.value * GRAVITY),
         share,
         evidence: vec![Evidence {
             text: format!(

@@ -273,7 +273,7 @@ fn finding(
     Finding {
         rule: "",
         what: format!("{} of the {of} in {name}{at}{whose}", percent(share.value)),
-        weight: share.value * 0.8,
+        weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
             text: format!("the program's innermost method on its stacks{inside}"),
             view: View {

@@ -174,7 +174,7 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
             facts.cpu_name(),
             service.what
         ),
-        weight: share.value,
+        weight: facts.lost_on_processors(&share),
         share,
         evidence: vec![Evidence {
             text: format!("{} of it is for {place}", percent(weight.share(&total))),

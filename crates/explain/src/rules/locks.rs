@@ -69,8 +69,8 @@ fn class_of(detail: &str) -> String {
 fn lock_of(facts: &Facts<'_>, entry: &Entry<'_>) -> Option<Lock> {
     let cause = cause_of(entry.cause)?;
     let kind = facts.subjects.get(entry.subject)?.kind;
-    // Threads of the JDK that wait for the JDK are nothing that a program could change.
-    if kind == Kind::Threads && !facts.stacks.is_of_program(entry.node) {
+    // Threads of the JDK or a framework that wait for it are nothing that a program could change.
+    if kind == Kind::Threads && !facts.stacks.can_be_changed(entry.node) {
         return None;
     }
     let detail = entry.detail.map_or("", |id| facts.profile.names().text(id));
@@ -291,6 +291,21 @@ fn shorten(inner: &str) -> String {
 mod tests {
     use super::*;
     use crate::art::Art;
+
+    #[test]
+    fn locks_among_threads_of_a_framework_are_left_alone() {
+        for (stack, expected) in [
+            ("io.netty.util.Recycler.get;app.Codec.run", 1),
+            (
+                "org.apache.tomcat.util.net.SocketWrapperBase.lock;java.lang.Thread.run",
+                0,
+            ),
+        ] {
+            let mut art = Art::default();
+            art.look("w-1", "", "monitor", stack, 40, 20);
+            assert_eq!(art.found(check).len(), expected, "{stack}");
+        }
+    }
 
     #[test]
     fn names_the_lock_its_owner_and_what_that_did() {

@@ -121,7 +121,7 @@ fn finding(
             plural(sum.times, "time"),
             duration(sum.ns as f64 / sum.times.max(1) as f64)
         ),
-        weight: share.value,
+        weight: facts.lost_by_all(share.value),
         share,
         evidence: [Some(counted), payers(facts)]
             .into_iter()

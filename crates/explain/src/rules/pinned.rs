@@ -87,7 +87,7 @@ fn finding(
              {} of their time",
             percent(share.value)
         ),
-        weight: share.value,
+        weight: facts.lost_waiting(share.ns),
         share,
         evidence: vec![Evidence {
             text: format!(

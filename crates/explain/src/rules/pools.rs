@@ -42,6 +42,9 @@ pub(crate) const BORROWING: &[&str] = &[
     "java.util.concurrent.Semaphore.tryAcquire",
 ];
 
+/// What only counts: it may hand out permits, or one thread may tell another with it.
+const SEMAPHORE: &str = "java.util.concurrent.Semaphore.";
+
 /// Frames under which the tasks of a pool run.
 const WORKS: &[&str] = &[
     "java.util.concurrent.ThreadPoolExecutor.runWorker",
@@ -157,6 +160,10 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
         if !share.is_at_least(SHARE, SURELY, LOOKS) {
             continue;
         }
+        let is_semaphore = pool.starts_with(SEMAPHORE);
+        if is_semaphore && whose.kind == Kind::Threads && whose.is_one_thread(facts) {
+            continue;
+        }
         let by = stacks.caller_outside(wait.node(), package_of(&pool));
         let by = by.map_or(String::new(), |method| {
             format!(", called by {}", stacks.name(method))
@@ -176,8 +183,15 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
                  the pool larger if what is behind it can take more",
                 short(&pool)
             ),
-            sure: Sure::High,
-            because: "threads were seen waiting for the pool".to_owned(),
+            sure: match is_semaphore {
+                true => Sure::Medium,
+                false => Sure::High,
+            },
+            because: match is_semaphore {
+                true => "threads were seen waiting for permits; who has them is not recorded",
+                false => "threads were seen waiting for the pool",
+            }
+            .to_owned(),
         });
     }
     found
@@ -313,7 +327,8 @@ impl Pool<'_> {
                  in {place} ({cause}): new work has to queue",
                 percent(share.value)
             ),
-            weight: self.waits.share(&facts.all_busy()).min(1.0) * 0.5,
+            // Where they wait has a finding of its own; what queues behind them is not seen.
+            weight: facts.lost_waiting(self.waits.sum) * 0.5,
             share,
             evidence: vec![Evidence {
                 text: format!(
@@ -453,6 +468,21 @@ mod tests {
             let is_as = remedy.is_none_or(|text| text.contains(expected.unwrap_or("")));
             assert!(is_as, "{cause}: {found:?}");
         }
+    }
+
+    #[test]
+    fn one_thread_alone_in_a_semaphore_is_no_pool() {
+        let wait = "java.util.concurrent.Semaphore.tryAcquire;app.Timer.run";
+        let mut art = Art::default();
+        art.look("timer", "", "park", wait, 60, 20);
+        assert_eq!(art.found(check), []);
+        // Several may want the same permits.
+        for thread in ["w-1", "w-2"] {
+            art.look(thread, "", "park", &wait.replace("Timer", "Work"), 60, 20);
+        }
+        let found = art.found(check);
+        assert!(found[0].what.contains("app.Work.run"), "{found:?}");
+        assert_eq!((found.len(), found[0].sure), (1, Sure::Medium));
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return Verdict::Found(found);
     }
     if found.is_empty() {
-        return Verdict::Found(vec![unnamed(share, longest)]);
+        return Verdict::Found(vec![unnamed(facts, share, longest)]);
     }
     Verdict::Found(found)
 }
@@ -145,7 +145,7 @@ fn named(facts: &Facts<'_>, share: Share, place: &str, state: &str, culprit: &Cu
             percent(share.value),
             duration(longest)
         ),
-        weight: share.value.max(longest / 1e9 * 0.1).min(1.0),
+        weight: facts.lost_by_all(share.value),
         share,
         evidence: vec![Evidence {
             text: format!(
@@ -200,7 +200,7 @@ fn remedy(place: &str, state: &str) -> String {
     }
 }
 
-fn unnamed(share: Share, longest: u64) -> Finding {
+fn unnamed(facts: &Facts<'_>, share: Share, longest: u64) -> Finding {
     Finding {
         rule: "",
         what: format!(
@@ -208,7 +208,7 @@ fn unnamed(share: Share, longest: u64) -> Finding {
             percent(share.value),
             duration(longest as f64)
         ),
-        weight: share.value,
+        weight: facts.lost_by_all(share.value),
         share,
         evidence: vec![Evidence {
             text: "no thread was seen to be late".to_owned(),

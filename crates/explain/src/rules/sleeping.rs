@@ -1,6 +1,7 @@
 //! Sleeping and polling: requests that sleep, and threads that wake up many times a second only to
 //! look whether there is something to do.
 
+use super::event_loops::LOOPS;
 use super::futures::is_held_up;
 use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind};
@@ -37,8 +38,12 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_wall(facts);
     }
     let timed = Set::new(facts.profile, TIMED);
+    // What blocks an event loop is told by another rule.
+    let loops = facts.stacks.nodes_with(&Set::new(facts.profile, LOOPS));
     let mut found = Vec::new();
-    for (place, wait) in gather(facts, |entry| place_of(facts, &timed, entry)) {
+    for (place, wait) in gather(facts, |entry| {
+        place_of(facts, &timed, entry).filter(|_| !loops.has(entry.node))
+    }) {
         let Some(whose) = wait.whose(facts) else {
             continue;
         };
@@ -62,6 +67,8 @@ fn place_of(facts: &Facts<'_>, timed: &Set, entry: &Entry<'_>) -> Option<(Kind, 
         _ => false,
     };
     let kind = facts.subjects.get(entry.subject)?.kind;
+    // Timers of libraries sleep until something is due.
+    let sleeps = sleeps && facts.stacks.can_be_changed(entry.node);
     sleeps.then(|| (kind, facts.stacks.place_name(entry.node)))
 }
 
@@ -140,8 +147,8 @@ fn of_threads(
             whose.name,
             percent(share.value)
         ),
-        // It costs little but for what waits until the next turn.
-        weight: 0.02,
+        // It costs nobody's time but that of what waits until the next turn.
+        weight: 0.0,
         share,
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
         remedy: format!(
@@ -232,6 +239,17 @@ mod tests {
             let stack = "java.lang.Thread.sleep;app.Poller.run";
             sleeper(&mut art, stack, turns);
             assert_eq!(art.found(check).len(), expected, "{turns}");
+        }
+    }
+
+    #[test]
+    fn sleeps_that_another_rule_tells_or_nobody_can_change_are_left_out() {
+        let timer = "kotlinx.coroutines.DefaultExecutor.run;java.lang.Thread.run";
+        let on_loop = "app.Handler.handle;acme.shaded.io.netty.channel.nio.NioEventLoop.run";
+        for (below, expected) in [("app.Poller.run", 1), (timer, 0), (on_loop, 0)] {
+            let mut art = Art::default();
+            sleeper(&mut art, &format!("java.lang.Thread.sleep;{below}"), 500);
+            assert_eq!(art.found(check).len(), expected, "{below}");
         }
     }
 

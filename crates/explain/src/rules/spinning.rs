@@ -112,7 +112,7 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
             facts.cpu_name(),
             short(&called)
         ),
-        weight: share.value,
+        weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
             text: format!(
                 "{} of its time is in such calls, which come back at once",

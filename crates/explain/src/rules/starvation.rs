@@ -17,6 +17,11 @@ const SURELY: f64 = 0.10;
 const LOOKS: u64 = 20;
 /// It must be a part of the time recorded that somebody could notice.
 const LEAST: f64 = 0.03;
+/// And of all time that is not idle, unless so many of the processors' threads are ready.
+const LEAST_OF_BUSY: f64 = 0.05;
+const LEAST_OF_PROCESSORS: f64 = 0.5;
+/// Where so much of the processors is idle in the same seconds, nobody but a request notices.
+const IDLE_MOST: f64 = 0.75;
 /// A process that uses so much of its processors starves itself.
 const ALL_OF_THEM: f64 = 0.8;
 /// One with so many threads for a processor that want to run would lack processors by itself.
@@ -47,10 +52,20 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let share = Share::sampled(ready, &sums.busy, sums.of);
     let noticed = LEAST * facts.profile.info().duration_ns as f64;
     let is_much = share.is_at_least(SHARE, SURELY, LOOKS) && ready.sum as f64 >= noticed;
-    if follows || !is_much {
+    if follows || !is_much || !is_noticed(facts, ready) {
         return Verdict::Found(Vec::new());
     }
     Verdict::Found(vec![finding(facts, share, ready, ran)])
+}
+
+/// Whether the wait is much of what is not idle, and no matter of moments on an idle machine.
+fn is_noticed(facts: &Facts<'_>, ready: &Weight) -> bool {
+    let span_ns = facts.profile.info().duration_ns as f64;
+    let of_processors = |processors| ready.sum as f64 / (processors * span_ns);
+    let is_much = ready.share(&facts.all_busy()) >= LEAST_OF_BUSY
+        || cores(facts).is_some_and(|cores| of_processors(cores) >= LEAST_OF_PROCESSORS);
+    let is_idle = |machine: Use| machine.idle >= IDLE_MOST * machine.processors;
+    is_much && (facts.has_endpoints() || !machine::while_ready(facts).is_some_and(is_idle))
 }
 
 /// Whether this rule finds something; others do not tell then what follows from it.
@@ -87,7 +102,7 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
             percent(share.value),
             share.of
         ),
-        weight: share.value,
+        weight: facts.lost_waiting(ready.sum),
         share,
         evidence,
         remedy,
@@ -486,6 +501,37 @@ mod tests {
         art.look("w-1", "", "runnable", "app.Hot.loop", 20, 1);
         art.cpu("w-1", "", "app.Hot.loop", 5, 10);
         assert_eq!(art.found(check), []);
+    }
+
+    /// 20 threads wait for other things while one is ready most of the time that it wants to run.
+    fn among_others(others: u64, processors: u64) -> Art {
+        let mut art = Art::default();
+        art.look("w-1", "", "runnable", "app.Hot.loop", 100, 20);
+        art.cpu("w-1", "", "app.Hot.loop", 60, 10);
+        for other in 0..others {
+            let name = format!("other-{other}x");
+            art.look(&name, "", "park", "app.Other.await", 490, 20);
+        }
+        art.processors(processors, 0, 0, 0).cpu_used(2);
+        art
+    }
+
+    #[test]
+    fn little_of_what_is_not_idle_is_no_starvation() {
+        assert_eq!(among_others(2, 8).found(check).len(), 1);
+        assert_eq!(among_others(20, 8).found(check), []);
+        // Threads that cannot be told from busy ones hide no starvation of a small machine.
+        let mut small = among_others(20, 1);
+        small.look("w-2", "", "runnable", "app.Hot.loop", 300, 20);
+        assert_eq!(small.found(check).len(), 1);
+    }
+
+    #[test]
+    fn moments_on_an_idle_machine_are_no_starvation_of_threads() {
+        for (own_ms, expected) in [(100, 0), (1_200, 1)] {
+            let found = with_machine(among_others(2, 2), own_ms, 100);
+            assert_eq!(found.len(), expected, "{own_ms}");
+        }
     }
 
     #[test]

@@ -48,6 +48,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             ..periods
         },
     };
+    let weight = match held {
+        Some(_) => facts.lost_waiting(sums.throttled.sum),
+        None => facts.lost_by_all(share.value),
+    };
     let counted = Evidence {
         text: format!("{} of {} periods throttled", limit.throttled, limit.periods),
         view: View::default(),
@@ -61,7 +65,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
              and threads were held back {} in all",
             duration(limit.throttled_ns as f64)
         ),
-        weight: share.value,
+        weight,
         share,
         evidence: held.into_iter().chain([counted]).collect(),
         remedy: remedy(facts.profile.info().platform(), quota),

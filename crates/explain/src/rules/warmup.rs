@@ -166,7 +166,7 @@ fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
             facts.cpu_name(),
             later.in_words()
         ),
-        weight: share.value * 0.5,
+        weight: facts.lost_on_processors(&share),
         share,
         evidence: vec![Evidence {
             text: format!(

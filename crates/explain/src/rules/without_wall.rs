@@ -92,7 +92,7 @@ fn finding(
             "{group} waits {} of its time for a monitor (synchronized) of {class} in {place}{held}",
             percent(share.value)
         ),
-        weight: share.value,
+        weight: facts.lost_waiting(blocked.weight.sum),
         share,
         evidence,
         remedy: match places.method() {
