@@ -4,7 +4,7 @@
 
 pub mod look;
 pub mod places;
-mod sign;
+mod fingerprint;
 pub mod unmounted;
 pub mod virtuals;
 
@@ -23,7 +23,8 @@ use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::monitors::{self, Owner};
 use dwell_walker::hotspot::{objects, threads};
 use dwell_walker::{Frame, Memory, Walk};
-use dwell_wall::{budget::Budget, random::Random, signs::Sign};
+use dwell_wall::{budget::Budget, random::Random};
+use dwell_wallclock::Fingerprint;
 use look::{Claim, Looker};
 use std::cell::RefCell;
 use virtuals::Virtuals;
@@ -47,7 +48,7 @@ pub struct JavaLooks {
 
 impl Looks<HotSpot> for JavaLooks {
     type Claim = Claim;
-    const HAS_SIGNS: bool = true;
+    const HAS_FINGERPRINTS: bool = true;
 
     fn new(setup: &Setup) -> JavaLooks {
         let (jvm, live) = (&setup.recorder.runtime, setup.engine.live());
@@ -70,12 +71,12 @@ impl Looks<HotSpot> for JavaLooks {
         self.looker().off(record, at, frames).split()
     }
 
-    fn sign(&self, record: &ThreadRecord) -> Option<Sign> {
-        sign::of(&self.live, &self.jvm.vm().layout, record.managed_thread())
+    fn fingerprint(&self, record: &ThreadRecord) -> Option<(Fingerprint, Option<u64>)> {
+        fingerprint::of(&self.looker(), record.managed_thread())
     }
 
-    fn fetch_sign(&self, record: &ThreadRecord) {
-        sign::fetch(&self.jvm.vm().layout, record.managed_thread());
+    fn fetch_fingerprint(&self, record: &ThreadRecord) {
+        fingerprint::fetch(&self.jvm.vm().layout, record.managed_thread());
     }
 
     fn walk(

@@ -220,10 +220,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let mut frames = std::mem::take(&mut self.frames);
         let walk = self.walked(slot, &mut frames);
         self.work.walks += 1;
-        let is_first = self.sampled.insert(header.record_index);
-        if is_first && !self.setup.options.wall_interval.is_zero() {
-            self.setup.shelf.add_sampled(header.record_index);
-        }
+        self.sampled.insert(header.record_index);
         if self.setup.engine.kernel_copies() != 0 {
             self.mind_what_is_not_copied(slot, &walk);
         }

@@ -24,7 +24,7 @@ pub enum Note {
     Stack {
         /// The thread.
         thread: u64,
-        /// See `dwell_wall::signs`.
+        /// See `dwell_wallclock::places`.
         class: u8,
         /// What was seen.
         off: Off,
@@ -209,8 +209,6 @@ pub struct Shelf {
     notes: Mutex<Notes>,
     /// Logical threads of which the drainer has samples.
     ran: Mutex<Vec<u64>>,
-    /// The places of records of threads of which it has some.
-    sampled: Mutex<Vec<u32>>,
     /// CPU time of the wall-clock sampler so far.
     own_cpu_ns: AtomicU64,
     /// What the drainer has spent on looks, and is not paid for yet.
@@ -259,22 +257,6 @@ impl Shelf {
         ran.append(&mut self.ran.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The drainer has a sample of the thread whose record is at this place: it has run. Of many
-    /// some are not kept.
-    pub fn add_sampled(&self, index: u32) {
-        let mut sampled = self.sampled.lock().unwrap_or_else(PoisonError::into_inner);
-        if sampled.len() < RAN_MAX {
-            sampled.push(index);
-        }
-    }
-
-    /// Those that were sampled since this was asked last.
-    #[must_use]
-    pub fn take_sampled(&self) -> Vec<u32> {
-        let mut sampled = self.sampled.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *sampled)
-    }
-
     /// Takes all notes, and leaves `empty` in their place.
     pub fn take(&self, empty: &mut Notes) {
         empty.clear();
@@ -297,14 +279,6 @@ mod tests {
         assert_eq!((ran.len(), &ran[..4]), (1 + RAN_MAX, &[1, 5, 6, 100][..]));
         shelf.take_ran(&mut ran);
         assert_eq!(ran.len(), 1 + RAN_MAX);
-    }
-
-    #[test]
-    fn who_was_sampled_is_told_once() {
-        let shelf = Shelf::default();
-        (0..3000).for_each(|index| shelf.add_sampled(index));
-        assert_eq!(shelf.take_sampled().len(), RAN_MAX);
-        assert_eq!(shelf.take_sampled(), [0u32; 0]);
     }
 
     #[test]

@@ -65,8 +65,8 @@ use dwell_walker::native::NativeCode;
 use dwell_walker::{Frame, Walk};
 use dwell_wall::budget::Budget;
 use dwell_wall::random::Random;
-use dwell_wall::signs::Sign;
 use dwell_wall::waits::Waits;
+use dwell_wallclock::Fingerprint;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -211,8 +211,8 @@ pub trait Looks<R: Runtime>: Sized {
     /// are.
     type Claim: Copy + PartialEq + Debug;
 
-    /// Whether threads have signs.
-    const HAS_SIGNS: bool = false;
+    /// Whether threads have fingerprints.
+    const HAS_FINGERPRINTS: bool = false;
 
     /// For a recording that begins.
     fn new(setup: &Setup<R>) -> Self;
@@ -225,14 +225,14 @@ pub trait Looks<R: Runtime>: Sized {
         frames: &mut [Frame],
     ) -> (Off, Option<Self::Claim>);
 
-    /// What can be read at once of where a thread is (see [`dwell_wall::signs`]); `None` if that
-    /// tells nothing.
-    fn sign(&self, _record: &ThreadRecord) -> Option<Sign> {
+    /// The fingerprint of a thread's place, and the logical thread that is mounted on it; `None` if
+    /// it cannot be read.
+    fn fingerprint(&self, _record: &ThreadRecord) -> Option<(Fingerprint, Option<u64>)> {
         None
     }
 
-    /// Has the processor fetch what a sign is read from.
-    fn fetch_sign(&self, _record: &ThreadRecord) {}
+    /// Has the processor fetch the memory that [`Self::fingerprint`] reads.
+    fn fetch_fingerprint(&self, _record: &ThreadRecord) {}
 
     /// Walks a thread that waits, of which sp and pc are `registers`.
     fn walk(

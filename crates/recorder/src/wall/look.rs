@@ -1,9 +1,4 @@
-//! One look at one thread: what it does, found out from memory and from the kernel. It is not
-//! signalled, stopped or woken, and never notices.
-//!
-//! A thread whose CPU clock stands where it stood has not run in between: what was seen of it still
-//! holds, and is not looked for again. What is read of a thread that waits counts only if its clock
-//! has not moved while it was read.
+//! One sample of a thread, from memory and from the kernel, and what the kernel says of threads.
 
 use crate::context::context_of;
 use crate::looks::off::{Off, Waiting};
@@ -24,9 +19,6 @@ use std::cell::{Cell, RefCell};
 /// between two questions: 200 us each, twice what waking up takes where there are some to spare.
 const CROWDED_NS: u64 = 5_000_000;
 
-/// The kernel's account of a thread's turns is asked for so often where it has little to tell.
-const SCHEDULE_NS: u64 = 250_000_000;
-
 /// Pages that tell threads' turns, at most: each is a mapping, of which a process may have 65,530
 /// (`vm.max_map_count`), ...
 const PAGES_MAX: u32 = 16_384;
@@ -35,9 +27,6 @@ const PAGES_MAX: u32 = 16_384;
 const PAGES_MAX_OF_USERS: u32 = 64;
 /// What mapping one is taken to cost before one was mapped.
 const PAGE_NS: f64 = 6000.0;
-/// How many of the last answers are remembered.
-const ANSWERS_MAX: i32 = 1000;
-
 /// How much a thread has run: if that is the same at two moments, it has not run in between, or all
 /// the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,116 +37,17 @@ pub enum Mark {
     Clock(u64),
 }
 
-/// What is remembered of a thread from look to look.
-#[derive(Clone, Copy, Debug)]
-pub struct Before<C> {
-    /// What it had run when it was looked at.
-    mark: Option<Mark>,
-    /// Whether it waited, and was walked.
-    was_off: bool,
-    /// What it wanted, and who had that.
-    claim: Option<C>,
-    /// Whether it waited when it was seen last and has run since, which is not asked about yet.
-    was_woken: bool,
-    /// What the kernel said of its turns, and what it had run, when that was asked last.
-    schedule: Option<Schedule>,
-    asked_at: Option<Mark>,
-    asked_at_ns: u64,
-}
-
-impl<C> Default for Before<C> {
-    fn default() -> Before<C> {
-        Before {
-            mark: None,
-            was_off: false,
-            claim: None,
-            was_woken: false,
-            schedule: None,
-            asked_at: None,
-            asked_at_ns: 0,
-        }
-    }
-}
-
-impl<C> Before<C> {
-    /// Of a thread that began while we were there: it has not waited yet.
-    #[must_use]
-    pub fn of_new_thread() -> Before<C> {
-        Before {
-            schedule: Some(Schedule::default()),
-            ..Before::default()
-        }
-    }
-
-    /// What it had run when it was looked at last.
-    #[must_use]
-    pub fn mark(&self) -> Option<Mark> {
-        self.mark
-    }
-
-    /// Whether it has run since the look that found `last`; not of who was never looked at.
-    #[must_use]
-    pub fn has_run_since(&self, last: Option<Mark>) -> bool {
-        last.is_some() && last != self.mark
-    }
-
-    /// Whether it waited when it was looked at last, and where is known.
-    #[must_use]
-    pub fn is_off(&self) -> bool {
-        self.was_off
-    }
-
-    /// Forgets where it was, not what it has used.
-    pub fn forget_place(&mut self) {
-        self.was_off = false;
-        self.claim = None;
-    }
-
-    /// Its turns when it was looked at last, if it has not left that place since as long as these
-    /// stay the same: nobody has what it waits for.
-    #[must_use]
-    pub fn turns_alone(&self) -> Option<Turns> {
-        match self.mark {
-            Some(Mark::Turns(turns)) if self.was_off && self.claim.is_none() => Some(turns),
-            _ => None,
-        }
-    }
-
-    /// What it wants that another one may have.
-    #[must_use]
-    pub fn claim(&self) -> Option<&C> {
-        self.claim.as_ref()
-    }
-}
-
-/// What a look shows.
+/// What one sample shows.
 #[derive(Debug)]
-pub enum Look {
+pub enum Look<C> {
     /// The thread is no more.
     Gone,
-    /// It has not run since the last look, and still waits where it did.
-    Same,
-    /// It has not run since the last look, but is ready to: it waits for a processor.
-    Woken,
     /// It runs, or waits for a processor.
     Ready,
-    /// It waits.
-    Off(Off),
-    /// It was on no processor, and ready for one a moment later.
-    Passing,
-    /// It waited, but would not stand still.
+    /// It waits for this, which may pass from one thread to another; it had run this much.
+    Off(Off, Option<C>, Mark),
+    /// It waited, but did not stand still.
     Unclear,
-}
-
-impl Look {
-    /// Whether the thread runs or is ready to.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        matches!(
-            self,
-            Look::Woken | Look::Ready | Look::Passing | Look::Unclear
-        )
-    }
 }
 
 /// What the kernel says of threads.
@@ -166,7 +56,7 @@ pub struct Kernel {
     live: Live,
     files: TaskFiles,
     kept: [RefCell<KeptFiles>; 2],
-    /// Whether those who are asked now will be asked again soon.
+    /// Whether the threads that are read now will be read again soon.
     keeps: Cell<bool>,
     /// Whether processors are scarce: then a thread that was woken may still wait for one.
     is_crowded: bool,
@@ -174,21 +64,18 @@ pub struct Kernel {
     pages: Pages,
 }
 
-/// How threads' turns are read.
+/// The mapped pages that count threads' turns on processors.
 #[derive(Default)]
 struct Pages {
     /// So many can be mapped, unless more are refused.
     most: u32,
     are_refused: Cell<bool>,
-    /// Of the last ones, by how many more a page answered than not.
-    answered: Cell<i32>,
-    /// How often a page has answered, in all.
+    /// Answers since [`Kernel::take_told`].
     told: Cell<u32>,
     /// So many more may be mapped now.
     allowed: Cell<u32>,
-    /// What mapping one costs, and what those have cost that were mapped since that was asked last.
+    /// Cost of mapping one.
     price: Cell<Option<Price>>,
-    spent_ns: Cell<u64>,
 }
 
 impl Pages {
@@ -201,20 +88,11 @@ impl Pages {
         let mut price = self.price();
         price.spent(1, cpu_ns);
         self.price.set(Some(price));
-        self.spent_ns.set(self.spent_ns.get() + cpu_ns);
-    }
-
-    /// A page, or not, has told whether a thread has run.
-    fn told(&self, by_page: bool) {
-        let answered = self.answered.get() + if by_page { 1 } else { -1 };
-        self.answered.set(answered.clamp(-ANSWERS_MAX, ANSWERS_MAX));
-        self.told
-            .set(self.told.get().wrapping_add(u32::from(by_page)));
     }
 }
 
 impl Kernel {
-    /// Opens what has to be asked; `maps_turns`: whether threads' pages are mapped.
+    /// Opens the kernel's files; `maps_turns`: whether threads' pages are mapped.
     #[must_use]
     pub fn open(engine: &'static Engine, maps_turns: bool) -> Kernel {
         let live = engine.live();
@@ -237,37 +115,49 @@ impl Kernel {
         }
     }
 
-    /// A thread's turns on processors; maps the page that tells them if that has not been done.
-    fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
-        let pages = &self.pages;
-        let allowed = pages.allowed.get();
-        if allowed > 0 && self.maps_pages() && self.engine.wants_page(record) {
-            pages.allowed.set(allowed - 1);
-            let before = process::own_cpu();
-            // What the record shows may be another thread's by now: its page is as good.
-            let whose = self.engine.record(record.index());
-            let refused = whose.is_some_and(|record| self.engine.attach_page(record).is_err());
-            pages.are_refused.set(refused);
-            pages.spent((process::own_cpu() - before).as_nanos() as u64);
+    /// How much a thread has run: by its page, which is mapped first if it `may_map` and that is
+    /// allowed; by its clock if there is no page and `by_clock`. `None`: not known.
+    pub fn turns_or_clock(
+        &self,
+        record: &'static ThreadRecord,
+        may_map: bool,
+        by_clock: bool,
+    ) -> Option<Mark> {
+        if may_map {
+            self.map_page(record);
         }
-        self.engine.turns(record)
+        if let Some(turns) = self.engine.turns(record) {
+            self.pages.told.set(self.pages.told.get().wrapping_add(1));
+            return Some(Mark::Turns(turns));
+        }
+        match by_clock {
+            true => cpu_ns_of(record.tid()).ok().map(Mark::Clock),
+            false => None,
+        }
     }
 
-    /// So many pages may be mapped from now on: each costs some 5 us, or ten times that beside
-    /// thousands of threads, which one who is asked now and then is not worth.
+    fn map_page(&self, record: &'static ThreadRecord) {
+        let pages = &self.pages;
+        let allowed = pages.allowed.get();
+        if allowed == 0 || !self.maps_pages() || !self.engine.wants_page(record) {
+            return;
+        }
+        pages.allowed.set(allowed - 1);
+        let before = process::own_cpu();
+        pages.are_refused.set(self.engine.attach_page(record).is_err());
+        pages.spent((process::own_cpu() - before).as_nanos() as u64);
+    }
+
+    /// So many pages may be mapped from now on: each costs some 5 us, or ten times that with
+    /// thousands of threads.
     pub fn allow_pages(&self, count: u32) {
         self.pages.allowed.set(count);
     }
 
-    /// How many can be had for so much.
+    /// How many can be had for so much CPU time.
     #[must_use]
     pub fn pages_for(&self, may_ns: f64) -> u32 {
         u32::try_from(self.pages.price().count(may_ns)).unwrap_or(u32::MAX)
-    }
-
-    /// What mapping pages has cost since this was asked last.
-    pub fn take_pages_cpu_ns(&self) -> u64 {
-        self.pages.spent_ns.take()
     }
 
     /// Whether there may be more pages at all.
@@ -276,63 +166,17 @@ impl Kernel {
         !self.pages.are_refused.get() && self.engine.pages() < self.pages.most
     }
 
-    /// How many are left of those that may be mapped.
-    #[must_use]
-    pub fn pages_allowed(&self) -> u32 {
-        self.pages.allowed.get()
-    }
-
-    /// Of a thread that has not run since `before`: its turns are asked for from now on, if they
-    /// can be.
-    pub fn ask_by_page<C>(&self, record: &ThreadRecord, before: &mut Before<C>) {
-        let Some(Mark::Clock(clock_ns)) = before.mark else {
-            return;
-        };
-        if self.pages.allowed.get() == 0 || !self.engine.wants_page(record) {
-            return;
-        }
-        let turns = self.turns(record).map(Mark::Turns);
-        // If it has not run until now, it had not when its turns were read.
-        if turns.is_some() && cpu_ns_of(record.tid()) == Ok(clock_ns) {
-            if before.asked_at == before.mark {
-                before.asked_at = turns;
-            }
-            before.mark = turns;
-        }
-    }
-
-    /// Pages have told of so many threads whether they have run.
-    pub fn add_told(&self, count: usize) {
-        let told = self.pages.told.get();
-        self.pages.told.set(told.wrapping_add(count as u32));
-    }
-
-    /// How often a page has told whether a thread has run, since this was asked last.
+    /// How often a page has answered since the last call.
     pub fn take_told(&self) -> u32 {
         self.pages.told.take()
     }
 
-    /// Whether most threads' turns can be read.
-    #[must_use]
-    pub fn tells_turns(&self) -> bool {
-        self.pages.answered.get() > 0
-    }
-
     /// How much a thread has run; `None` if it is no more.
     fn mark(&self, record: &ThreadRecord) -> Option<Mark> {
-        match self.turns(record) {
+        match self.engine.turns(record) {
             Some(turns) => Some(Mark::Turns(turns)),
             None => cpu_ns_of(record.tid()).ok().map(Mark::Clock),
         }
-    }
-
-    /// Of a thread that is not looked at, and not where it was seen last: what it has run; `None`
-    /// if it is no more.
-    pub fn note_moved<C>(&self, record: &ThreadRecord, before: &mut Before<C>) -> Option<()> {
-        before.mark = Some(self.mark(record)?);
-        before.was_woken |= before.was_off;
-        before.forget_place();
-        Some(())
     }
 
     /// Whether a thread has run since `before`; also if that cannot be known.
@@ -343,26 +187,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a thread that waited when it was looked at last has run since.
-    #[must_use]
-    pub fn has_run<C>(&self, record: &ThreadRecord, before: &Before<C>) -> bool {
-        let by_page = matches!(before.mark, Some(Mark::Turns(_)));
-        self.pages.told(by_page);
-        before
-            .mark
-            .is_none_or(|mark| self.has_run_since(record, mark))
-    }
-
-    /// Whether a thread that waited is ready again, and waits for a processor: asked where these
-    /// are scarce, and of threads that are asked often.
-    #[must_use]
-    pub fn is_woken(&self, tid: i32) -> bool {
-        // Who rests is hardly ever woken just now, and would be asked in vain.
-        self.is_crowded && self.keeps.get() && self.whereabouts(tid) == Some(Whereabouts::Ready)
-    }
-
-    /// Looks at what this thread itself had to wait for a processor.
-    pub fn mind_the_crowd(&mut self) {
+    /// Checks how long this thread itself had to wait for a processor.
+    pub fn check_crowd(&mut self) {
         let mut buf = [0u8; 128];
         let text = self.files.read(process::own_tid(), "schedstat", &mut buf);
         if let Some(schedule) = text.and_then(proc::schedule) {
@@ -372,8 +198,8 @@ impl Kernel {
         }
     }
 
-    /// Says whether those who are asked from now on will be asked again soon: their files stay open
-    /// then.
+    /// Says whether the threads that are read from now on will be read again soon: their files stay
+    /// open then.
     pub fn keep_files(&self, keeps: bool) {
         self.keeps.set(keeps);
     }
@@ -419,29 +245,6 @@ impl Kernel {
         proc::schedule(self.read(tid, "schedstat", &mut buf)?)
     }
 
-    /// How long the thread waited for a processor since this was asked last, if it has run since,
-    /// and how much of that after it was woken where it was seen last. The kernel adds a wait when
-    /// it is over, so what a thread still waits is told later.
-    /// Where processors are not scarce there is little to tell, and it is not asked every time.
-    pub fn waited_ns<C>(&self, tid: i32, before: &mut Before<C>, now_ns: u64) -> (u64, u64) {
-        if before.asked_at.is_some() && before.asked_at == before.mark {
-            return (0, 0);
-        }
-        let was_asked = now_ns.saturating_sub(before.asked_at_ns) < SCHEDULE_NS;
-        if !self.is_crowded && was_asked {
-            return (0, 0);
-        }
-        let passed_ns = now_ns.saturating_sub(before.asked_at_ns);
-        before.asked_at_ns = now_ns;
-        let Some(now) = self.schedule(tid) else {
-            return (0, 0);
-        };
-        before.asked_at = before.mark;
-        let was_woken = std::mem::take(&mut before.was_woken);
-        let then = before.schedule.replace(now);
-        now.waited_since(&then.unwrap_or(now), was_woken, passed_ns)
-    }
-
     /// What kind of call it is, and on which descriptor.
     fn os(&self, call: Option<Target>) -> (Os, Option<i32>) {
         let Some(target) = call else {
@@ -466,29 +269,18 @@ impl Kernel {
     }
 }
 
-/// Looks at a thread.
+/// Samples a thread: it is not signalled, stopped or woken. What is read counts only if it has not
+/// run meanwhile.
 pub fn look<R: Runtime, L: Looks<R>>(
     looks: &L,
     kernel: &Kernel,
     record: &ThreadRecord,
-    before: &mut Before<L::Claim>,
     frames: &mut [Frame],
-) -> Look {
+) -> Look<L::Claim> {
     let tid = record.tid();
     let Some(mark) = kernel.mark(record) else {
         return Look::Gone;
     };
-    let has_run = before.mark.replace(mark) != Some(mark);
-    // A monitor or a lock may pass from one thread to another while a third one goes on waiting.
-    let is_still = |claim| looks.is_still(record, claim);
-    if !has_run && before.was_off && before.claim.as_ref().is_none_or(is_still) {
-        return match kernel.is_woken(tid) {
-            true => Look::Woken,
-            false => Look::Same,
-        };
-    }
-    before.was_woken |= before.was_off;
-    before.was_off = false;
     if runs(tid) {
         return Look::Ready;
     }
@@ -496,7 +288,7 @@ pub fn look<R: Runtime, L: Looks<R>>(
         // It waits for a processor, or has been woken while the kernel's file was read. Where
         // processors are scarce it is the former.
         Some(Whereabouts::Ready) if kernel.is_crowded => return Look::Ready,
-        Some(Whereabouts::Ready) => return Look::Passing,
+        Some(Whereabouts::Ready) => return Look::Unclear,
         Some(Whereabouts::Off { call, sp, pc }) => {
             let (os, fd) = kernel.os(call);
             (os, fd, Some((sp, pc)))
@@ -506,13 +298,10 @@ pub fn look<R: Runtime, L: Looks<R>>(
     let (mut off, claim) = looks.look(record, Waiting { os, registers }, frames);
     complete(looks, record, fd, &mut off);
     // It was off its processor after the mark was read, and has been since.
-    if kernel.has_run_since(record, mark) {
-        return Look::Unclear;
+    match kernel.has_run_since(record, mark) {
+        true => Look::Unclear,
+        false => Look::Off(off, claim, mark),
     }
-    // Nothing to walk by yet: the next look shall try again.
-    before.was_off = off.walk.is_some();
-    before.claim = claim;
-    Look::Off(off)
 }
 
 /// Whether a thread is on a processor: then its clock moves between two questions, some 0.3 us
@@ -568,70 +357,4 @@ fn told(fd: i32, kind: Fd) -> Option<Box<str>> {
         Fd::File => fds::path(fd),
     };
     text.map(String::into_boxed_str)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_was_never_looked_at_has_not_run_since() {
-        let mut before = Before::<()>::default();
-        assert!(!before.has_run_since(None));
-        before.mark = Some(Mark::Clock(10));
-        assert!(!before.has_run_since(None));
-        assert!(!before.has_run_since(Some(Mark::Clock(10))));
-        assert!(before.has_run_since(Some(Mark::Clock(9))));
-    }
-
-    #[test]
-    fn a_place_that_is_forgotten_keeps_what_was_used() {
-        let mut before = Before {
-            mark: Some(Mark::Clock(10)),
-            was_off: true,
-            claim: Some("lock"),
-            ..Before::default()
-        };
-        assert!(before.is_off() && before.claim() == Some(&"lock"));
-        before.forget_place();
-        assert!(!before.is_off() && before.claim().is_none());
-        assert_eq!(before.mark(), Some(Mark::Clock(10)));
-    }
-
-    #[test]
-    fn only_a_thread_that_began_beside_us_is_known_to_have_waited_for_nothing() {
-        assert_eq!(Before::<()>::default().schedule, None);
-        let new = Before::<()>::of_new_thread();
-        assert_eq!(new.schedule, Some(Schedule::default()));
-    }
-
-    #[test]
-    fn answers_of_pages_are_counted_and_old_ones_weigh_little() {
-        let pages = Pages::default();
-        for _ in 0..5000 {
-            pages.told(true);
-        }
-        assert_eq!(
-            (pages.told.get(), pages.answered.get()),
-            (5000, ANSWERS_MAX)
-        );
-        for _ in 0..=ANSWERS_MAX {
-            pages.told(false);
-        }
-        assert_eq!((pages.told.get(), pages.answered.get()), (5000, -1));
-    }
-
-    #[test]
-    fn who_may_run_is_told_from_who_waits() {
-        for look in [Look::Woken, Look::Ready, Look::Unclear] {
-            assert!(look.is_ready(), "{look:?}");
-        }
-        for look in [
-            Look::Gone,
-            Look::Same,
-            Look::Off(Off::at(Os::Waiting, None)),
-        ] {
-            assert!(!look.is_ready(), "{look:?}");
-        }
-    }
 }

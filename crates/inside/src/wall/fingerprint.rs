@@ -1,0 +1,43 @@
+//! The fingerprint of a Java thread's place: a few words of its `JavaThread`.
+
+use super::look::Looker;
+use dwell_walker::hotspot::layout::Layout;
+use dwell_walker::hotspot::layout::present;
+use dwell_walker::hotspot::threads;
+use dwell_wallclock::Fingerprint;
+
+/// The fingerprint of a `JavaThread*`, and the virtual thread that is mounted on it while it waits;
+/// `None` if it cannot be read.
+pub(super) fn of(looker: &Looker<'_>, thread: u64) -> Option<(Fingerprint, Option<u64>)> {
+    if thread == 0 {
+        return None;
+    }
+    let (live, layout) = (&looker.live, &looker.vm.layout);
+    let at = threads::place(live, layout, thread).ok()?;
+    let runs = at.state == layout.state_in_java && at.sp == 0;
+    let words = [at.state, at.monitor_use, at.monitor, at.owner, at.sp, at.pc];
+    let in_native = at.state == layout.state_in_native;
+    let waits = !in_native && !runs && at.state != layout.state_in_vm;
+    let fingerprint = Fingerprint::of(words, runs)
+        .in_native(in_native)
+        .that_waits(waits);
+    if runs {
+        return Some((fingerprint, None));
+    }
+    // Another virtual thread may be in its place at the next read, at the same depth.
+    let mounted = looker.mounted(thread).ok()?;
+    Some((fingerprint.with(mounted.unwrap_or(0)), mounted))
+}
+
+/// Has the processor fetch the memory that [`of`] reads.
+pub(super) fn fetch(layout: &Layout, thread: u64) {
+    let offsets = [
+        layout.thread_state,
+        layout.thread_anchor,
+        layout.thread_pending_monitor,
+        layout.extra.cont_entry,
+    ];
+    for offset in offsets.into_iter().filter(|offset| present(*offset)) {
+        dwell_signal::fetch_ahead(thread.wrapping_add(offset) as usize);
+    }
+}

@@ -1,0 +1,249 @@
+//! The census: whether a thread has run since its last read, and if so its fingerprint.
+
+use super::look::{Mark, works_for};
+use super::{Sampler, Work};
+use crate::looks::shelf::Shelf;
+use crate::runtime::{Looks, Runtime};
+use dwell_context::Context;
+use dwell_signal::ThreadRecord;
+use dwell_wallclock::Fingerprint;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Data of the thread that comes so many later are fetched ahead, and of those half as far away
+/// what the record points to.
+const AHEAD: usize = 12;
+/// A thread of this age in ticks gets a page that counts its turns.
+const PAGE_TICKS: u32 = 25;
+/// Part of the interval that mapping pages may take, and what the purse has to hold for it.
+const PAGES_PART: f64 = 0.05;
+const PAGES_FILL: f64 = 0.3;
+/// Time between two readings of the kernel's account of a thread, in ns: of one that moves, and of
+/// one that always waits in one place.
+const SCHEDULE_NS: u64 = 250_000_000;
+const SCHEDULE_CALM_NS: u64 = 4_000_000_000;
+
+/// What a read of a thread needs, in one line of cache.
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Seen {
+    record: Option<&'static ThreadRecord>,
+    /// What the runtime knows it by.
+    pub managed: u64,
+    /// How much it had run at its last read.
+    mark: Option<Mark>,
+    /// Since which tick it is known.
+    since: u32,
+    /// Whether it was off a processor since the mark was read.
+    is_settled: bool,
+    /// Whether it may be in a system call that the runtime does not know of.
+    in_native: bool,
+}
+
+impl Seen {
+    pub fn of(record: &'static ThreadRecord, managed: u64, now: u32) -> Seen {
+        Seen {
+            record: Some(record),
+            managed,
+            since: now,
+            ..Seen::default()
+        }
+    }
+}
+
+impl<R: Runtime> Sampler<'_, R> {
+    /// Reads these threads, and samples those that have to be. What sampling has cost, in ns.
+    pub(super) fn census(&mut self, ids: &[u32], shelf: &Shelf) -> u64 {
+        self.allow_pages();
+        self.kernel.keep_files(true);
+        let mut sampled_ns = 0;
+        for (at, id) in ids.iter().enumerate() {
+            self.fetch_ahead(ids, at);
+            if self.read(*id, shelf) {
+                sampled_ns += self.sample(*id, shelf);
+            }
+        }
+        self.counts.by_page += self.kernel.take_told();
+        self.report_ended(shelf);
+        sampled_ns
+    }
+
+    /// Samples threads that stay in places that were never sampled. What that has cost, in ns.
+    pub(super) fn sample_backlog(&mut self, shelf: &Shelf) -> u64 {
+        let (mut cost_ns, mut is_first) = (0, true);
+        self.kernel.keep_files(false);
+        while let Some(id) = self.clock.next_of_backlog(is_first) {
+            is_first = false;
+            cost_ns += self.sample(id, shelf);
+        }
+        self.report_ended(shelf);
+        cost_ns + self.cpu_since()
+    }
+
+    /// A page costs some 5 us once, and makes each later read cheaper.
+    fn allow_pages(&mut self) {
+        let interval_ns = self.setup.options.wall_interval.as_nanos() as f64;
+        let pages = match self.clock.purse().fill() > PAGES_FILL {
+            true => self.kernel.pages_for(PAGES_PART * interval_ns),
+            false => 0,
+        };
+        self.kernel.allow_pages(pages);
+    }
+
+    /// Reads a thread; whether it has to be sampled now.
+    fn read(&mut self, id: u32, shelf: &Shelf) -> bool {
+        let Some(seen) = self.seen.get_mut(id as usize) else {
+            return false;
+        };
+        let Some(record) = seen.record else {
+            return false;
+        };
+        self.counts.reads += 1;
+        let may_map = self.number.saturating_sub(seen.since) >= PAGE_TICKS;
+        let by_clock = seen.in_native || !R::Looks::HAS_FINGERPRINTS;
+        // Before the fingerprint: if the thread runs in between, the next read finds that it has.
+        let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
+        let is_equal = mark.is_some() && mark == seen.mark;
+        let has_run = !(is_equal && seen.is_settled);
+        seen.mark = mark;
+        if !has_run {
+            let (looks, known) = (&self.looks, self.known.get(id as usize));
+            let claim = known.and_then(|known| known.claim.as_ref());
+            let holds = |class| {
+                claim.is_some_and(|(of, claim)| *of == class && looks.is_still(record, claim))
+            };
+            if self.clock.can_stay(id, holds) {
+                self.counts.stayed += 1;
+                self.clock.stays(id);
+                return false;
+            }
+            self.clock.unlabel(id);
+        }
+        // Where it is off a processor is known if two reads show the same, and it was not given one
+        // in between. One that is on a processor keeps its turns; its clock goes on.
+        seen.is_settled = is_equal || matches!(mark, Some(Mark::Clock(_)));
+        if !is_equal {
+            self.account(id, record, shelf);
+        }
+        let (fingerprint, context) = self.fingerprint(record);
+        if let Some(seen) = self.seen.get_mut(id as usize) {
+            seen.in_native = fingerprint.is_in_native();
+        }
+        if self.setup.options.only_context && context.is_none() {
+            return false;
+        }
+        let work = (key_of(context.as_ref()), || work_of(context));
+        let is_wanted = self.clock.read(id, fingerprint, work, has_run);
+        if let Some(known) = self.known.get_mut(id as usize) {
+            known.was_off |= !fingerprint.runs();
+        }
+        self.counts.by_fingerprint += usize::from(!is_wanted);
+        is_wanted
+    }
+
+    /// A sample has found the thread off a processor, when it had run this much.
+    pub(super) fn set_settled(&mut self, id: u32, mark: Mark) {
+        if let Some(seen) = self.seen.get_mut(id as usize) {
+            seen.is_settled = true;
+            seen.mark = Some(mark);
+        }
+    }
+
+    /// What says at once where a thread is, and what it works for. The endpoint belongs to it: two
+    /// endpoints may wait at one place for different reasons.
+    pub(super) fn fingerprint(&self, record: &ThreadRecord) -> (Fingerprint, Option<Context>) {
+        let read = self.looks.fingerprint(record);
+        let (fingerprint, mounted) = match read {
+            Some((fingerprint, mounted)) => (fingerprint, mounted),
+            None => (Fingerprint::of([], false), None),
+        };
+        let context = works_for(&self.looks, record, mounted);
+        let endpoint = context.map_or(0, |context| u64::from(context.endpoint));
+        let fingerprint = fingerprint.with(endpoint);
+        let fingerprint = match fingerprint.is_in_native() {
+            true => self
+                .kernel
+                .call_of(record.tid())
+                .into_iter()
+                .fold(fingerprint, Fingerprint::with),
+            false => fingerprint,
+        };
+        (fingerprint, context)
+    }
+
+    /// Reads the kernel's account of a thread, if that is due: how long it waited for a processor.
+    fn account(&mut self, id: u32, record: &ThreadRecord, shelf: &Shelf) {
+        let Some(known) = self.known.get_mut(id as usize) else {
+            return;
+        };
+        let now_ns = self.clock.now_ns();
+        let passed_ns = now_ns.saturating_sub(known.scheduled_ns);
+        let period_ns = match self.clock.is_calm(id) {
+            true => SCHEDULE_CALM_NS,
+            false => SCHEDULE_NS,
+        };
+        if passed_ns < period_ns {
+            return;
+        }
+        let Some(now) = self.kernel.schedule(record.tid()) else {
+            return;
+        };
+        known.scheduled_ns = now_ns;
+        let was_off = std::mem::take(&mut known.was_off);
+        let then = known.schedule.replace(now).unwrap_or(now);
+        let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
+        // Until it is given a processor, a thread that was woken shows the place where it waited.
+        self.clock.debit(id, woken_ns);
+        let thread = known.thread;
+        shelf.lock().add_ready(thread, now_ns, waited_ns, woken_ns);
+    }
+
+    /// Has the processor fetch what will be read of the threads that come next: their data lie far
+    /// apart and are in no cache.
+    fn fetch_ahead(&self, ids: &[u32], at: usize) {
+        if at == 0 {
+            ids.iter().take(AHEAD).for_each(|id| self.fetch_own(*id));
+            let soon = ids.iter().take(AHEAD / 2);
+            soon.for_each(|id| self.fetch_others(*id));
+        }
+        if let Some(next) = ids.get(at + AHEAD) {
+            self.fetch_own(*next);
+        }
+        if let Some(soon) = ids.get(at + AHEAD / 2) {
+            self.fetch_others(*soon);
+        }
+    }
+
+    fn fetch_own(&self, id: u32) {
+        dwell_signal::fetch_ahead(self.clock.address(id));
+        if let Some(seen) = self.seen.get(id as usize) {
+            dwell_signal::fetch_ahead(std::ptr::from_ref(seen).addr());
+        }
+        if let Some(record) = self.setup.engine.record(id) {
+            dwell_signal::fetch_ahead(std::ptr::from_ref(record).addr());
+        }
+    }
+
+    /// What the kernel and the runtime have: the record says where that is.
+    fn fetch_others(&self, id: u32) {
+        let seen = self.seen.get(id as usize);
+        if let Some(record) = seen.and_then(|seen| seen.record) {
+            self.setup.engine.fetch_turns(record);
+            self.looks.fetch_fingerprint(record);
+        }
+    }
+}
+
+/// A number of what a thread works for.
+fn key_of(context: Option<&Context>) -> u64 {
+    context.map_or(0, |context| {
+        let mut hasher = FxHasher::default();
+        context.hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
+fn work_of(context: Option<Context>) -> Work {
+    context.map(Arc::new)
+}

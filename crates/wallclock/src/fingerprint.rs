@@ -1,0 +1,93 @@
+//! The fingerprint of a thread's place: a few words that can be read in about 100 ns.
+
+/// Words that differ, for one thread, where its place differs. Two equal fingerprints mostly are
+/// the same place; samples check how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    words: u64,
+    /// Whether the thread runs code of its own, where it does not wait.
+    runs: bool,
+    /// Whether it may be in a system call that the runtime knows nothing of.
+    in_native: bool,
+    /// Whether it may also run there.
+    may_run: bool,
+}
+
+impl Fingerprint {
+    /// Of these words. `runs`: the thread runs code of its own, so there is no wait to sample.
+    #[must_use]
+    pub fn of(words: impl IntoIterator<Item = u64>, runs: bool) -> Fingerprint {
+        Fingerprint {
+            words: words.into_iter().fold(0, mix),
+            runs,
+            in_native: false,
+            may_run: true,
+        }
+    }
+
+    /// The same for a thread that may be in a system call: the caller adds what the kernel says.
+    #[must_use]
+    pub fn in_native(self, in_native: bool) -> Fingerprint {
+        Fingerprint { in_native, ..self }
+    }
+
+    /// The same for a thread that the runtime knows to wait: if it is found running, its wait has
+    /// just ended.
+    #[must_use]
+    pub fn that_waits(self, waits: bool) -> Fingerprint {
+        Fingerprint {
+            may_run: !waits,
+            ..self
+        }
+    }
+
+    /// Whether a thread with this fingerprint may also run.
+    #[must_use]
+    pub fn may_run(&self) -> bool {
+        self.may_run
+    }
+
+    /// Together with another word.
+    #[must_use]
+    pub fn with(self, word: u64) -> Fingerprint {
+        Fingerprint {
+            words: mix(self.words, word),
+            ..self
+        }
+    }
+
+    /// Whether the kernel has to be asked for the rest of it.
+    #[must_use]
+    pub fn is_in_native(&self) -> bool {
+        self.in_native
+    }
+
+    /// Whether the thread runs code of its own.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.runs
+    }
+
+    pub(crate) fn word(&self) -> u64 {
+        self.words
+    }
+}
+
+/// Multiplication by the golden ratio (Knuth, volume 3, 6.4), folded after each word.
+pub(crate) fn mix(mixed: u64, word: u64) -> u64 {
+    let mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_of_words_matters() {
+        let of = |words: [u64; 2]| Fingerprint::of(words, false);
+        assert_eq!(of([1, 2]), of([1, 2]));
+        assert_ne!(of([1, 2]), of([2, 1]));
+        assert_eq!(of([1, 2]).with(3), Fingerprint::of([1, 2, 3], false));
+    }
+}

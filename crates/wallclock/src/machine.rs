@@ -1,0 +1,664 @@
+//! The state machine of all threads.
+
+use crate::calendar::Calendar;
+use crate::fingerprint::{Fingerprint, mix};
+use crate::pace::{Kind, Pace};
+use crate::places::{Label, Labelled, Places, UNSAMPLED};
+use crate::purse::Purse;
+use crate::run::{Run, held_ns};
+use dwell_wall::random::Random;
+use std::collections::VecDeque;
+
+/// A thread whose place has not changed for so many ticks is calm: about a second.
+const CALM_TICKS: u16 = 50;
+/// Every so many ticks all open runs are checked for being due.
+const SWEEP_TICKS: u32 = 32;
+/// No class.
+const NONE: u8 = u8::MAX;
+
+/// A tick: a random moment in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    /// The number of its interval. A late tick has the number of the last interval that it stands
+    /// for.
+    pub number: u32,
+    /// The moment, in ns.
+    pub at_ns: u64,
+    /// Length of one interval, in ns.
+    pub interval_ns: u64,
+}
+
+/// A run that can be reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended<W> {
+    /// The thread.
+    pub id: u32,
+    /// The class whose last sample shows the place; [`UNSAMPLED`]: no sample was made in time.
+    pub class: u8,
+    /// The run.
+    pub run: Run<W>,
+}
+
+/// What a read of a thread needs, in one line of cache.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Hot {
+    /// The last fingerprint, together with what the thread worked for.
+    word: u64,
+    /// The open run: weight, part of the variance, begin and last read.
+    weight_ns: u64,
+    square: f64,
+    since_ns: u64,
+    until_ns: u64,
+    /// Accounted up to the end of this tick.
+    accounted: u32,
+    /// The end of the present block, and the tick in it in which the thread is read.
+    block_end: u32,
+    read_at: u32,
+    /// Reads of the open run.
+    count: u32,
+    /// Ticks without a change of place.
+    calm: u16,
+    class: u8,
+    /// How many pieces of the open run were reported.
+    stage: u8,
+    is_live: bool,
+    is_labelled: bool,
+    has_claim: bool,
+    is_queued: bool,
+}
+
+impl Default for Hot {
+    fn default() -> Hot {
+        Hot {
+            word: 0,
+            weight_ns: 0,
+            square: 0.0,
+            since_ns: 0,
+            until_ns: 0,
+            accounted: 0,
+            block_end: 0,
+            read_at: 0,
+            count: 0,
+            calm: 0,
+            class: NONE,
+            stage: 0,
+            is_live: false,
+            is_labelled: false,
+            has_claim: false,
+            is_queued: false,
+        }
+    }
+}
+
+impl Hot {
+    fn kind(&self) -> Kind {
+        match self.calm < CALM_TICKS {
+            true => Kind::Lively,
+            false => Kind::Calm,
+        }
+    }
+
+    /// Adds a read to the open run. `is_known`: the thread was there all of that time, so there is
+    /// no chance in it.
+    fn add(&mut self, weight_ns: u64, is_known: bool, at_ns: u64) {
+        if self.count == 0 {
+            // Before the last read it was elsewhere.
+            self.since_ns = at_ns.saturating_sub(weight_ns).max(self.until_ns);
+        }
+        self.count = self.count.saturating_add(1);
+        self.weight_ns = self.weight_ns.saturating_add(weight_ns);
+        if !is_known {
+            self.square += (weight_ns as f64).powi(2);
+        }
+        self.until_ns = at_ns;
+    }
+}
+
+/// What is needed when a thread changes its place.
+#[derive(Clone, Debug)]
+struct Cold<W> {
+    places: Places<W>,
+    /// What it works for.
+    work: Option<W>,
+    /// Time that was counted as a wait, and was a wait for a processor, in ns.
+    debit_ns: u64,
+}
+
+impl<W> Default for Cold<W> {
+    fn default() -> Cold<W> {
+        Cold {
+            places: Places::default(),
+            work: None,
+            debit_ns: 0,
+        }
+    }
+}
+
+/// A read that a sample decides.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    id: u32,
+    weight_ns: u64,
+    is_known: bool,
+}
+
+/// The state machine. `W`: what a thread works for.
+#[derive(Clone, Debug)]
+pub struct WallClock<W> {
+    hot: Vec<Hot>,
+    cold: Vec<Cold<W>>,
+    calendar: Calendar,
+    purse: Purse,
+    pace: Pace,
+    random: Random,
+    tick: Tick,
+    held: Option<Held>,
+    /// Whether fingerprints say nothing, so that each read of a thread that has run wants a sample.
+    samples_always: bool,
+    /// Threads that stay in a place that was never sampled.
+    backlog: VecDeque<u32>,
+    /// How many threads are lively, and how many calm.
+    kinds: [usize; 2],
+    ended: Vec<Ended<W>>,
+}
+
+impl<W: Clone> WallClock<W> {
+    /// Without threads. `purse`: what samples may cost.
+    #[must_use]
+    pub fn new(purse: Purse, random: Random) -> WallClock<W> {
+        WallClock {
+            hot: Vec::new(),
+            cold: Vec::new(),
+            calendar: Calendar::default(),
+            purse,
+            pace: Pace::default(),
+            random,
+            tick: Tick::default(),
+            held: None,
+            samples_always: false,
+            backlog: VecDeque::new(),
+            kinds: [0; 2],
+            ended: Vec::new(),
+        }
+    }
+
+    /// What samples may cost.
+    pub fn purse(&mut self) -> &mut Purse {
+        &mut self.purse
+    }
+
+    /// From now on fingerprints say nothing.
+    pub fn sample_always(&mut self) {
+        self.samples_always = true;
+    }
+
+    /// The moment of the present tick, in ns.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.tick.at_ns
+    }
+
+    /// Whether the place of a thread has not changed for a second.
+    #[must_use]
+    pub fn is_calm(&self, id: u32) -> bool {
+        let hot = self.hot.get(id as usize);
+        hot.is_some_and(|hot| hot.kind() == Kind::Calm)
+    }
+
+    /// Threads that are lively, and threads that are calm.
+    #[must_use]
+    pub fn kinds(&self) -> [usize; 2] {
+        self.kinds
+    }
+
+    /// The tick begins; it stands for `span_ns`. Threads that begin or end are reported after this.
+    pub fn begin_tick(&mut self, tick: Tick, span_ns: u64) {
+        self.tick = tick;
+        self.purse.earn(span_ns);
+        if tick.number.is_multiple_of(SWEEP_TICKS) {
+            self.sweep();
+        }
+    }
+
+    /// A thread begins, or was found.
+    pub fn begin(&mut self, id: u32) {
+        let place = id as usize;
+        if self.hot.len() <= place {
+            self.hot.resize_with(place + 1, Hot::default);
+            self.cold.resize_with(place + 1, Cold::default);
+        }
+        self.end(id);
+        let before = self.tick.number.saturating_sub(1);
+        let read_at = self.calendar.put(self.tick.number, id);
+        if let (Some(hot), Some(cold)) = (self.hot.get_mut(place), self.cold.get_mut(place)) {
+            *cold = Cold::default();
+            *hot = Hot {
+                is_live: true,
+                accounted: before,
+                block_end: read_at,
+                read_at,
+                ..Hot::default()
+            };
+            self.kinds[0] += 1;
+        }
+    }
+
+    /// A thread ends.
+    pub fn end(&mut self, id: u32) {
+        let Some(hot) = self.hot.get(id as usize).filter(|hot| hot.is_live) else {
+            return;
+        };
+        let kind = hot.kind();
+        self.close(id);
+        self.release(id);
+        if let Some(hot) = self.hot.get_mut(id as usize) {
+            *hot = Hot::default();
+        }
+        self.count_kind(kind, false);
+    }
+
+    fn count_kind(&mut self, kind: Kind, joins: bool) {
+        let count = match kind {
+            Kind::Lively => &mut self.kinds[0],
+            Kind::Calm => &mut self.kinds[1],
+        };
+        *count = match joins {
+            true => *count + 1,
+            false => count.saturating_sub(1),
+        };
+    }
+
+    /// The threads to read in this tick, in an order drawn anew: if not all new fingerprints can be
+    /// sampled, each has the same chance.
+    pub fn due(&mut self) -> Vec<u32> {
+        let mut ids = Vec::new();
+        self.calendar.take(self.tick.number, &mut ids);
+        let is_due = |(id, tick): &(u32, u32)| {
+            let hot = self.hot.get(*id as usize);
+            hot.is_some_and(|hot| hot.is_live && hot.read_at == *tick)
+        };
+        let mut ids: Vec<u32> = ids
+            .into_iter()
+            .filter(is_due)
+            .map(|(id, _)| id)
+            .collect();
+        let middle = self.random.below(ids.len() as u64) as usize;
+        ids.rotate_left(middle);
+        ids
+    }
+
+    /// Where a read of the thread will look, for fetching ahead.
+    #[must_use]
+    pub fn address(&self, id: u32) -> usize {
+        let hot = self.hot.get(id as usize);
+        hot.map_or(0, |hot| std::ptr::from_ref(hot).addr())
+    }
+
+    /// Whether the thread can still be in the place of its last read: there was one, and what it
+    /// waits for cannot pass to another thread unless `claim_holds`.
+    #[must_use]
+    pub fn can_stay(&self, id: u32, claim_holds: impl FnOnce(u8) -> bool) -> bool {
+        let hot = self.hot.get(id as usize);
+        hot.is_some_and(|hot| hot.class != NONE && (!hot.has_claim || claim_holds(hot.class)))
+    }
+
+    /// Whether a sample has shown the place of the last read.
+    #[must_use]
+    pub fn is_labelled(&self, id: u32) -> bool {
+        self.hot.get(id as usize).is_some_and(|hot| hot.is_labelled)
+    }
+
+    /// The thread has not run since its last read.
+    pub fn stays(&mut self, id: u32) {
+        let Some((weight_ns, ticks)) = self.next_block(id) else {
+            return;
+        };
+        let at_ns = self.tick.at_ns;
+        let Some(hot) = self.hot.get_mut(id as usize) else {
+            return;
+        };
+        hot.add(weight_ns, true, at_ns);
+        let is_due = at_ns.saturating_sub(hot.since_ns) >= held_ns(hot.stage);
+        if !hot.is_labelled && !hot.is_queued {
+            hot.is_queued = true;
+            self.backlog.push_back(id);
+        }
+        self.grow_calm(id, ticks);
+        if is_due {
+            self.report(id);
+        }
+    }
+
+    /// The thread may have run since its last read; `has_run`: it has. It works for the thing
+    /// that `key` is a number of. Whether it is to be sampled now: then [`Self::label`] may, and
+    /// [`Self::settle`] must follow.
+    pub fn read(
+        &mut self,
+        id: u32,
+        fingerprint: Fingerprint,
+        (key, work): (u64, impl FnOnce() -> W),
+        has_run: bool,
+    ) -> bool {
+        let Some((weight_ns, ticks)) = self.next_block(id) else {
+            return false;
+        };
+        let word = mix(fingerprint.word(), key);
+        let is_same = |hot: &Hot| hot.class != NONE && hot.word == word;
+        let stays = self.hot.get(id as usize).is_some_and(is_same);
+        if stays {
+            self.grow_calm(id, ticks);
+        } else {
+            self.enter(id, fingerprint, word, work());
+        }
+        let Some(hot) = self.hot.get_mut(id as usize) else {
+            return false;
+        };
+        if fingerprint.runs() {
+            hot.until_ns = self.tick.at_ns;
+            return false;
+        }
+        let is_known = stays && !has_run;
+        let is_labelled = hot.is_labelled;
+        let chance = match is_labelled {
+            false => 1.0,
+            true if is_known => 0.0,
+            true if self.samples_always => self.purse.fill().max(0.1),
+            true => self.purse.fill() * self.level(id),
+        };
+        let can_pay = self.purse.can_pay(!is_labelled);
+        if chance > 0.0 && can_pay && self.random.part() < chance {
+            self.held = Some(Held {
+                id,
+                weight_ns,
+                is_known,
+            });
+            return true;
+        }
+        self.count(id, weight_ns, is_known);
+        false
+    }
+
+    fn level(&self, id: u32) -> f64 {
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get(id as usize));
+        let (Some(hot), Some(cold)) = (hot, cold) else {
+            return 0.0;
+        };
+        cold.places.level(hot.class)
+    }
+
+    /// The thread is at another place, or works for something else.
+    fn enter(&mut self, id: u32, fingerprint: Fingerprint, word: u64, work: W) {
+        self.close(id);
+        let number = self.tick.number;
+        let (hot, cold) = (self.hot.get_mut(id as usize), self.cold.get_mut(id as usize));
+        let (Some(hot), Some(cold)) = (hot, cold) else {
+            return;
+        };
+        cold.work = Some(work);
+        let (before, kind) = (hot.class, hot.kind());
+        if fingerprint.runs() {
+            hot.class = NONE - 1;
+            hot.is_labelled = true;
+            hot.has_claim = false;
+        } else {
+            hot.class = cold.places.enter(fingerprint, number);
+            let label = cold.places.label(hot.class);
+            hot.is_labelled = label.is_some();
+            hot.has_claim = label.is_some_and(|label| label.has_claim);
+        }
+        hot.word = word;
+        hot.stage = 0;
+        if hot.class != before {
+            hot.calm = 0;
+        }
+        let now = hot.kind();
+        if now != kind {
+            self.count_kind(kind, false);
+            self.count_kind(now, true);
+        }
+    }
+
+    fn count(&mut self, id: u32, weight_ns: u64, is_known: bool) {
+        let at_ns = self.tick.at_ns;
+        if let Some(hot) = self.hot.get_mut(id as usize) {
+            hot.add(weight_ns, is_known, at_ns);
+            if at_ns.saturating_sub(hot.since_ns) >= held_ns(hot.stage) {
+                self.report(id);
+            }
+        }
+    }
+
+    fn grow_calm(&mut self, id: u32, ticks: u32) {
+        let Some(hot) = self.hot.get_mut(id as usize) else {
+            return;
+        };
+        let kind = hot.kind();
+        hot.calm = hot.calm.saturating_add(ticks.min(CALM_TICKS.into()) as u16);
+        let now = hot.kind();
+        if now != kind {
+            self.count_kind(kind, false);
+            self.count_kind(now, true);
+        }
+    }
+
+    /// What a read counts for, in ns and in ticks; draws the next one.
+    fn next_block(&mut self, id: u32) -> Option<(u64, u32)> {
+        let hot = self.hot.get_mut(id as usize).filter(|hot| hot.is_live)?;
+        let end = hot.block_end.max(self.tick.number);
+        let ticks = end.saturating_sub(hot.accounted);
+        hot.accounted = end;
+        let length = self.pace.ticks(hot.kind());
+        let read_at = end + 1 + self.random.below(u64::from(length)) as u32;
+        hot.block_end = end + length;
+        hot.read_at = self.calendar.put(read_at, id);
+        Some((u64::from(ticks) * self.tick.interval_ns, ticks))
+    }
+
+    /// A thread that is read out of turn stands for `ticks` ticks. What was not read before is not
+    /// accounted.
+    pub fn read_alone(&mut self, id: u32, ticks: u32) {
+        let now = self.tick.number;
+        let from = now.saturating_sub(ticks);
+        let is_gap = match self.hot.get_mut(id as usize) {
+            Some(hot) => {
+                let is_gap = hot.accounted < from;
+                hot.accounted = from;
+                hot.block_end = now;
+                is_gap
+            }
+            None => false,
+        };
+        if is_gap {
+            self.close(id);
+        }
+    }
+
+    /// What the last sample of the present place has shown holds no more.
+    pub fn unlabel(&mut self, id: u32) {
+        self.close(id);
+        if let (Some(hot), Some(cold)) =
+            (self.hot.get_mut(id as usize), self.cold.get_mut(id as usize))
+        {
+            cold.places.forget(hot.class);
+            (hot.is_labelled, hot.has_claim) = (false, false);
+        }
+    }
+
+    /// A sample of a thread, that had this fingerprint then, has shown that. Runs that have ended
+    /// are to be taken before the place is reported.
+    pub fn label(&mut self, id: u32, fingerprint: Fingerprint, label: Label) -> Labelled {
+        let number = self.tick.number;
+        let is_open = self.cold.get_mut(id as usize).is_some_and(|cold| {
+            let class = cold.places.enter(fingerprint, number);
+            let is_other = cold.places.label(class).is_none_or(|it| it.place != label.place);
+            is_other || cold.places.is_uncertain(class)
+        });
+        if is_open {
+            self.close(id);
+        }
+        let Some(cold) = self.cold.get_mut(id as usize) else {
+            return Labelled {
+                class: NONE,
+                is_new: false,
+            };
+        };
+        let labelled = cold.places.sampled(fingerprint, label, number);
+        if let Some(hot) = self.hot.get_mut(id as usize)
+            && hot.class == labelled.class
+        {
+            (hot.is_labelled, hot.has_claim) = (true, label.has_claim);
+        }
+        labelled
+    }
+
+    /// A sample that could not be reported: the place has to be sampled again.
+    pub fn unreported(&mut self, id: u32, class: u8) {
+        if let Some(cold) = self.cold.get_mut(id as usize) {
+            cold.places.forget(class);
+        }
+        if let Some(hot) = self.hot.get_mut(id as usize).filter(|hot| hot.class == class) {
+            (hot.is_labelled, hot.has_claim) = (false, false);
+        }
+    }
+
+    /// The sample of a thread is over, whatever it has shown; `class`: the one that it has
+    /// labelled. What it has cost is paid by the caller.
+    pub fn settle(&mut self, id: u32, class: Option<u8>) {
+        let debts = class.and_then(|class| {
+            let cold = self.cold.get_mut(id as usize)?;
+            Some((class, cold.places.take_debts(class)))
+        });
+        if let Some((class, debts)) = debts {
+            let ended = debts.into_iter().map(|run| Ended { id, class, run });
+            self.ended.extend(ended);
+        }
+        if let Some(held) = self.held.take_if(|held| held.id == id) {
+            self.count(id, held.weight_ns, held.is_known);
+        }
+    }
+
+    /// So much of what was counted as waits was a wait for a processor, which is reported
+    /// otherwise.
+    pub fn debit(&mut self, id: u32, waited_ns: u64) {
+        if let Some(cold) = self.cold.get_mut(id as usize) {
+            cold.debit_ns = cold.debit_ns.saturating_add(waited_ns);
+        }
+    }
+
+    /// A thread to sample that stays in a place that was never sampled, if one can be paid;
+    /// `is_first`: of this tick, which is always paid.
+    pub fn next_of_backlog(&mut self, is_first: bool) -> Option<u32> {
+        while is_first || self.can_pay_backlog() {
+            let id = self.backlog.pop_front()?;
+            if let Some(hot) = self.hot.get_mut(id as usize).filter(|hot| hot.is_live) {
+                hot.is_queued = false;
+                if !hot.is_labelled {
+                    return Some(id);
+                }
+            }
+        }
+        None
+    }
+
+    /// Fingerprints of threads that move come first: they are gone sooner.
+    fn can_pay_backlog(&self) -> bool {
+        const RESERVE: f64 = 0.1;
+        self.purse.can_pay(true) && self.purse.fill() > RESERVE
+    }
+
+    /// The census of this tick has cost `cpu_ns` for so many reads; sampling may take `share` of a
+    /// processor.
+    pub fn census_done(&mut self, reads: usize, cpu_ns: u64, share: f64) {
+        self.pace.spent(reads, cpu_ns);
+        let [lively, calm] = self.kinds;
+        self.pace.steer(lively, calm, self.tick.interval_ns, share);
+    }
+
+    /// The runs that have ended, in order.
+    pub fn take_ended(&mut self) -> Vec<Ended<W>> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// A piece of the open run is reported, and the run goes on.
+    fn report(&mut self, id: u32) {
+        let Some(hot) = self.hot.get_mut(id as usize).filter(|hot| hot.is_labelled) else {
+            return;
+        };
+        let stage = hot.stage.saturating_add(1);
+        self.close(id);
+        if let Some(hot) = self.hot.get_mut(id as usize) {
+            hot.stage = stage;
+        }
+    }
+
+    /// Ends the open run.
+    fn close(&mut self, id: u32) {
+        let (hot, cold) = (self.hot.get_mut(id as usize), self.cold.get_mut(id as usize));
+        let (Some(hot), Some(cold)) = (hot, cold) else {
+            return;
+        };
+        let Some(work) = cold.work.clone().filter(|_| hot.count > 0) else {
+            return;
+        };
+        let mut run = Run {
+            work,
+            // Reads are at random moments of their ticks: no event is longer than what it counts.
+            since_ns: hot.since_ns.max(hot.until_ns.saturating_sub(hot.weight_ns)),
+            until_ns: hot.until_ns,
+            count: std::mem::take(&mut hot.count),
+            weight_ns: std::mem::take(&mut hot.weight_ns),
+            square: std::mem::take(&mut hot.square),
+        };
+        if hot.is_labelled {
+            let debit_ns = cold.debit_ns.min(run.weight_ns);
+            run.weight_ns -= debit_ns;
+            cold.debit_ns -= debit_ns;
+        }
+        let class = hot.class;
+        let ended = cold.places.end_run(class, run);
+        self.ended.extend(ended.map(|run| Ended { id, class, run }));
+    }
+
+    /// Reports the debts of a thread that ends.
+    fn release(&mut self, id: u32) {
+        let Some(cold) = self.cold.get_mut(id as usize) else {
+            return;
+        };
+        let debts = cold.places.take_all_debts().into_iter();
+        let class = UNSAMPLED;
+        self.ended.extend(debts.map(|run| Ended { id, class, run }));
+    }
+
+    fn sweep(&mut self) {
+        let now_ns = self.tick.at_ns;
+        for place in 0..self.hot.len() {
+            let is_due = |hot: &Hot| {
+                hot.count > 0 && now_ns.saturating_sub(hot.since_ns) >= held_ns(hot.stage)
+            };
+            if self.hot.get(place).is_some_and(is_due) {
+                self.report(place as u32);
+            }
+        }
+    }
+
+    /// The recording ends in this tick, so much before the end of its interval: everything is
+    /// reported, and blocks end now.
+    pub fn finish(&mut self, early_ns: u64) {
+        let (number, interval_ns) = (self.tick.number, self.tick.interval_ns);
+        for place in 0..self.hot.len() {
+            let Some(hot) = self.hot.get_mut(place).filter(|hot| hot.is_live) else {
+                continue;
+            };
+            if hot.count > 0 {
+                // A block that was to be read later counts for the place of the last read.
+                let missing = u64::from(number.saturating_sub(hot.accounted)) * interval_ns;
+                let over = u64::from(hot.accounted.saturating_sub(number)) * interval_ns;
+                hot.weight_ns = (hot.weight_ns + missing).saturating_sub(over + early_ns);
+            }
+            hot.accounted = number;
+            self.close(place as u32);
+            self.release(place as u32);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! How many ticks a block has: one for each thread if the census can afford that.
+
+/// Blocks of threads whose place has not changed for long have at most so many ticks, ...
+const CALM_MAX: u32 = 16;
+/// ... and those of the others.
+const LIVELY_MAX: u32 = 8;
+/// Parts of the budget that the census of calm and of lively threads may take.
+const CALM_PART: f64 = 0.2;
+const LIVELY_PART: f64 = 0.5;
+/// Cost of one read before one was measured, in ns.
+const READ_NS: f64 = 60.0;
+/// Weight of the last tick's cost in the mean.
+const STEP: f64 = 0.1;
+
+/// Which of two kinds of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Its place has changed lately.
+    Lively,
+    /// It has not.
+    Calm,
+}
+
+/// Steers the lengths.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    read_ns: f64,
+    lively: u32,
+    calm: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            read_ns: READ_NS,
+            lively: 1,
+            calm: 1,
+        }
+    }
+}
+
+impl Pace {
+    /// Ticks of the next block.
+    #[must_use]
+    pub fn ticks(&self, kind: Kind) -> u32 {
+        match kind {
+            Kind::Lively => self.lively,
+            Kind::Calm => self.calm.max(self.lively),
+        }
+    }
+
+    /// So many reads have cost `cpu_ns`.
+    pub fn spent(&mut self, reads: usize, cpu_ns: u64) {
+        // A few reads cost what waking up costs, which says nothing of many.
+        if reads >= 16 {
+            let each_ns = cpu_ns as f64 / reads as f64;
+            self.read_ns += (each_ns - self.read_ns) * STEP;
+        }
+    }
+
+    /// There are so many threads of each kind, and sampling may take `share` of a processor.
+    pub fn steer(&mut self, lively: usize, calm: usize, interval_ns: u64, share: f64) {
+        let blocks = |threads: usize, part: f64| {
+            let may_ns = (part * share * interval_ns as f64).max(1.0);
+            threads as f64 * self.read_ns / may_ns
+        };
+        self.lively = step(self.lively, blocks(lively, LIVELY_PART), LIVELY_MAX);
+        self.calm = step(self.calm, blocks(calm, CALM_PART), CALM_MAX);
+    }
+}
+
+/// Doubles or halves `ticks` towards `wanted`; half of it in between, so that it does not
+/// alternate.
+fn step(ticks: u32, wanted: f64, most: u32) -> u32 {
+    if wanted > f64::from(ticks) {
+        (2 * ticks).min(most)
+    } else if wanted < 0.4 * f64::from(ticks) {
+        (ticks / 2).max(1)
+    } else {
+        ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 20_000_000;
+
+    fn steered(lively: usize, calm: usize, read_ns: u64) -> [u32; 2] {
+        let mut pace = Pace::default();
+        for _ in 0..200 {
+            pace.spent(1000, 1000 * read_ns);
+            pace.steer(lively, calm, TICK_NS, 0.02);
+        }
+        [Kind::Lively, Kind::Calm].map(|kind| pace.ticks(kind))
+    }
+
+    #[test]
+    fn blocks_are_as_short_as_the_budget_allows() {
+        // 2 % of 20 ms are 400 us.
+        assert_eq!(steered(5, 500, 60), [1, 1]);
+        assert_eq!(steered(5, 2000, 60), [1, 2]);
+        assert_eq!(steered(5, 10_000, 60), [1, 8]);
+        assert_eq!(steered(5, 1_000_000, 60), [1, CALM_MAX]);
+        assert_eq!(steered(5_000, 0, 100), [4, 4]);
+    }
+}

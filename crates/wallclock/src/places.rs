@@ -1,0 +1,269 @@
+//! The fingerprints of one thread, and what samples have shown of each.
+//!
+//! The reads of one fingerprint count for its last sample. Samples of a known fingerprint are drawn
+//! with a chance that does not depend on what the sample will show, so the sum of each place is
+//! right also where one fingerprint has several places (two-phase sampling: Cochran, "Sampling
+//! Techniques", chapter 12). The chance is high where samples have disagreed, and falls where they
+//! agree (Neyman allocation). It changes only after a batch of samples.
+
+use crate::fingerprint::Fingerprint;
+use crate::run::Run;
+
+/// Fingerprints of one thread, at most. The one that was read the longest ago makes room.
+pub const CLASSES_MAX: usize = 24;
+/// The class of time that was never sampled.
+pub const UNSAMPLED: u8 = u8::MAX;
+/// Debts of one class that are kept apart. Later ones keep their weight, not their time.
+const DEBTS_MAX: usize = 32;
+/// Samples between two changes of a class's chance.
+const BATCH: u8 = 3;
+/// The chance of a sample of a class that has been sampled once, ...
+const LEVEL_FIRST: f32 = 1.0 / 8.0;
+/// ... and the least one.
+const LEVEL_LEAST: f32 = 1.0 / 512.0;
+/// A batch changes the chance by this factor.
+const LEVEL_STEP: f32 = 8.0;
+
+/// What a sample has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The thread waits.
+    Wait,
+    /// It ran or was ready to: how long is known from samples of CPU time and from the kernel.
+    Run,
+}
+
+/// The result of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Whether the thread waits.
+    pub shown: Shown,
+    /// A number of the place: equal for two samples that are reported alike.
+    pub place: u64,
+    /// Whether it waits for something that may pass from one thread to another while it waits.
+    pub has_claim: bool,
+}
+
+/// What is known of one fingerprint.
+#[derive(Clone, Debug)]
+struct Class<W> {
+    /// When it was read last, in ticks.
+    read: u32,
+    label: Option<Label>,
+    /// Runs that wait for the first sample.
+    debts: Vec<Run<W>>,
+    /// The chance of a sample of a read, before what the purse allows.
+    level: f32,
+    /// Samples of this batch, and how many of them disagreed with the one before.
+    samples: u8,
+    disagreed: u8,
+    was_uncertain: bool,
+    /// Weight since the last sample, and its mean over the samples, in ns.
+    since_ns: u64,
+    heft_ns: u64,
+}
+
+impl<W> Default for Class<W> {
+    fn default() -> Class<W> {
+        Class {
+            read: 0,
+            label: None,
+            debts: Vec::new(),
+            level: LEVEL_FIRST,
+            samples: 0,
+            disagreed: 0,
+            was_uncertain: false,
+            since_ns: 0,
+            heft_ns: 0,
+        }
+    }
+}
+
+impl<W> Class<W> {
+    fn is_uncertain(&self) -> bool {
+        self.was_uncertain || self.disagreed > 0
+    }
+}
+
+/// What a sample has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// The class.
+    pub class: u8,
+    /// Whether the place is another one than before: it has to be reported.
+    pub is_new: bool,
+}
+
+/// The fingerprints of one thread. `W`: what the thread works for.
+#[derive(Clone, Debug)]
+pub struct Places<W> {
+    words: Vec<u64>,
+    classes: Vec<Class<W>>,
+    /// Debts of classes that have made room.
+    rest: Vec<Run<W>>,
+}
+
+impl<W> Default for Places<W> {
+    fn default() -> Places<W> {
+        Places {
+            words: Vec::new(),
+            classes: Vec::new(),
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl<W> Places<W> {
+    /// The class of a fingerprint that was read in tick `now`, made if it is new.
+    pub fn enter(&mut self, fingerprint: Fingerprint, now: u32) -> u8 {
+        let words = fingerprint.word();
+        let class = match self.words.iter().position(|it| *it == words) {
+            Some(class) => class,
+            None => self.make(words),
+        };
+        if let Some(found) = self.classes.get_mut(class) {
+            found.read = now;
+        }
+        class as u8
+    }
+
+    fn make(&mut self, words: u64) -> usize {
+        if self.classes.len() < CLASSES_MAX {
+            self.words.push(words);
+            self.classes.push(Class::default());
+            return self.classes.len() - 1;
+        }
+        let all = self.classes.iter().enumerate();
+        let oldest = all.min_by_key(|(_, class)| class.read);
+        let place = oldest.map_or(0, |(place, _)| place);
+        if let (Some(class), Some(key)) = (self.classes.get_mut(place), self.words.get_mut(place)) {
+            *key = words;
+            let old = std::mem::take(class);
+            old.debts
+                .into_iter()
+                .for_each(|debt| owe(&mut self.rest, debt));
+        }
+        place
+    }
+
+    fn get(&self, class: u8) -> Option<&Class<W>> {
+        self.classes.get(usize::from(class))
+    }
+
+    fn get_mut(&mut self, class: u8) -> Option<&mut Class<W>> {
+        self.classes.get_mut(usize::from(class))
+    }
+
+    /// What the last sample of a class has shown; `None` if there was none.
+    #[must_use]
+    pub fn label(&self, class: u8) -> Option<Label> {
+        self.get(class)?.label
+    }
+
+    /// What the last sample has shown holds no more.
+    pub fn forget(&mut self, class: u8) {
+        if let Some(class) = self.get_mut(class) {
+            class.label = None;
+        }
+    }
+
+    /// The chance of a sample of a read of this class, before what the purse allows.
+    #[must_use]
+    pub fn level(&self, class: u8) -> f64 {
+        self.get(class).map_or(1.0, |class| f64::from(class.level))
+    }
+
+    /// Whether samples of this class have disagreed lately.
+    #[must_use]
+    pub fn is_uncertain(&self, class: u8) -> bool {
+        self.get(class).is_some_and(Class::is_uncertain)
+    }
+
+    /// A run of a class has ended. Returns it if it can be reported: a sample has shown a wait.
+    pub fn end_run(&mut self, class: u8, mut run: Run<W>) -> Option<Run<W>> {
+        let class = self.get_mut(class)?;
+        class.since_ns = class.since_ns.saturating_add(run.weight_ns);
+        match class.label {
+            None => {
+                owe(&mut class.debts, run);
+                None
+            }
+            Some(label) if label.shown == Shown::Run => None,
+            Some(_) => {
+                if class.is_uncertain() {
+                    // The reads between two samples are one choice.
+                    let heft_ns = class.heft_ns.max(class.since_ns);
+                    run.square = run.square.max(run.weight_ns as f64 * heft_ns as f64);
+                }
+                Some(run)
+            }
+        }
+    }
+
+    /// A sample of a thread with this fingerprint.
+    pub fn sampled(&mut self, fingerprint: Fingerprint, label: Label, now: u32) -> Labelled {
+        let number = self.enter(fingerprint, now);
+        let Some(class) = self.get_mut(number) else {
+            return Labelled {
+                class: number,
+                is_new: true,
+            };
+        };
+        let before = class.label.replace(label);
+        let is_new = before.is_none_or(|it| (it.shown, it.place) != (label.shown, label.place));
+        class.heft_ns = match class.heft_ns {
+            0 => class.since_ns,
+            heft_ns => heft_ns / 2 + class.since_ns / 2,
+        };
+        class.since_ns = 0;
+        if before.is_some() {
+            class.samples += 1;
+            class.disagreed += u8::from(is_new);
+        }
+        if class.samples >= BATCH {
+            class.was_uncertain = class.disagreed > 0;
+            class.level = match class.was_uncertain {
+                true => (class.level * LEVEL_STEP).min(1.0),
+                false => (class.level / LEVEL_STEP).max(LEVEL_LEAST),
+            };
+            (class.samples, class.disagreed) = (0, 0);
+        }
+        Labelled {
+            class: number,
+            is_new,
+        }
+    }
+
+    /// The debts that the last sample of a class pays: its own, and those of classes that have made
+    /// room.
+    pub fn take_debts(&mut self, class: u8) -> Vec<Run<W>> {
+        let mut debts = std::mem::take(&mut self.rest);
+        if let Some(class) = self.get_mut(class) {
+            debts.append(&mut class.debts);
+            if class
+                .label
+                .is_some_and(|label| label.shown == Shown::Run)
+            {
+                debts.clear();
+            }
+        }
+        debts
+    }
+
+    /// All debts: the thread or the recording ends.
+    pub fn take_all_debts(&mut self) -> Vec<Run<W>> {
+        let mut debts = std::mem::take(&mut self.rest);
+        for class in &mut self.classes {
+            debts.append(&mut class.debts);
+        }
+        debts
+    }
+}
+
+fn owe<W>(debts: &mut Vec<Run<W>>, debt: Run<W>) {
+    let is_full = debts.len() >= DEBTS_MAX;
+    match debts.last_mut().filter(|_| is_full) {
+        Some(last) => last.absorb(&debt),
+        None => debts.push(debt),
+    }
+}
