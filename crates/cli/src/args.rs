@@ -137,7 +137,7 @@ pub struct Sampling {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub wall_threads: Option<u32>,
     /// Part of one processor's time that looking at threads may take
-    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = units::budget)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = units::budget)]
     pub wall_budget: f64,
     /// Which threads are looked at: `context`, those that work for a request (see docs/context.md)
     #[arg(long, value_enum, value_name = "WHICH")]

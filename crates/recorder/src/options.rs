@@ -104,7 +104,7 @@ impl Default for Options {
             cpu_interval: Duration::from_millis(10),
             wall_interval: Duration::ZERO,
             wall_threads: None,
-            wall_budget_ppm: 30_000,
+            wall_budget_ppm: 20_000,
             only_context: false,
             idle: Vec::new(),
             late: Duration::from_millis(1),

@@ -16,14 +16,6 @@ const TICKS_MAX: f64 = 50.0;
 /// Where not all can be afforded that are wanted, ticks are left out before looks are, up to so
 /// many: a tick costs more than several looks.
 const TICKS_LONG: f64 = 10.0;
-/// The part of the budget that ticks may take where threads have signs: the rest is for looks.
-const TICKS_PART: f64 = 0.8;
-/// And where hardly any thread is found to have left its place, so that there is little to see.
-const TICKS_PART_STILL: f64 = 0.45;
-/// The part of the looks that those at threads of known signs get at least, ...
-const CARRIED_PART: f64 = 0.25;
-/// ... and the least chance of one.
-const CHANCE_MIN: f64 = 1.0 / 64.0;
 /// How fast it is forgotten how many were wanted.
 const WANTED_STEP: f64 = 1.0 / 16.0;
 /// Before anything is known.
@@ -38,11 +30,6 @@ pub struct Budget {
     looked: f64,
     /// How many are wanted of late; 0 where all there are would be.
     wanted: f64,
-    /// Where threads have signs, a tick of late: those whose place has to be seen, those whose
-    /// place their signs tell, and the cost of a tick without looks, in ns.
-    unknown: f64,
-    carried: f64,
-    tick_ns: f64,
     /// Since the last change: time that has passed, and what was spent.
     passed_ns: u64,
     spent_ns: u64,
@@ -58,9 +45,6 @@ impl Budget {
             share: Some(share.max(0.0)),
             looked: LOOKED_FIRST,
             wanted: 0.0,
-            unknown: 0.0,
-            carried: 0.0,
-            tick_ns: 0.0,
             passed_ns: 0,
             spent_ns: 0,
             most: 0,
@@ -79,9 +63,6 @@ impl Budget {
             share: None,
             looked: looked.max(1) as f64,
             wanted: 0.0,
-            unknown: 0.0,
-            carried: 0.0,
-            tick_ns: 0.0,
             passed_ns: 0,
             spent_ns: 0,
             most: 0,
@@ -121,47 +102,6 @@ impl Budget {
         let least = LOOKED_MIN / self.looked;
         let long = (self.wanted / self.looked).min(TICKS_LONG);
         least.max(long).ceil().clamp(1.0, TICKS_MAX) as u64
-    }
-
-    /// The chance of a look for each whose place its sign tells, `ticks` after the last tick. Says
-    /// nothing of those who are met now: nobody's chance may hang on what is done in this tick.
-    #[must_use]
-    pub fn chance(&self, ticks: u64) -> f64 {
-        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_MAX);
-        let left = (looked - self.unknown).max(CARRIED_PART * looked);
-        (left / self.carried.max(1.0)).clamp(CHANCE_MIN, 1.0)
-    }
-
-    /// So many there were in a tick whose place had to be seen, and so many whose place signs tell;
-    /// finding that out has cost `cpu_ns`, with waking up, unless that says nothing of other ticks.
-    pub fn met(&mut self, unknown: usize, carried: usize, cpu_ns: Option<u64>) {
-        let step = |mean: &mut f64, now: f64| *mean += (now - *mean) * WANTED_STEP;
-        step(&mut self.unknown, unknown as f64);
-        step(&mut self.carried, carried as f64);
-        if let Some(cpu_ns) = cpu_ns {
-            step(&mut self.tick_ns, cpu_ns as f64);
-        }
-    }
-
-    /// How many of `unknown` threads, whose place has to be seen, are looked at after so many
-    /// `ticks`.
-    #[must_use]
-    pub fn count_of_unknown(&self, unknown: usize, ticks: u64) -> usize {
-        let looked = self.looked * (ticks as f64).clamp(1.0, TICKS_MAX);
-        (looked.max(LOOKED_MIN) as usize).min(unknown)
-    }
-
-    /// How many ticks of `interval_ns` to wait for the next one, where threads have signs: as few
-    /// as can be paid, as each tells of all of them.
-    #[must_use]
-    pub fn ticks_by_sign(&self, interval_ns: u64) -> u64 {
-        let moved = (self.unknown + self.carried).min(1.0);
-        let part = TICKS_PART_STILL + moved * (TICKS_PART - TICKS_PART_STILL);
-        let may_ns = part * self.share.unwrap_or(1.0) * interval_ns as f64;
-        let ticks = (self.tick_ns / may_ns).min(TICKS_LONG);
-        // Fewer looks are never made in a tick.
-        let least = LOOKED_MIN.min(self.unknown) + CHANCE_MIN * self.carried;
-        ticks.max(least / self.looked).ceil().clamp(1.0, TICKS_MAX) as u64
     }
 
     /// A look at `looked` threads, that stood for `span_ns`, has cost `cpu_ns` of CPU time.
@@ -251,7 +191,6 @@ impl Debt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
 
     const TICK_NS: u64 = 20_000_000;
 
@@ -281,86 +220,6 @@ mod tests {
         let (looked, share) = settled(&mut budget, 10_000, 40_000, 15_000);
         assert!((3..=4).contains(&looked), "{looked}");
         assert!(share < 0.0052, "{share}");
-    }
-
-    /// A tick of 60 us, in which so many have moved, and looks of 20 us: how many ticks stand for
-    /// one after ten seconds, the chance of a look, and the share.
-    fn settled_by_sign(carried: usize, unknown: usize) -> (u64, f64, f64) {
-        let mut budget = Budget::of_share(0.005);
-        let (mut now, mut spent, mut passed) = (0, 0, 0);
-        let mut random = Random::new(7);
-        while now < 500 {
-            let ticks = budget.ticks_by_sign(TICK_NS);
-            let chance = budget.chance(ticks);
-            let drawn = (0..carried).filter(|_| random.part() < chance).count();
-            let looks = drawn + budget.count_of_unknown(unknown, ticks);
-            budget.met(unknown, carried, Some(60_000));
-            let cost_ns = 60_000 + 20_000 * looks as u64;
-            let span_ns = ticks * TICK_NS;
-            budget.spent_in(ticks, looks, span_ns, cost_ns);
-            now += ticks;
-            if now > 250 {
-                spent += cost_ns;
-                passed += span_ns;
-            }
-        }
-        let (ticks, share) = (budget.ticks_by_sign(TICK_NS), spent as f64 / passed as f64);
-        (ticks, budget.chance(ticks), share)
-    }
-
-    #[test]
-    fn where_signs_tell_places_ticks_are_left_out_before_looks() {
-        // Of 100 us 80 may pay for a tick; the rest is two looks.
-        let (ticks, chance, share) = settled_by_sign(16, 0);
-        assert_eq!(ticks, 1);
-        assert!((0.08..0.2).contains(&chance), "{chance}");
-        assert!((share - 0.005).abs() < 0.0005, "{share}");
-        // All of few are looked at.
-        let (ticks, chance, share) = settled_by_sign(1, 0);
-        assert_eq!((ticks, chance), (1, 1.0));
-        assert!(share < 0.005);
-        // Where nobody has moved there is little to see.
-        let (ticks, _, share) = settled_by_sign(0, 0);
-        assert_eq!(ticks, 2);
-        assert!(share < 0.0016, "{share}");
-        // Those whose place has to be seen leave a quarter to the others.
-        let (_, chance, share) = settled_by_sign(16, 16);
-        assert!((0.01..0.1).contains(&chance), "{chance}");
-        assert!((share - 0.005).abs() < 0.001, "{share}");
-    }
-
-    /// Two looks of 150 us are too many for each tick.
-    #[test]
-    fn ticks_are_left_out_where_the_least_looks_cost_too_much() {
-        let mut budget = Budget::of_share(0.005);
-        let (mut now, mut spent, mut passed) = (0, 0, 0);
-        while now < 2000 {
-            let ticks = budget.ticks_by_sign(TICK_NS);
-            let looks = budget.count_of_unknown(2, ticks);
-            budget.met(2, 0, Some(60_000));
-            let cost_ns = 60_000 + 150_000 * looks as u64;
-            budget.spent_in(ticks, looks, ticks * TICK_NS, cost_ns);
-            now += ticks;
-            if now > 1000 {
-                spent += cost_ns;
-                passed += ticks * TICK_NS;
-            }
-        }
-        let share = spent as f64 / passed as f64;
-        assert!((share - 0.005).abs() < 0.001, "{share}");
-    }
-
-    #[test]
-    fn a_tick_that_costs_too_much_stands_for_several() {
-        let mut budget = Budget::of_share(0.005);
-        assert_eq!(budget.ticks_by_sign(TICK_NS), 1, "nothing is known");
-        for _ in 0..200 {
-            budget.met(0, 1, Some(200_000));
-        }
-        // 70 us a tick.
-        assert_eq!(budget.ticks_by_sign(TICK_NS), 3);
-        budget.set_share(0.0);
-        assert_eq!(budget.ticks_by_sign(TICK_NS), TICKS_LONG as u64);
     }
 
     #[test]

@@ -8,26 +8,15 @@
 pub mod budget;
 pub mod cause;
 pub mod cgroup;
-#[cfg(test)]
-mod coverage;
 pub mod facts;
-pub mod first;
-pub mod flips;
-pub mod fresh;
-pub mod grid;
 pub mod lively;
 pub mod machine;
 pub mod members;
 mod own;
 pub mod pools;
 pub mod proc;
-pub mod quiet;
 pub mod random;
-pub mod roll_call;
-pub mod runs;
-pub mod signs;
 pub mod spread;
-pub mod strata;
 pub mod sums;
 pub mod waits;
 pub mod yielded;

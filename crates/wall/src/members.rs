@@ -102,25 +102,6 @@ impl Members {
     }
 }
 
-/// Those chosen for a tick.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
-    /// Of how many.
-    pub eligible: usize,
-    /// Who.
-    pub ids: Vec<u32>,
-}
-
-/// Chooses `count` of `ids`, or all if there are fewer; each subset is as likely as the others.
-pub fn choose_of<'a>(ids: &'a mut [u32], count: usize, random: &mut Random) -> &'a [u32] {
-    let len = ids.len();
-    let count = count.min(len);
-    for at in 0..count {
-        ids.swap(at, at + random.below((len - at) as u64) as usize);
-    }
-    ids.get(..count).unwrap_or(&[])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

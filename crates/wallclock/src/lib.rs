@@ -19,6 +19,7 @@
 
 pub mod calendar;
 pub mod fingerprint;
+pub mod grid;
 pub mod machine;
 pub mod pace;
 pub mod places;

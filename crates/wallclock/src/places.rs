@@ -267,3 +267,120 @@ fn owe<W>(debts: &mut Vec<Run<W>>, debt: Run<W>) {
         None => debts.push(debt),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(word: u64) -> Fingerprint {
+        Fingerprint::of([word], false)
+    }
+
+    fn wait(place: u64) -> Label {
+        Label {
+            shown: Shown::Wait,
+            place,
+            has_claim: false,
+        }
+    }
+
+    fn run(weight_ns: u64) -> Run<()> {
+        Run {
+            work: (),
+            since_ns: 0,
+            until_ns: weight_ns,
+            count: 1,
+            weight_ns,
+            square: (weight_ns * weight_ns) as f64,
+        }
+    }
+
+    #[test]
+    fn unsampled_time_is_paid_by_the_first_sample() {
+        let mut places = Places::default();
+        let class = places.enter(of(1), 1);
+        assert_eq!(places.end_run(class, run(20)), None);
+        assert_eq!(places.end_run(class, run(30)), None);
+        let labelled = places.sampled(of(1), wait(7), 2);
+        assert_eq!((labelled.class, labelled.is_new), (class, true));
+        let debts = places.take_debts(class);
+        assert_eq!(debts.iter().map(|debt| debt.weight_ns).sum::<u64>(), 50);
+        assert_eq!(places.end_run(class, run(40)), Some(run(40)));
+        assert!(places.take_all_debts().is_empty());
+    }
+
+    #[test]
+    fn time_of_a_running_thread_is_no_wait() {
+        let mut places = Places::default();
+        let class = places.enter(of(1), 1);
+        assert_eq!(places.end_run(class, run(20)), None);
+        let label = Label {
+            shown: Shown::Run,
+            ..wait(0)
+        };
+        let _ = places.sampled(of(1), label, 1);
+        assert!(places.take_debts(class).is_empty());
+        assert_eq!(places.end_run(class, run(20)), None);
+    }
+
+    #[test]
+    fn debt_of_a_class_that_makes_room_is_paid_by_the_next_sample() {
+        let mut places = Places::default();
+        let first = places.enter(of(1), 0);
+        assert_eq!(places.end_run(first, run(20)), None);
+        for word in 2..=CLASSES_MAX as u64 + 1 {
+            let _ = places.enter(of(word), word as u32);
+        }
+        let labelled = places.sampled(of(9), wait(7), 100);
+        let debts = places.take_debts(labelled.class);
+        assert_eq!(debts, [run(20)]);
+        // Whoever comes back is new.
+        let again = places.enter(of(1), 101);
+        assert_eq!(places.label(again), None);
+    }
+
+    #[test]
+    fn many_debts_keep_their_weight() {
+        let mut places = Places::default();
+        let class = places.enter(of(1), 0);
+        for _ in 0..3 * DEBTS_MAX {
+            assert_eq!(places.end_run(class, run(10)), None);
+        }
+        let debts = places.take_all_debts();
+        assert_eq!(debts.len(), DEBTS_MAX);
+        let sum: u64 = debts.iter().map(|debt| debt.weight_ns).sum();
+        assert_eq!(sum, 30 * DEBTS_MAX as u64);
+        assert!(places.take_all_debts().is_empty());
+    }
+
+    #[test]
+    fn chance_falls_where_samples_agree_and_rises_where_not() {
+        let mut places: Places<()> = Places::default();
+        let class = places.enter(of(1), 0);
+        assert_eq!(places.level(class), f64::from(LEVEL_FIRST));
+        for _ in 0..100 {
+            let _ = places.sampled(of(1), wait(1), 1);
+        }
+        assert_eq!(places.level(class), f64::from(LEVEL_LEAST));
+        assert!(!places.is_uncertain(class));
+        for number in 0..100 {
+            let _ = places.sampled(of(1), wait(number % 2), 1);
+        }
+        assert_eq!(places.level(class), 1.0);
+        assert!(places.is_uncertain(class));
+    }
+
+    /// Reads between two samples that disagree are one choice.
+    #[test]
+    fn uncertain_class_counts_choices_by_samples() {
+        let mut places = Places::default();
+        let class = places.enter(of(1), 0);
+        for number in 0..20 {
+            let _ = places.sampled(of(1), wait(number % 2), 1);
+            let ended = (0..10).filter_map(|_| places.end_run(class, run(10)));
+            assert_eq!(ended.count(), 10);
+        }
+        let ended = places.end_run(class, run(10)).map(|run| run.square);
+        assert!(ended >= Some(10.0 * 90.0), "{ended:?}");
+    }
+}

@@ -95,6 +95,8 @@ impl Switching {
         let has_timer = engine.has_timer(record);
         // Refused or somebody else's turn: another time.
         let _ = match did.wants_event(!has_timer, often) {
+            // All threads together are switched too often.
+            Some(true) if engine.is_held(record) => Ok(()),
             Some(true) => engine.give_event(record).map(drop),
             Some(false) if self.is_its_turn() => Ok(()),
             Some(false) => engine.take_event(record).map(drop),

@@ -22,7 +22,7 @@ const PAGES_FILL: f64 = 0.3;
 /// Time between two readings of the kernel's account of a thread, in ns: of one that moves, and of
 /// one that always waits in one place.
 const SCHEDULE_NS: u64 = 250_000_000;
-const SCHEDULE_CALM_NS: u64 = 4_000_000_000;
+const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
 
 /// What a read of a thread needs, in one line of cache.
 #[derive(Clone, Debug, Default)]
@@ -179,7 +179,8 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         let now_ns = self.clock.now_ns();
         let passed_ns = now_ns.saturating_sub(known.scheduled_ns);
-        let period_ns = match self.clock.is_calm(id) {
+        // How often it is switched is known after two accounts.
+        let period_ns = match self.clock.is_calm(id) && known.switches > 0.0 {
             true => SCHEDULE_CALM_NS,
             false => SCHEDULE_NS,
         };
@@ -192,6 +193,8 @@ impl<R: Runtime> Sampler<'_, R> {
         known.scheduled_ns = now_ns;
         let was_off = std::mem::take(&mut known.was_off);
         let then = known.schedule.replace(now).unwrap_or(now);
+        let turns = now.turns.saturating_sub(then.turns);
+        known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
         // Until it is given a processor, a thread that was woken shows the place where it waited.
         self.clock.debit(id, woken_ns);

@@ -8,7 +8,7 @@ use crate::looks::unmounted::{Found, Unmounted};
 use crate::runtime::{Looks, Runtime};
 use dwell_signal::ThreadRecord;
 use dwell_wall::budget::Budget;
-use dwell_wall::grid;
+use dwell_wallclock::grid;
 
 /// Part of the budget that they get at least, where there are any.
 pub(super) const PART: f64 = 0.4;

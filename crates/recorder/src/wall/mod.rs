@@ -6,6 +6,7 @@
 //! counts for. This module tells it what the kernel and the runtime say.
 
 mod census;
+mod events;
 pub mod focus;
 mod logical;
 pub mod look;
@@ -25,7 +26,7 @@ use census::Seen;
 use dwell_context::Context;
 use dwell_walker::Frame;
 use dwell_wall::budget::Debt;
-use dwell_wall::grid::{self, Grid};
+use dwell_wallclock::grid::{self, Grid};
 use dwell_wall::members::Members;
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
@@ -146,7 +147,7 @@ fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
     let mut sampler = Sampler::new(setup);
     loop {
         let now_ns = process::monotonic_ns();
-        let due_ns = sampler.grid.due_ns(1);
+        let due_ns = sampler.grid.due_ns();
         let wait_ns = due_ns.saturating_sub(now_ns);
         sampler.looks.beside(&setup.shared, now_ns, wait_ns);
         let stopped = stop.wait(Duration::from_nanos(wait_ns));
@@ -174,6 +175,8 @@ struct Known<C> {
     /// The kernel's account of it, and when that was read.
     schedule: Option<Schedule>,
     scheduled_ns: u64,
+    /// How often it was switched in a second, by the last two accounts.
+    switches: f32,
     /// Whether it waited at a read since then.
     was_off: bool,
     /// Whether a place for its unsampled time was reported.
@@ -190,6 +193,7 @@ impl<C> Default for Known<C> {
             claim: None,
             schedule: None,
             scheduled_ns: 0,
+            switches: 0.0,
             was_off: false,
             has_unsampled: false,
         }
@@ -301,6 +305,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.update_members(shelf);
         if self.number % CROWDED_TICKS == 1 {
             self.kernel.check_crowd();
+            self.check_events(now_ns);
         }
         let debt_ns = self.debt(&look);
         let logical_debt_ns = self.logical.part_of(debt_ns);
@@ -525,3 +530,6 @@ fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
 
+
+#[cfg(test)]
+mod tests;

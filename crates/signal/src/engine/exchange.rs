@@ -53,6 +53,32 @@ impl Engine {
         result
     }
 
+    /// Gives the thread a timer for its perf event, as [`Engine::take_event`] does, which it keeps
+    /// also when it is seldom switched: all threads together are switched too often for events.
+    ///
+    /// # Errors
+    /// As [`Engine::take_event`].
+    pub fn hold_timer(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
+        let is_taken = self.take_event(record)?;
+        record.exchange.is_held.store(is_taken, Ordering::Relaxed);
+        Ok(is_taken)
+    }
+
+    /// Gives a thread its event back that had to keep its timer.
+    ///
+    /// # Errors
+    /// As [`Engine::give_event`].
+    pub fn release_timer(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
+        record.exchange.is_held.store(false, Ordering::Relaxed);
+        self.give_event(record)
+    }
+
+    /// Whether the thread keeps its timer although it is seldom switched.
+    #[must_use]
+    pub fn is_held(&self, record: &ThreadRecord) -> bool {
+        record.exchange.is_held.load(Ordering::Relaxed)
+    }
+
     /// Gives the thread its perf event back for its timer, as [`Engine::take_event`] does the
     /// reverse; with a ring, if it had one.
     ///
@@ -84,7 +110,7 @@ impl Engine {
         const REST_NS: u64 = 1_000_000;
         const RESTS: u32 = 8;
         let rests = &record.exchange.rests;
-        if !self.has_timer(record) {
+        if !self.has_timer(record) || self.is_held(record) {
             return false;
         }
         if used_ns >= REST_NS {

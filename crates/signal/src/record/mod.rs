@@ -73,6 +73,8 @@ pub(crate) struct Exchange {
     pub had_ring: AtomicBool,
     /// For how many looks in a row it has hardly run.
     pub rests: AtomicU32,
+    /// Whether it keeps its timer because all threads together are switched too often for events.
+    pub is_held: AtomicBool,
     /// Whether a timer did not see it: it keeps its event.
     pub needs_event: AtomicBool,
 }
@@ -83,6 +85,7 @@ impl Exchange {
         self.is_by_timer.store(false, Ordering::Relaxed);
         self.had_ring.store(false, Ordering::Relaxed);
         self.rests.store(0, Ordering::Relaxed);
+        self.is_held.store(false, Ordering::Relaxed);
         self.needs_event.store(false, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,191 @@
+//! Members, debts and the end, with a runtime that is none.
+
+use super::*;
+use crate::looks::shelf::Notes;
+use crate::testing::{Agent, Alone, Mock, alone, begin_thread};
+use dwell_signal::ThreadRecord;
+
+/// What a sampler works with, whose thread is that of the test.
+struct Begun {
+    agent: &'static Agent,
+    setup: Setup<Mock>,
+    alone: Alone,
+}
+
+fn begun(more: &str) -> Begun {
+    let alone = alone();
+    let agent = alone.agent();
+    let setup = alone.setup(agent, &format!(",wall=20ms{more}"));
+    agent.registry.watch();
+    Begun {
+        agent,
+        setup,
+        alone,
+    }
+}
+
+impl Begun {
+    fn sampler(&self) -> Sampler<'_, Mock> {
+        Sampler::new(&self.setup)
+    }
+
+    /// Takes in new threads and lets go ended ones; the threads that are reported to be gone.
+    fn update(&self, sampler: &mut Sampler<'_, Mock>) -> Vec<u64> {
+        sampler.update_members(&self.setup.shelf);
+        let mut notes = Notes::default();
+        self.setup.shelf.take(&mut notes);
+        let gone = notes.notes.iter().filter_map(|note| match note {
+            Note::Gone { thread } => Some(*thread),
+            _ => None,
+        });
+        gone.collect()
+    }
+
+    fn own(&self) -> &'static ThreadRecord {
+        self.agent.registry.get(process::own_tid()).unwrap()
+    }
+}
+
+#[test]
+fn stop_is_heard_at_once_and_from_then_on() {
+    let stop = Stop::default();
+    assert!(!stop.wait(Duration::ZERO));
+    stop.ask();
+    assert!(stop.wait(Duration::ZERO));
+    assert!(stop.wait(Duration::from_secs(3600)));
+}
+
+#[test]
+fn sampling_aims_at_nine_tenths_of_the_budget() {
+    let whole = begun("");
+    assert!((aim(&whole.setup) - 0.018).abs() < 1e-9, "2 %");
+    drop(whole);
+    let more = begun(",wall-budget=10%");
+    assert!((aim(&more.setup) - 0.09).abs() < 1e-9);
+}
+
+#[test]
+fn given_number_of_samples_does_not_depend_on_cost() {
+    let begun = begun(",wall-threads=2");
+    let mut sampler = begun.sampler();
+    sampler.pay(10_000_000_000, 20_000_000);
+    let purse = sampler.clock.purse();
+    purse.earn(20_000_000);
+    assert!(purse.can_pay(false));
+    (0..2).for_each(|_| purse.sampled(1, false));
+    assert!(!purse.can_pay(true));
+}
+
+#[test]
+fn threads_of_the_runtime_are_members_while_they_live() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    assert_eq!(begun.update(&mut sampler), []);
+    assert!(sampler.members.is_empty());
+    begin_thread(begun.agent, "own", 7, 1);
+    let record = begun.own();
+    let (index, user, managed) = (record.index(), record.user(), record.managed_thread());
+    assert_eq!(begun.update(&mut sampler), []);
+    assert!(sampler.members.contains(index) && sampler.members.len() == 1);
+    assert_eq!(sampler.threads.of_managed(managed), Some(index));
+    assert_eq!(sampler.threads.of_id(7), Some(index));
+    let known = &sampler.known[index as usize];
+    assert_eq!((known.thread, known.id), (user, 7));
+    // Nothing has changed.
+    assert_eq!(begun.update(&mut sampler), []);
+    assert_eq!(sampler.members.len(), 1);
+    begun.agent.own_thread_ends();
+    assert_eq!(begun.update(&mut sampler), [user]);
+    assert!(sampler.members.is_empty());
+    assert_eq!(sampler.threads.of_managed(managed), None);
+    assert_eq!(sampler.threads.of_id(7), None);
+}
+
+#[test]
+fn native_thread_is_no_member_until_it_attaches() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    let seen = |managed, id| crate::recorder::Seen {
+        name: crate::threads::ThreadName {
+            tid: process::own_tid(),
+            id,
+            ..Default::default()
+        },
+        managed,
+        ..Default::default()
+    };
+    begun.agent.saw(&seen(0, 0));
+    begun.update(&mut sampler);
+    assert!(sampler.members.is_empty());
+    // Its id is known later than the thread.
+    begun.agent.saw(&seen(0x100, 0));
+    begun.update(&mut sampler);
+    let index = begun.own().index();
+    assert!(sampler.members.contains(index));
+    assert_eq!(sampler.threads.of_id(5), None);
+    begun.agent.saw(&seen(0x100, 5));
+    begun.update(&mut sampler);
+    assert_eq!(sampler.threads.of_id(5), Some(index));
+    assert_eq!(sampler.members.len(), 1);
+}
+
+#[test]
+fn record_of_another_thread_is_gone_and_taken_in() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "one", 1, 1);
+    begun.update(&mut sampler);
+    let (index, first) = (begun.own().index(), begun.own().user());
+    begun.agent.own_thread_ends();
+    let engine = begun.alone.engine();
+    engine.drain(|_| ());
+    assert_eq!(engine.reap(|_| ()), 1);
+    begin_thread(begun.agent, "other", 2, 1);
+    let (again, second) = (begun.own().index(), begun.own().user());
+    assert_eq!(again, index, "or there is nothing to be told apart");
+    assert_eq!(begun.update(&mut sampler), [first]);
+    assert!(sampler.members.contains(index) && sampler.members.len() == 1);
+    assert_eq!(sampler.known[index as usize].thread, second);
+    assert_eq!(sampler.threads.of_id(1), None);
+}
+
+#[test]
+fn cost_of_others_is_paid_up_to_a_part_of_the_budget() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    let look = grid::Look {
+        ticks: 1,
+        span_ns: 20_000_000,
+    };
+    assert_eq!(sampler.debt(&look), 0);
+    let after_many = grid::Look { ticks: 64, ..look };
+    begun.setup.shelf.add_drain_cpu_ns(1_000_000_000);
+    let most = OTHERS_PART * aim(&begun.setup) * 20e6;
+    assert_eq!(sampler.debt(&after_many), most as u64);
+    // The safepoint watcher's cost counts from where it was.
+    begun.setup.stops.set_cpu_ns(50_000);
+    let mut later = begun.sampler();
+    assert_eq!(later.debt(&look), 0);
+    begun.setup.stops.set_cpu_ns(56_400);
+    let paid = later.debt(&look);
+    assert!((90..=110).contains(&paid), "a part of 6400 ns: {paid}");
+}
+
+#[test]
+fn last_tick_reports_time_without_a_sample() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "own", 4, 1);
+    // The test's thread runs, so no sample shows a wait.
+    sampler.grid = Grid::new(20_000_000, process::monotonic_ns() - 60_000_000, Random::new(1));
+    let _ = sampler.grid.due_ns();
+    sampler.tick(&begun.setup.shelf, true);
+    let notes = begun.setup.shelf.lock();
+    let ticks = notes.notes.iter().filter_map(|note| match note {
+        Note::Tick(tick) => Some((tick.live, tick.looked, tick.failed)),
+        _ => None,
+    });
+    assert_eq!(ticks.collect::<Vec<_>>(), [(1, 1, 0)]);
+    let runs = notes.notes.iter().filter(|note| matches!(note, Note::Run(_)));
+    assert_eq!(runs.count(), 0, "its time on the CPU is no wait");
+}
