@@ -25,6 +25,12 @@ impl Fingerprint {
         }
     }
 
+    /// Of a thread that runs or is ready to.
+    #[must_use]
+    pub fn running() -> Fingerprint {
+        Fingerprint::of([], true)
+    }
+
     /// The same for a thread that may be in a system call: the caller adds what the kernel says.
     #[must_use]
     pub fn in_native(self, in_native: bool) -> Fingerprint {

@@ -512,6 +512,14 @@ impl<W: Clone> WallClock<W> {
         labelled
     }
 
+    /// A sample has found a thread running whose fingerprint is that of a wait. Whether that is the
+    /// fingerprint of a thread that is ready to run, which is to be labelled so.
+    pub fn found_running(&mut self, id: u32, fingerprint: Fingerprint) -> bool {
+        let number = self.tick.number;
+        let cold = self.cold.get_mut(id as usize);
+        cold.is_some_and(|cold| cold.places.found_running(fingerprint, number))
+    }
+
     /// A sample that could not be reported: the place has to be sampled again.
     pub fn unreported(&mut self, id: u32, class: u8) {
         if let Some(cold) = self.cold.get_mut(id as usize) {

@@ -21,6 +21,9 @@ const BATCH: u8 = 3;
 const LEVEL_FIRST: f32 = 1.0 / 8.0;
 /// ... and the least one.
 const LEVEL_LEAST: f32 = 1.0 / 512.0;
+/// A fingerprint of a wait that was never sampled, with which so many samples in a row have found
+/// the thread running, is that of a thread that is ready to run.
+const RAN_MAX: u8 = 3;
 /// A batch changes the chance by this factor.
 const LEVEL_STEP: f32 = 8.0;
 
@@ -58,6 +61,8 @@ struct Class<W> {
     samples: u8,
     disagreed: u8,
     was_uncertain: bool,
+    /// Samples that have found the thread running, before one has shown a wait.
+    ran: u8,
     /// Weight since the last sample, and its mean over the samples, in ns.
     since_ns: u64,
     heft_ns: u64,
@@ -73,6 +78,7 @@ impl<W> Default for Class<W> {
             samples: 0,
             disagreed: 0,
             was_uncertain: false,
+            ran: 0,
             since_ns: 0,
             heft_ns: 0,
         }
@@ -232,6 +238,17 @@ impl<W> Places<W> {
             class: number,
             is_new,
         }
+    }
+
+    /// A sample has found a thread running whose fingerprint is that of a wait: the wait has just
+    /// ended, or the thread is ready to run. Whether it is the latter.
+    pub fn found_running(&mut self, fingerprint: Fingerprint, now: u32) -> bool {
+        let number = self.enter(fingerprint, now);
+        let Some(class) = self.get_mut(number).filter(|class| class.label.is_none()) else {
+            return false;
+        };
+        class.ran = class.ran.saturating_add(1);
+        class.ran >= RAN_MAX
     }
 
     /// The debts that the last sample of a class pays: its own, and those of classes that have made

@@ -56,7 +56,6 @@ impl<R: Runtime> Sampler<'_, R> {
     /// Reads these threads, and samples those that have to be. What sampling has cost, in ns.
     pub(super) fn census(&mut self, ids: &[u32], shelf: &Shelf) -> u64 {
         self.allow_pages();
-        self.kernel.keep_files(true);
         let mut sampled_ns = 0;
         for (at, id) in ids.iter().enumerate() {
             self.fetch_ahead(ids, at);
@@ -101,12 +100,20 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         self.counts.reads += 1;
         let may_map = self.number.saturating_sub(seen.since) >= PAGE_TICKS;
+        let is_calm = self.clock.is_calm(id);
+        self.kernel.keep_files(!is_calm);
         let by_clock = seen.in_native || !R::Looks::HAS_FINGERPRINTS;
         // Before the fingerprint: if the thread runs in between, the next read finds that it has.
         let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
         let is_equal = mark.is_some() && mark == seen.mark;
         let has_run = !(is_equal && seen.is_settled);
         seen.mark = mark;
+        if !has_run && !is_calm && self.kernel.is_ready(record.tid()) {
+            // It was woken, and waits for a processor.
+            let work = (0, || None);
+            self.clock.read(id, Fingerprint::running(), work, true);
+            return false;
+        }
         if !has_run {
             let (looks, known) = (&self.looks, self.known.get(id as usize));
             let claim = known.and_then(|known| known.claim.as_ref());
@@ -126,7 +133,10 @@ impl<R: Runtime> Sampler<'_, R> {
         if !is_equal {
             self.account(id, record, shelf);
         }
-        let (fingerprint, context) = self.fingerprint(record);
+        let (mut fingerprint, context) = self.fingerprint(record);
+        if !is_calm && !fingerprint.may_run() && self.kernel.is_ready(record.tid()) {
+            fingerprint = Fingerprint::running();
+        }
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.in_native = fingerprint.is_in_native();
         }
@@ -197,7 +207,10 @@ impl<R: Runtime> Sampler<'_, R> {
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
         // Until it is given a processor, a thread that was woken shows the place where it waited.
-        self.clock.debit(id, woken_ns);
+        // Where processors are scarce, lively threads are checked for that.
+        if self.clock.is_calm(id) {
+            self.clock.debit(id, woken_ns);
+        }
         let thread = known.thread;
         shelf.lock().add_ready(thread, now_ns, waited_ns, woken_ns);
     }

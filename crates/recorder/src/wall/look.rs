@@ -212,6 +212,12 @@ impl Kernel {
         }
     }
 
+    /// Whether a thread that the runtime takes for waiting is ready to run; asked where processors
+    /// are scarce.
+    pub fn is_ready(&self, tid: i32) -> bool {
+        self.is_crowded && self.whereabouts(tid) == Some(Whereabouts::Ready)
+    }
+
     fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
         let mut buf = [0u8; 256];
         proc::whereabouts(self.read(tid, "syscall", &mut buf)?)
