@@ -7,9 +7,7 @@ pub struct Fingerprint {
     words: u64,
     /// Whether the thread runs code of its own, where it does not wait.
     runs: bool,
-    /// Whether it may be in a system call that the runtime knows nothing of.
-    in_native: bool,
-    /// Whether it may also run there.
+    /// Whether only the kernel knows if it waits.
     may_run: bool,
 }
 
@@ -20,8 +18,7 @@ impl Fingerprint {
         Fingerprint {
             words: words.into_iter().fold(0, mix),
             runs,
-            in_native: false,
-            may_run: true,
+            may_run: false,
         }
     }
 
@@ -31,23 +28,14 @@ impl Fingerprint {
         Fingerprint::of([], true)
     }
 
-    /// The same for a thread that may be in a system call: the caller adds what the kernel says.
+    /// The same for a thread of which only the kernel knows if it waits, and in which system call:
+    /// the caller adds that.
     #[must_use]
-    pub fn in_native(self, in_native: bool) -> Fingerprint {
-        Fingerprint { in_native, ..self }
+    pub fn that_may_run(self, may_run: bool) -> Fingerprint {
+        Fingerprint { may_run, ..self }
     }
 
-    /// The same for a thread that the runtime knows to wait: if it is found running, its wait has
-    /// just ended.
-    #[must_use]
-    pub fn that_waits(self, waits: bool) -> Fingerprint {
-        Fingerprint {
-            may_run: !waits,
-            ..self
-        }
-    }
-
-    /// Whether a thread with this fingerprint may also run.
+    /// Whether only the kernel knows if the thread waits.
     #[must_use]
     pub fn may_run(&self) -> bool {
         self.may_run
@@ -60,12 +48,6 @@ impl Fingerprint {
             words: mix(self.words, word),
             ..self
         }
-    }
-
-    /// Whether the kernel has to be asked for the rest of it.
-    #[must_use]
-    pub fn is_in_native(&self) -> bool {
-        self.in_native
     }
 
     /// Whether the thread runs code of its own.

@@ -407,6 +407,9 @@ impl<W: Clone> WallClock<W> {
             hot.is_labelled = label.is_some();
             hot.has_claim = label.is_some_and(|label| label.has_claim);
         }
+        let (rest, class) = (cold.places.take_rest(), UNSAMPLED);
+        self.ended
+            .extend(rest.into_iter().map(|run| Ended { id, class, run }));
         hot.word = word;
         hot.stage = 0;
         if hot.class != before {

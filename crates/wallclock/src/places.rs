@@ -10,7 +10,7 @@ use crate::fingerprint::Fingerprint;
 use crate::run::Run;
 
 /// Fingerprints of one thread, at most. The one that was read the longest ago makes room.
-pub const CLASSES_MAX: usize = 24;
+pub const CLASSES_MAX: usize = 48;
 /// The class of time that was never sampled.
 pub const UNSAMPLED: u8 = u8::MAX;
 /// Debts of one class that are kept apart. Later ones keep their weight, not their time.
@@ -105,7 +105,7 @@ pub struct Labelled {
 pub struct Places<W> {
     words: Vec<u64>,
     classes: Vec<Class<W>>,
-    /// Debts of classes that have made room.
+    /// Debts of classes that have made room: no sample can name their places any more.
     rest: Vec<Run<W>>,
 }
 
@@ -251,20 +251,21 @@ impl<W> Places<W> {
         class.ran >= RAN_MAX
     }
 
-    /// The debts that the last sample of a class pays: its own, and those of classes that have made
-    /// room.
+    /// The debts that the last sample of a class pays.
     pub fn take_debts(&mut self, class: u8) -> Vec<Run<W>> {
-        let mut debts = std::mem::take(&mut self.rest);
-        if let Some(class) = self.get_mut(class) {
-            debts.append(&mut class.debts);
-            if class
-                .label
-                .is_some_and(|label| label.shown == Shown::Run)
-            {
-                debts.clear();
-            }
+        let Some(class) = self.get_mut(class) else {
+            return Vec::new();
+        };
+        let debts = std::mem::take(&mut class.debts);
+        match class.label {
+            Some(label) if label.shown == Shown::Wait => debts,
+            _ => Vec::new(),
         }
-        debts
+    }
+
+    /// The debts of classes that have made room.
+    pub fn take_rest(&mut self) -> Vec<Run<W>> {
+        std::mem::take(&mut self.rest)
     }
 
     /// All debts: the thread or the recording ends.
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn debt_of_a_class_that_makes_room_is_paid_by_the_next_sample() {
+    fn debt_of_a_class_that_makes_room_stays_a_debt() {
         let mut places = Places::default();
         let first = places.enter(of(1), 0);
         assert_eq!(places.end_run(first, run(20)), None);
@@ -349,8 +350,8 @@ mod tests {
             let _ = places.enter(of(word), word as u32);
         }
         let labelled = places.sampled(of(9), wait(7), 100);
-        let debts = places.take_debts(labelled.class);
-        assert_eq!(debts, [run(20)]);
+        assert!(places.take_debts(labelled.class).is_empty());
+        assert_eq!(places.take_rest(), [run(20)]);
         // Whoever comes back is new.
         let again = places.enter(of(1), 101);
         assert_eq!(places.label(again), None);

@@ -86,7 +86,7 @@ fn record(scripts: &[Script], share: f64, seed: u64) -> Told {
             let place = script.place(now_ms);
             let fingerprint = match place {
                 RUNS => Fingerprint::of([0], true),
-                place => Fingerprint::of([place / script.shared], false).that_waits(true),
+                place => Fingerprint::of([place / script.shared], false),
             };
             (place, fingerprint)
         };

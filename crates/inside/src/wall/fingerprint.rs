@@ -6,6 +6,9 @@ use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::threads;
 use dwell_wallclock::Fingerprint;
 
+/// `_thread_blocked` (src/hotspot/share/utilities/globalDefinitions.hpp, the same since JDK 1.4).
+const BLOCKED: u64 = 10;
+
 /// The fingerprint of a `JavaThread*`, and the virtual thread that is mounted on it while it waits;
 /// `None` if it cannot be read.
 pub(super) fn of(looker: &Looker<'_>, thread: u64) -> Option<(Fingerprint, Option<u64>)> {
@@ -16,11 +19,9 @@ pub(super) fn of(looker: &Looker<'_>, thread: u64) -> Option<(Fingerprint, Optio
     let at = threads::place(live, layout, thread).ok()?;
     let runs = at.state == layout.state_in_java && at.sp == 0;
     let words = [at.state, at.monitor_use, at.monitor, at.owner, at.sp, at.pc];
-    let in_native = at.state == layout.state_in_native;
-    let waits = !in_native && !runs && at.state != layout.state_in_vm;
-    let fingerprint = Fingerprint::of(words, runs)
-        .in_native(in_native)
-        .that_waits(waits);
+    // Blocked threads wait, or are ready to run again. In other states they may do either.
+    let may_run = !runs && at.state != BLOCKED;
+    let fingerprint = Fingerprint::of(words, runs).that_may_run(may_run);
     if runs {
         return Some((fingerprint, None));
     }

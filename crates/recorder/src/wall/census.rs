@@ -37,8 +37,8 @@ pub(super) struct Seen {
     since: u32,
     /// Whether it was off a processor since the mark was read.
     is_settled: bool,
-    /// Whether it may be in a system call that the runtime does not know of.
-    in_native: bool,
+    /// Whether only the kernel knows if it waits.
+    may_run: bool,
 }
 
 impl Seen {
@@ -102,7 +102,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let may_map = self.number.saturating_sub(seen.since) >= PAGE_TICKS;
         let is_calm = self.clock.is_calm(id);
         self.kernel.keep_files(!is_calm);
-        let by_clock = seen.in_native || !R::Looks::HAS_FINGERPRINTS;
+        let by_clock = seen.may_run || !R::Looks::HAS_FINGERPRINTS;
         // Before the fingerprint: if the thread runs in between, the next read finds that it has.
         let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
         let is_equal = mark.is_some() && mark == seen.mark;
@@ -134,11 +134,12 @@ impl<R: Runtime> Sampler<'_, R> {
             self.account(id, record, shelf);
         }
         let (mut fingerprint, context) = self.fingerprint(record);
-        if !is_calm && !fingerprint.may_run() && self.kernel.is_ready(record.tid()) {
+        let is_known = fingerprint.runs() || fingerprint.may_run();
+        if !is_calm && !is_known && self.kernel.is_ready(record.tid()) {
             fingerprint = Fingerprint::running();
         }
         if let Some(seen) = self.seen.get_mut(id as usize) {
-            seen.in_native = fingerprint.is_in_native();
+            seen.may_run = fingerprint.may_run();
         }
         if self.setup.options.only_context && context.is_none() {
             return false;
@@ -166,17 +167,16 @@ impl<R: Runtime> Sampler<'_, R> {
         let read = self.looks.fingerprint(record);
         let (fingerprint, mounted) = match read {
             Some((fingerprint, mounted)) => (fingerprint, mounted),
-            None => (Fingerprint::of([], false), None),
+            None => (Fingerprint::of([], false).that_may_run(true), None),
         };
         let context = works_for(&self.looks, record, mounted);
         let endpoint = context.map_or(0, |context| u64::from(context.endpoint));
         let fingerprint = fingerprint.with(endpoint);
-        let fingerprint = match fingerprint.is_in_native() {
-            true => self
-                .kernel
-                .call_of(record.tid())
-                .into_iter()
-                .fold(fingerprint, Fingerprint::with),
+        let fingerprint = match fingerprint.may_run() {
+            true => match self.kernel.call_of(record.tid()) {
+                Some(words) => words.into_iter().fold(fingerprint, Fingerprint::with),
+                None => Fingerprint::running(),
+            },
             false => fingerprint,
         };
         (fingerprint, context)

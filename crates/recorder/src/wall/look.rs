@@ -224,9 +224,9 @@ impl Kernel {
     }
 
     /// In which system call a thread waits, where, and on which descriptor, as words that differ
-    /// where one of these does.
+    /// where one of these does; `None`: it runs, or is ready to.
     #[must_use]
-    pub fn call_of(&self, tid: i32) -> [u64; 3] {
+    pub fn call_of(&self, tid: i32) -> Option<[u64; 3]> {
         match self.whereabouts(tid) {
             Some(Whereabouts::Off { call, sp, pc }) => {
                 let on = match call {
@@ -234,14 +234,12 @@ impl Kernel {
                     Some(Target::Poll { fds, count: 1 }) => self.live.i32(fds).ok(),
                     _ => None,
                 };
-                [
-                    sp,
-                    pc,
-                    on.map_or(u64::MAX, |fd| u64::from(fd.cast_unsigned())),
-                ]
+                let on = on.map_or(u64::MAX, |fd| u64::from(fd.cast_unsigned()));
+                Some([sp, pc, on])
             }
-            Some(Whereabouts::Ready) => [1, 0, 0],
-            None => [0; 3],
+            Some(Whereabouts::Ready) => None,
+            // The kernel does not say.
+            None => Some([0; 3]),
         }
     }
 

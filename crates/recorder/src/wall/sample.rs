@@ -57,7 +57,11 @@ impl<R: Runtime> Sampler<'_, R> {
                 Some(class)
             }
             // A thread whose wait has ended meanwhile shows nothing: reads say how often it waits.
-            Look::Ready if before == fingerprint && self.runs_there(id, fingerprint) => {
+            Look::Ready
+                if before == fingerprint
+                    && !fingerprint.runs()
+                    && self.clock.found_running(id, fingerprint) =>
+            {
                 let label = Label {
                     shown: Shown::Run,
                     place: 0,
@@ -67,11 +71,6 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             Look::Ready | Look::Unclear => None,
         }
-    }
-
-    /// Whether a thread with this fingerprint, which was found running, mostly runs.
-    fn runs_there(&mut self, id: u32, fingerprint: Fingerprint) -> bool {
-        fingerprint.may_run() || self.clock.found_running(id, fingerprint)
     }
 
     /// Reports where a thread waits; `None` if there is no room.
