@@ -25,7 +25,7 @@ impl Fingerprint {
     /// Of a thread that runs or is ready to.
     #[must_use]
     pub fn running() -> Fingerprint {
-        Fingerprint::of([], true)
+        Fingerprint::of([u64::MAX], true)
     }
 
     /// The same for a thread of which only the kernel knows if it waits, and in which system call:

@@ -1,11 +1,11 @@
 //! The state machine of all threads.
 
+use crate::block_length::{Kind, Pace};
 use crate::calendar::Calendar;
+use crate::classes::{Label, Labelled, Places, UNSAMPLED};
+use crate::ended_run::{Run, held_ns};
 use crate::fingerprint::{Fingerprint, mix};
-use crate::pace::{Kind, Pace};
-use crate::places::{Label, Labelled, Places, UNSAMPLED};
 use crate::purse::Purse;
-use crate::run::{Run, held_ns};
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
 
@@ -278,11 +278,7 @@ impl<W: Clone> WallClock<W> {
             let hot = self.hot.get(*id as usize);
             hot.is_some_and(|hot| hot.is_live && hot.read_at == *tick)
         };
-        let mut ids: Vec<u32> = ids
-            .into_iter()
-            .filter(is_due)
-            .map(|(id, _)| id)
-            .collect();
+        let mut ids: Vec<u32> = ids.into_iter().filter(is_due).map(|(id, _)| id).collect();
         let middle = self.random.below(ids.len() as u64) as usize;
         ids.rotate_left(middle);
         ids
@@ -391,7 +387,10 @@ impl<W: Clone> WallClock<W> {
     fn enter(&mut self, id: u32, fingerprint: Fingerprint, word: u64, work: W) {
         self.close(id);
         let number = self.tick.number;
-        let (hot, cold) = (self.hot.get_mut(id as usize), self.cold.get_mut(id as usize));
+        let (hot, cold) = (
+            self.hot.get_mut(id as usize),
+            self.cold.get_mut(id as usize),
+        );
         let (Some(hot), Some(cold)) = (hot, cold) else {
             return;
         };
@@ -480,9 +479,10 @@ impl<W: Clone> WallClock<W> {
     /// What the last sample of the present place has shown holds no more.
     pub fn unlabel(&mut self, id: u32) {
         self.close(id);
-        if let (Some(hot), Some(cold)) =
-            (self.hot.get_mut(id as usize), self.cold.get_mut(id as usize))
-        {
+        if let (Some(hot), Some(cold)) = (
+            self.hot.get_mut(id as usize),
+            self.cold.get_mut(id as usize),
+        ) {
             cold.places.forget(hot.class);
             (hot.is_labelled, hot.has_claim) = (false, false);
         }
@@ -494,7 +494,10 @@ impl<W: Clone> WallClock<W> {
         let number = self.tick.number;
         let is_open = self.cold.get_mut(id as usize).is_some_and(|cold| {
             let class = cold.places.enter(fingerprint, number);
-            let is_other = cold.places.label(class).is_none_or(|it| it.place != label.place);
+            let is_other = cold
+                .places
+                .label(class)
+                .is_none_or(|it| it.place != label.place);
             is_other || cold.places.is_uncertain(class)
         });
         if is_open {
@@ -528,7 +531,11 @@ impl<W: Clone> WallClock<W> {
         if let Some(cold) = self.cold.get_mut(id as usize) {
             cold.places.forget(class);
         }
-        if let Some(hot) = self.hot.get_mut(id as usize).filter(|hot| hot.class == class) {
+        if let Some(hot) = self
+            .hot
+            .get_mut(id as usize)
+            .filter(|hot| hot.class == class)
+        {
             (hot.is_labelled, hot.has_claim) = (false, false);
         }
     }
@@ -605,7 +612,10 @@ impl<W: Clone> WallClock<W> {
 
     /// Ends the open run.
     fn close(&mut self, id: u32) {
-        let (hot, cold) = (self.hot.get_mut(id as usize), self.cold.get_mut(id as usize));
+        let (hot, cold) = (
+            self.hot.get_mut(id as usize),
+            self.cold.get_mut(id as usize),
+        );
         let (Some(hot), Some(cold)) = (hot, cold) else {
             return;
         };

@@ -2,6 +2,8 @@
 
 /// The bucket holds the budget of so long.
 const HELD_S: f64 = 5.0;
+/// With the budget of so long in it, samples that are only for certainty are all made.
+const FULL_S: f64 = 0.5;
 /// A recording begins with threads that were never sampled, ten thousand of them at times. So much
 /// CPU time, in ns, it may spend once on samples of new fingerprints.
 const FIRST_NS: f64 = 300_000_000.0;
@@ -35,7 +37,7 @@ impl Purse {
         Purse {
             share: Some(share),
             fixed: 0,
-            held_ns: share * HELD_S * 1e9,
+            held_ns: share * FULL_S * 1e9,
             first_ns: FIRST_NS,
             sample_ns: SAMPLE_NS,
             left: 0,
@@ -96,12 +98,12 @@ impl Purse {
         self.left > 0 && (self.share.is_none() || has_some)
     }
 
-    /// How full the bucket is, from 0 to 1.
+    /// The part of samples for certainty that is made, from 0 to 1.
     #[must_use]
     pub fn fill(&self) -> f64 {
         match self.share {
             None => f64::from(self.left > 0),
-            Some(share) => (self.held_ns / (share * HELD_S * 1e9)).clamp(0.0, 1.0),
+            Some(share) => (self.held_ns / (share * FULL_S * 1e9)).clamp(0.0, 1.0),
         }
     }
 }

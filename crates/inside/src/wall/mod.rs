@@ -2,9 +2,9 @@
 //! virtual threads there are. All of it is read in the JVM's memory, fault-tolerantly; nobody is
 //! signalled, and nothing of the JVM is called.
 
+mod java_fingerprint;
 pub mod look;
 pub mod places;
-mod fingerprint;
 pub mod unmounted;
 pub mod virtuals;
 
@@ -72,11 +72,11 @@ impl Looks<HotSpot> for JavaLooks {
     }
 
     fn fingerprint(&self, record: &ThreadRecord) -> Option<(Fingerprint, Option<u64>)> {
-        fingerprint::of(&self.looker(), record.managed_thread())
+        java_fingerprint::of(&self.looker(), record.managed_thread())
     }
 
     fn fetch_fingerprint(&self, record: &ThreadRecord) {
-        fingerprint::fetch(&self.jvm.vm().layout, record.managed_thread());
+        java_fingerprint::fetch(&self.jvm.vm().layout, record.managed_thread());
     }
 
     fn walk(
@@ -111,7 +111,7 @@ impl Looks<HotSpot> for JavaLooks {
     }
 
     fn mounted(&self, thread: u64) -> Option<u64> {
-        self.looker().mounted(thread).unwrap_or(None)
+        self.looker().mounted(thread).ok()?
     }
 
     fn name_of_mounted(&self, thread: u64) -> Option<Box<str>> {
@@ -190,12 +190,10 @@ impl JavaLooks {
     /// The thread on which the virtual one with this id runs.
     fn carrier_of(&self, id: u64, all: &Threads) -> Option<u32> {
         let offset = self.jvm.vm().layout.thread_owner_id;
-        if !present(offset) {
-            return None;
-        }
-        all.find(|record| {
+        let is_it = |record: &ThreadRecord| {
             let at = record.managed_thread().wrapping_add(offset);
             self.live.word(at) == Ok(id)
-        })
+        };
+        present(offset).then(|| all.find(is_it)).flatten()
     }
 }

@@ -39,7 +39,10 @@ impl<R: Runtime> Sampler<'_, R> {
             let Some(record) = self.setup.engine.record(index) else {
                 continue;
             };
-            match (self.setup.engine.has_timer(record), self.setup.engine.is_held(record)) {
+            match (
+                self.setup.engine.has_timer(record),
+                self.setup.engine.is_held(record),
+            ) {
                 (false, _) => with.push((known.switches, record)),
                 (true, true) => held.push((known.switches, record)),
                 // By the rule for one thread.

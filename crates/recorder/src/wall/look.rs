@@ -1,4 +1,5 @@
-//! One sample of a thread, from memory and from the kernel, and what the kernel says of threads.
+//! One look at a thread that waits, from memory and from the kernel; and what the kernel says of
+//! threads.
 
 use crate::context::context_of;
 use crate::looks::off::{Off, Waiting};
@@ -144,7 +145,9 @@ impl Kernel {
         }
         pages.allowed.set(allowed - 1);
         let before = process::own_cpu();
-        pages.are_refused.set(self.engine.attach_page(record).is_err());
+        pages
+            .are_refused
+            .set(self.engine.attach_page(record).is_err());
         pages.spent((process::own_cpu() - before).as_nanos() as u64);
     }
 
@@ -361,4 +364,25 @@ fn told(fd: i32, kind: Fd) -> Option<Box<str>> {
         Fd::File => fds::path(fd),
     };
     text.map(String::into_boxed_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn price_of_a_page_follows_what_pages_cost() {
+        let pages = Pages::default();
+        assert!((pages.price().count(60.0 * PAGE_NS)).abs_diff(60) <= 1);
+        for _ in 0..100 {
+            pages.spent(10 * PAGE_NS as u64);
+        }
+        assert!((pages.price().count(60.0 * PAGE_NS)).abs_diff(6) <= 1);
+    }
+
+    #[test]
+    fn running_thread_is_found_to_run() {
+        // This thread's clock moves between two questions.
+        assert!(runs(process::own_tid()));
+    }
 }

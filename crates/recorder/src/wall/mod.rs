@@ -5,11 +5,11 @@
 //! threads do. Crate `dwell-wallclock` decides which threads are read and sampled, and what a read
 //! counts for. This module tells it what the kernel and the runtime say.
 
-mod census;
 mod events;
 pub mod focus;
 mod logical;
 pub mod look;
+mod reads;
 mod sample;
 pub mod unmounted;
 pub mod who;
@@ -22,20 +22,20 @@ use crate::runtime::setup::Setup;
 use crate::runtime::{Looks, Runtime};
 use crate::sys::allocator::OwnThread;
 use crate::sys::process;
-use census::Seen;
 use dwell_context::Context;
 use dwell_walker::Frame;
 use dwell_wall::budget::Debt;
-use dwell_wallclock::grid::{self, Grid};
 use dwell_wall::members::Members;
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
-use dwell_wallclock::places::UNSAMPLED;
+use dwell_wallclock::classes::UNSAMPLED;
+use dwell_wallclock::grid::{self, Grid};
 use dwell_wallclock::purse::Purse;
 use dwell_wallclock::{Tick, WallClock};
 use focus::Focus;
 use logical::Logical;
 use look::Kernel;
+use reads::Seen;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -322,7 +322,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
         let cpu_ns = census_ns + sampled_ns + backlog_ns + debt_ns - logical_debt_ns;
         self.pay(cpu_ns, look.span_ns);
-        self.logical.add(&look, logical_debt_ns, self.counts.sampled);
+        self.logical
+            .add(&look, logical_debt_ns, self.counts.sampled);
         self.note_running(&ids, shelf);
         let (found, logical_ns) = self.look_at_logical(now_ns, last, shelf);
         shelf.set_own_cpu_ns(self.costs.cpu_ns);
@@ -485,7 +486,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.clock.end(index);
         self.report_ended(shelf);
         self.members.remove(index);
-        let (known, seen) = (self.known.get(index as usize), self.seen.get(index as usize));
+        let (known, seen) = (
+            self.known.get(index as usize),
+            self.seen.get(index as usize),
+        );
         if let (Some(known), Some(seen)) = (known, seen) {
             self.threads.forget(seen.managed, known.id, index);
             let thread = known.thread;
@@ -529,7 +533,6 @@ fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     const AIM: f64 = 0.9;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,8 @@
 //! Techniques", chapter 12). The chance is high where samples have disagreed, and falls where they
 //! agree (Neyman allocation). It changes only after a batch of samples.
 
+use crate::ended_run::Run;
 use crate::fingerprint::Fingerprint;
-use crate::run::Run;
 
 /// Fingerprints of one thread, at most. The one that was read the longest ago makes room.
 pub const CLASSES_MAX: usize = 48;
@@ -17,8 +17,10 @@ pub const UNSAMPLED: u8 = u8::MAX;
 const DEBTS_MAX: usize = 32;
 /// Samples between two changes of a class's chance.
 const BATCH: u8 = 3;
-/// The chance of a sample of a class that has been sampled once, ...
-const LEVEL_FIRST: f32 = 1.0 / 8.0;
+/// So many batches without a disagreement make a class certain again.
+const CERTAIN: u8 = 4;
+/// The chance of a sample of a class that has been sampled once, if the purse allows it, ...
+const LEVEL_FIRST: f32 = 1.0;
 /// ... and the least one.
 const LEVEL_LEAST: f32 = 1.0 / 512.0;
 /// A fingerprint of a wait that was never sampled, with which so many samples in a row have found
@@ -60,7 +62,8 @@ struct Class<W> {
     /// Samples of this batch, and how many of them disagreed with the one before.
     samples: u8,
     disagreed: u8,
-    was_uncertain: bool,
+    /// Batches until it is certain again; 0: it is.
+    uncertain: u8,
     /// Samples that have found the thread running, before one has shown a wait.
     ran: u8,
     /// Weight since the last sample, and its mean over the samples, in ns.
@@ -77,7 +80,7 @@ impl<W> Default for Class<W> {
             level: LEVEL_FIRST,
             samples: 0,
             disagreed: 0,
-            was_uncertain: false,
+            uncertain: 0,
             ran: 0,
             since_ns: 0,
             heft_ns: 0,
@@ -87,7 +90,7 @@ impl<W> Default for Class<W> {
 
 impl<W> Class<W> {
     fn is_uncertain(&self) -> bool {
-        self.was_uncertain || self.disagreed > 0
+        self.uncertain > 0 || self.disagreed > 0
     }
 }
 
@@ -227,10 +230,14 @@ impl<W> Places<W> {
             class.disagreed += u8::from(is_new);
         }
         if class.samples >= BATCH {
-            class.was_uncertain = class.disagreed > 0;
-            class.level = match class.was_uncertain {
-                true => (class.level * LEVEL_STEP).min(1.0),
-                false => (class.level / LEVEL_STEP).max(LEVEL_LEAST),
+            class.uncertain = match class.disagreed {
+                0 => class.uncertain.saturating_sub(1),
+                _ => CERTAIN,
+            };
+            class.level = match (class.disagreed, class.uncertain) {
+                (0, 0) => (class.level / LEVEL_STEP).max(LEVEL_LEAST),
+                (0, _) => class.level,
+                _ => (class.level * LEVEL_STEP).min(1.0),
             };
             (class.samples, class.disagreed) = (0, 0);
         }

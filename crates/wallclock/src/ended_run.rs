@@ -43,5 +43,8 @@ const HELD_NS: [u64; 4] = [2_000_000_000, 8_000_000_000, 30_000_000_000, 60_000_
 #[must_use]
 pub fn held_ns(stage: u8) -> u64 {
     let last = HELD_NS.len() - 1;
-    HELD_NS.get(usize::from(stage)).copied().unwrap_or(HELD_NS[last])
+    HELD_NS
+        .get(usize::from(stage))
+        .copied()
+        .unwrap_or(HELD_NS[last])
 }

@@ -263,3 +263,23 @@ fn key_of(context: Option<&Context>) -> u64 {
 fn work_of(context: Option<Context>) -> Work {
     context.map(Arc::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_told_apart_by_span_and_endpoint() {
+        let of = |span, endpoint| {
+            key_of(Some(&Context {
+                span,
+                endpoint,
+                ..Context::default()
+            }))
+        };
+        assert_eq!(key_of(None), 0);
+        assert_eq!(of(1, 2), of(1, 2));
+        assert_ne!(of(1, 2), of(1, 3));
+        assert_ne!(of(1, 2), of(3, 2));
+    }
+}
