@@ -274,9 +274,9 @@ WAITS_AND_STOPS = [
         WAITS, r"wall\.rs:\d+[^\n]*\n[a-z-]+\n"),
     Fault(
         "waiter-signalled", "who waits gets a signal with each look",
-        [after(f"{RECORDER}/wall/look.rs",
-               "    let is_still = |claim| looks.is_still(record, claim);",
-               "    if FAULT { let _ = dwell_signal::sys::queue_signal(tid, libc::SIGIO, 0); }")],
+        [after(f"{RECORDER}/wall/reads.rs", "                self.counts.stayed += 1;",
+               "                if FAULT { let _ = dwell_signal::sys::queue_signal("
+               "record.tid(), libc::SIGIO, 0); }")],
         e2e("wall", "never_does_a_thread_that_waits_get_a_signal"),
         r"threads that ran"),
     Fault(

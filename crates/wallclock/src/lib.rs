@@ -9,7 +9,7 @@
 //!    each block, drawn at random, is read, and stands for the block ([`machine`]).
 //! 2. **Choose.** A thread that has not run since its last read is still in the same place. Of any
 //!    other thread the caller reads a [`Fingerprint`]. A known fingerprint names the place of an
-//!    earlier sample ([`classes`]).
+//!    earlier sample ([`labels`]).
 //! 3. **Sample.** A thread with an unknown fingerprint is sampled at once, or as soon as the
 //!    [`purse`] allows. Until then its time is a debt of that fingerprint. Known fingerprints are
 //!    sampled now and then, most often those whose samples disagree.
@@ -19,7 +19,7 @@
 
 pub mod block_length;
 pub mod calendar;
-pub mod classes;
+pub mod labels;
 pub mod ended_run;
 pub mod fingerprint;
 pub mod grid;
@@ -28,7 +28,7 @@ pub mod machine;
 mod populations;
 pub mod purse;
 
-pub use classes::{Label, Shown};
+pub use labels::{Label, Shown};
 pub use ended_run::Run;
 pub use fingerprint::Fingerprint;
 pub use machine::{Tick, WallClock};

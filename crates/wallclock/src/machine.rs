@@ -2,7 +2,7 @@
 
 use crate::block_length::{Kind, Pace};
 use crate::calendar::Calendar;
-use crate::classes::{Label, Labelled, Places, UNSAMPLED};
+use crate::labels::{Label, Labelled, Places, UNSAMPLED};
 use crate::ended_run::{Run, held_ns};
 use crate::fingerprint::{Fingerprint, mix};
 use crate::purse::Purse;

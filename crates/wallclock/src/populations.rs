@@ -391,10 +391,12 @@ fn places_of_one_fingerprint_are_told_apart_by_samples() {
     }
 }
 
+type Population = (&'static str, fn(u64) -> Vec<Script>);
+
 /// 95 % intervals of the time in each place of the first threads hold the truth.
 #[test]
 fn intervals_hold_the_truth() {
-    let populations: [(&str, fn(u64) -> Vec<Script>); 3] = [
+    let populations: [Population; 3] = [
         ("busy", |seed| busy(5, (3, 29), 1, seed)),
         ("shared", |seed| busy(5, (20, 100), 3, seed)),
         ("many", |seed| {

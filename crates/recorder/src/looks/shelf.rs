@@ -24,7 +24,7 @@ pub enum Note {
     Stack {
         /// The thread.
         thread: u64,
-        /// See `dwell_wallclock::classes`.
+        /// See `dwell_wallclock::labels`.
         class: u8,
         /// What was seen.
         off: Off,

@@ -28,7 +28,7 @@ use dwell_wall::budget::Debt;
 use dwell_wall::members::Members;
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
-use dwell_wallclock::classes::UNSAMPLED;
+use dwell_wallclock::labels::UNSAMPLED;
 use dwell_wallclock::grid::{self, Grid};
 use dwell_wallclock::purse::Purse;
 use dwell_wallclock::{Tick, WallClock};
