@@ -1,7 +1,7 @@
 //! One process, held by a descriptor of its `/proc` directory.
 //!
-//! The descriptor identifies one process permanently. After that process has exited, reads and signals
-//! fail instead of reaching another process with the same number.
+//! The descriptor identifies one process permanently. After that process has exited, reads and
+//! signals fail instead of reaching another process with the same number.
 
 use crate::Error;
 use crate::procfs::{self, Status};

@@ -1,4 +1,4 @@
-//! Reads one thread once: its state and its stack. The thread does not notice.
+//! One look at one thread: reads its state and its stack once. The thread does not notice.
 //!
 //! A thread that waits is read in place. If the scheduler's counters show that it ran during the
 //! read, the result is discarded. Of a running thread, only the part from its last Java frame on
