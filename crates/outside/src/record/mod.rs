@@ -54,8 +54,8 @@ const CHUNK_MEMORY_MAX: usize = 48 << 20;
 /// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// CPU time between two samples of a thread. None: CPU samples are not recorded, but are still
-    /// taken at a default interval, because they show where threads ran.
+    /// CPU time between two samples of a thread. A recording of wall time needs these samples, too,
+    /// because they show where threads ran.
     pub cpu: Duration,
     /// Time between two ticks; none: no wall time.
     pub wall: Option<Duration>,
