@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_put_once_and_found_again() {
+    fn library_is_placed_once_and_found_again() {
         let world = World::new("once");
         let first = world.put(&["/tmp"]).unwrap();
         assert!(
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_replaced_and_not_written_over() {
+    fn other_bytes_are_replaced_not_overwritten() {
         let world = World::new("other");
         let file = world.host(&world.put(&["/tmp"]).unwrap());
         let kept = file.with_file_name("kept");
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_others_could_write_are_not_believed() {
+    fn files_writable_by_others_are_not_used() {
         let world = World::new("writable");
         let file = world.host(&world.put(&["/tmp"]).unwrap());
         let inode = fs::metadata(&file).unwrap().ino();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn planted_directories_and_links_are_passed_over() {
+    fn planted_directories_and_links_are_skipped() {
         let world = World::new("planted");
         let dir = world.host("tmp").join(LIBRARY.dir_name());
         symlink("/home", &dir).unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn places_without_sticky_bit_are_passed_over() {
+    fn directories_without_sticky_bit_are_skipped() {
         let world = World::new("sticky");
         chmod(&world.host("tmp"), 0o777);
         let error = world.put(&["/tmp", "/none"]).unwrap_err();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn old_builds_are_removed_and_nothing_else() {
+    fn only_old_builds_are_removed() {
         let world = World::new("stale");
         let old = world.host("tmp/.dwell-0123456789abcdef");
         let fresh = world.host("tmp/.dwell-fedcba9876543210");

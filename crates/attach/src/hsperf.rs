@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_is_survived(
+        fn damaged_files_cause_no_panic(
             at in 8usize..160, value in any::<u8>(), cut in 0usize..200,
         ) {
             let mut bytes = file(&[("sun.rt.javaCommand", "Main a"), ("java.rt.vmArgs", "-Xrs")]);

@@ -65,7 +65,7 @@ fn every_jdk_is_listed_with_version_and_main_class() {
 }
 
 #[test]
-fn without_performance_data_files_tell_enough() {
+fn without_performance_data_other_files_suffice() {
     for jdk in jdks() {
         let running = Start::new(&jdk).option("-XX:-UsePerfData").run();
         let jvm = listed(running.pid);

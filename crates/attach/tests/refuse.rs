@@ -31,7 +31,7 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
 }
 
 #[test]
-fn a_process_that_is_no_jvm_lives_on() {
+fn process_that_is_not_a_jvm_survives() {
     let mut sleeper = Sleeper::new();
     let error = Target::examine(sleeper.0.id()).unwrap_err();
     assert!(matches!(error, Error::NotJvm { .. }), "{error}");
@@ -85,7 +85,7 @@ fn a_thread_is_not_a_process() {
 }
 
 #[test]
-fn reduced_signals_need_none_while_the_socket_is_there() {
+fn reduced_signals_work_while_the_socket_exists() {
     for jdk in common::jdks() {
         let mut running = Start::new(&jdk).option("-Xrs").run();
         let target = Target::examine(running.pid).unwrap();
@@ -100,7 +100,7 @@ fn reduced_signals_need_none_while_the_socket_is_there() {
 }
 
 #[test]
-fn a_disabled_attach_mechanism_is_known_wherever_it_was_said() {
+fn disabled_attach_mechanism_is_found_in_any_source() {
     let flag = "-XX:+DisableAttachMechanism";
     let dir = common::scratch_dir("flags");
     let settings = dir.join("settings");
@@ -264,7 +264,7 @@ fn a_jvm_that_starts_no_listener_is_given_up_without_a_trace() {
 }
 
 #[test]
-fn a_planted_socket_is_not_talked_to() {
+fn planted_socket_is_not_used() {
     let mut running = Start::new(&modern()).run();
     let path = format!("/tmp/.java_pid{}", running.pid);
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();

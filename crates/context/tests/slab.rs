@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn does_what_a_map_does(steps in prop::collection::vec(step(), 1..200)) {
+    fn slab_behaves_like_a_map(steps in prop::collection::vec(step(), 1..200)) {
         let slab = slab(8, 4);
         let mut model: HashMap<u64, (usize, Option<Context>)> = HashMap::new();
         let mut holds: Vec<(u64, Handle)> = Vec::new();
@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_slab_and_a_full_bucket_say_so_and_recover() {
+fn full_slab_and_full_bucket_refuse_and_recover() {
     let small = slab(3, 1);
     let handles: Vec<_> = (1..=3).map(|id| held(small.acquire(id))).collect();
     assert_eq!(small.acquire(4), Acquired::Full);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_an_image_share_where_they_come_from() {
+    fn methods_of_an_image_share_its_origin() {
         let of = |image: &str, file: &str| origin(image.into(), file.into());
         let one = of("Work", "/app/Work.exe").unwrap();
         assert!(Arc::ptr_eq(&one, &of("Work", "/app/Work.exe").unwrap()));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_says_so() {
+    fn full_table_refuses() {
         let table = Table::new(2);
         let one = found(1);
         assert!(table.put(1, one) && table.put(2, one));

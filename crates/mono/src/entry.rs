@@ -73,7 +73,7 @@ fn prepare(text: &str) -> Result<(), String> {
     walk::set_stack_walk(api.mono_stack_walk_async_safe);
     let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     if asked.is_some() {
-        return Err("the module was asked for twice; once is enough".into());
+        return Err("the module was requested twice; request it once".into());
     }
     *asked = Some(Asked {
         options,
@@ -90,7 +90,7 @@ fn install(api: &Api) -> Result<(), String> {
     unsafe {
         let handle: Handle = (api.mono_profiler_create)(std::ptr::null_mut());
         if (api.mono_profiler_enable_sampling)(handle) == 0 {
-            return Err("Mono does not let profilers sample any more".into());
+            return Err("Mono no longer lets profilers sample".into());
         }
         // Refused if another module owns Mono's sampler: then that module configures it.
         let _ = (api.mono_profiler_set_sample_mode)(handle, functions::SAMPLE_MODE_NONE, 0);

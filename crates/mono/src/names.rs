@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_parsed() {
         assert_eq!(
             parts("System.String:Concat (string,string)"),
             expected("System/String", "Concat", "(string,string)")

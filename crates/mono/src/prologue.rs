@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_with_a_pointer_are_left_by_it() {
+    fn frame_with_rbp_has_a_rule_by_rbp() {
         let wanted = Rule::Fp {
             cfa_bytes: 16,
             rbp: SavedRbp::At(2),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_one_are_left_by_their_size() {
+    fn frame_without_rbp_has_a_rule_by_its_size() {
         // sub rsp, 8; mov [rsp], r15
         let small = [0x48, 0x83, 0xec, 0x08, 0x4c, 0x89, 0x3c, 0x24, 0x33, 0xc0];
         assert_eq!(

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_monos_own_are_idle_and_its_stops_are_known() {
+    fn monos_own_threads_are_idle_and_its_stops_known() {
         for library in [
             "mono",
             "mono-sgen",

@@ -54,7 +54,7 @@ fn names_of_this_kernel_are_those_of_its_list() {
 }
 
 #[test]
-fn names_kept_of_this_kernel_are_those_of_its_list() {
+fn saved_names_of_this_kernel_are_those_of_its_list() {
     let text = std::fs::read_to_string(LIST).unwrap_or_default();
     let all = functions(&text);
     let mut kernel = Kernel::default();

@@ -384,7 +384,7 @@ proptest! {
     })]
 
     #[test]
-    fn generated_programs_mean_what_gimli_says(
+    fn generated_programs_agree_with_gimli(
         augmentation in augmentation(),
         functions in functions(),
     ) {
@@ -440,7 +440,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_have_changed_since_do_no_harm(
+    fn bytes_changed_later_cause_no_panic(
         functions in functions(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<prop::sample::Index>(),
@@ -464,7 +464,7 @@ proptest! {
     }
 
     #[test]
-    fn generated_initial_programs_mean_what_gimli_says(
+    fn generated_initial_programs_agree_with_gimli(
         initial in vec(simple_op(), 0..6),
         functions in functions(),
     ) {
@@ -485,7 +485,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_sections_do_no_harm(
+    fn damaged_sections_cause_no_panic(
         functions in functions(),
         is_relative in any::<bool>(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
@@ -503,7 +503,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_do_no_harm(data in vec(any::<u8>(), 0..400)) {
+    fn random_bytes_cause_no_panic(data in vec(any::<u8>(), 0..400)) {
         if let Ok(table) = try_build(&data) {
             assert_well_formed(table.rows());
         }

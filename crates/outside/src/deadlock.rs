@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_once_and_without_their_followers() {
+    fn circles_are_found_once_without_their_followers() {
         assert_eq!(of(&[(1, 2), (2, 1)]), [[1, 2]]);
         assert_eq!(of(&[(1, 2), (2, 3)]), Vec::<Vec<u32>>::new());
         assert_eq!(of(&[(0, 1), (1, 2), (2, 3), (3, 1), (9, 2)]), [[1, 2, 3]]);

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_stay_as_they_were() {
+    fn copied_pages_do_not_change() {
         let live = own();
         let mut bytes = vec![7u8; 3 * PAGE as usize];
         let addr = bytes.as_ptr() as u64;

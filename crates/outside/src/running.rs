@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_record_causes_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let mut record = 9u32.to_ne_bytes().to_vec();
             record.extend(&bytes);
             let _ = parse(&record);

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_may_not_be_read_is_closed() {
+    fn unreadable_page_counts_as_armed() {
         let maps = b"7f0000000000-7f0000001000 r--p 00000000 00:00 0\n\
             7f0000001000-7f0000002000 ---p 00000000 00:00 0 \n\
             nonsense\n\

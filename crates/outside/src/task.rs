@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_tell_their_other_end() {
+    fn sockets_show_their_other_end() {
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let client = std::net::TcpStream::connect(address).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_nonsense_are_no_sockets() {
+    fn invalid_lines_give_no_sockets() {
         for text in [
             "",
             "a\nb",

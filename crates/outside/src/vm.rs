@@ -38,7 +38,7 @@ pub enum Error {
     #[error("JVM {0} does not export {1}; dwell reads HotSpot JVMs (JDK 8 to 28) only")]
     Missing(u32, &'static str),
     /// The tables cannot be read, or are invalid.
-    #[error("JVM {0} is just starting or ending: its tables make no sense; try again")]
+    #[error("JVM {0} is just starting or exiting: its tables cannot be read; try again")]
     Unreadable(u32),
 }
 

@@ -96,7 +96,7 @@ mod tests {
 
     /// Numbers of all widths at all offsets in a word.
     #[test]
-    fn numbers_are_read_wherever_they_lie() {
+    fn numbers_are_read_at_any_offset() {
         let mut bytes = [0u8; 24];
         for (i, byte) in bytes.iter_mut().enumerate() {
             *byte = 0xf0 - i as u8;

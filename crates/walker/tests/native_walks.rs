@@ -239,7 +239,7 @@ fn pc_outside_any_code_is_reported() {
 
 /// Without a rule, rbp may be a frame pointer, and in a leaf the return address is on top.
 #[test]
-fn without_a_rule_a_return_address_is_looked_for() {
+fn without_a_rule_a_return_address_is_searched() {
     let root = LIBRARY + 0x41;
     let of = |pc: u64, fp: u64, high: u64, stack: &[u64]| {
         let regs = Regs { fp, ..at(pc) };
@@ -336,7 +336,7 @@ fn above_gone(stack: &[u64], fp: u64, high: u64) -> usize {
 }
 
 #[test]
-fn above_code_that_is_gone_the_call_stub_is_found() {
+fn call_stub_above_freed_code_is_found() {
     let (fp, root) = (STACK + 24, LIBRARY + 0x41);
     let found = |stack: &[u64], fp, high| above_gone(stack, fp, high) == 2;
     let stack = [0, CALL_STUB, 0, 0, root, 0, 0];

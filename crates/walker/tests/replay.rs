@@ -229,7 +229,7 @@ fn walk_continues_above_freed_frames() {
 }
 
 #[test]
-fn whichever_read_fails_the_walk_ends_with_a_name() {
+fn any_failing_read_gives_a_named_end() {
     for fixture in fixtures() {
         let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
         let whole = Faulty::new(fixture, usize::MAX);
@@ -256,7 +256,7 @@ fn whichever_read_fails_the_walk_ends_with_a_name() {
 
 /// Wrong words of several kinds: random values, near misses, values of other words.
 #[test]
-fn wrong_words_never_lead_to_a_panic_or_an_endless_walk() {
+fn wrong_words_never_cause_a_panic_or_endless_walk() {
     let choose = any::<prop::sample::Index>;
     let change = (choose(), 0..4u8, any::<u64>(), choose());
     let changes = (choose(), prop::collection::vec(change, 1..12));
@@ -397,7 +397,7 @@ fn walks_are_the_same_with_a_cache() {
 
 /// With less room each walk gives the same frames up to that point, and reports that it was cut.
 #[test]
-fn a_limit_cuts_walks_and_changes_nothing_before() {
+fn depth_limit_only_cuts_the_end_of_walks() {
     // Frames that were first taken for those of a freed method may be reported if there is room.
     let replaced = Frame::failed(Failure::BadCompiled);
     for fixture in fixtures() {

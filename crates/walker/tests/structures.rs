@@ -182,7 +182,7 @@ fn look_at_locks(mem: &Anything<'_>, frozen: &Frozen, addr: u64) {
 }
 
 #[test]
-fn looks_at_broken_structures_end_soon() {
+fn reads_of_broken_structures_end_soon() {
     let (mut random, mut most, mut looks) = (Random(0x5eed), 0, 0);
     for (number, fixture) in fixtures().into_iter().enumerate() {
         for round in 0..6 {

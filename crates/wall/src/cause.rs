@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_runtime_say_it_before_methods_do() {
+    fn functions_of_the_runtime_decide_before_methods() {
         let park = method("base/Parker", "park");
         let wait = |name| [function("futex"), function(name), park];
         for (name, expected) in [
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn logical_threads_and_threads_of_the_runtimes_own() {
+    fn logical_threads_and_the_runtimes_own_threads() {
         let left = [method("fiber/Fiber", "yield"), method("net/Poller", "poll")];
         assert_eq!(of(FUTEX, Monitor::None, false, &left), "socket");
         assert_eq!(of(FUTEX, Monitor::Waiting, false, &left), "object-wait");

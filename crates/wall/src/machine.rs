@@ -78,7 +78,7 @@ mod tests {
                         cpu2 1 1 1 1\n";
 
     #[test]
-    fn processors_are_summed_that_are_wanted() {
+    fn only_wanted_processors_are_summed() {
         let both = Sums {
             processors: 2,
             busy: 10 + 1 + 20 + 1 + 20 + 2 + 40 + 2,

@@ -40,7 +40,7 @@ impl Pools {
     /// A text that says what is wrong with the pattern.
     pub fn add(&mut self, pattern: &str) -> Result<(), String> {
         let parsed = Pattern::parse(pattern)
-            .ok_or_else(|| format!("'{pattern}' is no method: write package.Class.method"))?;
+            .ok_or_else(|| format!("'{pattern}' is not a method: write package.Class.method"))?;
         self.patterns.push(parsed);
         Ok(())
     }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_are_given_up_soon_begin_with_being_woken() {
+    fn short_turns_begin_with_a_wake_up() {
         let at = |waited_ns, turns| Schedule {
             on_cpu_ns: 0,
             waited_ns,

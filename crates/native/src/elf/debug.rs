@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_debug_files_do_no_harm(
+        fn damaged_debug_files_cause_no_panic(
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
             cut in any::<prop::sample::Index>(),
             is_cut in prop::bool::weighted(0.2),

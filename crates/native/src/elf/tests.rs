@@ -227,7 +227,7 @@ fn a_build_id_is_found_by_segment_or_section() {
 }
 
 #[test]
-fn of_several_names_the_best_is_kept() {
+fn best_of_several_names_is_kept() {
     let at = TEXT_SVMA;
     let bytes = Image::new()
         .symbols(
@@ -447,7 +447,7 @@ fn full_image() -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn damaged_images_do_no_harm(
+    fn damaged_images_cause_no_panic(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         in_headers in any::<bool>(),
         cut in any::<prop::sample::Index>(),

@@ -131,7 +131,7 @@ fn missing_name_is_searched_in_the_whole_list() {
 }
 
 #[test]
-fn a_file_without_addresses_is_soon_given_up() {
+fn file_without_addresses_is_soon_abandoned() {
     let line = |i: u64| format!("0000000000000000 t function_{i}\n");
     let text: String = (0..5000).map(line).collect();
     let (mut kernel, given) = (Kernel::default(), std::cell::Cell::new(0));
@@ -152,7 +152,7 @@ fn a_file_without_addresses_is_soon_given_up() {
 }
 
 #[test]
-fn no_file_is_no_names() {
+fn missing_file_gives_no_names() {
     let mut kernel = Kernel::default();
     let mut times = 0;
     for _ in 0..3 {

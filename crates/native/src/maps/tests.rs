@@ -203,7 +203,7 @@ fn mappings_of_one_file_make_one_module() {
 }
 
 #[test]
-fn copies_and_namesakes_are_apart() {
+fn copies_and_namesakes_are_separate_modules() {
     // The same file twice (offsets fall), a file read as data before its code, and another file of
     // the same name (a replaced library).
     let text = "\
@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_lines_do_no_harm(
+    fn damaged_lines_cause_no_panic(
         count in 1..6u64,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {

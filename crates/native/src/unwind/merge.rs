@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_nothing() {
+    fn no_functions_give_no_rows() {
         assert_eq!(merged(&[]), []);
         assert_eq!(merged(&[(Source::EhFrame, 16, 32, &[])]), []);
     }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_met_before_are_those_of_the_list() {
+    fn cached_kernel_names_are_those_of_the_list() {
         let text = "ffffffff81000000 T one\nffffffff81000100 t two\nffffffff81000200 D data\n";
         let mut kernel = Kernel::default();
         kernel.load(Ok(text.as_bytes()), &mut || ());

@@ -165,7 +165,7 @@ fn thread_in_a_stopped_process_stays_stopped() {
 }
 
 #[test]
-fn thread_that_is_read_too_slowly_goes_on() {
+fn slowly_read_thread_is_resumed() {
     let page = shared_page();
     let child = Child::fork(|| {
         while page.is_over.load(Ordering::SeqCst) == 0 {
@@ -201,7 +201,7 @@ fn wait_unstoppably(page: &'static Page) {
 }
 
 #[test]
-fn thread_that_cannot_be_stopped_is_let_go_of() {
+fn unstoppable_thread_is_released() {
     let page = shared_page();
     let child = Child::fork(|| {
         wait_unstoppably(page);
@@ -219,6 +219,6 @@ fn thread_that_cannot_be_stopped_is_let_go_of() {
 }
 
 #[test]
-fn thread_that_is_gone_is_an_error() {
+fn exited_thread_is_an_error() {
     assert!(with_stopped(i32::MAX, |_| ()).is_err());
 }

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_tell_where_their_frames_are() {
+    fn chunk_locates_its_frames() {
         let mut layout = layout();
         let of = |layout: &Layout, fields| filled_chunk(&chunk(0x1000, fields), layout, 0x1000);
         let expected = |object: u64, sp: u64, bottom: u64, size: u64| {

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_jump_table_is_passed_over() {
+    fn jump_table_location_is_skipped() {
         let mut layout = layout();
         layout.klass_field_stream = 8;
         let mut bytes = vec_of(&[17, 0]);

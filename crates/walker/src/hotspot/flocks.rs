@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn all_scopes_that_have_threads_show_them() {
+    fn scopes_with_threads_show_them() {
         let mut mem = Bytes::at(THREAD, &words(&[0, 0, 0x3000]));
         mem.add(0x3000, &words(&[0, 0x2000, 0x4000]));
         mem.add(0x2000, &words(&[0, 0x3100, 0]));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_is_the_same_at_each_instruction() {
+    fn caller_is_the_same_at_each_instruction_of_forwarding() {
         for store in [&[][..], &[0x41, 0xc6, 0x87, 1, 2, 0, 0, 0]] {
             at_each_instruction(store);
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn so_it_is_while_the_vm_answers() {
+    fn caller_is_found_during_the_call_of_the_vm() {
         let (code, places) = code(&[]);
         let mem = memory(&code);
         let at = |pc: u64, sp: u64| {

@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_says_its_method_its_bytecode_and_its_caller() {
+    fn frame_gives_method_bytecode_and_caller() {
         let layout = with_methods();
         let of = |changes: &[(i64, u64)], live| read_frame(&stack(changes), &layout, FP, live);
         let expected = |bci| {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn monitors_lie_below_the_fixed_part_of_an_interpreted_frame() {
+    fn monitors_of_interpreted_frame_are_below_its_fixed_part() {
         let words = [0, 0xb0b, 0, 0xa11ce];
         let end = FP - 72;
         assert_eq!(

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_that_notes_nothing_has_a_state() {
+    fn jvm_without_safepoint_records_has_a_state() {
         let only_state = |name: &str| (name == NAMES[0]).then_some(0x1000);
         let found = Safepoints::find(&only_state).unwrap();
         let mem = Bytes::at(0x1000, &[1]);

@@ -112,7 +112,7 @@ fn adapter_caller_found_below_registers_saved_by_a_barrier() {
 }
 
 #[test]
-fn on_the_way_to_an_interpreted_method_the_call_is_the_caller() {
+fn static_call_stub_has_the_call_as_caller() {
     // call CODE + 32; ...; mov rbx, imm64; jmp
     let mut code = [0x90u8; 64];
     code[16..21].copy_from_slice(&[0xe8, 32 - 21, 0, 0, 0]);
@@ -201,7 +201,7 @@ fn a_poll_is_known_before_its_pc_is_on_the_stack() {
 
 /// The frame's end is known by rbp, or by its usual size. The way that leads there is unknown.
 #[test]
-fn stub_that_cannot_be_followed_has_a_likely_caller_at_most() {
+fn unfollowable_stub_has_only_a_likely_caller() {
     // add rsp, [rdi]
     let mut code = [0x90u8; 64];
     code[16..19].copy_from_slice(&[0x48, 0x03, 0x27]);
@@ -350,7 +350,7 @@ impl Checks for Fitting<'_> {
 }
 
 #[test]
-fn the_cookie_of_an_entry_barrier_is_no_return_address() {
+fn entry_barrier_cookie_is_not_a_return_address() {
     let mem = Bytes::at(STACK, &words(&[1, u64::MAX, 3, 4, 5]));
     assert_eq!(return_slot(&mem, STACK), Ok(STACK + 16));
     assert_eq!(return_slot(&mem, STACK + 16), Ok(STACK + 24));

@@ -138,7 +138,7 @@ fn jump_on_leaves_the_return_address_at_rsp() {
 
 /// A loop whose exit is in its middle, with a call that does not return on the way.
 #[test]
-fn loops_are_left_and_traps_turned_back_from() {
+fn loops_are_left_and_traps_avoided() {
     let code = [
         0x55, // 0: push rbp
         0x48, 0x8b, 0xec, // 1: mov rbp, rsp
@@ -232,7 +232,7 @@ fn handler_in_place_of_return_address_is_reported() {
 
 /// `wrong_method_stub`: the jump target was put among the saved registers, and is not a handler.
 #[test]
-fn method_to_go_on_at_is_not_the_caller() {
+fn method_to_continue_at_is_not_the_caller() {
     let code = [
         0x48, 0x89, 0x44, 0x24, 0x08, // 0: mov [rsp + 8], rax
         0x48, 0x8b, 0x44, 0x24, 0x08, // 5: mov rax, [rsp + 8]
@@ -251,7 +251,7 @@ fn method_to_go_on_at_is_not_the_caller() {
 
 /// `deoptimize`: another stub continues, as if it were called instead of this one.
 #[test]
-fn frame_that_is_left_before_a_jump_is_gone() {
+fn frame_popped_before_a_jump_does_not_count() {
     // leave; jmp behind, which cannot be followed: add rsp, [rdi].
     let code = [0xc9, 0xe9, 0, 0, 0, 0, 0x48, 0x03, 0x27, 0xc3];
     let mem = memory(&code, &[(SP, CALLER), (SP - 8, FP)]);

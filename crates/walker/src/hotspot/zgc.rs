@@ -436,7 +436,7 @@ mod tests {
     const OLD_FROM: u64 = (2 << GRANULE_SHIFT) + 0x80;
 
     #[test]
-    fn references_older_than_a_move_lead_to_where_the_object_is() {
+    fn old_references_lead_to_the_moved_object() {
         for now in 0..4 {
             let young: &[_] = &[(YOUNG_FROM, 0x111_0000), (YOUNG_FROM + 8, 0x112_0000)];
             let old: &[_] = &[(OLD_FROM, 0x221_0000)];
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn so_it_is_with_one_table_and_colours_in_the_address() {
+    fn single_table_leads_to_the_moved_object() {
         let moved = [(YOUNG_FROM, 0x111_0000)];
         for (good, is_x) in [MARKED[0], MARKED[1], REMAPPED]
             .into_iter()

@@ -30,7 +30,7 @@ fn names(file: &[u8], stamp: &Stamp, addresses: &[u64]) -> Vec<Option<String>> {
 }
 
 #[test]
-fn names_kept_are_those_of_the_list() {
+fn saved_names_are_those_of_the_list() {
     let file = kernel(LIST).packed(&stamp(MODULES)).unwrap();
     let packed = Packed::open(&file[..], &stamp(MODULES)).unwrap();
     assert!(packed.knows_modules());
@@ -125,7 +125,7 @@ fn partly_read_list_leaves_modules_unknown() {
 }
 
 #[test]
-fn where_addresses_are_hidden_nothing_is_kept() {
+fn hidden_addresses_save_no_names() {
     let list = "0000000000000000 t one\n".repeat(500);
     assert!(kernel(&list).packed(&stamp(MODULES)).is_none());
     assert!(Kernel::default().packed(&stamp(MODULES)).is_none());
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_harm(
+    fn any_bytes_cause_no_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 0..400),
         count in 0u8..5, own in 0u8..5, pc in any::<u64>(),
     ) {

@@ -153,11 +153,15 @@ fn missing_value_is_reported_by_its_name() {
     }
     assert_eq!(needed, 38);
     let first = LayoutError::Missing("JavaThread._osthread");
-    assert_eq!(Layout::EMPTY.check(), Err(first), "the first one is told");
+    assert_eq!(
+        Layout::EMPTY.check(),
+        Err(first),
+        "the first one is reported"
+    );
 }
 
 #[test]
-fn flags_of_a_method_are_where_they_were_or_where_they_went() {
+fn method_flags_are_read_at_old_and_new_offset() {
     let derived = |before: u64, since_21: u64| {
         let mut layout = Layout::EMPTY;
         (layout.const_flags, layout.const_flags_21) = (before, since_21);

@@ -141,7 +141,7 @@ fn scope_without_earlier_sender_is_the_outermost() {
 }
 
 #[test]
-fn a_poll_is_right_behind_and_has_a_scope() {
+fn poll_counts_only_right_after_the_place() {
     const POLL: [u8; 3] = [0x41, 0x85, 0x03];
     let told = |distance: i32, scope: u32, code: [u8; 3]| {
         let at = distance.clamp(0, 40) as usize;
