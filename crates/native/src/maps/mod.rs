@@ -1,8 +1,8 @@
 //! Reads `/proc/PID/maps`.
 //!
 //! A line is `start-end perms offset major:minor inode`, spaces, and the mapped object. The kernel
-//! escapes only newlines (`\012`), so a path may hold any other characters. A file named `x
-//! (deleted)` or `x\012` cannot be distinguished from one that was deleted or has a newline. If
+//! escapes only newlines (`\012`), so a path may hold any other characters. A file named
+//! `x (deleted)` or `x\012` cannot be distinguished from one that was deleted or has a newline. If
 //! that matters, open `/proc/PID/map_files/START-END` instead of the path.
 //!
 //! This module must not open files. Read next: [`Module`] in `modules`.

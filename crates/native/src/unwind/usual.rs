@@ -1,8 +1,8 @@
 //! Runs the programs that compilers write: the return address is right below the CFA, the CFA
 //! counts from rsp or rbp, and the only other register is rbp. Nearly all functions are like this,
 //! and take a fraction of the time here. Other programs are refused, and left to
-//! [`super::cfa_program`]. This module must not know about sections or tables: bytes in, `(address,
-//! Rule)` out.
+//! [`super::cfa_program`]. This module must not know about sections or tables: bytes in,
+//! `(address, Rule)` out.
 
 use std::ops::Range;
 

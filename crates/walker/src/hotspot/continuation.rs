@@ -32,9 +32,8 @@ pub struct Chunk {
     pub end: u64,
 }
 
-/// Four bytes of code. A function of its own, not a part of the loops that call it. There the read
-/// function would be kept in a register and called through it, and the check of handlers cannot
-/// follow such calls.
+/// Reads four bytes of code. Not inlined into the loops that call it: there the read function would
+/// be kept in a register, and the check of handlers cannot follow calls through registers.
 #[inline(never)]
 fn code_at<M: Memory>(mem: &M, at: u64) -> Result<u32, Fault> {
     mem.u32(at)
@@ -261,8 +260,8 @@ pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Optio
     Ok(None)
 }
 
-/// Whether the code shortly before `pc` sets rsp back to the continuation's entry, `mov rsp, [r15 +
-/// entry]`. Only for code in a return barrier.
+/// Whether the code shortly before `pc` sets rsp back to the continuation's entry, with
+/// `mov rsp, [r15 + entry]`. Only for code in a return barrier.
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.

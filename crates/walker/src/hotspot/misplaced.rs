@@ -179,8 +179,8 @@ fn other<M: Memory>(
     Ok((scope != 0 && scope != told).then_some(scope))
 }
 
-/// The scope of the safepoint poll that is the next instruction after a place, if it is one: `test
-/// [REGISTER], eax` (src/hotspot/cpu/x86/x86_64.ad, `safePoint_poll_tls`).
+/// The scope of the safepoint poll that is the next instruction after a place, if it is one:
+/// `test [REGISTER], eax` (src/hotspot/cpu/x86/x86_64.ad, `safePoint_poll_tls`).
 fn poll_behind<M: Memory>(
     nm: &Nmethod,
     mem: &M,

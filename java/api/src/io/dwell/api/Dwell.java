@@ -47,8 +47,7 @@ public final class Dwell {
      * @param traceId at most 32 hexadecimal digits, or null
      * @param spanId at most 16 hexadecimal digits, or null
      * @param endpoint the kind of request, as a pattern: {@code GET /users/{id}}; or null for that
-     * of
-     *        the enclosing scope, if that has the same local root
+     *        of the enclosing scope, if that has the same local root
      */
     public static Scope scope(String traceId, String spanId, String endpoint) {
         if (Native.records == null) {
