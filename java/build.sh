@@ -14,7 +14,7 @@
 #        java/build.sh --otel     build target/java/dwell-opentelemetry.jar, and a program for its
 #                                 tests, against OpenTelemetry's jars, downloaded in the same way
 #        java/build.sh --vertx    build target/java/dwell-fileserver.jar, an example, with Vert.x
-# JDKs are looked for in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
+# JDKs are searched in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
 # /usr/lib/jvm/*.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -45,7 +45,7 @@ jdk_homes() {
     done
 }
 
-# The first JDK whose major version is $1, or at least MIN where $1 is "MIN+".
+# The first JDK whose major version is $1, or MIN and later if $1 is "MIN+".
 find_jdk() {
     local home major
     while read -r home; do
@@ -82,13 +82,13 @@ build_jar() {
     fi
     tmp=$(mktemp -d "$out/.build.XXXXXX")
     find "${dirs[@]}" -name '*.java' >"$tmp/sources"
-    # What warnings say of the class files of libraries is theirs.
+    # Warnings about the class files of libraries are not ours to fix.
     "$jdk/bin/javac" --release "$release" -Xlint:all,-options,-serial,-try,-classfile,-processing \
         -Werror -g -encoding UTF-8 \
         ${classpath:+-cp "$classpath"} -d "$tmp/classes" "@$tmp/sources" ||
         { rm -rf "$tmp"; fail "$1 does not compile"; }
-    # A jar that was compiled against others names them, so that it can be run by itself. A line of
-    # a manifest is short; a blank continues it.
+    # A jar that was compiled against others names them in its manifest, so that it can run alone. A
+    # line of a manifest is short; a blank continues it.
     : >"$tmp/manifest"
     [ ${#jars[@]} = 0 ] ||
         { echo "Class-Path: " && printf '  %s\n' "${jars[@]#"$out/"}"; } >"$tmp/manifest"
@@ -117,7 +117,7 @@ build_library() {
     echo "${target##*/}: built"
 }
 
-# The parser of JDK Mission Control and what it needs: path in a Maven repository, SHA-256.
+# The parser of JDK Mission Control and its dependencies: path in a Maven repository, SHA-256.
 jmc_jars="\
 org/openjdk/jmc/flightrecorder/9.1.2/flightrecorder-9.1.2.jar \
 103e6ef83c09329fc59f18a1556e120c38d7faba6cbff13d910c1693312aad57
@@ -128,12 +128,12 @@ b09e2cd5c36a7127e091df9be628278b1166b40bc08b9de8196ccddb0cccd67f
 at/yawk/lz4/lz4-java/1.10.2/lz4-java-1.10.2.jar \
 252dabd586d22149a31661a8afc1a50747714eb1a298bd4a6e780c8c91a13866"
 
-# has_sum FILE SHA256: whether it is there and is the one that is meant.
+# has_sum FILE SHA256: whether the file exists and has this checksum.
 has_sum() {
     [ -e "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]
 }
 
-# download URL FILE: with what there is.
+# download URL FILE: with the tool that is installed.
 download() {
     if command -v curl >/dev/null; then
         curl -sSfL --retry 3 --connect-timeout 20 --max-time 300 -o "$2" "$1"
@@ -178,7 +178,7 @@ build_jmc() {
         "$here/verify/src-jmc"
 }
 
-# async-profiler's converter of recordings: a reader that many tools share.
+# async-profiler's converter of recordings: a reader that many tools use.
 jfrconv_jar="tools/profiler/jfr-converter/4.5/jfr-converter-4.5.jar \
 d8a5452b26adb11a2a0abf0c53799a6fd60dbccb0647efa5a734e3c46ced3df4"
 
@@ -209,7 +209,7 @@ build_otel() {
         "$here/testprograms/src-otel"
 }
 
-# Vert.x with its router, and what that needs, for an example.
+# Vert.x with its router and their dependencies, for an example.
 vertx_jars="\
 com/fasterxml/jackson/core/jackson-core/2.16.1/jackson-core-2.16.1.jar \
 f5f8ef90609e64fec82eb908e497dc7d81b2eb983fe509b870292a193cde4dfb
@@ -279,7 +279,7 @@ if [ "${1:-}" = --otel ]; then
 fi
 if [ "${1:-}" = --jmc ]; then
     mkdir -p "$out"
-    # One at a time; who waited finds all done.
+    # One at a time; a process that waited here finds everything built.
     exec 9>"$out/.jmc.lock"
     ! command -v flock >/dev/null || flock 9
     build_jmc

@@ -1,8 +1,8 @@
 //! The attach handshake and one command over the listener's socket.
 //!
-//! Runs with the target's effective user and group. Order matters: everything that can make us
-//! refuse is looked at before a file is created or a signal sent, and the trigger file is removed
-//! however the handshake ends.
+//! Runs with the target's effective user and group. Order matters: every reason to refuse is
+//! checked before a file is created or a signal sent. The trigger file is removed however the
+//! handshake ends.
 
 use crate::Error;
 use crate::options::AttachFlags;
@@ -20,16 +20,16 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Largest reply that is read, in bytes.
+/// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 16 << 20;
-/// How long a starting JVM is given to install its signal handler.
+/// How long a starting JVM may take to install its signal handler.
 const STARTUP_WAIT: Duration = Duration::from_secs(20);
-/// A JVM younger than this may lose the first request: it clears left-over sockets late.
+/// A JVM younger than this may lose the first request, because it clears left-over sockets late.
 const YOUNG_MS: u64 = 20_000;
 const POLL_FIRST: Duration = Duration::from_millis(2);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
-/// Everything about a target that the handshake needs.
+/// The target's data for the handshake.
 pub(crate) struct Client<'a> {
     pub process: &'a Process,
     pub root: &'a Root,
@@ -39,7 +39,7 @@ pub(crate) struct Client<'a> {
     pub timeout: Duration,
 }
 
-/// A point in time by which something must have happened.
+/// A time limit.
 struct Deadline {
     at: Instant,
     poll: Duration,
@@ -108,7 +108,7 @@ impl Client<'_> {
     }
 
     fn exchange(&self, request: &[u8]) -> Result<Reply, Error> {
-        // A listener's socket takes connections and requests even then.
+        // A stopped process still accepts connections and requests on its listener's socket.
         check_runs(self.process)?;
         let deadline = Deadline::after(self.timeout);
         let mut stream = self.connect(&deadline)?;
@@ -135,7 +135,7 @@ impl Client<'_> {
             .set_write_timeout(Some(deadline.left().ok_or_else(late)?))
             .map_err(io)?;
         match stream.write_all(request) {
-            // A listener that refuses early closes its end; the reply tells why.
+            // A listener that refuses early closes its end; the reply has the reason.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) if is_timeout(&error) => return Err(late()),
             other => other.map_err(io)?,
@@ -164,7 +164,7 @@ impl Client<'_> {
     }
 
     fn timed_out(&self, stage: &'static str) -> Error {
-        // Stopped meanwhile, perhaps.
+        // The process may have been stopped during the wait.
         if let Err(error) = check_runs(self.process) {
             return error;
         }
@@ -175,7 +175,7 @@ impl Client<'_> {
         }
     }
 
-    /// A connection to the listener, which is started first where it does not run yet.
+    /// A connection to the listener, which is started first if it does not run yet.
     fn connect(&self, deadline: &Deadline) -> Result<UnixStream, Error> {
         if let Some(stream) = self.try_socket(deadline)? {
             return Ok(stream);
@@ -234,8 +234,8 @@ impl Client<'_> {
         format!("/tmp/.java_pid{}", self.ns_pid)
     }
 
-    /// Connects if the socket is there and somebody listens; `None` if the listener must be
-    /// started first.
+    /// Connects if the socket exists and has a listener; `None` if the listener must be started
+    /// first.
     fn try_socket(&self, deadline: &Deadline) -> Result<Option<UnixStream>, Error> {
         let pid = self.process.pid();
         let path = self.socket_path();
@@ -256,14 +256,14 @@ impl Client<'_> {
         if stat.st_uid != self.uid && stat.st_uid != 0 {
             return Err(untrusted(&format!("owned by user id {}", stat.st_uid)));
         }
-        // Root may be in our namespace what the JVM's user is in its own; else it is left over from
-        // a process that had this id before, and the JVM cannot put its own in its place.
+        // If our root is not the JVM's user in the JVM's own namespace, the socket is left over
+        // from a process that had this id before. The JVM cannot replace it by its own.
         let is_foreign = stat.st_uid != self.uid;
         let stream = match self.connect_to(&file, deadline) {
             Err(Error::Io { reason, .. })
                 if is_foreign && reason.kind() == ErrorKind::PermissionDenied =>
             {
-                return Err(untrusted("left over from a process of root's"));
+                return Err(untrusted("left over from a process of root"));
             }
             other => other?,
         };
@@ -277,7 +277,7 @@ impl Client<'_> {
         }
     }
 
-    /// Connects to exactly the socket that was looked at; `None` if nobody listens.
+    /// Connects to exactly the socket that was checked; `None` without a listener.
     fn connect_to(&self, file: &OwnedFd, deadline: &Deadline) -> Result<Option<UnixStream>, Error> {
         let io = |error: Errno| Error::io(self.process.pid(), self.socket_path(), error);
         let address = SocketAddrUnix::new(fd_path(file)).map_err(io)?;
@@ -307,8 +307,8 @@ impl Client<'_> {
         Ok(Some(stream))
     }
 
-    /// The file that tells HotSpot's SIGQUIT handler to start the listener instead of printing
-    /// a thread dump. It looks in its working directory first, then in /tmp.
+    /// The file that makes HotSpot's SIGQUIT handler start the listener instead of printing a
+    /// thread dump. HotSpot searches it in its working directory first, then in /tmp.
     fn create_trigger(&self) -> Result<Trigger, Error> {
         let name = format!(".attach_pid{}", self.ns_pid);
         let places = [
@@ -330,7 +330,7 @@ impl Client<'_> {
     }
 }
 
-/// The process's state; refuses one that is stopped, or gone.
+/// The process's state; an error if it is stopped or has exited.
 pub(crate) fn check_runs(process: &Process) -> Result<Status, Error> {
     let pid = process.pid();
     let status = process.status()?;
@@ -359,7 +359,7 @@ impl Trigger {
         let mode = Mode::RUSR | Mode::WUSR;
         match rustix::fs::openat(&dir, name, flags, mode) {
             Ok(_) => {}
-            // Left over, or another client at work: as good as ours if HotSpot will honour it.
+            // Left over, or from another client: usable if HotSpot accepts it.
             Err(Errno::EXIST) => {
                 let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
                 if stat.st_uid != uid && stat.st_uid != 0 {
@@ -377,7 +377,7 @@ impl Trigger {
 
 impl Drop for Trigger {
     fn drop(&mut self) {
-        // Nothing can be done about a failure, and HotSpot ignores the file once it listens.
+        // A failure has no remedy, and HotSpot ignores the file once it listens.
         let _ = rustix::fs::unlinkat(&self.dir, &*self.name, AtFlags::empty());
     }
 }

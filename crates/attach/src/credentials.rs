@@ -1,9 +1,8 @@
 //! Acting as the target's user, on a short-lived thread of its own.
 //!
-//! HotSpot answers only its own effective user and group, and files that it shall trust must be
-//! that user's. Linux keeps credentials per thread: the calling thread never changes.
-//! As root this also means that nothing is written into a target's directories with more
-//! rights than the target has.
+//! HotSpot answers only its own effective user and group, and trusts only files of that user. Linux
+//! keeps credentials per thread, so the calling thread never changes. For root this also means that
+//! nothing is written into a target's directories with more rights than the target has.
 
 use rustix::process::{Gid, Uid, getegid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -25,7 +24,7 @@ impl Credentials {
         }
     }
 
-    /// Runs `work` with these credentials; an error if we may not take them on.
+    /// Runs `work` with these credentials; an error if we may not adopt them.
     pub(crate) fn run<T: Send>(self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self == Credentials::own() {
             return Ok(work());
@@ -41,14 +40,14 @@ impl Credentials {
         })
     }
 
-    /// Whether these credentials can be taken on.
+    /// Whether these credentials can be adopted.
     pub(crate) fn available(self) -> bool {
         self.run(|| ()).is_ok()
     }
 
     fn assume(self) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        // Groups first: without root's rights they cannot be changed any more.
+        // Groups first: they can no longer be changed without root's rights.
         if gid != getegid() || uid != geteuid() {
             set_thread_groups(&[gid])?;
             set_thread_res_gid(None, gid, None)?;

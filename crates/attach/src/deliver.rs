@@ -1,8 +1,8 @@
 //! Putting a file (the agent's library) where a JVM can load it.
 //!
-//! A library that somebody else could have written is never loaded: its directory and file must
-//! belong to the target's user (or root, or us), others must not be able to write to either or to
-//! swap them, and the bytes are compared with ours. Directories mounted `noexec` are passed over.
+//! dwell never loads a library that another user could have written. Its directory and file must
+//! belong to the target's user (or root, or us). Other users must not be able to write to either or
+//! to replace them, and the bytes are compared with ours. Directories mounted `noexec` are skipped.
 
 use crate::root::{Root, read_regular};
 use crate::{Error, credentials::Credentials};
@@ -34,7 +34,7 @@ pub struct Library<'a> {
 impl Library<'_> {
     /// Name of the directory for exactly these bytes.
     fn dir_name(&self) -> String {
-        // FNV-1a: only a name; what is found under it is compared byte by byte.
+        // FNV-1a: only a name, because the file found under it is compared byte by byte.
         let hash = self
             .bytes
             .iter()
@@ -59,14 +59,15 @@ pub fn place_locally(library: &Library<'_>) -> Result<PathBuf, Error> {
         .map_err(|tried| Error::NoPlaceHere { tried })
 }
 
-/// Directories to try, as the target names them: temporary ones, its working directory, its home.
+/// Directories to try, as paths in the target: temporary ones, its working directory, its home.
 pub(crate) fn candidates(
     working_dir: Option<(OwnedFd, String)>,
     root: &Root,
     home: Option<&str>,
 ) -> Vec<String> {
     let mut places: Vec<String> = TEMPORARY.iter().map(|&dir| dir.to_owned()).collect();
-    // The kernel's name for the working directory counts only if it means the same in there.
+    // The kernel's path of the working directory counts only if it is the same in the target's
+    // root.
     let working = working_dir.and_then(|(fd, path)| {
         let named = root.open_dir(&path).ok()?;
         same_file(
@@ -86,7 +87,7 @@ fn same_file(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Puts the library into the first place that takes it. The error lists what was tried.
+/// Puts the library into the first directory that accepts it. The error lists the ones tried.
 pub(crate) fn put(
     root: &Root,
     places: &[String],
@@ -118,7 +119,7 @@ fn put_into(root: &Root, place: &str, library: &Library<'_>, uid: u32) -> Result
     ))
 }
 
-/// Files in a directory that anybody may write to without the sticky bit can be swapped under us.
+/// In a directory that all users may write to, without the sticky bit, others can replace files.
 fn check_base(base: &OwnedFd, uid: u32) -> Result<(), String> {
     let mounted = rustix::fs::fstatvfs(base).map_err(|error| error.to_string())?;
     if mounted.f_flag.contains(StatVfsMountFlags::NOEXEC) {
@@ -140,7 +141,7 @@ fn trusted(owner: u32, uid: u32) -> bool {
     owner == uid || owner == 0
 }
 
-/// Whether nobody but a trusted user can write to what `stat` describes.
+/// Whether only a trusted user can write to the file that `stat` describes.
 fn is_guarded(stat: &Stat, uid: u32) -> bool {
     let mode = Mode::from_raw_mode(stat.st_mode);
     trusted(stat.st_uid, uid) && !mode.intersects(Mode::WGRP | Mode::WOTH)
@@ -160,7 +161,7 @@ fn open_or_make(base: &OwnedFd, name: &str, uid: u32) -> Result<OwnedFd, String>
         return Err(format!("{name} there belongs to user id {}", stat.st_uid));
     }
     if stat.st_uid == uid {
-        // Whatever the umask took away: the target must be able to pass through.
+        // The umask may have removed bits, but the target must be able to enter.
         let _ = rustix::fs::fchmod(&dir, public);
     }
     Ok(dir)
@@ -190,7 +191,7 @@ fn ensure_file(dir: &OwnedFd, library: &Library<'_>, uid: u32) -> io::Result<()>
     ))
 }
 
-/// A number that another process placing the same library does not choose as well.
+/// A random number, so that another process that places the same library uses another one.
 fn unforeseen() -> u64 {
     // The standard library seeds each of these from the system's random numbers.
     let mut hasher = std::hash::RandomState::new().build_hasher();
@@ -198,7 +199,7 @@ fn unforeseen() -> u64 {
     hasher.finish()
 }
 
-/// Whether exactly this library is there, and nobody else can change it.
+/// Whether exactly this library is in `dir`, and no other user can change it.
 fn holds(dir: &OwnedFd, library: &Library<'_>, uid: u32) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::openat(dir, library.name, flags, Mode::empty()) else {
@@ -215,7 +216,7 @@ fn holds(dir: &OwnedFd, library: &Library<'_>, uid: u32) -> bool {
             .is_ok_and(|bytes| bytes == library.bytes)
 }
 
-/// Removes what other builds left here long ago. Best effort: nothing depends on it.
+/// Removes old directories of other builds. Best effort: nothing depends on it.
 fn remove_stale(base: &OwnedFd, keep: &str, file_name: &str, uid: u32) {
     let Ok(entries) = rustix::fs::Dir::read_from(base) else {
         return;
@@ -262,7 +263,7 @@ mod tests {
         bytes: b"\x7fELF, or so we say",
     };
 
-    /// A directory that is the root of the world for one test.
+    /// A directory that serves as root for one test.
     struct World {
         path: PathBuf,
         root: Root,
@@ -270,7 +271,7 @@ mod tests {
 
     impl World {
         fn new(name: &str) -> World {
-            // Not below /dev/shm or a noexec /tmp: the build directory can run programs.
+            // /dev/shm and /tmp may be mounted noexec: the build directory can run programs.
             let exe = std::env::current_exe().unwrap();
             let path = exe.with_file_name(format!("place-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_put_once_and_found_again() {
+    fn library_is_placed_once_and_found_again() {
         let world = World::new("once");
         let first = world.put(&["/tmp"]).unwrap();
         assert!(
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_replaced_and_not_written_over() {
+    fn other_bytes_are_replaced_not_overwritten() {
         let world = World::new("other");
         let file = world.host(&world.put(&["/tmp"]).unwrap());
         let kept = file.with_file_name("kept");
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_others_could_write_are_not_believed() {
+    fn files_writable_by_others_are_not_used() {
         let world = World::new("writable");
         let file = world.host(&world.put(&["/tmp"]).unwrap());
         let inode = fs::metadata(&file).unwrap().ino();
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn planted_directories_and_links_are_passed_over() {
+    fn planted_directories_and_links_are_skipped() {
         let world = World::new("planted");
         let dir = world.host("tmp").join(LIBRARY.dir_name());
         symlink("/home", &dir).unwrap();
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn places_without_sticky_bit_are_passed_over() {
+    fn directories_without_sticky_bit_are_skipped() {
         let world = World::new("sticky");
         chmod(&world.host("tmp"), 0o777);
         let error = world.put(&["/tmp", "/none"]).unwrap_err();
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn old_builds_are_removed_and_nothing_else() {
+    fn only_old_builds_are_removed() {
         let world = World::new("stale");
         let old = world.host("tmp/.dwell-0123456789abcdef");
         let fresh = world.host("tmp/.dwell-fedcba9876543210");

@@ -1,7 +1,7 @@
-//! Which JVMs run on this machine, and what is known about each without disturbing it.
+//! The JVMs of this machine, and data about each that can be read without disturbing it.
 //!
-//! Only `/proc` and files are read. What a target's files say (performance data, `release`) is
-//! for display; no decision about safety rests on it alone.
+//! Only `/proc` and files are read. Data from a target's files (performance data, `release`) are
+//! for display; no decision about safety depends on them alone.
 
 use crate::credentials::Credentials;
 use crate::hsperf::{self, PerfData};
@@ -16,7 +16,7 @@ use std::io;
 const PASSWD_BYTES_MAX: u64 = 4 << 20;
 const RELEASE_BYTES_MAX: u64 = 64 << 10;
 const LIBJVM_BYTES_MAX: u64 = 128 << 20;
-/// `JAVA_HOME/jre/lib/amd64/server/libjvm.so` (JDK 8) is the deepest place known.
+/// `JAVA_HOME/jre/lib/amd64/server/libjvm.so` (JDK 8) is the deepest known place.
 const PARENTS_MAX: usize = 5;
 
 /// A JVM as `ps` shows it. Texts are safe to print on a terminal.
@@ -38,13 +38,13 @@ pub struct Jvm {
     pub command: Option<String>,
     /// Time since the process started.
     pub uptime_ms: Option<u64>,
-    /// Whether it lives in another pid or mount namespace (a container).
+    /// Whether it is in another pid or mount namespace (a container).
     pub foreign: bool,
-    /// Whether we may look into it; without that, version and main are guesses from the outside.
+    /// Whether we may read its files. If not, version and main are guesses from its command line.
     pub readable: bool,
 }
 
-/// All JVMs that can be seen, by pid.
+/// All visible JVMs, by pid.
 pub fn list() -> io::Result<Vec<Jvm>> {
     let passwd = local_passwd();
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ pub fn list() -> io::Result<Vec<Jvm>> {
         else {
             continue;
         };
-        // Processes come and go while we look: those that cannot be read are not there.
+        // Processes may exit during the scan; those that cannot be read are skipped.
         let Ok(process) = Process::open(pid) else {
             continue;
         };
@@ -83,7 +83,7 @@ fn look_at(process: &Process, passwd: &[u8]) -> Option<Jvm> {
     }
 }
 
-/// Our `/etc/passwd`, or nothing.
+/// Our `/etc/passwd`, or an empty text.
 pub(crate) fn local_passwd() -> Vec<u8> {
     let root = Root::own();
     root.and_then(|root| root.read("/etc/passwd", PASSWD_BYTES_MAX))
@@ -95,8 +95,8 @@ pub(crate) fn user_name(passwd: &[u8], uid: u32) -> String {
     passwd::lookup(passwd, uid).map_or_else(|| uid.to_string(), |(name, _)| name)
 }
 
-/// The files that a process sees, read with its user's rights: their names are the process's
-/// choice, which must not lead root to what that user may not read.
+/// The files that a process sees, read with its user's rights. The process chooses their paths,
+/// which must not lead root to files that this user may not read.
 struct Files {
     root: Root,
     credentials: Credentials,
@@ -121,7 +121,7 @@ impl Files {
     }
 }
 
-/// What could be read of one process.
+/// The data read from one process.
 pub(crate) struct Evidence<'a> {
     process: &'a Process,
     files: Option<Files>,
@@ -131,7 +131,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Everything, of a process whose maps could be read.
+    /// All data of a process whose maps could be read.
     pub(crate) fn gather(process: &'a Process, maps: &[u8]) -> Evidence<'a> {
         let files = Files::of(process);
         let perf = files
@@ -146,7 +146,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What everybody may see.
+    /// The data that every user may read.
     fn outside(process: &'a Process) -> Evidence<'a> {
         let cmdline = procfs::nul_words(&process.read("cmdline").unwrap_or_default());
         Evidence {
@@ -158,7 +158,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The description for display; `None` if the process is gone.
+    /// The description for display; `None` if the process has exited.
     pub(crate) fn jvm(&self, libjvm: Option<&Mapped>, passwd: &[u8]) -> Option<Jvm> {
         let status = self.process.status().ok()?;
         let command = self
@@ -183,7 +183,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The same of a Mono program.
+    /// The same for a Mono program.
     fn mono(self, passwd: &[u8]) -> Option<Jvm> {
         let words = self.cmdline.get(1..).unwrap_or(&[]);
         let main = options::main_of_mono(words).map(|main| procfs::printable(&main));
@@ -197,7 +197,7 @@ impl<'a> Evidence<'a> {
 
     fn version(&self, libjvm: &Mapped) -> Option<String> {
         let running = || self.perf.java_version.as_deref().map(procfs::printable);
-        // After an upgrade in place the files on disk are another version than the one running.
+        // After an upgrade in place, the version of the files on disk differs from the running one.
         if libjvm.deleted {
             return running();
         }
@@ -227,7 +227,7 @@ impl<'a> Evidence<'a> {
 /// The performance data file that the process has mapped.
 fn perf_data(files: &Files, maps: &[u8]) -> Option<PerfData> {
     let mapped = procfs::mapped_in(maps, "hsperfdata_")?;
-    // The kernel's path may be one from outside a chroot: HotSpot always uses /tmp.
+    // The kernel's path may be one from outside a chroot, but HotSpot always uses /tmp.
     let path = std::path::Path::new(&mapped.path);
     let file = path.file_name()?.to_str()?;
     let dir = path.parent()?.file_name()?.to_str()?;

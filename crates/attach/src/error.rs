@@ -1,24 +1,24 @@
-//! Everything that can keep us from attaching, each in one line with its remedy.
+//! The errors that keep us from attaching, each in one line with its remedy.
 //!
-//! Texts are shown to the user as they are: they name the pid and say what to do.
+//! Texts are shown to the user unchanged: they name the pid and the remedy.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a JVM could not be examined, attached to, or made to load a library.
+/// The reason why a JVM could not be examined, attached to, or made to load a library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No process has this pid, or it has exited.
     #[error("no process {pid}; `dwell ps` lists the JVMs that run")]
     NoSuchProcess {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
     /// The number is a thread's, not a process's.
     #[error("{pid} is a thread of process {process}; use {process}")]
     Thread {
-        /// The number asked for.
+        /// The requested number.
         pid: u32,
         /// The process the thread belongs to.
         process: u32,
@@ -26,33 +26,33 @@ pub enum Error {
     /// The process has no libjvm.
     #[error("process {pid} ({name}) is not a JVM; `dwell ps` lists the JVMs that run")]
     NotJvm {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
         /// The kernel's name for the process.
         name: String,
     },
-    /// A JVM of another make, whose reaction to the handshake would be different.
+    /// A JVM of another maker, which would react to the handshake in another way.
     #[error("process {pid} runs {vm}, not HotSpot; only HotSpot JVMs (OpenJDK) can be profiled")]
     NotHotSpot {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// What it runs.
+        /// The JVM that it runs.
         vm: &'static str,
     },
-    /// Mono, which takes a profiler along when it starts, and never later.
+    /// Mono, which loads a profiler only when it starts.
     #[error(
         "process {pid} is a Mono program, and Mono loads profilers only when it starts: start it \
          with `dwell record -- mono app.exe`, or with \
          MONO_ENV_OPTIONS=--profile=dwell:file=app.jfr after `dwell install-mono`"
     )]
     Mono {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
-    /// The kernel does not let us look into the process.
-    #[error("process {pid} belongs to user {owner}; run dwell as {}", who_may(.owner))]
+    /// The kernel does not permit us to read the process.
+    #[error("process {pid} belongs to user {owner}; run dwell as {}", permitted_users(.owner))]
     NotPermitted {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
         /// The name (or number) of its user.
         owner: String,
@@ -60,18 +60,18 @@ pub enum Error {
     /// The process is ours, but protected (capabilities, a container's policy).
     #[error(
         "the kernel denies looking into process {pid} ({detail}); {}",
-        who_lacks()
+        missing_right()
     )]
     Protected {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// What was refused.
+        /// The operation that was refused.
         detail: String,
     },
-    /// Stopped by job control or a debugger: it cannot answer.
+    /// Stopped by job control or a debugger, so that it cannot answer.
     #[error("process {pid} is stopped; let it go on first: kill -CONT {pid}")]
     Stopped {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
     /// `-XX:+DisableAttachMechanism`.
@@ -80,16 +80,16 @@ pub enum Error {
          or start it with the agent: dwell record -- java ..."
     )]
     AttachDisabled {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
-    /// `-Xrs`, or a handler of its own was taken away: SIGQUIT would end the process.
+    /// `-Xrs`, or its handler was removed: SIGQUIT would end the process.
     #[error(
         "JVM {pid} does not handle SIGQUIT, attaching would end it; restart it without -Xrs, \
          or start it with the agent: dwell record -- java ..."
     )]
     QuitNotCaught {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
     /// `-XX:-EnableDynamicAgentLoading`.
@@ -98,42 +98,42 @@ pub enum Error {
          without that flag, or start it with the agent: dwell record -- java ..."
     )]
     AgentsDisabled {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
-    /// The listener did not come up or did not reply in time.
+    /// The listener did not start or did not reply in time.
     #[error(
         "JVM {pid} did not answer within {seconds} s ({stage}); it may hang in a safepoint \
          or be starved of CPU: try again, or look at its threads"
     )]
     TimedOut {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// How long was waited.
+        /// Length of the wait.
         seconds: u64,
-        /// What was being waited for.
+        /// The step that did not finish.
         stage: &'static str,
     },
-    /// The target exited meanwhile.
+    /// The target exited during the attempt.
     #[error("process {pid} exited while it was being attached to")]
     Exited {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
     },
-    /// Something that is not the target listens on its socket, or it is not safe to use.
+    /// Another process listens on the target's socket, or the socket is not safe to use.
     #[error("{path} does not belong to JVM {pid} ({detail}); remove it and try again")]
     UntrustedSocket {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// The socket, as the target names it.
+        /// Path of the socket in the target.
         path: String,
-        /// What is wrong with it.
+        /// The problem with it.
         detail: String,
     },
-    /// Old protocol, and the argument does not fit.
+    /// The argument is too long for the old protocol.
     #[error("{what} is {len} bytes long, this JVM takes at most {max}; use a shorter file path")]
     TooLong {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -143,53 +143,53 @@ pub enum Error {
     /// The listener refused the command.
     #[error("JVM {pid} refused '{command}' (code {code}): {text}")]
     Refused {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
         /// The attach command.
         command: String,
         /// The listener's result code.
         code: i32,
-        /// What it said.
+        /// The listener's text.
         text: String,
     },
-    /// The reply is not what the protocol prescribes.
+    /// The reply does not follow the protocol.
     #[error("JVM {pid} sent a reply that is not understood: {text:?}")]
     BadReply {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// The reply's beginning.
+        /// Start of the reply.
         text: String,
     },
     /// The target could not load the library.
     #[error("JVM {pid} could not load {path}: {text}")]
     LoadFailed {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// The library, as the target sees it.
+        /// Path of the library in the target.
         path: String,
-        /// The loader's words.
+        /// The loader's text.
         text: String,
     },
-    /// No directory of the target can take the library.
+    /// The library fits into no directory of the target.
     #[error("no directory that JVM {pid} can load a library from is writable (tried {tried})")]
     NoPlace {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// Directories tried, each with the reason.
+        /// Directories tried, each with its error.
         tried: String,
     },
-    /// No directory of this machine can take the library.
+    /// The library fits into no directory of this machine.
     #[error("no directory that the agent can be loaded from is writable (tried {tried})")]
     NoPlaceHere {
-        /// Directories tried, each with the reason.
+        /// Directories tried, each with its error.
         tried: String,
     },
-    /// A system call failed in a way that has no better name.
+    /// A system call failed for a reason without a variant of its own.
     #[error("{what} failed for process {pid}: {reason}")]
     Io {
-        /// The pid asked for.
+        /// The requested pid.
         pid: u32,
-        /// The operation, with the path it concerned.
+        /// The operation, with its path.
         what: String,
         /// The system's reason.
         reason: io::Error,
@@ -204,8 +204,8 @@ pub enum Error {
     },
 }
 
-/// What root lacks to look into a process, or who has it.
-fn who_lacks() -> &'static str {
+/// The right that root lacks to examine a process, or the user to run as.
+fn missing_right() -> &'static str {
     match rustix::process::geteuid().is_root() {
         true => {
             "root lacks CAP_SYS_PTRACE here: run dwell on the host, or give the container \
@@ -215,10 +215,10 @@ fn who_lacks() -> &'static str {
     }
 }
 
-/// Who may look into a process of this user.
-fn who_may(owner: &str) -> String {
+/// The users that may examine a process of this user.
+fn permitted_users(owner: &str) -> String {
     match owner {
-        // By number where the machine has no name for it.
+        // As a number if the machine has no name for it.
         "root" | "0" => "root".to_owned(),
         _ => format!("{owner} or as root"),
     }
@@ -239,8 +239,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_told_once() {
-        // What prints errors prints what they come from, too.
+    fn reason_is_printed_once() {
+        // A program that prints an error also prints its source.
         let reason = io::Error::from(io::ErrorKind::StorageFull);
         let error = Error::io(7, "opening /x", reason);
         assert!(std::error::Error::source(&error).is_none());

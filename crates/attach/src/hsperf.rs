@@ -1,9 +1,9 @@
 //! HotSpot's performance data file (`/tmp/hsperfdata_USER/PID`): string entries only. Pure.
 //!
-//! The file is mapped by a JVM that writes to it while we read, and anybody may shape a file of
-//! that name: every offset is checked.
+//! A JVM writes to the mapped file while we read it, and any user may write a file of that name, so
+//! every offset is checked.
 
-/// Size limit within which a performance data file is believed (HotSpot's default is 32 KiB).
+/// Maximum size of a valid performance data file (HotSpot's default is 32 KiB).
 pub const SIZE_MAX: usize = 4 << 20;
 
 const MAGIC_BIG_ENDIAN: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
@@ -66,7 +66,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A 32-bit number that serves as offset or length; negative ones are refused.
+    /// A 32-bit number used as offset or length; negative ones are refused.
     fn offset(&self, at: usize) -> Option<usize> {
         let raw: [u8; 4] = self.bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
         let value = if self.little {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A file as HotSpot lays it out: entry header, name, padding, data.
+    /// A file in HotSpot's layout: entry header, name, padding, data.
     fn file(entries: &[(&str, &str)]) -> Vec<u8> {
         let mut out = vec![0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1];
         out.extend([0; 16]);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_entry_ends_the_walk_and_keeps_what_came_before() {
+    fn broken_entry_ends_parsing_and_keeps_earlier_entries() {
         let mut bytes = file(&[("sun.rt.javaCommand", "Main"), ("java.rt.vmArgs", "-Xrs")]);
         let second = bytes.len() - (20 + "java.rt.vmArgs".len() + 1 + "-Xrs".len() + 1);
         bytes[second..second + 4].copy_from_slice(&(-1i32).to_le_bytes());
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_is_survived(
+        fn damaged_files_cause_no_panic(
             at in 8usize..160, value in any::<u8>(), cut in 0usize..200,
         ) {
             let mut bytes = file(&[("sun.rt.javaCommand", "Main a"), ("java.rt.vmArgs", "-Xrs")]);

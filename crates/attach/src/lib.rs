@@ -1,14 +1,13 @@
-//! Finding JVMs and talking to HotSpot's attach listener without any JDK tool.
+//! Finds JVMs and talks to HotSpot's attach listener without any JDK tool.
 //!
-//! [`list`] names the JVMs of this machine; [`Target::examine`] looks at one of them without
-//! disturbing it; [`Target::load_agent`] makes it load an agent library. What this crate must not
-//! do: send a signal to a process of which it is not certain that it is a HotSpot JVM that
-//! catches that signal, or write outside the target's temporary places. Nothing here knows about
-//! profiling.
+//! [`list`] returns the JVMs of this machine; [`Target::examine`] examines one of them without
+//! disturbing it; [`Target::load_agent`] makes it load an agent library. This crate must not write
+//! outside the target's temporary directories. It must not send a signal to a process unless that
+//! is certainly a HotSpot JVM that catches the signal. Nothing here knows about profiling.
 //!
-//! Parsers of `/proc`, of performance data and of replies are pure functions (`procfs`,
-//! `options`, `hsperf`, `version`, `passwd`, `protocol`); read `target` next for how they are
-//! put to use, then `client` for the handshake.
+//! Parsers of `/proc`, of performance data and of replies are pure functions (`procfs`, `options`,
+//! `hsperf`, `version`, `passwd`, `protocol`). Read next: `target`, which uses them, then `client`
+//! for the handshake.
 #![deny(unsafe_code)]
 
 mod client;

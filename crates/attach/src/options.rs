@@ -1,12 +1,12 @@
-//! What a JVM's command line and environment say: its main class, and the flags that forbid
+//! Data from a JVM's command line and environment: its main class, and the flags that forbid
 //! attaching. Pure.
 //!
-//! A command line is only evidence: option files (`@file`, `-XX:Flags=`) are not followed here;
-//! the JVM's own performance data (`hsperf`) has the flags as they took effect and is read too.
+//! The command line is only evidence: option files (`@file`, `-XX:Flags=`) are not read here. The
+//! JVM's own performance data (`hsperf`) has the effective flags and is read too.
 
 use crate::procfs::{printable, variable};
 
-/// Flags of a JVM that decide whether it can be attached to; `None`: not mentioned.
+/// Flags of a JVM that decide whether it accepts an attach; `None`: not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AttachFlags {
     /// `-XX:+DisableAttachMechanism`.
@@ -18,7 +18,7 @@ pub struct AttachFlags {
 }
 
 impl AttachFlags {
-    /// Takes one JVM option into account; later ones win, as in HotSpot.
+    /// Applies one JVM option; later ones win, as in HotSpot.
     pub fn apply(&mut self, option: &str) {
         match option {
             "-XX:+DisableAttachMechanism" => self.attach_disabled = Some(true),
@@ -44,19 +44,19 @@ impl AttachFlags {
         flags
     }
 
-    /// Takes flags from a settings file into account, which are written without `-XX:`.
+    /// Applies flags from a settings file, which are written without `-XX:`.
     pub fn apply_settings(&mut self, text: &str) {
         text.split_ascii_whitespace()
             .for_each(|flag| self.apply(&format!("-XX:{flag}")));
     }
 
-    /// Takes several options into account.
+    /// Applies several options.
     pub fn apply_all(&mut self, options: &[String]) {
         options.iter().for_each(|option| self.apply(option));
     }
 }
 
-/// Splits an option string as HotSpot does: at white space, quotes of either kind protect it.
+/// Splits an option string as HotSpot does: at white space outside of quotes of either kind.
 pub fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -115,8 +115,8 @@ fn main_index(cmdline: &[String]) -> Option<usize> {
     }
 }
 
-/// Main class, jar or module of a `java` command line; a program of another name that embeds a
-/// JVM is called by that name.
+/// Main class, jar or module of a `java` command line. For a program of another name that embeds a
+/// JVM, it is the program's name.
 pub fn main_from_cmdline(cmdline: &[String]) -> Option<String> {
     let program = cmdline.first()?.rsplit('/').next()?;
     if !is_launcher(program) {
@@ -140,13 +140,13 @@ pub fn is_mono(name: &str) -> bool {
     matches!(name, "mono" | "mono-sgen" | "mono-boehm")
 }
 
-/// The program that `mono WORDS` runs: the first word that is no option.
+/// The program that `mono WORDS` runs: the first word that is not an option.
 pub fn main_of_mono(words: &[String]) -> Option<String> {
     let main = words.iter().find(|word| !word.starts_with('-'))?;
     (!main.is_empty()).then(|| main.clone())
 }
 
-/// Main class or jar out of `sun.rt.javaCommand`, which also holds the program's arguments.
+/// Main class or jar from `sun.rt.javaCommand`, which also holds the program's arguments.
 pub fn main_from_java_command(command: &str) -> Option<String> {
     let command = command.trim();
     // A jar's path may hold spaces; it ends with the first ".jar" before a space or the end.

@@ -1,6 +1,6 @@
 //! `/etc/passwd` lines. Pure.
 
-/// The name of a user, and the home directory, from the text of a passwd file.
+/// Name and home directory of a user, from the text of a passwd file.
 pub fn lookup(text: &[u8], uid: u32) -> Option<(String, String)> {
     let text = String::from_utf8_lossy(text);
     text.lines().find_map(|line| {

@@ -1,7 +1,7 @@
 //! One process, held by a descriptor of its `/proc` directory.
 //!
-//! The descriptor keeps meaning the process it was opened for: after that one has gone, reads
-//! and signals fail instead of reaching another process that got the same number.
+//! The descriptor identifies one process permanently. After that process has exited, reads and
+//! signals fail instead of reaching another process with the same number.
 
 use crate::Error;
 use crate::procfs::{self, Status};
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use std::io::{self, Read};
 
-/// Largest `maps`, `cmdline` or other text that is read, in bytes.
+/// Maximum length of `maps`, `cmdline` or another text, in bytes.
 const TEXT_BYTES_MAX: u64 = 32 << 20;
 
-/// A process identified for as long as this value lives.
+/// A process, identified as long as this value exists.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
@@ -23,7 +23,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Opens the process; threads' numbers are refused.
+    /// Opens the process; numbers of threads are refused.
     pub fn open(pid: u32) -> Result<Process, Error> {
         let path = format!("/proc/{pid}");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -62,13 +62,13 @@ impl Process {
         Ok(bytes)
     }
 
-    /// The process's state as of now.
+    /// The process's present state.
     pub fn status(&self) -> Result<Status, Error> {
         let pid = self.pid;
         let text = self
             .read("status")
             .map_err(|error| match error.raw_os_error() {
-                // ENOENT and ESRCH: gone between open and read.
+                // ENOENT and ESRCH: the process exited between open and read.
                 Some(2 | 3) => Error::NoSuchProcess { pid },
                 _ => Error::io(pid, "reading status", error),
             })?;
@@ -96,7 +96,7 @@ impl Process {
         )?))
     }
 
-    /// The working directory, and its path as far as the kernel can tell it.
+    /// The working directory, and its path by the kernel.
     pub(crate) fn working_dir(&self) -> io::Result<(OwnedFd, String)> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, "cwd", flags, Mode::empty())?;
@@ -113,17 +113,17 @@ impl Process {
         Ok(path.into_bytes())
     }
 
-    /// The program's path, if the kernel tells it.
+    /// The program's path, if the kernel provides it.
     pub(crate) fn program(&self) -> Option<String> {
         let path = rustix::fs::readlinkat(&self.dir, "exe", Vec::new()).ok()?;
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// Asks the JVM for its attach listener. The caller has made sure that it catches SIGQUIT.
+    /// Asks the JVM to start its attach listener. The caller must check that it catches SIGQUIT.
     pub(crate) fn send_quit(&self) -> Result<(), Error> {
         let pid = self.pid;
         let sent = match rustix::process::pidfd_send_signal(&self.dir, Signal::QUIT) {
-            // Kernels before 5.1: by number, as near to the check as can be.
+            // Kernels before 5.1: by number, as soon after the check as possible.
             Err(Errno::NOSYS | Errno::BADF | Errno::INVAL) => match self.as_number() {
                 Some(number) => rustix::process::kill_process(number, Signal::QUIT),
                 None => Err(Errno::SRCH),

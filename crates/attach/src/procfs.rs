@@ -1,31 +1,31 @@
 //! Pure parsers of `/proc/PID/{maps,status,stat,cmdline,environ}` and `/proc/uptime`.
 //!
-//! Input is the target's to shape (paths, names, arguments): nothing here trusts a length or an
-//! encoding, and nothing here touches the file system.
+//! The target controls the input (paths, names, arguments), so nothing here trusts a length or an
+//! encoding. Nothing here touches the file system.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// One `*.so` mapping that interests us.
+/// One `*.so` mapping of interest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapped {
     /// The path as the kernel prints it (from the root of the target's mount namespace).
     pub path: PathBuf,
-    /// Whether the file has been removed or replaced since.
+    /// Whether the file was removed or replaced after it was mapped.
     pub deleted: bool,
 }
 
-/// What the mappings say about the virtual machine in a process.
+/// The virtual machine of a process, by its mappings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Machine {
     /// No JVM.
     None,
     /// HotSpot's (or a compatible) libjvm.
     HotSpot(Mapped),
-    /// Eclipse OpenJ9: SIGQUIT makes it write a dump and its attach protocol is another one.
+    /// Eclipse OpenJ9: SIGQUIT makes it write a dump, and its attach protocol is different.
     OpenJ9,
-    /// Mono: no JVM, and nothing can be loaded into one that runs.
+    /// Mono: not a JVM, and it loads nothing while it runs.
     Mono,
 }
 
@@ -50,7 +50,7 @@ pub fn machine(maps: &[u8]) -> Machine {
     found
 }
 
-/// Whether a file is Mono itself, as its makers and Debian call it.
+/// Whether a file is Mono itself, by the names that its makers and Debian use.
 fn is_mono(name: &[u8]) -> bool {
     let libraries: [&[u8]; 3] = [
         b"libmono-2.0.so",
@@ -61,7 +61,7 @@ fn is_mono(name: &[u8]) -> bool {
         || libraries.iter().any(|library| name.starts_with(library))
 }
 
-/// The first mapping whose file is called `name`.
+/// The first mapping of a file named `name`.
 pub fn mapped_file(maps: &[u8], name: &str) -> Option<Mapped> {
     maps.split(|&b| b == b'\n').find_map(|line| {
         let (path, deleted) = strip_deleted(map_path(line)?);
@@ -84,7 +84,7 @@ pub fn mapped_in(maps: &[u8], prefix: &str) -> Option<Mapped> {
     })
 }
 
-/// The path column of one line of maps; `None` for anonymous memory and broken lines.
+/// The path column of one line of maps; `None` for anonymous memory and invalid lines.
 fn map_path(line: &[u8]) -> Option<&[u8]> {
     let mut rest = line;
     for _ in 0..5 {
@@ -105,7 +105,7 @@ fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&b| b == b'/').next().unwrap_or(path)
 }
 
-/// Undoes the kernel's `\012` for a newline within a path.
+/// Decodes the kernel's `\012` for a newline in a path.
 fn unescape(path: &[u8]) -> PathBuf {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -124,7 +124,7 @@ fn unescape(path: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// What `/proc/PID/status` tells.
+/// Contents of `/proc/PID/status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The kernel's name of the process (at most 15 bytes).
@@ -137,7 +137,7 @@ pub struct Status {
     pub euid: u32,
     /// Effective group, as seen from our user namespace.
     pub egid: u32,
-    /// The pid in the innermost pid namespace (the one HotSpot knows itself by).
+    /// The pid in the innermost pid namespace, which is HotSpot's own pid.
     pub ns_pid: u32,
     /// Signals with a handler, bit `n - 1` for signal `n`.
     pub signals_caught: u64,
@@ -146,7 +146,7 @@ pub struct Status {
 const SIGQUIT_BIT: u64 = 1 << 2;
 
 impl Status {
-    /// Parses the file; `None` if a field that must be there is not.
+    /// Parses the file; `None` if a required field is missing.
     pub fn parse(text: &[u8]) -> Option<Status> {
         let text = String::from_utf8_lossy(text);
         let field = |key: &str| {
@@ -230,7 +230,7 @@ pub fn variable<'a>(environ: &'a [String], name: &str) -> Option<&'a str> {
         .find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Text of the target's made safe for a terminal: control characters become `?`.
+/// Makes the target's text safe for a terminal: control characters become `?`.
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })
@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn openj9_is_told_apart() {
+    fn openj9_is_distinguished() {
         let text = b"7f0-7f1 r--p 0 fe:00 1   /j/lib/default/libjvm.so\n\
                      7f0-7f1 r--p 0 fe:00 1   /j/lib/default/libj9vm29.so\n";
         assert_eq!(machine(text), Machine::OpenJ9);
     }
 
     #[test]
-    fn mono_is_told_by_its_program_or_library() {
+    fn mono_is_known_by_its_program_or_library() {
         for name in [
             "/usr/bin/mono-sgen",
             "/x/mono",
@@ -302,7 +302,7 @@ mod tests {
             let text = format!("7f0-7f1 r--p 0 fe:00 1   {name}\n");
             assert_eq!(machine(text.as_bytes()), Machine::None, "{name}");
         }
-        // One that hosts the other is the JVM, which can be attached to.
+        // If both are mapped, the JVM counts, because dwell can attach to it.
         let both = b"7f0-7f1 r--p 0 fe:00 1   /usr/bin/mono-sgen\n\
                      7f0-7f1 r--p 0 fe:00 1   /j/lib/server/libjvm.so\n";
         assert!(matches!(machine(both), Machine::HotSpot(_)));

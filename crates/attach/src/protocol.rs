@@ -1,8 +1,8 @@
 //! Requests and replies of HotSpot's attach listener, both protocol versions. Pure.
 //!
-//! Version 1 (every JDK from 8 on) has exactly three arguments of at most 1024 bytes; version 2
-//! (JDK 24 on) any number of arguments within 256 KiB. A reply is a result code in decimal, a
-//! newline, and text whose form depends on command and JDK.
+//! Version 1 (every JDK from 8 on) has exactly three arguments, each at most 1024 bytes long.
+//! Version 2 (JDK 24 on) has any number of arguments within 256 KiB. A reply is a result code in
+//! decimal, a newline, and text whose form depends on command and JDK.
 
 /// Version of the request format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,19 +22,19 @@ const V2_LENGTH_MAX: usize = 256 * 1024;
 /// Result code of a listener that does not know the request's version.
 pub const BAD_VERSION: i32 = 101;
 
-/// Why a request cannot be written.
+/// The reason why a request cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unwritable {
-    /// Something is longer than the version allows.
+    /// A part is longer than the version allows.
     TooLong {
-        /// Which part.
+        /// Name of the part.
         what: &'static str,
         /// Its length in bytes.
         len: usize,
         /// The limit in bytes.
         max: usize,
     },
-    /// A NUL within a string, which would end it early.
+    /// A NUL in a string, which would end it early.
     Nul,
 }
 
@@ -89,17 +89,17 @@ fn push(out: &mut Vec<u8>, text: &str) {
     out.push(0);
 }
 
-/// A reply: result code of the listener and the text behind it.
+/// A reply: result code of the listener and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// 0 if the listener executed the command.
     pub code: i32,
-    /// All text behind the first line.
+    /// The text after the first line.
     pub text: String,
 }
 
 impl Reply {
-    /// Reads a whole reply; `None` if it does not begin with a number on a line.
+    /// Parses a whole reply; `None` if it does not begin with a line that has a number.
     pub fn parse(bytes: &[u8]) -> Option<Reply> {
         let end = bytes
             .iter()
@@ -130,7 +130,7 @@ impl Reply {
         }
     }
 
-    /// What a reply to `load` means.
+    /// The result in a reply to `load`.
     pub fn load_result(&self) -> LoadResult {
         const DISABLED: &str = "Dynamic agent loading is not enabled";
         let text = self.text.trim();
@@ -152,14 +152,14 @@ impl Reply {
 pub enum LoadResult {
     /// The library was loaded and its entry point returned this code.
     Ran {
-        /// What `Agent_OnAttach` returned.
+        /// The result of `Agent_OnAttach`.
         code: i32,
     },
     /// The JVM does not take agents at run time.
     Disabled,
     /// The library could not be loaded.
     Failed {
-        /// The loader's words, on one line; may be empty (JDK 8 does not say).
+        /// The loader's text, on one line; may be empty (JDK 8 does not provide it).
         text: String,
     },
 }

@@ -1,8 +1,8 @@
 //! Files below another process's root directory.
 //!
-//! A container decides what its paths mean: a symbolic link in there must never lead us to a
-//! file of the host. Every path is therefore resolved by the kernel with that root as `/`
-//! (`openat2`), or component by component without following links where that call is missing.
+//! A container decides what its paths mean, and a symbolic link in it must never lead us to a file
+//! of the host. So the kernel resolves every path with that root as `/` (`openat2`). If that call
+//! is missing, paths are resolved component by component without following links.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -30,7 +30,7 @@ impl Root {
         self.fd.as_fd()
     }
 
-    /// Opens `path` (absolute, as the target would say it) with this directory as `/`.
+    /// Opens `path` (absolute, in the target) with this directory as `/`.
     pub(crate) fn open(&self, path: &str, flags: OFlags, mode: u32) -> io::Result<OwnedFd> {
         let mode = if flags.contains(OFlags::CREATE) {
             Mode::from(mode)
@@ -64,13 +64,13 @@ impl Root {
         )?)
     }
 
-    /// Opens a directory in which files are to be made.
+    /// Opens a directory for creating files in it.
     pub(crate) fn open_dir(&self, path: &str) -> io::Result<OwnedFd> {
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, 0)
     }
 
-    /// Opens a regular file for reading, and nothing else: whoever has made it chose what it is,
-    /// and opening a device or a pipe has effects, even without reading.
+    /// Opens a regular file for reading, and no other kind. The file's creator chose its kind, and
+    /// opening a device or a pipe has effects even without a read.
     pub(crate) fn open_regular(&self, path: &str) -> io::Result<OwnedFd> {
         let found = self.open(path, OFlags::PATH, 0)?;
         let mode = rustix::fs::fstat(&found)?.st_mode;
@@ -80,7 +80,7 @@ impl Root {
                 "not a regular file",
             ));
         }
-        // By its descriptor: by its name it could be another file by now.
+        // Reopens it by its descriptor, because another file may have the name by now.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(rustix::fs::open(fd_path(&found), flags, Mode::empty())?)
     }
@@ -91,7 +91,7 @@ impl Root {
     }
 }
 
-/// Reads what a descriptor of a regular file gives, at most `bytes_max` bytes.
+/// Reads at most `bytes_max` bytes from a descriptor of a regular file.
 pub(crate) fn read_regular(fd: OwnedFd, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = std::fs::File::from(fd);
     if !file.metadata()?.is_file() {
@@ -102,7 +102,7 @@ pub(crate) fn read_regular(fd: OwnedFd, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A path by which our own process reaches what a descriptor means.
+/// A path of a descriptor in our own process.
 pub(crate) fn fd_path(fd: impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }
@@ -157,7 +157,7 @@ mod tests {
         .unwrap();
         symlink("/pipe", path.join("link")).unwrap();
         symlink("/etc/passwd", path.join("release")).unwrap();
-        // Opening the pipe for writing waits until somebody opens it for reading.
+        // Opening the pipe for writing blocks until another thread opens it for reading.
         let writer = std::thread::spawn({
             let pipe = pipe.clone();
             move || std::fs::File::options().write(true).open(pipe).map(drop)

@@ -1,8 +1,8 @@
-//! Files that a target writes for us: an answer, a recording that we copy.
+//! Files that a target writes for us: an answer, or a recording that we copy.
 //!
-//! Each lies in a directory of its own, and the two go together: a target that comes to write
-//! after we have given it up finds no directory, and leaves nothing behind. Runs with the target's
-//! effective user and group; touches nothing but what it has made.
+//! Each file is in a directory of its own, and both are removed together. A target that writes
+//! after we have given up finds no directory, and leaves nothing behind. Runs with the target's
+//! effective user and group; touches only files that it has made.
 
 use crate::deliver::TEMPORARY;
 use crate::root::Root;
@@ -13,22 +13,22 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-/// A directory this old was forgotten: no command takes as long.
+/// A directory older than this is left over: no command takes that long.
 const STALE_AFTER: Duration = Duration::from_secs(600);
 const ENTRIES_MAX: usize = 10_000;
-/// How often a file that comes into being while it is removed is removed again.
+/// Maximum number of removals if the file is created again during the removal.
 const REMOVALS_MAX: u32 = 100;
 
 /// A file made in the target's temporary directory, open for reading.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Absolute path as the target sees it.
+    /// Absolute path in the target.
     pub path: String,
     /// Open for reading and writing.
     pub file: File,
 }
 
-/// Makes an empty file `NAME/FILE` in the first temporary directory that takes it.
+/// Makes an empty file `NAME/FILE` in the first temporary directory that accepts it.
 pub(crate) fn make(root: &Root, name: &str, file: &str) -> io::Result<Scratch> {
     let mut reason = io::Error::from(io::ErrorKind::NotFound);
     for place in TEMPORARY {
@@ -65,7 +65,7 @@ fn open_own(base: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(base, name, flags, Mode::empty())
 }
 
-/// Removes what [`make`] has made, by the path it gave, and other files there.
+/// Removes a file of [`make`], by its path, and other files in its directory.
 pub(crate) fn remove(root: &Root, path: &str, others: &[&str]) -> io::Result<()> {
     let parts = path.rsplit_once('/').and_then(|(dir, file)| {
         dir.rsplit_once('/')
@@ -87,7 +87,7 @@ fn remove_from(base: &OwnedFd, name: &str, file: &str, others: &[&str]) -> io::R
             }
         }
         match rustix::fs::unlinkat(base, name, AtFlags::REMOVEDIR) {
-            // The target has written just now.
+            // The target has just written a file.
             Err(Errno::NOTEMPTY | Errno::EXIST) => {}
             other => return Ok(other?),
         }
@@ -95,8 +95,8 @@ fn remove_from(base: &OwnedFd, name: &str, file: &str, others: &[&str]) -> io::R
     Err(io::ErrorKind::DirectoryNotEmpty.into())
 }
 
-/// Removes directories named `PREFIX` and sixteen hexadecimal digits, with their `file`, that the
-/// same user has forgotten: who made them was killed. Best effort: nothing depends on it.
+/// Removes left-over directories of the same user, with their `file`, whose command was killed.
+/// Their names are `PREFIX` and sixteen hexadecimal digits. Best effort: nothing depends on it.
 pub(crate) fn remove_forgotten(root: &Root, prefix: &str, file: &str, uid: u32) {
     for place in TEMPORARY {
         let Ok(base) = root.open_dir(place) else {
@@ -138,7 +138,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// A directory that is the root of the world for one test.
+    /// A directory that serves as root for one test.
     struct World(PathBuf);
 
     impl World {
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_late_has_no_place() {
+    fn late_write_finds_no_directory() {
         let world = World::new("late");
         let root = world.root();
         let made = make(&root, "x-1", "answer").unwrap();
         assert_eq!(made.path, "/tmp/x-1/answer");
         let seen = world.0.join("tmp/x-1/answer");
         fs::write(&seen, "ok").unwrap();
-        // What the target has made beside it goes as well, if it is named.
+        // Other files that the target has made in the directory are removed if they are named.
         fs::write(world.0.join("tmp/x-1/beside"), "x").unwrap();
         assert!(remove(&root, &made.path, &["none"]).is_err());
         remove(&root, &made.path, &["none", "beside"]).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_goes_and_nothing_else() {
+    fn only_forgotten_directories_are_removed() {
         let world = World::new("forgotten");
         let root = world.root();
         let [old, fresh] = ["x-0123456789abcdef", "x-fedcba9876543210"];
@@ -219,7 +219,7 @@ mod tests {
         for name in [old, fresh].into_iter().chain(others) {
             make(&root, name, "answer").unwrap();
         }
-        // Not empty but for the file: not ours.
+        // A directory with other files is not ours.
         fs::write(world.0.join("tmp/x-0000000000000000/more"), "").unwrap();
         for name in [old].into_iter().chain(others) {
             make_old(&world.0.join("tmp").join(name));

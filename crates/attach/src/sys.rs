@@ -1,15 +1,15 @@
-//! The one system call that the safe wrappers cannot express: who listens on a socket.
+//! The one system call that the safe wrappers cannot express: the process that listens on a socket.
 //!
 //! rustix's wrapper promises a pid that is not 0, but the kernel reports 0 for a peer outside our
-//! pid namespace. Nothing else belongs in here.
+//! pid namespace. No other code belongs here.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Pid of the process that listens at the other end of a connected Unix socket; 0 if that
-/// process is not visible from our pid namespace.
+/// Pid of the process that listens at the other end of a connected Unix socket; 0 if that process
+/// is not visible from our pid namespace.
 pub(crate) fn peer_pid(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut peer = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;

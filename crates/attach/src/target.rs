@@ -1,7 +1,7 @@
-//! A JVM that has been looked at and may be attached to.
+//! A JVM that was examined and accepts an attach.
 //!
-//! Examining reads only. What goes on disk in the target (library, reply and recording files) is
-//! made as the target's user, below the target's root.
+//! Examining only reads. Files for the target (library, reply and recording files) are made as the
+//! target's user, below the target's root.
 
 use crate::Error;
 use crate::client::{self, Client};
@@ -18,11 +18,11 @@ use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long the listener is waited for unless told otherwise. Who comes to look why a machine is
-/// slow must not fail because it is: the JVM has to start a thread, load a library and look at all
-/// of its classes with what others leave it of the processors.
+/// Default time limit for the listener. It must suffice on a slow machine, because dwell is used to
+/// find out why a machine is slow. The JVM has to start a thread, load a library and read all of
+/// its classes with the CPU time that other processes leave.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a launcher is given to load its libjvm.
+/// How long a launcher may take to load its libjvm.
 const LAUNCH_WAIT: Duration = Duration::from_secs(10);
 
 /// A HotSpot JVM that we have the rights to attach to.
@@ -37,7 +37,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Looks at a process; refuses what cannot be attached to. Nothing is sent or written.
+    /// Examines a process; an error if it does not accept an attach. Sends and writes nothing.
     pub fn examine(pid: u32) -> Result<Target, Error> {
         let process = Process::open(pid)?;
         let (maps, libjvm) = find_libjvm(&process)?;
@@ -78,7 +78,7 @@ impl Target {
         self
     }
 
-    /// What is known about the JVM.
+    /// The data about the JVM.
     pub fn jvm(&self) -> &Jvm {
         &self.jvm
     }
@@ -88,7 +88,8 @@ impl Target {
         self.process.is_alive()
     }
 
-    /// Whether paths mean the same to the target as to us, and files it makes are our user's.
+    /// Whether paths mean the same in the target as for us, and files that it makes belong to our
+    /// user.
     pub fn shares_files(&self) -> bool {
         let same_root = || {
             let own = Root::own().ok()?;
@@ -150,7 +151,7 @@ impl Target {
         path.into_os_string().into_string().ok()
     }
 
-    /// Puts a library where the target can load it; returns the path as the target sees it.
+    /// Puts a library where the target can load it; returns the path in the target.
     pub fn place(&self, library: &Library<'_>) -> Result<String, Error> {
         let pid = self.process.pid();
         let environ = procfs::nul_words(&self.process.read("environ").unwrap_or_default());
@@ -162,8 +163,8 @@ impl Target {
         .map_err(|tried| Error::NoPlace { pid, tried })
     }
 
-    /// Refuses a process that is stopped and so cannot answer; whoever wants to write first, asks
-    /// first.
+    /// Refuses a process that is stopped and so cannot answer. A caller checks this before it
+    /// writes.
     pub fn check_runs(&self) -> Result<(), Error> {
         client::check_runs(&self.process).map(drop)
     }
@@ -177,12 +178,12 @@ impl Target {
         made.map_err(|error| Error::io(self.process.pid(), format!("creating /tmp/{name}"), error))
     }
 
-    /// Removes a file made by [`Target::scratch`]; what the target writes there later gets lost.
+    /// Removes a file of [`Target::scratch`]; a later write by the target fails.
     pub fn remove_scratch(&self, path: &str) -> Result<(), Error> {
         self.remove_scratch_with(path, &[])
     }
 
-    /// The same with files that the target has made beside it.
+    /// The same with other files that the target has made in that directory.
     pub fn remove_scratch_with(&self, path: &str, others: &[&str]) -> Result<(), Error> {
         let removed = self.as_target("taking on its user", || {
             scratch::remove(&self.root, path, others)
@@ -190,15 +191,15 @@ impl Target {
         removed.map_err(|error| Error::io(self.process.pid(), path, error))
     }
 
-    /// Removes what commands that were killed have left: files made long ago by
-    /// [`Target::scratch`] for the target's user, their names `prefix` and 16 hexadecimal digits.
+    /// Removes the files that killed commands have left: old files of [`Target::scratch`] for the
+    /// target's user, whose names are `prefix` and 16 hexadecimal digits.
     pub fn remove_forgotten(&self, prefix: &str, file: &str) -> Result<(), Error> {
         self.as_target("taking on its user", || {
             scratch::remove_forgotten(&self.root, prefix, file, self.credentials.uid);
         })
     }
 
-    /// Opens a regular file of the target's for reading.
+    /// Opens a regular file of the target for reading.
     pub fn open_file(&self, path: &str) -> Result<File, Error> {
         let opened = self.as_target("taking on its user", || self.root.open_regular(path))?;
         opened
@@ -249,7 +250,7 @@ fn find_libjvm(process: &Process) -> Result<(Vec<u8>, Mapped), Error> {
     }
 }
 
-/// Names a refusal of the kernel: another user's process, or one of ours that is protected.
+/// Explains a refusal of the kernel: another user's process, or one of ours that is protected.
 fn denied(process: &Process, what: &str, error: io::Error) -> Error {
     let pid = process.pid();
     let status = match process.status() {
@@ -259,7 +260,7 @@ fn denied(process: &Process, what: &str, error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return Error::io(pid, format!("reading {what}"), error);
     }
-    // Root that is refused lacks a right, not a user.
+    // If root is refused, it lacks a right; another user would not help.
     if status.euid == Credentials::own().uid || rustix::process::geteuid().is_root() {
         return Error::Protected {
             pid,

@@ -1,4 +1,4 @@
-//! JDK versions out of a `release` file or out of libjvm's own text. Pure.
+//! JDK versions from a `release` file or from libjvm's own text. Pure.
 
 /// `JAVA_VERSION` of a JDK's `release` file.
 pub fn from_release(text: &[u8]) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Discovery, commands and library loading against real JVMs of every JDK at hand.
+//! Discovery, commands and library loading against real JVMs of every available JDK.
 #![allow(missing_docs)]
 
 mod common;
@@ -24,7 +24,7 @@ fn attach_file(running: &Running) -> PathBuf {
     ))
 }
 
-/// An agent whose entry point returns the number that its options hold.
+/// An agent whose entry point returns the number in its options.
 fn number_agent() -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = BUILDING.lock().unwrap();
@@ -65,7 +65,7 @@ fn every_jdk_is_listed_with_version_and_main_class() {
 }
 
 #[test]
-fn without_performance_data_files_tell_enough() {
+fn without_performance_data_other_files_suffice() {
     for jdk in jdks() {
         let running = Start::new(&jdk).option("-XX:-UsePerfData").run();
         let jvm = listed(running.pid);
@@ -116,7 +116,7 @@ fn long_arguments_need_the_second_protocol() {
 }
 
 #[test]
-fn every_jdk_loads_an_agent_and_passes_on_what_it_returns() {
+fn every_jdk_loads_an_agent_and_returns_its_code() {
     let agent = number_agent();
     let bytes = std::fs::read(&agent).unwrap();
     for jdk in jdks() {
@@ -171,7 +171,8 @@ fn a_jvm_that_is_just_starting_is_waited_for() {
             .stdout(std::process::Stdio::null())
             .spawn();
         let mut child = program.unwrap();
-        // Answered by the VM itself: its Java code ("properties", say) may not be up to it yet.
+        // The VM itself answers this command: its Java code ("properties", for example) may not be
+        // ready.
         let reply =
             Target::examine(child.id()).and_then(|jvm| jvm.command("jcmd", &["VM.version"]));
         drop(child.stdin.take());

@@ -1,4 +1,4 @@
-//! What must be refused, with the target as it was before.
+//! Cases that must be refused, with the target unchanged.
 #![allow(missing_docs)]
 
 mod common;
@@ -31,7 +31,7 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
 }
 
 #[test]
-fn a_process_that_is_no_jvm_lives_on() {
+fn process_that_is_not_a_jvm_survives() {
     let mut sleeper = Sleeper::new();
     let error = Target::examine(sleeper.0.id()).unwrap_err();
     assert!(matches!(error, Error::NotJvm { .. }), "{error}");
@@ -43,7 +43,7 @@ fn a_process_that_is_no_jvm_lives_on() {
 }
 
 #[test]
-fn pids_that_nobody_has_are_said_to_be_so() {
+fn unused_pids_are_reported() {
     for pid in [0, 4_194_305, u32::MAX] {
         let error = Target::examine(pid).unwrap_err();
         assert!(
@@ -52,7 +52,7 @@ fn pids_that_nobody_has_are_said_to_be_so() {
         );
     }
     let mut child = Command::new("true").spawn().unwrap();
-    // Not reaped yet, but as good as gone.
+    // A zombie: not reaped yet, but it no longer runs.
     while !std::fs::read_to_string(format!("/proc/{}/stat", child.id()))
         .unwrap()
         .contains(") Z ")
@@ -85,13 +85,13 @@ fn a_thread_is_not_a_process() {
 }
 
 #[test]
-fn reduced_signals_need_none_while_the_socket_is_there() {
+fn reduced_signals_work_while_the_socket_exists() {
     for jdk in common::jdks() {
         let mut running = Start::new(&jdk).option("-Xrs").run();
         let target = Target::examine(running.pid).unwrap();
-        // HotSpot starts the listener by itself then: no signal is needed.
+        // HotSpot then starts the listener without a signal.
         assert_eq!(target.command("properties", &[]).unwrap().code, 0);
-        // As temporary-file cleaners do; now only a signal could bring it back.
+        // Programs that clean temporary files do this. Only a signal could now restore the socket.
         std::fs::remove_file(format!("/tmp/.java_pid{}", running.pid)).unwrap();
         let error = target.command("properties", &[]).unwrap_err();
         assert!(matches!(error, Error::QuitNotCaught { .. }), "{error}");
@@ -100,7 +100,7 @@ fn reduced_signals_need_none_while_the_socket_is_there() {
 }
 
 #[test]
-fn a_disabled_attach_mechanism_is_known_wherever_it_was_said() {
+fn disabled_attach_mechanism_is_found_in_any_source() {
     let flag = "-XX:+DisableAttachMechanism";
     let dir = common::scratch_dir("flags");
     let settings = dir.join("settings");
@@ -146,7 +146,7 @@ fn disabled_agents_are_refused_before_and_by_the_jvm() {
             "no listener was started for it"
         );
     }
-    // Where neither arguments nor performance data tell, the reply does.
+    // If neither arguments nor performance data show the flag, the reply does.
     let words = common::scratch_dir("hidden").join("words");
     std::fs::write(&words, format!("{flag} -XX:-UsePerfData\n")).unwrap();
     for jdk in common::jdks().into_iter().filter(|jdk| jdk.feature >= 9) {
@@ -166,7 +166,7 @@ fn disabled_agents_are_refused_before_and_by_the_jvm() {
     }
 }
 
-/// Stops a JVM and waits until it is.
+/// Stops a JVM and waits until it has stopped.
 fn stop(pid: u32) {
     signal(pid, rustix::process::Signal::STOP);
     while !std::fs::read_to_string(format!("/proc/{pid}/stat"))
@@ -180,7 +180,7 @@ fn stop(pid: u32) {
 #[test]
 fn a_stopped_jvm_is_not_waited_for() {
     let mut running = Start::new(&modern()).run();
-    // Without its listener, and then with a socket that takes connections even while it is stopped.
+    // Without its listener, and then with a socket that accepts connections even during the stop.
     for _ in 0..2 {
         stop(running.pid);
         let target = Target::examine(running.pid).unwrap();
@@ -199,7 +199,7 @@ fn a_stopped_jvm_is_not_waited_for() {
 }
 
 #[test]
-fn a_jvm_that_is_stopped_while_it_is_waited_for_is_said_to_be_so() {
+fn jvm_stopped_during_the_wait_is_reported() {
     let mut running = Start::new(&modern()).run();
     let target = Target::examine(running.pid).unwrap();
     target.command("properties", &[]).unwrap();
@@ -217,7 +217,7 @@ fn a_jvm_that_is_stopped_while_it_is_waited_for_is_said_to_be_so() {
     running.assert_untouched();
 }
 
-/// A connection that says nothing: the listener serves one at a time, and waits for its request.
+/// A silent connection: the listener serves one at a time, and waits for its request.
 fn occupy(pid: u32) -> std::os::unix::net::UnixStream {
     std::os::unix::net::UnixStream::connect(format!("/tmp/.java_pid{pid}")).unwrap()
 }
@@ -242,7 +242,7 @@ fn a_jvm_that_does_not_answer_is_given_up() {
 
 #[test]
 fn a_jvm_that_starts_no_listener_is_given_up_without_a_trace() {
-    // Neither arguments nor performance data tell of the flag: only silence does.
+    // Neither arguments nor performance data show the flag; only the missing answer does.
     let words = common::scratch_dir("silent").join("words");
     std::fs::write(&words, "-XX:+DisableAttachMechanism -XX:-UsePerfData\n").unwrap();
     let mut running = Start::new(&modern())
@@ -254,7 +254,7 @@ fn a_jvm_that_starts_no_listener_is_given_up_without_a_trace() {
     let error = target.command("properties", &[]).unwrap_err();
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
     assert!(!Path::new(&format!("/tmp/.attach_pid{}", running.pid)).exists());
-    // Another thread prints the dump than the one that answers.
+    // The thread that prints the dump is not the one that answers.
     let began = std::time::Instant::now();
     while running.lines_until_pong().is_empty() {
         let patience = began.elapsed() < Duration::from_secs(60);
@@ -264,7 +264,7 @@ fn a_jvm_that_starts_no_listener_is_given_up_without_a_trace() {
 }
 
 #[test]
-fn a_planted_socket_is_not_talked_to() {
+fn planted_socket_is_not_used() {
     let mut running = Start::new(&modern()).run();
     let path = format!("/tmp/.java_pid{}", running.pid);
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();

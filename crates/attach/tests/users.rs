@@ -1,5 +1,5 @@
-//! Other users and other namespaces. Taking on another user needs root: without it only the
-//! refusal can be tried, and says so.
+//! Other users and other namespaces. Running as another user needs root. Without it, a test checks
+//! only the refusal, and prints so.
 #![allow(missing_docs)]
 
 mod common;
@@ -24,7 +24,7 @@ fn listed(pid: u32) -> Jvm {
         .expect("in the list")
 }
 
-/// Runs one of this file's tests as another user, with the pid to look at.
+/// Runs one of this file's tests as another user, with the pid to examine.
 fn as_other_user(test: &str, pid: u32) -> std::process::Output {
     let copy = common::scratch_dir("other-user").join("tests");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
@@ -47,7 +47,7 @@ fn needs_root() -> bool {
     !is_root()
 }
 
-/// The other user's half of the test below; without a pid there is nothing to look at.
+/// The other user's half of the test below; without a pid it does nothing.
 #[test]
 fn refusal_as_seen_by_another_user() {
     let Ok(pid) = std::env::var("DWELL_TEST_PID") else {
@@ -83,7 +83,7 @@ fn root_attaches_as_the_targets_user() {
         return;
     }
     for jdk in common::jdks() {
-        // JDKs below a home directory cannot be run by others.
+        // Other users cannot run JDKs below a home directory.
         if !is_world_readable(&jdk.java()) {
             continue;
         }
@@ -100,7 +100,7 @@ fn root_attaches_as_the_targets_user() {
     }
 }
 
-/// A socket on which nobody listens any more, as of a JVM of root's that was killed.
+/// A socket without a listener, like that of a killed JVM of root.
 fn leave_socket(pid: u32) -> PathBuf {
     let path = PathBuf::from(format!("/tmp/.java_pid{pid}"));
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -122,9 +122,9 @@ fn left_over_socket_as_seen_by_the_jvms_user() {
     println!("refused: {text}");
 }
 
-/// Process ids come again: a JVM of another user may find the socket of one of root's in its place.
+/// Process ids are reused: a JVM of another user may find a socket of root in the place of its own.
 #[test]
-fn a_socket_that_root_left_over_is_told() {
+fn socket_left_over_by_root_is_reported() {
     if needs_root() {
         return;
     }

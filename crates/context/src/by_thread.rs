@@ -1,13 +1,13 @@
-//! Which record belongs to a thread id: buckets of one cache line, each entry the place of a record
-//! and some bits of the id. Entries come and go by single stores, so readers need no lock: they
-//! check the record's own id.
+//! Maps a thread id to its record: buckets of one cache line. Each entry holds the place of a
+//! record and some bits of the id. Entries are set and cleared by single stores, so readers need no
+//! lock: they check the id in the record itself.
 
 use crate::record::Record;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Entries of a bucket: a cache line.
 pub const BUCKET: usize = 16;
-/// Bits of an entry that hold the record's place plus one; the rest are of the id.
+/// Bits of an entry that hold the record's place plus one. The other bits are from the id.
 const PLACE_BITS: u32 = 21;
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 /// Records a table can name.
@@ -17,7 +17,7 @@ pub const RECORDS_MAX: usize = (1 << 20) as usize;
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     entries: &'a [AtomicU32],
-    /// Number of buckets less one.
+    /// Number of buckets minus one.
     mask: u64,
 }
 
@@ -33,8 +33,8 @@ impl<'a> Table<'a> {
         Some(Table { entries, mask })
     }
 
-    /// Ids are handed out one after the other: without mixing they are spread as evenly as can be,
-    /// and a program of few threads touches few pages.
+    /// Ids are assigned in sequence. Without mixing, they are spread evenly, and a program with few
+    /// threads touches few pages.
     #[inline]
     fn bucket(&self, id: u64) -> &'a [AtomicU32] {
         let first = ((id & self.mask) as usize).wrapping_mul(BUCKET);
@@ -67,7 +67,7 @@ impl<'a> Table<'a> {
         None
     }
 
-    /// Lets the record at `place` be found by `id`; false if the bucket is full.
+    /// Adds an entry for the record at `place` under `id`; false if the bucket is full.
     #[must_use]
     pub fn insert(&self, id: u64, place: u32) -> bool {
         let value = self.tag(id) | (place.wrapping_add(1) & PLACE_MASK);
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Lets it not be found any more.
+    /// Removes the entry of the record at `place`.
     pub fn remove(&self, id: u64, place: u32) {
         let value = self.tag(id) | (place.wrapping_add(1) & PLACE_MASK);
         for entry in self.bucket(id) {

@@ -1,31 +1,32 @@
-//! What other libraries say that their threads work for: thread context records as OpenTelemetry's
-//! OTEP 4947 has them. A library exports a thread-local variable, `otel_thread_ctx_v1`, that points
-//! to a record of the thread, or is null.
+//! Contexts that other libraries publish for their threads: thread context records by
+//! OpenTelemetry's OTEP 4947. A library exports a thread-local variable, `otel_thread_ctx_v1`, that
+//! is null or points to a record of the thread.
 //!
-//! Only where things are, and what bytes mean; the caller reads memory. A record is written by its
-//! own thread without regard to other processors: who reads it must have interrupted that thread,
-//! or make sure that it has not run meanwhile. Nothing here allocates or panics.
+//! This module computes addresses and parses bytes; the caller reads the memory. A thread writes
+//! its own record without synchronising with other processors. A reader must have interrupted that
+//! thread, or make sure that it has not run during the read. Nothing here allocates or panics.
 
 use crate::Context;
 
 /// The variable's name.
 pub const SYMBOL: &str = "otel_thread_ctx_v1";
-/// Bytes that are read of a record: trace id, span id, and whether it is valid.
+/// Bytes to read of a record: trace id, span id and the byte of validity.
 pub const BYTES: usize = 25;
-/// What a record says where it is valid.
+/// The byte of validity in a valid record.
 const VALID: u8 = 1;
 
-/// Where each thread has the variable of one library.
+/// The location of one library's variable in each thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// In the block that all threads have from their beginning: so far below the thread pointer.
+    /// In the static block that each thread has from its start, at this distance below the thread
+    /// pointer.
     Fixed {
         /// Bytes.
         below: u32,
     },
-    /// In a block of the library's own, which a thread gets when it first needs it.
+    /// In a dynamic block of the library, which a thread gets on first use.
     Own {
-        /// The loader's number of the library.
+        /// The loader's number of the library (module id).
         module: u32,
         /// Bytes from the block's beginning.
         offset: u32,
@@ -37,14 +38,14 @@ const OWN: u64 = 1 << 62;
 /// Bits of the number of a library.
 const MODULE_BITS: u32 = 30;
 
-/// Where a thread pointer leads to the vector of the thread's blocks (glibc, `tcbhead_t.dtv`).
+/// Offset from the thread pointer to the vector of the thread's blocks (glibc, `tcbhead_t.dtv`).
 const VECTOR_AT: u64 = 8;
-/// Bytes of an entry there. The one before the first says how many there are.
+/// Bytes of an entry there. The entry before the first one holds the number of entries.
 const ENTRY: u64 = 16;
 
 impl Variable {
-    /// In one word, so that handlers see all of it or nothing; never 0. `None`: there is no such
-    /// library.
+    /// Packs the location into one word, so that a handler never sees half of an update; never 0.
+    /// `None` if the library's number does not fit.
     #[must_use]
     pub fn to_bits(self) -> Option<u64> {
         match self {
@@ -56,7 +57,7 @@ impl Variable {
         }
     }
 
-    /// What [`Variable::to_bits`] gave; `None` for 0.
+    /// The inverse of [`Variable::to_bits`]; `None` for 0.
     #[inline]
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Variable> {
@@ -74,8 +75,8 @@ impl Variable {
         }
     }
 
-    /// Where the thread with this thread pointer has the variable, if it has got one yet. `word`
-    /// reads memory.
+    /// Address of the variable in the thread with this thread pointer; `None` if the thread does
+    /// not have it yet. `word` reads memory.
     #[inline]
     pub fn address(self, pointer: u64, word: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         match self {
@@ -97,12 +98,12 @@ impl Variable {
     }
 }
 
-/// What a record's first three words (as they are in memory) and its byte of validity say; `None`
-/// if that is nothing.
+/// The context in a record, from its first three words (as they are in memory) and its byte of
+/// validity; `None` if the record has no context.
 #[inline]
 #[must_use]
 pub fn context(words: [u64; 3], valid: u8) -> Option<Context> {
-    // Ids are text turned into bytes: the first byte is the highest.
+    // Ids are byte strings: the first byte is the most significant.
     let [trace_hi, trace_lo, span] = words.map(u64::from_be);
     if valid != VALID || trace_hi | trace_lo == 0 || span == 0 {
         return None;
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_found_by_the_number_of_the_library_once_there_is_one() {
+    fn block_found_by_library_number_once_present() {
         let variable = |module| Variable::Own { module, offset: 8 };
         let memory = [
             (POINTER + 8, VECTOR),

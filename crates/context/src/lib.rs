@@ -1,13 +1,12 @@
-//! What a logical thread works for: trace, span, local root, endpoint and labels, in records that
-//! the thread itself writes (from Java, as plain memory) and that signal handlers and other threads
-//! read.
+//! The context of a logical thread: trace, span, local root, endpoint and labels. The thread itself
+//! writes it into a record (from Java, as plain memory); signal handlers and other threads read it.
 //!
-//! Everything here works on slices of atomics that somebody else owns and never gives back; nothing
+//! The crate works on slices of atomics that its caller owns and never frees. Nothing here
 //! allocates, locks or panics, so all of it may run in a signal handler. Strings are numbers here;
-//! who knows them is the agent.
+//! the agent has the texts.
 //!
-//! Read next: [`record`] (what a record looks like, and why a reader never sees half of a change),
-//! [`by_thread`] (how a record is found by its thread's id), [`slab`] (both together), [`foreign`]
+//! Read next: [`record`] (the layout of a record, and why a reader never sees half of a change),
+//! [`by_thread`] (finds a record by its thread's id), [`slab`] (both together), [`foreign`]
 //! (contexts that other libraries publish).
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,11 +1,10 @@
 //! One record: its words, and how to read them while they are being written.
 //!
-//! A record has two copies of the context and a sequence number whose lowest bit says which of them
-//! counts. The writer, always the one logical thread the record belongs to, fills the other copy
-//! and then adds one to the number. So who interrupts the writer (a signal handler on the same
-//! thread) sees the context before the change or after it, never half of each. Who reads from
-//! another thread looks at the number again afterwards: while it is the same, the copy that counted
-//! has not been touched.
+//! A record has two copies of the context and a sequence number. The lowest bit of that number
+//! selects the valid copy. The writer is always the logical thread that owns the record: it fills
+//! the other copy and then adds one to the number. So a signal handler on the same thread sees the
+//! context before the change or after it, never half of each. A reader on another thread reads the
+//! number again afterwards: if it is the same, the writer has not touched the copy that was read.
 //!
 //! The layout is shared with `java/api` (`Layout.java`).
 
@@ -13,20 +12,20 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 256;
-/// The same in words.
+/// Words of a record.
 pub const RECORD_WORDS: usize = RECORD_BYTES / 8;
 /// Labels a context can have.
 pub const LABELS_MAX: usize = 16;
 
-/// Id of the logical thread; 0: nobody's.
+/// Id of the logical thread; 0: free.
 pub(crate) const ID: usize = 0;
 /// The sequence number.
 pub(crate) const SEQUENCE: usize = 1;
-/// Which use of the record this is.
+/// Number of this use of the record.
 pub(crate) const GENERATION: usize = 2;
-/// How many hold it (low half), and the next free record plus one (high half).
+/// Number of holds (low half), and the next free record plus one (high half).
 pub(crate) const HOLDS: usize = 3;
-/// Where the first copy begins, in words.
+/// Offset of the first copy, in words.
 pub(crate) const COPIES: usize = 4;
 /// Words of a copy.
 pub(crate) const COPY_WORDS: usize = 14;
@@ -35,17 +34,17 @@ const TRACE_HI: usize = 0;
 const TRACE_LO: usize = 1;
 const SPAN: usize = 2;
 const LOCAL_ROOT: usize = 3;
-/// Endpoint (low half); bits of the labels that are set (the next 16), and whether there is a
-/// context at all (bit 63).
+/// Endpoint (low half), a bit for each label that is set (the next 16), and whether there is a
+/// context (bit 63).
 const STATE: usize = 4;
 const ACTIVE: u64 = 1 << 63;
 const LABELS: usize = 5;
 const LABEL_WORDS: usize = LABELS_MAX / 2;
 
-/// Reads that another thread's changes may spoil before [`Record::read`] gives up.
+/// Maximum number of reads that changes by the owner may spoil before [`Record::read`] gives up.
 const TRIES_MAX: usize = 16;
 
-/// What a thread worked for at some moment. All zero: nothing that it told us.
+/// The context of a thread at one moment. All zero: no context was set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Context {
@@ -74,7 +73,7 @@ impl Context {
     }
 }
 
-/// Where the copy begins that counts with this sequence number, in words.
+/// Offset of the copy that is valid at this sequence number, in words.
 #[inline]
 const fn copy_of(sequence: u64) -> usize {
     match sequence & 1 {
@@ -117,7 +116,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Id of the logical thread it belongs to; 0: nobody's.
+    /// Id of the logical thread that owns the record; 0: free.
     #[inline]
     #[must_use]
     pub fn id(&self) -> u64 {
@@ -133,14 +132,14 @@ impl<'a> Record<'a> {
             .map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// What the thread works for, as seen by whoever interrupted that thread.
+    /// The context, for a caller that has interrupted the owner.
     #[inline]
     #[must_use]
     pub fn read_here(&self) -> Context {
         self.copy(self.sequence())
     }
 
-    /// The same from any thread; `None` if it changed all the time.
+    /// The context, from any thread; `None` if it changed during each attempt.
     #[inline]
     #[must_use]
     pub fn read(&self) -> Option<Context> {
@@ -155,7 +154,7 @@ impl<'a> Record<'a> {
         None
     }
 
-    /// Whether there is a context, as far as another thread can tell without waiting.
+    /// Whether there is a context, as seen from another thread without waiting.
     #[inline]
     #[must_use]
     pub fn has_context(&self) -> bool {
@@ -192,8 +191,8 @@ impl<'a> Record<'a> {
         context
     }
 
-    /// Changes what the thread works for: what `java/api` does, for tests and for native threads.
-    /// Only on the thread that the record belongs to.
+    /// Changes the context as `java/api` does, for tests and for native threads. Must run on the
+    /// thread that owns the record.
     pub fn write(&self, context: &Context) {
         let next = self.word(SEQUENCE).wrapping_add(1);
         let base = copy_of(next);
@@ -220,7 +219,7 @@ impl<'a> Record<'a> {
         self.set(SEQUENCE, next, Ordering::Release);
     }
 
-    /// Makes it say nothing; nobody may be using it.
+    /// Removes the context. No thread may be using the record.
     pub(crate) fn clear(&self) {
         for at in [SEQUENCE, COPIES + STATE, COPIES + COPY_WORDS + STATE] {
             self.set(at, 0, Ordering::Relaxed);

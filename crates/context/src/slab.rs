@@ -1,9 +1,9 @@
-//! All records, and who has which.
+//! All records, and the threads that hold them.
 //!
-//! A record is handed to one logical thread at a time, by the id that the JVM gives it and never
-//! gives again. Several callers may hold the record of one thread (copies of the Java API in
-//! several class loaders); it is free when the last of them lets go. Its memory stays for ever, so
-//! a writer can come too late for its own good, but never write into something else than a record.
+//! A record belongs to one logical thread at a time, by the id that the JVM assigns once and never
+//! reuses. Several callers may hold the record of one thread (copies of the Java API in several
+//! class loaders); the last release frees it. The memory is never unmapped, so a late write can hit
+//! a reused record, but nothing other than a record.
 
 use crate::by_thread::{RECORDS_MAX, Table};
 use crate::record::{Context, GENERATION, HOLDS, ID, RECORD_WORDS, Record};
@@ -11,23 +11,23 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const LOW: u64 = 0xffff_ffff;
 
-/// A hold on a record: its place and which use of it, so that it can be let go only once.
+/// A hold on a record: its place and the number of its use, so that it can be released only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
-    /// Where the record is.
+    /// The record's place.
     pub place: u32,
-    /// Which use of it; never 0.
+    /// Number of this use of the record; never 0.
     pub generation: u32,
 }
 
 impl Handle {
-    /// As one number for Java; never 0.
+    /// The hold as one number for Java; never 0.
     #[must_use]
     pub fn to_bits(self) -> u64 {
         (u64::from(self.generation) << 32) | u64::from(self.place)
     }
 
-    /// Back again.
+    /// The inverse of [`Handle::to_bits`].
     #[must_use]
     pub fn from_bits(bits: u64) -> Handle {
         Handle {
@@ -37,12 +37,12 @@ impl Handle {
     }
 }
 
-/// What became of a wish for a record.
+/// Result of a request for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquired {
     /// A hold.
     Held(Handle),
-    /// All records are taken, or all places for this id.
+    /// All records are in use, or the bucket for this id is full.
     Full,
 }
 
@@ -51,12 +51,12 @@ pub enum Acquired {
 pub struct Slab<'a> {
     words: &'a [AtomicU64],
     table: Table<'a>,
-    /// Records ever used.
+    /// Number of records used so far.
     used: AtomicU32,
-    /// The first free record plus one (low half); the upper half changes with every change, so that
-    /// a head that is the same twice is the same list.
+    /// The first free record plus one (low half). The upper half changes with every change, so that
+    /// an equal head means an equal list.
     free: AtomicU64,
-    /// Records that somebody holds.
+    /// Number of records that are held.
     held: AtomicU32,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Slab<'a> {
         })
     }
 
-    /// Records there can be.
+    /// Maximum number of records.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         let records = self.words.len() / RECORD_WORDS;
@@ -97,7 +97,8 @@ impl<'a> Slab<'a> {
         self.table.find(id, |place| self.record(place))
     }
 
-    /// What the logical thread `id` works for: to be asked by who has interrupted it, or by itself.
+    /// The context of the logical thread `id`, for a caller that has interrupted this thread, or is
+    /// it.
     #[inline]
     #[must_use]
     pub fn context_here(&self, id: u64) -> Option<Context> {
@@ -105,14 +106,14 @@ impl<'a> Slab<'a> {
         Some(record.read_here()).filter(Context::is_active)
     }
 
-    /// The same from any thread.
+    /// The context of the logical thread `id`, from any thread.
     #[inline]
     #[must_use]
     pub fn context_of(&self, id: u64) -> Option<Context> {
         let record = self.record(self.find(id)?)?;
         let generation = record.word(GENERATION);
         let context = record.read()?;
-        // It may have become another thread's meanwhile.
+        // The record may have moved to another thread during the read.
         let same = record.id() == id && record.word(GENERATION) == generation;
         Some(context).filter(|context| same && context.is_active())
     }
@@ -123,7 +124,7 @@ impl<'a> Slab<'a> {
         self.find(id).is_some()
     }
 
-    /// Shows all threads that have a context just now.
+    /// Visits all threads that have a context now.
     pub fn for_each(&self, mut visit: impl FnMut(u64, &Context)) {
         for place in 0..self.used.load(Ordering::Acquire).min(self.capacity()) {
             let Some(id) = self.record(place).map(|record| record.id()) else {
@@ -137,7 +138,7 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// Shows the ids of all threads that have a context just now, without the context.
+    /// Visits the ids of all threads that have a context now.
     pub fn for_each_working(&self, mut visit: impl FnMut(u64)) {
         for place in 0..self.used.load(Ordering::Acquire).min(self.capacity()) {
             if let Some(record) = self.record(place)
@@ -149,15 +150,15 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// Records that somebody holds: at least as many as threads have a context.
+    /// Number of held records: at least the number of threads with a context.
     #[inline]
     #[must_use]
     pub fn held(&self) -> u32 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// A record for the logical thread `id`, the one it has or a new one. To be called on that
-    /// thread only.
+    /// Holds the record of the logical thread `id`: its present one, or a new one. Must run on that
+    /// thread.
     #[must_use]
     pub fn acquire(&self, id: u64) -> Acquired {
         if id == 0 {
@@ -192,7 +193,7 @@ impl<'a> Slab<'a> {
         Acquired::Held(Handle { place, generation })
     }
 
-    /// One hold more, unless the last one is being let go.
+    /// Adds a hold, unless the last one is being released.
     fn hold_more(record: Record<'_>) -> bool {
         let Some(holds) = record.atomic(HOLDS) else {
             return false;
@@ -203,8 +204,8 @@ impl<'a> Slab<'a> {
             .is_ok()
     }
 
-    /// Lets go of a record; false if this hold is none any more. On the thread itself, or when that
-    /// thread can never write again.
+    /// Releases a record; false if this hold is no longer valid. Must run on the thread itself, or
+    /// after that thread can no longer write.
     pub fn release(&self, handle: Handle) -> bool {
         let Some(record) = self.record(handle.place) else {
             return false;
@@ -224,7 +225,7 @@ impl<'a> Slab<'a> {
         let id = record.id();
         self.table.remove(id, handle.place);
         record.set(ID, 0, Ordering::Release);
-        // From here on the handle is of the past.
+        // From here on the handle is invalid.
         let next = handle.generation.wrapping_add(1).max(1);
         record.set(GENERATION, u64::from(next), Ordering::Release);
         self.held.fetch_sub(1, Ordering::Relaxed);
@@ -232,11 +233,12 @@ impl<'a> Slab<'a> {
         true
     }
 
-    /// A record that nobody has: the one given back last, so that few pages are in use.
+    /// Takes a free record. The last one released comes first, so that few pages are in use.
     fn take(&self) -> Option<u32> {
         let mut head = self.free.load(Ordering::Acquire);
         while let Some(place) = ((head & LOW) as u32).checked_sub(1) {
-            // What is read here is void if another took it meanwhile: then the head is another.
+            // If another thread has taken the record, this value is stale, but then the exchange of
+            // the head fails.
             let next = self.record(place)?.word(HOLDS) >> 32;
             let changed = (head >> 32).wrapping_add(1) << 32;
             match self.free.compare_exchange_weak(

@@ -1,4 +1,4 @@
-//! Records are found, read and recycled right, compared with a model, and from many threads.
+//! Records are found, read and recycled correctly: compared with a model, and from many threads.
 #![allow(missing_docs)]
 
 use dwell_context::by_thread::BUCKET;
@@ -22,7 +22,7 @@ fn held(acquired: Acquired) -> Handle {
     }
 }
 
-/// A context all of whose parts tell the same number.
+/// A context with the same number in all of its parts.
 fn of(number: u64) -> Context {
     let half = number as u32 | 1;
     let mut labels = [0; LABELS_MAX];
@@ -54,7 +54,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Ids that share buckets and bits, too.
+    // Includes ids that share buckets and bits.
     let id = prop_oneof![1u64..6, (0u64..4).prop_map(|n| 3 + (n << 2)), Just(1 << 40)];
     prop_oneof![
         3 => id.clone().prop_map(Step::Acquire),
@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn does_what_a_map_does(steps in prop::collection::vec(step(), 1..200)) {
+    fn slab_behaves_like_a_map(steps in prop::collection::vec(step(), 1..200)) {
         let slab = slab(8, 4);
         let mut model: HashMap<u64, (usize, Option<Context>)> = HashMap::new();
         let mut holds: Vec<(u64, Handle)> = Vec::new();
@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_slab_and_a_full_bucket_say_so_and_recover() {
+fn full_slab_and_full_bucket_refuse_and_recover() {
     let small = slab(3, 1);
     let handles: Vec<_> = (1..=3).map(|id| held(small.acquire(id))).collect();
     assert_eq!(small.acquire(4), Acquired::Full);
@@ -149,8 +149,8 @@ fn a_full_slab_and_a_full_bucket_say_so_and_recover() {
     assert_eq!(crowded.held() as usize, BUCKET);
 }
 
-/// Whoever reads while the owner writes sees one of the things it wrote, whole, and never another
-/// thread's. Without the second look at the sequence number this fails at once.
+/// A reader on another thread sees one of the written contexts, whole, and never another thread's.
+/// Without the second read of the sequence number this fails at once.
 #[test]
 fn readers_never_see_half_of_a_change() {
     const WRITERS: u64 = 3;
@@ -199,7 +199,7 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Records go from thread to thread, and no two have the same one.
+/// Records pass from thread to thread, and two threads never have the same one.
 #[test]
 fn many_threads_share_few_records() {
     const THREADS: u64 = 4;
@@ -209,7 +209,7 @@ fn many_threads_share_few_records() {
             let slab = &slab;
             scope.spawn(move || {
                 for round in 0..20_000u64 {
-                    // As virtual threads: each id once.
+                    // As with virtual threads: each id is used once.
                     let id = 1 + round * THREADS + thread;
                     let handle = held(slab.acquire(id));
                     let record = slab.record(handle.place).expect("a record");

@@ -1,10 +1,10 @@
-//! Shows a frozen walk to people: registers, blob names, code bytes, stack words, frames.
+//! Prints a frozen walk: registers, blob names, code bytes, stack words, frames.
 
 use dwell_frozen::Frozen;
 use dwell_walker::hotspot::{CodeCache, nmethod::Nmethod};
 use dwell_walker::{Frame, Memory};
 
-/// The name of a blob, as far as the walk looked at it.
+/// The name of a blob, as far as the walk read it.
 fn name_start(frozen: &Frozen, blob: u64) -> String {
     let at = blob.wrapping_add(frozen.layout.blob_name);
     let name = frozen.word(at).unwrap_or(0);

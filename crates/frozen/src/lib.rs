@@ -1,10 +1,10 @@
-//! Walks as files: registers and the memory one walk touched, to replay anywhere.
+//! Walks as files: registers and the memory that one walk read, to replay anywhere.
 //!
-//! [`Recorder`] stands between a walker and its memory and notes what is read; [`Frozen`] is the
-//! result, as text (see [`Frozen::to_text`]), and itself a memory to walk again. So a failed walk
-//! of a production JVM is a small file that anybody can replay, and the walker is tested on every
-//! JDK's frames without that JDK. A file holds addresses and stack words: what a core dump holds,
-//! in small.
+//! [`Recorder`] stands between a walker and its memory and notes each read. [`Frozen`] is the
+//! result: text (see [`Frozen::to_text`]), and a memory to walk again. So a failed walk of a
+//! production JVM becomes a small file that can be replayed on any machine. The walker is tested on
+//! the frames of every JDK without that JDK. A file holds addresses and stack words, like a small
+//! part of a core dump.
 #![forbid(unsafe_code)]
 
 mod noted;
@@ -19,7 +19,7 @@ use dwell_walker::native::{NativeCode, Rule};
 use dwell_walker::{Fault, Frame, Memory, Regs, ThreadContext, Walk, Walker};
 use std::collections::BTreeMap;
 
-/// What a native address was: its rule, and whether it is in the JVM's library.
+/// Properties of a native address: its rule, and whether it is in the JVM's library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativePc {
     /// The packed rule; `None` if no module covers the address.
@@ -31,9 +31,9 @@ pub struct NativePc {
 /// One walk, frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frozen {
-    /// Where it comes from, for people.
+    /// A description of its origin, for readers.
     pub origin: String,
-    /// Where HotSpot keeps what.
+    /// HotSpot's layout.
     pub layout: Layout,
     /// The code cache, as words.
     pub code: [u64; dwell_walker::hotspot::codecache::CODE_CACHE_WORDS],
@@ -43,11 +43,11 @@ pub struct Frozen {
     pub thread: ThreadContext,
     /// The aligned words that were read; `None` where the read failed.
     pub words: BTreeMap<u64, Option<u64>>,
-    /// The native addresses that were asked for.
+    /// The native addresses that the walk asked about.
     pub native: BTreeMap<u64, NativePc>,
-    /// Frames that the walk yielded, one line each: what a replay must yield.
+    /// Frames of the walk, one line each: a replay must yield the same.
     pub frames: Vec<Frame>,
-    /// How it ended: `complete` or a failure's name.
+    /// The outcome: `complete` or a failure's name.
     pub outcome: String,
 }
 
@@ -84,17 +84,18 @@ impl NativeCode for Frozen {
 }
 
 impl Frozen {
-    /// Walks again, into `frames`.
+    /// Repeats the walk, into `frames`.
     pub fn walk(&self, frames: &mut [Frame]) -> Walk {
         self.walk_over(self, frames)
     }
 
-    /// Walks again over `mem`, which answers from this walk in its own way (with faults, say).
+    /// Repeats the walk over `mem`, which serves the words of this walk in its own way, such as
+    /// with faults.
     pub fn walk_over<M: Memory>(&self, mem: &M, frames: &mut [Frame]) -> Walk {
         self.walk_over_both(mem, self, frames)
     }
 
-    /// Walks again over `mem` and a map of native code that answer from this walk.
+    /// Repeats the walk over a `mem` and a map of native code that serve the data of this walk.
     pub fn walk_over_both<M: Memory, N: NativeCode>(
         &self,
         mem: &M,
@@ -113,7 +114,7 @@ impl Frozen {
     }
 }
 
-/// Names and values of what is in no table, in the order of the file.
+/// Names and values that are in none of the tables, in the order of the file.
 fn extra_values(extra: &layout::Extra) -> [(&'static str, u64); 20] {
     [
         ("interpreter_bcp", extra.interpreter_bcp as u64),

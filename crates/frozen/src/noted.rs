@@ -1,4 +1,4 @@
-//! Notes what a walk reads.
+//! Notes each read of a walk.
 
 use crate::NativePc;
 use dwell_walker::native::{NativeCode, Rule};
@@ -6,10 +6,10 @@ use dwell_walker::{Fault, Memory};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Words noted at most: far more than any walk of real depth touches.
+/// Maximum number of noted words: far more than any walk of real depth reads.
 const WORDS_MAX: usize = 1 << 20;
 
-/// A memory and a map of native code that note what they are asked.
+/// A memory and a map of native code that note each request.
 pub struct Recorder<'a, M: Memory, N: NativeCode> {
     mem: &'a M,
     native: &'a N,
@@ -28,7 +28,7 @@ impl<'a, M: Memory, N: NativeCode> Recorder<'a, M, N> {
         }
     }
 
-    /// What was noted.
+    /// The noted words and native addresses.
     #[must_use]
     pub fn into_parts(self) -> (BTreeMap<u64, Option<u64>>, BTreeMap<u64, NativePc>) {
         (self.words.into_inner(), self.pcs.into_inner())

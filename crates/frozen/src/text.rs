@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 const MAGIC: &str = "dwell-frozen-walk 2";
 
-/// A line that is not understood.
+/// A line that the parser does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ParseError {
@@ -103,10 +103,10 @@ impl Frozen {
         out
     }
 
-    /// Reads what [`Frozen::to_text`] wrote.
+    /// Parses the output of [`Frozen::to_text`].
     ///
     /// # Errors
-    /// [`ParseError`] with the line that is not understood.
+    /// [`ParseError`] with the line that is not accepted.
     pub fn parse(text: &str) -> Result<Frozen, ParseError> {
         let mut lines = text.lines().enumerate();
         let magic = lines.next().map(|(_, line)| line);
@@ -156,7 +156,7 @@ impl Frozen {
                 *self.code.get_mut(index).ok_or("index out of range")? = hex(value)?;
             }
             "regs" => {
-                // Older files have no rcx and rdx.
+                // Files of older versions have no rcx and rdx.
                 let [pc, sp, fp, rax, rbx, r13, rcx, rdx] =
                     words(rest).or_else(|_| words::<8>(&format!("{rest} 0 0")))?;
                 self.regs = Regs {

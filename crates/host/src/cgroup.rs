@@ -1,11 +1,11 @@
-//! The files of a process's control group: what processors it may use, and how often it was held
-//! back.
+//! The files of a process's control group: the processors that it may use, and how often it was
+//! throttled.
 
 use crate::{Whose, small_files};
 use dwell_wall::cgroup::{self, Throttling};
 use std::path::PathBuf;
 
-/// Where they are.
+/// The location of the files.
 #[derive(Clone, Debug)]
 pub struct Group {
     is_v2: bool,
@@ -13,9 +13,9 @@ pub struct Group {
 }
 
 impl Group {
-    /// The group of a process, if its files are there. Inside a container the path that the
-    /// kernel tells may be of outside; then the files lie at the mount's root: those of our own
-    /// group, which is another process's only if it is told the same path.
+    /// The group of a process, if its files exist. In a container, the kernel's path may be one of
+    /// the host. The files are then at the mount's root: those of our own group. Another process is
+    /// in that group only if the kernel reports the same path for it.
     #[must_use]
     pub fn of(whose: Whose) -> Option<Group> {
         let text = small_files::read_text(whose.file("cgroup")).ok()?;
@@ -36,7 +36,7 @@ impl Group {
         small_files::read_text(self.folder.join(name)).ok()
     }
 
-    /// Nanoseconds of processors' time in a second; 0: no limit.
+    /// Limit in nanoseconds of processor time per second; 0: no limit.
     #[must_use]
     pub fn quota_ns(&self) -> u64 {
         let quota = if self.is_v2 {
@@ -51,7 +51,7 @@ impl Group {
         quota.unwrap_or(0)
     }
 
-    /// How often it was held back until now.
+    /// How often the group was throttled until now.
     #[must_use]
     pub fn throttling(&self) -> Throttling {
         let text = self.read("cpu.stat");

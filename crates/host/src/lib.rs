@@ -1,5 +1,5 @@
-//! What the kernel tells of the machine on which a process runs: the processors that it may run on,
-//! and what its control group may use of them. Of our own process, or of another one.
+//! The kernel's data about the machine on which a process runs: the processors that the process may
+//! run on, and its control group's limit. For this process or another one.
 
 pub mod cgroup;
 pub mod limit;
@@ -11,17 +11,17 @@ pub mod used;
 
 use std::path::PathBuf;
 
-/// Of which process.
+/// A process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// The one that asks.
+    /// This process.
     Own,
-    /// Another one, by its number in our namespace.
+    /// Another process, by its pid in our namespace.
     Of(u32),
 }
 
 impl Whose {
-    /// A file of it in `/proc` (proc(5)).
+    /// A file of the process in `/proc` (proc(5)).
     fn file(self, name: &str) -> PathBuf {
         match self {
             Whose::Own => format!("/proc/self/{name}"),

@@ -1,22 +1,22 @@
-//! What a process may use of the processors, and how often its control group held it back since
-//! that was told last.
+//! The processor limit of a process, and how often its control group was throttled since the last
+//! report.
 
 use crate::cgroup::Group;
 use crate::{Whose, processors};
 use dwell_wall::cgroup::Throttling;
 
-/// What is new.
+/// A changed limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Nanoseconds of processors' time in a second; 0: no limit.
+    /// Limit in nanoseconds of processor time per second; 0: no limit.
     pub quota_ns: u64,
-    /// Processors that it may run on.
+    /// Number of processors that the process may run on.
     pub processors: u64,
-    /// What was counted since.
+    /// Throttling since the last report.
     pub since: Throttling,
 }
 
-/// Tells.
+/// Reports changes of the limit.
 #[derive(Debug)]
 pub struct Limits {
     whose: Whose,
@@ -26,7 +26,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// From now on; `group` is the process's.
+    /// Starts now; `group` is the process's.
     #[must_use]
     pub fn begin(whose: Whose, group: Option<Group>) -> Limits {
         Limits {
@@ -37,12 +37,12 @@ impl Limits {
         }
     }
 
-    /// The next answer tells all, new or not.
+    /// Makes the next call return the limit even if it did not change.
     pub fn begin_chunk(&mut self) {
         self.quota_ns = None;
     }
 
-    /// The limit, if there is something new about it.
+    /// The limit, if it or the throttling changed.
     pub fn told(&mut self) -> Option<Limit> {
         let quota_ns = self.group.as_ref().map_or(0, Group::quota_ns);
         let group = self.group.as_ref().filter(|_| quota_ns > 0);
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_told_once_and_again_in_each_chunk() {
+    fn limit_reported_once_and_again_in_each_chunk() {
         let mut limits = Limits::begin(Whose::Own, Group::of(Whose::Own));
         let first = limits.told().expect("the first time");
         assert!(first.processors > 0);
@@ -77,7 +77,7 @@ mod tests {
         let again = limits.told().expect("a new chunk");
         assert_eq!(again.processors, first.processors);
         assert_eq!(again.quota_ns, first.quota_ns);
-        // Where there is a quota, something may have been counted meanwhile.
+        // With a quota, the group may have been throttled between the calls.
         assert!(first.quota_ns > 0 || limits.told().is_none());
     }
 }

@@ -1,13 +1,13 @@
-//! What the processors that a process may run on did for all processes.
+//! The processor time of all processes, on the processors that one process may run on.
 
 use crate::sys::{self, MASK_WORDS};
 use crate::{Whose, small_files};
 use dwell_wall::machine::{self, Sums};
 
-/// Bytes of `/proc/stat` that are read at most: the lines of processors, some 80 bytes each, come
-/// first.
+/// Maximum number of bytes read from `/proc/stat`. The lines of processors, some 80 bytes each,
+/// come first.
 const BYTES_MAX: u64 = 256 << 10;
-/// What they did since the machine was started, in ns; `None` if nothing tells.
+/// Processor time since the machine was started, in ns; `None` if it cannot be read.
 #[must_use]
 pub fn used(whose: Whose) -> Option<Sums> {
     let bytes = small_files::read_start("/proc/stat", BYTES_MAX).ok()?;
@@ -18,7 +18,7 @@ pub fn used(whose: Whose) -> Option<Sums> {
             .is_some_and(|word| word >> (number % 64) & 1 == 1),
         None => true,
     };
-    // The lines of processors are ASCII; what is behind them does not matter.
+    // The lines of processors are ASCII; later bytes do not matter.
     let ticks = machine::ticks(&String::from_utf8_lossy(&bytes), is_allowed)?;
     let per_second = sys::ticks_a_second();
     let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / per_second);
@@ -30,8 +30,8 @@ pub fn used(whose: Whose) -> Option<Sums> {
     })
 }
 
-/// How many processors the process's first thread may run on, whatever its control group may use
-/// of them; 0 if that is not known.
+/// Number of processors that the process's first thread may run on, regardless of its control
+/// group's limit; 0 if that is not known.
 #[must_use]
 pub fn allowed_count(whose: Whose) -> u32 {
     allowed(whose).map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum())
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_processors_are_allowed_as_the_kernel_tells_of() {
+    fn allowed_processors_match_the_kernels_count() {
         assert!(allowed_count(Whose::Own) > 0);
         assert_eq!(
             u64::from(allowed_count(Whose::Own)),
@@ -60,7 +60,7 @@ mod tests {
         let before = used(Whose::Own).unwrap();
         let allowed = std::thread::available_parallelism().unwrap().get() as u64;
         assert!(before.processors >= allowed, "{before:?}");
-        // The kernel counts at its ticks: some have to pass.
+        // The kernel counts in ticks, so some have to pass.
         let began = std::time::Instant::now();
         while began.elapsed() < std::time::Duration::from_millis(100) {
             std::hint::spin_loop();

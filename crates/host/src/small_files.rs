@@ -1,26 +1,26 @@
-//! Small files of the kernel's. What they say has no length beforehand, and the standard library
-//! asks for it, then reads by 32 bytes first and twice as many each time; here one call nearly
-//! always reads all, and one finds the end.
+//! Small files of the kernel. They have no length, but the standard library asks for one, and then
+//! reads in steps of 32, 64, 128 bytes and so on. Here one call nearly always reads the whole file,
+//! and a second one finds the end.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The kernel gives a page at a time at most.
+/// The kernel returns at most a page per read.
 const PAGE: usize = 4096;
 
-/// All of a file.
+/// Reads a whole file.
 ///
 /// # Errors
-/// Whatever opening or reading it answers.
+/// Any error of opening or reading the file.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_start(path, u64::MAX)
 }
 
-/// The first bytes of a file, so many at most.
+/// Reads at most `most` bytes of a file, from its start.
 ///
 /// # Errors
-/// Whatever opening or reading it answers.
+/// Any error of opening or reading the file.
 pub fn read_start(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     let room = usize::try_from(most).map_or(PAGE, |most| most.min(PAGE));
     let mut bytes = Vec::with_capacity(room);
@@ -29,10 +29,10 @@ pub fn read_start(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All of a file of text.
+/// Reads a whole text file.
 ///
 /// # Errors
-/// Whatever opening or reading it answers, and if it is no text.
+/// Any error of opening or reading the file, and an error if it is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read(path)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

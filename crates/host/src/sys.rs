@@ -1,9 +1,9 @@
 //! The boundary to the OS: every `unsafe` block of this crate.
 
-/// Words of a mask of processors; one that is longer is not asked for.
+/// Words of a processor mask. Longer masks are not supported.
 pub(crate) const MASK_WORDS: usize = 128;
 
-/// The kernel's ticks in a second, in which `/proc/stat` counts.
+/// The kernel's clock ticks per second, the unit of `/proc/stat`.
 pub(crate) fn ticks_a_second() -> u64 {
     // SAFETY: sysconf takes a number and has no other effects.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64

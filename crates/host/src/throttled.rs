@@ -1,23 +1,23 @@
-//! Which looks at threads that were ready count as held back by the control group's quota.
+//! Selects the samples of ready threads that count as throttled by the control group's quota.
 //!
-//! The kernel counts how long the group was held back, not whom: each such look is `throttled` with
-//! the probability that [`throttled_part`] gives for the time since the last flush, so that sums
-//! are right in the mean.
+//! The kernel counts how long the group was throttled, not which threads. Each sample of a ready
+//! thread is `throttled` with the probability that [`throttled_part`] gives for the time since the
+//! last flush. So sums are unbiased.
 
 use crate::cgroup::Group;
 use crate::{Whose, processors};
 use dwell_wall::cgroup::{Span, throttled_part};
 use dwell_wall::random::Random;
 
-/// The kernel adds a time to the sum when it is over, some tenths of a second later: of less time
-/// than this the sum says nothing.
+/// The kernel adds a throttled time when it is over, some tenths of a second later. The sum is not
+/// reliable for shorter times than this.
 const LEAST_NS: u64 = 900_000_000;
-/// At the beginning something is better than nothing.
+/// A shorter time is used for the first estimate.
 const FIRST_NS: u64 = 90_000_000;
-/// Numbers that are random enough below this are a part of it.
+/// Probabilities are multiples of one over this number.
 const PARTS: u64 = 1 << 32;
 
-/// What was counted at a time.
+/// Values of the counters at one time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     at_ns: u64,
@@ -25,7 +25,7 @@ struct Counted {
     ran_ns: u64,
 }
 
-/// Decides.
+/// Decides for each sample of a ready thread.
 #[derive(Debug)]
 pub struct Throttled {
     whose: Whose,
@@ -33,15 +33,16 @@ pub struct Throttled {
     /// `None` as long as the group has no quota.
     before: Option<Counted>,
     looked_ns: u64,
-    /// Time that threads were ready since then.
+    /// Sum of the times that threads were ready since then.
     ready_ns: u64,
     random: Random,
     part: Option<u64>,
 }
 
 impl Throttled {
-    /// From `now_ns` on; `group` is the process's. What that has used `ran_ns` answers: it is asked
-    /// where there is a quota, else never, since the kernel has to add that up over the threads.
+    /// Starts at `now_ns`; `group` is the process's. `ran_ns` returns the CPU time of the process.
+    /// It is called only if there is a quota, because the kernel has to sum that time over all
+    /// threads.
     #[must_use]
     pub fn begin(
         whose: Whose,
@@ -62,8 +63,8 @@ impl Throttled {
         throttled
     }
 
-    /// Looks at the group again, if it is time, before looks at threads that were ready for
-    /// `ready_ns` are told.
+    /// Reads the group's counters again if it is time. Must be called before samples of threads
+    /// that were ready for `ready_ns` are written.
     pub fn look(&mut self, ready_ns: u64, now_ns: u64, ran_ns: impl FnOnce() -> u64) {
         self.ready_ns += ready_ns;
         let least_ns = self.part.map_or(FIRST_NS, |_| LEAST_NS);
@@ -75,14 +76,14 @@ impl Throttled {
         let now = self.count(now_ns, ran_ns);
         let before = std::mem::replace(&mut self.before, now);
         let allowed = u64::from(processors::allowed_count(self.whose));
-        // Its quota may come and go.
+        // The quota may be set or removed at any time.
         self.part = match (before, now) {
             (Some(before), Some(now)) => Some(part(&before, &now, ready_ns, allowed)),
             _ => None,
         };
     }
 
-    /// Whether the next look counts as held back.
+    /// Whether the next sample counts as throttled.
     pub fn is_next(&mut self) -> bool {
         let part = self.part.unwrap_or(0);
         part > 0 && self.random.below(PARTS) < part
@@ -98,7 +99,7 @@ impl Throttled {
     }
 }
 
-/// As a part of [`PARTS`].
+/// The probability as a multiple of 1/[`PARTS`].
 fn part(before: &Counted, now: &Counted, ready_ns: u64, processors: u64) -> u64 {
     let all = Span {
         span_ns: now.at_ns.saturating_sub(before.at_ns),

@@ -1,13 +1,13 @@
-//! What all processes used of the processors, and what one of them used, from one time to the next.
+//! Processor time used by all processes, and by one of them, between two times.
 
 use crate::Whose;
 use crate::processors;
 use dwell_wall::machine::Sums;
 
-/// What is told is counted in ticks of 10 ms: of less time they would say little.
+/// The kernel counts in ticks of 10 ms, too coarse for shorter times than this.
 const LEAST_NS: u64 = 500_000_000;
 
-/// What was counted at a time.
+/// Values of the counters at one time.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     at_ns: u64,
@@ -15,20 +15,20 @@ struct Counted {
     own_ns: u64,
 }
 
-/// What was used between two times.
+/// Processor time used between two times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
-    /// When that begins, on the clock of whoever counts.
+    /// Begin of that time, on the caller's clock.
     pub began_ns: u64,
-    /// How long it is.
+    /// Length of that time.
     pub duration_ns: u64,
-    /// What all processes used.
+    /// Used by all processes.
     pub sums: Sums,
-    /// What the process used.
+    /// Used by the process.
     pub own_ns: u64,
 }
 
-/// The account.
+/// Counts from one report to the next.
 #[derive(Debug)]
 pub struct Account {
     whose: Whose,
@@ -36,15 +36,16 @@ pub struct Account {
 }
 
 impl Account {
-    /// From `now_ns` on; `own_ns` is what the process has used by then.
+    /// Starts at `now_ns`; `own_ns` is the process's CPU time so far.
     #[must_use]
     pub fn begin(whose: Whose, now_ns: u64, own_ns: Option<u64>) -> Account {
         let before = count(whose, now_ns, own_ns);
         Account { whose, before }
     }
 
-    /// What was used since that was told last, if it can be told; `own_ns` is asked only then. With
-    /// `None` from there the next time tells for both.
+    /// The time used since the last report; `None` if that report is too recent or a counter cannot
+    /// be read. `own_ns` is called only if a report is due. If it returns `None`, the next report
+    /// covers both times.
     pub fn told(&mut self, now_ns: u64, own_ns: impl FnOnce() -> Option<u64>) -> Option<Used> {
         let is_early = |before: &Counted| now_ns.saturating_sub(before.at_ns) < LEAST_NS;
         if self.before.as_ref().is_some_and(is_early) {
@@ -64,7 +65,7 @@ fn count(whose: Whose, at_ns: u64, own_ns: Option<u64>) -> Option<Counted> {
     })
 }
 
-/// `None` if other processors were counted the second time.
+/// `None` if the set of processors has changed.
 fn used(before: &Counted, now: &Counted) -> Option<Used> {
     if before.sums.processors != now.sums.processors {
         return None;
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_told_unless_the_processors_are_others() {
+    fn used_since_reported_unless_processors_changed() {
         let before = counted(5, 2, 100, 1_000_000);
         let sums = Sums {
             processors: 2,
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_time_is_told_with_the_next_one() {
+    fn short_time_reported_with_the_next_one() {
         let mut account = Account::begin(Whose::Own, 0, Some(0));
         assert!(account.told(LEAST_NS - 1, || Some(1)).is_none());
         assert!(account.told(LEAST_NS, || None).is_none());

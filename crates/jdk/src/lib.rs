@@ -1,6 +1,6 @@
-//! What is known of the JDK by its names alone: what threads wait for in its methods and in
-//! HotSpot's functions. For all who judge stacks of a JVM: inside of it, from outside, or from a
-//! file. Data only: it reads nothing, and decides nothing.
+//! Knowledge about the JDK that needs its names only: causes of waits in its methods and in
+//! HotSpot's functions. Used for stacks of a JVM inside the process, from outside, and from a file.
+//! Data only: the crate reads nothing, and decides nothing.
 #![forbid(unsafe_code)]
 
 mod waits;

@@ -1,11 +1,10 @@
-//! What a thread waits for that is in a function of HotSpot's or a method of the JDK's, or of a
-//! library that many use: tables of names, for who knows how to read them ([`dwell_wall::waits`]).
-//! Must not decide anything.
+//! Causes of waits, by functions of HotSpot and methods of the JDK and of common libraries. These
+//! are tables of names; [`dwell_wall::waits`] has their format. Must not decide anything.
 
 use dwell_wall::cause::Cause;
 use dwell_wall::waits::{Waits, WayOut};
 
-/// All of it.
+/// The tables of HotSpot and the JDK.
 pub const WAITS: Waits = Waits {
     functions: FUNCTIONS,
     methods: METHODS,
@@ -16,8 +15,8 @@ pub const WAITS: Waits = Waits {
     libraries: &[],
 };
 
-/// Functions of libjvm, by parts of their mangled names: a thread that waits for memory may wait at
-/// a safepoint in doing so.
+/// Functions of libjvm, by parts of their mangled names. Order matters: a thread that waits for
+/// memory may also wait at a safepoint while it does so.
 const FUNCTIONS: &[(&str, Cause)] = &[
     ("alloc_page_stall", Cause::GcStall),
     ("stall_until_clear", Cause::GcStall),
@@ -30,7 +29,7 @@ const FUNCTIONS: &[(&str, Cause)] = &[
     ("12MemAllocator", Cause::GcStall),
     ("collect_as_vm_thread", Cause::GcStall),
     ("attempt_allocation_slow", Cause::GcStall),
-    // Who asks for a collection waits for it: System.gc() in all collectors.
+    // A thread that requests a collection waits for it: System.gc() in all collectors.
     ("7collectEN7GCCause5Cause", Cause::GcStall),
     ("11ZDriverPort9send_sync", Cause::GcStall),
     ("JVM_GC", Cause::GcStall),
@@ -39,33 +38,32 @@ const FUNCTIONS: &[(&str, Cause)] = &[
     ("initialize_impl", Cause::ClassInit),
     ("16SystemDictionary", Cause::ClassInit),
     ("SafepointSynchronize5block", Cause::Stopped),
-    // What threads stand at until it is over, and at nothing else (utilities/waitBarrier.hpp): the
-    // frames above are not always known.
+    // A stopped thread waits only here (utilities/waitBarrier.hpp). The frames above are not always
+    // known.
     ("LinuxWaitBarrier4wait", Cause::Stopped),
     ("SafepointMechanism", Cause::Stopped),
     ("HandshakeState", Cause::Stopped),
-    // Who asks the VM's thread to do something while all stand still, or others to do it.
+    // A thread that requests an operation of the VM thread at a safepoint, or of other threads.
     ("8VMThread7execute", Cause::Stopped),
     ("8VMThread19wait_until_executed", Cause::Stopped),
     ("9Handshake7execute", Cause::Stopped),
-    // The VM's own Java threads, which wait for something to do if it is none of these.
+    // Java threads of the VM itself. They wait for work if none of the above matches.
     ("notification_thread_entry", Cause::IdlePool),
     ("service_thread_entry", Cause::IdlePool),
     ("monitor_deflation_thread_entry", Cause::IdlePool),
     ("signal_thread_entry", Cause::IdlePool),
     ("recorderthread_entry", Cause::IdlePool),
     ("attach_listener_thread_entry", Cause::IdlePool),
-    // Its frame above cannot always be found: it is addressed by a register that only the thread
-    // itself knows.
+    // The frame above cannot always be found: its address is in a register of the thread.
     ("AttachListener7dequeueEv", Cause::IdlePool),
-    // The thread that started the JVM, once `main` is over: it waits for all others.
+    // The thread that started the JVM, after `main` returned: it waits for all others.
     ("jni_DestroyJavaVM", Cause::IdlePool),
     ("7Threads10destroy_vm", Cause::IdlePool),
     ("12CompileQueue3get", Cause::IdlePool),
     ("14NMethodSweeper12sweeper_loop", Cause::IdlePool),
 ];
 
-/// Methods whose wait says what is waited for.
+/// Methods whose name determines the cause of a wait.
 const METHODS: &[(&str, &[&str], Cause)] = &[
     (
         "java/lang/Thread",
@@ -75,7 +73,7 @@ const METHODS: &[(&str, &[&str], Cause)] = &[
     ("java/lang/Object", &["wait", "wait0"], Cause::ObjectWait),
     ("jdk/internal/misc/Unsafe", &["park"], Cause::Park),
     ("sun/misc/Unsafe", &["park"], Cause::Park),
-    // Also where libjvm has no symbols.
+    // Also matches if libjvm has no symbols.
     ("java/lang/Runtime", &["gc"], Cause::GcStall),
 ];
 
@@ -94,7 +92,7 @@ const SOCKETS: &[&str] = &[
     "java/net/Inet",
 ];
 
-/// The same for files and pipes.
+/// Classes of the JDK whose native methods wait for files and pipes.
 const FILES: &[&str] = &[
     "sun/nio/ch/FileDispatcherImpl",
     "sun/nio/ch/UnixFileDispatcherImpl",
@@ -107,8 +105,8 @@ const FILES: &[&str] = &[
     "java/io/FileDescriptor",
 ];
 
-/// Where pooled workers, and threads that the JDK has for itself, wait for work. Libraries begin
-/// with a star: others bring them along in packages of their own.
+/// Methods in which pooled workers, and the JDK's own threads, wait for work. Names of libraries
+/// begin with a star, because other products include them in packages of their own.
 const POOLS: &[&str] = &[
     // The JDK.
     "java/util/concurrent/ThreadPoolExecutor.getTask",
@@ -157,8 +155,8 @@ const POOLS: &[&str] = &[
     "*/apache/pekko/actor/LightArrayRevolverScheduler*.waitNanos",
 ];
 
-/// How a virtual thread leaves its carrier (java.base, java/lang/VirtualThread.java, 21 to 28): the
-/// JDK's own way out is the same for all waits.
+/// How a virtual thread leaves its carrier (java.base, java/lang/VirtualThread.java, 21 to 28). The
+/// JDK's own frames of this are the same for all waits.
 const WAY_OUT: WayOut = WayOut {
     entry: ("jdk/internal/vm/Continuation", "yield"),
     classes: &[
@@ -211,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_jvm_without_work_are_idle_whatever_they_wait_on() {
+    fn jvm_threads_without_work_are_idle_in_any_wait() {
         let accept = Os::Call(Call::On(Fd::Socket));
         for (os, function) in [
             (FUTEX, "_ZL25notification_thread_entryP10JavaThreadS0_"),
@@ -224,14 +222,14 @@ mod tests {
             let found = of(os, Monitor::None, false, &[vm("accept"), vm(function)]);
             assert_eq!(found, "idle-pool", "{function}");
         }
-        // Hooks that run when a program ends are its own.
+        // Shutdown hooks belong to the program.
         let hook = java("com/acme/Hook", "run");
         let frames = [vm("accept"), hook, vm("jni_DestroyJavaVM")];
         assert_eq!(of(accept, Monitor::None, false, &frames), "socket");
     }
 
     #[test]
-    fn who_runs_waits_for_nothing() {
+    fn running_thread_has_no_wait_cause() {
         let park = [java("jdk/internal/misc/Unsafe", "park")];
         assert_eq!(of(Os::Running, Monitor::None, true, &park), "running");
         assert_eq!(
@@ -268,7 +266,7 @@ mod tests {
             java("java/util/concurrent/ThreadPoolExecutor", "runWorker"),
         ];
         assert_eq!(of(FUTEX, Monitor::None, false, &idle), "idle-pool");
-        // The queue's lock, which another worker has.
+        // The queue's lock, which another worker holds.
         assert_eq!(of(FUTEX, Monitor::None, true, &idle), "lock");
         assert_eq!(of(FUTEX, Monitor::Entering, false, &idle), "monitor");
         assert_eq!(of(Os::Running, Monitor::None, false, &idle), "running");
@@ -308,7 +306,7 @@ mod tests {
         ] {
             assert_eq!(of(FUTEX, Monitor::None, false, &wait(function)), expected);
         }
-        // Who asks for a collection waits for that, whoever does it.
+        // A thread that requests a collection waits for it, in any role.
         let asked = [
             vm("_ZN8VMThread7executeEP12VM_Operation"),
             vm("_ZN20ParallelScavengeHeap7collectEN7GCCause5CauseE"),
@@ -317,7 +315,7 @@ mod tests {
         ];
         assert_eq!(of(FUTEX, Monitor::None, false, &asked), "gc-stall");
         assert_eq!(of(FUTEX, Monitor::None, false, &asked[3..]), "gc-stall");
-        // One of the VM's own threads that does something.
+        // A thread of the VM that is working.
         let asks = [
             vm("_ZN8VMThread7executeEP12VM_Operation"),
             vm("_ZL9dump_heapP15AttachOperationP12outputStream"),
@@ -325,7 +323,7 @@ mod tests {
         ];
         assert_eq!(of(FUTEX, Monitor::None, false, &asks), "safepoint");
         assert_eq!(of(FUTEX, Monitor::None, false, &asks[2..]), "idle-pool");
-        // Not what the VM did further down.
+        // Functions further down do not count.
         let below = [
             java("jdk/internal/misc/Unsafe", "park"),
             vm("_ZN13InstanceKlass15initialize_implEP10JavaThread"),
@@ -383,7 +381,7 @@ mod tests {
             "selectNow"
         ));
         assert!(!is_idle(&pools, "app/Worker", "getTask"));
-        // Libraries that others bring along.
+        // Libraries that other products include.
         for class in [
             "io/grpc/netty/shaded/io/netty/channel/nio/NioEventLoop",
             "com/datastax/shaded/netty/channel/nio/NioEventLoop",
@@ -394,7 +392,7 @@ mod tests {
         }
         let other = "app/mynetty/channel/nio/NioEventLoop";
         assert!(!is_idle(&pools, other, "select"));
-        // Threads that the JDK has for itself.
+        // Threads of the JDK itself.
         for (class, method) in [
             ("java/util/concurrent/DelayScheduler", "loop"),
             ("jdk/jfr/internal/PlatformRecorder", "takeNap"),
@@ -408,7 +406,7 @@ mod tests {
         }
     }
 
-    /// The cause of a virtual thread that is on no carrier, by what is below the way out.
+    /// The cause of a virtual thread without a carrier, by the frames below the JDK's own.
     fn of_yielded(below: &[(&'static str, &'static str)], is_owned_lock: bool) -> &'static str {
         let out = [
             ("jdk/internal/vm/Continuation", "yield"),
@@ -422,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_below_the_way_out_say_what_is_waited_for() {
+    fn frames_below_way_out_decide_cause() {
         let park = [
             ("java/lang/System$2", "parkVirtualThread"),
             ("jdk/internal/misc/VirtualThreads", "park"),

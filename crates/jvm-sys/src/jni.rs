@@ -8,7 +8,7 @@ pub type Object = *mut c_void;
 /// `jfieldID`.
 pub type FieldId = *mut c_void;
 
-/// Units that [`Env::string_start`] takes at most.
+/// Maximum number of UTF-16 units that [`Env::string_start`] returns.
 pub const STRING_MAX: usize = 256;
 /// `JNI_OK`.
 pub const OK: c_int = 0;
@@ -98,7 +98,7 @@ const NEW_DIRECT_BYTE_BUFFER: usize = 229;
 const GET_JAVA_VM: usize = 219;
 
 impl Env {
-    /// `FindClass`; an exception is cleared and answers `None`.
+    /// `FindClass`; `None` after an exception, which is cleared.
     pub unsafe fn find_class(self, name: &core::ffi::CStr) -> Option<Object> {
         type F = unsafe extern "C" fn(*mut Table, *const c_char) -> Object;
         // SAFETY: slot 6 of JNIEnv is FindClass; the name is a C string.
@@ -116,7 +116,7 @@ impl Env {
         unsafe { self.non_null(class) }
     }
 
-    /// `GetFieldID`; an exception is cleared and answers `None`.
+    /// `GetFieldID`; `None` after an exception, which is cleared.
     pub unsafe fn field_id(
         self,
         class: Object,
@@ -132,7 +132,7 @@ impl Env {
         unsafe { self.non_null(id) }
     }
 
-    /// `GetStaticFieldID`; an exception is cleared and answers `None`.
+    /// `GetStaticFieldID`; `None` after an exception, which is cleared.
     unsafe fn static_field_id(
         self,
         class: Object,
@@ -168,7 +168,7 @@ impl Env {
         Some(unsafe { slot::<F>(self.0, GET_STATIC_LONG_FIELD)(self.0, class, field) })
     }
 
-    /// `NewGlobalRef` of what a static field holds; `None` if the class has no such field, or it
+    /// `NewGlobalRef` of the value of a static field; `None` if the class has no such field, or it
     /// holds null.
     pub unsafe fn global_of_static(
         self,
@@ -206,7 +206,7 @@ impl Env {
         }
     }
 
-    /// `NewWeakGlobalRef`; an exception is cleared and answers `None`.
+    /// `NewWeakGlobalRef`; `None` after an exception, which is cleared.
     pub unsafe fn new_weak(self, object: Object) -> Option<Object> {
         type F = unsafe extern "C" fn(*mut Table, Object) -> Object;
         // SAFETY: slot 226 is NewWeakGlobalRef; object is a live reference by contract.
@@ -219,11 +219,11 @@ impl Env {
     pub unsafe fn delete_weak(self, weak: Object) {
         type F = unsafe extern "C" fn(*mut Table, Object);
         // SAFETY: slot 227 is DeleteWeakGlobalRef; weak is a weak global reference by contract, and
-        // nobody uses it afterwards.
+        // it is not used afterwards.
         unsafe { slot::<F>(self.0, DELETE_WEAK_GLOBAL_REF)(self.0, weak) };
     }
 
-    /// `IsSameObject` with null: whether what a weak reference led to is gone.
+    /// `IsSameObject` with null: whether the object of a weak reference was collected.
     pub unsafe fn is_gone(self, weak: Object) -> bool {
         type F = unsafe extern "C" fn(*mut Table, Object, Object) -> u8;
         let none = core::ptr::null_mut();
@@ -231,7 +231,8 @@ impl Env {
         unsafe { slot::<F>(self.0, IS_SAME_OBJECT)(self.0, weak, none) != 0 }
     }
 
-    /// `GetStringLength` and `GetStringRegion`: the first UTF-16 units of a string, `max` at most.
+    /// `GetStringLength` and `GetStringRegion`: at most `max` UTF-16 units from the start of a
+    /// string.
     pub unsafe fn string_start(self, string: Object, max: usize) -> ([u16; STRING_MAX], usize) {
         type Length = unsafe extern "C" fn(*mut Table, Object) -> c_int;
         type Region = unsafe extern "C" fn(*mut Table, Object, c_int, c_int, *mut u16);
@@ -257,7 +258,7 @@ impl Env {
         unsafe { self.non_null(buffer) }
     }
 
-    /// `RegisterNatives`; an exception is cleared and answers false.
+    /// `RegisterNatives`; false after an exception, which is cleared.
     pub unsafe fn register_natives(self, class: Object, methods: &[NativeMethod]) -> bool {
         type F = unsafe extern "C" fn(*mut Table, Object, *const NativeMethod, c_int) -> c_int;
         // SAFETY: slot 215 is RegisterNatives(class, methods, count); names and descriptors are C
@@ -270,8 +271,8 @@ impl Env {
         unsafe { self.nothing_thrown() && code == OK }
     }
 
-    /// Calls a static method without arguments or result; an exception, also that there is no such
-    /// method, is cleared and answers false.
+    /// Calls a static method without arguments or result; false after an exception, which is
+    /// cleared. A missing method is such an exception.
     pub unsafe fn call_static(self, class: Object, name: &core::ffi::CStr) -> bool {
         type Find =
             unsafe extern "C" fn(*mut Table, Object, *const c_char, *const c_char) -> *mut c_void;

@@ -4,17 +4,17 @@ use crate::jni::{Env, Object};
 use crate::{Table, slot};
 use core::ffi::{c_char, c_int, c_void};
 
-/// `JVMTI_VERSION_1_1`, which every JDK since 6 offers.
+/// `JVMTI_VERSION_1_1`, supported by every JDK since 6.
 pub const VERSION: c_int = 0x3001_0100;
 
-/// `JVMTI_VERSION_11`, with which sampled allocations came.
+/// `JVMTI_VERSION_11`, the first with sampled allocations.
 pub const VERSION_11: c_int = 0x300b_0000;
 
-/// What the sampler of allocations has for an interval unless it is told another one, in bytes
+/// Default interval of the allocation sampler, in bytes
 /// (src/hotspot/share/runtime/threadHeapSampler.cpp).
 pub const SAMPLING_INTERVAL: c_int = 512 << 10;
 
-/// A `jvmtiError`; 0 is success. Not an enum: the VM may return codes of the future.
+/// A `jvmtiError`; 0 is success. Not an enum: later VMs may return new codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Error(pub c_int);
@@ -44,18 +44,18 @@ pub enum Event {
     ThreadEnd = 53,
     /// A piece of VM code was generated.
     DynamicCodeGenerated = 70,
-    /// A thread is about to wait for a monitor that another one has; needs a capability. Sent on
-    /// the thread, for a virtual thread on its carrier.
+    /// A thread is about to wait for a monitor that another thread owns; needs a capability. Sent
+    /// on the thread, for a virtual thread on its carrier.
     MonitorContendedEnter = 75,
-    /// It has got the monitor; as above.
+    /// The thread has entered the monitor; as above.
     MonitorContendedEntered = 76,
-    /// A garbage collection pause begins; needs a capability. Sent while the VM stands still: the
-    /// callback may use neither JNI nor most of JVMTI.
+    /// A garbage collection pause begins; needs a capability. Sent during the stop: the callback
+    /// may use neither JNI nor most of JVMTI.
     GarbageCollectionStart = 81,
     /// A garbage collection pause ends; as above.
     GarbageCollectionFinish = 82,
-    /// An object was allocated and chosen by the sampler; needs a capability. Sent on the thread,
-    /// for a virtual thread on its carrier.
+    /// The sampler selected an allocation; needs a capability. Sent on the thread, for a virtual
+    /// thread on its carrier.
     SampledObjectAlloc = 86,
 }
 
@@ -139,7 +139,7 @@ impl Callbacks {
 /// `jvmtiThreadInfo`.
 #[repr(C)]
 pub struct ThreadInfo {
-    /// Modified UTF-8; to be given back with [`Jvmti::deallocate`].
+    /// Modified UTF-8; free it with [`Jvmti::deallocate`].
     pub name: *mut c_char,
     /// Priority.
     pub priority: c_int,
@@ -156,7 +156,7 @@ pub struct ThreadInfo {
 pub struct ThreadGroupInfo {
     /// Local reference to the parent.
     pub parent: Object,
-    /// Modified UTF-8; to be given back with [`Jvmti::deallocate`].
+    /// Modified UTF-8; free it with [`Jvmti::deallocate`].
     pub name: *mut c_char,
     /// Highest priority.
     pub max_priority: c_int,
@@ -208,8 +208,8 @@ impl Jvmti {
         })
     }
 
-    /// `AddCapabilities`, for the events of garbage collections; every HotSpot has it at any time
-    /// and at no cost (src/hotspot/share/prims/jvmtiManageCapabilities.cpp).
+    /// `AddCapabilities`, for the events of garbage collections. Every HotSpot grants it at any
+    /// time and at no cost (src/hotspot/share/prims/jvmtiManageCapabilities.cpp).
     pub unsafe fn add_collection_events(self) -> Result<(), Error> {
         // SAFETY: by the caller.
         unsafe { self.add_capabilities(&COLLECTION_EVENTS) }
@@ -221,7 +221,7 @@ impl Jvmti {
         unsafe { self.add_capabilities(&SAMPLED_ALLOCATIONS) }
     }
 
-    /// `AddCapabilities`, for the events of contended monitors; every HotSpot has it at any time
+    /// `AddCapabilities`, for the events of contended monitors. Every HotSpot grants it at any time
     /// (src/hotspot/share/prims/jvmtiManageCapabilities.cpp).
     pub unsafe fn add_monitor_events(self) -> Result<(), Error> {
         // SAFETY: by the caller.
@@ -279,7 +279,7 @@ impl Jvmti {
         Ok((count.max(0) as usize, classes))
     }
 
-    /// `GetClassSignature` without the generic one: a C string to be given back with `deallocate`.
+    /// `GetClassSignature` without the generic one: a C string; free it with `deallocate`.
     pub unsafe fn class_signature(self, class: Object) -> Result<*mut c_char, Error> {
         type F =
             unsafe extern "C" fn(*mut Table, Object, *mut *mut c_char, *mut *mut c_char) -> c_int;
@@ -321,7 +321,7 @@ impl Jvmti {
         unsafe { slot::<F>(self.0, DEALLOCATE)(self.0, memory) };
     }
 
-    /// `GetSystemProperty`: a C string to be given back with `deallocate`.
+    /// `GetSystemProperty`: a C string; free it with `deallocate`.
     pub unsafe fn system_property(self, name: &core::ffi::CStr) -> Result<*mut c_char, Error> {
         type F = unsafe extern "C" fn(*mut Table, *const c_char, *mut *mut c_char) -> c_int;
         let mut value = core::ptr::null_mut();

@@ -1,4 +1,4 @@
-//! Raw JNI and JVMTI: the function-table slots dwell calls, nothing else.
+//! Raw JNI and JVMTI: the slots of the function tables that dwell calls.
 //!
 //! Both interfaces are tables of function pointers with fixed positions (JNI specification chapter
 //! 4, "Interface Function Table"; JVMTI specification, where every function carries its position).
@@ -6,7 +6,7 @@
 //! called from a signal handler.
 #![allow(
     clippy::missing_safety_doc,
-    reason = "the one contract is told at each type"
+    reason = "each type documents the one contract"
 )]
 
 pub mod jni;

@@ -1,9 +1,10 @@
-//! The methods that have code: told when the code appears, for an unloaded domain tells nobody.
+//! The methods that have code. They are noted when the code appears, because Mono has no report for
+//! the unloading of a domain.
 //!
-//! A handler finds a method by where its code begins, in a table of atomic words; everything else
-//! happens on ordinary threads, under a lock that is never held while Mono is called. A frame has
-//! the method's number, which is never used again, so code that lies where other code was is not
-//! mistaken for it, however late its samples are named.
+//! A handler finds a method by its code's start, in a table of atomic words. Everything else
+//! happens on ordinary threads, under a lock that is never held during calls of Mono. A frame holds
+//! the method's number, which is never reused. So new code at an old address is not mistaken for
+//! the old code, however late its samples are named.
 
 use crate::names::{self, Kind};
 use dwell_recorder::record::names::{Name, Origin};
@@ -15,30 +16,30 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where a place in the code came from: offset from its start, and line.
+/// A place in the source: offset from the start of the code, and line.
 pub type Line = (u32, u32);
 
 /// A method with code.
 #[derive(Clone, Debug)]
 pub struct Method {
-    /// Where its code begins, and how long it is.
+    /// Start of its code.
     pub start: u64,
-    /// In bytes.
+    /// Length of its code, in bytes.
     pub len: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Whether it was compiled before the program ran.
     pub is_ahead: bool,
-    /// What it is called.
+    /// Its name.
     pub called: Arc<Called>,
-    /// Its lines, by offset; empty where none are known.
+    /// Its lines, by offset; empty if unknown.
     pub lines: Arc<[Line]>,
-    /// How its frame is left where it has called another method.
+    /// The unwind rule of its frame at calls.
     pub rule: Rule,
 }
 
 impl Method {
-    /// What a handler finds of it.
+    /// The entry that a handler finds.
     fn found(&self, number: u32) -> Found {
         Found {
             number,
@@ -51,7 +52,7 @@ impl Method {
     #[must_use]
     pub fn line(&self, offset: u32) -> i32 {
         let after = self.lines.partition_point(|(begin, _)| *begin <= offset);
-        // What comes before the first statement's code makes the frame for it.
+        // The code before the first statement sets up its frame.
         let line = self.lines.get(after.saturating_sub(1));
         line.and_then(|(_, row)| i32::try_from(*row).ok())
             .unwrap_or(-1)
@@ -63,7 +64,7 @@ impl Method {
     }
 }
 
-/// What a handler finds: a method's number and what it is.
+/// A method as a handler finds it: number and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its number.
@@ -91,7 +92,7 @@ impl Found {
         }
     }
 
-    /// What a frame in it is.
+    /// The kind of its frames.
     #[inline]
     #[must_use]
     pub const fn frame_kind(self) -> FrameKind {
@@ -103,10 +104,10 @@ impl Found {
     }
 }
 
-/// Code that has appeared.
+/// New code.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Where it begins.
+    /// Start of the code.
     pub start: u64,
     /// Its length, in bytes.
     pub len: u32,
@@ -114,17 +115,17 @@ pub struct Place {
     pub is_ahead: bool,
 }
 
-/// What a method is called, and where it is from.
+/// Name and origin of a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Called {
-    /// Its full name, as Mono has it.
+    /// Its full name, in Mono's form.
     pub full: String,
-    /// The image that it is from.
+    /// Its image.
     pub origin: Option<Arc<Origin>>,
 }
 
 impl Called {
-    /// Its name, taken apart. For those that are met: most methods that are told never are.
+    /// Its name, parsed. Only for methods that occur in samples, because most methods never do.
     #[must_use]
     pub fn name(&self) -> Name {
         Name {
@@ -134,7 +135,7 @@ impl Called {
     }
 }
 
-/// Methods by where their code begins: open addressing, written by one thread at a time.
+/// Methods by the start of their code: open addressing, written by one thread at a time.
 struct Table {
     slots: Box<[(AtomicU64, AtomicU32)]>,
 }
@@ -163,12 +164,12 @@ impl Table {
         None
     }
 
-    /// False if there is no room.
+    /// False if the table is full.
     fn put(&self, start: u64, found: Found) -> bool {
         let Some((key, value)) = self.slot(start) else {
             return false;
         };
-        // The value first: who sees the key sees a value of it.
+        // The value first: a thread that sees the key then sees a value for it.
         value.store(found.to_bits(), Ordering::Release);
         key.store(start, Ordering::Release);
         true
@@ -188,24 +189,25 @@ static TABLE: Published<Table> = Published::new();
 struct Inner {
     /// By number.
     methods: Vec<Method>,
-    /// Numbers of what is there now, by where it begins.
+    /// Numbers of the present methods, by the start of their code.
     by_start: BTreeMap<u64, u32>,
-    /// Other code, by where it begins: length and name.
+    /// Other code, by its start: length and name.
     stubs: BTreeMap<u64, (u64, Arc<str>)>,
     called: FxHashSet<Arc<Called>>,
     /// By an image's name and its file.
     origins: FxHashMap<(String, String), Option<Arc<Origin>>>,
-    /// Room of the table, and how much of it is used.
+    /// Size of the table, and the number of used entries.
     room: usize,
     used: usize,
 }
 
 static INNER: Mutex<Option<Inner>> = Mutex::new(None);
 
-/// How often code has appeared.
+/// Counts new code.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// How often code has appeared: as long as that is the same, so is what an address stands for.
+/// Number of times that code has appeared. While it is unchanged, so is the meaning of each
+/// address.
 #[must_use]
 pub fn changes() -> u64 {
     CHANGES.load(Ordering::Relaxed)
@@ -215,14 +217,14 @@ fn inner() -> MutexGuard<'static, Option<Inner>> {
     INNER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The method whose code begins there. Safe in a handler.
+/// The method whose code begins at `start`. Safe in a handler.
 #[inline]
 #[must_use]
 pub fn find(start: u64) -> Option<Found> {
     TABLE.read(|table| table.get(start))?
 }
 
-/// Where the methods of an image come from, by its name and its file.
+/// The origin of an image's methods, by the image's name and file.
 #[must_use]
 pub fn origin(image: String, file: String) -> Option<Arc<Origin>> {
     let mut guard = inner();
@@ -232,7 +234,7 @@ pub fn origin(image: String, file: String) -> Option<Arc<Origin>> {
     new.clone()
 }
 
-/// A method called so has code there.
+/// Adds a method with its code.
 pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
     const ROOM_MIN: usize = 4096;
     let start = place.start;
@@ -256,7 +258,7 @@ pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
         rule,
     };
     let number = match inner.by_start.get(&start) {
-        // The same again: a method that is made and freed over and over.
+        // The same method again: some are made and freed over and over.
         Some(old) if is_same(inner, *old, &method) => return,
         _ => inner.methods.len() as u32,
     };
@@ -285,7 +287,7 @@ fn is_same(inner: &Inner, number: u32, method: &Method) -> bool {
     old.is_some_and(|old| old.is_same(method))
 }
 
-/// There is code that is no method's.
+/// Adds code that does not belong to a method.
 pub fn add_stub(start: u64, len: u64, name: &str) {
     let mut guard = inner();
     let inner = guard.get_or_insert_default();
@@ -299,7 +301,7 @@ pub fn method(number: u32) -> Option<Method> {
     inner().as_ref()?.methods.get(number as usize).cloned()
 }
 
-/// The method whose code begins there now.
+/// The method whose code begins at `start` now.
 #[must_use]
 pub fn method_at(start: u64) -> Option<Method> {
     let guard = inner();
@@ -308,7 +310,7 @@ pub fn method_at(start: u64) -> Option<Method> {
     inner.methods.get(*number as usize).cloned()
 }
 
-/// The method that has code at `pc` now, and what a handler would find.
+/// The method that has code at `pc` now, and its entry as a handler would find it.
 #[must_use]
 pub fn method_around(pc: u64) -> Option<(Found, Method)> {
     let guard = inner();
@@ -319,7 +321,7 @@ pub fn method_around(pc: u64) -> Option<(Found, Method)> {
     is_there.then(|| (method.found(*number), method.clone()))
 }
 
-/// What the other code at `pc` is called.
+/// The name of the other code at `pc`.
 #[must_use]
 pub fn stub(pc: u64) -> Option<Arc<str>> {
     let guard = inner();
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_an_image_share_where_they_come_from() {
+    fn methods_of_an_image_share_its_origin() {
         let of = |image: &str, file: &str| origin(image.into(), file.into());
         let one = of("Work", "/app/Work.exe").unwrap();
         assert!(Arc::ptr_eq(&one, &of("Work", "/app/Work.exe").unwrap()));
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_gives_what_was_put() {
+    fn table_returns_stored_values() {
         let table = Table::new(64);
         for number in 0..32 {
             assert!(table.put(u64::from(number) * 16 + 16, found(number)));
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_says_so() {
+    fn full_table_refuses() {
         let table = Table::new(2);
         let one = found(1);
         assert!(table.put(1, one) && table.put(2, one));
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_takes_the_place_of_other_code_has_a_number_of_its_own() {
+    fn code_at_a_reused_address_has_a_new_number() {
         let base = 0x7000_0000_0000;
         let first_is_there = || {
             let lines = vec![(4, 10), (50, 12)];

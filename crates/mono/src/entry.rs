@@ -1,9 +1,9 @@
-//! How Mono calls us: the entry point and its callbacks. Each catches panics: unwinding into Mono
-//! would end it.
+//! How Mono calls us: the entry point and its callbacks. Each catches panics, because unwinding
+//! into Mono would end the process.
 //!
-//! Callbacks run on Mono's threads, which others may wait for: they take short locks of ours, under
-//! which Mono is never called. Those of the collector take none and allocate nothing: a thread that
-//! stands still for it may have any lock.
+//! Callbacks run on Mono's threads, and other threads may wait for them. They take short locks of
+//! ours, and never call Mono under these. Callbacks of the collector take no locks and allocate
+//! nothing: a thread that is stopped for the collector may hold any lock.
 
 use crate::mono::{self, Mono};
 use crate::sys::functions::{self, Api, Handle, JitInfo, Method, Profiler};
@@ -20,11 +20,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// What was asked for, until Mono is ready.
+/// The user's request, until Mono is ready.
 struct Asked {
     options: Options,
     text: String,
-    /// Handlers that were there before Mono's.
+    /// Handlers before Mono installed its own.
     handlers: Handlers,
 }
 
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn mono_profiler_init_dwell(text: *const c_char) {
                 .to_string_lossy()
                 .into_owned(),
         };
-        // What follows the name of the module is ours.
+        // The text after the module's name is ours.
         let text = text.split_once(':').map_or("", |(_, rest)| rest);
         if let Err(error) = prepare(text) {
             eprintln!("dwell: {error}; not recording");
@@ -73,7 +73,7 @@ fn prepare(text: &str) -> Result<(), String> {
     walk::set_stack_walk(api.mono_stack_walk_async_safe);
     let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     if asked.is_some() {
-        return Err("the module was asked for twice; once is enough".into());
+        return Err("the module was requested twice; request it once".into());
     }
     *asked = Some(Asked {
         options,
@@ -90,14 +90,14 @@ fn install(api: &Api) -> Result<(), String> {
     unsafe {
         let handle: Handle = (api.mono_profiler_create)(std::ptr::null_mut());
         if (api.mono_profiler_enable_sampling)(handle) == 0 {
-            return Err("Mono does not let profilers sample any more".into());
+            return Err("Mono no longer lets profilers sample".into());
         }
-        // Refused if another module has Mono's sampler: then that sampler is its, and we need none.
+        // Refused if another module owns Mono's sampler: then that module configures it.
         let _ = (api.mono_profiler_set_sample_mode)(handle, functions::SAMPLE_MODE_NONE, 0);
         (api.mono_profiler_set_runtime_initialized_callback)(handle, Some(on_ready));
         (api.mono_profiler_set_runtime_shutdown_begin_callback)(handle, Some(on_end));
-        // Not only for the names: it makes Mono look up methods compiled ahead of time when they
-        // are first called, and not when our walk meets them in a handler.
+        // The callback provides names. It also makes Mono look up methods compiled ahead of time at
+        // their first call, and not when our walk meets them in a handler.
         (api.mono_profiler_set_jit_done_callback)(handle, Some(on_method));
         (api.mono_profiler_set_jit_code_buffer_callback)(handle, Some(on_buffer));
         (api.mono_profiler_set_gc_event_callback)(handle, Some(on_collector));
@@ -126,14 +126,16 @@ unsafe extern "C" fn on_ready(_: Profiler) {
 fn start(asked: &Asked) -> Result<String, String> {
     let api = functions::get().ok_or("Mono's functions are not known")?;
     handlers::note(&asked.handlers).map_err(|count| {
-        format!("Mono's handler of samples cannot be told: {count} signals have got one")
+        format!(
+            "Mono's handler of samples cannot be identified: {count} signals have a new handler"
+        )
     })?;
-    // Another profiler may have Mono sample by itself. That handler inside of itself, as ours calls
-    // it, ends the process (Mono has one word for whether a thread is in it): neither interrupts
-    // the other.
+    // Another profiler may make Mono itself sample. Ours calls Mono's handler. If that handler ran
+    // inside itself, the process would end, because Mono has one word for whether a thread is in
+    // it. So neither interrupts the other.
     let blocked = handlers::noted().map_or(0, |(signal, _)| signal_bit(signal));
     let source = Source::start_off_alternate_stacks(asked.options.engine, blocked)?;
-    handlers::block_meanwhile(source.engine.signal());
+    handlers::block_in_mono_handler(source.engine.signal());
     source.engine.set_walk(walk::dwell_mono_walk_hook);
     #[cfg(feature = "experiments")]
     crate::sys::experiments::watch_stops(&asked.handlers, source.engine.signal());
@@ -160,14 +162,14 @@ unsafe extern "C" fn on_end(_: Profiler) {
     guarded(|| {
         finish();
         #[cfg(feature = "experiments")]
-        crate::sys::experiments::tell_stops();
+        crate::sys::experiments::print_stop_counts();
     });
 }
 
 unsafe extern "C" fn on_method(_: Profiler, method: Method, info: JitInfo) {
     guarded(|| {
         if let Some(api) = functions::get() {
-            // SAFETY: what Mono has just told.
+            // SAFETY: the arguments of Mono's callback.
             unsafe { jit::note_method(api, method, info) };
         }
     });
@@ -180,15 +182,15 @@ unsafe extern "C" fn on_buffer(
     kind: c_int,
     data: *const c_void,
 ) {
-    // SAFETY: what Mono has just told.
+    // SAFETY: the arguments of Mono's callback.
     guarded(|| unsafe { jit::note_buffer(start, len, kind, data) });
 }
 
 unsafe extern "C" fn on_collector(_: Profiler, event: c_int, _generation: u32, _serial: c_int) {
     guarded(|| {
         let Some(agent) = mono::agent() else { return };
-        // Not `pause_begins`: stacks are walked in the handler, so nobody has to hurry, and who is
-        // woken here may have to wait for a thread that stands still.
+        // Not `pause_begins`: stacks are walked in the handler, so there is no hurry. The thread
+        // woken here might also have to wait for a thread that is stopped.
         match event {
             functions::GC_PRE_STOP_WORLD_LOCKED => {
                 agent.stretches.pauses.begin(process::monotonic_ns())
@@ -212,7 +214,7 @@ unsafe extern "C" fn on_thread_name(_: Profiler, id: usize, name: *const c_char)
         if !name.is_null() {
             // SAFETY: Mono passes a C string.
             let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-            threads::is_called(id, name.into_owned());
+            threads::set_name(id, name.into_owned());
         }
     });
 }

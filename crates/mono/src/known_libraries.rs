@@ -1,4 +1,4 @@
-//! What walks need to know of the process's libraries, published by the drainer.
+//! Data about the process's libraries that walks need, published by the drainer.
 
 use dwell_recorder::native::Modules;
 use dwell_recorder::native::modules::CodeMap;
@@ -7,17 +7,17 @@ use dwell_walker::native::{NativeCode, Rule};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where native code is, and how it is unwound.
+/// Native code and its unwind rules.
 pub struct View {
     map: Arc<CodeMap>,
-    /// Where methods are that were compiled ahead of time: libraries whose code is managed.
+    /// Address ranges of methods that were compiled ahead of time: libraries with managed code.
     ahead: Vec<Range<u64>>,
 }
 
-/// The view that walks use; none until the drainer has read the libraries' tables.
+/// The view for walks; none until the drainer has read the libraries' tables.
 pub static VIEW: Published<View> = Published::new();
 
-/// Makes the view known that `modules` are.
+/// Publishes the view of `modules`.
 pub fn publish(modules: &Modules) {
     VIEW.replace(View {
         map: modules.map(),
@@ -25,7 +25,7 @@ pub fn publish(modules: &Modules) {
     });
 }
 
-/// Whether a view is known.
+/// Whether a view is published.
 #[must_use]
 pub fn is_known() -> bool {
     VIEW.read(|_| ()).is_some()
@@ -37,19 +37,19 @@ pub fn is_ahead_of_time(name: &str) -> bool {
     name.ends_with(".dll.so") || name.ends_with(".exe.so")
 }
 
-/// What is at an address.
+/// The kind of code at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Native code, and its rule.
     Native(Rule),
     /// Code of Mono itself, and its rule.
     Mono(Rule),
-    /// No library: methods, trampolines; or one with methods.
+    /// No library (methods, trampolines), or one with methods.
     Managed,
 }
 
 impl View {
-    /// What is at `pc`. Safe in a handler.
+    /// The kind of code at `pc`. Safe in a handler.
     #[inline]
     #[must_use]
     pub fn at(&self, pc: u64) -> Place {

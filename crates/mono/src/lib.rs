@@ -5,7 +5,7 @@
 //! ends it.
 //!
 //! Read next: [`entry`] (how Mono calls us), [`sys::walk`] (how a stack is walked, and why that is
-//! safe), [`mono`] (what a recording asks of Mono), `dwell_recorder::runtime` (the boundary).
+//! safe), [`mono`] (the runtime of a recording), `dwell_recorder::runtime` (the boundary).
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,7 @@
-//! What the wall-clock sampler asks of Mono: where a thread waits. Mono walks only the thread that
-//! asks, and who waits is not woken to ask; so the walk is ours, by what is known of the code.
-//! Knows nothing of who records: any runtime that runs Mono's code could look so.
+//! Wall-clock samples of Mono's threads: the place where a thread waits. Mono walks only the
+//! calling thread, and a waiting thread is not woken for this. So the walk is ours, and uses our
+//! knowledge of the code. Independent of the recorder's state: any runtime that runs Mono's code
+//! could be sampled like this.
 
 use crate::code;
 use crate::known_libraries::{Place, VIEW, View};
@@ -14,13 +15,13 @@ use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::native::{NativeRegs, NativeStep, Rule, step};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
 
-/// Looks at threads for one recording.
+/// Takes wall-clock samples for one recording.
 pub struct MonoLooks {
     live: Live,
 }
 
 impl<R: Runtime> Looks<R> for MonoLooks {
-    /// Mono does not tell who has what.
+    /// Mono does not export owners of locks.
     type Claim = ();
 
     fn new(setup: &Setup<R>) -> MonoLooks {
@@ -68,7 +69,7 @@ impl MonoLooks {
     }
 }
 
-/// A frame, and the rule by which it is left; `None` if nobody knows the code.
+/// A frame and its unwind rule; `None` if the code is unknown.
 fn frame_at(view: &View, at: NativeRegs, is_exact: bool) -> Option<(Frame, Rule)> {
     let id = at.pc.wrapping_sub(u64::from(!is_exact));
     let frame = |kind| Frame { kind, bci: 0, id };
@@ -87,13 +88,13 @@ fn frame_at(view: &View, at: NativeRegs, is_exact: bool) -> Option<(Frame, Rule)
     }
 }
 
-/// Walks a thread that waits in the kernel: native frames by their tables, managed ones by what
-/// their first instructions say. Of rbp nothing is known until a frame has saved it; a method that
-/// needs it before ends the walk.
+/// Walks a thread that waits in the kernel: native frames by their tables, managed ones by their
+/// first instructions. rbp is unknown until a frame has saved it; a method that needs it earlier
+/// ends the walk.
 fn walk(live: &Live, view: &View, mut at: NativeRegs, frames: &mut [Frame]) -> Walk {
     let mut len = 0;
     let mut managed_len = 0;
-    // It waits in the kernel: the instruction after the system call is the next one.
+    // The thread waits in the kernel, so pc is exact: the instruction after the system call.
     let mut is_exact = true;
     let mut failure = Some(Failure::Truncated);
     // One entry is kept for a failure.
@@ -124,7 +125,7 @@ fn walk(live: &Live, view: &View, mut at: NativeRegs, frames: &mut [Frame]) -> W
             }
         }
     }
-    // Samples of running threads end at the outermost method, too: Mono walks no further.
+    // Stacks of running threads end at the outermost method, too, because Mono's walk ends there.
     if failure.is_none() && managed_len > 0 {
         len = managed_len;
     }

@@ -1,5 +1,5 @@
-//! Mono as a runtime: what a recording asks of it, and where that is. Made once per process and
-//! never freed: callbacks may arrive as long as Mono lives.
+//! Mono as a runtime of a recording. Made once per process and never freed, because callbacks may
+//! arrive as long as Mono lives.
 
 use crate::known_libraries;
 use crate::looks::MonoLooks;
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// The Mono in this process.
 #[derive(Debug)]
 pub struct Mono {
-    /// Its version, in words.
+    /// Its version, as text.
     pub version: String,
 }
 
@@ -29,7 +29,7 @@ pub fn agent() -> Option<&'static Agent> {
     AGENT.get()
 }
 
-/// Makes the agent known; the first one stays.
+/// Publishes the agent; only the first one is kept.
 pub fn publish(agent: Agent) -> &'static Agent {
     AGENT.get_or_init(|| agent)
 }
@@ -38,9 +38,9 @@ impl Runtime for Mono {
     const PROCESS: &'static str = "Mono process";
     const WALKS_COPIES: bool = false;
     const KEEPS_SAMPLES: bool = true;
-    // With them Mono ended itself in 5 of 36 runs beside its own `log:sample` on a busy machine
-    // ("Cannot transition thread ... from SELF_SUSPENDED with REQUEST_PULSE"), without in none
-    // of 66; why is not known.
+    // With these, Mono ended itself in 5 of 36 runs with its own `log:sample` on a busy machine
+    // ("Cannot transition thread ... from SELF_SUSPENDED with REQUEST_PULSE"). Without them, this
+    // happened in 0 of 66 runs. The reason is unknown.
     const MAPS_TURNS: bool = false;
     const WAITS: &'static Waits = &WAITS;
 
@@ -64,7 +64,7 @@ impl Runtime for Mono {
         known_libraries::is_ahead_of_time(name)
     }
 
-    /// Only Mono itself walks managed frames, and only those of the thread that asks.
+    /// Only Mono itself walks managed frames, and only those of the calling thread.
     fn vantage(&self, _: Vantage) -> Vantage {
         Vantage::Handler
     }
@@ -77,7 +77,7 @@ impl Runtime for Mono {
         || {}
     }
 
-    /// Names are told when they change.
+    /// Mono reports a name when it changes.
     fn renamed(&self, _: &ThreadRecord, _: &mut u64) -> Option<String> {
         None
     }

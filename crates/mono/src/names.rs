@@ -1,17 +1,16 @@
-//! Mono's names of methods, taken apart: `(wrapper KIND) Space.Class/Nested<T>:Method<U> (Args)`.
-//! Pure.
+//! Parses Mono's names of methods: `(wrapper KIND) Space.Class/Nested<T>:Method<U> (Args)`. Pure.
 
 use dwell_recorder::record::names::{Name, Origin};
 
-/// What kind of code a method is.
+/// The kind of a method's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// A method of the program's or of a library's.
+    /// A method of the program or of a library.
     Plain = 0,
-    /// The wrapper in which managed code calls native code.
+    /// The wrapper through which managed code calls native code.
     ToNative = 1,
-    /// A wrapper in which native code calls managed code: what is below it is native.
+    /// A wrapper through which native code calls managed code: the frames below are native.
     FromNative = 2,
 }
 
@@ -27,14 +26,14 @@ impl Kind {
     }
 }
 
-/// The wrapper's kind, and the rest of the name.
+/// The wrapper's kind, and the name without it.
 fn wrapper(full: &str) -> (Option<&str>, &str) {
     full.strip_prefix("(wrapper ")
         .and_then(|rest| rest.split_once(") "))
         .map_or((None, full), |(kind, rest)| (Some(kind), rest))
 }
 
-/// What kind of code a method of this full name is.
+/// The kind of code of a method with this full name.
 #[must_use]
 pub fn kind(full: &str) -> Kind {
     match wrapper(full).0 {
@@ -44,8 +43,8 @@ pub fn kind(full: &str) -> Kind {
     }
 }
 
-/// Where the methods of an image come from, by its name and its file; nothing if neither is known.
-/// A file has the form in which recordings tell the place of a jar.
+/// The origin of an image's methods, by its name and its file; none if both are unknown. The file
+/// has the form of a jar's location in recordings.
 #[must_use]
 pub fn origin(image: &str, file: &str) -> Option<Origin> {
     let location = match file.starts_with('/') {
@@ -59,7 +58,7 @@ pub fn origin(image: &str, file: &str) -> Option<Origin> {
     origin.is_known().then_some(origin)
 }
 
-/// The name as a recording has it: class with slashes for its dots, method, arguments.
+/// The name in the form of recordings: class with slashes for its dots, method, arguments.
 #[must_use]
 pub fn name(full: &str) -> Name {
     let (wrapper, rest) = wrapper(full);
@@ -67,7 +66,7 @@ pub fn name(full: &str) -> Name {
         Some((path, arguments)) => (path, arguments.strip_suffix(')').unwrap_or(arguments)),
         None => (rest, ""),
     };
-    // Not within the arguments of a generic class.
+    // Not a colon within the arguments of a generic class.
     let (class, method) = path.split_once(':').unwrap_or(("", path));
     let method = method.strip_prefix(':').unwrap_or(method);
     let mut name = method.to_owned();
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_parsed() {
         assert_eq!(
             parts("System.String:Concat (string,string)"),
             expected("System/String", "Concat", "(string,string)")
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_told_with_their_files() {
+    fn image_origin_includes_its_file() {
         let told = |image: &str, file: &str| {
             origin(image, file).map(|origin| (origin.module, origin.location))
         };

@@ -1,20 +1,20 @@
-//! How a method's frame is left, read from its first instructions. Pure.
+//! The unwind rule of a method's frame, read from its first instructions. Pure.
 //!
-//! Mono tells nobody the unwind rules of its code. Its compiler for x86-64 begins methods in two
-//! ways only: with `push rbp; mov rbp, rsp`, or with `sub rsp, N` and stores of the registers that
-//! it uses, rbp perhaps among them, into that frame. Within the body the stack pointer does not
-//! move, so where a method has called another one its rule is known. What begins otherwise has
-//! none, and ends a walk.
+//! Mono does not export the unwind rules of its code. Its compiler for x86-64 begins methods in
+//! only two ways. One is `push rbp; mov rbp, rsp`. The other is `sub rsp, N` and stores of the used
+//! registers, perhaps including rbp, into that frame. Within the body the stack pointer does not
+//! move, so the rule at a method's calls is known. A method that begins in another way has no rule,
+//! and ends a walk.
 
 use dwell_walker::native::{Rule, SavedRbp};
 
-/// Code that is read.
+/// Bytes of code that are read.
 pub const BYTES_MAX: usize = 96;
 
-/// Instructions that store registers.
+/// Maximum number of instructions that store registers.
 const STORES_MAX: usize = 8;
 
-/// The rule at calls from a method whose code begins so.
+/// The rule at calls from a method whose code begins with these bytes.
 #[must_use]
 pub fn rule(code: &[u8]) -> Rule {
     match code {
@@ -57,12 +57,12 @@ fn framed(size: u32, mut code: &[u8]) -> Rule {
 
 const RBP: u8 = 5;
 
-/// `mov [rsp + at], register`, and what follows it.
+/// `mov [rsp + at], register`, and the code after it.
 fn store(code: &[u8]) -> Option<(u8, u32, &[u8])> {
     let [rex @ (0x48 | 0x4c), 0x89, modrm, 0x24, rest @ ..] = code else {
         return None;
     };
-    // Bits: mode, register, and 4 for a base that follows, which is rsp.
+    // Bits: mode, register, and 4 for a base byte that follows and is rsp.
     if modrm & 7 != 4 {
         return None;
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_with_a_pointer_are_left_by_it() {
+    fn frame_with_rbp_has_a_rule_by_rbp() {
         let wanted = Rule::Fp {
             cfa_bytes: 16,
             rbp: SavedRbp::At(2),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_one_are_left_by_their_size() {
+    fn frame_without_rbp_has_a_rule_by_its_size() {
         // sub rsp, 8; mov [rsp], r15
         let small = [0x48, 0x83, 0xec, 0x08, 0x4c, 0x89, 0x3c, 0x24, 0x33, 0xc0];
         assert_eq!(
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_otherwise_has_no_rule() {
+    fn unknown_beginning_has_no_rule() {
         for code in [
             &[][..],
             &[0x55],

@@ -1,4 +1,4 @@
-//! Mono's threads: reported by themselves when they begin and end, named by anybody.
+//! Mono's threads: each reports its own begin and end, and any thread may report a name.
 
 use crate::mono::{Agent, agent};
 use dwell_recorder::recorder::Seen;
@@ -7,7 +7,7 @@ use dwell_recorder::threads::ThreadName;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A thread by Mono's id of it (the C library's `pthread_t`).
+/// A thread by Mono's id for it (the C library's `pthread_t`).
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// The kernel's id; 0 if it has a name and has not begun.
@@ -18,7 +18,7 @@ struct Known {
 #[derive(Default)]
 struct Threads {
     known: HashMap<usize, Known>,
-    /// Whether they are reported when they begin; before, they wait here.
+    /// Whether threads are reported when they begin; before that, they are kept here.
     is_reporting: bool,
 }
 
@@ -57,8 +57,8 @@ pub fn ends(id: usize) {
     }
 }
 
-/// A thread is called so.
-pub fn is_called(id: usize, name: String) {
+/// A thread has a new name.
+pub fn set_name(id: usize, name: String) {
     let tid = {
         let mut guard = threads();
         let known = guard.get_or_insert_default().known.entry(id).or_default();
@@ -72,7 +72,7 @@ pub fn is_called(id: usize, name: String) {
     }
 }
 
-/// Reports the threads that there are; from now on they report themselves.
+/// Reports the present threads; from now on each reports itself.
 pub fn report_all(agent: &Agent) {
     let all: Vec<(usize, Known)> = {
         let mut guard = threads();
@@ -88,7 +88,7 @@ pub fn report_all(agent: &Agent) {
 
 fn seen(id: usize, tid: i32, name: Option<String>, starts: bool) -> Seen {
     let comm = process::thread_comm(tid);
-    // The program's first thread has no name of Mono's.
+    // Mono has no name for the program's first thread.
     let is_main = tid.unsigned_abs() == std::process::id();
     let name = name.or_else(|| is_main.then(|| "Main".to_owned()));
     Seen {

@@ -1,10 +1,11 @@
-//! What a thread waits for that is in a function or a method of Mono's: tables of names, for who
-//! knows how to read them ([`dwell_wall::waits`]). Must not decide anything.
+//! Causes of waits, by functions and methods of Mono. These are tables of names;
+//! [`dwell_wall::waits`] has their format. Must not decide anything.
 
 use dwell_wall::cause::Cause;
 use dwell_wall::waits::Waits;
 
-/// All of it. Nothing is known of classes that wait for peers or files: descriptors tell these.
+/// The tables of Mono. There are no tables of classes that wait for peers or files, because
+/// descriptors show these.
 pub const WAITS: Waits = Waits {
     functions: FUNCTIONS,
     methods: METHODS,
@@ -12,7 +13,7 @@ pub const WAITS: Waits = Waits {
     ..Waits::NONE
 };
 
-/// Mono's own programs and libraries, as Debian and its makers call them.
+/// Mono's own programs and libraries, by the names that Debian and its makers use.
 const LIBRARIES: &[&str] = &[
     "mono",
     "mono-sgen",
@@ -22,10 +23,10 @@ const LIBRARIES: &[&str] = &[
     "libmonoboehm-*",
 ];
 
-/// A thread that comes or goes waits for the collector's lock.
+/// A thread that begins or ends waits for the collector's lock.
 const FUNCTIONS: &[(&str, Cause)] = &[("mono_thread_info_set_flags", Cause::GcStall)];
 
-/// Methods whose wait says what is waited for, with or without a wrapper around them.
+/// Methods whose name determines the cause of a wait, with or without a wrapper around them.
 const METHODS: &[(&str, &[&str], Cause)] = &[
     ("System/Threading/Thread", &["SleepInternal"], Cause::Sleep),
     // As on a JVM, where it waits in `Object.wait`.
@@ -62,7 +63,8 @@ const METHODS: &[(&str, &[&str], Cause)] = &[
         Cause::Park,
     ),
     ("System/GC", &["InternalCollect"], Cause::GcStall),
-    // Who asks for memory waits for the lock of who collects, or for the end of that.
+    // A thread that requests memory waits for the lock of a collecting thread, or for the end of
+    // the collection.
     ("string", &["FastAllocateString"], Cause::GcStall),
     (
         "object",
@@ -73,7 +75,7 @@ const METHODS: &[(&str, &[&str], Cause)] = &[
         ],
         Cause::GcStall,
     ),
-    // Where code asks whether it should stop, and does.
+    // The poll for stops: the thread has stopped here.
     (
         "object",
         &["__icall_wrapper_mono_threads_state_poll"],
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_of_mono_are_told_by_its_methods() {
+    fn waits_of_mono_are_classified_by_its_methods() {
         for (class, name, cause) in [
             ("System/Threading/Thread", "SleepInternal", "sleep"),
             (
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_monos_own_are_idle_and_its_stops_are_known() {
+    fn monos_own_threads_are_idle_and_its_stops_known() {
         for library in [
             "mono",
             "mono-sgen",

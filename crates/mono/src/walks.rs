@@ -1,5 +1,5 @@
-//! What the drainer asks of Mono: names, lines. Nothing of Mono is called, and no stack is walked
-//! here: that happened in the handler. Who records is not known here.
+//! The drainer's part of Mono: names and lines. It does not call Mono and does not walk stacks,
+//! because the handler has done that. Independent of the recorder's state.
 
 use crate::code::{self, Method};
 use crate::known_libraries;
@@ -16,9 +16,9 @@ use std::collections::HashMap;
 /// Names for one recording.
 #[derive(Default)]
 pub struct MonoWalks {
-    /// Methods met in this chunk, by number.
+    /// Methods of this chunk, by number.
     known: HashMap<u32, (NameId, Method)>,
-    /// How often code had appeared when the last drain began.
+    /// Number of code changes at the start of the last drain.
     changes: u64,
 }
 
@@ -28,7 +28,7 @@ impl<R: Runtime> Walks<R> for MonoWalks {
     }
 
     fn begin(&mut self, _: bool) -> Changes {
-        // Numbers of methods are never used again, but addresses are.
+        // Numbers of methods are never reused, but addresses are.
         let changes = code::changes();
         let before = std::mem::replace(&mut self.changes, changes);
         Changes {
@@ -42,7 +42,8 @@ impl<R: Runtime> Walks<R> for MonoWalks {
     }
 
     fn walk<N: NativeCode>(&mut self, _: &Slot<'_>, _: &N, frames: &mut [Frame]) -> Walk {
-        // Mono walks only the thread that asks, and where this is asked, it has not.
+        // Mono walks only the calling thread, and a stack that arrives here was not walked in the
+        // handler.
         let failure = Failure::UnknownPc;
         let mut len = 0;
         if let Some(first) = frames.first_mut() {

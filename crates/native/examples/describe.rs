@@ -1,4 +1,4 @@
-//! Prints what the readers make of an ELF file: sizes, build times, odd rows. A tool for
+//! Prints properties of an ELF file as the readers see it: sizes, build times, odd rows. A tool for
 //! developers; the numbers in the documentation come from it.
 //!
 //! `cargo run --release -p dwell-native --example describe -- /path/to/libjvm.so`

@@ -1,26 +1,26 @@
-//! Names of kernel functions: `/proc/kallsyms`, read as far as is needed, kept as it is. Must not
+//! Names of kernel functions: `/proc/kallsyms`, read as far as needed and kept as text. Must not
 //! open it.
 //!
-//! The kernel takes some 0.3 us of CPU time to print a line of the file, which has a hundred
-//! thousand lines and more, and nothing of it can be skipped. So it is read once, when it is known
-//! which addresses want a name, and only to the end of the code that the highest of them is in: the
-//! kernel's own symbols come first, by address, and what comes after its code (on most systems half
-//! of the file) is not asked for. Who asks for that later has all of it read.
+//! The kernel takes some 0.3 us of CPU time to print a line of the file. The file has a hundred
+//! thousand lines and more, and no part of it can be skipped. So it is read once, when the
+//! addresses that need a name are known, and only to the end of the code with the highest of them.
+//! The kernel's own symbols come first, by address. The part after its code (on most systems half
+//! of the file) is not read. Only a later call that needs that part reads the whole file.
 //!
-//! What was read stays as text, with the address of every 4 KiB or so noted: few addresses are ever
-//! asked for, and making a table of all lines takes longer than looking these up.
+//! The data stay text, with the address of about every 4 KiB noted. Only few addresses need a name,
+//! and building a table of all lines takes longer than finding these.
 
 pub mod packed;
 
 use std::io::{ErrorKind, Read};
 
-/// An address farther than this above the nearest function belongs to something unnamed.
+/// An address farther than this above the nearest function belongs to code without a name.
 const FUNCTION_LEN_MAX: u64 = 1 << 20;
-/// Text kept at most; the largest files seen have 15 MB.
+/// Maximum length of the kept text; the largest files seen have 15 MB.
 const TEXT_MAX: usize = 48 << 20;
-/// The kernel gives a page at a time at most.
+/// The kernel returns at most a page per read.
 const READ_BYTES: usize = 4096;
-/// A block has at least so many bytes.
+/// Minimum length of a block.
 const BLOCK_MIN: usize = 2048;
 
 /// A function of the kernel.
@@ -28,19 +28,19 @@ const BLOCK_MIN: usize = 2048;
 pub struct Function<'a> {
     /// Its first address.
     pub start: u64,
-    /// Where the next one begins, or earlier: all addresses up to here have this function's name.
+    /// End of the addresses with this name: the start of the next function, or less.
     pub end: u64,
-    /// What it is called.
+    /// Name of the function.
     pub name: &'a str,
 }
 
-/// Whole lines that ascend.
+/// Whole lines in ascending order.
 struct Block {
     first: u64,
     at: usize,
 }
 
-/// A function among lines in no order.
+/// A function of the lines that have no order.
 struct Other {
     start: u64,
     at: usize,
@@ -52,21 +52,21 @@ pub struct Kernel {
     text: Vec<u8>,
     /// The kernel's own symbols.
     blocks: Vec<Block>,
-    /// Of modules and generated code, which are not sorted.
+    /// Functions of modules and of generated code, which are not sorted.
     others: Vec<Other>,
-    /// From here on the text is in no block yet.
+    /// Offset of the text that is not in a block yet.
     taken: usize,
-    /// Here the last block ends.
+    /// End of the last block.
     own_end: usize,
-    /// Up to here, addresses have ascended.
+    /// Addresses ascend up to here.
     reached: u64,
     /// The same without the last block.
     reached_before: u64,
-    /// Lines do not ascend any more.
+    /// The lines no longer ascend.
     is_mixed: bool,
     /// The file was opened before.
     was_read: bool,
-    /// Nothing more can be learnt.
+    /// The file has no further data.
     is_complete: bool,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Zero: addresses are hidden from this process.
+    /// A zero address means that addresses are hidden from this process.
     fn is_function(&self) -> bool {
         self.start != 0 && matches!(self.kind, b't' | b'T' | b'w' | b'W')
     }
@@ -111,7 +111,7 @@ impl<'a> Line<'a> {
         self.name.contains(&b'\t')
     }
 
-    /// What follows the name: nothing, or a tab and `[module]`.
+    /// The text after the name: nothing, or a tab and `[module]`.
     fn module(&self) -> &'a [u8] {
         let tab = self.name.iter().position(|b| *b == b'\t');
         tab.and_then(|tab| self.name.get(tab..)).unwrap_or(&[])
@@ -124,21 +124,21 @@ impl<'a> Line<'a> {
 }
 
 impl Kernel {
-    /// Reads all of the file, if it could be opened. `between` is called now and then: reading
-    /// takes long.
+    /// Reads the whole file, if it could be opened. `between` is called now and then, because
+    /// reading takes long.
     pub fn load(&mut self, file: std::io::Result<impl Read>, between: &mut dyn FnMut()) {
         *self = Kernel::default();
         self.read(file, &mut |_| false, between);
     }
 
-    /// Whether all of the file has been read.
+    /// Whether the whole file has been read.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
     /// Reads as much of the file as the `wanted` addresses need, unless that has been done. The
-    /// second time it is read to its end; there is no third time.
+    /// second read goes to the end of the file; there is no third one.
     pub fn learn<R: Read>(
         &mut self,
         wanted: &[u64],
@@ -156,7 +156,7 @@ impl Kernel {
         }
         let mut is_tried = false;
         let mut is_enough = |kernel: &Kernel| {
-            // Where something is missing although it has been passed, the rest may have it.
+            // If an address was passed but has no name, the later part of the file may have it.
             let is_passed = !is_tried && kernel.reached > highest && kernel.is_past_code();
             is_tried |= is_passed;
             is_passed && wanted.iter().all(|pc| kernel.is_settled(*pc))
@@ -164,8 +164,8 @@ impl Kernel {
         self.read(open(), &mut is_enough, between);
     }
 
-    /// Whether the rest of the file can say nothing of `pc`: it has a name, and the kernel's own
-    /// symbols, between which no others lie, go on above it.
+    /// Whether the later part of the file cannot change the name of `pc`: it has a name, and the
+    /// kernel's own symbols continue above it. No other symbols are among those.
     fn is_settled(&self, pc: u64) -> bool {
         self.is_complete || pc < self.reached && self.function(pc).is_some()
     }
@@ -178,7 +178,7 @@ impl Kernel {
     ) {
         self.was_read = true;
         let mut buf = [0u8; READ_BYTES];
-        // Given back before the sort.
+        // Closed before the sort.
         let mut file = file.ok();
         while let Some(open) = &mut file {
             match open.read(&mut buf) {
@@ -212,18 +212,18 @@ impl Kernel {
         self.is_complete = true;
     }
 
-    /// Whether a whole block has nothing but zeroes: then all the file has.
+    /// Whether a whole block has only zero addresses: then the whole file has.
     fn are_hidden(&self) -> bool {
         self.reached == 0 && !self.blocks.is_empty()
     }
 
-    /// Whether code has ended in the last block: it has no functions, or there is a gap. All code
-    /// is read at once: the next addresses that want a name are in there, too.
+    /// Whether code has ended in the last block: the block has no functions, or there is a gap. All
+    /// code is read at once, because the next addresses that need a name are in it too.
     fn is_past_code(&self) -> bool {
         let Some(last) = self.blocks.last() else {
             return false;
         };
-        // Nothing is before the first block.
+        // There is no block before the first one.
         let is_long = |from, to: u64| from != 0 && to.saturating_sub(from) > FUNCTION_LEN_MAX;
         let text = self.text.get(last.at..self.own_end).unwrap_or(&[]);
         let mut lines = text.split(|b| *b == b'\n').filter_map(Line::parse);
@@ -232,7 +232,7 @@ impl Kernel {
             || !lines.any(|line| line.is_function())
     }
 
-    /// Makes a block of the whole lines that are in none yet.
+    /// Makes a block of the whole lines that are not in a block yet.
     fn take_block(&mut self) {
         let at = self.taken;
         let rest = self.text.get(at..).unwrap_or(&[]);
@@ -266,8 +266,8 @@ impl Kernel {
         }
     }
 
-    /// The function at `pc`, by what has been read. Of several names for one address the first is
-    /// meant, as the kernel does it.
+    /// The function at `pc`, by the data read so far. The first of several names for one address
+    /// counts, as in the kernel.
     #[must_use]
     pub fn function(&self, pc: u64) -> Option<Function<'_>> {
         let (own, own_end) = self.own_function(pc);
@@ -283,8 +283,8 @@ impl Kernel {
         (pc < end).then_some(Function { start, end, name })
     }
 
-    /// The last of the kernel's own functions that begins at `pc` or before, and where the next one
-    /// begins.
+    /// The last of the kernel's own functions that begins at or before `pc`, and the start of the
+    /// next one.
     fn own_function(&self, pc: u64) -> (Option<Line<'_>>, u64) {
         let after = self.blocks.partition_point(|block| block.first <= pc);
         let next = self.blocks.get(after);
@@ -304,7 +304,7 @@ impl Kernel {
             }
             let before = found.as_ref().map_or(0, |found| found.start);
             found = best.filter(|best| best.start >= before).or(found);
-            // Another name for the same address may end the block before.
+            // The block before may end with another name for the same address.
             let is_first = found.as_ref().is_none_or(|it| it.start == block.first);
             if !is_first || pc - block.first > FUNCTION_LEN_MAX {
                 break;
@@ -314,7 +314,7 @@ impl Kernel {
         (found, end)
     }
 
-    /// The same of all others.
+    /// The same for modules and generated code.
     fn other_function(&self, pc: u64) -> (Option<Line<'_>>, u64) {
         let after = self.others.partition_point(|it| it.start <= pc);
         let end = self.others.get(after).map_or(u64::MAX, |it| it.start);

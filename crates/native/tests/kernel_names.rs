@@ -1,5 +1,5 @@
-//! Names of this machine's kernel, compared with all lines of its list. Where addresses are hidden,
-//! or there is no list, nothing must have a name.
+//! Names of this machine's kernel, compared with all lines of its list. If addresses are hidden, or
+//! there is no list, no address may have a name.
 
 use dwell_native::kernel::Kernel;
 use dwell_native::kernel::packed::{Packed, Stamp};
@@ -8,8 +8,8 @@ use std::fs::File;
 
 const LIST: &str = "/proc/kallsyms";
 
-/// Functions of the kernel itself by address; of several names the first. Modules and generated
-/// code may come and go while this test runs.
+/// Functions of the kernel itself by address, with the first of several names. Modules and
+/// generated code may come and go while this test runs.
 fn functions(text: &str) -> BTreeMap<u64, &str> {
     let mut all = BTreeMap::new();
     for line in text.lines().filter(|line| !line.ends_with(']')) {
@@ -54,7 +54,7 @@ fn names_of_this_kernel_are_those_of_its_list() {
 }
 
 #[test]
-fn names_kept_of_this_kernel_are_those_of_its_list() {
+fn saved_names_of_this_kernel_are_those_of_its_list() {
     let text = std::fs::read_to_string(LIST).unwrap_or_default();
     let all = functions(&text);
     let mut kernel = Kernel::default();
@@ -72,6 +72,6 @@ fn names_kept_of_this_kernel_are_those_of_its_list() {
             None => unnamed += 1,
         }
     }
-    // The last of the kernel's own, and what lies among modules.
+    // The last function of the kernel, and addresses among modules.
     assert!(unnamed * 100 <= all.len() / 101, "{unnamed} have no name");
 }

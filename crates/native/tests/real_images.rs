@@ -181,7 +181,7 @@ fn eh_frame_is_found_without_section_headers() {
 }
 
 #[test]
-fn parts_of_a_file_say_what_all_of_it_says() {
+fn parts_of_a_file_give_the_results_of_the_whole() {
     let all = common::jvm_libraries()
         .into_iter()
         .chain(common::mapped_libraries());
@@ -208,7 +208,7 @@ fn parts_of_a_file_say_what_all_of_it_says() {
         assert_eq!(names(&whole), names(&parts), "{}", path.display());
         let table = whole.unwind_table().unwrap();
         assert_eq!(table.rows(), parts.unwind_table().unwrap().rows());
-        // One by one, rules are the same where there are some.
+        // Where a single lookup finds a rule, it equals that of the table.
         let mut found = 0;
         for row in table.rows().iter().step_by(97) {
             for offset in [row.offset, row.offset.saturating_add(3)] {

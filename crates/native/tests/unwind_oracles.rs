@@ -18,10 +18,10 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use gimli::{CfaRule, LittleEndian, RegisterRule, UnwindSection, X86_64};
 use oracle::Expected;
 
-/// Rows of a JVM that may be beyond the table (functions that realign their stack for vectors).
+/// Rows of a JVM that the table may not support (functions that realign their stack for vectors).
 const JVM_UNSUPPORTED_ROWS_MAX: u32 = 10;
-/// Of other libraries, in per cent: OpenSSL's assembly, which keeps its old rsp in whatever
-/// register or stack slot is free, has the most by far.
+/// Rows of other libraries that the table may not support, in per cent. OpenSSL's assembly has the
+/// most by far: it keeps its old rsp in any free register or stack slot.
 const OTHER_UNSUPPORTED_PERCENT_MAX: u32 = 2;
 
 /// First, middle and last address of a range.
@@ -53,7 +53,7 @@ fn compare_with_gimli(path: &Path, elf: &Elf<'_>, table: &UnwindTable, rows: &[E
     }
 }
 
-/// A stack on which every word differs and can be computed from its address alone.
+/// A stack of different words, each computed from its address alone.
 struct MadeUpStack {
     reads: Cell<u64>,
 }
@@ -108,12 +108,14 @@ fn compare_with_framehop(path: &Path, elf: &Elf<'_>, table: &UnwindTable, rows: 
     let stack = MadeUpStack {
         reads: Cell::new(0),
     };
-    // Every row of a small library, an even selection of a large one: each costs a DWARF run.
+    // Every row of a small library, an even selection of a large one, because each costs a DWARF
+    // run.
     let stride = rows.len() / 20_000 + 1;
     for expected in rows.iter().step_by(stride) {
         for pc in probes(&expected.addresses) {
             let rule = table.lookup(offset(elf, pc));
-            // framehop evaluates no CFA expression that reads memory, as that of a signal frame.
+            // framehop does not evaluate CFA expressions that read memory, such as that of a signal
+            // frame.
             if matches!(rule, Rule::Unsupported | Rule::SignalFrame) {
                 continue;
             }
@@ -173,7 +175,7 @@ fn tables_of_jvms_agree_with_the_oracles() {
 }
 
 #[test]
-fn tables_of_this_process_and_system_libraries_agree_with_the_oracles() {
+fn tables_of_own_and_system_libraries_agree_with_oracles() {
     let all = common::mapped_libraries()
         .into_iter()
         .chain(common::system_libraries());
@@ -249,7 +251,7 @@ fn libc() -> Vec<u8> {
 }
 
 #[test]
-fn the_signal_frame_rule_is_what_its_expressions_say() {
+fn signal_frame_rule_equals_its_expressions() {
     let data = libc();
     let elf = Elf::parse(&data).unwrap();
     let table = elf.unwind_table().unwrap();

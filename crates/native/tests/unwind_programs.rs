@@ -1,5 +1,5 @@
-//! Properties of the unwind table compiler over made-up `.eh_frame` sections: generated programs
-//! mean the same to it and to gimli, and no bytes whatever make it fail worse than with an error.
+//! Properties of the unwind table compiler on made-up `.eh_frame` sections. Generated programs mean
+//! the same to it and to gimli, and for any bytes the worst result is an error.
 
 mod oracle;
 
@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Where the made-up section lies; its addresses are absolute, so this must not matter.
+/// Address of the made-up section; its addresses are absolute, so this must not matter.
 const SECTION_SVMA: u64 = 0x10_0000;
 const TEXT_SVMA: u64 = 0x4000;
 
@@ -38,7 +38,7 @@ enum Op {
     RestoreState,
     ArgsSize(u8),
     Nop,
-    /// An opcode nobody has defined.
+    /// An undefined opcode.
     Unknown,
 }
 
@@ -139,7 +139,7 @@ fn section(augmentation: &[u8], initial: &[Op], functions: &[Function]) -> Vec<u
     section_of(augmentation, initial, functions, false)
 }
 
-/// The same, or with addresses as linkers write them: as distances from where they are.
+/// The same, or with addresses as linkers write them: relative to their place.
 fn section_of(
     augmentation: &[u8],
     initial: &[Op],
@@ -179,7 +179,7 @@ fn section_of(
     out
 }
 
-/// A memory in which these bytes are where others were.
+/// A memory in which these bytes replace others.
 struct Changed<'a> {
     start: u64,
     bytes: &'a [u8],
@@ -201,10 +201,10 @@ impl Memory for Changed<'_> {
     }
 }
 
-/// Where the search table of a made-up section lies.
+/// Address of the search table of a made-up section.
 const HEADER_SVMA: u64 = 0x8_0000;
 
-/// The search table that linkers make of a section of the same functions.
+/// The search table that linkers write for a section with the same functions.
 fn header_of(data: &[u8], functions: &[Function]) -> Vec<u8> {
     let mut out = vec![1, 0x1b, 0x03, 0x3b];
     out.extend(((SECTION_SVMA - HEADER_SVMA) as u32).to_le_bytes());
@@ -277,7 +277,8 @@ fn register() -> impl Strategy<Value = u8> {
     prop_oneof![Just(3u8), Just(6u8), Just(7u8), Just(16u8)]
 }
 
-/// gimli does not tell an undefined rsp from one without a rule, so rsp is not undefined here.
+/// gimli does not distinguish an undefined rsp from one without a rule, so rsp is not undefined
+/// here.
 fn register_but_rsp() -> impl Strategy<Value = u8> {
     prop_oneof![Just(3u8), Just(6u8), Just(16u8)]
 }
@@ -317,7 +318,7 @@ fn simple_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Brackets nest twice at most: gimli's own stack of remembered states holds four rows.
+/// Brackets nest at most twice: gimli's own stack of remembered states holds four rows.
 fn op() -> impl Strategy<Value = Op> {
     let inner = prop_oneof![
         6 => simple_op(),
@@ -335,7 +336,7 @@ fn functions() -> impl Strategy<Value = Vec<Function>> {
     vec((0u32..40, 1u32..200, vec(op(), 0..16)), 1..8)
 }
 
-/// What compilers write, and now and then what they do not.
+/// Instructions that compilers write, and now and then others.
 fn plain_op() -> impl Strategy<Value = Op> {
     let register = prop_oneof![6 => Just(6u8), 4 => Just(3u8), 1 => Just(7u8), 1 => Just(16u8)];
     let base = prop_oneof![8 => Just(7u8), 8 => Just(6u8), 1 => Just(3u8)];
@@ -383,7 +384,7 @@ proptest! {
     })]
 
     #[test]
-    fn generated_programs_mean_what_gimli_says(
+    fn generated_programs_agree_with_gimli(
         augmentation in augmentation(),
         functions in functions(),
     ) {
@@ -439,7 +440,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_have_changed_since_do_no_harm(
+    fn bytes_changed_later_cause_no_panic(
         functions in functions(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<prop::sample::Index>(),
@@ -463,12 +464,12 @@ proptest! {
     }
 
     #[test]
-    fn generated_initial_programs_mean_what_gimli_says(
+    fn generated_initial_programs_agree_with_gimli(
         initial in vec(simple_op(), 0..6),
         functions in functions(),
     ) {
-        // Restoring and advancing within a CIE mean nothing, and gimli takes a CFA that was never
-        // defined for one that counts from rax: the compiler under test refuses all three.
+        // Restoring and advancing within a CIE are invalid. gimli treats a CFA that was never
+        // defined as one that counts from rax. The compiler under test refuses all three.
         let means_nothing =
             |op: &Op| matches!(op, Op::Restore(_) | Op::Advance(_) | Op::AdvanceLong(_));
         let kept = initial.into_iter().filter(|op| !means_nothing(op));
@@ -484,7 +485,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_sections_do_no_harm(
+    fn damaged_sections_cause_no_panic(
         functions in functions(),
         is_relative in any::<bool>(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
@@ -502,11 +503,11 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_do_no_harm(data in vec(any::<u8>(), 0..400)) {
+    fn random_bytes_cause_no_panic(data in vec(any::<u8>(), 0..400)) {
         if let Ok(table) = try_build(&data) {
             assert_well_formed(table.rows());
         }
-        // Whatever it says, it says it without failing.
+        // Any result is right as long as it does not panic.
         let _ = eh_frame_svma(Section { data: &data, svma: SECTION_SVMA });
     }
 }
@@ -524,7 +525,7 @@ fn try_build(data: &[u8]) -> Result<UnwindTable, dwell_native::unwind::Error> {
 }
 
 #[test]
-fn what_linkers_do_not_write_is_not_looked_up_one_by_one() {
+fn unusual_sections_are_not_looked_up_one_by_one() {
     let functions = [(0, 9, vec![]), (7, 32, vec![Op::Advance(1)])];
     let good = || Both::new(b"zR", &usual_start(), &functions);
     assert!(good().direct().is_some());
@@ -534,7 +535,7 @@ fn what_linkers_do_not_write_is_not_looked_up_one_by_one() {
         both.bytes[at] = value;
         assert!(both.direct().is_none(), "{at}");
     }
-    // The version of the CIE, its letters, the encoding of addresses, an FDE's CIE.
+    // The version of the CIE, its letters, the encoding of addresses, the CIE of an FDE.
     let cie = good().header_len;
     let fde = cie + 4 + usize::from(good().bytes[cie]);
     for (at, value) in [(8, 3), (9, b'e'), (10, b'B'), (16, 0), (fde + 4 - cie, 1)] {
@@ -555,9 +556,9 @@ fn what_linkers_do_not_write_is_not_looked_up_one_by_one() {
 }
 
 #[test]
-fn padding_takes_the_next_functions_rule_and_wider_gaps_stay_gaps() {
+fn padding_takes_next_functions_rule_wider_gaps_stay_gaps() {
     let push = |by| vec![Op::Advance(1), Op::DefCfaOffset(by)];
-    // 0x4000..0x4009, padding to 0x4010..0x4030, then 0x50 bytes of nothing.
+    // 0x4000..0x4009, padding to 0x4010..0x4030, then a gap of 0x50 bytes.
     let functions = [(0, 9, push(16)), (7, 0x20, push(24)), (0x50, 8, push(32))];
     let table = build(&section(b"zR", &usual_start(), &functions));
     let sp = |cfa_bytes| Rule::Sp {
@@ -614,12 +615,12 @@ fn functions_outside_the_text_are_left_out_and_counted() {
     // The text ends within the second function.
     let text = TEXT_SVMA..TEXT_SVMA + 0x118;
     assert_eq!(build(TEXT_SVMA, &[text]).0, vec![0, 0x10, 0x110, 0x118]);
-    // Both below the base: no offset can name them.
+    // Both are below the base: their offsets would be negative.
     assert_eq!(build(TEXT_SVMA + 0x1000, &[]), (vec![], 0, 2));
 }
 
 #[test]
-fn debug_frame_serves_what_eh_frame_does_not_cover() {
+fn debug_frame_serves_functions_missing_in_eh_frame() {
     let eh = section(b"zR", &usual_start(), &[(0, 0x10, vec![])]);
     // In .debug_frame a CIE's id is all ones and an FDE's pointer is an offset from the start.
     let mut debug = section(
@@ -680,7 +681,7 @@ fn a_long_section_is_refused() {
 
 #[test]
 fn work_out_of_proportion_is_refused() {
-    // Functions take turns with so many CIEs that none stays parsed, each with a long program.
+    // Functions alternate between more CIEs than stay parsed, each with a long program.
     let nops = vec![Op::Nop; 4096];
     let mut data = Vec::new();
     let mut cie_offsets = Vec::new();

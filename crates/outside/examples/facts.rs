@@ -1,4 +1,4 @@
-//! Prints what is known of a JVM: for looking at one whose stacks cannot be read.
+//! Prints the facts that dwell finds about a JVM, to examine one whose stacks cannot be read.
 
 use dwell_outside::look::{Looker, Whom};
 use dwell_outside::task::Tasks;

@@ -1,6 +1,6 @@
-//! The clock on which the JVM notes what it does.
+//! The clock of the JVM's records.
 
-/// The monotonic clock, on which the JVM notes its safepoints.
+/// The monotonic clock, which the JVM uses for its safepoint records.
 pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);

@@ -1,10 +1,10 @@
-//! Threads that wait for each other in a circle. Pure: who waits for whom in, circles out.
+//! Threads that wait for each other in a circle. Pure: pairs of waiter and owner in, circles out.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The circles in `waits_for` (each waits for one other at most), each once; those who wait for a
-/// member of a circle without being in it are left out.
+/// The circles in `waits_for` (each thread waits for at most one other), each once. Threads that
+/// wait for a member of a circle without being in it are left out.
 #[must_use]
 pub fn circles<T: Copy + Eq + Hash + Ord>(waits_for: &HashMap<T, T>) -> Vec<Vec<T>> {
     let mut found: Vec<Vec<T>> = Vec::new();
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_once_and_without_their_followers() {
+    fn circles_are_found_once_without_their_followers() {
         assert_eq!(of(&[(1, 2), (2, 1)]), [[1, 2]]);
         assert_eq!(of(&[(1, 2), (2, 3)]), Vec::<Vec<u32>>::new());
         assert_eq!(of(&[(0, 1), (1, 2), (2, 3), (3, 1), (9, 2)]), [[1, 2, 3]]);
@@ -66,8 +66,8 @@ mod tests {
             let count = members.len();
             members.sort_unstable();
             members.dedup();
-            prop_assert_eq!(members.len(), count, "nobody is in two circles");
-            // Whoever comes back to itself is in one.
+            prop_assert_eq!(members.len(), count, "no thread is in two circles");
+            // A thread that a chain of waits leads back to is in a circle.
             for start in pairs.keys() {
                 let mut at = *start;
                 for _ in 0..pairs.len() {

@@ -1,8 +1,8 @@
-//! Why the kernel does not let us look into a process, and what helps. Must not try it again.
+//! Why the kernel does not permit us to read a process, and the remedy. Must not try it again.
 
 use std::io::ErrorKind;
 
-/// What helps against this refusal.
+/// The remedy for this refusal.
 #[must_use]
 pub fn remedy(why: ErrorKind) -> &'static str {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
@@ -10,7 +10,7 @@ pub fn remedy(why: ErrorKind) -> &'static str {
     advice(why, rustix::process::geteuid().is_root(), scope)
 }
 
-/// The same by the facts: who we are, and `kernel.yama.ptrace_scope` where there is one.
+/// The remedy by the facts: our user, and `kernel.yama.ptrace_scope` if it exists.
 fn advice(why: ErrorKind, is_root: bool, scope: Option<u8>) -> &'static str {
     match (why, is_root, scope) {
         (ErrorKind::NotFound, ..) => "`dwell ps` lists the JVMs that run",
@@ -54,7 +54,7 @@ mod tests {
             );
             assert!(!found.contains('\n'));
         }
-        // Only who may change it is told to.
+        // Only a user that may change the setting gets this advice.
         assert!(!advice(denied, false, Some(2)).contains("sysctl"));
     }
 }

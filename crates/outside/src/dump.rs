@@ -1,5 +1,5 @@
-//! All threads of a JVM at one moment, more or less: what each does, where, what it waits for and
-//! who has that; who waits in circles; and the safepoint that is under way.
+//! All threads of a JVM at about one moment: the state, stack and wait of each, with the owner of
+//! its lock. Also deadlocks, and the safepoint that is under way.
 
 use crate::deadlock;
 use crate::look::{Looker, Seen, TRIES, Trail, VmState, Whom};
@@ -22,28 +22,28 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Longest name of a thread that is read.
+/// Maximum length of a thread's name.
 const NAME_CHARS_MAX: u32 = 512;
-/// What a thread waits for is told by the innermost frames.
+/// The innermost frames show the cause of a wait.
 const CAUSE_FRAMES_MAX: usize = 64;
 
-/// What is wanted of a dump.
+/// Options of a dump.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The threads of the VM and of libraries, too.
+    /// Also threads of the VM and of libraries.
     pub native: bool,
-    /// Virtual threads that are not mounted: as many as this.
+    /// Maximum number of unmounted virtual threads.
     pub virtual_max: usize,
-    /// How long threads that run are waited for, to be sampled.
+    /// Maximum wait for samples of running threads.
     pub running: Duration,
-    /// Whether a thread that runs and could not be sampled may be stopped for a moment.
+    /// Whether a running thread may be stopped for a moment if it could not be sampled.
     pub stop: bool,
 }
 
-/// What kind of thread it is.
+/// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A Java thread of the operating system's.
+    /// A Java thread of the operating system.
     Platform,
     /// A virtual thread without a carrier.
     Virtual,
@@ -54,55 +54,55 @@ pub enum Kind {
 /// How its frames were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It waits; read in place.
+    /// It waits; its stack was read in place.
     InPlace,
     /// It runs; the kernel has copied registers and stack.
     Sampled,
-    /// It runs in native code or the VM; what lies below its last Java frame.
+    /// It runs in native code or the VM; only the frames from its last Java frame on were read.
     BelowNative,
     /// It was stopped for a moment.
     Stopped,
-    /// It runs, and no sample of it was to be had.
+    /// It runs, and could not be sampled.
     NotSampled,
 }
 
-/// Who has what a thread waits for.
+/// The owner of an object that a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerText {
-    /// Where it is in [`Dump::threads`].
+    /// Its index in [`Dump::threads`].
     pub thread: Option<usize>,
-    /// Its `Thread.threadId()`, if that is all that is known.
+    /// Its `Thread.threadId()`, if nothing more is known.
     pub id: Option<u64>,
 }
 
-/// What a thread waits for.
+/// An object that a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedText {
     /// The object's address at that moment.
     pub object: u64,
     /// Its class, with dots.
     pub class: Option<String>,
-    /// Who has it.
+    /// Its owner.
     pub owner: Option<OwnerText>,
 }
 
 /// A monitor that a frame has locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedText {
-    /// Where the frame is in [`Thread::frames`].
+    /// Index of the frame in [`Thread::frames`].
     pub frame: usize,
     /// The object's address at that moment.
     pub object: u64,
     /// Its class, with dots.
     pub class: Option<String>,
-    /// The compiler has left the locking out.
+    /// The compiler has eliminated the locking.
     pub is_eliminated: bool,
 }
 
 /// One thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// What kind it is.
+    /// Kind of the thread.
     pub kind: Kind,
     /// Its name.
     pub name: String,
@@ -118,52 +118,52 @@ pub struct Thread {
     pub priority: Option<i32>,
     /// `Thread.getState()`.
     pub java_state: Option<&'static str>,
-    /// What the JVM has it down for.
+    /// The JVM's state of it.
     pub vm_state: Option<VmState>,
     /// CPU time it has used.
     pub cpu_ns: Option<u64>,
-    /// What it does or waits for.
+    /// The cause: running, or the reason of its wait.
     pub cause: Cause,
-    /// On what: a peer, a file.
+    /// The object of a system call: a peer, a file.
     pub on: Option<String>,
-    /// What it waits for, if that is an object.
+    /// The Java object that it waits for.
     pub wanted: Option<WantedText>,
-    /// Whether it waits to be notified on it, not to get it.
+    /// Whether it waits to be notified on that object, not to own it.
     pub waits_to_be_notified: bool,
     /// Id and name of the virtual thread that is mounted.
     pub mounted: Option<(u64, String)>,
     /// Frames, innermost first.
     pub frames: Vec<Named>,
-    /// Monitors that it has, by frame, and in each the last one first; in its innermost Java frame
-    /// also the one that it waits to get.
+    /// Monitors that it owns, by frame, within a frame the last one first. Its innermost Java frame
+    /// may also have the one that it waits for.
     pub locked: Vec<LockedText>,
-    /// Why some are missing.
+    /// Why frames are missing.
     pub failure: Option<&'static str>,
     /// How they were found.
     pub how: How,
     /// How long it was stopped for that.
     pub stood: Option<Duration>,
-    /// It would not stand still: what is told of it may not be of one moment.
+    /// It ran during all attempts, so its data may be from different moments.
     pub is_blurred: bool,
 }
 
 /// A safepoint that is under way.
 #[derive(Clone, Debug)]
 pub struct Safepoint {
-    /// Whether all threads have arrived.
+    /// Whether all threads have stopped.
     pub is_reached: bool,
-    /// The operation it is for; empty if unknown.
+    /// Its operation; empty if unknown.
     pub operation: String,
-    /// How long ago it was asked for.
+    /// Time since its request.
     pub since: Option<Duration>,
-    /// Who asked, if that is a thread of the dump.
+    /// The thread that requested it, if that is in the dump.
     pub asked_by: Option<usize>,
-    /// Threads that have not arrived.
+    /// Threads that have not stopped yet.
     pub late: Vec<usize>,
 }
 
 impl Safepoint {
-    /// With threads by their places in a dump.
+    /// With threads by their index in a dump.
     fn among(found: Found, threads: &[Thread]) -> Safepoint {
         let find = |address: u64| threads.iter().position(|thread| thread.address == address);
         Safepoint {
@@ -176,42 +176,42 @@ impl Safepoint {
     }
 }
 
-/// All of it.
+/// A dump.
 #[derive(Clone, Debug)]
 pub struct Dump {
-    /// When it was begun.
+    /// Start of the dump.
     pub at: SystemTime,
-    /// How long it took.
+    /// Duration of the dump.
     pub took: Duration,
-    /// The process's state as the kernel has it: `T` for stopped.
+    /// The kernel's state of the process: `T` for stopped.
     pub process_state: Option<char>,
     /// Threads, in the order of the JVM's own list, then virtual ones, then native ones.
     pub threads: Vec<Thread>,
-    /// Whether there are more virtual threads than were asked for.
+    /// Whether there are more virtual threads than the limit.
     pub more_virtual: bool,
     /// Threads that wait for each other in a circle.
     pub deadlocks: Vec<Vec<usize>>,
     /// The safepoint that is under way.
     pub safepoint: Option<Safepoint>,
-    /// Whether safepoints can be seen at all in this JVM.
+    /// Whether this JVM shows its safepoints at all.
     pub safepoints_are_known: bool,
-    /// Why running threads could not be sampled, if that was refused.
+    /// The reason why running threads could not be sampled.
     pub refusal: Option<String>,
 }
 
 /// A thread before its owner is known.
 struct Half {
     thread: Thread,
-    /// When it ran, up to when its object was read.
+    /// The scheduler's counters of the thread when its object was read.
     ran: Option<Schedule>,
     owner: Option<Owner>,
     wanted_object: u64,
     stack: (u64, u64),
 }
 
-/// Threads of ours that look at others at once, at most ...
+/// Maximum number of our threads that read others in parallel.
 const WORKERS_MAX: usize = 4;
-/// ... and how many each of them has to look at, at least, to be worth its beginning.
+/// Minimum number of threads for each of these.
 const EACH_MIN: usize = 64;
 
 /// Makes dumps.
@@ -237,12 +237,12 @@ impl<'d, 't> Dumper<'d, 't> {
         }
     }
 
-    /// Looks at all threads.
+    /// Reads all threads.
     #[must_use]
     pub fn dump(mut self, options: &Options) -> Dump {
         let (at, began) = (SystemTime::now(), Instant::now());
         let (vm, tasks) = (self.looker.vm, self.looker.tasks);
-        // Before the threads: looking at those takes time, and a safepoint may be short.
+        // Before the threads: reading those takes time, and a safepoint may be short.
         let safepoint = safepoint::look(vm);
         let all = tasks.all();
         let outer: HashMap<i32, i32> = all.iter().map(|(tid, inner)| (*inner, *tid)).collect();
@@ -251,7 +251,7 @@ impl<'d, 't> Dumper<'d, 't> {
         let mut halves = Vec::new();
         let mut java = Vec::new();
         let _ = vm_threads::for_each(vm.live, &vm.layout, |thread| java.push(thread));
-        // A list that is read while it changes may lead round in circles.
+        // A list that changes during the read may become cyclic.
         let mut known = HashSet::new();
         let mut whoms = Vec::new();
         for java_thread in java {
@@ -301,8 +301,8 @@ impl<'d, 't> Dumper<'d, 't> {
         }
     }
 
-    /// Looks at these, in their order; at many on as many processors as there are: a moment that is
-    /// shorter is more of a moment.
+    /// Reads these threads, in their order. Many threads are read in parallel, because a dump
+    /// should show a short moment.
     fn all(&mut self, whoms: &[Whom]) -> Vec<Half> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let workers = processors.min(WORKERS_MAX).min(whoms.len() / EACH_MIN);
@@ -339,7 +339,8 @@ impl<'d, 't> Dumper<'d, 't> {
             };
             let trail = std::mem::take(&mut seen.trail);
             let mut half = self.described(whom, &seen, how, &pages);
-            // What its object says is of another moment than its stack if it has run meanwhile.
+            // If the thread has run since, its object's data are from another moment than its
+            // stack.
             let is_still = how == How::InPlace && !seen.is_blurred && whom.java_thread != 0;
             let has_run = is_still && half.ran != seen.ran;
             if has_run && attempt < TRIES {
@@ -355,8 +356,8 @@ impl<'d, 't> Dumper<'d, 't> {
     /// Everything but the frames.
     fn described(&self, whom: Whom, seen: &Seen, how: How, pages: &Pages<'_>) -> Half {
         let (vm, tasks) = (self.looker.vm, self.looker.tasks);
-        // A thread and its object are read in few pieces, and once: who has run since is looked at
-        // anew.
+        // A thread and its object are read in a few pieces, once. If the thread has run since, it
+        // is read again.
         let (now, layout) = (pages.unshared(), &vm.layout);
         let object = match whom.java_thread {
             0 => 0,
@@ -420,7 +421,7 @@ impl<'d, 't> Dumper<'d, 't> {
         }
     }
 
-    /// Names the frames, and tells by them what the thread waits for.
+    /// Names the frames, and finds the cause of the wait by them.
     fn name(&mut self, half: &mut Half, seen: &Seen, trail: &Trail, pages: &Pages<'_>) {
         let vm = self.looker.vm;
         let frames = trail.frames.iter();
@@ -469,8 +470,8 @@ impl<'d, 't> Dumper<'d, 't> {
         found.are_more
     }
 
-    /// Threads for which all others wait are sampled while those are looked at: under load it may
-    /// take long until they get a processor.
+    /// Starts sampling the threads that all others wait for, while the others are read. Under load
+    /// it may take long until those threads get a processor.
     fn sample_late(&self, safepoint: Option<&Found>, outer: &HashMap<i32, i32>) -> Sampling {
         let vm = self.looker.vm;
         let late = safepoint.map_or(&[][..], |found| &found.late);
@@ -495,7 +496,7 @@ impl<'d, 't> Dumper<'d, 't> {
             .filter(|half| wanted(half))
             .filter_map(|half| half.thread.tid)
             .collect();
-        // What they were at a moment ago; those that the others do not wait for are asked now.
+        // Late threads were sampled a moment ago; the others are sampled now.
         let (mut copies, _) = late.end(Duration::ZERO);
         let left: Vec<i32> = (tids.into_iter())
             .filter(|tid| !copies.contains_key(tid))
@@ -521,7 +522,7 @@ impl<'d, 't> Dumper<'d, 't> {
         let vm = self.looker.vm;
         let pages = Pages::new(vm.live);
         pages.keep(copied.low(), &copied.stack);
-        // Its last Java frame, if the sample lies above it, is told by the copy of its stack only.
+        // If the sample is above its last Java frame, only the copy of its stack shows that frame.
         let anchor = match whom.java_thread {
             0 => Anchor::default(),
             thread => vm_threads::anchor(&pages, &vm.layout, thread).unwrap_or_default(),
@@ -558,7 +559,7 @@ impl<'d, 't> Dumper<'d, 't> {
             let mut all = halves.iter();
             match owner {
                 Owner::Nobody => None,
-                // What looks like a thread may be a place on the stack of one.
+                // An address in a thread's stack also identifies the thread.
                 Owner::Thread(at) | Owner::Stack(at) => all.position(|half| {
                     let (low, high) = half.stack;
                     half.thread.address == at || low <= at && at < high
@@ -593,7 +594,7 @@ impl<'d, 't> Dumper<'d, 't> {
         threads.collect()
     }
 
-    /// What a `Thread` object says.
+    /// The data of a `Thread` object.
     fn facts(&self, mem: &Pages<'_>, object: u64) -> ThreadFacts {
         let vm = self.looker.vm;
         let (layout, fields) = (&vm.layout, &vm.thread);
@@ -630,7 +631,7 @@ struct ThreadFacts {
     state: Option<&'static str>,
 }
 
-/// `Thread.State` of the bits that the JVM keeps (java.base, jdk/internal/misc/VM.java).
+/// `Thread.State` for the JVM's bits (java.base, jdk/internal/misc/VM.java).
 const fn state_name(status: u32) -> &'static str {
     const ALIVE: u32 = 1;
     const TERMINATED: u32 = 1 << 1;
@@ -655,8 +656,9 @@ const fn state_name(status: u32) -> &'static str {
     }
 }
 
-/// The JVM notes that a thread waits before it does so, and for a moment after: of one that is on a
-/// processor, and that the JVM has not down as blocked, such a note says what was or will be.
+/// The JVM notes a wait before the thread waits, and until shortly after. For a thread on a
+/// processor that is not blocked in the JVM's view, such a note describes an earlier or later
+/// state.
 fn shown_state(noted: &'static str, seen: &Seen) -> &'static str {
     let waits = matches!(noted, "WAITING" | "TIMED_WAITING" | "BLOCKED");
     let is_out = seen.vm_state.is_some_and(|it| it != VmState::Blocked);
@@ -667,7 +669,7 @@ fn shown_state(noted: &'static str, seen: &Seen) -> &'static str {
     }
 }
 
-/// A frame as causes are told by.
+/// A frame in the form that causes are found by.
 pub(crate) fn for_cause(frame: &Named) -> Option<cause::Named<'_>> {
     match frame {
         Named::Java { method, .. } => Some(cause::Named {
@@ -692,7 +694,7 @@ mod tests {
 
     #[test]
     fn states_are_named_as_java_names_them() {
-        // As `Thread.getState` has them for typical bits.
+        // As `Thread.getState` returns them for typical bits.
         for (status, name) in [
             (0, "NEW"),
             (0x5, "RUNNABLE"),
@@ -707,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_does_not_wait() {
+    fn running_thread_is_not_shown_as_waiting() {
         let seen = |is_ready, vm_state| Seen {
             vm_state: Some(vm_state),
             ..Seen::of_nothing(is_ready)
@@ -718,7 +720,7 @@ mod tests {
                 assert_eq!(shown_state(noted, &seen(true, state)), "RUNNABLE");
                 assert_eq!(shown_state(noted, &seen(false, state)), noted);
             }
-            // Woken, but not out yet.
+            // Woken, but still in the wait.
             assert_eq!(shown_state(noted, &seen(true, VmState::Blocked)), noted);
             assert_eq!(shown_state(noted, &Seen::of_nothing(true)), noted);
         }

@@ -1,12 +1,12 @@
-//! A HotSpot JVM seen from another process: its threads with stacks, causes and monitors, its
+//! Reads a HotSpot JVM from another process: its threads with stacks, causes and monitors, its
 //! safepoints, its virtual threads. Works while the JVM hangs.
 //!
-//! Nothing is loaded into the target, no signal is sent, nobody is stopped, and no question is
-//! asked of the JVM: memory is read through `/proc/PID/mem`, and walked by the same walker that the
-//! agent uses. What threads do meanwhile is noticed by their scheduler's counters, and read again.
+//! dwell loads nothing into the target, sends no signal, stops no thread, and makes no request to
+//! the JVM. It reads memory through `/proc/PID/mem`, and uses the agent's walker. If the
+//! scheduler's counters show that a thread ran during the read, it is read again.
 //!
-//! Read [`vm`] (what must be known of the JVM), then [`look`] (one look at one thread), then
-//! [`dump`] (all of them).
+//! Read [`vm`] (the data needed about the JVM), then [`look`] (reads one thread once), then
+//! [`dump`] (all threads).
 #![deny(unsafe_code)]
 
 mod clock;

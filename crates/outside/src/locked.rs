@@ -1,4 +1,5 @@
-//! Monitors that threads have, by the frames that took them, whether or not anybody waits for them.
+//! Monitors that threads own, by the frames that locked them, whether or not other threads wait for
+//! them.
 
 use crate::dump::LockedText;
 use crate::look::{Looker, Trail};
@@ -6,12 +7,12 @@ use crate::memory::Pages;
 use dwell_walker::hotspot::locked::{self, Locked};
 use dwell_walker::{Frame, FrameKind};
 
-/// Monitors of a thread that are told at most.
+/// Maximum number of monitors reported per thread.
 const LOCKED_MAX: usize = 1024;
 
 impl Looker<'_, '_> {
-    /// The monitors of all frames of a walk, by frame, in each the last one first, as the JDK's
-    /// dumps have them. What cannot be read is left out.
+    /// The monitors of all frames of a walk, by frame. Within a frame the last one comes first, as
+    /// in the JDK's dumps. Monitors that cannot be read are left out.
     pub(crate) fn locked(&self, pages: &Pages<'_>, trail: &Trail) -> Vec<LockedText> {
         let mut found = Vec::new();
         for (index, at) in &trail.places {
@@ -22,7 +23,7 @@ impl Looker<'_, '_> {
                 continue;
             };
             let mut own: Vec<(usize, Locked)> = Vec::new();
-            // Frames of which a part cannot be read show the other part.
+            // If a frame can be read only in part, it shows that part.
             let _ = match frame.kind {
                 FrameKind::Interpreted => {
                     let layout = &self.vm.layout;
@@ -30,7 +31,7 @@ impl Looker<'_, '_> {
                 }
                 FrameKind::C1 | FrameKind::C2 | FrameKind::Inlined => {
                     let told = self.compiled(pages, *at, &mut own);
-                    // They come with the first one first.
+                    // The first one comes first.
                     own.reverse();
                     own.sort_by_key(|(scope, _)| *scope);
                     told

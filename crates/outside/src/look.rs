@@ -1,8 +1,8 @@
-//! One look at one thread: what it does, and where. It never notices.
+//! One look at one thread: reads its state and its stack once. The thread does not notice.
 //!
-//! A thread that waits is read in place; the scheduler's counters before and after tell whether it
-//! has run meanwhile, and then what was read is thrown away. Of one that runs, only what lies below
-//! its last Java frame stands still.
+//! A thread that waits is read in place. If the scheduler's counters show that it ran during the
+//! read, the result is discarded. Of a running thread, only the part from its last Java frame on
+//! does not change.
 
 use crate::memory::{Common, PAGE, Pages};
 use crate::names::shown_class;
@@ -20,19 +20,19 @@ use dwell_wall::cause::{Call, Monitor, Os};
 use dwell_wall::proc::{Schedule, Whereabouts};
 use std::rc::Rc;
 
-/// Frames of one thread at most.
+/// Maximum number of frames of a thread.
 pub const FRAMES_MAX: usize = 4096;
-/// Bytes of a stack that are copied at once; what is deeper is read as it is needed.
+/// Bytes of a stack that are copied at once; deeper parts are read when they are needed.
 const STACK_BYTES_MAX: u64 = 256 << 10;
 /// The compiler may keep data below the stack pointer (System V AMD64 ABI).
 const RED_ZONE: u64 = 128;
-/// Times a thread that will not stand still is looked at.
+/// Maximum number of reads of a thread that keeps running.
 pub(crate) const TRIES: usize = 4;
 
-/// On what a thread waits that would run if it had not been stopped.
+/// Object of the wait of a thread that was stopped while it ran.
 pub const STOPPED: &str = "stopped";
 
-/// A thread to look at.
+/// A thread to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whom {
     /// Its kernel id, in our namespace.
@@ -41,7 +41,7 @@ pub struct Whom {
     pub java_thread: u64,
 }
 
-/// What the JVM has a thread down for (`JavaThreadState`).
+/// The JVM's state of a thread (`JavaThreadState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmState {
     /// It runs Java code.
@@ -52,7 +52,7 @@ pub enum VmState {
     Native,
     /// Blocked in the VM.
     Blocked,
-    /// Starting, or on its way from one to another.
+    /// Starting, or between two states.
     Other,
 }
 
@@ -70,23 +70,23 @@ impl VmState {
     }
 }
 
-/// What a thread waits for that another one may have.
+/// An object that a thread waits for and another one may own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The object's address at that moment.
     pub object: u64,
     /// Its class, with dots.
     pub class: Option<String>,
-    /// Whether another thread has it, who that is.
+    /// The owner, if another thread owns it.
     pub owner: Option<Owner>,
 }
 
-/// What a walk has found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Trail {
     /// Frames, innermost first.
     pub frames: Vec<Frame>,
-    /// From which of them on they are those of the frame that lies there.
+    /// Index of the first frame of each stack frame, and the registers there.
     pub(crate) places: Vec<(usize, NativeRegs)>,
 }
 
@@ -96,7 +96,7 @@ impl Frames for Trail {
     }
 
     fn set(&mut self, index: usize, frame: Frame) -> bool {
-        // A step that is taken back is written over.
+        // If a step is withdrawn, later frames overwrite it.
         self.frames.truncate(index);
         let is_next = self.frames.len() == index && index < FRAMES_MAX;
         if is_next {
@@ -110,34 +110,34 @@ impl Frames for Trail {
     }
 }
 
-/// What a look shows.
+/// The result of a read.
 #[derive(Debug)]
 pub struct Seen {
     /// Whether it was on a processor, or ready for one.
     pub is_ready: bool,
-    /// What the JVM has it down for; of Java threads only.
+    /// The JVM's state of it; only for Java threads.
     pub vm_state: Option<VmState>,
-    /// In which call it waits.
+    /// The system call in which it waits.
     pub os: Os,
-    /// What that is on.
+    /// The object of that call.
     pub on: Option<String>,
-    /// What the JVM says of monitors.
+    /// The JVM's report about monitors.
     pub monitor: Monitor,
-    /// What it waits for, if that is an object.
+    /// The Java object that it waits for.
     pub wanted: Option<Wanted>,
-    /// Whether it is parked on a lock that another thread has.
+    /// Whether it is parked on a lock that another thread owns.
     pub is_owned_lock: bool,
     /// The object of the virtual thread that is mounted; 0 for none.
     pub mounted: u64,
-    /// Frames, innermost first, and where they lie.
+    /// Frames, innermost first, and their places.
     pub trail: Trail,
-    /// Why frames are missing, if some are.
+    /// Why frames are missing, if so.
     pub failure: Option<Failure>,
-    /// It would not stand still: what is told of it may not be of one moment.
+    /// It ran during all attempts, so its data may be from different moments.
     pub is_blurred: bool,
-    /// When it ran, up to the look.
+    /// The scheduler's counters at the end of the read.
     pub ran: Option<Schedule>,
-    /// Where that can be asked again.
+    /// Reads these counters again.
     pub clock: Option<Clock>,
 }
 
@@ -161,26 +161,26 @@ impl Seen {
     }
 }
 
-/// Looks at threads.
+/// Reads threads.
 pub struct Looker<'l, 't> {
     /// The JVM.
     pub vm: &'l Vm<'t>,
-    /// What the kernel tells.
+    /// The kernel's data.
     pub tasks: Tasks,
-    /// What looks may share, if they follow each other at once.
+    /// Pages that reads may share, if they follow each other at once.
     pub common: Option<Rc<Common>>,
 }
 
 impl<'t> Looker<'_, 't> {
-    /// Looks at a thread; `None` if it is gone. The copy of memory in which the frames are to be
-    /// named comes with it.
+    /// Reads a thread; `None` if it has exited. Also returns the copy of memory for naming the
+    /// frames.
     #[must_use]
     pub fn look(&self, whom: Whom) -> Option<(Seen, Pages<'t>)> {
         for attempt in 1..=TRIES {
-            // Asked twice: opening it is most of what asking costs.
+            // The counters are read twice, and most of that cost is opening the file.
             let clock = self.tasks.clock(whom.tid)?;
             let before = clock.schedule()?;
-            // Code may have been replaced since it was copied for others.
+            // The shared copy of code may be out of date.
             let common = self.common.clone().filter(|_| attempt == 1);
             let is_sharing = common.is_some();
             let pages = Pages::with_common(self.vm.live, common);
@@ -191,13 +191,13 @@ impl<'t> Looker<'_, 't> {
                 Some(Whereabouts::Ready) => self.ready(whom, &pages),
                 Some(Whereabouts::Off { call, sp, pc }) => {
                     let what = match call {
-                        // In no system call, and not because of memory.
+                        // Not in a system call, and not because of memory.
                         None if self.is_stopped(whom) => (Os::Waiting, Some(STOPPED.to_owned())),
                         _ => self.tasks.call(call, |fds| self.vm.live.i32(fds).ok()),
                     };
                     Some(self.off(whom, &pages, what, Some((sp, pc))))
                 }
-                // The kernel does not tell, but that it waits.
+                // The kernel shows only that it waits.
                 None if self.tasks.state(whom.tid)? == 'R' && !self.is_entering(whom) => {
                     self.ready(whom, &pages)
                 }
@@ -211,8 +211,9 @@ impl<'t> Looker<'_, 't> {
                 ..seen
             });
             match seen {
-                // What was read of a thread that runs has been checked already.
+                // The shared copy may be the reason of the failure: read again without it.
                 Some(seen) if is_sharing && seen.failure.is_some() => {}
+                // The frames of a running thread have been checked already.
                 Some(seen) if seen.is_ready => return Some((seen, pages)),
                 Some(seen) if before == after => return Some((seen, pages)),
                 Some(seen) if is_last => {
@@ -233,9 +234,10 @@ impl<'t> Looker<'_, 't> {
         matches!(self.tasks.state(whom.tid), Some('T' | 't'))
     }
 
-    /// Whether a thread waits for a monitor, whatever it is at: up to JDK 22 one of those that wait
-    /// wakes now and then to try again (share/runtime/objectMonitor.cpp, `_Responsible`), and one
-    /// that is to get it is woken before it has it. Its Java frames do not change by that.
+    /// Whether a thread waits for a monitor, in any scheduler state. Up to JDK 22 one of the
+    /// waiting threads wakes now and then to try again (share/runtime/objectMonitor.cpp,
+    /// `_Responsible`). The next owner is woken before it owns the monitor. Neither changes the
+    /// thread's Java frames.
     fn is_entering(&self, whom: Whom) -> bool {
         let (live, layout) = (self.vm.live, &self.vm.layout);
         let thread = whom.java_thread;
@@ -248,8 +250,8 @@ impl<'t> Looker<'_, 't> {
             && state().is_ok_and(|value| self.state_of(value) == VmState::Blocked)
     }
 
-    /// A thread that runs: its frames below the last Java frame, if it has left Java. `None` if it
-    /// went on meanwhile.
+    /// A running thread: its frames from the last Java frame on, if it has left Java. `None` if it
+    /// returned during the read.
     fn ready(&self, whom: Whom, pages: &Pages<'_>) -> Option<Seen> {
         let mut seen = Seen::of_nothing(true);
         if whom.java_thread == 0 {
@@ -289,7 +291,7 @@ impl<'t> Looker<'_, 't> {
         if thread == 0 {
             return seen;
         }
-        // What lies together is read at once.
+        // Adjacent data are read at once.
         let (now, layout) = (pages.unshared(), &self.vm.layout);
         let state = now.u32(thread.wrapping_add(layout.thread_state));
         seen.vm_state = state.ok().map(|value| self.state_of(value));
@@ -355,7 +357,7 @@ impl<'t> Looker<'_, 't> {
         })
     }
 
-    /// What a parked thread is parked on.
+    /// The object that a thread is parked on.
     fn parked(&self, now: &impl Memory, thread: u64, seen: &mut Seen) {
         let layout = &self.vm.layout;
         let objects = &layout.extra.objects;
@@ -363,7 +365,7 @@ impl<'t> Looker<'_, 't> {
         self.parked_object(now, object, thread, seen);
     }
 
-    /// The same of the thread with this object; `thread` is 0 if it is a virtual one.
+    /// The same for the thread with this object; `thread` is 0 for a virtual thread.
     pub(crate) fn parked_object(
         &self,
         now: &impl Memory,
@@ -379,7 +381,7 @@ impl<'t> Looker<'_, 't> {
         let at = object.wrapping_add(objects.park_blocker);
         let itself = dwell_walker::hotspot::continuation::reference(now, layout, at);
         let owner = self.owner_of(now, &blocker);
-        // A lock that its own thread has is not what it waits for.
+        // A lock that the thread itself owns is not the one that it waits for.
         let is_own = owner == Owner::Thread(thread) && thread != 0 || blocker.owner == object;
         let owner = Some(owner).filter(|owner| *owner != Owner::Nobody && !is_own);
         seen.is_owned_lock = owner.is_some();
@@ -409,7 +411,7 @@ impl<'t> Looker<'_, 't> {
         let word = layout.extra.objects.class_word;
         let class = objects::class_of(now, layout, word, object).ok()?;
         let name = self.class_name(now, class)?;
-        // Locks of classes are those of static methods: which class it is says more.
+        // The lock of a class is that of its static methods: the name of the class is more useful.
         let of = match name.as_str() {
             "java.lang.Class" => objects::class_of_mirror(now, layout, object).ok(),
             _ => None,
@@ -429,7 +431,7 @@ impl<'t> Looker<'_, 't> {
     fn read_class_name(&self, now: &impl Memory, class: u64) -> Option<String> {
         let mut buf = [0u8; 512];
         let name = objects::class_name(now, &self.vm.layout, class, &mut buf).ok()?;
-        // Garbage is not shown: a class name has no control characters and some letters.
+        // Invalid names are not shown: a class name has no control characters and some letters.
         let text = std::str::from_utf8(name).ok()?;
         let is_name = !text.is_empty() && !text.chars().any(char::is_control);
         is_name.then(|| shown_class(text))
@@ -446,7 +448,7 @@ impl<'t> Looker<'_, 't> {
         let layout = &self.vm.layout;
         let anchor = match whom.java_thread {
             0 => Anchor::default(),
-            // Its words are read at once.
+            // Reads its words at once.
             thread => vm_threads::anchor(pages.unshared(), layout, thread).unwrap_or_default(),
         };
         let (sp, pc) = registers.unwrap_or((anchor.sp, anchor.pc));
@@ -459,7 +461,7 @@ impl<'t> Looker<'_, 't> {
         self.walk_from(whom, pages, regs, anchor, trail)
     }
 
-    /// Walks a thread from its registers, after its stack has been copied.
+    /// Walks a thread from its registers, after copying its stack.
     pub(crate) fn walk_from(
         &self,
         whom: Whom,
@@ -469,13 +471,13 @@ impl<'t> Looker<'_, 't> {
         trail: &mut Trail,
     ) -> Walk {
         let layout = &self.vm.layout;
-        // Where its stack begins does not change.
+        // The start of its stack does not change.
         let high = match whom.java_thread {
             0 => 0,
             thread => vm_threads::stack_high(pages.unshared(), layout, thread).unwrap_or(0),
         };
         self.copy_stack(pages, regs.sp, high);
-        // Frames of virtual threads lie in the heap, where they change.
+        // Frames of virtual threads are in the heap, where they change.
         let entry = self.continuation(whom.java_thread);
         if high != 0 && entry == 0 {
             pages.shares_all_but(regs.sp.saturating_sub(RED_ZONE), high);
@@ -483,7 +485,7 @@ impl<'t> Looker<'_, 't> {
         self.walk_on(pages, high, regs, (anchor, entry, 0), trail)
     }
 
-    /// Walks a thread from its registers; its stack has been copied.
+    /// Walks a thread from its registers; its stack was copied before.
     pub(crate) fn walk_copied<M: Memory>(
         &self,
         whom: Whom,
@@ -496,8 +498,8 @@ impl<'t> Looker<'_, 't> {
         self.walk_within(whom, mem, regs, (anchor, entry, 0), trail)
     }
 
-    /// The same with its last Java frame, the continuation that it runs, and where the frozen
-    /// frames of that are (0: as it says), which may not be those of now.
+    /// The same with its last Java frame, its continuation, and the address of the frozen frames
+    /// (0: by the continuation). These may differ from the present ones.
     pub(crate) fn walk_within<M: Memory>(
         &self,
         whom: Whom,
@@ -514,7 +516,7 @@ impl<'t> Looker<'_, 't> {
         self.walk_on(mem, high, regs, within, trail)
     }
 
-    /// The same on a stack that begins at `high` (0: where is not known).
+    /// The same on a stack that begins at `high` (0: unknown).
     fn walk_on<M: Memory>(
         &self,
         mem: &M,
@@ -559,9 +561,10 @@ impl<'t> Looker<'_, 't> {
         }
     }
 
-    /// Copies the youngest part of a stack at once, so that it is of one moment as far as it can.
+    /// Copies the youngest part of a stack at once, so that it is from one moment, as far as
+    /// possible.
     fn copy_stack(&self, pages: &Pages<'_>, sp: u64, high: u64) {
-        // Whole pages: what is missing of one would be read by itself.
+        // Whole pages, because missing parts of a page would need another read.
         let low = sp.saturating_sub(RED_ZONE) & !(PAGE - 1);
         let end = match high {
             0 => low.saturating_add(STACK_BYTES_MAX / 8),
@@ -580,7 +583,7 @@ impl<'t> Looker<'_, 't> {
     }
 }
 
-/// What is missing of a walk.
+/// The reason why a walk is incomplete.
 pub(crate) fn failure_of(walk: &Walk) -> Option<Failure> {
     match walk.outcome {
         Outcome::Complete => walk.flaw,

@@ -1,6 +1,6 @@
-//! Memory of another process, through `/proc/PID/mem`: needs the right to trace it, stops nobody,
-//! and belongs to the program that was there when it was opened, so a pid that is given to another
-//! process later cannot mislead us (`process_vm_readv` would read that one).
+//! Memory of another process, through `/proc/PID/mem`. Needs the right to trace the process, and
+//! stops no thread. The file belongs to the program that ran when it was opened. So a reused pid
+//! cannot mislead us (`process_vm_readv` would read the new process).
 
 use dwell_walker::{Fault, Memory};
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ impl Live {
     /// Opens it.
     ///
     /// # Errors
-    /// What the kernel says: no such process, or no right to trace it.
+    /// The kernel's: no such process, or no right to trace it.
     pub fn open(pid: u32) -> io::Result<Live> {
         let file = File::open(format!("/proc/{pid}/mem"))?;
         Ok(Live { file })
@@ -36,7 +36,7 @@ impl Memory for Live {
     }
 
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
-        // Offsets are signed; the upper half is the kernel's anyway.
+        // Offsets are signed. The upper half of addresses belongs to the kernel.
         if addr > i64::MAX as u64 {
             return Err(Fault { addr });
         }
@@ -48,24 +48,24 @@ impl Memory for Live {
 /// Bytes of a page of memory.
 pub const PAGE: u64 = 4096;
 
-/// Pages kept at most; more than one look at a thread needs.
+/// Maximum number of pages kept; more than one read of a thread needs.
 const PAGES_MAX: usize = 8192;
 
-/// Pages that are found without a search; a power of two.
+/// Number of pages that are found without a search; a power of two.
 const RECENT: usize = 16;
 
-/// What is not the address of a page.
+/// Not the address of any page.
 const NO_PAGE: u64 = u64::MAX;
 
-/// A page, if it could be read.
+/// A page, or `None` if it could not be read.
 type Page = Option<Rc<[u8; PAGE as usize]>>;
 
-/// Pages that looks at several threads share for a moment: code and what describes it.
+/// Pages that reads of several threads share for a moment: code and its metadata.
 #[derive(Debug)]
 pub struct Common {
     since: Cell<Instant>,
     pages: RefCell<FxHashMap<u64, Page>>,
-    /// Names of classes, by where these are.
+    /// Names of classes, by address.
     classes: RefCell<FxHashMap<u64, String>>,
 }
 
@@ -80,18 +80,18 @@ impl Default for Common {
 }
 
 impl Common {
-    /// Code may be replaced; no older copy of it is used.
+    /// Maximum age of a copy, because code may be replaced.
     const AGE_MAX: Duration = Duration::from_millis(10);
 
     fn get(&self, page: u64, read: impl FnOnce() -> Page) -> Page {
-        self.forget_what_is_old();
+        self.drop_outdated();
         let mut pages = self.pages.borrow_mut();
         pages.entry(page).or_insert_with(read).clone()
     }
 
     /// The name of a class, which is read if it is not known yet.
     pub fn class(&self, class: u64, read: impl FnOnce() -> Option<String>) -> Option<String> {
-        self.forget_what_is_old();
+        self.drop_outdated();
         if let Some(name) = self.classes.borrow().get(&class) {
             return Some(name.clone());
         }
@@ -100,7 +100,7 @@ impl Common {
         Some(name)
     }
 
-    fn forget_what_is_old(&self) {
+    fn drop_outdated(&self) {
         let mut pages = self.pages.borrow_mut();
         if self.since.get().elapsed() > Common::AGE_MAX || pages.len() >= PAGES_MAX {
             pages.clear();
@@ -110,22 +110,22 @@ impl Common {
     }
 }
 
-/// A copy of what was read, page by page: the same address gives the same bytes for as long as it
-/// is kept. For one look at one thread.
+/// A copy of memory, page by page: an address keeps its bytes as long as the copy exists. For one
+/// read of one thread.
 pub struct Pages<'p> {
     live: &'p Live,
     kept: RefCell<FxHashMap<u64, Page>>,
     common: Option<Rc<Common>>,
-    /// Those of `kept` that were read last, by the lowest bits of their numbers: a walk goes to and
-    /// fro between a page of the stack and those of what describes its code.
+    /// The pages of `kept` that were used last, by the lowest bits of their numbers. A walk
+    /// alternates between a page of the stack and pages with metadata of its code.
     recent: RefCell<[(u64, Page); RECENT]>,
-    /// Addresses of which nothing is shared.
+    /// Range of addresses that are not shared.
     own: Cell<(u64, u64)>,
     unshared: OnceCell<Box<Pages<'p>>>,
 }
 
 impl<'p> Pages<'p> {
-    /// Nothing is copied yet.
+    /// An empty copy.
     #[must_use]
     pub fn new(live: &'p Live) -> Pages<'p> {
         Pages {
@@ -138,14 +138,14 @@ impl<'p> Pages<'p> {
         }
     }
 
-    /// A copy beside this one, for the same look, of which nothing is shared with others.
+    /// A second copy for the same read, which shares nothing with other reads.
     #[must_use]
     pub fn unshared(&self) -> &Pages<'p> {
         let copy = || Box::new(Pages::new(self.live));
         self.unshared.get_or_init(copy)
     }
 
-    /// The same, and what [`Pages::shares_all_but`] allows is taken from `common` if it is there.
+    /// Takes pages that [`Pages::shares_all_but`] permits from `common` if they are there.
     #[must_use]
     pub fn with_common(live: &'p Live, common: Option<Rc<Common>>) -> Pages<'p> {
         Pages {
@@ -154,23 +154,23 @@ impl<'p> Pages<'p> {
         }
     }
 
-    /// Looks at other threads may see the same bytes, but for those from `low` to `high`.
+    /// Reads of other threads may use the same bytes, except for those from `low` to `high`.
     pub fn shares_all_but(&self, low: u64, high: u64) {
         self.own.set((low, high));
     }
 
-    /// Puts pages here that are known from elsewhere, such as a copy of a stack. `addr` need not be
-    /// at a page's start: what is missing of the first and last page is read.
+    /// Adds bytes from another source, such as a copy of a stack. `addr` need not be the start of a
+    /// page: the other bytes of the first and last page are read.
     pub fn keep(&self, addr: u64, bytes: &[u8]) {
         let mut kept = self.kept.borrow_mut();
-        // They would go before what is put here, and be no copies of their own to write to.
+        // These would be found before the new pages, and share their memory.
         self.recent.replace([const { (NO_PAGE, None) }; RECENT]);
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
             let at = addr.wrapping_add(done as u64);
             let (page, within) = (at & !(PAGE - 1), (at & (PAGE - 1)) as usize);
             let len = rest.len().min(PAGE as usize - within);
-            // Nothing of the page that is there would be left.
+            // A whole page is overwritten, so it is not read first.
             let is_whole = len == PAGE as usize;
             let known = kept.entry(page).or_insert_with(|| match is_whole {
                 true => None,
@@ -209,7 +209,7 @@ impl Memory for Pages<'_> {
 
     #[inline]
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
-        // Nearly always it is a part of a page that is known.
+        // Nearly always the bytes are within one known page.
         let (page, within) = (addr & !(PAGE - 1), (addr & (PAGE - 1)) as usize);
         if let Some((at, Some(copy))) = self.recent.borrow().get(slot_of(page))
             && *at == page
@@ -222,13 +222,13 @@ impl Memory for Pages<'_> {
     }
 }
 
-/// Where a page is among those that were read last.
+/// Index of a page among those used last.
 fn slot_of(page: u64) -> usize {
     (page / PAGE) as usize % RECENT
 }
 
 impl Pages<'_> {
-    /// Reads, of what is not among the last pages.
+    /// Reads bytes that are not within one of the last pages.
     fn read_kept(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
         let mut kept = self.kept.borrow_mut();
         let mut done = 0;
@@ -268,7 +268,7 @@ pub struct Overlay<'o, M: Memory> {
 }
 
 impl<'o, M: Memory> Overlay<'o, M> {
-    /// `bytes` from address `low` on, and all else from `below`.
+    /// `bytes` from address `low` on, and `below` for other addresses.
     #[must_use]
     pub fn new(below: &'o M, low: u64, bytes: &'o [u8]) -> Overlay<'o, M> {
         Overlay { below, low, bytes }
@@ -303,7 +303,7 @@ impl<M: Memory> Memory for Overlay<'_, M> {
         if end <= self.low || addr >= copy_end {
             return self.below.read(addr, buf);
         }
-        // Partly copied: what is not, is taken from below.
+        // Partly copied: the other bytes are taken from below.
         if addr < self.low || end > copy_end {
             self.below.read(addr, buf)?;
         }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_stay_as_they_were() {
+    fn copied_pages_do_not_change() {
         let live = own();
         let mut bytes = vec![7u8; 3 * PAGE as usize];
         let addr = bytes.as_ptr() as u64;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_share_what_is_not_their_own() {
+    fn reads_share_all_but_their_own_range() {
         let live = own();
         let mut bytes = vec![7u8; 4 * PAGE as usize];
         let first = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
@@ -373,11 +373,11 @@ mod tests {
         assert_eq!(look(true), [7, 8, 7]);
         assert_eq!(look(false), [8; 3], "nothing is shared");
         common.since.set(Instant::now() - 2 * Common::AGE_MAX);
-        assert_eq!(look(true), [8; 3], "what is old is read again");
+        assert_eq!(look(true), [8; 3], "an outdated page is read again");
     }
 
     #[test]
-    fn what_is_not_shared_is_read_once_a_look() {
+    fn unshared_pages_are_read_once_per_read() {
         let live = own();
         let mut bytes = vec![7u8; 3 * PAGE as usize];
         let at = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
@@ -412,13 +412,13 @@ mod tests {
         assert_eq!(common.class(0x1000, read("b.B")).as_deref(), Some("a.A"));
         assert_eq!(common.class(0x1000, || None).as_deref(), Some("a.A"));
         assert_eq!(common.class(0x2000, read("b.B")).as_deref(), Some("b.B"));
-        // Another class may lie there by now.
+        // Another class may be there by now.
         common.since.set(Instant::now() - 2 * Common::AGE_MAX);
         assert_eq!(common.class(0x1000, read("b.B")).as_deref(), Some("b.B"));
     }
 
     #[test]
-    fn a_copy_lies_over_what_is_there() {
+    fn overlay_covers_the_memory_below() {
         let live = own();
         let bytes = [7u8; 64];
         let addr = bytes.as_ptr() as u64;
@@ -432,14 +432,14 @@ mod tests {
         assert_eq!(over.word(addr + 4), Ok(0x0909_0909_0707_0707));
         assert_eq!(over.word(addr + 20), Ok(0x0707_0707_0909_0909));
         assert_eq!(over.word(addr + 40), Ok(0x0707_0707_0707_0707));
-        // Where nothing is mapped, the copy is there all the same.
+        // The copy is used even where nothing is mapped.
         let nowhere = Overlay::new(&live, 0x1000, &copy);
         assert_eq!(nowhere.word(0x1008), Ok(0x0909_0909_0909_0909));
         assert!(nowhere.word(0x100c).is_err());
     }
 
     #[test]
-    fn what_is_kept_goes_before_what_is_there() {
+    fn kept_bytes_precede_memory() {
         let live = own();
         let bytes = vec![7u8; 2 * PAGE as usize];
         let addr = bytes.as_ptr() as u64 + 100;
@@ -448,7 +448,7 @@ mod tests {
         let mut buf = [0; 5002];
         pages.read(addr - 1, &mut buf).unwrap();
         assert_eq!((buf[0], buf[1], buf[5000], buf[5001]), (7, 9, 9, 7));
-        // Where nothing is mapped, what is kept is there all the same.
+        // The kept bytes are used even where nothing is mapped.
         pages.keep(0x1000, &[5; 8]);
         assert_eq!(pages.word(0x1000), Ok(0x0505_0505_0505_0505));
     }

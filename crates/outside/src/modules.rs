@@ -1,5 +1,5 @@
 //! The native libraries of another process: unwind rules and function names, read from their files
-//! when the first frame in them is met.
+//! when the first frame in them is found.
 
 use crate::memory::Live;
 use dwell_attach::Target;
@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// A library larger than this is not read.
+/// Larger libraries are not read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// Rules of one library that are looked up one by one; then all are compiled.
+/// Maximum number of rules of a library that are looked up one by one; after that all are compiled.
 const RULES_MAX: usize = 1 << 14;
 /// The vdso is two pages.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
@@ -27,7 +27,7 @@ pub struct Image {
     path: Vec<u8>,
     bytes: Vec<u8>,
     rows: OnceLock<Box<[Row]>>,
-    /// Rules that were asked for one by one.
+    /// Rules that were looked up one by one.
     rules: RwLock<FxHashMap<u32, Rule>>,
     index: OnceLock<SymbolIndex>,
     /// The symbols of its separate debug file.
@@ -54,8 +54,8 @@ impl Image {
         Elf::parse(&self.bytes).ok()
     }
 
-    /// The rule at `offset`. Few are asked for if threads are looked at once: compiling the rules
-    /// of a whole library takes longer than all the rest then.
+    /// The rule at `offset`. A single read of all threads needs few rules, and compiling the rules
+    /// of a whole library would take most of its time.
     fn rule(&self, offset: u32) -> Rule {
         if let Some(rows) = self.rows.get() {
             return lookup(rows, offset);
@@ -129,7 +129,7 @@ struct Loaded {
     image: OnceLock<Image>,
 }
 
-/// All libraries, as they were mapped at one moment.
+/// All libraries that were mapped at one moment.
 pub struct Modules<'t> {
     target: &'t Target,
     live: &'t Live,
@@ -137,7 +137,7 @@ pub struct Modules<'t> {
 }
 
 impl<'t> Modules<'t> {
-    /// Reads what is mapped. The files are not read yet, apart from libjvm's.
+    /// Reads the mappings. The files are not read yet, except for libjvm's.
     #[must_use]
     pub fn read(target: &'t Target, live: &'t Live) -> Modules<'t> {
         let mut modules = Modules {
@@ -149,7 +149,7 @@ impl<'t> Modules<'t> {
         modules
     }
 
-    /// Reads again what is mapped. What is known of a library that is still there is kept.
+    /// Reads the mappings again. Keeps the data of libraries that are still mapped.
     pub fn refresh(&mut self) {
         let path = format!("/proc/{}/maps", self.target.jvm().pid);
         let text = std::fs::read(path).unwrap_or_default();
@@ -169,7 +169,7 @@ impl<'t> Modules<'t> {
 
     fn add(&mut self, loaded: Arc<Loaded>) {
         let is_vm = loaded.module.path.ends_with(b"/libjvm.so");
-        // Where a file's addresses begin is in its headers; they are mapped, too.
+        // The load address follows from the file's headers, which are mapped, too.
         let header = loaded.module.header.as_ref();
         let head = header.and_then(|range| self.copy(range.start..range.start + PAGE));
         let elf = head.as_deref().and_then(|bytes| Elf::parse(bytes).ok());
@@ -214,14 +214,14 @@ impl<'t> Modules<'t> {
         })
     }
 
-    /// The file: through its mapping if we may (it is the right one even if another has its name by
-    /// now), else by its name.
+    /// The file: through its mapping if permitted (the right file even if another one has its name
+    /// by now), else by its name.
     fn file(&self, module: &Module) -> Option<Vec<u8>> {
         let mapped = module.executable.first().and_then(|range| {
             let Range { start, end } = range.addresses;
             let pid = self.target.jvm().pid;
             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-            // A device can be mapped, too, and to open one has effects.
+            // A device can be mapped, too, and opening it has effects.
             let is_file = std::fs::metadata(&path).is_ok_and(|data| data.is_file());
             is_file.then(|| File::open(path).ok()).flatten()
         });
@@ -245,8 +245,8 @@ impl<'t> Modules<'t> {
         Some((span.base, self.image(span)))
     }
 
-    /// Reads all libraries now: the unwind table and the names of a large one take a good part of a
-    /// second, in which samples would wait and the code that they were in be replaced.
+    /// Reads all libraries now. The unwind table and the names of a large one take a good part of a
+    /// second. During that time samples would wait, and their code might be replaced.
     pub fn prepare(&self) {
         for span in &self.spans {
             let image = self.image(span);
@@ -254,7 +254,7 @@ impl<'t> Modules<'t> {
         }
     }
 
-    /// Whether `pc` is in one of them.
+    /// Whether `pc` is in one of the libraries.
     #[must_use]
     pub fn has(&self, pc: u64) -> bool {
         self.find(pc).is_some()
@@ -272,7 +272,7 @@ impl<'t> Modules<'t> {
         image.function(offset, &mut |path| self.debug_file(path))
     }
 
-    /// A debug file of the target's, by its name there.
+    /// A debug file of the target, by its path there.
     fn debug_file(&self, path: &[u8]) -> Option<DebugFile> {
         let file = self
             .target
@@ -283,7 +283,7 @@ impl<'t> Modules<'t> {
     }
 }
 
-/// Headers are within the first page in every real file.
+/// In every real file, headers are within the first page.
 const PAGE: u64 = 4096;
 
 impl NativeCode for Modules<'_> {

@@ -9,10 +9,10 @@ use dwell_walker::{Failure, Fault, Frame, Memory};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Longest name that is read.
+/// Maximum length of a name.
 const NAME_MAX: usize = 4096;
 
-/// What stands for native frames that are missing above a Java frame.
+/// Marks missing native frames above a Java frame.
 pub const NATIVE_GAP: &str = Failure::NativeGap.name();
 
 /// JVMS 4.6.
@@ -31,11 +31,11 @@ pub struct Method {
     pub source: Option<String>,
     /// Whether it is declared `native`.
     pub is_native: bool,
-    /// Where its class comes from, if that was asked and is known.
+    /// The origin of its class, if it was requested and is known.
     pub origin: Option<Arc<Origin>>,
 }
 
-/// A class as the JDK shows it: with dots, and what tells a hidden one from others behind a slash,
+/// A class name as the JDK shows it: with dots, and a slash before the suffix of a hidden class,
 /// where the JVM has a plus (share/oops/klass.cpp, `convert_hidden_name_to_java`).
 #[must_use]
 pub fn shown_class(class: &str) -> String {
@@ -55,39 +55,39 @@ pub fn shown_class(class: &str) -> String {
 pub enum Named {
     /// A Java method.
     Java {
-        /// Which one.
+        /// The method.
         method: Arc<Method>,
-        /// Its line, if the class has them.
+        /// Its line, if the class has line numbers.
         line: Option<u32>,
         /// How it runs.
         kind: FrameKind,
     },
-    /// A function of a library, as the library calls it.
+    /// A function of a library, by the library's name for it.
     Native {
         /// The library's file name.
         library: String,
-        /// The function; none where there is no symbol.
+        /// The function; none without a symbol.
         function: Option<String>,
         /// Whether the library is the JVM's own.
         is_vm: bool,
     },
-    /// Code that the JVM has made, such as a stub.
+    /// Code that the JVM has generated, such as a stub.
     Stub(String),
-    /// Something is missing here, and why.
+    /// Marks missing frames, with the reason.
     Missing(&'static str),
 }
 
-/// Names frames, and remembers methods. For one dump: a class may be unloaded later, and another
-/// one have its address.
+/// Names frames, and caches methods. For one dump: a class may be unloaded later, and another one
+/// may have its address.
 #[derive(Default)]
 pub struct Namer {
     methods: FxHashMap<u64, Option<Arc<Method>>>,
-    /// If it is wanted where classes come from.
+    /// Present if origins of classes are wanted.
     origins: Option<Origins>,
 }
 
 impl Namer {
-    /// One that says where classes come from, too.
+    /// A namer that also finds the origins of classes.
     #[must_use]
     pub fn with_origins() -> Namer {
         Namer {
@@ -96,7 +96,7 @@ impl Namer {
         }
     }
 
-    /// Forgets methods: their classes may have gone.
+    /// Drops the cached methods, because their classes may have been unloaded.
     pub fn forget(&mut self) {
         self.methods.clear();
     }
@@ -136,7 +136,7 @@ impl Namer {
         let read = read(mem, &vm.layout, self.origins.as_mut(), id).ok();
         let (method, lacks_origin) = read.unzip();
         let method = method.map(Arc::new);
-        // Otherwise it is read again when it is met again.
+        // Otherwise it is read again at its next frame.
         if lacks_origin != Some(true) {
             self.methods.insert(id, method.clone());
         }
@@ -159,7 +159,7 @@ fn stub<M: Memory>(mem: &M, vm: &Vm<'_>, pc: u64) -> String {
     )
 }
 
-/// The method, and whether its origin is worth another try.
+/// The method, and whether another attempt to find its origin is useful.
 fn read<M: Memory>(
     mem: &M,
     layout: &Layout,
@@ -208,8 +208,8 @@ fn source<M: Memory>(mem: &M, layout: &Layout, const_method: u64) -> Result<Opti
     Ok(Some(modified_utf8(name)))
 }
 
-/// Text in the JVM's own form of UTF-8: a zero takes two bytes, and characters beyond 16 bits are
-/// two halves of three bytes each (JVMS 4.4.7). What is broken is replaced.
+/// Text in the JVM's modified UTF-8: a zero takes two bytes, and a character beyond 16 bits is a
+/// pair of surrogates with three bytes each (JVMS 4.4.7). Invalid bytes are replaced.
 #[must_use]
 pub fn modified_utf8(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -247,7 +247,7 @@ mod tests {
     fn the_jvms_own_utf8_is_read() {
         assert_eq!(modified_utf8(b"abc"), "abc");
         assert_eq!(modified_utf8(b"a\xc0\x80b"), "a\0b");
-        // U+1F600 as two halves.
+        // U+1F600 as a pair of surrogates.
         assert_eq!(modified_utf8(b"\xed\xa0\xbd\xed\xb8\x80"), "\u{1f600}");
         assert_eq!(modified_utf8(b"\xff\xc3"), "\u{fffd}\u{fffd}");
     }

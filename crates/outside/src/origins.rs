@@ -1,4 +1,4 @@
-//! The modules and jars that classes come from, read from the heap once a class.
+//! The modules and jars that classes come from, read from the heap once per class.
 
 use dwell_walker::Memory;
 use dwell_walker::hotspot::Layout;
@@ -7,40 +7,40 @@ use dwell_walker::hotspot::origin::{self, Part};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Where a class comes from. What is not known is empty.
+/// The origin of a class. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The name of its module.
     pub module: String,
-    /// The address of that, or of its jar: a URL.
+    /// The URL of its module or jar.
     pub location: String,
 }
 
-/// The origins of classes that were met.
+/// The origins of the classes seen so far.
 #[derive(Default)]
 pub struct Origins {
     fields: origin::Origins,
     known: FxHashMap<[u64; 3], Option<Arc<Origin>>>,
-    /// How often those were tried that are not known yet.
+    /// Number of attempts for classes that are not known yet.
     tried: FxHashMap<[u64; 3], u8>,
 }
 
-/// Classes remembered at most.
+/// Maximum number of cached classes.
 const CLASSES_MAX: usize = 100_000;
-/// How often a class is tried: through pauses of a collector, and no class for ever.
+/// Maximum number of attempts per class: enough for pauses of a collector.
 const TRIES_MAX: u8 = 100;
 
-/// What was read of a class.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Where it comes from, or nothing if it does not tell.
+    /// The origin; `None` if the class does not have one.
     Read(Option<Arc<Origin>>),
-    /// It could not be read now; it is worth another try later.
+    /// It could not be read now; another attempt may succeed.
     NotYet,
 }
 
 impl Origins {
-    /// Where the class of a method comes from.
+    /// The origin of a method's class.
     pub fn of<M: Memory>(&mut self, mem: &M, layout: &Layout, method: &MethodKey) -> Told {
         let Some(key) = origin::key_of(mem, layout, method) else {
             return Told::Read(None);
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use dwell_walker::Fault;
 
-    /// A method leads to its class, and nothing of that can be read: a collector moves it.
+    /// A method leads to its class, but the class cannot be read, as if a collector moved it.
     struct Moving;
 
     impl Memory for Moving {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_tried_again_but_not_for_ever() {
+    fn unreadable_class_is_retried_but_not_forever() {
         let mut layout = Layout::EMPTY;
         (layout.const_constants, layout.pool_holder) = (0, 0);
         layout.klass_mirror = 0;

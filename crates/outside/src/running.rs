@@ -1,32 +1,32 @@
-//! Stacks of threads that run, by one perf sample each: the kernel copies registers and stack when
-//! the thread has used a little more CPU time. Nobody is stopped.
+//! Stacks of running threads, by one perf sample each: the kernel copies registers and stack when
+//! the thread has used a little more CPU time. No thread is stopped.
 
 use crate::sys::perf::{self, Event, Wish};
 use dwell_walker::Regs;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Threads sampled at once at most; each takes some locked memory.
+/// Maximum number of threads sampled at a time; each takes some locked memory.
 const AT_ONCE: usize = 32;
-/// Time on a processor after which a thread is sampled.
+/// CPU time after which a thread is sampled.
 const PERIOD_NS: u64 = 500_000;
-/// Bytes of stack in a sample: sizes of records have 16 bits.
+/// Bytes of stack in a sample: a record's size has 16 bits.
 pub const STACK_BYTES: u32 = 60 << 10;
 /// Pages of a ring: room for one sample.
 const PAGES: usize = 16;
 
-/// What the kernel has copied of a thread.
+/// The kernel's copy of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// Its kernel id.
     pub tid: i32,
     /// Its process.
     pub pid: u32,
-    /// When, on the monotonic clock.
+    /// Time of the sample, on the monotonic clock.
     pub time_ns: u64,
-    /// How much time on a processor it stands for.
+    /// CPU time that the sample represents.
     pub period_ns: u64,
-    /// The kernel's frames, innermost first: where it was called, and the places it returns to.
+    /// The kernel's frames, innermost first: the interrupted address, then return addresses.
     pub kernel: Vec<u64>,
     /// Its registers.
     pub regs: Regs,
@@ -35,9 +35,9 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// Where the copied stack begins: one word below the stack pointer. The kernel copies nothing
-    /// there, but behind `leave` or `pop rbp` unwind rules still look there for the caller's rbp,
-    /// which by then is in the register: so that is the word.
+    /// Address of the copied stack: one word below the stack pointer. The kernel does not copy that
+    /// word. But after `leave` or `pop rbp`, unwind rules still read the caller's rbp there, which
+    /// is then in the register: so the register's value is used for the word.
     #[must_use]
     pub fn low(&self) -> u64 {
         self.regs.sp.wrapping_sub(WORD as u64)
@@ -50,18 +50,18 @@ const WORD: usize = 8;
 /// Threads that are being sampled.
 pub struct Sampling {
     events: Vec<(i32, Event)>,
-    /// Since when.
+    /// Start of the sampling.
     began: Instant,
-    /// Why the last one was refused.
+    /// The error of the last refused thread.
     refusal: Option<std::io::Error>,
 }
 
-/// What was sampled, by thread, and why the last one was refused. Threads of which the kernel gives
-/// nothing did not run, or may not be sampled.
+/// The samples by thread, and the error of the last refused thread. A thread without a sample did
+/// not run, or may not be sampled.
 pub type Sampled = (HashMap<i32, Copied>, Option<std::io::Error>);
 
 impl Sampling {
-    /// Begins with these threads, [`AT_ONCE`] of them at most.
+    /// Begins with at most [`AT_ONCE`] of these threads.
     #[must_use]
     pub fn begin(tids: &[i32]) -> Sampling {
         let wish = Wish {
@@ -85,7 +85,7 @@ impl Sampling {
         all
     }
 
-    /// Waits until each has a sample, or `time` has passed since the beginning.
+    /// Waits until each thread has a sample, or `time` has passed since the start.
     #[must_use]
     pub fn end(mut self, time: Duration) -> Sampled {
         let mut found = HashMap::new();
@@ -109,7 +109,7 @@ impl Sampling {
     }
 }
 
-/// Samples threads until each has one or the time is over; none if there is no time.
+/// Samples threads until each has a sample or the time is over; none if the time is zero.
 #[must_use]
 pub fn sample(tids: &[i32], time: Duration) -> Sampled {
     let (mut found, mut refusal) = (HashMap::new(), None);
@@ -124,8 +124,8 @@ pub fn sample(tids: &[i32], time: Duration) -> Sampled {
     (found, refusal)
 }
 
-/// Reads a sample as the kernel writes it; `None` if it is another record, or has no registers (a
-/// thread of the kernel).
+/// Parses a sample in the kernel's format; `None` if it is another record, or has no registers (a
+/// kernel thread).
 #[must_use]
 pub fn parse(record: &[u8]) -> Option<Copied> {
     const SAMPLE: u32 = 9;
@@ -184,9 +184,9 @@ pub fn parse(record: &[u8]) -> Option<Copied> {
     })
 }
 
-/// Reads the call chain: a number, and so many addresses, with marks of whose they are in between.
+/// Parses the call chain: a number, and that many addresses, with marks of their kind in between.
 fn kernel_frames(word: &mut impl FnMut() -> Option<u64>) -> Option<Vec<u64>> {
-    /// `PERF_CONTEXT_MAX`: no address is as large as a mark.
+    /// `PERF_CONTEXT_MAX`: marks are larger than any address.
     const MARKS: u64 = (-4095i64) as u64;
     const LEN_MAX: u64 = 4096;
     let len = word()?;
@@ -271,7 +271,7 @@ mod tests {
             let _ = woken.recv();
         });
         let waits = tid();
-        // It ends when the busy one has run, and then waits for the other one in vain.
+        // The busy thread gets a sample, and the wait for the other one ends without one.
         let (mut found, refusal) = sample(&[runs], Duration::from_secs(60));
         found.extend(sample(&[waits], Duration::from_millis(300)).0);
         end.store(true, Ordering::Relaxed);
@@ -279,7 +279,7 @@ mod tests {
         busy.join().unwrap();
         idle.join().unwrap();
         if let Some(error) = refusal {
-            // Some machines allow no perf events at all.
+            // Some machines do not permit perf events at all.
             assert!(matches!(
                 error.raw_os_error(),
                 Some(libc::EACCES | libc::EPERM)
@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_record_causes_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let mut record = 9u32.to_ne_bytes().to_vec();
             record.extend(&bytes);
             let _ = parse(&record);

@@ -1,6 +1,6 @@
-//! The safepoint that is under way: what the JVM notes of it. One whose libjvm has no symbols (8)
-//! shows by its polling page that there is one, and the operation that it is for lies on the stack
-//! of who asked for it.
+//! The safepoint that is under way, by the JVM's own data. If libjvm has no symbols (8), the
+//! polling page shows a safepoint, and its operation is on the stack of the thread that requested
+//! it.
 
 use crate::clock::now_ns;
 use crate::memory::Pages;
@@ -17,28 +17,28 @@ use dwell_wall::proc::Whereabouts;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Threads looked through for who asked at most.
+/// Maximum number of threads searched for the one that requested it.
 const THREADS_MAX: usize = 1 << 16;
 /// The first names of operations, in the order of their numbers.
 const FIRST_NAMES: [&str; 3] = ["Dummy", "ThreadStop", "ThreadDump"];
-/// A larger part of libjvm is not looked through for them.
+/// Larger segments of libjvm are not searched for them.
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 
 /// A safepoint with threads by their addresses.
 pub(crate) struct Found {
-    /// Whether all threads have arrived.
+    /// Whether all threads have stopped.
     pub(crate) is_reached: bool,
-    /// The operation it is for; empty if unknown.
+    /// Its operation; empty if unknown.
     pub(crate) operation: String,
-    /// How long ago it was asked for.
+    /// Time since its request.
     pub(crate) since: Option<Duration>,
-    /// Who asked.
+    /// The thread that requested it.
     pub(crate) asked_by: Option<u64>,
-    /// Threads that have not arrived.
+    /// Threads that have not stopped yet.
     pub(crate) late: Vec<u64>,
 }
 
-/// The one that is under way.
+/// The current safepoint.
 pub(crate) fn look(vm: &Vm<'_>) -> Option<Found> {
     match (&vm.safepoints, vm.polling_page) {
         (Some(safepoints), _) => noted(vm, safepoints),
@@ -69,7 +69,7 @@ fn noted(vm: &Vm<'_>, safepoints: &Safepoints) -> Option<Found> {
     })
 }
 
-/// While a safepoint is reached and lasts, nobody may read the page.
+/// From the request until the end of a safepoint, the page is not readable.
 fn polled(vm: &Vm<'_>, page_at: u64) -> Option<Found> {
     let page = vm.live.word(page_at).ok()?;
     let is_armed = || {
@@ -80,7 +80,8 @@ fn polled(vm: &Vm<'_>, page_at: u64) -> Option<Found> {
         return None;
     }
     let late = late(vm);
-    // It is opened before anybody goes on: who was seen to run meanwhile was late.
+    // The page becomes readable before a thread continues: so the threads seen running before were
+    // late.
     is_armed().then(|| Found {
         is_reached: late.is_empty(),
         operation: String::new(),
@@ -90,7 +91,7 @@ fn polled(vm: &Vm<'_>, page_at: u64) -> Option<Found> {
     })
 }
 
-/// Whether `page` is mapped and may not be read.
+/// Whether `page` is mapped and not readable.
 fn is_closed(maps: &[u8], page: u64) -> bool {
     let mut all = maps::parse(maps).filter_map(Result::ok);
     let mapping = all.find(|mapping| mapping.contains(page));
@@ -108,8 +109,8 @@ fn late(vm: &Vm<'_>) -> Vec<u64> {
 }
 
 impl Found {
-    /// The same with who asked for it, what for and since when, if the JVM has not noted that.
-    /// `outer` has the kernel's ids of threads as we see them by those that the JVM knows.
+    /// Adds the requesting thread, the operation and the time, if the JVM has no record of them.
+    /// `outer` maps the kernel ids of threads that the JVM knows to those that we see.
     pub(crate) fn with_operation(
         self,
         vm: &Vm<'_>,
@@ -146,7 +147,7 @@ impl Found {
     }
 }
 
-/// How long ago that was; `None` if it is no time of the last days.
+/// The time since then; `None` if it is more than some days.
 fn since(asked_ms: u64) -> Option<Duration> {
     const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
@@ -154,8 +155,8 @@ fn since(asked_ms: u64) -> Option<Duration> {
     (since < LONGEST).then_some(since)
 }
 
-/// Of the operations that threads wait for the one that is under way: the first of those that are
-/// out of the queue.
+/// The operation that is under way, among those that threads wait for: the first one that is no
+/// longer in the queue.
 fn waited_for(vm: &Vm<'_>, tasks: &Tasks, outer: &HashMap<i32, i32>) -> Option<Operation> {
     let (live, layout) = (vm.live, &vm.layout);
     let mut all = Vec::new();
@@ -179,8 +180,8 @@ fn waited_for(vm: &Vm<'_>, tasks: &Tasks, outer: &HashMap<i32, i32>) -> Option<O
     waits.min_by_key(|it| (it.is_queued, it.asked_ms))
 }
 
-/// Where libjvm has the names of operations (`VM_Operation::_names`), which no symbol tells: a
-/// table of pointers whose first ones are known by what they point at.
+/// Address of the names of operations in libjvm (`VM_Operation::_names`), which has no symbol. It
+/// is a table of pointers, identified by its first names.
 fn names(vm: &Vm<'_>) -> Option<u64> {
     let (base, image) = vm.modules.libjvm()?;
     let elf = image.elf()?;
@@ -209,7 +210,7 @@ fn names(vm: &Vm<'_>) -> Option<u64> {
     })
 }
 
-/// Where `text` is as a whole string in bytes that lie at `start`.
+/// Addresses of `text`, as a whole string, in bytes that start at `start`.
 fn places(start: u64, bytes: &[u8], text: &str) -> Vec<u64> {
     let wanted = [b"\0", text.as_bytes(), b"\0"].concat();
     let found = (start.wrapping_add(1)..).zip(bytes.windows(wanted.len()));
@@ -219,7 +220,7 @@ fn places(start: u64, bytes: &[u8], text: &str) -> Vec<u64> {
 
 /// Tables among words at `start` whose second entry is one of `texts`.
 fn tables(start: u64, bytes: &[u8], texts: &[u64]) -> Vec<u64> {
-    // Words are where addresses are multiples of their size.
+    // Words are aligned to their size.
     let skipped = (start.wrapping_neg() & 7) as usize;
     let words = bytes.get(skipped..).unwrap_or_default().chunks_exact(8);
     let words = (start.wrapping_add(skipped as u64)..).step_by(8).zip(words);
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_may_not_be_read_is_closed() {
+    fn unreadable_page_counts_as_armed() {
         let maps = b"7f0000000000-7f0000001000 r--p 00000000 00:00 0\n\
             7f0000001000-7f0000002000 ---p 00000000 00:00 0 \n\
             nonsense\n\
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_found_by_what_they_point_at() {
+    fn name_tables_are_found_by_their_texts() {
         let text = b"\0ThreadStop\0VM_ThreadStop\0ThreadStopped\0ThreadStop\0";
         let found = places(0x1000, text, "ThreadStop");
         assert_eq!(found, [0x1001, 0x1000 + 40]);
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_are_not_told() {
+    fn impossible_request_times_are_omitted() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now_ms = now.as_millis() as u64;
         let told = since(now_ms - 5000).unwrap();

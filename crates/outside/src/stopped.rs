@@ -1,5 +1,5 @@
-//! Stacks of threads that are stopped for a moment, one at a time and only if the user asked for
-//! that: where perf events are not permitted, or the thread does not get a processor.
+//! Stacks of threads that are stopped for a moment, one at a time and only at the user's request.
+//! For machines without perf events, and for threads that do not get a processor.
 
 use crate::look::{Looker, Trail, Whom, failure_of};
 use crate::memory::Pages;
@@ -9,19 +9,19 @@ use dwell_walker::{Failure, Regs};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What a stop gave.
+/// The result of a stop.
 pub struct Stopped<'t> {
-    /// Frames, innermost first, and where they lie.
+    /// Frames, innermost first, and their places.
     pub trail: Trail,
-    /// Why some are missing.
+    /// Why frames are missing.
     pub failure: Option<Failure>,
-    /// The memory they are to be named in.
+    /// The memory for naming the frames.
     pub pages: Pages<'t>,
-    /// How long the thread stood.
+    /// How long the thread was stopped.
     pub stood: Duration,
 }
 
-/// Stops `whom`, copies its stack, and lets it go on.
+/// Stops `whom`, copies its stack, and resumes it.
 ///
 /// # Errors
 /// The kernel's, see ptrace(2).

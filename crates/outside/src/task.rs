@@ -1,4 +1,4 @@
-//! What the kernel tells of the threads of a process, in files below `/proc/PID`.
+//! The kernel's data about the threads of a process, in files below `/proc/PID`.
 
 use dwell_wall::cause::{Call, Fd, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
@@ -6,9 +6,9 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 
-/// Threads of one process at most.
+/// Maximum number of threads of a process.
 const TASKS_MAX: usize = 1 << 20;
-/// Sockets of one kind looked through at most.
+/// Maximum number of sockets of one kind that are searched.
 const SOCKETS_MAX: usize = 1 << 20;
 
 /// The files of one process.
@@ -16,13 +16,13 @@ const SOCKETS_MAX: usize = 1 << 20;
 pub struct Tasks {
     /// Its pid in our namespace.
     pub pid: u32,
-    /// What to subtract from the ids that the kernel shows us to get those that the JVM knows; they
-    /// differ in a container.
+    /// Whether the ids of threads in the JVM equal those that the kernel shows us; they differ in a
+    /// container.
     shares_ids: bool,
 }
 
 impl Tasks {
-    /// Those of `pid`; `ns_pid` is its number in its own namespace.
+    /// The files of `pid`; `ns_pid` is its number in its own namespace.
     #[must_use]
     pub const fn new(pid: u32, ns_pid: u32) -> Tasks {
         Tasks {
@@ -31,7 +31,7 @@ impl Tasks {
         }
     }
 
-    /// Kernel ids of all threads: ours, and as the process knows them.
+    /// Kernel ids of all threads: ours, and those in the process's namespace.
     #[must_use]
     pub fn all(&self) -> Vec<(i32, i32)> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
@@ -56,14 +56,14 @@ impl Tasks {
     }
 
     fn read(&self, tid: i32, file: &str) -> Option<String> {
-        // They are short, and come in one piece.
+        // The files are short, and one read returns all of it.
         let mut bytes = [0; 4096];
         let mut file = fs::File::open(format!("/proc/{}/task/{tid}/{file}", self.pid)).ok()?;
         let len = file.read(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(bytes.get(..len)?).into_owned())
     }
 
-    /// Its name as the kernel knows it, 15 bytes at most.
+    /// The kernel's name of a thread, with at most 15 bytes.
     #[must_use]
     pub fn name(&self, tid: i32) -> Option<String> {
         Some(self.read(tid, "comm")?.trim_end().to_owned())
@@ -81,7 +81,7 @@ impl Tasks {
         proc::schedule(self.read(tid, "schedstat")?.as_bytes())
     }
 
-    /// The same, to be asked more than once.
+    /// The same, for repeated reads.
     #[must_use]
     pub fn clock(&self, tid: i32) -> Option<Clock> {
         let path = format!("/proc/{}/task/{tid}/schedstat", self.pid);
@@ -95,14 +95,14 @@ impl Tasks {
         ticks_in(&text).unwrap_or((0, 0))
     }
 
-    /// Where it is.
+    /// State and place of the thread.
     #[must_use]
     pub fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
         proc::whereabouts(self.read(tid, "syscall")?.as_bytes())
     }
 
-    /// What kind of call it is, and what its descriptor stands for. `poll` tells the descriptor of
-    /// the only one that is waited for.
+    /// The kind of the call, and the object of its descriptor. `poll` returns the descriptor if the
+    /// call waits for only one.
     #[must_use]
     pub fn call(
         &self,
@@ -143,7 +143,7 @@ impl Tasks {
         Some(path.to_string_lossy().into_owned())
     }
 
-    /// The other end of a TCP socket, or where it waits for anybody.
+    /// The other end of a TCP socket, or the address on which it listens.
     fn peer(&self, inode: &str) -> Option<String> {
         ["tcp", "tcp6"].into_iter().find_map(|kind| {
             let text = fs::read_to_string(format!("/proc/{}/net/{kind}", self.pid)).ok()?;
@@ -152,7 +152,7 @@ impl Tasks {
     }
 }
 
-/// The kernel's account of one thread.
+/// The kernel's counters of one thread.
 #[derive(Debug)]
 pub struct Clock(fs::File);
 
@@ -189,7 +189,7 @@ fn peer_in(text: &str, inode: &str) -> Option<String> {
     }
 }
 
-/// An address as the kernel writes it: words of the host's byte order in hexadecimal.
+/// An address in the kernel's format: words of the host's byte order in hexadecimal.
 fn address(text: &str) -> Option<std::net::SocketAddr> {
     let (host, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -202,7 +202,7 @@ fn address(text: &str) -> Option<std::net::SocketAddr> {
         Ok(four) => four.into(),
         Err(_) => <[u8; 16]>::try_from(bytes.as_slice()).ok()?.into(),
     };
-    // An IPv4 address in an IPv6 socket is shown as what it is.
+    // An IPv4 address in an IPv6 socket is shown as IPv4.
     Some(std::net::SocketAddr::new(host.to_canonical(), port))
 }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_tell_their_other_end() {
+    fn sockets_show_their_other_end() {
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let client = std::net::TcpStream::connect(address).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_nonsense_are_no_sockets() {
+    fn invalid_lines_give_no_sockets() {
         for text in [
             "",
             "a\nb",

@@ -1,7 +1,7 @@
-//! Virtual threads that are not mounted: where the JDK keeps them, and one look at each.
+//! Virtual threads that are not mounted: their list in the JDK, and a single read of each.
 //!
-//! A collector may move them, and they may be mounted, while they are read: what was read counts
-//! only if their state and the place of their frames are the same afterwards.
+//! During the read, a collector may move them, and they may be mounted. A result counts only if
+//! their state and the place of their frames are the same afterwards.
 
 use crate::look::{Looker, Seen, failure_of};
 use crate::memory::Pages;
@@ -22,26 +22,26 @@ const VIRTUAL: &str = "java/lang/VirtualThread";
 const CONTAINERS: &str = "jdk/internal/vm/ThreadContainers";
 const ROOT: &str = "jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer";
 const SET: &str = "Ljava/util/Set;";
-/// Frames of a virtual thread at most.
+/// Maximum number of frames of a virtual thread.
 const FRAMES_MAX: usize = 4096;
-/// Times a thread that will not stand still is looked at.
+/// Maximum number of reads of a thread that keeps running.
 const TRIES: usize = 3;
-/// Buckets of one set that are looked at: tables do not shrink when threads end.
+/// Maximum number of buckets read per set: tables do not shrink when threads end.
 const BUCKETS_MAX: u32 = 1 << 22;
-/// Buckets of the set of containers that are looked at: each executor is a container.
+/// Maximum number of buckets read of the set of containers: each executor is a container.
 const CONTAINERS_MAX: u32 = 1 << 16;
-/// Buckets that cannot be read: then it is no set any more.
+/// Maximum number of unreadable buckets: beyond this the object is not a set.
 const FAILURES_MAX: u32 = 1 << 10;
 
 /// A virtual thread without a carrier.
 pub struct Unmounted {
     /// Its object at that moment.
     pub object: u64,
-    /// What was seen of it.
+    /// Its state and stack.
     pub seen: Seen,
 }
 
-/// What reading virtual threads needs to know.
+/// Data needed to read virtual threads.
 pub struct Virtuals {
     fields: VirtualThreadFields,
     sets: SetFields,
@@ -50,17 +50,17 @@ pub struct Virtuals {
     shared_threads: u64,
 }
 
-/// All that were found.
+/// The threads found.
 #[derive(Default)]
 pub struct Found {
     /// Their objects, at that moment.
     pub objects: Vec<u64>,
-    /// Whether there were more than were asked for.
+    /// Whether there were more than the limit.
     pub are_more: bool,
 }
 
 impl Virtuals {
-    /// Finds it out; `None` if this JDK has no virtual threads, or keeps them otherwise.
+    /// Finds these data; `None` if this JDK has no virtual threads, or keeps them in another way.
     #[must_use]
     pub fn find(vm: &Vm<'_>) -> Option<Virtuals> {
         let states = states(vm)?;
@@ -69,7 +69,7 @@ impl Virtuals {
         let node = format!("L{map}$Node;");
         let table = format!("[{node}");
         let field = |class: &str, name: &str, kind: &str| vm.field(class, name, kind);
-        // A class that is not loaded has no objects that could be met.
+        // Without its class being loaded, no object of it exists.
         let rare = |name: &str, field_name: &str, kind: &str| match vm.classes.get(&*inner(name)) {
             Some(_) => vm.field(&inner(name), field_name, kind),
             None => 0,
@@ -109,8 +109,7 @@ impl Virtuals {
         (found.fields.is_known() && found.sets.is_known()).then_some(found)
     }
 
-    /// The objects of all virtual threads that the JDK keeps track of, mounted ones too, up to
-    /// `max`.
+    /// The objects of all virtual threads that the JDK tracks, including mounted ones, up to `max`.
     #[must_use]
     pub fn all(&self, vm: &Vm<'_>, max: usize) -> Found {
         let mut found = Found::default();
@@ -120,7 +119,7 @@ impl Virtuals {
         found
     }
 
-    /// The buckets of all sets in which the JDK keeps virtual threads, as `mem` has them.
+    /// The buckets of all sets in which the JDK keeps virtual threads, by the contents of `mem`.
     #[must_use]
     pub fn places<M: Memory>(&self, vm: &Vm<'_>, mem: &M) -> Vec<Buckets> {
         let set_at = |class: &str, name: &str| -> Option<u64> {
@@ -135,7 +134,7 @@ impl Virtuals {
         if let Some(Ok(buckets)) = containers.map(|set| sets.buckets(set)) {
             let mut weak = Vec::new();
             for index in 0..buckets.len().min(CONTAINERS_MAX) {
-                // One that cannot be read is left out: it is being moved.
+                // An unreadable one is left out: it is being moved.
                 let _ = sets.elements(&buckets, index, &mut |it| weak.push(it));
             }
             let found = weak.into_iter().map(|it| self.set_of(mem, vm, it));
@@ -146,7 +145,7 @@ impl Virtuals {
             .collect()
     }
 
-    /// Reads the sets that [`Virtuals::places`] gives.
+    /// Reads the sets of [`Virtuals::places`].
     #[must_use]
     pub fn sets<'m, M: Memory>(&'m self, mem: &'m M, layout: &'m Layout) -> Sets<'m, M> {
         Sets {
@@ -177,7 +176,7 @@ impl Virtuals {
         }
     }
 
-    /// The set of threads of a container, which a weak reference knows.
+    /// The set of threads of a container, found through a weak reference.
     fn set_of<M: Memory>(&self, mem: &M, vm: &Vm<'_>, weak: u64) -> Result<Option<u64>, Fault> {
         let layout = &vm.layout;
         let at = |object: u64, at: u64| reference(mem, layout, object.wrapping_add(at));
@@ -200,17 +199,17 @@ impl Virtuals {
         Ok(None)
     }
 
-    /// Looks at one; `None` if it is mounted, or not alive, or would not stand still.
+    /// Reads one thread; `None` if it is mounted, or not alive, or kept running.
     #[must_use]
     pub fn look<'t>(&self, looker: &Looker<'_, 't>, object: u64) -> Option<(Unmounted, Pages<'t>)> {
         let seen = (0..TRIES).find_map(|_| self.glance(looker, object).ok().flatten());
         seen.map(|(seen, pages)| (Unmounted { object, seen }, pages))
     }
 
-    /// Looks at one once; `None` if it is mounted or not alive.
+    /// Reads one thread once; `None` if it is mounted or not alive.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read, or would not stand still.
+    /// [`Fault`] if it cannot be read, or ran during the read.
     pub fn glance<'t>(
         &self,
         looker: &Looker<'_, 't>,
@@ -225,7 +224,7 @@ impl Virtuals {
         let Some(before) = unmounted(live, layout, &self.fields, object, is_chunk)? else {
             return Ok(None);
         };
-        // Code and what describes it may be shared with other looks; frames may not.
+        // Code and its metadata may be shared with other reads; frames may not.
         let pages = Pages::with_common(live, looker.common.clone());
         let mut seen = seen_of(before.wait);
         if let Some(chunk) = &before.chunk {
@@ -296,7 +295,7 @@ fn states(vm: &Vm<'_>) -> Option<States> {
     })
 }
 
-/// Whether `object` is still a virtual thread: it was found a moment ago.
+/// Whether `object`, which was found a moment ago, is still a virtual thread.
 #[must_use]
 pub fn is_one(vm: &Vm<'_>, object: u64) -> bool {
     let (live, layout) = (vm.live, &vm.layout);

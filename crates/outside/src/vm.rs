@@ -1,5 +1,5 @@
-//! What must be known of a JVM to read it from outside: found by its own tables, its classes and,
-//! where it has them, its symbols. Nobody in the JVM is asked.
+//! Data needed to read a JVM from outside, found in its own tables, its classes and, if it has
+//! them, its symbols. No request is made to the JVM.
 
 use crate::denied::remedy;
 use crate::memory::{Live, Pages};
@@ -17,43 +17,44 @@ use dwell_walker::hotspot::{classes, continuation, fields, flags, objects, threa
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
-/// Why a JVM cannot be read.
+/// The reason why a JVM cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel does not let us read its memory.
+    /// The kernel does not permit us to read its memory.
     #[error("the memory of process {pid} cannot be read ({why}); {}", remedy(.why.kind()))]
     Denied {
         /// The process.
         pid: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         why: std::io::Error,
     },
-    /// It has ended.
+    /// It has exited.
     #[error("process {0} has ended")]
     Ended(u32),
     /// Its library's file cannot be read.
     #[error("libjvm.so of process {0} cannot be read; run dwell as root, on the JVM's own machine")]
     NoLibrary(u32),
-    /// The tables lack something.
+    /// The tables lack an entry.
     #[error("JVM {0} does not export {1}; dwell reads HotSpot JVMs (JDK 8 to 28) only")]
     Missing(u32, &'static str),
-    /// The tables cannot be read, or say nonsense.
-    #[error("JVM {0} is just starting or ending: its tables make no sense; try again")]
+    /// The tables cannot be read, or are invalid.
+    #[error("JVM {0} is just starting or exiting: its tables cannot be read; try again")]
     Unreadable(u32),
 }
 
-/// How long a collector may move the objects that show where threads have their names: what is read
-/// of one is nothing or nonsense then, and right when it has done. Who looks repeatedly learns it
-/// after that, too; one look at a JVM that hangs in a collection shows no names.
+/// Maximum time for a collector to move the objects that show where threads have their names.
+/// During the move, reads of these objects fail or give invalid data; afterwards they succeed. A
+/// caller that reads repeatedly finds them later. A single read of a JVM that hangs in a collection
+/// shows no names.
 const MOVES_MAX: Duration = Duration::from_millis(200);
 const MOVES_STEP: Duration = Duration::from_millis(5);
 
-/// Where objects of class `Thread` have what; [`ABSENT`] where that is not known.
+/// Offsets in objects of class `Thread`; [`ABSENT`] if unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadFields {
     /// `Thread.name`.
     pub name: u64,
-    /// `Thread.holder` (19+), in which the rest is then.
+    /// `Thread.holder` (19+), which then has the fields below.
     pub holder: u64,
     /// `daemon`.
     pub daemon: u64,
@@ -63,39 +64,39 @@ pub struct ThreadFields {
     pub status: u64,
 }
 
-/// What reading needs to know of the JVM.
+/// Data needed to read the JVM.
 pub struct Vm<'t> {
     /// The process.
     pub target: &'t Target,
     /// Its memory.
     pub live: &'t Live,
-    /// Where HotSpot keeps what.
+    /// HotSpot's layout.
     pub layout: Layout,
     /// Its code cache.
     pub code: CodeCache,
-    /// Where it notes safepoints, if that is known.
+    /// Addresses of its safepoint data, if known.
     pub safepoints: Option<Safepoints>,
-    /// Where the address of its polling page is, if that is all that tells of safepoints.
+    /// Where the address of its polling page is, if only that page shows safepoints.
     pub polling_page: Option<u64>,
-    /// Of threads.
+    /// Offsets in threads.
     pub thread: ThreadFields,
-    /// Of strings.
+    /// Offsets in strings.
     pub strings: StringFields,
-    /// The boot loader's classes that are of interest, by name.
+    /// The boot loader's classes that are needed, by name.
     pub classes: FxHashMap<&'static str, u64>,
     /// The native libraries.
     pub modules: Modules<'t>,
-    /// Where the place is noted to which continuations return; 0 if unknown.
+    /// Where the VM stores the return address of continuations; 0 if unknown.
     return_pc_at: u64,
-    /// Where the offset is noted at which virtual threads have their entry in a monitor's list; 0
-    /// if unknown.
+    /// Where the VM stores the offset, in virtual threads, of the entry in a monitor's list; 0 if
+    /// unknown.
     monitor_entry_at: u64,
 }
 
 /// `java_lang_VirtualThread::_objectWaiter_offset` (share/classfile/javaClasses.hpp, 24 and later).
 const MONITOR_ENTRY: &str = "_ZN23java_lang_VirtualThread20_objectWaiter_offsetE";
 
-/// Classes whose fields are asked for.
+/// Classes whose fields are needed.
 const CLASSES: &[&str] = &[
     "java/lang/Thread",
     "java/lang/VirtualThread",
@@ -115,14 +116,14 @@ const CLASSES: &[&str] = &[
     "jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer",
 ];
 
-/// Threads tried: a collector may just be moving an object that is looked at.
+/// Number of threads tried: a collector may just be moving an object.
 const THREADS_TRIED: usize = 64;
 
 impl<'t> Vm<'t> {
-    /// Finds it all out.
+    /// Finds all of these data.
     ///
     /// # Errors
-    /// [`Error`] if it is no HotSpot that can be read.
+    /// [`Error`] if it is not a HotSpot that can be read.
     pub fn read(target: &'t Target, live: &'t Live) -> Result<Vm<'t>, Error> {
         let pid = target.jvm().pid;
         let modules = Modules::read(target, live);
@@ -190,13 +191,13 @@ impl<'t> Vm<'t> {
         Ok(vm)
     }
 
-    /// Whether safepoints can be seen at all in this JVM.
+    /// Whether this JVM shows its safepoints at all.
     #[must_use]
     pub fn sees_safepoints(&self) -> bool {
         self.safepoints.is_some() || self.polling_page.is_some()
     }
 
-    /// Looks again at what may have changed: libraries, and classes that were not loaded yet.
+    /// Reads data again that may have changed: libraries, and classes that were not loaded yet.
     pub fn refresh(&mut self) {
         self.modules.refresh();
         self.continuation_returns();
@@ -211,13 +212,13 @@ impl<'t> Vm<'t> {
     }
 
     /// Whether names of threads can be read. Not while a collector moves all the objects that would
-    /// show where they are.
+    /// show where the names are.
     #[must_use]
     pub fn tells_names(&self) -> bool {
         present(self.strings.value)
     }
 
-    /// Looks where continuations return to, which is noted when the first one runs.
+    /// Reads the return address of continuations, which the VM stores when the first one runs.
     pub fn continuation_returns(&mut self) {
         let extra = &mut self.layout.extra;
         if extra.cont_return_pc == 0 && self.return_pc_at != 0 {
@@ -225,8 +226,8 @@ impl<'t> Vm<'t> {
         }
     }
 
-    /// The offset in objects of virtual threads at which they have their entry in a monitor's list;
-    /// [`ABSENT`] if that is not known (yet).
+    /// Offset, in virtual threads, of the entry in a monitor's list; [`ABSENT`] if it is not known
+    /// (yet).
     #[must_use]
     pub fn monitor_entry(&self) -> u64 {
         let offset = match self.monitor_entry_at {
@@ -237,7 +238,7 @@ impl<'t> Vm<'t> {
         offset.filter(|offset| *offset > 0).unwrap_or(ABSENT)
     }
 
-    /// Finds out, by a live thread, how objects tell their classes, and where threads have what.
+    /// Finds out, from a live thread, where objects have their class, and the offsets in threads.
     fn threads(&mut self) {
         let mut known = Vec::new();
         let _ = threads::for_each(self.live, &self.layout, |thread| known.push(thread));
@@ -304,7 +305,7 @@ impl<'t> Vm<'t> {
         })
     }
 
-    /// How the object of `thread` is held, and its class, if it tells.
+    /// How the object of `thread` is referenced, and its class, if they can be read.
     fn calibrate(&self, thread: u64) -> Option<(Objects, u64)> {
         for thread_is_handle in [true, false] {
             for class_word in ClassWord::ALL {
@@ -336,7 +337,8 @@ impl<'t> Vm<'t> {
         (value == thread).then_some((class, eetop))
     }
 
-    /// Where locks tell their owners: from the class, or else from any lock that is waited for.
+    /// Where locks have their owners: from the class, or else from any lock that a thread waits
+    /// for.
     fn owners(&mut self) {
         const FIELD: (&[u8], &[u8]) = (b"exclusiveOwnerThread", b"Ljava/lang/Thread;");
         if present(self.layout.extra.objects.exclusive_owner) {
@@ -364,7 +366,7 @@ impl<'t> Vm<'t> {
         self.layout.extra.objects.exclusive_owner = found.unwrap_or(ABSENT);
     }
 
-    /// Whether elements of arrays are aligned as words are, where class pointers are wide: up to 22
+    /// Whether elements of arrays are aligned to words if class pointers are wide: up to 22
     /// (8139457).
     fn has_padded_arrays(&self) -> bool {
         let version = self.target.jvm().version.as_deref();
@@ -372,7 +374,7 @@ impl<'t> Vm<'t> {
         feature.is_none_or(|feature| feature < 23)
     }
 
-    /// Offset of a field of one of the boot loader's classes of interest.
+    /// Offset of a field of one of the needed boot loader classes.
     #[must_use]
     pub fn field(&self, class: &str, name: &str, kind: &str) -> u64 {
         let found = self.classes.get(class).and_then(|class| {
@@ -382,7 +384,7 @@ impl<'t> Vm<'t> {
         found.unwrap_or(ABSENT)
     }
 
-    /// A string's text, cut to `max` characters.
+    /// A string's text, truncated to `max` characters.
     #[must_use]
     pub fn text<M: Memory>(&self, mem: &M, string: u64, max: u32) -> Option<String> {
         let mut units = Vec::new();
@@ -406,7 +408,7 @@ fn boot_classes(pages: &Pages<'_>, layout: &Layout) -> FxHashMap<&'static str, u
     found
 }
 
-/// What is needed to walk virtual threads; without it their walks end at the barrier.
+/// Finds the data needed to walk virtual threads; without them such walks end at the barrier.
 fn continuations(
     layout: &mut Layout,
     live: &Live,
@@ -448,21 +450,21 @@ fn continuations(
     }
 }
 
-/// Where the address of the page is that all compiled code reads when it polls, if that is how
-/// threads of this JVM are told to stop: up to 9, and to 13 if each thread has no page of its own.
+/// Where the VM stores the address of the page that all compiled code reads when it polls, if this
+/// JVM stops its threads in this way: up to 9, and to 13 unless each thread has a page of its own.
 fn polling_page(live: &Live, layout: &Layout) -> Option<u64> {
     let at = layout.polling_page;
     if !present(at) {
         return None;
     }
     let flag = |name| flags::boolean(live, layout, name).ok().flatten();
-    // One that came with 11.
+    // This flag was added in 11.
     let is_new = flag("UseDynamicNumberOfCompilerThreads").is_some();
     polls_one_page(flag("ThreadLocalHandshakes"), is_new).then_some(at)
 }
 
-/// By the flag `ThreadLocalHandshakes`, which there is from 10 to 13, and whether the JVM has what
-/// came with 11: without that flag all its threads have pages of their own then.
+/// By the flag `ThreadLocalHandshakes`, which exists from 10 to 13, and whether the JVM is 11 or
+/// newer: a newer one without that flag has a page for each thread.
 fn polls_one_page(own: Option<bool>, is_new: bool) -> bool {
     match own {
         Some(own) => !own,
@@ -475,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_tells_of_safepoints_only_where_all_threads_poll_it() {
+    fn polling_page_counts_only_if_all_threads_poll_it() {
         for (release, own, is_new, expected) in [
             (8, None, false, true),
             (10, Some(true), false, false),

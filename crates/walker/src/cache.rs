@@ -1,4 +1,4 @@
-//! What return addresses in compiled code stand for, remembered from walk to walk.
+//! Scopes of return addresses in compiled code, cached from walk to walk.
 //!
 //! Stacks repeat: the same return addresses lead to the same scopes and frame sizes. An entry is
 //! valid as long as the same compilation is at the same place; compile ids are never reused.
@@ -6,10 +6,10 @@
 use crate::frame::FrameKind;
 use core::cell::Cell;
 
-/// Scopes an entry holds; deeper inlining is not remembered.
+/// Maximum number of scopes of an entry; deeper inlining is not cached.
 pub const SCOPES_MAX: usize = 6;
 
-/// What one return address stands for, apart from the methods.
+/// Data of one return address, without the methods.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     /// The return address; 0 if the entry is empty.
@@ -20,17 +20,17 @@ pub struct Head {
     pub compile_id: u32,
     /// Its frame size.
     pub frame_bytes: u32,
-    /// How many methods there are.
+    /// Number of methods.
     pub len: u8,
-    /// Kind of the outermost one.
+    /// Kind of the outermost method.
     pub tier: FrameKind,
 }
 
 /// A `Method*` and a bci.
 pub type Scope = (u64, i32);
 
-/// Room for what one return address stands for. Most have one method, so these are apart from the
-/// rest: few words are read for a frame.
+/// Storage for one return address. Most have one method, so the methods are kept apart from the
+/// head: a frame needs few words.
 #[derive(Clone, Debug)]
 pub struct Slot {
     head: Cell<Head>,
@@ -38,7 +38,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Nothing remembered.
+    /// An empty slot.
     #[must_use]
     pub const fn empty() -> Slot {
         Slot {
@@ -55,10 +55,10 @@ impl Slot {
     }
 }
 
-/// What is remembered of a return address.
+/// The cached data of a return address.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// Apart from the methods.
+    /// The data without the methods.
     pub head: Head,
     scopes: &'a [Cell<Scope>],
 }
@@ -90,7 +90,7 @@ impl<'a> PcCache<'a> {
         self.slots.get(place as usize)
     }
 
-    /// What is remembered of `pc`, still to be checked against the compile id.
+    /// The cached data of `pc`. The caller must check the compile id.
     #[must_use]
     pub fn get(&self, pc: u64) -> Option<Known<'a>> {
         let slot = self.place(pc)?;
@@ -102,7 +102,7 @@ impl<'a> PcCache<'a> {
         Some(Known { head, scopes })
     }
 
-    /// Remembers an address; `head` says how many of `scopes` there are.
+    /// Caches an address; `head` has the number of valid `scopes`.
     pub fn put(&self, head: Head, scopes: &[Scope; SCOPES_MAX]) {
         if let Some(slot) = self.place(head.pc) {
             slot.head.set(head);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_comes_back() {
+    fn cached_entries_are_returned() {
         let slots = [const { Slot::empty() }; 4];
         let cache = PcCache::new(&slots);
         assert!(cache.get(0).is_none());

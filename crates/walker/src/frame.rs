@@ -1,8 +1,8 @@
-//! Frames and named failures: what a walk yields.
+//! Frames and named failures: the results of a walk.
 
 use crate::native::NativeRegs;
 
-/// What kind of code a frame runs.
+/// The kind of code that a frame runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FrameKind {
@@ -10,7 +10,7 @@ pub enum FrameKind {
     Interpreted,
     /// A managed method, compiled quickly (HotSpot: by C1).
     C1,
-    /// A managed method, compiled by the best compiler there is (HotSpot: C2 or another top tier).
+    /// A managed method, compiled by the best compiler (HotSpot: C2 or another top tier).
     C2,
     /// A managed method, compiled before the program ran (Mono: `--aot`).
     Ahead,
@@ -26,12 +26,12 @@ pub enum FrameKind {
     Kernel,
     /// A stub in the code cache (arraycopy, adapters, runtime stubs, ...).
     Stub,
-    /// Not a frame: the walk could not go on, or skipped something, and says why.
+    /// Not a frame: the reason why the walk ended or skipped frames.
     Failed,
 }
 
 impl FrameKind {
-    /// Whether it is a method of the runtime's, which [`Frame::id`] tells.
+    /// Whether it is a managed method; [`Frame::id`] then identifies the method.
     #[must_use]
     pub const fn is_managed(self) -> bool {
         matches!(
@@ -51,7 +51,7 @@ impl FrameKind {
 pub struct Frame {
     /// The kind of code.
     pub kind: FrameKind,
-    /// Managed frames: index in the bytecode, or -1 where none is known. Others: 0.
+    /// Managed frames: index in the bytecode, or -1 if unknown. Others: 0.
     pub bci: i32,
     /// Managed frames: the method, as the runtime knows it (HotSpot: `Method*`). Native, VM,
     /// kernel: the pc for look-ups (return addresses are already moved back by one). Stub: the pc.
@@ -67,7 +67,7 @@ impl Frame {
         id: 0,
     };
 
-    /// The pseudo-frame that marks why a walk ended or what it skipped.
+    /// The pseudo-frame with the reason why a walk ended or skipped frames.
     #[must_use]
     pub const fn failed(failure: Failure) -> Frame {
         Frame {
@@ -78,19 +78,18 @@ impl Frame {
     }
 }
 
-/// Where a walk puts its frames.
+/// Receives the frames of a walk.
 pub trait Frames {
-    /// How many there is room for.
+    /// Maximum number of frames.
     fn room(&self) -> usize;
-    /// Puts a frame at `index`; false if that is outside.
+    /// Stores a frame at `index`; false if that is out of bounds.
     fn set(&mut self, index: usize, frame: Frame) -> bool;
-    /// Says that a frame on the stack is looked at, and that what it stands for is put from `index`
-    /// on.
+    /// Reports that the walk reads a frame of the stack, and that its entries start at `index`.
     #[inline]
     fn begins(&mut self, _index: usize, _at: NativeRegs) {}
-    /// Asks whether all from this frame on to the root is known: it was called on by the one
-    /// before, and what it stands for is put from `index` on. If so, that is put, and its length
-    /// is returned.
+    /// Asks whether all frames from this one to the root are known. It has called the previous
+    /// frame, and its entries would start at `index`. If so, they are stored, and their number is
+    /// returned.
     #[inline]
     fn rest(&mut self, _index: usize, _at: NativeRegs) -> Option<usize> {
         None
@@ -112,7 +111,7 @@ impl Frames for [Frame] {
 
 macro_rules! failures {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Why a walk could not go on (or, for [`Failure::NativeGap`], what it skipped).
+        /// The reason why a walk ended (or, for [`Failure::NativeGap`], what it skipped).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Failure { $($(#[$doc])* $name,)* }
@@ -137,7 +136,7 @@ macro_rules! failures {
 }
 
 failures! {
-    /// Memory the walk needed could not be read.
+    /// Memory that the walk needed could not be read.
     Unreadable = "unreadable_memory",
     /// The caller's stack pointer is not above the callee's, or outside the stack.
     StackRange = "stack_out_of_range",
@@ -153,7 +152,7 @@ failures! {
     BadEntry = "bad_entry_frame",
     /// Native code without an unwind rule and without a usable frame pointer.
     NoNativeRule = "no_native_rule",
-    /// pc is in no known code at all.
+    /// pc is not in any known code.
     UnknownPc = "unknown_pc",
     /// A virtual thread's frozen frames could not be read.
     BadContinuation = "bad_continuation",
@@ -165,9 +164,9 @@ failures! {
     Truncated = "truncated",
     /// Not an end: native frames between two Java frames are missing here.
     NativeGap = "native_frames_missing",
-    /// Not an end: an interpreter frame that deoptimisation is just filling in.
+    /// Not an end: an interpreter frame that deoptimisation has not filled in yet.
     BeingUnpacked = "frame_being_deoptimized",
-    /// Not an end: the VM is just moving frames of a virtual thread back from the heap; the
+    /// Not an end: the VM is copying frames of a virtual thread back from the heap, and the
     /// youngest of them may be missing here.
     BeingThawed = "frames_being_thawed",
     /// The method's metadata was gone before it could be read.

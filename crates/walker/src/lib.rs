@@ -1,11 +1,11 @@
 //! HotSpot and native stack walking over any memory: `no_std`, no allocation, no `unsafe`.
 //!
-//! The walker never reads memory itself. It is given a [`Memory`] (live process, snapshot, another
-//! process, a recorded fixture), initial [`Regs`] and a caller-owned frame buffer, and fills the
-//! buffer leaf first. What it cannot walk ends in a *named* [`Failure`]; nothing is guessed
-//! silently.
+//! The walker never reads memory itself. Its input is a [`Memory`] (live process, snapshot, another
+//! process, a recorded fixture), initial [`Regs`] and a caller-owned frame buffer. It fills the
+//! buffer leaf first. A walk that cannot continue ends in a *named* [`Failure`]; the walker never
+//! guesses silently.
 //!
-//! Read next: [`walk`] (the loop), [`hotspot`] (what is known of HotSpot's structures).
+//! Read next: [`walk`] (the loop), [`hotspot`] (HotSpot's structures).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The only door to the target's memory. Must not assume that any address is mapped.
+//! The only access to the target's memory. Must not assume that any address is mapped.
 
-/// A read that could not be done: unmapped, out of the recorded range, or refused.
+/// A read that failed: unmapped, out of the recorded range, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The address that could not be read.
@@ -87,16 +87,16 @@ mod tests {
     use super::*;
     use crate::hotspot::test_memory::Bytes;
 
-    /// A word and three bytes, by whatever is a memory.
+    /// A word and three bytes, read through any memory.
     fn through<M: Memory>(mem: M, addr: u64) -> (Result<u64, Fault>, Result<[u8; 3], Fault>) {
         let mut buf = [0; 3];
         let read = mem.read(addr, &mut buf);
         (mem.word(addr), read.map(|()| buf))
     }
 
-    /// Numbers of all widths at all places of a word.
+    /// Numbers of all widths at all offsets in a word.
     #[test]
-    fn numbers_are_read_wherever_they_lie() {
+    fn numbers_are_read_at_any_offset() {
         let mut bytes = [0u8; 24];
         for (i, byte) in bytes.iter_mut().enumerate() {
             *byte = 0xf0 - i as u8;
@@ -123,9 +123,9 @@ mod tests {
         assert!(mem.u8(0x1018).is_err() && mem.u8(0xfff).is_err());
     }
 
-    /// What lies within a word is read with it: the words beside it may not be there.
+    /// A value within a word needs only that word: the neighbouring words may be unreadable.
     #[test]
-    fn what_lies_within_a_word_needs_no_other() {
+    fn value_within_a_word_needs_only_that_word() {
         struct Single;
         impl Memory for Single {
             fn word(&self, addr: u64) -> Result<u64, Fault> {

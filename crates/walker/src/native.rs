@@ -1,4 +1,4 @@
-//! Native unwind rules: the packed form that `.eh_frame` is compiled to, and how one is applied.
+//! Native unwind rules: the packed form that `.eh_frame` is compiled to, and its application.
 //!
 //! A row covers the addresses from its `offset` to the next row's. The table itself is built by
 //! crate `dwell-native`; only the encoding and the equations live here, so that the hot path is a
@@ -27,14 +27,14 @@ pub enum Rule {
     Sp {
         /// Bytes added to rsp; a multiple of 8.
         cfa_bytes: u32,
-        /// Where rbp was saved.
+        /// Location of the saved rbp.
         rbp: SavedRbp,
     },
     /// `CFA = rbp + cfa_bytes`; return address at `CFA - 8`.
     Fp {
         /// Bytes added to rbp; a multiple of 8.
         cfa_bytes: u32,
-        /// Where rbp was saved.
+        /// Location of the saved rbp.
         rbp: SavedRbp,
     },
     /// A PLT entry: `CFA = rsp + 8 + ((rip & 15) >= 11 ? 8 : 0)`, as every linker emits it.
@@ -47,7 +47,7 @@ pub enum Rule {
     Unsupported,
 }
 
-/// Where the caller's rbp is.
+/// Location of the caller's rbp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedRbp {
     /// Still in rbp.
@@ -69,7 +69,7 @@ pub const CFA_BYTES_MAX: u32 = ((1 << 19) - 1) * 8;
 pub const RBP_SLOT_MAX: u16 = (1 << 10) - 1;
 
 impl Rule {
-    /// Packs the rule; what does not fit becomes [`Rule::Unsupported`].
+    /// Packs the rule; a rule that does not fit becomes [`Rule::Unsupported`].
     #[must_use]
     pub const fn encode(self) -> u32 {
         let (kind, cfa_bytes, rbp) = match self {
@@ -125,12 +125,12 @@ pub struct NativeRegs {
     pub fp: u64,
 }
 
-/// What one native step gave.
+/// Result of one native step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NativeStep {
     /// The caller; its pc is a return address.
     Caller(NativeRegs),
-    /// The frame a signal interrupted; its pc is exact.
+    /// The frame that a signal interrupted; its pc is exact.
     Interrupted(NativeRegs),
     /// There is no caller.
     End,
@@ -189,14 +189,15 @@ pub fn lookup(rows: &[Row], offset: u32) -> Rule {
     }
 }
 
-/// Where rows begin, page by page: a search touches one page's rows and not the whole table, which
-/// is a megabyte for libjvm and seldom in the processor's cache. For each page of addresses up to
-/// the last row's, how many rows begin before it. Where it says nothing all rows are searched.
+/// Index of the rows by page. A search touches the rows of one page, not the whole table, which is
+/// a megabyte for libjvm and seldom in the processor's cache. It has an entry for each page of
+/// addresses up to the last row's: the number of rows before the page. Without an entry, all rows
+/// are searched.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pages<'a>(pub &'a [u32]);
 
 impl Pages<'_> {
-    /// Addresses of a page, as a power of two.
+    /// Size of a page, as a power of two.
     pub const BITS: u32 = 12;
 
     /// The rule of the last row at or before `offset`.
@@ -214,13 +215,13 @@ impl Pages<'_> {
     }
 }
 
-/// The native code of the process: which module covers a pc and by which rule it unwinds.
+/// The native code of the process: the module that covers a pc, and its unwind rule.
 pub trait NativeCode {
     /// The rule for `pc` (exact or already moved back by one for return addresses);
     /// `None` when no module covers it.
     fn rule(&self, pc: u64) -> Option<Rule>;
 
-    /// Whether `pc` lies in the JVM library itself, whose frames are reported as VM frames.
+    /// Whether `pc` is in the JVM library itself, whose frames are reported as VM frames.
     fn is_vm(&self, pc: u64) -> bool;
 }
 
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_unsupported() {
+    fn rule_that_does_not_fit_is_unsupported() {
         let too_far = Rule::Sp {
             cfa_bytes: CFA_BYTES_MAX + 8,
             rbp: SavedRbp::Same,

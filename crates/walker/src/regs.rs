@@ -1,4 +1,4 @@
-//! The registers that a walk begins with. Unwinding by rules needs three of them only:
+//! The registers at the start of a walk. Unwinding by rules needs only three of them:
 //! [`NativeRegs`](crate::native::NativeRegs).
 
 /// The registers of an interrupted thread that the walk uses (x86-64).

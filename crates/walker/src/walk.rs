@@ -24,21 +24,21 @@ use crate::memory::{Fault, Memory};
 use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
 use crate::regs::Regs;
 
-/// What is known of the thread that is walked.
+/// Data of the thread that is walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadContext {
     /// Its anchor at the time of the registers.
     pub anchor: Anchor,
     /// Frames above this address cannot be read (end of the stack, or of its copy). 0: unknown.
     pub stack_high: u64,
-    /// Whether `stack_high` is where the copy ends, not the stack.
+    /// Whether `stack_high` is the end of the copy, not of the stack.
     pub cut: bool,
     /// `JavaThread::_cont_entry`: the continuation that runs, or 0.
     pub cont_entry: u64,
-    /// Its youngest stack chunk with frames at the time of the registers; 0: to be found in memory,
+    /// Its youngest stack chunk with frames at the time of the registers. 0: read it from memory,
     /// where it may have changed since.
     pub chunk: u64,
-    /// Where a poll stopped its compiled code last; 0: never, or not known.
+    /// pc at which a poll last stopped its compiled code; 0: never, or unknown.
     pub poll_pc: u64,
 }
 
@@ -47,45 +47,46 @@ pub struct ThreadContext {
 pub enum Outcome {
     /// At the root of the thread.
     Complete,
-    /// Before the root; the last frame says why.
+    /// Before the root; the last frame has the reason.
     Failed(Failure),
 }
 
 /// The result of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Frames written, innermost first; a failure's pseudo-frame included.
+    /// Number of frames written, innermost first, including a failure's pseudo-frame.
     pub len: usize,
     /// How it ended.
     pub outcome: Outcome,
-    /// How often the anchor had to bridge native frames.
+    /// How often the anchor bridged native frames.
     pub gaps: u32,
-    /// What is missing in the middle of a walk that reached the root all the same.
+    /// The gap in a walk that reached the root.
     pub flaw: Option<Failure>,
 }
 
-/// Everything a walk reads from, apart from the thread.
+/// All inputs of a walk, apart from the thread.
 pub struct Walker<'a, M: Memory, N: NativeCode> {
     /// The target's memory.
     pub mem: &'a M,
-    /// Where HotSpot keeps what.
+    /// HotSpot's layout.
     pub layout: &'a Layout,
     /// The code cache.
     pub code: &'a CodeCache,
     /// The native modules.
     pub native: &'a N,
-    /// What return addresses stood for in earlier walks, if that is to be remembered.
+    /// The scopes of return addresses from earlier walks, if they are cached.
     pub cache: Option<PcCache<'a>>,
 }
 
-/// Words that code inside a compiled frame pushes at most (x86.ad: string comparison pushes one).
+/// Maximum number of words that code inside a compiled frame pushes (x86.ad: string comparison
+/// pushes one).
 const PUSHED_WORDS_MAX: u64 = 4;
 
-/// Words of registers that code saves on top of a compiled frame at most: 32 vector registers of
-/// 64 bytes, the others, and some room.
+/// Maximum number of words of registers that code saves on top of a compiled frame: 32 vector
+/// registers of 64 bytes, the others, and some reserve.
 const SAVED_WORDS_MAX: u64 = 320;
 
-/// What a step met.
+/// The reason why a step ended the walk.
 enum Stop {
     End,
     Fail(Failure),
@@ -97,18 +98,18 @@ impl From<Fault> for Stop {
     }
 }
 
-/// What a frame has called.
+/// The callee of a frame.
 #[derive(Clone, Copy)]
 enum Callee {
-    /// Code without a method's frame, which may be called where none is: a stub, or native code.
-    /// r13 at its return, if that is known.
+    /// Code without a method's frame, which may be called from a place without a frame: a stub, or
+    /// native code. r13 at its return, if known.
     Leaf {
         r13: Option<u64>,
     },
     Other,
 }
 
-/// The frame the walk stands on.
+/// The current frame of the walk.
 struct Cursor<'t> {
     at: NativeRegs,
     /// Set while `at` is an interrupted pc, not a return address.
@@ -116,9 +117,9 @@ struct Cursor<'t> {
     /// Set while `at` is in a heap chunk.
     frozen: Option<Chunk>,
     cont_entry: u64,
-    /// Whether `at` is where an exception is handled, not a return address.
+    /// Whether `at` is an exception handler, not a return address.
     handling: bool,
-    /// What `at` has called.
+    /// The callee of `at`.
     callee: Callee,
     /// Whether the anchor has been used.
     bridged: bool,
@@ -174,8 +175,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.walk_on(cursor, frames)
     }
 
-    /// The same from the thread's last Java frame on: without those of the VM's code that runs. A
-    /// thread without one has no frames.
+    /// The same from the thread's last Java frame on, without the frames of running VM code. A
+    /// thread without a Java frame has no frames.
     pub fn walk_java<F: Frames + ?Sized>(&self, thread: &ThreadContext, frames: &mut F) -> Walk {
         let Anchor { sp, pc, fp } = thread.anchor;
         let cursor = Cursor {
@@ -199,7 +200,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             flaw: None,
         };
         let mut gaps = 0;
-        // Not every step writes a frame, so steps are bounded apart from frames.
+        // Not every step writes a frame, so the number of steps has its own limit.
         let steps_max = sink.frames.room().saturating_mul(2).saturating_add(64);
         for _ in 0..steps_max {
             let (before, was_frozen) = (cursor.at, cursor.frozen.is_some());
@@ -229,7 +230,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 continue;
             }
             if self.pass_gone_code(&mut cursor, before, was_frozen, failure) {
-                // What the step has written was of other code.
+                // The frames of this step belong to other code.
                 if matches!(failure, Failure::BadCompiled) {
                     sink.len = was_len;
                 }
@@ -242,14 +243,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         fail(sink, Failure::Cycle, gaps)
     }
 
-    /// Whether the rest of the walk depends on the registers, on the stack above, and on nothing
-    /// else of the thread.
+    /// Whether the next frames depend only on the registers and on the stack above.
     fn is_plain(&self, cursor: &Cursor) -> bool {
         let is_called = cursor.exact.is_none() && !cursor.handling;
         is_called && cursor.cont_entry == 0 && cursor.thread.anchor.sp <= cursor.at.sp
     }
 
-    /// Each step must go up the stack, stay in it, and not jump over the anchor's frame.
+    /// Each step must go up the stack, stay in it, and not skip the anchor's frame.
     fn check(
         &self,
         cursor: &mut Cursor,
@@ -260,9 +260,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return Ok(());
         }
         let sp = cursor.at.sp;
-        // An interrupted adapter may hold the return address in a register, its stack being empty.
+        // An interrupted adapter may hold the return address in a register and have an empty stack.
         let stays = sp == before.sp && was_exact;
-        // Frozen frames that are left out take no room on the stack.
+        // Skipped frozen frames take no room on the stack.
         let left_out = sp == before.sp && before.pc == self.layout.extra.return_barrier;
         if sp <= before.sp && !stays && !left_out && cursor.exact.is_none() {
             return Err(Failure::StackRange);
@@ -284,7 +284,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Ok(())
     }
 
-    /// Resumes at the anchor's frame if it lies above the frame that could not be walked.
+    /// Resumes at the anchor's frame if it is above the frame that could not be walked.
     fn bridge(&self, cursor: &mut Cursor, before: NativeRegs, failure: Failure) -> bool {
         let anchor = cursor.thread.anchor;
         let usable = anchor.sp > before.sp
@@ -334,7 +334,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 
     fn step_no_blob(&self, cursor: &mut Cursor) -> Result<(), Stop> {
-        // The oldest chunk ends where no code is: back to the carrier's stack.
+        // After the oldest chunk there is no code: continue on the carrier's stack.
         if cursor.frozen.is_some() {
             return self.leave_chunk(cursor);
         }
@@ -408,9 +408,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
     }
 
-    /// The interpreter called on, but there is no frame of a method at rbp: deoptimisation is just
-    /// filling it in, or its class has been unloaded since, or it has been left already, with an
-    /// exception for a compiled caller.
+    /// The interpreter has made a call, but there is no frame of a method at rbp. Deoptimisation is
+    /// just filling it in, or its class has been unloaded since, or it was left with an exception
+    /// for a compiled caller.
     fn step_unframed_interpreted(
         &self,
         cursor: &mut Cursor,
@@ -508,8 +508,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
     }
 
-    /// Without a rule: rbp as frame pointer, or, in a leaf, the word at rsp; only if what is found
-    /// there is a return address.
+    /// Without a rule: uses rbp as frame pointer or, in a leaf, the word at rsp, if that gives a
+    /// return address.
     fn by_frame_pointer(&self, cursor: &mut Cursor, at: NativeRegs) -> Result<(), Stop> {
         let none = Err(Stop::Fail(Failure::NoNativeRule));
         let high = cursor.thread.stack_high;
@@ -539,7 +539,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         none
     }
 
-    /// Makes `caller` the frame to look at next.
+    /// Makes `caller` the next frame.
     fn move_to(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
         cursor.exact = None;
         cursor.handling = false;
@@ -551,7 +551,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         if caller.sp >= chunk.bottom || !self.code.contains(caller.pc) {
             return self.leave_chunk(cursor);
         }
-        // In a chunk the slot of the link is what an interpreted caller needs.
+        // In a chunk, an interpreted caller needs the slot of the link.
         cursor.at = NativeRegs {
             fp: caller.sp.wrapping_sub(16),
             ..caller
@@ -559,8 +559,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Ok(())
     }
 
-    /// Whether `caller` can be the caller of an interrupted frame: its pc is a return address, and
-    /// if it is compiled, its own caller's is one, too; if it is interpreted, it has a frame.
+    /// Whether `caller` can be the caller of an interrupted frame. Its pc must be a return address.
+    /// A compiled caller must itself have a caller with a return address, and an interpreted one
+    /// must have a frame.
     fn is_caller(&self, caller: NativeRegs) -> bool {
         if !self.is_return(caller.pc) {
             return false;
@@ -582,7 +583,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.mem.word(slot).is_ok_and(|pc| self.is_return(pc))
     }
 
-    /// Whether `pc` is anywhere in a compiled method or the interpreter.
+    /// Whether `pc` is in a compiled method or the interpreter.
     fn is_method(&self, pc: u64) -> Result<bool, Fault> {
         let blob = self.code.find(self.mem, self.layout, pc)?;
         let kind = blob.map(|blob| blob.kind);
@@ -608,7 +609,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             BlobKind::Nmethod | BlobKind::NativeNmethod => {
                 let exact = Nmethod::load(self.mem, self.layout, &blob)
                     .and_then(|nm| nm.is_return_address(self.mem, self.layout, pc));
-                // Calls of leaf routines have no debug information, but they are calls.
+                // Calls of leaf routines have no debug information, but count as calls.
                 exact.unwrap_or(false)
                     || prologue::follows_call(self.mem, pc).unwrap_or(false)
                     || nmethod::original_pc(self.mem, self.layout, &blob, pc, blob.addr)

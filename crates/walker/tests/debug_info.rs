@@ -1,5 +1,5 @@
-//! Debug information of compiled code, read back from what HotSpot's definitions make of it, and
-//! from damaged memory.
+//! Debug information of compiled code, encoded by HotSpot's definitions and read back, also from
+//! damaged memory.
 #![allow(missing_docs)]
 
 mod common;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const START: u64 = 0x1000;
 
 fn number() -> impl Strategy<Value = u32> {
-    // Of every length, not only the longest.
+    // Numbers of every length, not only the longest.
     (any::<u32>(), 0..32u32).prop_map(|(value, shift)| value >> shift)
 }
 
@@ -48,8 +48,8 @@ fn the_largest_numbers_take_five_bytes() {
 
 #[test]
 fn a_caller_that_is_no_earlier_scope_ends_the_method() {
-    // Behind three `PcDesc`s of 16 bytes and a byte for offset 0 there is the scope of the caller
-    // (three numbers, all short, and three more), then that of the callee.
+    // After three `PcDesc`s of 16 bytes and a byte for offset 0 come the scope of the caller (three
+    // numbers, all short, and three more), then that of the callee.
     let (outer, inner) = (1, 7);
     for (scope, sender, wanted) in [(outer, outer, 2), (outer, inner, 2), (inner, inner, 1)] {
         let mut method = compiled(Age::Mutable, 0, &[(9, vec![(1, 10), (2, 20)])]);

@@ -1,5 +1,5 @@
-//! The tables that a JVM keeps for its serviceability agent, made up: what is read of them, what is
-//! derived, and what is said where something is missing.
+//! Made-up tables of a JVM for its serviceability agent: the values that are read, the derived
+//! ones, and the reports about missing ones.
 #![allow(missing_docs)]
 
 mod common;
@@ -9,7 +9,7 @@ use dwell_walker::hotspot::layout::ABSENT;
 use dwell_walker::hotspot::vmstructs::{self, Place, TableError};
 use dwell_walker::hotspot::{Layout, LayoutError};
 
-/// What a walk cannot do without: type and field.
+/// Fields that a walk requires: type and field.
 const FIELDS: [(&str, &str); 33] = [
     ("JavaThread", "_osthread"),
     ("OSThread", "_thread_id"),
@@ -50,7 +50,7 @@ const INTS: [&str; 1] = ["_thread_in_Java"];
 
 const BARRIER: &str = "_ZN12StubRoutines19_cont_returnBarrierE";
 const RETURN_PC: &str = "_ZN17ContinuationEntry10_return_pcE";
-/// Where symbols point to, and where the tables are.
+/// Addresses of symbols and tables.
 const SYMBOLS_AT: u64 = 0x1000;
 const TABLES_AT: [u64; 3] = [0x10_0000, 0x20_0000, 0x30_0000];
 const TEXT_AT: u64 = 0x40_0000;
@@ -63,12 +63,12 @@ struct Tables {
     fields: Vec<Row>,
     types: Vec<(&'static str, u64)>,
     ints: Vec<(&'static str, i32)>,
-    /// Symbols beside those of the tables, and the words there.
+    /// Symbols other than those of the tables, and the words there.
     symbols: Vec<(&'static str, u64)>,
 }
 
 impl Tables {
-    /// All that is needed, each at another place.
+    /// All required entries, each at another place.
     fn needed() -> Tables {
         let field = |(i, (of, name)): (usize, &(&'static str, &'static str))| {
             (*of, *name, "int", false, 8 * i as u64)
@@ -82,8 +82,8 @@ impl Tables {
         }
     }
 
-    /// The symbols with the words that they point to. Fields of an entry are in an order of their
-    /// own, with room between them.
+    /// The symbols with the words that they point to. The fields of an entry are in a made-up
+    /// order, with gaps between them.
     fn words(&self) -> Vec<(&'static str, u64)> {
         let [fields, types, ints] = TABLES_AT;
         let mut words = vec![
@@ -149,7 +149,7 @@ impl Tables {
         memory
     }
 
-    /// Where a symbol is.
+    /// Address of a symbol.
     fn address(&self, symbol: &str) -> Option<u64> {
         let place = self.words().iter().position(|(name, _)| *name == symbol)?;
         Some(SYMBOLS_AT + 8 * place as u64)
@@ -160,14 +160,14 @@ impl Tables {
     }
 }
 
-/// Words as bytes, and so many that are 0 behind them.
+/// Words as bytes, with `zeroes` zero bytes after them.
 fn bytes(words: &[u64], zeroes: usize) -> Vec<u8> {
     let words = words.iter().copied().chain(vec![0; zeroes]);
     words.flat_map(u64::to_le_bytes).collect()
 }
 
 #[test]
-fn what_is_needed_is_enough_and_each_of_it_is_named_where_it_is_missing() {
+fn required_fields_suffice_and_a_missing_one_is_named() {
     let layout = Tables::needed().load().expect("a layout");
     assert_eq!((layout.thread_osthread, layout.osthread_thread_id), (0, 8));
     assert_eq!(layout.stub_queue_buffer, 32 * 8);
@@ -210,7 +210,7 @@ fn statics_have_addresses_and_numbers_may_be_negative() {
     tables
         .ints
         .push(("frame::entry_frame_call_wrapper_offset", -6));
-    // One spelling of two.
+    // One of the two spellings.
     tables
         .fields
         .push(("Thread", "_stack_base", "address", false, 0x500));
@@ -233,7 +233,7 @@ fn statics_have_addresses_and_numbers_may_be_negative() {
 }
 
 #[test]
-fn what_is_in_no_table_is_derived() {
+fn value_in_no_table_is_derived() {
     let of_8 = Tables::needed().load().expect("a layout").extra;
     assert_eq!((of_8.interpreter_bcp, of_8.unsigned5_base), (-56, 0));
     assert!(!of_8.frame_complete_short);
@@ -252,7 +252,7 @@ fn what_is_in_no_table_is_derived() {
         (of_21.return_barrier, of_21.cont_return_pc),
         (0x7000, 0x7100)
     );
-    // Where the tables have them, symbols are not asked.
+    // If the tables have them, symbols are not used.
     tables
         .symbols
         .extend([("at barrier", 0x7200), ("at return pc", 0x7300)]);
@@ -290,7 +290,7 @@ fn what_is_in_no_table_is_derived() {
 }
 
 #[test]
-fn the_width_of_a_field_is_told_by_its_type() {
+fn field_width_follows_from_its_type() {
     for (string, is_short) in [
         ("int16_t", true),
         ("uint16_t", true),
@@ -309,7 +309,7 @@ fn the_width_of_a_field_is_told_by_its_type() {
 }
 
 #[test]
-fn tables_that_are_not_there_are_told_by_name() {
+fn missing_tables_are_named() {
     let tables = Tables::needed();
     for (missing, _) in tables.words() {
         let symbols = |name: &str| tables.address(name).filter(|_| name != missing);

@@ -1,4 +1,5 @@
-//! Debug information that C2 has put on the wrong instructions: what is told of them instead.
+//! Debug information that C2 has attached to the wrong instructions, and the scope that is reported
+//! instead.
 #![allow(missing_docs)]
 
 mod common;
@@ -18,7 +19,7 @@ fn in_loop(bci: i32) -> Vec<Inlined> {
     vec![(1, 9), (4, 3), (5, bci)]
 }
 
-/// Places one behind the other, four bytes apart, in the newest layout.
+/// Places in sequence, four bytes apart, in the newest layout.
 fn method(chains: &[Vec<Inlined>]) -> Compiled {
     let places: Vec<Place> = chains.iter().map(|chain| (3, chain.clone())).collect();
     compiled(AGES[3], 1, &places).with_bytecodes(CALL as u16)
@@ -31,7 +32,7 @@ fn at(method: &Compiled, place: usize) -> Vec<Inlined> {
     here
 }
 
-/// `pairs` times a line of the loop, each with the call's behind it.
+/// A line of the loop and then the call's line, `pairs` times.
 fn mixed(pairs: i32, call: &[Inlined]) -> Vec<Vec<Inlined>> {
     (0..pairs)
         .flat_map(|n| [in_loop(n % 3), call.to_vec()])
@@ -40,7 +41,7 @@ fn mixed(pairs: i32, call: &[Inlined]) -> Vec<Vec<Inlined>> {
 }
 
 #[test]
-fn a_call_that_is_told_everywhere_is_the_method_around() {
+fn call_on_all_places_is_replaced_by_surrounding_method() {
     let method = method(&mixed(12, &borrowed()));
     for place in (1..23).step_by(2) {
         let before = (place as i32 / 2) % 3;
@@ -60,7 +61,7 @@ fn between_two_inlined_methods_it_is_their_caller() {
 }
 
 #[test]
-fn the_same_without_its_signs_is_what_it_says() {
+fn line_without_the_signs_is_kept() {
     let told = |chains: &[Vec<Inlined>], place| at(&method(chains), place);
     // Too few.
     assert_eq!(told(&mixed(7, &borrowed()), 7), borrowed());
@@ -68,14 +69,14 @@ fn the_same_without_its_signs_is_what_it_says() {
     let mut rare: Vec<_> = (0..100).map(|n| in_loop(n % 3)).collect();
     (0..10).for_each(|n| rare[n * 10 + 5] = borrowed());
     assert_eq!(told(&rare, 55), borrowed());
-    // No call.
+    // The bytecode is not a call.
     let no_call = vec![(1, 4), (2, 5), (3, CALL + 1)];
     assert_eq!(told(&mixed(12, &no_call), 7), no_call);
-    // Where the method itself is.
+    // Places within the method itself.
     let mut inside = mixed(12, &borrowed());
     inside.extend([vec![(1, 4), (2, 5), (3, 1)], borrowed(), in_loop(1)]);
     assert_eq!(told(&inside, 26), borrowed());
-    // Where the calls return to.
+    // Places at the calls' returns.
     let mut returns = method(&mixed(12, &borrowed()));
     let mut code = vec![0x90; 128];
     let place = (returns.expected[7].0 - CODE) as usize;
@@ -83,13 +84,13 @@ fn the_same_without_its_signs_is_what_it_says() {
     returns.memory.add(CODE, code);
     assert_eq!(at(&returns, 7), borrowed());
     assert_eq!(at(&returns, 9), in_loop(1), "another place");
-    // Nothing before it to tell better.
+    // There is no place before it with a better scope.
     let first = [vec![borrowed()], mixed(12, &borrowed())].concat();
     assert_eq!(told(&first, 0), borrowed());
 }
 
 #[test]
-fn what_is_right_before_a_poll_is_of_its_method() {
+fn instruction_right_before_a_poll_is_of_its_method() {
     let elsewhere = vec![(1, 2), (7, 1)];
     let inner = vec![(1, 9), (4, 3), (5, 6), (8, 1)];
     let chains = [

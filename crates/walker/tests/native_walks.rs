@@ -1,5 +1,5 @@
-//! Walks over native frames that are made up: where they end, what they are called then, and how
-//! the anchor helps.
+//! Walks over made-up native frames: where they end, the names of these ends, and the use of the
+//! anchor.
 #![allow(missing_docs)]
 
 mod common;
@@ -16,15 +16,15 @@ use dwell_walker::walk::live_context;
 use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Regs, ThreadContext, Walk, Walker};
 
 const STACK: u64 = 0x7000_0000;
-/// The JVM's library, another one, and code of the JVM's making.
+/// The JVM's library, another one, and generated code.
 const VM: u64 = 0x1000_0000;
 const LIBRARY: u64 = 0x2000_0000;
 const CODE: u64 = 0x5000_0000;
 const SEGMENTS: u64 = 0x4000;
-/// Where a call from native code into Java returns to.
+/// Return address of a call from native code into Java.
 const CALL_STUB: u64 = CODE + 0x200;
 
-/// Frames of so many bytes, with rbp as it is.
+/// The rule of frames of this size that do not change rbp.
 const fn frame(cfa_bytes: u32) -> Rule {
     Rule::Sp {
         cfa_bytes,
@@ -32,7 +32,7 @@ const fn frame(cfa_bytes: u32) -> Rule {
     }
 }
 
-/// Of each library's code the low byte of an address tells the rule.
+/// In each library, the low byte of an address selects the rule.
 struct Libraries;
 
 impl NativeCode for Libraries {
@@ -59,7 +59,7 @@ impl NativeCode for Libraries {
     }
 }
 
-/// A stack with these words, and code of the JVM's making in which there is nothing.
+/// A stack with these words, and empty generated code.
 fn memory(stack: &[u64]) -> Bytes {
     let mut memory = Bytes::default();
     let bytes = stack.iter().flat_map(|word| word.to_le_bytes());
@@ -75,7 +75,7 @@ fn code() -> CodeCache {
     CodeCache::from_words(&words)
 }
 
-/// Walks into what takes frames.
+/// Walks into the given frames.
 fn walk_into<F: Frames + ?Sized>(
     memory: &Bytes,
     regs: Regs,
@@ -92,7 +92,7 @@ fn walk_into<F: Frames + ?Sized>(
     walker.walk(regs, thread, frames)
 }
 
-/// The frames' kinds and ids, and how it ended.
+/// The frames' kinds and ids, and the walk's result.
 fn walk(stack: &[u64], regs: Regs, thread: &ThreadContext) -> (Vec<(FrameKind, u64)>, Walk) {
     let mut frames = [Frame::EMPTY; 16];
     let walk = walk_into(&memory(stack), regs, thread, &mut frames[..]);
@@ -128,7 +128,7 @@ const PLAIN: [u64; 6] = [LIBRARY + 0x21, 7, VM + 0x22, 7, LIBRARY + 0x41, 0];
 #[test]
 fn frames_follow_their_rules_to_the_root() {
     let (frames, walk) = walk(&PLAIN, at(LIBRARY + 0x10), &ThreadContext::default());
-    // Return addresses lead to the call before them.
+    // Return addresses belong to the call before them.
     let expected = [
         native(LIBRARY + 0x10),
         native(LIBRARY + 0x20),
@@ -140,7 +140,7 @@ fn frames_follow_their_rules_to_the_root() {
         (walk.outcome, walk.gaps, walk.flaw),
         (Outcome::Complete, 0, None)
     );
-    // A return address of 0 ends as well.
+    // A return address of 0 ends the walk as well.
     let (frames, walk) = self::walk(&[0], at(LIBRARY + 0x10), &ThreadContext::default());
     assert_eq!(frames, [native(LIBRARY + 0x10)]);
     assert_eq!(walk.outcome, Outcome::Complete);
@@ -149,7 +149,7 @@ fn frames_follow_their_rules_to_the_root() {
 }
 
 #[test]
-fn one_frame_less_than_there_is_room_for_is_told() {
+fn walk_that_needs_all_room_is_reported_as_truncated() {
     for room in 1..8 {
         let mut frames = [Frame::EMPTY; 8];
         let memory = memory(&PLAIN);
@@ -166,7 +166,7 @@ fn one_frame_less_than_there_is_room_for_is_told() {
 }
 
 #[test]
-fn a_frame_beyond_the_stack_is_none_and_beyond_its_copy_it_is_missing() {
+fn frame_beyond_stack_is_invalid_beyond_its_copy_missing() {
     // The root's frame begins at the sixth word's address.
     for (words, cut, expected) in [
         (5, false, None),
@@ -187,7 +187,7 @@ fn a_frame_beyond_the_stack_is_none_and_beyond_its_copy_it_is_missing() {
             assert_eq!(frames[3], failed(failure));
         }
     }
-    // What cannot be read is behind the end of the copy, if there is one.
+    // Unreadable words are beyond the end of the copy, if there is a copy.
     for (cut, failure) in [(true, Failure::SnapshotEnd), (false, Failure::Unreadable)] {
         let thread = ThreadContext {
             cut,
@@ -209,7 +209,8 @@ fn callers_are_further_up() {
         let mut frames = [Frame::EMPTY; 8];
         walk_into(&memory, regs, &ThreadContext::default(), &mut frames[..]).outcome
     };
-    // By rbp. An interrupted function may have left its frame, but its caller's is not below.
+    // By rbp. An interrupted function may have popped its frame, but the caller's frame is not
+    // below.
     let interrupted = |fp| walked(LIBRARY + 0x30, fp);
     assert_eq!(interrupted(STACK + 8), Outcome::Complete);
     assert_eq!(interrupted(STACK - 16), Outcome::Complete);
@@ -217,14 +218,14 @@ fn callers_are_further_up() {
         interrupted(STACK - 24),
         Outcome::Failed(Failure::StackRange)
     );
-    // One that has called has a frame.
+    // A frame that has made a call exists.
     let called = |fp| walked(LIBRARY + 0x10, fp);
     assert_eq!(called(STACK + 8), Outcome::Complete);
     assert_eq!(called(STACK - 8), Outcome::Failed(Failure::StackRange));
 }
 
 #[test]
-fn what_is_no_code_at_all_is_told_so() {
+fn pc_outside_any_code_is_reported() {
     let (frames, walk) = walk(&[0x123], at(LIBRARY + 0x10), &ThreadContext::default());
     assert_eq!(frames, [native(LIBRARY + 0x10), failed(Failure::UnknownPc)]);
     assert_eq!(walk.outcome, Outcome::Failed(Failure::UnknownPc));
@@ -236,9 +237,9 @@ fn what_is_no_code_at_all_is_told_so() {
     assert_eq!(frames, [native(LIBRARY + 0x10), failed(Failure::NoBlob)]);
 }
 
-/// Where there is no rule rbp may be a frame pointer, and in a leaf the return address is on top.
+/// Without a rule, rbp may be a frame pointer, and in a leaf the return address is on top.
 #[test]
-fn without_a_rule_a_return_address_is_looked_for() {
+fn without_a_rule_a_return_address_is_searched() {
     let root = LIBRARY + 0x41;
     let of = |pc: u64, fp: u64, high: u64, stack: &[u64]| {
         let regs = Regs { fp, ..at(pc) };
@@ -265,20 +266,20 @@ fn without_a_rule_a_return_address_is_looked_for() {
             let (frames, _) = of(pc, fp, high, &[root, 5, STACK, root + 2]);
             assert_eq!(frames, [native(pc), native(root - 1)], "{fp:x}");
         }
-        // Nothing is one, least of all 0.
+        // No word is a return address, and 0 never is.
         let (frames, _) = of(pc, STACK, 0, &[0, 0]);
         assert_eq!(frames, [native(pc), failed(Failure::NoNativeRule)]);
         let (frames, _) = of(pc, STACK, 0, &[7, gap + 1]);
         assert_eq!(frames, [native(pc), failed(Failure::NoNativeRule)]);
     }
-    // Who has called is no leaf.
+    // A frame that has made a call is not a leaf.
     let (frames, _) = of(LIBRARY + 0x10, 0, 0, &[unsupported + 1, root]);
     let expected = [native(LIBRARY + 0x10), native(unsupported)];
     assert_eq!(frames[..2], expected);
     assert_eq!(frames[2..], [failed(Failure::NoNativeRule)]);
 }
 
-/// A thread that left Java has an anchor, at which the walk goes on where native frames fail.
+/// A thread that left Java has an anchor, and the walk continues there if native frames fail.
 #[test]
 fn the_anchor_bridges_native_frames_once() {
     let anchored = |sp: u64, pc: u64| ThreadContext {
@@ -294,20 +295,20 @@ fn the_anchor_bridges_native_frames_once() {
         failed(Failure::NoBlob),
     ];
     assert_eq!((frames, found.gaps), (expected.to_vec(), 1));
-    // It is below, or where no code of the JVM's making is.
+    // The anchor is below, or not in generated code.
     for (sp, pc) in [(STACK + 8, into), (STACK + 16, LIBRARY + 0x41), (0, into)] {
         let (frames, found) = walk(&stack, at(from), &anchored(sp, pc));
         assert_eq!((frames.len(), found.gaps), (2, 0), "{sp:x} {pc:x}");
     }
-    // A native frame that ends above it is none.
+    // A native frame that ends above the anchor is wrong.
     let (frames, found) = walk(&PLAIN, at(from), &anchored(STACK + 16, into));
     let gap = failed(Failure::NativeGap);
     assert_eq!(frames[..3], [native(from), native(LIBRARY + 0x20), gap]);
     assert_eq!(found.gaps, 1);
-    // One that ends there is right.
+    // A native frame that ends at the anchor is right.
     let (frames, found) = walk(&PLAIN, at(from), &anchored(STACK + 24, into));
     assert_eq!((frames[2], found.gaps), (vm(VM + 0x21), 0));
-    // Nothing is missing where there was no room, or no more stack.
+    // The anchor is not used if there was no room, or no more stack.
     let cut = ThreadContext {
         cut: true,
         ..anchored(STACK + 64, into)
@@ -316,8 +317,8 @@ fn the_anchor_bridges_native_frames_once() {
     assert_eq!((frames[2], found.gaps), (failed(Failure::SnapshotEnd), 0));
 }
 
-/// The frames of a walk from code that is gone, whose rbp is at the stack's fourth word. A walk
-/// that finds the call stub above goes on there, and fails once more: its code is gone, too.
+/// The frames of a walk from freed code, with rbp at the stack's fourth word. A walk that finds the
+/// call stub above continues there and fails once more, because the stub's code is missing, too.
 fn above_gone(stack: &[u64], fp: u64, high: u64) -> usize {
     let regs = Regs {
         fp,
@@ -335,7 +336,7 @@ fn above_gone(stack: &[u64], fp: u64, high: u64) -> usize {
 }
 
 #[test]
-fn above_code_that_is_gone_the_call_stub_is_found() {
+fn call_stub_above_freed_code_is_found() {
     let (fp, root) = (STACK + 24, LIBRARY + 0x41);
     let found = |stack: &[u64], fp, high| above_gone(stack, fp, high) == 2;
     let stack = [0, CALL_STUB, 0, 0, root, 0, 0];
@@ -351,7 +352,7 @@ fn above_code_that_is_gone_the_call_stub_is_found() {
         let stack = [0, CALL_STUB, 0, 0, caller, 0, 0];
         assert!(!found(&stack, fp, 0), "{caller:x} is no native code");
     }
-    // Frames of stubs in between lead on, if they have been called by code of the VM's making.
+    // Frames of stubs in between lead to a caller, if generated code has called them.
     let linked = |next: u64, caller: u64| {
         let stack = [0, 0, 0, next, caller, CALL_STUB, 0, 0, root, 0, 0];
         found(&stack, fp, 0)
@@ -361,12 +362,12 @@ fn above_code_that_is_gone_the_call_stub_is_found() {
     assert!(!linked(fp, CODE + 0x80) && !linked(STACK + 16, CODE + 0x80));
 }
 
-/// What keeps frames may know the rest of a walk.
+/// A receiver of frames may know the end of a walk.
 struct Knowing {
     frames: Vec<Frame>,
     begins: Vec<u64>,
     asked: Vec<u64>,
-    /// From where on all is known.
+    /// All frames from this address on are known.
     known: u64,
 }
 
@@ -392,7 +393,7 @@ impl Frames for Knowing {
 }
 
 #[test]
-fn what_is_known_of_a_stack_is_not_walked_again() {
+fn known_part_of_a_stack_is_not_walked_again() {
     let known = |known: u64, thread: ThreadContext| {
         let mut frames = Knowing {
             frames: Vec::new(),
@@ -407,9 +408,9 @@ fn what_is_known_of_a_stack_is_not_walked_again() {
     let (walk, frames) = known(STACK + 24, ThreadContext::default());
     assert_eq!((walk.len, walk.outcome), (2 + 5, Outcome::Complete));
     assert_eq!(frames.begins, [STACK, STACK + 8, STACK + 24]);
-    // Not where the thread was interrupted: more than the stack tells what is there.
+    // Not for the interrupted frame: it depends on more than the stack.
     assert_eq!(frames.asked, [STACK + 8, STACK + 24]);
-    // Nor below the anchor, nor while a continuation runs.
+    // Not below the anchor, and not while a continuation runs.
     let anchored = ThreadContext {
         anchor: Anchor {
             sp: STACK + 24,
@@ -428,7 +429,7 @@ fn what_is_known_of_a_stack_is_not_walked_again() {
 }
 
 #[test]
-fn a_rule_tells_where_the_caller_is() {
+fn rule_leads_to_the_caller() {
     let mut words = [0u64; 40];
     for (i, word) in words.iter_mut().enumerate() {
         *word = 0x1000 + i as u64;
@@ -488,14 +489,14 @@ fn a_rule_tells_where_the_caller_is() {
 }
 
 #[test]
-fn pages_find_what_all_rows_say() {
+fn lookup_by_pages_equals_lookup_in_all_rows() {
     let rows: Vec<Row> = [0x10, 0x800, 0xfff, 0x1000, 0x3004, 0x3010, 0x5000]
         .map(|offset| Row {
             offset,
             rule: frame(8 * (offset % 1000)).encode(),
         })
         .to_vec();
-    // For each page how many rows begin before it; the last is that of the last row.
+    // The number of rows that begin before each page; the last page is that of the last row.
     let pages: Vec<u32> = (0..6u32)
         .map(|page| rows.iter().filter(|row| row.offset < page << 12).count() as u32)
         .collect();
@@ -507,7 +508,7 @@ fn pages_find_what_all_rows_say() {
         );
         assert_eq!(Pages(&[]).lookup(&rows, offset), lookup(&rows, offset));
     }
-    // Only the page's rows are asked: others could say anything.
+    // Only the page's rows are used; the others could have any value.
     let wrong = [0, 3, 3, 3, 3, 3];
     assert_eq!(
         Pages(&wrong).lookup(&rows, 0x3020),
@@ -516,7 +517,7 @@ fn pages_find_what_all_rows_say() {
 }
 
 #[test]
-fn a_live_thread_tells_its_context() {
+fn live_context_is_read_from_the_thread() {
     const THREAD: u64 = 0x9000;
     let mut memory = Bytes::default();
     let words = [5, 0x7100, 0x7200, 0x7300, 0x8000, 0x6000, 0x6500u64];

@@ -1,5 +1,5 @@
-//! Walks of every JDK, replayed: the same frames again; and with every read failing in turn, and
-//! with words that are wrong, a named end and never a panic or an endless walk.
+//! Recorded walks of every JDK, replayed: they give the same frames. If each read fails in turn, or
+//! words are wrong, each walk has a named end, and never panics or runs forever.
 #![allow(missing_docs)]
 
 use dwell_frozen::Frozen;
@@ -14,13 +14,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// More than any fixture has, less than a walk that does not end would yield.
+/// More frames than any fixture has, and fewer than an endless walk would yield.
 const FRAMES_MAX: usize = 4096;
 
 struct Fixture {
     name: String,
     frozen: Frozen,
-    /// The same words, quick to find.
+    /// The same words in a map.
     words: HashMap<u64, u64>,
 }
 
@@ -59,9 +59,9 @@ struct Faulty<'a> {
     words: &'a HashMap<u64, u64>,
     /// Words that differ from the recorded ones.
     changed: HashMap<u64, u64>,
-    /// The distinct words read so far, by the order of their first reading.
+    /// The distinct words read so far, by the order of their first read.
     seen: RefCell<HashMap<u64, usize>>,
-    /// Which of them cannot be read.
+    /// The word that cannot be read.
     fails: usize,
     reads: Cell<u64>,
 }
@@ -120,7 +120,7 @@ fn outcome_name(walk: &Walk) -> &'static str {
     }
 }
 
-/// A failed walk says so in its last frame, by a name.
+/// A failed walk has a named failure as its last frame.
 #[track_caller]
 fn check_end(what: &str, walk: &Walk, frames: &[Frame]) {
     assert!(walk.len <= frames.len(), "{what}: {} frames", walk.len);
@@ -131,7 +131,7 @@ fn check_end(what: &str, walk: &Walk, frames: &[Frame]) {
     }
 }
 
-/// A walk may look again at what it has read, but not without end.
+/// A walk may read a word again, but the number of reads is bounded.
 fn reads_max(fixture: &Fixture) -> u64 {
     64 * fixture.words.len() as u64 + 200_000
 }
@@ -156,7 +156,7 @@ fn every_walk_yields_the_same_frames_again() {
     }
 }
 
-/// A fixture that is lost would not be missed otherwise.
+/// Without this test, a lost fixture would not be noticed.
 #[test]
 fn every_jdk_has_every_kind_of_frame() {
     for jdk in ["8", "11", "17", "21", "25", "26", "27", "28"] {
@@ -191,10 +191,10 @@ fn every_jdk_has_every_kind_of_frame() {
     }
 }
 
-/// Between the moment of a stack and its walk, code and classes may go. What is above is still
-/// found, and the gap has a name; frames of other code in that place are not shown.
+/// Between the moment of a stack and its walk, code and classes may be freed. The frames above are
+/// still found, and the gap has a name; frames of the replacing code are not shown.
 #[test]
-fn walks_go_on_above_what_is_gone() {
+fn walk_continues_above_freed_frames() {
     let gone = [
         (
             "17-unloaded",
@@ -229,7 +229,7 @@ fn walks_go_on_above_what_is_gone() {
 }
 
 #[test]
-fn whichever_read_fails_the_walk_ends_with_a_name() {
+fn any_failing_read_gives_a_named_end() {
     for fixture in fixtures() {
         let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
         let whole = Faulty::new(fixture, usize::MAX);
@@ -254,9 +254,9 @@ fn whichever_read_fails_the_walk_ends_with_a_name() {
     }
 }
 
-/// Words that are wrong in the ways memory is wrong: anything, near misses, each other's values.
+/// Wrong words of several kinds: random values, near misses, values of other words.
 #[test]
-fn wrong_words_never_lead_to_a_panic_or_an_endless_walk() {
+fn wrong_words_never_cause_a_panic_or_endless_walk() {
     let choose = any::<prop::sample::Index>;
     let change = (choose(), 0..4u8, any::<u64>(), choose());
     let changes = (choose(), prop::collection::vec(change, 1..12));
@@ -305,10 +305,10 @@ fn wrong_words_never_lead_to_a_panic_or_an_endless_walk() {
         .unwrap();
 }
 
-/// Memory of a fixture whose compilations are others, with other ids.
+/// Memory of a fixture with other compilations, which have other ids.
 struct Numbered<'a> {
     frozen: &'a Frozen,
-    /// Where the ids are, and in which bits they differ.
+    /// Addresses of the ids, and the changed bits.
     ids: BTreeSet<u64>,
     id: Cell<u64>,
     reads: Cell<u64>,
@@ -356,10 +356,9 @@ impl Memory for Numbered<'_> {
     }
 }
 
-/// What a cache remembers of return addresses says what was read, and for less; not so when the
-/// compilations are others.
+/// A cache gives the same results with fewer reads, but is not used for other compilations.
 #[test]
-fn walks_are_the_same_with_what_is_remembered() {
+fn walks_are_the_same_with_a_cache() {
     let (mut cheaper, mut anew) = (0, 0);
     for fixture in fixtures() {
         let frozen = &fixture.frozen;
@@ -392,14 +391,14 @@ fn walks_are_the_same_with_what_is_remembered() {
     assert!(3 * cheaper > fixtures().len(), "{cheaper} are cheaper");
     assert!(
         4 * anew > 3 * cheaper,
-        "{anew} were read anew, {cheaper} are cheaper"
+        "{anew} were read again, {cheaper} are cheaper"
     );
 }
 
-/// With less room each walk says the same up to there, and that it was cut.
+/// With less room each walk gives the same frames up to that point, and reports that it was cut.
 #[test]
-fn a_limit_cuts_walks_and_changes_nothing_before() {
-    // What was first taken for frames of a method that has gone is told as long as it has room.
+fn depth_limit_only_cuts_the_end_of_walks() {
+    // Frames that were first taken for those of a freed method may be reported if there is room.
     let replaced = Frame::failed(Failure::BadCompiled);
     for fixture in fixtures() {
         let whole = &fixture.frozen.frames;
@@ -420,7 +419,7 @@ fn a_limit_cuts_walks_and_changes_nothing_before() {
             );
             let kept = walk.len - 1;
             assert_eq!(frames[..kept], whole[..kept], "{what}");
-            // What is left out in the middle is told even in the last place.
+            // A gap in the middle is reported even in the last place.
             let last = frames[kept];
             let is_end = last == Frame::failed(Failure::Truncated);
             assert!(is_end || last == whole[kept], "{what}: {last:?}");
@@ -428,8 +427,8 @@ fn a_limit_cuts_walks_and_changes_nothing_before() {
     }
 }
 
-/// Frames that the walk of a virtual thread finds in the heap are those that are found there when
-/// it is not mounted; below them is what is on the carrier's stack.
+/// The frames of a mounted virtual thread in the heap are those found when it is not mounted; below
+/// them are the frames on the carrier's stack.
 #[test]
 fn frames_in_the_heap_are_the_same_without_a_carrier() {
     let mut compared = 0;
@@ -462,7 +461,7 @@ fn frames_in_the_heap_are_the_same_without_a_carrier() {
     assert!(compared >= 4, "{compared} fixtures have a chunk");
 }
 
-/// What keeps frames, and notes where it is asked for the rest of them.
+/// A receiver of frames that notes for which frames it is asked.
 struct Asked {
     frames: Vec<Frame>,
     asked: Vec<u64>,
@@ -485,9 +484,10 @@ impl Frames for Asked {
     }
 }
 
-/// As long as a continuation runs, more than the stack tells what is there; behind its entry not.
+/// While a continuation runs, the frames depend on more than the stack. Below its entry they do
+/// not.
 #[test]
-fn the_rest_of_a_stack_is_asked_for_behind_the_entry_of_a_continuation() {
+fn known_frames_are_requested_only_below_continuation_entry() {
     let mut seen = 0;
     for fixture in fixtures()
         .iter()

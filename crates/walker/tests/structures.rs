@@ -1,6 +1,7 @@
-//! What the reader from outside looks at besides stacks (threads, monitors, objects, classes,
-//! names, sets, text, safepoints), in snapshots of every JDK with words that are wrong and in
-//! memory that is anything: each look ends soon, and its answer is bounded. Seeds are fixed.
+//! The structures that the reader from outside uses besides stacks: threads, monitors, objects,
+//! classes, names, sets, text, safepoints. They are read from snapshots of every JDK with wrong
+//! words, and from arbitrary memory. Each read ends soon, and its result is bounded. Seeds are
+//! fixed.
 #![allow(missing_docs)]
 
 use dwell_frozen::Frozen;
@@ -16,10 +17,10 @@ use dwell_walker::{Fault, Memory};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// A look at one thing reads chains of some thousand entries at most, and searches the code cache.
+/// Maximum number of reads for one structure: chains of some thousand entries, and the code cache.
 const READS_MAX: u64 = 400_000;
-/// Lists of threads and classes have a million entries at most, of each of which some words are
-/// read.
+/// Maximum number of reads for a list: threads and classes have at most a million entries, with
+/// some words each.
 const LIST_READS_MAX: u64 = 60_000_000;
 
 /// Numbers that look random (xorshift*).
@@ -38,8 +39,8 @@ impl Random {
     }
 }
 
-/// The words of a snapshot; where it has none, another word of it stands, so that pointers lead
-/// from one to another, in circles as well. Every so many-th place cannot be read.
+/// The words of a snapshot. Other addresses give another word of it, so that pointers lead from one
+/// to another, also in circles. One in some number of addresses is unreadable.
 struct Anything<'a> {
     frozen: &'a Frozen,
     words: &'a [u64],
@@ -80,7 +81,7 @@ fn fixtures() -> Vec<Frozen> {
     paths.iter().map(parse).collect()
 }
 
-/// Some words of the snapshot, and some of its offsets, are others.
+/// Changes some words and some offsets of the snapshot.
 fn change(frozen: &mut Frozen, random: &mut Random) {
     let keys: Vec<u64> = frozen.words.keys().copied().collect();
     for _ in 0..1 + random.below(16) {
@@ -176,12 +177,12 @@ fn look_at_locks(mem: &Anything<'_>, frozen: &Frozen, addr: u64) {
         };
         let _ = locked::compiled(mem, &frozen.layout, &blob, at, |_, _| count += 1);
     }
-    // A frame has so many scopes, and each so many monitors.
+    // The maximum numbers of scopes of a frame and of monitors of a scope.
     assert!(count <= 64 * 513, "{count} monitors");
 }
 
 #[test]
-fn looks_at_broken_structures_end_soon() {
+fn reads_of_broken_structures_end_soon() {
     let (mut random, mut most, mut looks) = (Random(0x5eed), 0, 0);
     for (number, fixture) in fixtures().into_iter().enumerate() {
         for round in 0..6 {
@@ -195,7 +196,7 @@ fn looks_at_broken_structures_end_soon() {
                 holes: 2 + random.next() % 64,
                 reads: Cell::new(0),
             };
-            // A circle of a million threads takes its time.
+            // A circle of a million threads takes long.
             if round == 0 && number == 0 {
                 look_at_lists(&mem, &frozen.layout);
                 mem.reads.set(0);

@@ -1,19 +1,18 @@
-//! Why a thread was not running: exactly one cause for each look, from what the operating system,
-//! the runtime and the stack say.
+//! Why a thread was not running: exactly one cause for each sample, from the operating system, the
+//! runtime and the stack.
 //!
-//! What the OS says goes first (a thread on a processor waits for nothing), then what the runtime
-//! says of its own waits, then frames, then the system call. A stack is only read from its top:
-//! what a thread waits for is near there. What names mean is the runtime's to know: see
-//! [`Waits`].
+//! The OS comes first: a thread on a processor waits for nothing. Then come the runtime's reports
+//! of its own waits, then frames, then the system call. A stack is read only from its top, because
+//! the reason of a wait is near there. The runtime supplies the meaning of names: see [`Waits`].
 
 pub use crate::facts::{Call, Cause, Facts, Fd, Monitor, Named, Os};
 use crate::pools::Pools;
 use crate::waits::Waits;
 
-/// Functions of the runtime that are looked at above the innermost method.
+/// Maximum number of functions checked above the innermost method.
 const FUNCTIONS_MAX: usize = 40;
 
-/// What is known of a runtime's waits: by its tables, and of pools also by the user.
+/// Knowledge about a runtime's waits: its tables, and pools that the user names.
 #[derive(Clone, Debug)]
 pub struct Known {
     waits: &'static Waits,
@@ -21,7 +20,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What the tables say.
+    /// Uses these tables.
     #[must_use]
     pub fn new(waits: &'static Waits) -> Known {
         Known {
@@ -33,12 +32,12 @@ impl Known {
     /// Adds a method in which pooled workers wait for work.
     ///
     /// # Errors
-    /// What is wrong with the pattern.
+    /// A text that says what is wrong with the pattern.
     pub fn add_pool(&mut self, pattern: &str) -> Result<(), String> {
         self.pools.add(pattern)
     }
 
-    /// The cause.
+    /// The cause of a sample.
     #[must_use]
     pub fn cause(&self, facts: &Facts<'_>) -> Cause {
         match facts.os {
@@ -66,7 +65,7 @@ impl Known {
         in_method.or(in_call).unwrap_or(Cause::Unknown)
     }
 
-    /// What the runtime's own functions above the methods say.
+    /// The cause by the runtime's functions above the methods.
     fn in_function(&self, frames: &[Named<'_>]) -> Option<Cause> {
         let top = frames.iter().take(FUNCTIONS_MAX);
         let functions: Vec<&str> = top
@@ -80,7 +79,7 @@ impl Known {
             .next()
     }
 
-    /// What the innermost method says.
+    /// The cause by the innermost method.
     fn in_method(&self, facts: &Facts<'_>) -> Option<Cause> {
         if facts.monitor == Monitor::None
             && let Some(out) = &self.waits.way_out
@@ -91,7 +90,7 @@ impl Known {
         let top = facts.frames.iter().find(|frame| frame.is_managed);
         let named = top.and_then(|frame| {
             let known = self.waits.methods.iter();
-            // Without what some runtimes say of a wrapper around it.
+            // Some runtimes add a suffix for a wrapper around the method.
             let name = frame.name.split(" [").next().unwrap_or(frame.name);
             known
                 .filter(|(class, names, _)| frame.class == *class && names.contains(&name))
@@ -106,7 +105,7 @@ impl Known {
         if facts.monitor == Monitor::Waiting {
             return Some(Cause::ObjectWait);
         }
-        // A descriptor says more than the name of a class: sockets are read through files' methods.
+        // The descriptor decides before the class name: sockets are read through methods of files.
         if let Some(cause @ (Cause::Socket | Cause::File)) = system_call(facts.os) {
             return Some(cause);
         }
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
     use crate::waits::WayOut;
 
-    /// A runtime that is made up.
+    /// The tables of a made-up runtime.
     const WAITS: Waits = Waits {
         functions: &[
             ("wait_for_memory", Cause::GcStall),
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_waits_for_nothing() {
+    fn running_thread_has_no_wait_cause() {
         let park = [method("base/Parker", "park")];
         assert_eq!(of(Os::Running, Monitor::None, true, &park), "running");
         let ready = of(Os::Runnable, Monitor::Entering, false, &park);
@@ -210,7 +209,7 @@ mod tests {
         let wait = [method("base/Object", "wait"), frames[0]];
         assert_eq!(of(FUTEX, Monitor::Waiting, false, &wait), "object-wait");
         assert_eq!(of(FUTEX, Monitor::Waiting, false, &frames), "object-wait");
-        // A wrapper of the runtime's around the method.
+        // A runtime's wrapper around the method.
         let wrapped = [method("base/Thread", "sleep0 [to native]")];
         assert_eq!(of(FUTEX, Monitor::None, false, &wrapped), "sleep");
         let other = [method("base/Other", "park")];
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_runtime_say_it_before_methods_do() {
+    fn functions_of_the_runtime_decide_before_methods() {
         let park = method("base/Parker", "park");
         let wait = |name| [function("futex"), function(name), park];
         for (name, expected) in [
@@ -229,13 +228,13 @@ mod tests {
         ] {
             assert_eq!(of(FUTEX, Monitor::None, false, &wait(name)), expected);
         }
-        // The table's order counts, and not the stack's.
+        // The order of the table counts, not that of the stack.
         let both = [function("stand_still"), function("wait_for_memory")];
         assert_eq!(of(FUTEX, Monitor::None, false, &both), "gc-stall");
-        // Not what the runtime did further down.
+        // Functions below the innermost method do not count.
         let below = [park, function("stand_still")];
         assert_eq!(of(FUTEX, Monitor::None, false, &below), "park");
-        // Nor very far up.
+        // Functions beyond the limit do not count.
         let mut deep = vec![function("else"); FUNCTIONS_MAX];
         deep.push(function("stand_still"));
         assert_eq!(of(FUTEX, Monitor::None, false, &deep), "unknown");
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn logical_threads_and_threads_of_the_runtimes_own() {
+    fn logical_threads_and_the_runtimes_own_threads() {
         let left = [method("fiber/Fiber", "yield"), method("net/Poller", "poll")];
         assert_eq!(of(FUTEX, Monitor::None, false, &left), "socket");
         assert_eq!(of(FUTEX, Monitor::Waiting, false, &left), "object-wait");
@@ -259,7 +258,7 @@ mod tests {
     fn pooled_workers_are_idle_only_while_they_wait_for_work() {
         let idle = [method("base/Parker", "park"), method("base/Pool", "next")];
         assert_eq!(of(FUTEX, Monitor::None, false, &idle), "idle-pool");
-        // The queue's lock, which another worker has.
+        // The queue's lock, which another worker holds.
         assert_eq!(of(FUTEX, Monitor::None, true, &idle), "lock");
         assert_eq!(of(FUTEX, Monitor::Entering, false, &idle), "monitor");
         assert_eq!(of(Os::Running, Monitor::None, false, &idle), "running");

@@ -1,14 +1,14 @@
-//! Parsers of what the kernel says of a control group's processors (Documentation/admin-guide/
-//! cgroup-v2.rst and cgroup-v1/cpuacct.rst, scheduler/sched-bwc.rst). They take any bytes.
+//! Parsers of the kernel's files about a control group's processor time: Documentation/admin-guide
+//! (cgroup-v2.rst, cgroup-v1/cpuacct.rst) and scheduler/sched-bwc.rst. They accept any bytes.
 
-/// How often, and how long, a group was held back, since it was made.
+/// How often, and how long, a group was throttled since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// Periods in which its threads wanted to run.
     pub periods: u64,
-    /// Of these, periods in which the quota was used up.
+    /// Periods in which the quota was used up.
     pub throttled: u64,
-    /// How long its threads were held back, all together.
+    /// Sum of the times that its threads were throttled.
     pub throttled_ns: u64,
 }
 
@@ -31,7 +31,7 @@ pub fn throttling(text: &str) -> Option<Throttling> {
     })
 }
 
-/// `cpu.max`: nanoseconds of processors' time in a second; `None` if there is no limit.
+/// `cpu.max`: nanoseconds of processor time per second; `None` if there is no limit.
 #[must_use]
 pub fn quota_ns(text: &str) -> Option<u64> {
     let mut words = text.split_ascii_whitespace();
@@ -50,8 +50,8 @@ fn of_period(quota_us: u64, period_us: u64) -> Option<u64> {
     u64::try_from(ns.checked_div(u128::from(period_us))?).ok()
 }
 
-/// The path of the process's group for processors in `/proc/self/cgroup`; whether it is of
-/// version 2.
+/// The path of the process's group for processors in `/proc/self/cgroup`, and whether it is version
+/// 2.
 #[must_use]
 pub fn path(text: &str) -> Option<(bool, &str)> {
     let mut found = None;
@@ -68,25 +68,25 @@ pub fn path(text: &str) -> Option<(bool, &str)> {
     found
 }
 
-/// What threads did in a time, all together.
+/// Sums over all threads in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// How long it was.
+    /// Length of the period.
     pub span_ns: u64,
-    /// Processors that they may run on.
+    /// Number of processors that the threads may run on.
     pub processors: u64,
-    /// How long they ran.
+    /// Time that they ran.
     pub ran_ns: u64,
-    /// How long they were ready and did not run.
+    /// Time that they were ready and did not run.
     pub ready_ns: u64,
 }
 
-/// The part of the time that threads were ready in which their group was held back, if it was for
-/// `throttled_ns`, counted on each processor (`throttle_cfs_rq` of kernel/sched/fair.c).
+/// The part of the ready time in which the group was throttled. `throttled_ns` is counted on each
+/// processor (`throttle_cfs_rq` of kernel/sched/fair.c).
 ///
-/// The kernel does not tell of one thread why it does not run. But while a processor is held back
-/// none runs there, and whoever ran or was ready in the mean is ready then: of all that time, which
-/// is `ran_ns + ready_ns`, the part `throttled_ns / (processors * span_ns)`.
+/// The kernel does not report why a single thread does not run. But while a processor is throttled,
+/// no thread runs there: threads that would be running, or ready, are then all ready. This is the
+/// part `throttled_ns / (processors * span_ns)` of the time `ran_ns + ready_ns`.
 #[must_use]
 pub fn throttled_part(throttled_ns: u64, all: Span) -> f64 {
     let whole = all.span_ns as f64 * all.processors as f64;
@@ -104,7 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn who_is_ready_is_held_back_as_long_as_the_group_is() {
+    fn ready_threads_are_throttled_as_long_as_their_group() {
         let of = |throttled_ms: u64, ran_ms: u64, ready_ms: u64| {
             let all = Span {
                 span_ns: 1_000_000_000,
@@ -114,11 +114,12 @@ mod tests {
             };
             throttled_part(throttled_ms * 1_000_000, all)
         };
-        // Ten threads, 0.6 of 2 processors: 0.7 of the time all ten stand.
+        // Ten threads, 0.6 of 2 processors: all ten are stopped for 0.7 of the time.
         assert!((of(1400, 600, 9400) - 7.0 / 9.4).abs() < 1e-9);
         assert_eq!(of(0, 600, 9400), 0.0);
         assert_eq!(of(1400, 600, 0), 0.0);
-        // One thread stands for its quota only, and two clocks are never read at once.
+        // One thread is stopped only for its quota, and two clocks are never read at the same
+        // moment.
         assert_eq!(of(700, 600, 400), 0.875);
         assert_eq!(of(2000, 600, 1400), 1.0);
         assert_eq!(of(9000, 0, 1400), 1.0);

@@ -1,6 +1,7 @@
-//! The words for what a look at a thread shows, and for why the thread was not running.
+//! The terms for the facts of a sample, and for the cause of a wait.
 
-/// What a thread did, or waited for, at a look. Exclusive: the weights of all sum to the wall time.
+/// What a thread did or waited for at a sample. Exclusive: the weights of all causes sum to the
+/// wall time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// On a processor.
@@ -9,25 +10,25 @@ pub enum Cause {
     Runnable,
     /// Ready, but the control group's quota was used up.
     Throttled,
-    /// For a monitor that another thread has.
+    /// For a monitor that another thread owns.
     Monitor,
-    /// For a lock, as a library of the runtime makes them, that another thread has.
+    /// For a lock of a library of the runtime that another thread owns.
     Lock,
-    /// For a condition, a queue, a future, a permit: parked for other reasons than a lock.
+    /// For a condition, a queue, a future, a permit: parked for another reason than a lock.
     Park,
-    /// For a time to be over.
+    /// For a time to pass.
     Sleep,
-    /// On a monitor, until it is told to go on.
+    /// On a monitor, until it is notified.
     ObjectWait,
-    /// For a peer: sockets, and what is waited for on many of them.
+    /// For a peer: one socket, or any of many.
     Socket,
     /// For a file, a pipe, a device.
     File,
-    /// In the kernel for memory that is not there, or elsewhere without a system call.
+    /// In the kernel for memory that is not present, or elsewhere without a system call.
     PageFault,
-    /// Held by a stop of all threads, or has asked for one and waits until it is over.
+    /// Stopped with all threads, or requested such a stop and waits for its end.
     Stopped,
-    /// For memory, or because it was asked for: a collection has to come first.
+    /// For a garbage collection that it requested or whose memory it needs.
     GcStall,
     /// For a class that is being loaded or initialised by another thread.
     ClassInit,
@@ -35,7 +36,7 @@ pub enum Cause {
     JitWait,
     /// A worker of a pool without work.
     IdlePool,
-    /// None of these could be told.
+    /// The cause could not be found.
     Unknown,
 }
 
@@ -92,7 +93,7 @@ impl Cause {
     }
 }
 
-/// What the operating system says.
+/// The state of the thread by the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Os {
     /// On a processor.
@@ -101,16 +102,16 @@ pub enum Os {
     Runnable,
     /// Waits in this system call.
     Call(Call),
-    /// Waits in the kernel, but in no system call.
+    /// Waits in the kernel outside a system call.
     NoCall,
-    /// Waits; where could not be found out.
+    /// Waits; the place could not be found.
     Waiting,
 }
 
-/// What kind of system call a thread waits in.
+/// Kind of the system call that a thread waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// For a word of memory: most waits that a runtime makes itself.
+    /// For a word of memory: most waits of a runtime itself.
     Futex,
     /// For a time.
     Sleep,
@@ -124,7 +125,7 @@ pub enum Call {
     Other,
 }
 
-/// What a descriptor is.
+/// Kind of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fd {
     /// A socket.
@@ -133,14 +134,14 @@ pub enum Fd {
     File,
 }
 
-/// What the runtime says of monitors.
+/// The runtime's report about monitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Monitor {
-    /// The thread has to do with none.
+    /// No monitor is involved.
     None,
-    /// It enters one that another thread has.
+    /// The thread enters a monitor that another thread owns.
     Entering,
-    /// It waits on one, which it had, until it is told to go on.
+    /// The thread waits on a monitor, which it owned, until it is notified.
     Waiting,
 }
 
@@ -149,20 +150,20 @@ pub enum Monitor {
 pub struct Named<'a> {
     /// Class with slashes, or library.
     pub class: &'a str,
-    /// Method, or function as the library calls it.
+    /// Method, or function by the library's name for it.
     pub name: &'a str,
     /// Whether it is a method.
     pub is_managed: bool,
 }
 
-/// What is known of a thread at a look.
+/// The facts of a thread at a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// From the operating system.
+    /// State by the operating system.
     pub os: Os,
-    /// From the runtime.
+    /// State by the runtime.
     pub monitor: Monitor,
-    /// Whether what it is parked on is a lock, which another thread has.
+    /// Whether the thread is parked on a lock that another thread owns.
     pub is_owned_lock: bool,
     /// The stack, innermost first.
     pub frames: &'a [Named<'a>],

@@ -1,22 +1,21 @@
-//! What `/proc/stat` says of the machine's processors (proc(5), fs/proc/stat.c): text in, sums
+//! Sums over the machine's processors from `/proc/stat` (proc(5), fs/proc/stat.c): text in, sums
 //! out.
 
-/// What processors did since the machine was started, in one unit: the kernel's is ticks of its
-/// clock for users.
+/// Processor time since the machine was started, in one unit: the kernel's is clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// How many processors.
+    /// Number of processors.
     pub processors: u64,
-    /// They worked, for whomever.
+    /// Time that they worked, for any process.
     pub busy: u64,
-    /// They had nothing to do.
+    /// Time that they were idle.
     pub idle: u64,
-    /// The hypervisor had them.
+    /// Time that the hypervisor took.
     pub stolen: u64,
 }
 
-/// The sums of the processors that `is_wanted`, by their numbers. `None` if the text has none of
-/// them, or is not what the kernel writes.
+/// The sums of the processors that `is_wanted` selects, by number. `None` if the text has no such
+/// processor, or does not have the kernel's format.
 #[must_use]
 pub fn ticks(text: &str, is_wanted: impl Fn(usize) -> bool) -> Option<Sums> {
     let mut sums = Sums::default();
@@ -24,14 +23,15 @@ pub fn ticks(text: &str, is_wanted: impl Fn(usize) -> bool) -> Option<Sums> {
     for line in text.lines().take_while(|line| line.starts_with("cpu")) {
         let (name, values) = line.split_once(' ')?;
         let number = name.strip_prefix("cpu")?;
-        // The sum of all comes before the first one.
+        // The sum of all processors comes before the first one.
         if number.is_empty() || !is_wanted(number.parse().ok()?) {
             continue;
         }
         let mut values = values.split_ascii_whitespace().map(str::parse::<u64>);
         let mut next = || values.next()?.ok();
         let [user, nice, system, idle] = [next()?, next()?, next()?, next()?];
-        // Old kernels end somewhere here. What guests had is in the first two.
+        // The lines of old kernels end here. The time of guests is included in the first two
+        // values.
         let [waiting, interrupts, soft, stolen] = [next(), next(), next(), next()];
         let busy = [
             user,
@@ -42,7 +42,7 @@ pub fn ticks(text: &str, is_wanted: impl Fn(usize) -> bool) -> Option<Sums> {
         ];
         sums.processors += 1;
         sums.busy = busy.into_iter().fold(sums.busy, u64::saturating_add);
-        // A processor whose threads wait for a disk could run others.
+        // A processor whose threads wait for a disk can run others.
         for ticks in [idle, waiting.unwrap_or(0)] {
             sums.idle = sums.idle.saturating_add(ticks);
         }
@@ -52,7 +52,8 @@ pub fn ticks(text: &str, is_wanted: impl Fn(usize) -> bool) -> Option<Sums> {
 }
 
 impl Sums {
-    /// What came since. Some counts may go back for a moment (proc(5)): that is nothing.
+    /// The difference since `before`. Some counters may go back for a moment (proc(5)), which
+    /// counts as zero.
     #[must_use]
     pub fn since(&self, before: &Sums) -> Sums {
         Sums {
@@ -77,7 +78,7 @@ mod tests {
                         cpu2 1 1 1 1\n";
 
     #[test]
-    fn processors_are_summed_that_are_wanted() {
+    fn only_wanted_processors_are_summed() {
         let both = Sums {
             processors: 2,
             busy: 10 + 1 + 20 + 1 + 20 + 2 + 40 + 2,
@@ -92,7 +93,7 @@ mod tests {
             stolen: 0,
         };
         assert_eq!(ticks(STAT, |number| number == 10), Some(old));
-        // It stands behind other lines, so it is none of them.
+        // The line follows other lines, so it is not one of a processor.
         assert_eq!(ticks(STAT, |number| number == 2), None);
         for nonsense in [
             "",
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_back_is_nothing() {
+    fn decreasing_counter_counts_as_zero() {
         let at = |busy, idle| Sums {
             processors: 1,
             busy,

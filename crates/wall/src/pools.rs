@@ -1,11 +1,11 @@
-//! Which frames say that a pooled worker waits for work: a runtime's table, which users can extend.
+//! Frames that show that a pooled worker waits for work: a runtime's table, which users can extend.
 
 use crate::facts::Named;
 
-/// Methods from the top that are looked at: a wait for work is not deep.
+/// Maximum number of methods checked, from the top: a wait for work is not deep.
 const FRAMES_MAX: usize = 16;
 
-/// The table; by itself an empty one.
+/// The table; empty by default.
 #[derive(Clone, Debug, Default)]
 pub struct Pools {
     patterns: Vec<Pattern>,
@@ -17,14 +17,15 @@ struct Pattern {
     method: Text,
 }
 
-/// Parts of a text, anything between them.
+/// Literal parts of a pattern, with anything between them.
 #[derive(Clone, Debug)]
 struct Text {
     parts: Vec<String>,
 }
 
 impl Pools {
-    /// What is known: `class.method` each, as [`Pools::add`] takes them. What is none is left out.
+    /// The table of `patterns`, each a `class.method` as [`Pools::add`] takes it. Invalid patterns
+    /// are left out.
     #[must_use]
     pub fn of(known: &[&str]) -> Pools {
         let patterns = known.iter().filter_map(|known| Pattern::parse(known));
@@ -36,10 +37,10 @@ impl Pools {
     /// Adds `class.method`, with dots or slashes in the class and `*` for anything.
     ///
     /// # Errors
-    /// What is wrong with the pattern.
+    /// A text that says what is wrong with the pattern.
     pub fn add(&mut self, pattern: &str) -> Result<(), String> {
         let parsed = Pattern::parse(pattern)
-            .ok_or_else(|| format!("'{pattern}' is no method: write package.Class.method"))?;
+            .ok_or_else(|| format!("'{pattern}' is not a method: write package.Class.method"))?;
         self.patterns.push(parsed);
         Ok(())
     }
@@ -121,7 +122,7 @@ mod tests {
         assert!(is_idle(&pools, "com/acme/Worker", "awaitJob"));
         assert!(!is_idle(&pools, "com/acme/Worker", "awaitJobs"));
         assert!(!is_idle(&pools, "org/acme/Worker", "awaitJob"));
-        // What one part of a pattern has taken is not there for the next.
+        // The parts of a pattern must not overlap in the text.
         pools.add("com.acme.*Job*Job.run").unwrap();
         for (class, is_pool) in [("Job", false), ("JobJob", true), ("MyJobOfJob", true)] {
             assert_eq!(

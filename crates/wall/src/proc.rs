@@ -1,23 +1,24 @@
-//! What `/proc/self/task/TID/syscall` and `schedstat` say (proc(5), fs/proc/base.c): bytes in,
+//! Parsers of `/proc/self/task/TID/syscall` and `schedstat` (proc(5), fs/proc/base.c): bytes in,
 //! facts out.
 
-/// Where a thread was.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
     /// On a processor, or ready for one.
     Ready,
     /// Off the processor.
     Off {
-        /// What it called; none if it is in the kernel for other reasons, such as a page fault.
+        /// The system call; none if the thread is in the kernel for other reasons, such as a page
+        /// fault.
         call: Option<Target>,
-        /// The stack pointer of its user code.
+        /// The stack pointer in user code.
         sp: u64,
-        /// And the instruction pointer.
+        /// The instruction pointer in user code.
         pc: u64,
     },
 }
 
-/// What a system call is on.
+/// The object of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A word of memory.
@@ -28,7 +29,7 @@ pub enum Target {
     Descriptor(i32),
     /// Descriptors in an array of `struct pollfd`.
     Poll {
-        /// Where the array is.
+        /// Address of the array.
         fds: u64,
         /// Its length.
         count: u64,
@@ -87,7 +88,7 @@ fn target(call: u64, arguments: [u64; 2]) -> Target {
     }
 }
 
-/// Parses `syscall`; `None` if it is not what the kernel writes.
+/// Parses `syscall`; `None` if it does not have the kernel's format.
 #[must_use]
 pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
     let text = std::str::from_utf8(text).ok()?.trim_end();
@@ -112,7 +113,8 @@ pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
 }
 
 /// The state in `stat`: `R` runs or is ready, `D` waits for a disk or a page, `S` waits. It is the
-/// word behind the name, which may hold anything but ends with the last parenthesis (proc(5)).
+/// word after the name. The name may hold any characters, but ends with the last parenthesis
+/// (proc(5)).
 #[must_use]
 pub fn state(text: &[u8]) -> Option<u8> {
     let end = text.iter().rposition(|byte| *byte == b')')?;
@@ -126,26 +128,27 @@ fn hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// What the scheduler says of a thread.
+/// The scheduler's counters of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// Time on a processor.
     pub on_cpu_ns: u64,
-    /// Time it was ready and waited for one.
+    /// Time that it was ready and waited for a processor.
     pub waited_ns: u64,
-    /// How often it got one.
+    /// How often it got a processor.
     pub turns: u64,
 }
 
-/// A thread that could go on is hardly put off its processor sooner than this
-/// (`base_slice_ns`, 0.7 ms and more with each doubling of processors).
+/// The scheduler rarely preempts a running thread sooner than this (`base_slice_ns`, 0.7 ms, more
+/// with each doubling of processors).
 const SLICE_NS: u64 = 1_000_000;
 
 impl Schedule {
     /// How long the thread waited for a processor since `before`, `passed_ns` ago, and how much of
-    /// that was when it had been woken from the wait in which it was last seen. Each of its turns
-    /// had a wait before it, the first one right after it was woken; they are taken for equally
-    /// long. Where turns are so short that it gives them up itself, each begins with being woken.
+    /// that followed its wake-up from the wait of its last sample. Each turn on a processor has a
+    /// wait before it, and the first of these follows the wake-up. The waits are assumed to be
+    /// equally long. If turns are so short that the thread ends them itself, each begins with a
+    /// wake-up.
     #[must_use]
     pub fn waited_since(&self, before: &Schedule, was_off: bool, passed_ns: u64) -> (u64, u64) {
         let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
@@ -159,7 +162,7 @@ impl Schedule {
     }
 }
 
-/// Parses `schedstat`; `None` if it is not what the kernel writes.
+/// Parses `schedstat`; `None` if it does not have the kernel's format.
 #[must_use]
 pub fn schedule(text: &[u8]) -> Option<Schedule> {
     let text = std::str::from_utf8(text).ok()?;
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_are_told_apart() {
+    fn system_calls_are_distinguished() {
         assert_eq!(whereabouts(b"running\n"), Some(Whereabouts::Ready));
         let off = |call| {
             Some(Whereabouts::Off {
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wait_for_a_processor_is_that_of_who_was_woken() {
+    fn first_wait_for_processor_follows_wake_up() {
         let at = |waited_ns, turns| Schedule {
             on_cpu_ns: 0,
             waited_ns,
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_are_given_up_soon_begin_with_being_woken() {
+    fn short_turns_begin_with_a_wake_up() {
         let at = |waited_ns, turns| Schedule {
             on_cpu_ns: 0,
             waited_ns,
@@ -283,7 +286,7 @@ mod tests {
             let since = |passed_ns| at(90, 23).waited_since(&at(30, 3), was_off, passed_ns);
             assert_eq!(since(19 * SLICE_NS), (60, 60));
             assert_eq!(since(20 * SLICE_NS), (60, if was_off { 3 } else { 0 }));
-            // Of a single one nothing is known.
+            // A single wait gives no information.
             let one = at(90, 4).waited_since(&at(30, 3), was_off, SLICE_NS / 2);
             assert_eq!(one, (60, if was_off { 60 } else { 0 }));
         }

@@ -1,47 +1,47 @@
-//! What names of functions and methods say of a thread that waits in them: tables, of which each
-//! runtime has its own. Plain data: who reads it is [`crate::cause`].
+//! Tables of names of functions and methods, with the cause of a thread that waits in them. Each
+//! runtime has its own tables. Plain data: [`crate::cause`] evaluates them.
 
 use crate::facts::Cause;
 
-/// What the names of one runtime, and of what is written for it, say of waits. Classes have slashes
-/// in their names.
+/// Causes of waits by the names of one runtime and of its libraries. Classes have slashes in their
+/// names.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// Functions, by parts of their names as the linker has them, of which one above the innermost
-    /// method tells the cause: the first of these that is there, wherever it is.
+    /// Functions above the innermost method, by parts of their mangled names, with their cause. The
+    /// first entry of the table that matches any of these functions decides.
     pub functions: &'static [(&'static str, Cause)],
-    /// Methods whose wait says what is waited for: class, names, cause.
+    /// Methods that decide the cause: class, names, cause.
     pub methods: &'static [(&'static str, &'static [&'static str], Cause)],
-    /// Classes whose native methods wait for peers, by the beginnings of their names.
+    /// Classes whose native methods wait for peers, by prefixes of their names.
     pub sockets: &'static [&'static str],
-    /// The same for files and pipes.
+    /// Classes whose native methods wait for files and pipes, by prefixes of their names.
     pub files: &'static [&'static str],
     /// `class.method` in which a pooled worker waits for work; a `*` stands for anything.
     pub pools: &'static [&'static str],
-    /// How a logical thread leaves its platform thread, if there are such.
+    /// How a logical thread leaves its platform thread, if the runtime has logical threads.
     pub way_out: Option<WayOut>,
-    /// The runtime's own libraries, if few of its functions have names: then threads on which
-    /// nothing else is are told by these. A `*` at the end stands for anything.
+    /// The runtime's own libraries, if few of its functions have names. A thread with frames of
+    /// these libraries only belongs to the runtime. A `*` at the end matches anything.
     pub libraries: &'static [&'static str],
 }
 
 /// How a logical thread leaves its platform thread: its innermost frames, which are the same for
-/// all waits. What is below them tells what it waits for.
+/// all waits. The frames below them show the cause.
 #[derive(Clone, Copy, Debug)]
 pub struct WayOut {
-    /// The innermost method: its class, and how its name begins.
+    /// The innermost method: its class, and the prefix of its name.
     pub entry: (&'static str, &'static str),
-    /// Classes of the way out, by the beginnings of their names.
+    /// Classes of these innermost frames, by prefixes of their names.
     pub classes: &'static [&'static str],
-    /// Methods that sleep: their classes, and how their names begin.
+    /// Methods that sleep: their classes, and prefixes of their names.
     pub sleeps: (&'static [&'static str], &'static str),
-    /// Classes that park until a descriptor is ready, by the beginnings of their names.
+    /// Classes that park until a descriptor is ready, by prefixes of their names.
     pub pollers: &'static [&'static str],
 }
 
 impl Waits {
-    /// Of a runtime of which nothing is known: its waits are told by the operating system, and by
-    /// what the runtime itself says of monitors.
+    /// The tables of an unknown runtime: the operating system and the runtime's reports about
+    /// monitors decide the cause.
     pub const NONE: Waits = Waits {
         functions: &[],
         methods: &[],
@@ -52,7 +52,7 @@ impl Waits {
         libraries: &[],
     };
 
-    /// Whether a library is one of [`Waits::libraries`], by its file's name.
+    /// Whether a library, by its file's name, is in [`Waits::libraries`].
     #[must_use]
     pub fn is_library(&self, name: &str) -> bool {
         self.libraries.iter().any(|library| {

@@ -1,13 +1,13 @@
-//! What a logical thread has left its platform thread for, from its frames: they begin with the
-//! runtime's own way out, which is the same for all waits.
+//! The reason why a logical thread has left its platform thread, from its frames. They begin with
+//! the runtime's own way out, which is the same for all waits.
 
 use crate::facts::{Cause, Named};
 use crate::waits::WayOut;
 
-/// Frames of the way out, and of what parks, at most.
+/// Maximum number of frames of the way out and of the parking code.
 const FRAMES_MAX: usize = 12;
 
-/// The cause; `None` if the innermost method is not where a logical thread leaves.
+/// The cause; `None` if the innermost method is not one by which a logical thread leaves.
 #[must_use]
 pub fn cause(frames: &[Named<'_>], is_owned_lock: bool, out: &WayOut) -> Option<Cause> {
     let mut methods = frames
@@ -67,14 +67,14 @@ mod tests {
     }
 
     #[test]
-    fn frames_below_the_way_out_say_what_is_waited_for() {
+    fn frames_below_way_out_decide_cause() {
         let park = [("base/Parker", "park"), ("app/Queue", "take")];
         assert_eq!(of(&park, false), Some(Cause::Park));
         assert_eq!(of(&park, true), Some(Cause::Lock));
         let sleep = [("fiber/Fiber", "sleepFor"), ("base/Thread", "sleep")];
         assert_eq!(of(&sleep, false), Some(Cause::Sleep));
         assert_eq!(of(&sleep[1..], true), Some(Cause::Sleep));
-        // Others may call a method so.
+        // Other classes may have a method of this name.
         let other = [("fiber/Other", "sleep"), ("app/Queue", "take")];
         assert_eq!(of(&other, false), Some(Cause::Park));
         let read = [("base/Parker", "park"), ("net/Poller", "poll")];

@@ -1,4 +1,4 @@
-/* JNI calls of all kinds, libraries that come and go, and children. */
+/* JNI calls of all kinds, libraries that are loaded and unloaded, and child processes. */
 #include "chaos.h"
 
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ NATIVE(jlong, there)(JNIEnv *env, jclass type, jlong x, jint steps)
     return (jlong)work_there((uint64_t)x, steps);
 }
 
-/* Java calls this calls Java, until depth is 0. */
+/* Java and this function call each other, until depth is 0. */
 NATIVE(jlong, up)(JNIEnv *env, jclass type, jint depth, jlong x)
 {
     x = (jlong)work_there((uint64_t)x, 20);
@@ -94,8 +94,8 @@ NATIVE(jlong, plugin)(JNIEnv *env, jclass type, jstring path, jlong x, jint step
     return result;
 }
 
-/* The exit code of a child by fork (which works a while), vfork or posix_spawn; -1 if there could
- * be none. */
+/* The exit code of a child by fork (which works a while), vfork or posix_spawn; -1 if it could not
+ * be started. */
 NATIVE(jint, child)(JNIEnv *env, jclass type, jint kind)
 {
     char *words[] = {"/bin/sh", "-c", "exit 7", NULL};
@@ -123,6 +123,6 @@ NATIVE(jint, child)(JNIEnv *env, jclass type, jint kind)
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -2;
-    /* A child that a signal ended must not look like one that ended well. */
+    /* A child that a signal has ended must not look like a successful one. */
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }

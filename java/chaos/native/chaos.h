@@ -1,4 +1,4 @@
-/* What the native antagonists share. */
+/* Functions shared by the native antagonists. */
 #ifndef DWELL_CHAOS_H
 #define DWELL_CHAOS_H
 #define _GNU_SOURCE
@@ -26,7 +26,7 @@ static inline uint64_t chaos_thread_cpu_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Runs a function on so many threads of its own, with the index as argument; the sum of what they
- * return (their errors). A thread that cannot be made is none. */
+/* Runs a function on the given number of new threads, with the index as argument. Returns the sum
+ * of their results (numbers of errors). A thread that cannot be created does not count. */
 int chaos_on_threads(int threads, void *(*function)(void *));
 #endif

@@ -1,4 +1,4 @@
-/* A library that is opened, run and closed again, over and over. */
+/* A library that is opened, run and closed again and again. */
 #include "work.h"
 
 __attribute__((noinline)) uint64_t plugin_inner(uint64_t x, int steps)

@@ -25,7 +25,7 @@ static void on_tick(int signal)
     errno = saved;
 }
 
-/* SIGPROF is left alone where somebody else needs it. */
+/* SIGPROF is used only with `prof`, because another profiler may need it. */
 NATIVE(void, timersOn)(JNIEnv *env, jclass type, jboolean prof)
 {
     struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
@@ -64,8 +64,8 @@ static atomic_long foreign;
 static _Thread_local sigjmp_buf landing;
 static _Thread_local volatile int jumps;
 
-/* Faults on our own page are ours: answered by a jump or by stepping over the load. All others
- * are the JVM's, as of a crash reporter that was there before it looked. */
+/* Faults on our own page are handled here, by a jump or by skipping the load. All others are
+ * passed to the JVM's handler, as a crash reporter would do. */
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     char *address = info->si_addr;
@@ -106,7 +106,7 @@ static __attribute__((noinline)) long touch(char *where)
     return value;
 }
 
-/* So many faults of both kinds; how many were not answered as they should be. */
+/* Causes a number of faults of both kinds; returns how many were handled wrongly. */
 NATIVE(jint, faults)(JNIEnv *env, jclass type, jint count)
 {
     volatile int errors = 0;

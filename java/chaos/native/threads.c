@@ -1,5 +1,5 @@
-/* Native threads that are hard to sample: inside malloc, coming and going, at their end, on other
- * stacks. Each function returns how often something was wrong. */
+/* Native threads that are hard to sample: inside malloc, short-lived, at their end, on other
+ * stacks. Each function returns the number of errors. */
 #include "chaos.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 #define BLOCKS 64
 #define ALT_STACK (64 * 1024)
 
-/* Each block is filled with its own number, so that a block in two hands is seen. */
+/* Each block is filled with its own number, so that a block with two owners is noticed. */
 static void *churn_malloc(void *argument)
 {
     unsigned char *blocks[BLOCKS] = {0};
@@ -52,7 +52,7 @@ static void *attach_and_detach(void *argument)
             continue;
         jlong there = (jlong)work_there(5, 20 * 3);
         jlong back = (*env)->CallStaticLongMethod(env, chaos_natives, chaos_down, 2, (jlong)5);
-        /* Memory may be short, which is no error here. */
+        /* A lack of memory is not an error here. */
         if ((*env)->ExceptionCheck(env))
             (*env)->ExceptionClear(env);
         else
@@ -68,7 +68,7 @@ NATIVE(jint, attaches)(JNIEnv *env, jclass type, jint threads)
     return chaos_on_threads(threads, attach_and_detach);
 }
 
-/* Signals pend on a thread that blocks them all while it works, and then it ends. */
+/* Signals are pending on a thread that blocks all of them while it works, and then it ends. */
 static void *end_while_pending(void *argument)
 {
     sigset_t all;
@@ -100,7 +100,7 @@ static void destroy(void *value)
         x = work_there(x, 50);
     free(value);
     JNIEnv *env;
-    /* Half of the threads leave it to this destructor to detach them. */
+    /* This destructor detaches half of the threads. */
     if ((*chaos_vm)->GetEnv(chaos_vm, (void **)&env, JNI_VERSION_1_8) == JNI_OK)
         (*chaos_vm)->DetachCurrentThread(chaos_vm);
     atomic_fetch_add(&destroyed, 1);

@@ -1,5 +1,5 @@
-/* The work whose result can be proven: steps of a generator there, and its inverse back. The same
- * numbers are in Work.java. */
+/* Work whose result can be verified: steps of a generator forwards, and its inverse back.
+ * Work.java has the same numbers. */
 #ifndef DWELL_CHAOS_WORK_H
 #define DWELL_CHAOS_WORK_H
 #include <stdint.h>

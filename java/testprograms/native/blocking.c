@@ -1,5 +1,5 @@
-/* System calls that wait, as programs in C make them: one that is interrupted is not made again
- * here. Each waits for nothing and so until its time is over, but for the last one. */
+/* System calls that wait, as in programs in C: an interrupted call is not repeated here. Each waits
+ * until its time is over, because nothing else ends it, except for the last one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 
 static const struct timespec wait = { 0, WAIT_US * 1000 };
 static __thread int silent = -1, set = -1;
-/* What one thread writes and another one reads. */
+/* One thread writes to it and another one reads. */
 static int ends[2] = { -1, -1 };
 
-/* A socket that nobody writes to; receiving from it ends after WAIT_US. */
+/* A socket without a writer; receiving from it ends after WAIT_US. */
 static int silent_socket(void)
 {
     struct timeval time = { 0, WAIT_US };
@@ -34,7 +34,7 @@ static int silent_socket(void)
     return silent;
 }
 
-/* 0 if all is well, which is so where the error is that of a wait that is over; else the error. */
+/* 0 for success and for the error of a wait whose time is over; else the error. */
 static int outcome(long result, int planned)
 {
     return result >= 0 || errno == planned ? 0 : errno;
@@ -78,7 +78,7 @@ static int by_recv(void)
     return outcome(recv(silent_socket(), &byte, 1, 0), EAGAIN);
 }
 
-/* The only one here that the kernel begins again after a handler that asks for it. */
+/* The only call here that the kernel restarts after a handler with SA_RESTART. */
 static int by_read(void)
 {
     char byte;
@@ -93,7 +93,7 @@ Java_io_dwell_test_Blocking_call(JNIEnv *env, jclass type, jint number)
     return calls[number]();
 }
 
-/* Ends a wait of the last one; makes its pipe when it is first called. */
+/* Ends a wait of the last call; creates its pipe at the first use. */
 JNIEXPORT jint JNICALL
 Java_io_dwell_test_Blocking_feed(JNIEnv *env, jclass type)
 {

@@ -1,4 +1,4 @@
-/* The arithmetic that the test libraries burn CPU time with: dependent steps of about 1.3 ns. */
+/* The arithmetic with which the test libraries burn CPU time: dependent steps of about 1.3 ns. */
 #include <stdint.h>
 
 static inline __attribute__((always_inline)) uint64_t burn_steps(uint64_t steps)

@@ -10,6 +10,6 @@ __attribute__((noinline)) uint64_t exported_native_burn(uint64_t steps)
 JNIEXPORT jlong JNICALL
 Java_io_dwell_test_JniLoad_burnExported(JNIEnv *env, jclass type, jlong steps)
 {
-    /* The addition keeps this from being a jump: the frame has to be there. */
+    /* The addition keeps this from being a tail call: the frame has to exist. */
     return (jlong)exported_native_burn((uint64_t)steps) + 1;
 }

@@ -10,6 +10,6 @@ static __attribute__((noinline)) uint64_t static_native_burn(uint64_t steps)
 JNIEXPORT jlong JNICALL
 Java_io_dwell_test_JniLoad_burnStatic(JNIEnv *env, jclass type, jlong steps)
 {
-    /* The addition keeps this from being a jump: the frame has to be there. */
+    /* The addition keeps this from being a tail call: the frame has to exist. */
     return (jlong)static_native_burn((uint64_t)steps) + 1;
 }

@@ -1,5 +1,5 @@
-/* What the Java language cannot do for itself: the CPU clock of whatever thread runs now, also
- * below a virtual thread, and libraries that are opened and closed at will. */
+/* Functions that Java lacks: the CPU clock of the current native thread, also below a virtual
+ * thread, and libraries that are opened and closed on request. */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ Java_io_dwell_test_NativeSupport_close(JNIEnv *env, jclass type, jlong handle)
     return dlclose((void *)(intptr_t)handle) == 0;
 }
 
-/* Calls the library's function uint64_t NAME(uint64_t steps), which has to exist. */
+/* Calls the library's function uint64_t NAME(uint64_t steps), which must exist. */
 JNIEXPORT jlong JNICALL
 Java_io_dwell_test_NativeSupport_call(JNIEnv *env, jclass type, jlong handle, jstring name,
                                       jlong steps)
@@ -62,7 +62,7 @@ Java_io_dwell_test_NativeSupport_call(JNIEnv *env, jclass type, jlong handle, js
     return function == NULL ? -1 : (jlong)function((uint64_t)steps);
 }
 
-/* A native thread that calls Java now and then, and is attached only for that. */
+/* A native thread that calls Java now and then, and is attached only during the calls. */
 struct attaching {
     JavaVM *vm;
     jclass type;
@@ -102,8 +102,8 @@ static void *attach_and_detach(void *argument)
     return NULL;
 }
 
-/* Runs such a thread for so long, which calls type.call() again and again and burns so many steps in
- * between. Gives back how often it called, and the CPU time of the thread. */
+/* Runs such a thread for the given time. It calls type.call() again and again and burns the given
+ * steps in between. Returns the number of calls, and the CPU time of the thread. */
 JNIEXPORT jlongArray JNICALL
 Java_io_dwell_test_NativeSupport_attachFor(JNIEnv *env, jclass self, jclass type, jlong nanos,
                                            jlong steps)

@@ -1,4 +1,4 @@
-/* A library that publishes what its threads work for, as OpenTelemetry's OTEP 4947 says: by a
+/* A library that publishes the contexts of its threads by OpenTelemetry's OTEP 4947: with a
  * thread-local pointer to a record. */
 #include <jni.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ Java_io_dwell_test_ThreadContexts_detach(JNIEnv *env, jclass type)
     otel_thread_ctx_v1 = NULL;
 }
 
-/* Whoever keeps the record attached marks it instead. */
+/* A thread that keeps the record attached marks it instead. */
 JNIEXPORT void JNICALL
 Java_io_dwell_test_ThreadContexts_invalidate(JNIEnv *env, jclass type)
 {

@@ -1,4 +1,4 @@
-//! JVMs for tests: found, started, and ended again by the handle that started them.
+//! JVMs for tests: found, started, and ended by the handle that started them.
 #![allow(dead_code, missing_docs)]
 
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,8 @@ impl Jdk {
     }
 }
 
-/// JDKs below `DWELL_JDKS` (or its default place), `JAVA_HOME` and `/usr/lib/jvm`, one a feature.
+/// JDKs below `DWELL_JDKS` (or its default place), `JAVA_HOME` and `/usr/lib/jvm`, one per feature
+/// release.
 pub fn jdks() -> Vec<Jdk> {
     static FOUND: OnceLock<Vec<Jdk>> = OnceLock::new();
     FOUND.get_or_init(find_jdks).clone()
@@ -40,7 +41,7 @@ fn find_jdks() -> Vec<Jdk> {
     }
     let mut found: Vec<Jdk> = Vec::new();
     for home in homes {
-        // Links lead through directories that other users may not pass.
+        // Links may lead through directories that other users may not enter.
         let Ok(home) = home.canonicalize() else {
             continue;
         };
@@ -62,7 +63,7 @@ fn find_jdks() -> Vec<Jdk> {
     found
 }
 
-/// Whether tests are to use this feature release: one of `DWELL_TEST_JDKS`, or any.
+/// Whether tests use this feature release: one of `DWELL_TEST_JDKS`, or any.
 fn is_asked_for(feature: u32) -> bool {
     std::env::var("DWELL_TEST_JDKS").map_or(true, |all| {
         all.split(',').any(|one| one.trim() == feature.to_string())
@@ -85,15 +86,15 @@ fn feature_of(home: &Path) -> Option<u32> {
     dwell_attach::version::feature(text.split('"').nth(1)?)
 }
 
-/// The oldest JDK from 17 on: what most users have at least.
+/// The oldest JDK from 17 on, the minimum of most users.
 pub fn modern() -> Jdk {
     let all = jdks();
     let modern = all.iter().find(|jdk| jdk.feature >= 17).or(all.last());
     modern.expect("a JDK").clone()
 }
 
-/// Directory with the class of the test program, compiled once for every JDK, and once for all
-/// tests of a run that says where (`DWELL_TEST_SHARED`).
+/// Directory with the class of the test program, compiled once for every JDK. With
+/// `DWELL_TEST_SHARED`, it is compiled once for all tests of a run.
 pub fn classes() -> PathBuf {
     static DONE: Mutex<()> = Mutex::new(());
     let _one_at_a_time = DONE.lock().unwrap();
@@ -104,7 +105,7 @@ pub fn classes() -> PathBuf {
         std::fs::create_dir_all(&dir).unwrap();
         let new = scratch_dir("new-classes");
         compile(&new);
-        // Other tests may do the same at the same time: it is there whole or not at all.
+        // Other tests may compile at the same time, so the file appears whole or not at all.
         let here = dir.join(format!(".Waiter.{}", std::process::id()));
         std::fs::copy(new.join("Waiter.class"), &here).unwrap();
         std::fs::rename(here, class).unwrap();
@@ -126,7 +127,7 @@ fn compile(to: &Path) {
     assert!(command.status().expect("javac").success());
 }
 
-/// An empty directory of this test process's, readable by everybody.
+/// An empty directory of this test process, readable by all users.
 pub fn scratch_dir(name: &str) -> PathBuf {
     static CLEANED: OnceLock<()> = OnceLock::new();
     CLEANED.get_or_init(remove_left_over_dirs);
@@ -135,7 +136,7 @@ pub fn scratch_dir(name: &str) -> PathBuf {
     dir
 }
 
-/// Removes what test processes that no longer run have left.
+/// Removes directories of test processes that have exited.
 fn remove_left_over_dirs() {
     for entry in std::fs::read_dir("/tmp").unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
@@ -190,7 +191,7 @@ impl Start {
         self
     }
 
-    /// A program that starts the JVM as a child of its own (such as `unshare --fork`).
+    /// Starts the JVM as a child of this program (such as `unshare --fork`).
     pub fn wrapper(mut self, words: &[&str]) -> Start {
         self.wrapper = words.iter().map(|&word| word.to_owned()).collect();
         self
@@ -231,8 +232,8 @@ impl Start {
     }
 }
 
-/// A JVM that was killed leaves its socket behind, and its number may be this one's now: another
-/// user's JVM cannot take away what one of root's has left.
+/// A killed JVM leaves its socket behind, and this JVM may have its number. A JVM of another user
+/// cannot remove a socket of root.
 fn forget_namesake(pid: u32, began: std::time::SystemTime) {
     let socket = Path::new("/tmp").join(format!(".java_pid{pid}"));
     let is_older = std::fs::symlink_metadata(&socket)
@@ -258,7 +259,7 @@ impl Running {
         }
     }
 
-    /// Lets the program print its next line; what came before it is returned.
+    /// Makes the program print its next line; returns the lines before it.
     pub fn lines_until_pong(&mut self) -> Vec<String> {
         use std::io::Write;
         self.child

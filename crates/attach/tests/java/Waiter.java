@@ -1,7 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Says that it waits, answers each line with "pong", and ends with its standard input. */
+/** Prints that it waits, answers each line with "pong", and exits when its standard input ends. */
 public final class Waiter {
     private Waiter() {}
 

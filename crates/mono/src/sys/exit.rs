@@ -1,13 +1,14 @@
-//! The end of the process where Mono does not tell of it: after an exception that nobody catches,
-//! or when native code calls `exit`.
+//! The end of the process in cases that Mono does not report: after an uncaught exception, or when
+//! native code calls `exit`.
 
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Who asked; a child that was forked has no drainer, and is not meant.
+/// The process that made the request. A forked child has no drainer, so the end of a child does not
+/// count.
 static PID: AtomicU32 = AtomicU32::new(0);
-/// What ends the recording.
+/// Ends the recording.
 static FINISH: OnceLock<fn()> = OnceLock::new();
 
 extern "C" fn at_exit() {
@@ -18,12 +19,12 @@ extern "C" fn at_exit() {
             finish();
         }
     };
-    // Unwinding into the C library would end the process another way.
+    // Unwinding into the C library would end the process in another way.
     let _ = catch_unwind(work);
 }
 
-/// Lets the process's end call `finish`, which ends the recording; the first one stays. Refused for
-/// lack of memory only: then what is not flushed by the end is lost.
+/// Makes the process's end call `finish`, which ends the recording; only the first one is kept. It
+/// is refused only for lack of memory; then data that are not flushed at the end are lost.
 pub fn finish_at_exit(finish: fn()) {
     let _ = FINISH.set(finish);
     PID.store(std::process::id(), Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! What a test and a bench need to show that a sampling signal in a managed allocator does no harm,
-//! and that it would. Never in a module that is given away.
+//! Support for a test and a bench: they show that a sampling signal in a managed allocator does no
+//! harm, and that it would without its protection. Never part of a shipped module.
 //!
 //! `DWELL_MONO_HOLD_US=N` holds each thread in the handler for N microseconds, so that the
-//! collector often meets threads there. `DWELL_MONO_NO_REGION=1` takes out of the managed
-//! allocators what they tell the collector by: that they are at work, and must not be stopped.
-//! `DWELL_MONO_COUNT_STOPS=1` stands in front of the handler by which Mono stops threads, holds
-//! them there as well, and prints at the end how often one handler met the other.
+//! collector often meets threads there. `DWELL_MONO_NO_REGION=1` removes the marks of the managed
+//! allocators that keep the collector from stopping threads in them. `DWELL_MONO_COUNT_STOPS=1` is
+//! called before the handler by which Mono stops threads and holds them there as well. At the end
+//! it prints how often one handler met the other.
 
 use crate::sys::handlers::{self, Handlers};
 use dwell_signal::sys::{self, monotonic_ns, sigaction, signal_bit};
@@ -13,11 +13,12 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
-/// Threads (the kernel's ids) that are in our handler; 0 for none. More at once are not counted.
+/// Threads (the kernel's ids) that are in our handler; 0 for none. More threads at the same time
+/// are not counted.
 static INSIDE: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
-/// Stops that were asked for while the thread was in our handler.
+/// Number of stops requested while the thread was in our handler.
 static STOPS_INSIDE: AtomicU64 = AtomicU64::new(0);
-/// Samples that were due while the thread was in Mono's handler of stops.
+/// Number of samples due while the thread was in Mono's handler of stops.
 static DUE_IN_STOPS: AtomicU64 = AtomicU64::new(0);
 /// Mono's handler of stops; 0 if it is not watched.
 static STOP_HANDLER: AtomicUsize = AtomicUsize::new(0);
@@ -30,12 +31,12 @@ fn number(name: &str) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Reads what is asked for. Not in a handler.
+/// Reads the requests. Not in a handler.
 pub fn prepare() {
     HOLD_NS.store(number("DWELL_MONO_HOLD_US") * 1000, Ordering::Relaxed);
 }
 
-/// The time in our handler: forgotten where it ends.
+/// Marks the time in our handler, until it is dropped.
 pub struct Inside(Option<&'static AtomicI32>);
 
 impl Drop for Inside {
@@ -67,8 +68,8 @@ fn hold() {
     }
 }
 
-/// Stands in front of Mono's handler of stops, if that is asked for: the first of the real-time
-/// signals that had a handler before Mono asked for that of samples.
+/// Installs a handler before Mono's handler of stops, if requested. That handler belongs to the
+/// first real-time signal that had one before Mono requested a handler of samples.
 pub fn watch_stops(before: &Handlers, our_signal: i32) {
     if number("DWELL_MONO_COUNT_STOPS") != 1 {
         return;
@@ -85,15 +86,15 @@ pub fn watch_stops(before: &Handlers, our_signal: i32) {
     }
 }
 
-/// Prints what was counted.
-pub fn tell_stops() {
+/// Prints the counters.
+pub fn print_stop_counts() {
     if STOP_HANDLER.load(Ordering::Relaxed) != 0 {
         println!("stops-inside {}", STOPS_INSIDE.load(Ordering::Relaxed));
         println!("due-in-stops {}", DUE_IN_STOPS.load(Ordering::Relaxed));
     }
 }
 
-/// Whether our signal waits until this thread's handler has returned.
+/// Whether our signal is pending until this thread's handler has returned.
 fn is_due() -> bool {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the kernel's call writes to a set of ours, and may be made in a handler.
@@ -125,25 +126,25 @@ unsafe extern "C" fn on_stop(signal: c_int, info: *mut c_void, context: *mut c_v
     }
 }
 
-/// `mov ecx, 1` and `mov [rax], ecx`: how Mono 6.8's allocators say that they are at work, the
-/// first time that it occurs in them. (Found in their code; no header tells.)
+/// `mov ecx, 1` and `mov [rax], ecx`: the instructions by which Mono 6.8's allocators mark that
+/// they are running, at the first place in each. (Found in their code; no header documents it.)
 const STORE: [u8; 7] = [0xb9, 1, 0, 0, 0, 0x89, 0x08];
 
-/// Makes an allocator of Mono's not say that it is at work: its store of 1 becomes one of 0.
+/// Removes the mark from one of Mono's allocators: its store of 1 becomes one of 0.
 pub fn spoil(full_name: &str, start: u64, len: usize) {
     static ASKED: OnceLock<bool> = OnceLock::new();
     let is_asked = *ASKED.get_or_init(|| number("DWELL_MONO_NO_REGION") == 1);
     if !is_asked || !full_name.starts_with("(wrapper alloc) ") || len < STORE.len() {
         return;
     }
-    // SAFETY: the code that Mono has just told of, which is `len` bytes long and readable.
+    // SAFETY: the code that Mono has just reported, which is `len` bytes long and readable.
     let code = unsafe { std::slice::from_raw_parts(start as *const u8, len) };
     let found = code.windows(STORE.len()).position(|bytes| bytes == STORE);
     let Some(at) = found else {
         eprintln!("dwell: no critical region in {full_name}");
         return;
     };
-    // SAFETY: within the code, which Mono keeps writable, and which nobody runs yet.
+    // SAFETY: within the code, which Mono keeps writable, and which no thread runs yet.
     unsafe { ((start as usize + at + 1) as *mut u8).write_volatile(0) };
     eprintln!("dwell: took the critical region out of {full_name}");
 }

@@ -1,8 +1,8 @@
-//! The functions of Mono that are called, found by name when Mono loads the module: one that a
-//! Mono lacks is told by its name, instead of a loader's error that nobody sees.
+//! The functions of Mono that the module calls, found by name when Mono loads the module. If one is
+//! missing, the module reports its name, instead of a loader's error that the user never sees.
 //!
 //! Source: Mono's public headers (`mono/metadata/profiler.h`, version 3 of the interface, and
-//! `mono-debug.h`), declared here as far as they are used.
+//! `mono-debug.h`). Only the used parts are declared here.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ pub type Method = *const c_void;
 pub type Class = *const c_void;
 /// An image (`MonoImage *`).
 pub type Image = *const c_void;
-/// What the JIT knows of a method's code (`MonoJitInfo *`).
+/// The JIT's data about a method's code (`MonoJitInfo *`).
 pub type JitInfo = *const c_void;
 /// An application domain (`MonoDomain *`).
 pub type Domain = *const c_void;
@@ -22,8 +22,8 @@ pub type Profiler = *mut c_void;
 /// `MonoProfilerHandle`.
 pub type Handle = *mut c_void;
 
-/// Sees one frame: method, domain, start of the code, offset of the frame's address from there,
-/// and what the walk was given. Answers whether to end the walk.
+/// Receives one frame: method, domain, start of the code, offset of the frame's address from there,
+/// and the walk's argument. Returns whether to end the walk.
 pub type FrameCallback =
     unsafe extern "C" fn(Method, Domain, *const c_void, c_int, *mut c_void) -> c_int;
 
@@ -34,7 +34,7 @@ pub const GC_POST_START_WORLD: c_int = 9;
 /// Mono's own sampler sleeps (`MonoProfilerSampleMode`).
 pub const SAMPLE_MODE_NONE: c_int = 0;
 
-/// Where a method's code came from in its source (`MonoDebugSourceLocation`).
+/// A place in the source of a method's code (`MonoDebugSourceLocation`).
 #[repr(C)]
 #[derive(Debug)]
 pub struct SourceLocation {
@@ -58,7 +58,7 @@ pub struct LineEntry {
     pub native_offset: u32,
 }
 
-/// The beginning of what is known of a method's code (`MonoDebugMethodJitInfo`).
+/// First fields of the data about a method's code (`MonoDebugMethodJitInfo`).
 #[repr(C)]
 #[derive(Debug)]
 pub struct DebugJitInfo {
@@ -67,9 +67,9 @@ pub struct DebugJitInfo {
     prologue_end: u32,
     epilogue_begin: u32,
     wrapper: *const c_void,
-    /// How many places there are.
+    /// Number of places.
     pub num_line_numbers: u32,
-    /// Them.
+    /// The places.
     pub line_numbers: *const LineEntry,
 }
 
@@ -85,7 +85,7 @@ macro_rules! functions {
             /// Finds them all.
             ///
             /// # Errors
-            /// The name of the first one that this Mono lacks.
+            /// The name of the first function that this Mono lacks.
             fn find() -> Result<Api, &'static str> {
                 $(
                     let name = concat!(stringify!($name), "\0");
@@ -111,9 +111,9 @@ macro_rules! functions {
 functions! {
     /// Makes a profiler.
     mono_profiler_create: fn(Profiler) -> Handle;
-    /// Asks for Mono's handler of samples; while Mono starts only.
+    /// Requests Mono's handler of samples; only while Mono starts.
     mono_profiler_enable_sampling: fn(Handle) -> c_int;
-    /// Sets what Mono's own sampler does, and its frequency.
+    /// Sets the mode of Mono's own sampler, and its frequency.
     mono_profiler_set_sample_mode: fn(Handle, c_int, u32) -> c_int;
     /// Mono is ready to run the program.
     mono_profiler_set_runtime_initialized_callback:
@@ -124,10 +124,11 @@ functions! {
     /// A method has code.
     mono_profiler_set_jit_done_callback:
         fn(Handle, Option<unsafe extern "C" fn(Profiler, Method, JitInfo)>);
-    /// There is other code: start, size, kind, and what depends on the kind.
+    /// There is other code: start, size, kind, and data that depend on the kind.
     mono_profiler_set_jit_code_buffer_callback:
         fn(Handle, Option<unsafe extern "C" fn(Profiler, *const u8, u64, c_int, *const c_void)>);
-    /// The collector: event, generation, whether the world stands still for all of it.
+    /// The collector: event, generation, whether all threads stay stopped during the whole
+    /// collection.
     mono_profiler_set_gc_event_callback:
         fn(Handle, Option<unsafe extern "C" fn(Profiler, c_int, u32, c_int)>);
     /// The calling thread begins.
@@ -136,43 +137,43 @@ functions! {
     /// The calling thread ends.
     mono_profiler_set_thread_stopping_callback:
         fn(Handle, Option<unsafe extern "C" fn(Profiler, usize)>);
-    /// A thread is called so.
+    /// A thread has a new name.
     mono_profiler_set_thread_name_callback:
         fn(Handle, Option<unsafe extern "C" fn(Profiler, usize, *const c_char)>);
     /// Called by Mono's handler of samples: instruction, and the signal's context.
     mono_profiler_set_sample_hit_callback:
         fn(Handle, Option<unsafe extern "C" fn(Profiler, *const u8, *const c_void)>);
-    /// Where a method's code begins.
+    /// Start of a method's code.
     mono_jit_info_get_code_start: fn(JitInfo) -> *const c_void;
     /// Its length, in bytes.
     mono_jit_info_get_code_size: fn(JitInfo) -> c_int;
-    /// A method's full name, with its signature if that is not 0; to be freed.
+    /// A method's full name, with its signature if that is not 0; must be freed.
     mono_method_full_name: fn(Method, c_int) -> *mut c_char;
     /// The class that a method belongs to.
     mono_method_get_class: fn(Method) -> Class;
-    /// The image, a part of an assembly, that a class is from.
+    /// The image (a part of an assembly) of a class.
     mono_class_get_image: fn(Class) -> Image;
-    /// Its name; stays Mono's.
+    /// The image's name; owned by Mono.
     mono_image_get_name: fn(Image) -> *const c_char;
-    /// Its file; stays Mono's.
+    /// The image's file; owned by Mono.
     mono_image_get_filename: fn(Image) -> *const c_char;
-    /// Frees what Mono gave.
+    /// Frees memory from Mono.
     mono_free: fn(*mut c_void);
-    /// Mono's version, in words; to be freed.
+    /// Mono's version, as text; must be freed.
     mono_get_runtime_build_info: fn() -> *mut c_char;
     /// The calling thread's domain.
     mono_domain_get: fn() -> Domain;
     /// Whether there are lines (`mono --debug`).
     mono_debug_enabled: fn() -> c_int;
-    /// Places in a method's code; to be freed.
+    /// Places in a method's code; must be freed.
     mono_debug_find_method: fn(Method, Domain) -> *mut DebugJitInfo;
     /// Frees these.
     mono_debug_free_method_jit_info: fn(*mut DebugJitInfo);
-    /// Where the code at an offset came from; to be freed.
+    /// The source location of the code at an offset; must be freed.
     mono_debug_lookup_source_location: fn(Method, u32, Domain) -> *mut SourceLocation;
     /// Frees it.
     mono_debug_free_source_location: fn(*mut SourceLocation);
-    /// Walks managed frames from a signal's context; of all these the only one that is called in a
+    /// Walks managed frames from a signal's context. The only function here that is called in a
     /// handler.
     mono_stack_walk_async_safe: fn(FrameCallback, *mut c_void, *mut c_void);
 }
@@ -182,7 +183,7 @@ static API: OnceLock<Api> = OnceLock::new();
 /// Finds Mono's functions.
 ///
 /// # Errors
-/// The name of one that this Mono lacks.
+/// The name of a function that this Mono lacks.
 pub fn find() -> Result<&'static Api, &'static str> {
     match API.get() {
         Some(api) => Ok(api),
@@ -190,16 +191,16 @@ pub fn find() -> Result<&'static Api, &'static str> {
     }
 }
 
-/// Mono's functions, once found.
+/// Mono's functions, after they were found.
 #[must_use]
 pub fn get() -> Option<&'static Api> {
     API.get()
 }
 
-/// Takes a text that Mono gave, and frees it; empty for none.
+/// Copies a text from Mono, and frees it; empty for null.
 ///
 /// # Safety
-/// Null, or a C string that one of Mono's functions has just given to the caller.
+/// Null, or a C string that one of Mono's functions has just returned to the caller.
 #[must_use]
 pub unsafe fn take_text(api: &Api, text: *mut c_char) -> String {
     if text.is_null() {
@@ -213,7 +214,7 @@ pub unsafe fn take_text(api: &Api, text: *mut c_char) -> String {
     }
 }
 
-/// A text that stays Mono's; empty for none.
+/// A copy of a text that Mono owns; empty for null.
 ///
 /// # Safety
 /// Null, or a C string that lives through the call.
@@ -227,11 +228,11 @@ unsafe fn text_of(text: *const c_char) -> String {
         .into_owned()
 }
 
-/// The name and the file of the image that a method is from; empty where there is none, as for one
-/// that the program makes while it runs.
+/// Name and file of a method's image; empty if unknown, as for a method that the program makes
+/// while it runs.
 ///
 /// # Safety
-/// A method that lives through the call.
+/// A method that lives during the call.
 #[must_use]
 pub unsafe fn image_of(api: &Api, method: Method) -> (String, String) {
     // SAFETY: by contract the method lives, and so do its class and the image of that, and their
@@ -252,7 +253,7 @@ pub unsafe fn image_of(api: &Api, method: Method) -> (String, String) {
     }
 }
 
-/// Mono's version, in words.
+/// Mono's version, as text.
 #[must_use]
 pub fn version(api: &Api) -> String {
     // SAFETY: it may be called at any time, on any thread; the text is the caller's.

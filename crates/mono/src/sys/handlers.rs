@@ -1,7 +1,8 @@
-//! Finds Mono's own handler of samples: the one whose signal had none before Mono asked for it.
+//! Finds Mono's own handler of samples: the one of the signal that had no handler before Mono
+//! requested it.
 //!
-//! Mono takes an unused real-time signal and tells nobody which. Between the moment when it loads
-//! the module and the one when it is ready, it is the only one of these that gets a handler.
+//! Mono takes an unused real-time signal, and does not export its number. It is the only real-time
+//! signal that gets a handler between the load of the module and the time when Mono is ready.
 
 use dwell_signal::sys::{KernelAction, sigaction, signal_bit};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ const COUNT: usize = (LAST - FIRST + 1) as usize;
 /// Handlers of real-time signals, by signal from the first on; 0 for none.
 pub type Handlers = [usize; COUNT];
 
-/// Which there are now.
+/// The present handlers.
 #[must_use]
 pub fn now() -> Handlers {
     let mut all = [0; COUNT];
@@ -35,10 +36,10 @@ pub fn first(handlers: &Handlers) -> Option<i32> {
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 static HANDLER: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes Mono's handler, if one signal has got one since `before`.
+/// Notes Mono's handler, if exactly one signal has got a handler since `before`.
 ///
 /// # Errors
-/// How many have, if it is not one.
+/// The number of signals that have got one, if it is not 1.
 pub fn note(before: &Handlers) -> Result<(), usize> {
     let now = now();
     let mut new = (FIRST..)
@@ -55,9 +56,9 @@ pub fn note(before: &Handlers) -> Result<(), usize> {
     }
 }
 
-/// Lets `ours` wait until Mono's handler has returned: called by our handler inside of itself it
-/// would end the process.
-pub fn block_meanwhile(ours: i32) {
+/// Blocks the signal `ours` while Mono's handler runs. Otherwise our handler could call that
+/// handler inside itself, which would end the process.
+pub fn block_in_mono_handler(ours: i32) {
     let Some((signal, handler)) = noted() else {
         return;
     };
@@ -70,7 +71,7 @@ pub fn block_meanwhile(ours: i32) {
     }
 }
 
-/// Mono's signal and handler, once noted. Safe in a handler.
+/// Mono's signal and handler, after they were noted. Safe in a handler.
 #[inline]
 #[must_use]
 pub fn noted() -> Option<(i32, usize)> {

@@ -1,12 +1,12 @@
-//! What is noted of code when it appears. Mono is called here, on a thread of its own that is not
-//! in a handler, and no lock of ours is held meanwhile.
+//! Notes new code. It calls Mono, on a thread of Mono that is not in a handler, and holds no lock
+//! of ours during these calls.
 
 use crate::code::{self, Called, Line, Place};
 use crate::prologue;
 use crate::sys::functions::{self, Api, Domain, JitInfo, Method};
 use std::ffi::{CStr, c_int, c_void};
 
-/// Places of a method that are asked about at most.
+/// Maximum number of places that are read per method.
 const LINES_MAX: usize = 4096;
 
 /// Kinds of other code (`MonoProfilerCodeBufferType`), by number.
@@ -27,7 +27,7 @@ const SPECIFIC_TRAMPOLINE: c_int = 5;
 /// Notes a method's code.
 ///
 /// # Safety
-/// Null, or what Mono tells its callback for compiled methods, during that callback.
+/// Null, or the arguments of Mono's callback for compiled methods, during that callback.
 pub unsafe fn note_method(api: &Api, method: Method, info: JitInfo) {
     if method.is_null() || info.is_null() {
         return;
@@ -46,7 +46,7 @@ pub unsafe fn note_method(api: &Api, method: Method, info: JitInfo) {
     let len = u32::try_from(len).unwrap_or(0);
     if start != 0 {
         let begin = prologue::BYTES_MAX.min(len as usize);
-        // SAFETY: the code that Mono has just told of, which is `len` bytes long and readable.
+        // SAFETY: the code that Mono has just reported, which is `len` bytes long and readable.
         let code = unsafe { std::slice::from_raw_parts(start as *const u8, begin) };
         let is_ahead = is_of_a_file(start);
         let place = Place {
@@ -64,8 +64,8 @@ pub unsafe fn note_method(api: &Api, method: Method, info: JitInfo) {
     }
 }
 
-/// Whether the code there is a library's, as all is that was compiled before the program ran: Mono
-/// has the dynamic linker load it. What its compiler makes now is in memory of no file.
+/// Whether the code belongs to a library, like all code compiled before the program ran: Mono loads
+/// it with the dynamic linker. Code that its compiler makes now is in anonymous memory.
 fn is_of_a_file(start: u64) -> bool {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: it writes to a structure of ours, and takes any address.
@@ -106,7 +106,7 @@ fn lines(api: &Api, method: Method) -> Vec<Line> {
 }
 
 fn line(api: &Api, method: Method, offset: u32, domain: Domain) -> Option<u32> {
-    /// What compilers give to code that has no line.
+    /// The line number that compilers give to code without a line.
     const HIDDEN: u32 = 0xfe_efee;
     // SAFETY: the method lives during the callback.
     let location = unsafe { (api.mono_debug_lookup_source_location)(method, offset, domain) };
@@ -122,10 +122,10 @@ fn line(api: &Api, method: Method, offset: u32, domain: Domain) -> Option<u32> {
     (row != 0 && row != HIDDEN).then_some(row)
 }
 
-/// Notes code that is no method's.
+/// Notes code that does not belong to a method.
 ///
 /// # Safety
-/// What Mono tells its callback for such code, during that callback.
+/// The arguments of Mono's callback for such code, during that callback.
 pub unsafe fn note_buffer(start: *const u8, len: u64, kind: c_int, data: *const c_void) {
     let name = usize::try_from(kind)
         .ok()

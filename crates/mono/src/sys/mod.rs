@@ -1,4 +1,5 @@
-//! What is unsafe beside the entry points: Mono's functions, its handler, and the walk in ours.
+//! The unsafe code except for the entry points: Mono's functions, its handler, and the walk in
+//! ours.
 
 pub mod exit;
 #[cfg(feature = "experiments")]

@@ -1,17 +1,17 @@
-//! How a stack is walked: on the sampled thread, in our handler, inside Mono's.
+//! Walks a stack: on the sampled thread, in our handler, inside Mono's.
 //!
-//! First by the tables of native code, up to the first address that is a method's or a
-//! trampoline's. From there on only Mono can: its walk is given the registers reached. That walk is
-//! safe only where Mono knows that it is in a handler. Its own handler of samples sees to that: it
-//! keeps the thread's hazard pointers, says that the context is asynchronous, and calls back. So
-//! that handler is called, as a function, with a context that we have made; it gets nowhere near
-//! the walk on a thread that Mono does not know, or that is just becoming known.
+//! The tables of native code lead up to the first address that belongs to a method or a trampoline.
+//! From there on only Mono can walk: its walk gets the registers reached so far. It is safe only if
+//! Mono knows that the thread is in a handler. Mono's own handler of samples ensures this: it keeps
+//! the thread's hazard pointers, marks the context as asynchronous, and calls back. So we call that
+//! handler as a function, with a context that we have made. On a thread that Mono does not know, or
+//! is just registering, it returns long before the walk.
 //!
-//! What else the walk needs (see `docs/mono.md`): that methods compiled ahead of time are known
-//! before they are met, which a callback for compiled methods makes Mono do.
+//! The walk also needs that methods compiled ahead of time are known before it meets them (see
+//! `docs/mono.md`). A callback for compiled methods makes Mono do this.
 //!
 //! No allocation, no locks, no panics: `xtask handler-graph` follows [`dwell_mono_walk_hook`] and
-//! what Mono calls back, but not into Mono.
+//! Mono's calls back, but not into Mono.
 
 use crate::code::{self, Found};
 use crate::known_libraries::{Place, VIEW, View};
@@ -24,10 +24,11 @@ use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Walk};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Marks the number of a method in [`Frame::id`]; without it, it is where the code begins.
+/// Marks the number of a method in [`Frame::id`]; without this bit, the id is the start of the
+/// code.
 pub const NUMBERED: u64 = 1 << 63;
 
-/// Native frames of one stretch at most.
+/// Maximum number of consecutive native frames.
 const NATIVE_MAX: usize = 512;
 
 /// Mono's walk.
@@ -45,12 +46,12 @@ pub fn set_stack_walk(walk: StackWalk) {
     STACK_WALK.store(walk as *mut c_void, Ordering::Release);
 }
 
-/// A `ucontext_t` as the C library has it for x86-64, with room for the state of floating point,
+/// A `ucontext_t` in the C library's layout for x86-64, with room for the floating-point state,
 /// which Mono may copy.
 #[repr(C, align(16))]
 struct Context {
     flags: u64,
-    /// The kernel leaves it empty; the address of this structure marks it as ours.
+    /// The kernel leaves it null; the address of this structure marks it as ours.
     link: *mut c_void,
     stack: [u64; 3],
     gregs: [u64; 23],
@@ -67,17 +68,17 @@ const REG_RBP: usize = 10;
 const REG_RSP: usize = 15;
 const REG_RIP: usize = 16;
 
-/// A walk under way.
+/// A walk in progress.
 struct Walking<'a, 'f> {
     frames: &'a mut dwell_signal::SlotFrames<'f>,
     len: usize,
     gaps: u32,
     is_truncated: bool,
-    /// Whether Mono called back.
+    /// Whether Mono has called back.
     was_called: bool,
-    /// Managed frames so far.
+    /// Number of managed frames so far.
     managed: usize,
-    /// Where the managed part begins, and whether that is the interrupted instruction.
+    /// Start of the managed part, and whether that is the interrupted instruction.
     pc: u64,
     is_exact: bool,
     last: Kind,
@@ -102,7 +103,7 @@ impl Walking<'_, '_> {
         self.push(Frame::failed(Failure::NativeGap))
     }
 
-    /// A managed frame, or false if there is no more room.
+    /// Adds a managed frame; false if there is no room.
     #[inline]
     fn managed(&mut self, start: u64, offset: i32) -> bool {
         let is_first = self.managed == 0;
@@ -158,11 +159,11 @@ impl Walking<'_, '_> {
     }
 }
 
-/// Why the native part of a walk ended.
+/// The reason why the native part of a walk ended.
 enum Stop {
     /// At the thread's root.
     Root,
-    /// At code that only Mono can walk, or nobody.
+    /// At code that only Mono can walk, or that is unknown.
     Managed,
     /// There is no rule, or the stack cannot be read.
     Lost,
@@ -216,8 +217,9 @@ fn walk(live: &Live, regs: NativeRegs, is_managed: bool, walking: &mut Walking<'
         call_mono(at, walking);
     }
     if walking.managed == 0 && !walking.is_truncated {
-        // Not by these registers: Mono knows where managed code was left last. What is between is
-        // missing, unless the thread is in managed code itself.
+        // These registers lead to no managed frame, but Mono has its own record of where managed
+        // code was last left. The frames between are missing, unless the thread is in managed code
+        // itself.
         let native = walking.len;
         if native > 0 || !is_there {
             if native == 0 && VIEW.read(|_| ()).is_none() {
@@ -238,7 +240,7 @@ fn walk(live: &Live, regs: NativeRegs, is_managed: bool, walking: &mut Walking<'
     walking.done(outcome)
 }
 
-/// The interrupted instruction, as long as no tables are known.
+/// The interrupted instruction, if there are no tables yet.
 #[inline]
 fn note_leaf(regs: NativeRegs, walking: &mut Walking<'_, '_>) {
     walking.push(Frame {
@@ -284,7 +286,7 @@ fn native_part(
     Stop::Lost
 }
 
-/// Has Mono walk from `at` on, in its own handler.
+/// Makes Mono walk from `at` on, in its own handler.
 #[inline(never)]
 fn call_mono(at: NativeRegs, walking: &mut Walking<'_, '_>) {
     let Some((signal, handler)) = handlers::noted() else {
@@ -321,7 +323,7 @@ fn call_mono(at: NativeRegs, walking: &mut Walking<'_, '_>) {
     unsafe { handler(signal, info.as_mut_ptr().cast(), own.cast()) };
 }
 
-/// Called by Mono in its handler, for our signal and, if it samples by itself, for its own.
+/// Called by Mono in its handler, for our signal and, if Mono itself samples, for its own.
 ///
 /// # Safety
 /// Called by Mono only.
@@ -352,7 +354,7 @@ pub unsafe extern "C" fn dwell_mono_sample_hook(
 /// Called by Mono for each managed frame; not 0 ends the walk.
 ///
 /// # Safety
-/// Called by Mono only, with what its walk was given.
+/// Called by Mono only, with the argument of its walk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dwell_mono_frame_hook(
     _: Method,

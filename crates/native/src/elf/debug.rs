@@ -1,5 +1,5 @@
-//! The separate debug file of a stripped library: where it may be, whether it belongs to the
-//! library, and its function symbols. The caller opens files. Must not use a file that does not
+//! The separate debug file of a stripped library: its possible places, the check that it belongs to
+//! the library, and its function symbols. The caller opens files. Must not use a file that does not
 //! match: wrong names are worse than none.
 
 use std::ops::Range;
@@ -11,17 +11,17 @@ use object::read::elf::FileHeader as _;
 use super::parts::{range_of, section_table};
 use super::{Elf, Symbols, build_id_in_notes};
 
-/// Where distributions install debug files.
+/// The directory in which distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 /// Longest build id; SHA-1 has 20 bytes.
 const BUILD_ID_BYTES_MAX: usize = 64;
 /// Longest note section; a build id takes 36 bytes.
 const NOTE_BYTES_MAX: usize = 4096;
-/// Note sections that are read; real files have about three.
+/// Maximum number of note sections read; real files have about three.
 const NOTES_MAX: usize = 16;
 /// Longest symbol table and longest table of its names: 5 million symbols.
 const TABLE_BYTES_MAX: usize = 128 << 20;
-/// Longest file of which a checksum is computed, which takes about a second.
+/// Longest file for which a checksum is computed, which takes about a second.
 const CHECKED_BYTES_MAX: u64 = 512 << 20;
 /// Bytes read at a time for the checksum.
 const CHECKED_PART_BYTES: usize = 64 << 10;
@@ -30,7 +30,7 @@ const CHECKED_PART_BYTES: usize = 64 << 10;
 pub trait ReadAt {
     /// Length in bytes.
     fn file_len(&self) -> u64;
-    /// Fills `into` with the bytes at `offset`; false if they cannot all be read.
+    /// Fills `into` with the bytes at `offset`; false unless all of them can be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> bool;
 }
 
@@ -44,11 +44,11 @@ struct Link<'data> {
 
 impl Elf<'_> {
     /// The function symbols of the separate debug file of this library, which is mapped from
-    /// `path`. `open` is called for each place where it may be. `None` if the library has a symbol
-    /// table of its own, or no debug file that matches.
+    /// `path`. `open` is called for each possible place. `None` if the library has a symbol table
+    /// of its own, or no debug file that matches.
     ///
-    /// A debug file matches if both files have the same build id. If one of them has none, the
-    /// checksum in `.gnu_debuglink` decides.
+    /// A debug file matches if both files have the same build id. If one of them lacks a build id,
+    /// the checksum in `.gnu_debuglink` decides.
     pub fn debug_symbols<F: ReadAt>(
         &self,
         path: &[u8],
@@ -62,7 +62,7 @@ impl Elf<'_> {
         places.find_map(|place| self.symbols_in(&open(&place)?))
     }
 
-    /// Where the debug file may be, the likeliest place first.
+    /// Possible places of the debug file, the most likely one first.
     fn debug_paths(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let mut places = Vec::new();
         let id = self.build_id().unwrap_or(&[]);
@@ -232,12 +232,12 @@ mod tests {
         if let Some(id) = id {
             image = image.section(".note.gnu.build-id", 7, 0, note(id));
         }
-        // The code is not in a debug file, and its headers need not be right.
+        // A debug file does not contain the code, and its headers may be wrong.
         image.segments[1].2 = 0;
         image.bytes()
     }
 
-    /// The name of the local function, and the places that were asked for.
+    /// The name of the local function, and the places that were tried.
     fn found(library: &[u8], files: &[(&str, &Vec<u8>)]) -> (Option<String>, Vec<String>) {
         let files: BTreeMap<&[u8], &Vec<u8>> = (files.iter())
             .map(|(path, file)| (path.as_bytes(), *file))
@@ -288,7 +288,7 @@ mod tests {
     fn debug_file_with_another_build_id_is_refused() {
         let other = debug(Some(b"abce"));
         let crc = checksum(&other).unwrap();
-        // Not even where its checksum is the one that the library states.
+        // The build ids differ, so the right checksum does not help.
         let library = library(Some(b"abcd"), Some(("libx.debug", crc)));
         let files = [(BY_ID, &other), ("/usr/lib/x/libx.debug", &other)];
         assert_eq!(found(&library, &files).0, None);
@@ -319,7 +319,7 @@ mod tests {
     fn checksum_is_the_one_of_gnu_debuglink() {
         assert_eq!(checksum(&b"123456789".to_vec()), Some(0xcbf4_3926));
         assert_eq!(checksum(&Vec::new()), Some(0));
-        // More than is read at a time.
+        // Longer than one read.
         assert_eq!(checksum(&vec![b'a'; 65_539]), Some(0x1dab_dc90));
     }
 
@@ -345,14 +345,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_debug_files_do_no_harm(
+        fn damaged_debug_files_cause_no_panic(
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
             cut in any::<prop::sample::Index>(),
             is_cut in prop::bool::weighted(0.2),
         ) {
             let library = library(Some(b"abcd"), None);
             let mut bytes = debug(Some(b"abcd"));
-            // Between the headers and the sections is nothing but zeros.
+            // The bytes between the headers and the sections are zero.
             let places: Vec<usize> = (0..64).chain(0x2000..bytes.len()).collect();
             for (at, value) in damage {
                 bytes[places[at.index(places.len())]] = value;

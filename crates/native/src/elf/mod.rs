@@ -1,8 +1,8 @@
-//! Reads what a profiler needs of a 64-bit little-endian ELF image: build id, load segments,
-//! unwind sections, symbols.
+//! Reads the parts of a 64-bit little-endian ELF image that a profiler needs: build id, load
+//! segments, unwind sections, symbols.
 //!
-//! The image is a slice: a mapped file, a file read into memory, or the vdso as it lies in memory.
-//! This module must not open files, and copies nothing that it can borrow.
+//! The image is a slice: a mapped file, a file read into memory, or the vdso in memory. This module
+//! must not open files. It borrows from the image wherever it can.
 //!
 //! Read next: [`Symbols`] in `symbols`, then `debug` for stripped libraries.
 
@@ -23,9 +23,10 @@ pub use symbols::{Definition, Symbol, SymbolIndex, Symbols};
 
 use crate::unwind::{self, Direct, Rule, Section, UnwindTable};
 
-/// Most program headers that are accepted; real files have about a dozen.
+/// Maximum number of program headers accepted; real files have about a dozen.
 pub const SEGMENTS_MAX: usize = 256;
-/// Most section headers that are looked at; `-ffunction-sections` objects are not our business.
+/// Maximum number of section headers read. Objects built with `-ffunction-sections` may have more,
+/// but are not of interest here.
 pub const SECTIONS_MAX: usize = 65_536;
 /// Load segments are mapped in units of this many bytes.
 const PAGE_BYTES: u64 = 4096;
@@ -38,7 +39,7 @@ pub enum Error {
     NotElf64,
     /// The program headers lie outside the file or are too many.
     BadProgramHeaders,
-    /// There is no load segment, so no address means anything.
+    /// There is no load segment, so addresses have no meaning.
     NoLoadSegment,
     /// The unwind sections could not be compiled.
     Unwind(unwind::Error),
@@ -70,7 +71,7 @@ pub struct Segment {
     pub vaddr: u64,
     /// Bytes in memory.
     pub mem_len: u64,
-    /// Where its contents begin in the file.
+    /// Offset of its contents in the file.
     pub file_offset: u64,
     /// Bytes in the file.
     pub file_len: u64,
@@ -91,11 +92,11 @@ pub struct Elf<'data> {
 }
 
 impl<'data> Elf<'data> {
-    /// Reads the headers. Missing or damaged section headers are not an error: a stripped file or
-    /// the vdso can do without.
+    /// Reads the headers. Missing or damaged section headers are not an error: they are not needed
+    /// for a stripped file or the vdso.
     ///
     /// # Errors
-    /// What makes the image useless, see [`Error`].
+    /// The reason why the image is unusable, see [`Error`].
     pub fn parse(data: &'data [u8]) -> Result<Elf<'data>, Error> {
         let header = FileHeader64::<LE>::parse(data).map_err(|_| Error::NotElf64)?;
         if !header.is_little_endian() {
@@ -129,7 +130,7 @@ impl<'data> Elf<'data> {
         Ok(image)
     }
 
-    /// The same without anything but its segments, for who has to place it only.
+    /// The same with only its segments, for callers that only compute addresses.
     #[must_use]
     pub fn without_contents(self) -> Elf<'static> {
         Elf {
@@ -147,14 +148,14 @@ impl<'data> Elf<'data> {
         &self.segments
     }
 
-    /// Lowest address, rounded down to a page: what offsets within the module count from, and
-    /// what is mapped at the module's load address.
+    /// Lowest address, rounded down to a page. Offsets within the module count from it, and it is
+    /// mapped at the module's load address.
     #[must_use]
     pub fn base_svma(&self) -> u64 {
         self.segments.iter().map(|s| s.vaddr).min().unwrap_or(0) & !(PAGE_BYTES - 1)
     }
 
-    /// What to add to an address of this file to get the one in the process, given that file
+    /// The difference between an address in the process and the address in this file, if file
     /// offset `file_offset` is mapped at `start` (both of the same executable mapping).
     ///
     /// `None` if no load segment has that offset.
@@ -164,7 +165,8 @@ impl<'data> Elf<'data> {
             let first = s.file_offset & !(PAGE_BYTES - 1);
             s.file_len > 0 && file_offset >= first && file_offset < s.file_offset + s.file_len
         };
-        // A page shared by two segments is in the file range of both; the executable one is meant.
+        // A page shared by two segments is in the file range of both; the executable one is the
+        // right one.
         let segment = (self
             .segments
             .iter()
@@ -215,8 +217,8 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// `.eh_frame`: from the section headers, else from the program headers, in which case the
-    /// section may be followed by other bytes of its segment.
+    /// `.eh_frame`, from the section headers, or else from the program headers. In the second case
+    /// other bytes of the segment may follow the section.
     #[must_use]
     pub fn eh_frame(&self) -> Option<Section<'data>> {
         self.section(b".eh_frame").or_else(|| {
@@ -246,8 +248,8 @@ impl<'data> Elf<'data> {
         })?)
     }
 
-    /// The unwind rule at `offset` from [`Elf::base_svma`] by the file's own search table, without
-    /// compiling the rest; `None` where [`Elf::unwind_table`] has to be asked.
+    /// The unwind rule at `offset` from [`Elf::base_svma`], from the file's own search table,
+    /// without compiling the other rules. `None` if only [`Elf::unwind_table`] has the answer.
     #[must_use]
     pub fn rule_at(&self, offset: u32) -> Option<Rule> {
         let text = self.text_ranges();
@@ -258,9 +260,9 @@ impl<'data> Elf<'data> {
         }
     }
 
-    /// The rules one by one, without compiling any, where that says what [`Elf::unwind_table`]
-    /// says: the search table is complete, and there is no other section with rules. Asked for as
-    /// long as the bytes of this file stay where they are.
+    /// Finds rules one by one without compiling the table, if the results equal those of
+    /// [`Elf::unwind_table`]: the search table is complete, and no other section has rules. Valid
+    /// while the bytes of this file stay at their addresses.
     #[must_use]
     pub fn direct(&self) -> Option<Direct> {
         let other = self.section(b".debug_frame");

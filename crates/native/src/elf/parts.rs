@@ -1,5 +1,5 @@
-//! The parts of a file that [`super::Elf`] asks for. Code and data are most of a large library, and
-//! reading them takes longer than all that is done with the rest. Must not open files.
+//! The parts of a file that [`super::Elf`] needs. Most of a large library is code and data, and
+//! reading these takes longer than processing the other parts. Must not open files.
 
 use std::ops::Range;
 
@@ -9,28 +9,28 @@ use object::read::elf::FileHeader as _;
 
 use super::SECTIONS_MAX;
 
-/// Headers of the file and its segments lie here in every real file.
+/// In every real file, the headers of file and segments are within these first bytes.
 const HEAD_BYTES: usize = 4096;
 
-/// Which parts are read.
+/// Selects the parts to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     /// Headers, notes, and what the file exports.
     Exports,
-    /// Also all symbols and the unwind sections. Where these are not found the whole file is read.
+    /// Also all symbols and the unwind sections. If these are not found, the whole file is read.
     All,
 }
 
-/// Reads a file of `len` bytes through `read` (offset, where to; whether it worked): its headers,
-/// symbols, notes and unwind sections. All else stays zero. A file without section headers is read
-/// as a whole. `None` if something cannot be read.
+/// Reads parts of a file of `len` bytes: headers, symbols, notes and unwind sections. `read` takes
+/// an offset and a buffer and returns whether it succeeded. Other bytes stay zero. A file without
+/// section headers is read as a whole. `None` if a read fails.
 pub fn read_parts(len: usize, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     fill_parts(&mut bytes, Parts::All, read)?;
     Some(bytes)
 }
 
-/// The same into memory that is there, as long as the file and all zero.
+/// The same into existing memory, which must be zero and as long as the file.
 pub fn fill_parts(
     bytes: &mut [u8],
     parts: Parts,
@@ -43,7 +43,7 @@ pub fn fill_parts(
         (part.is_empty() || read(range.start as u64, part)).then_some(())
     };
     fill(bytes, 0..HEAD_BYTES)?;
-    // Tools that change libraries put these at the end.
+    // Tools that modify libraries put these headers at the end.
     if let Some(segments) = segment_table(bytes) {
         fill(bytes, segments)?;
     }
@@ -71,7 +71,7 @@ pub fn fill_parts(
     Some(())
 }
 
-/// Where the program headers are.
+/// The range of the program headers.
 fn segment_table(head: &[u8]) -> Option<Range<usize>> {
     let header = FileHeader64::<LE>::parse(head).ok()?;
     let start = usize::try_from(header.e_phoff.get(LE)).ok()?;
@@ -80,11 +80,11 @@ fn segment_table(head: &[u8]) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// Where the section headers are.
+/// The range of the section headers.
 pub(super) fn section_table(head: &[u8]) -> Option<Range<usize>> {
     let header = FileHeader64::<LE>::parse(head).ok()?;
     let count = usize::from(header.e_shnum.get(LE));
-    // Of files with more than 65279 sections the number is elsewhere: they are no libraries.
+    // Files with more than 65279 sections have the number elsewhere. They are not libraries.
     if count == 0 || count > SECTIONS_MAX {
         return None;
     }
@@ -100,7 +100,7 @@ fn section_names(bytes: &[u8]) -> Option<Range<usize>> {
     range_of(sections.get(index as usize)?)
 }
 
-/// The sections that are of interest; `None` if those do not seem to be all there are.
+/// The sections of interest; `None` if the list seems incomplete.
 fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
     let header = FileHeader64::<LE>::parse(bytes).ok()?;
     let sections = header.section_headers(LE, bytes).ok()?;

@@ -1,7 +1,7 @@
 //! Function symbols by address, and definitions by name.
 //!
 //! A table entry takes 12 bytes and borrows its name from the file. [`Symbols::into_owned`] copies
-//! the chosen names for callers that must let the file go. This module must not demangle.
+//! the chosen names for callers that drop the file. This module must not demangle.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use object::elf::{self, Sym64};
 
 use super::Elf;
 
-/// Longer names are cut.
+/// Longer names are truncated.
 const NAME_LEN_MAX: usize = 4096;
-/// So much of two names is looked at to choose between them; a file can give a million names to
+/// Maximum number of bytes compared to choose between two names. A file can give a million names to
 /// one address.
 const NAME_COMPARED_MAX: usize = 256;
 /// How many enclosing symbols a lookup tries before it gives up.
@@ -30,7 +30,7 @@ pub struct Symbol<'a> {
     pub len: u32,
 }
 
-/// Where a name is defined.
+/// The definition of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Address in the file's own address space.
@@ -66,9 +66,9 @@ pub struct SymbolIndex {
 impl<'data> Elf<'data> {
     /// All function symbols of `.symtab`, or of `.dynsym` if the file is stripped.
     ///
-    /// Of several names for one address the best is kept: a function rather than a bare label,
-    /// with a size rather than without, global before weak before local, fewer leading
-    /// underscores, shorter, alphabetically first.
+    /// If an address has several names, the best one is kept. The order is: functions before bare
+    /// labels, with a size before without, global before weak before local, fewer leading
+    /// underscores, shorter, alphabetical.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'data> {
         let SymbolIndex { entries, kind } = self.symbol_index();
@@ -101,7 +101,7 @@ impl<'data> Elf<'data> {
             })
     }
 
-    /// Where a thread-local variable that the file exports is in its threads' blocks.
+    /// Offset of an exported thread-local variable in the blocks of threads.
     #[must_use]
     pub fn find_thread_local(&self, name: &[u8]) -> Option<u64> {
         let (symbols, names) = self.symbol_table(elf::SHT_DYNSYM)?;
@@ -113,8 +113,8 @@ impl<'data> Elf<'data> {
         Some(symbol.st_value.get(LE))
     }
 
-    /// The table of [`Elf::symbols`] without the names, to be kept and asked again while the file
-    /// may be parsed anew: making it takes some 100 ns a symbol.
+    /// The table of [`Elf::symbols`] without the names. A caller keeps it and parses the file again
+    /// when it needs names: building the table takes some 100 ns per symbol.
     #[must_use]
     pub fn symbol_index(&self) -> SymbolIndex {
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
@@ -151,7 +151,7 @@ impl<'data> Elf<'data> {
             .filter_map(|symbol| ranked_entry(symbol, names, base, &text))
             .collect();
         ranked.sort_unstable_by_key(|(entry, rank)| (entry.start, *rank, entry.name));
-        // Names are compared here and not by the sort, so that each is looked at twice at most.
+        // Names are compared here and not by the sort, so that each is compared at most twice.
         ranked.dedup_by(|(next, next_rank), (kept, kept_rank)| {
             let is_same = next.start == kept.start;
             if is_same && next_rank == kept_rank {
@@ -170,7 +170,7 @@ impl<'data> Elf<'data> {
     }
 }
 
-/// Lower is better.
+/// Lower ranks win.
 type Rank = u8;
 
 fn is_defined(symbol: &Sym64<LE>) -> bool {
@@ -195,7 +195,7 @@ fn ranked_entry(
     let svma = symbol.st_value.get(LE);
     let text = text.iter().find(|range| range.contains(&svma))?;
     let start = u32::try_from(svma.checked_sub(base)?).ok()?;
-    // A size beyond the segment is a lie.
+    // A size beyond the segment is wrong.
     let len = symbol.st_size.get(LE).min(text.end - svma);
     let len = u32::try_from(len).ok()?;
     let name = symbol.st_name.get(LE);
@@ -265,13 +265,13 @@ impl Entry {
 }
 
 impl Symbols<'_> {
-    /// How many symbols there are.
+    /// Number of symbols.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -304,8 +304,8 @@ impl Symbols<'_> {
 
     /// Copies the names, so that the file can be unmapped.
     ///
-    /// Names take no more than the file's own string table does; should a damaged file ask for
-    /// more (by overlapping names), the rest of the symbols is left out.
+    /// The copied names take no more memory than the file's own string table. A damaged file may
+    /// need more (overlapping names); its remaining symbols are left out.
     #[must_use]
     pub fn into_owned(self) -> Symbols<'static> {
         let mut arena = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the ELF reader on images made here, field by field.
+//! Tests of the ELF reader on images built here, field by field.
 
 use super::*;
 use proptest::prelude::*;
@@ -159,7 +159,7 @@ fn the_bias_comes_from_the_segment_that_was_mapped() {
     let load = 0x7f00_0000_0000;
     assert_eq!(elf.bias(TEXT_OFFSET, load + TEXT_OFFSET), Some(load - BASE));
     assert_eq!(elf.bias(0, load), Some(load - BASE));
-    // Beyond the file, and a program loaded below its own addresses.
+    // An offset beyond the file, and a program loaded below its own addresses.
     assert_eq!(elf.bias(TEXT_OFFSET + TEXT_LEN, load), None);
     assert_eq!(elf.bias(0, 0), Some(BASE.wrapping_neg()));
 }
@@ -176,7 +176,7 @@ fn a_page_shared_by_two_segments_belongs_to_the_executable_one() {
 }
 
 #[test]
-fn what_is_not_an_elf_image_is_refused() {
+fn non_elf_image_is_refused() {
     let good = Image::new().bytes();
     let with = |at: usize, value: u8| {
         let mut bytes = good.clone();
@@ -227,7 +227,7 @@ fn a_build_id_is_found_by_segment_or_section() {
 }
 
 #[test]
-fn of_several_names_the_best_is_kept() {
+fn best_of_several_names_is_kept() {
     let at = TEXT_SVMA;
     let bytes = Image::new()
         .symbols(
@@ -372,7 +372,7 @@ fn one_symbol_is_found_by_name() {
 }
 
 #[test]
-fn thread_local_variables_are_found_by_name_where_they_are_exported() {
+fn exported_thread_local_variables_are_found_by_name() {
     const TLS: u8 = 6;
     let symbols = [
         Sym("context", OBJECT | GLOBAL, TEXT, BASE, 8),
@@ -396,14 +396,14 @@ fn thread_local_variables_are_found_by_name_where_they_are_exported() {
 
 #[test]
 fn names_that_overlap_cannot_fill_the_memory() {
-    // 64 symbols whose names are the suffixes of one long string.
+    // 64 symbols; their names are the suffixes of one long string.
     let long = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklm";
     let mut bytes = Image::new()
         .symbols(2, &[Sym(long, FUNC | GLOBAL, TEXT, TEXT_SVMA, 1)])
         .bytes();
     let strings = 0x2000 + 48;
     assert_eq!(&bytes[strings..strings + 4], b"\0abc");
-    // Turn the table into one symbol per suffix, written behind the file.
+    // Replaces the table by one symbol per suffix, at the end of the file.
     let table = bytes.len() as u64;
     for i in 0..64u64 {
         bytes.extend((1 + i as u32).to_le_bytes());
@@ -421,7 +421,7 @@ fn names_that_overlap_cannot_fill_the_memory() {
     assert_eq!(owned.lookup(0x1000).unwrap().name, long.as_bytes());
 }
 
-/// An image with both symbol tables, a build id and unwind sections that are not empty.
+/// An image with both symbol tables, a build id and non-empty unwind sections.
 fn full_image() -> Vec<u8> {
     let note = [&[4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0abcd"].concat();
     Image::new()
@@ -447,7 +447,7 @@ fn full_image() -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn damaged_images_do_no_harm(
+    fn damaged_images_cause_no_panic(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         in_headers in any::<bool>(),
         cut in any::<prop::sample::Index>(),
@@ -455,7 +455,7 @@ proptest! {
         offsets in prop::collection::vec(0..0x3000u32, 0..12),
     ) {
         let mut bytes = full_image();
-        // Between the segments' headers and the sections is nothing but zeros.
+        // The bytes between the segments' headers and the sections are zero.
         let places: Vec<usize> = match in_headers {
             true => (4..64 + 2 * 56).collect(),
             false => (0x2000..bytes.len()).collect(),

@@ -1,18 +1,20 @@
-//! Names of kernel functions as a file that is read by the piece: what a reader of `/proc/kallsyms`
-//! keeps for those that come after it. Must not open it.
+//! Names of kernel functions in a file with random access, saved by a reader of `/proc/kallsyms`
+//! for later readers. Must not open it.
 //!
-//! The kernel prints its whole list whenever a name of it is wanted, which takes 40 ms and more of
-//! CPU time, and within one boot the list changes only where modules and generated code do. So the
-//! file says which boot it is from and which modules there were. Who finds the same modules may
-//! take all names from it, who finds others may take those of the kernel's own code. It never says
-//! anything of generated code (BPF programs, trampolines), nor of what lies after the last function
-//! of a module or of the kernel: such addresses are left to the list itself.
+//! The kernel prints its whole list for any name, which takes 40 ms and more of CPU time. Within
+//! one boot, the list changes only where modules and generated code do. So the file records its
+//! boot and its modules. A reader with the same modules may use all names. A reader with other
+//! modules may use those of the kernel's own code. The file has no names of generated code (BPF
+//! programs, trampolines), and none after the last function of a module or of the kernel. Such
+//! addresses need the list itself.
 //!
-//! Layout, integers little-endian: a header of [`HEAD_LEN`] bytes (magic, number of blocks, number
-//! of those that are the kernel's own, boot, modules, check of what tells of blocks), for each
-//! block its first address, where its text begins in the file, how long that is and its check, then
-//! the text: lines as the kernel prints them, ascending within either kind of blocks. A line
-//! without a name ends the function before it. Where a check is not right nothing is told.
+//! Layout, integers little-endian:
+//! - a header of [`HEAD_LEN`] bytes: magic, number of blocks, number of the kernel's own blocks,
+//!   boot, modules, check of the index of blocks
+//! - the index: for each block its first address, offset and length of its text, and its check
+//! - the text: lines as the kernel prints them, ascending within either kind of blocks
+//!
+//! A line without a name ends the function before it. A block whose check fails gives no names.
 
 use super::{FUNCTION_LEN_MAX, Kernel, Line};
 use std::cell::{Cell, RefCell};
@@ -22,16 +24,16 @@ use std::os::unix::fs::FileExt;
 const MAGIC: [u8; 8] = *b"dwellks3";
 const HEAD_LEN: usize = 64;
 const BLOCK_LEN: usize = 20;
-/// A block's text is so long, or a line longer.
+/// Length of a block's text. It may exceed this by one line.
 const TEXT_LEN: usize = 2048;
-/// Longer texts are not ours: the longest line has some 600 bytes (`KSYM_NAME_LEN`,
+/// Longer texts are invalid: the longest line has some 600 bytes (`KSYM_NAME_LEN`,
 /// include/linux/kallsyms.h).
 const TEXT_LEN_MAX: usize = 8192;
 const BLOCKS_MAX: usize = 1 << 16;
 /// Files longer than this are not written.
 const LEN_MAX: usize = 48 << 20;
 
-/// What the names are true of.
+/// The boot and the modules for which names are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     boot: [u8; 36],
@@ -39,13 +41,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// From `/proc/sys/kernel/random/boot_id` and `/proc/modules` (empty where there are none);
-    /// `None` if the first is no such id.
+    /// From `/proc/sys/kernel/random/boot_id` and `/proc/modules` (empty if absent); `None` if the
+    /// first is not a boot id.
     #[must_use]
     pub fn new(boot_id: &[u8], modules: &[u8]) -> Option<Stamp> {
         let boot = boot_id.trim_ascii().try_into().ok()?;
-        // FNV-1a. Of a line, which is a module, the fields that say how often and by whom it is
-        // used change all the time.
+        // FNV-1a. In the line of a module, the fields with the number of users and their names
+        // change all the time.
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         let mut add = |byte: u8| {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -62,9 +64,9 @@ impl Stamp {
     }
 }
 
-/// Where the bytes of such a file are.
+/// The bytes of such a file.
 pub trait Source {
-    /// Fills `buf` from `offset` on, or says that this cannot be done.
+    /// Fills `buf` from `offset` on; `None` if that fails.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Option<()>;
 }
 
@@ -90,8 +92,7 @@ struct Block {
     check: u32,
 }
 
-/// As FNV-1a, but of eight bytes at a time: against bytes that were lost or changed, not against
-/// malice.
+/// Like FNV-1a, but over eight bytes at a time. It detects lost or changed bytes, not malice.
 fn check(bytes: &[u8]) -> u32 {
     let step = |hash: u64, word: u64| {
         let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -104,25 +105,25 @@ fn check(bytes: &[u8]) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
-/// A block's text, and where that is.
+/// The text of a block, with its offset in the file.
 type Text = RefCell<(u32, Vec<u8>)>;
 
-/// Names that were kept, of the boot that goes on.
+/// Saved names of the current boot.
 pub struct Packed<'a, S: Source + ?Sized> {
     source: &'a S,
     own: Vec<Block>,
     modules: Vec<Block>,
     knows_modules: bool,
-    /// Of either kind the text read last, and where it is in the file: who asks in order asks of
-    /// one several times.
+    /// For either kind of blocks: the text read last, and its offset. Requests in order of address
+    /// use the same block several times.
     last_own: Text,
     last_of_modules: Text,
-    /// A part of it was not there, or not as it was written.
+    /// A part of the file was missing or changed.
     is_damaged: Cell<bool>,
 }
 
 impl<'a, S: Source + ?Sized> Packed<'a, S> {
-    /// The names in `source`; `None` if it is from another boot, or no such file.
+    /// The names in `source`; `None` if it is from another boot, or is not such a file.
     pub fn open(source: &'a S, stamp: &Stamp) -> Option<Packed<'a, S>> {
         let mut head = [0u8; HEAD_LEN];
         source.read_at(&mut head, 0)?;
@@ -143,7 +144,7 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
         if check(&index) != u32::from_le_bytes(*index_check) {
             return None;
         }
-        // What is not needed is not looked at.
+        // Parts that are not needed are not read.
         let wanted = if knows_modules { count } else { own };
         let (index, _) = index.as_chunks::<BLOCK_LEN>();
         let index = index.get(..wanted)?;
@@ -160,20 +161,19 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
         })
     }
 
-    /// Whether what was asked for was lost or changed in the file.
+    /// Whether a part of the file that was needed is missing or changed.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.is_damaged.get()
     }
 
-    /// Whether it has the functions of the modules that there are, too.
+    /// Whether the file also has the functions of the present modules.
     #[must_use]
     pub fn knows_modules(&self) -> bool {
         self.knows_modules
     }
 
-    /// The first address, the first one after it, and the name of the function at `pc`. `None`: the
-    /// list itself has to be asked.
+    /// Start, end and name of the function at `pc`. `None` if the list itself has to be read.
     #[must_use]
     pub fn function(&self, pc: u64) -> Option<(u64, u64, String)> {
         let (own, own_end) = self.find(&self.own, &self.last_own, pc)?;
@@ -184,12 +184,12 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
         };
         let longest = start.saturating_add(FUNCTION_LEN_MAX);
         let end = own_end.min(module_end).min(longest);
-        // An unnamed one is the end of the one before.
+        // An unnamed line is the end of the function before it.
         (pc < end && !name.is_empty()).then_some((start, end, name))
     }
 
-    /// The last function of these blocks that begins at `pc` or before, and where the next one
-    /// begins. `None`: the file cannot be read.
+    /// The last function of these blocks that begins at or before `pc`, and the start of the next
+    /// one. `None` if the file cannot be read.
     fn find(&self, blocks: &[Block], last: &Text, pc: u64) -> Option<(Option<(u64, String)>, u64)> {
         let after = blocks.partition_point(|block| block.first <= pc);
         let mut end = blocks.get(after).map_or(u64::MAX, |next| next.first);
@@ -198,7 +198,7 @@ impl<'a, S: Source + ?Sized> Packed<'a, S> {
         };
         let mut last = last.borrow_mut();
         let (at, text) = &mut *last;
-        // No text is where the header is.
+        // The offset of a text is never 0, because the header is there.
         if *at != block.at {
             text.resize(block.len as usize, 0);
             let is_read = self.source.read_at(text, u64::from(block.at));
@@ -238,7 +238,7 @@ impl Block {
     }
 }
 
-/// Texts of one kind, cut into blocks.
+/// Texts of one kind, split into blocks.
 #[derive(Default)]
 struct Writer {
     text: Vec<u8>,
@@ -247,7 +247,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Adds a function, or the end of the one before; only the first of several at one address.
+    /// Adds a function, or the end of the previous one. The first of several at one address counts.
     fn add(&mut self, start: u64, name: &str) {
         if self.last.is_some_and(|last| last >= start) {
             return;
@@ -275,7 +275,7 @@ impl Writer {
 }
 
 impl Kernel {
-    /// All that is known as such a file; `None` if nothing is. Takes 10 ms and more.
+    /// All known names as such a file; `None` without names. Takes 10 ms and more.
     #[must_use]
     pub fn packed(&self, stamp: &Stamp) -> Option<Vec<u8>> {
         let (own, modules) = (self.pack_own(), self.pack_others());
@@ -290,7 +290,7 @@ impl Kernel {
         file.extend_from_slice(&(blocks as u32).to_le_bytes());
         file.extend_from_slice(&(own.blocks.len() as u32).to_le_bytes());
         file.extend_from_slice(&stamp.boot);
-        // Of modules nothing is known unless all was read.
+        // Modules are known only if the whole list was read.
         let known = if self.is_complete {
             stamp.modules
         } else {
@@ -322,12 +322,13 @@ impl Kernel {
         let text = self.text.get(..self.own_end).unwrap_or(&[]);
         let lines = text.split(|byte| *byte == b'\n').filter_map(Line::parse);
         let mut functions: Vec<Line<'_>> = lines.filter(Line::is_function).collect();
-        // Blocks ascend, lines within one need not. Stable: of several names the first is meant.
+        // Blocks ascend, but the lines in a block may not. The sort is stable, because the first of
+        // several names counts.
         functions.sort_by_key(|line| line.start);
         let mut writer = Writer::default();
         let last = functions.last().map(|line| line.start);
         for line in functions {
-            // Nobody knows where the last one ends.
+            // The end of the last function is unknown.
             let name = line.name().filter(|_| Some(line.start) != last);
             writer.add(line.start, name.unwrap_or_default());
         }
@@ -347,7 +348,7 @@ impl Kernel {
         };
         let mut lines = self.others.iter().filter_map(|it| line(it.at)).peekable();
         while let Some(line) = lines.next() {
-            // What follows at the same address is another name of the same.
+            // Later lines with this address are other names of the same function.
             while lines.next_if(|next| next.start == line.start).is_some() {}
             let module = line.module();
             let is_followed = lines.peek().is_some_and(|next| next.module() == module);
@@ -359,7 +360,7 @@ impl Kernel {
     }
 }
 
-/// Whether code of this name comes and goes without a module (`get_ksymbol_bpf`,
+/// Whether code of this name appears and disappears without a module (`get_ksymbol_bpf`,
 /// `get_ksymbol_ftrace_mod` and others in kernel/kallsyms.c).
 fn is_generated(module: &[u8]) -> bool {
     let name = module.trim_ascii();

@@ -1,4 +1,4 @@
-//! Tests of the names of kernel functions: files made up, whole and in pieces. Must not read the
+//! Tests of the names of kernel functions on made-up files, whole and in pieces. Must not read the
 //! machine's own.
 
 use super::*;
@@ -38,7 +38,7 @@ fn name(kernel: &Kernel, pc: u64) -> Option<&str> {
     kernel.function(pc).map(|function| function.name)
 }
 
-/// Lines as the kernel has them, with `count` functions of 16 bytes each, and modules after them.
+/// Lines in the kernel's format, with `count` functions of 16 bytes each, and modules after them.
 fn long_file(count: u64) -> String {
     let own = (0..count).map(|i| format!("{:016x} t function_{i}\n", FIRST + 16 * i));
     let data = (0..count).map(|i| format!("{:016x} d data_{i}\n", FIRST + (1 << 24) + i));
@@ -54,7 +54,7 @@ const MODULE: u64 = 0xffff_ffff_c020_0000;
 fn functions_are_found_however_the_file_arrives() {
     for pieces in [1, 7, 64, 4096] {
         let kernel = loaded(TEXT.as_bytes(), pieces);
-        // The first name of several.
+        // The first of several names.
         assert_eq!(name(&kernel, 0xffff_ffff_8100_0000), Some("_stext"));
         assert_eq!(name(&kernel, 0xffff_ffff_8100_00ff), Some("_stext"));
         assert_eq!(name(&kernel, 0xffff_ffff_8100_0200), Some("do_one"));
@@ -93,17 +93,17 @@ fn is_read_as_far_as_is_needed() {
     assert_eq!(learn(&mut kernel, &[]), 0);
     let half = FIRST + 16 * 2500;
     let read = learn(&mut kernel, &[half + 3, FIRST]);
-    // To the end of the code, and a little of what follows.
+    // Up to the end of the code, and a little more.
     let needed = text.find(" d ").unwrap() - 16;
     assert!((needed..needed + 10_000).contains(&read), "{read}");
     assert_eq!(name(&kernel, half + 3), Some("function_2500"));
     assert_eq!(name(&kernel, FIRST), Some("function_0"));
-    // What is known already is not read again, nor what code lies above it.
+    // Addresses in code that was read do not cause another read.
     assert_eq!(learn(&mut kernel, &[half, FIRST + 16 * 4990]), 0);
     assert_eq!(name(&kernel, FIRST + 16 * 4990), Some("function_4990"));
     assert_eq!(learn(&mut kernel, &[half, FIRST + 16 * 77]), 0);
     assert_eq!(name(&kernel, FIRST + 16 * 77 + 15), Some("function_77"));
-    // What is not makes the whole file known, and then it is not asked any more.
+    // Another address causes a read of the whole file, and then there are no further reads.
     assert_eq!(learn(&mut kernel, &[MODULE + 70]), text.len());
     assert_eq!(name(&kernel, MODULE + 70), Some("in_module_1"));
     assert_eq!(name(&kernel, half + 3), Some("function_2500"));
@@ -112,7 +112,7 @@ fn is_read_as_far_as_is_needed() {
 }
 
 #[test]
-fn what_is_missing_where_it_should_be_is_looked_for_in_the_rest() {
+fn missing_name_is_searched_in_the_whole_list() {
     let text = long_file(2000);
     for wanted in [FIRST - 16, MODULE + 70, 0x1000] {
         let (mut kernel, given) = (Kernel::default(), std::cell::Cell::new(0));
@@ -131,7 +131,7 @@ fn what_is_missing_where_it_should_be_is_looked_for_in_the_rest() {
 }
 
 #[test]
-fn a_file_without_addresses_is_soon_given_up() {
+fn file_without_addresses_is_soon_abandoned() {
     let line = |i: u64| format!("0000000000000000 t function_{i}\n");
     let text: String = (0..5000).map(line).collect();
     let (mut kernel, given) = (Kernel::default(), std::cell::Cell::new(0));
@@ -152,7 +152,7 @@ fn a_file_without_addresses_is_soon_given_up() {
 }
 
 #[test]
-fn no_file_is_no_names() {
+fn missing_file_gives_no_names() {
     let mut kernel = Kernel::default();
     let mut times = 0;
     for _ in 0..3 {
@@ -166,7 +166,7 @@ fn no_file_is_no_names() {
     assert_eq!(times, 1);
 }
 
-/// What [`Kernel`] must say, by all lines: the first of those that begin last.
+/// The name by a scan of all lines: the first one with the highest start.
 fn by_all_lines(text: &str, pc: u64) -> Option<&str> {
     let all = text.lines().filter_map(|line| Line::parse(line.as_bytes()));
     let mut best: Option<Line<'_>> = None;
@@ -186,7 +186,7 @@ fn kallsyms() -> impl Strategy<Value = String> {
         let mut at = FIRST;
         let mut text = String::new();
         for (i, (step, kind, len)) in own.into_iter().enumerate() {
-            // Now and then none of the functions before reaches up to here.
+            // Now and then there is a gap between the functions.
             at += if step == 39 {
                 2 * FUNCTION_LEN_MAX
             } else {

@@ -1,9 +1,9 @@
 //! Reads `/proc/PID/maps`.
 //!
-//! A line is `start-end perms offset major:minor inode`, spaces, and what is mapped. Only newlines
-//! are escaped by the kernel (`\012`), so a path may hold anything else, and a file really named
-//! `x (deleted)` or `x\012` reads like something it is not; who must know opens
-//! `/proc/PID/map_files/START-END` instead of the path.
+//! A line is `start-end perms offset major:minor inode`, spaces, and the mapped object. The kernel
+//! escapes only newlines (`\012`), so a path may hold any other characters. A file named
+//! `x (deleted)` or `x\012` cannot be distinguished from one that was deleted or has a newline. If
+//! that matters, open `/proc/PID/map_files/START-END` instead of the path.
 //!
 //! This module must not open files. Read next: [`Module`] in `modules`.
 
@@ -14,7 +14,7 @@ use std::fmt;
 
 pub use modules::{ExecutableRange, Module, Placement, modules};
 
-/// What a line of `maps` lacks.
+/// The invalid field of a line of `maps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,7 +45,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What may be done with a mapping.
+/// Permissions of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     /// `r`.
@@ -61,17 +61,17 @@ pub struct Permissions {
 /// A device number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device {
-    /// Which driver.
+    /// The driver.
     pub major: u32,
-    /// Which of its devices.
+    /// The device of the driver.
     pub minor: u32,
 }
 
-/// What a mapping shows.
+/// Kind of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backing {
-    /// Nothing: private memory, perhaps with a name given by `prctl` (`[anon:...]`).
+    /// Private memory without a file, perhaps with a name set by `prctl` (`[anon:...]`).
     Anonymous,
     /// A file with a path.
     File,
@@ -79,7 +79,7 @@ pub enum Backing {
     Memfd,
     /// System V shared memory, or shared anonymous memory.
     SharedMemory,
-    /// `[vdso]`, the one piece of code that the kernel brings.
+    /// `[vdso]`, the kernel's own code in each process.
     Vdso,
     /// `[stack]`.
     Stack,
@@ -96,7 +96,7 @@ pub struct Mapping<'a> {
     pub start: u64,
     /// Address after the last.
     pub end: u64,
-    /// What may be done with it.
+    /// Permissions.
     pub permissions: Permissions,
     /// Offset of `start` in the file.
     pub offset: u64,
@@ -104,7 +104,7 @@ pub struct Mapping<'a> {
     pub device: Device,
     /// The file's inode, or 0.
     pub inode: u64,
-    /// What is mapped, as the kernel writes it; see [`Mapping::path`].
+    /// The mapped object, as the kernel writes it; see [`Mapping::path`].
     pub raw_path: &'a [u8],
 }
 
@@ -114,7 +114,7 @@ impl<'a> Mapping<'a> {
     /// Reads one line (without its newline).
     ///
     /// # Errors
-    /// The first field that is not as expected.
+    /// The first invalid field.
     pub fn parse(line: &'a [u8]) -> Result<Mapping<'a>, Error> {
         let (range, rest) = field(line);
         let dash = range
@@ -148,7 +148,7 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// What is mapped, without the mark of deleted files and with newlines restored.
+    /// The path of the mapped object, without the mark of deleted files and with newlines restored.
     #[must_use]
     pub fn path(&self) -> Cow<'a, [u8]> {
         let path = match self.is_deleted() {
@@ -158,13 +158,13 @@ impl<'a> Mapping<'a> {
         unescape(path)
     }
 
-    /// Whether the path no longer leads to what is mapped.
+    /// Whether the path no longer leads to the mapped file.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.raw_path.starts_with(b"/") && self.raw_path.ends_with(DELETED)
     }
 
-    /// What is mapped.
+    /// Kind of the mapping.
     #[must_use]
     pub fn backing(&self) -> Backing {
         let path = self.raw_path;
@@ -183,21 +183,21 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Whether `address` lies in it.
+    /// Whether `address` is in the mapping.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         self.start <= address && address < self.end
     }
 }
 
-/// Reads all lines of a file. Empty lines are passed over.
+/// Parses all lines of a file. Empty lines are skipped.
 pub fn parse(maps: &[u8]) -> impl Iterator<Item = Result<Mapping<'_>, Error>> {
     maps.split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(Mapping::parse)
 }
 
-/// The bytes up to the next space, and what follows that.
+/// The bytes up to the next space, and the bytes after it.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
     let end = line
         .iter()
@@ -207,7 +207,7 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
     (field, rest.get(1..).unwrap_or(&[]))
 }
 
-/// Digits only: `from_str_radix` by itself also takes a sign.
+/// Digits only: `from_str_radix` alone also accepts a sign.
 fn number(digits: &[u8], radix: u32) -> Option<u64> {
     let all_digits = digits.iter().all(|byte| char::from(*byte).is_digit(radix));
     let text = std::str::from_utf8(digits).ok().filter(|_| all_digits)?;

@@ -1,9 +1,9 @@
 //! Groups mappings into modules, and places a module's image in the address space.
 //!
-//! `maps` alone cannot say where a module's addresses begin: the executable mapping may start
-//! anywhere in the file, two copies of a library may lie side by side, and somebody may have
-//! mapped the file just to read it. So grouping is by file, and [`Module::placements`] asks the
-//! program headers.
+//! `maps` alone does not show where a module's addresses begin. The executable mapping may start
+//! anywhere in the file, two copies of a library may be adjacent, and a program may have mapped the
+//! file just to read it. So grouping is by file, and [`Module::placements`] uses the program
+//! headers.
 
 use std::ops::Range;
 
@@ -19,14 +19,14 @@ pub struct ExecutableRange {
     pub file_offset: u64,
 }
 
-/// A file (or the vdso) of which something executable is mapped.
+/// A file (or the vdso) with an executable mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Its path, `[vdso]`, or the name of a memory file.
     pub path: Vec<u8>,
-    /// Whether the path no longer leads to the file.
+    /// Whether the path no longer leads to the mapped file.
     pub is_deleted: bool,
-    /// What kind of thing it is.
+    /// Kind of the mapped object.
     pub backing: Backing,
     /// The file's device.
     pub device: Device,
@@ -39,12 +39,12 @@ pub struct Module {
     pub executable: Vec<ExecutableRange>,
 }
 
-/// Where one copy of a module's image is loaded.
+/// Location of one copy of a module's image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Address in the process minus address in the file (modulo 2^64).
     pub bias: u64,
-    /// Where [`Elf::base_svma`] lies in the process: offsets of symbols and rows count from here.
+    /// Address of [`Elf::base_svma`] in the process: offsets of symbols and rows count from here.
     pub base: u64,
     /// Its code, in ascending order.
     pub executable: Vec<Range<u64>>,
@@ -105,9 +105,9 @@ fn begin(mapping: &Mapping<'_>, backing: Backing) -> Module {
 }
 
 impl Module {
-    /// Where the module's image, whose headers are `elf`, is loaded: usually once; more than once
-    /// if copies of a tiny library lie side by side. Code that belongs to no load segment of
-    /// `elf` (a wrong file) is left out.
+    /// Locations of the module's image, whose headers are `elf`: usually one; more if copies of a
+    /// tiny library are adjacent. Code that belongs to no load segment of `elf` (a wrong file) is
+    /// left out.
     #[must_use]
     pub fn placements(&self, elf: &Elf<'_>) -> Vec<Placement> {
         let mut placements: Vec<Placement> = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the `maps` reader on lines as kernels write them, and on worse.
+//! Tests of the `maps` reader on lines of real kernels, and on invalid ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -203,9 +203,9 @@ fn mappings_of_one_file_make_one_module() {
 }
 
 #[test]
-fn copies_and_namesakes_are_apart() {
-    // The same file twice (offsets fall), a file read as data in front of its code, and another
-    // file of the same name (a library that was replaced).
+fn copies_and_namesakes_are_separate_modules() {
+    // The same file twice (offsets fall), a file read as data before its code, and another file of
+    // the same name (a replaced library).
     let text = "\
 10000-11000 r--p 00000000 08:01 7 /lib/a.so
 11000-12000 r-xp 00001000 08:01 7 /lib/a.so
@@ -235,7 +235,7 @@ fn copies_and_namesakes_are_apart() {
     );
 }
 
-/// The least image with one executable segment: file range 0..0x800 at address 0x40_0000.
+/// The smallest image with one executable segment: file range 0..0x800 at address 0x40_0000.
 fn tiny_image() -> Vec<u8> {
     let mut image = vec![0; 0x800];
     image[..20].copy_from_slice(&[
@@ -254,7 +254,7 @@ fn tiny_image() -> Vec<u8> {
 }
 
 #[test]
-fn copies_side_by_side_of_a_file_of_one_page_get_a_placement_each() {
+fn adjacent_copies_of_one_page_get_a_placement_each() {
     let text = "\
 10000-11000 r-xp 00000000 08:01 7 /lib/tiny.so
 11000-12000 r-xp 00000000 08:01 7 /lib/tiny.so
@@ -268,7 +268,7 @@ fn copies_side_by_side_of_a_file_of_one_page_get_a_placement_each() {
         base,
         executable: std::iter::once(base..base + 0x1000).collect(),
     };
-    // What lies beyond the file's segments has no place.
+    // Addresses beyond the file's segments have no placement.
     assert_eq!(module.placements(&elf), [placed(0x10000), placed(0x11000)]);
 }
 
@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_lines_do_no_harm(
+    fn damaged_lines_cause_no_panic(
         count in 1..6u64,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
     ) {

@@ -1,6 +1,6 @@
-//! Entries of `.eh_frame` and their instructions, byte by byte out of any memory: without
-//! allocation, and whatever the bytes are. Knows the encodings that linkers write, and refuses all
-//! others. What instructions do is `cfa_program`'s matter.
+//! Parses entries of `.eh_frame` and their instructions byte by byte from any memory, without
+//! allocation, for any bytes. Supports the encodings that linkers write, and refuses all others.
+//! `cfa_program` has the meaning of instructions.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use gimli::{CallFrameInstruction, Register, UnwindExpression};
 use super::Section;
 use super::cfa_program::{self, Cfa, EXPRESSION_LEN_MAX, FDE_LEN_MAX, Factors};
 
-/// Bytes that are read at once.
+/// Bytes fetched by one read.
 const HELD: usize = 64;
 /// Longest CIE, in bytes, and longest augmentation string.
 const CIE_LEN_MAX: u64 = 512;
 const AUGMENTATION_MAX: usize = 8;
-/// Addresses of functions: as distances of 4 bytes.
+/// Encoding of functions' addresses: relative to their place, 4 bytes.
 const USUAL_ENCODING: u8 = 0x1b;
 
 /// The upper two bits of an opcode that has its operand in the lower ones.
 const PRIMARY: u8 = 0xc0;
 
-/// Where a section is: in its file's address space, and in the memory that is read.
+/// Location of a section: in its file's address space, and in the memory that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) svma: u64,
@@ -42,7 +42,7 @@ impl Place {
 /// The part of a CIE that its functions need.
 pub(super) struct Cie {
     pub(super) factors: Factors,
-    /// Where its instructions are in the section.
+    /// Range of its instructions in the section.
     pub(super) instructions: Range<u64>,
 }
 
@@ -51,13 +51,13 @@ pub(super) struct Fde {
     /// Addresses (svma).
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where its CIE begins in the section, and where its instructions are.
+    /// Offset of its CIE in the section, and range of its instructions.
     pub(super) cie: u64,
     pub(super) instructions: Range<u64>,
 }
 
 impl Cie {
-    /// The CIE `into` a section; `None` if that is none, or not as linkers write them.
+    /// The CIE `into` a section; `None` if there is no CIE, or one that linkers do not write.
     pub(super) fn parse<M: Memory>(memory: &M, section: Place, into: u64) -> Option<Cie> {
         let mut bytes = entry(memory, section, into, CIE_LEN_MAX)?;
         let (id, version) = (bytes.u32()?, bytes.u8()?);
@@ -101,7 +101,7 @@ impl Cie {
 }
 
 impl Fde {
-    /// The FDE `into` a section, whose CIE is as linkers write them; `None` if it is none.
+    /// The FDE `into` a section, with a CIE that linkers write; `None` otherwise.
     pub(super) fn parse<M: Memory>(memory: &M, section: Place, into: u64) -> Option<Fde> {
         let mut bytes = entry(memory, section, into, FDE_LEN_MAX as u64)?;
         let at = bytes.into;
@@ -120,30 +120,30 @@ impl Fde {
     }
 }
 
-/// What follows the length of an entry.
+/// The part of an entry after its length.
 fn entry<M: Memory>(memory: &M, section: Place, into: u64, max: u64) -> Option<Bytes<'_, M>> {
     let body = into.checked_add(4).filter(|body| *body <= section.len)?;
-    // What is read at once may go beyond the length, not beyond the section.
+    // A read may go beyond the entry's end, but not beyond the section.
     let mut bytes = Bytes::new(memory, section, into..section.len);
     let len = u64::from(bytes.u32()?);
     bytes.end = body.checked_add(len)?;
     (len <= max && bytes.end <= section.len).then_some(bytes)
 }
 
-/// Bytes of a section that are left to be read.
+/// Unread bytes of a section.
 pub(super) struct Bytes<'m, M> {
     memory: &'m M,
     section: Place,
     into: u64,
     end: u64,
     held: [u8; HELD],
-    /// Where what is held begins, and how much that is.
+    /// Start and number of the bytes that are held.
     held_from: u64,
     held_len: u64,
 }
 
 impl<'m, M: Memory> Bytes<'m, M> {
-    /// The bytes at `range` of a section, of which what lies beyond the section is not there.
+    /// The bytes at `range` of a section. Reads beyond the section fail.
     pub(super) fn new(memory: &'m M, section: Place, range: Range<u64>) -> Self {
         Bytes {
             memory,
@@ -194,7 +194,7 @@ impl<'m, M: Memory> Bytes<'m, M> {
         Some(u32::from_le_bytes(bytes))
     }
 
-    /// An address, told as its distance from where that is told.
+    /// An address that is encoded relative to its own place.
     fn address(&mut self) -> Option<u64> {
         let from = self.section.svma.checked_add(self.into)?;
         from.checked_add_signed(self.u32()?.cast_signed().into())
@@ -244,7 +244,7 @@ impl<'m, M: Memory> Bytes<'m, M> {
             0x03 | 0x0b => 4,
             _ => return None,
         };
-        // Aligned ones begin elsewhere.
+        // Aligned pointers begin at another place.
         (encoding & 0x70 != 0x50).then_some(())?;
         (0..len).try_for_each(|_| self.u8().map(drop))
     }
@@ -263,7 +263,7 @@ impl<'m, M: Memory> Bytes<'m, M> {
         })
     }
 
-    /// What the expression of an instruction computes, if it has one for the CFA.
+    /// The value of the expression of an instruction, if it defines the CFA by one.
     pub(super) fn computed(&self, instruction: &CallFrameInstruction<usize>) -> Cfa {
         let CallFrameInstruction::DefCfaExpression { expression } = instruction else {
             return Cfa::Other;
@@ -279,7 +279,7 @@ impl<'m, M: Memory> Bytes<'m, M> {
         }
     }
 
-    /// The next instruction; `None` if it is none.
+    /// The next instruction; `None` if it is invalid.
     pub(super) fn instruction(&mut self) -> Option<CallFrameInstruction<usize>> {
         use CallFrameInstruction as I;
         let op = self.u8()?;
@@ -359,7 +359,7 @@ impl<'m, M: Memory> Bytes<'m, M> {
         })
     }
 
-    /// An instruction that begins with a register, whose place it changes.
+    /// An instruction that begins with a register and changes where that register is saved.
     fn register_instruction(&mut self, op: u8) -> Option<CallFrameInstruction<usize>> {
         use CallFrameInstruction as I;
         if !matches!(op, 0x05..=0x09 | 0x10 | 0x11 | 0x14..=0x16) {

@@ -1,5 +1,5 @@
 //! Interprets one FDE's call frame program for the three columns that matter: CFA, rbp, return
-//! address (and rsp, only to see that nobody redefines it).
+//! address. It tracks rsp only to verify that no instruction redefines it.
 //!
 //! It must not know about sections or tables: instructions in, `(address, Rule)` out.
 
@@ -14,11 +14,11 @@ const RBP: Register = gimli::X86_64::RBP;
 const RSP: Register = gimli::X86_64::RSP;
 const RETURN_ADDRESS: Register = gimli::X86_64::RA;
 
-/// Deepest nesting of `DW_CFA_remember_state` that is followed; compilers use one or two.
+/// Maximum supported nesting of `DW_CFA_remember_state`; compilers use one or two.
 const REMEMBERED_MAX: usize = 32;
 
-/// A longer FDE is not looked up by itself ([`super::direct`]), in bytes; the longest known has a
-/// tenth.
+/// Maximum length of an FDE, in bytes, that is looked up without a table ([`super::direct`]). The
+/// longest known FDE has a tenth of this.
 pub(super) const FDE_LEN_MAX: usize = 1 << 16;
 
 /// A PLT of more bytes than this is not expanded into rows.
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// The row's rule; a PLT with another threshold than the common one has none (`Err`).
+    /// The row's rule; `Err` with the threshold for a PLT whose threshold is not the common one.
     pub(super) fn rule(&self, is_signal: bool) -> Result<Rule, u8> {
         if self.return_address == Saved::Undefined {
             return Ok(Rule::End);
@@ -135,13 +135,13 @@ impl State {
 
 fn cfa_rule(offset: i64, make: impl FnOnce(u32) -> Rule) -> Rule {
     match u32::try_from(offset) {
-        // `encode` judges alignment and range; decoding shows what it made of them.
+        // `encode` checks alignment and range; decoding shows the result.
         Ok(cfa_bytes) if cfa_bytes <= CFA_BYTES_MAX => Rule::decode(make(cfa_bytes).encode()),
         _ => Rule::Unsupported,
     }
 }
 
-/// An undefined rbp (the outermost frames) is read as unchanged: nobody up there uses it.
+/// An undefined rbp (the outermost frames) is treated as unchanged: these frames do not use it.
 fn saved_rbp(saved: Saved) -> Option<SavedRbp> {
     match saved {
         Saved::Unset | Saved::Same | Saved::Undefined => Some(SavedRbp::Same),
@@ -155,7 +155,7 @@ fn saved_rbp(saved: Saved) -> Option<SavedRbp> {
     }
 }
 
-/// What the expression of an instruction computes, if it has one for the CFA.
+/// The value of the expression of an instruction, if it defines the CFA by one.
 fn computed<'a, S: UnwindSection<Reader<'a>>>(
     section: &S,
     instruction: &CallFrameInstruction<usize>,
@@ -167,10 +167,10 @@ fn computed<'a, S: UnwindSection<Reader<'a>>>(
     bytes.map_or(Cfa::Other, classify)
 }
 
-/// Longest expression that [`classify`] knows, in bytes.
+/// Maximum length of an expression in [`classify`], in bytes.
 pub(super) const EXPRESSION_LEN_MAX: usize = PLT_EXPRESSION.0.len() + 1 + PLT_EXPRESSION.1.len();
 
-/// What the bytes of an expression compute.
+/// The value that an expression with these bytes computes.
 pub(super) fn classify(bytes: &[u8]) -> Cfa {
     if *bytes == SIGNAL_EXPRESSION {
         return Cfa::Signal;
@@ -188,7 +188,7 @@ pub(super) fn classify(bytes: &[u8]) -> Cfa {
     }
 }
 
-/// How one instruction changed the machine.
+/// Effect of one instruction on the machine.
 pub(super) enum Effect {
     /// The row's columns, or nothing.
     Columns,
@@ -205,7 +205,7 @@ pub(super) struct Factors {
 }
 
 impl Factors {
-    /// Those that compilers write.
+    /// The factors that compilers write.
     pub(super) const USUAL: Factors = Factors {
         code: 1,
         data: -8,
@@ -223,11 +223,11 @@ pub(super) struct Machine {
     address: u64,
 }
 
-/// The program makes no sense from here on.
+/// The program is invalid from here on.
 pub(super) struct Nonsense;
 
 impl Machine {
-    /// One that has run a CIE's initial instructions, which left `initial`.
+    /// A machine that has run a CIE's initial instructions; `initial` is the resulting state.
     pub(super) fn new(factors: Factors, initial: State, start: u64) -> Machine {
         Machine {
             factors,
@@ -262,7 +262,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Executes an instruction; if that defines the CFA by an expression, this computes `computed`.
+    /// Executes an instruction. If it defines the CFA by an expression, `computed` is the value of
+    /// that expression.
     pub(super) fn execute(
         &mut self,
         instruction: &CallFrameInstruction<usize>,
@@ -379,7 +380,7 @@ impl Machine {
     }
 }
 
-/// Runs a CIE's initial instructions; `None` if they make no sense.
+/// Runs a CIE's initial instructions; `None` if they are invalid.
 pub(super) fn initial_state<'a, S: UnwindSection<Reader<'a>>>(
     section: &S,
     factors: Factors,
@@ -402,7 +403,7 @@ pub(super) fn initial_state<'a, S: UnwindSection<Reader<'a>>>(
     Ok(Some(machine.state))
 }
 
-/// What [`run`] needs to know about one FDE.
+/// Input of [`run`] for one FDE.
 pub(super) struct Function {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -410,8 +411,8 @@ pub(super) struct Function {
     pub(super) factors: Factors,
 }
 
-/// Runs an FDE's instructions and hands each row's start address and rule to `sink`, in order of
-/// address; what follows an instruction without sense is [`Rule::Unsupported`].
+/// Runs an FDE's instructions and passes each row's start address and rule to `sink`, in order of
+/// address. After an invalid instruction the rule is [`Rule::Unsupported`].
 pub(super) fn run<'a, S: UnwindSection<Reader<'a>>>(
     section: &S,
     function: &Function,
@@ -473,8 +474,8 @@ fn emit(
     Ok(())
 }
 
-/// Writes the rows that a PLT expression with an uncommon threshold stands for: before it a PLT
-/// entry has pushed nothing, from it on one word.
+/// Writes the rows of a PLT expression with an uncommon threshold: before the threshold a PLT entry
+/// has pushed nothing, after it one word.
 fn expand_plt(range: std::ops::Range<u64>, threshold: u8, sink: &mut impl FnMut(u64, Rule)) {
     let rbp = SavedRbp::Same;
     let mut address = range.start;

@@ -1,9 +1,10 @@
-//! The rule of one address, read from a library's own search table and unwind section where they
-//! lie: for handlers, which can compile nothing, and for who asks for few addresses of a large
-//! library. Says what the whole table ([`super::UnwindTable`]) says, allocates nothing, and takes
-//! any bytes: what was well-formed when [`Direct`] was made may have changed since.
+//! The rule of one address, read from a library's own search table and unwind section. For
+//! handlers, which cannot compile a table, and for callers that need few addresses of a large
+//! library. The results equal those of the whole table ([`super::UnwindTable`]). It allocates
+//! nothing and takes any bytes: data that were well-formed when [`Direct`] was made may have
+//! changed since.
 //!
-//! Read next: `bytes` (entries and instructions). What instructions mean is `cfa_program`'s matter.
+//! Read next: `bytes` (entries and instructions). `cfa_program` has the meaning of instructions.
 
 use std::ops::Range;
 
@@ -19,15 +20,15 @@ use super::{SECTION_LEN_MAX, Section};
 /// `.eh_frame`, the number of entries.
 const HEAD_BYTES: usize = 12;
 const ENTRY_BYTES: u64 = 8;
-/// Encodings of that address (anything of 4 bytes), of the number, and of the entries: as every
-/// linker writes them.
+/// Encodings of that address (any with 4 bytes), of the number, and of the entries: as every linker
+/// writes them.
 const FOUR_BYTES: [u8; 2] = [0x03, 0x0b];
 const COUNT_ENCODING: u8 = 0x03;
 const ENTRY_ENCODING: u8 = 0x3b;
-/// Different CIEs at most; a linked library has one to ten.
+/// Maximum number of different CIEs; a linked library has one to ten.
 const CIES_MAX: usize = 64;
 
-/// Where the tables of a file are.
+/// Location of a file's tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Searched<'a> {
     /// Lowest virtual address of the module; offsets count from here.
@@ -40,18 +41,18 @@ pub struct Searched<'a> {
     pub text: &'a [Range<u64>],
 }
 
-/// Where a library's rules can be looked up one by one.
+/// Finds the rules of a library one by one.
 #[derive(Clone, Debug)]
 pub struct Direct {
     base_svma: u64,
     header: Place,
-    /// Entries of the search table.
+    /// Number of entries of the search table.
     count: u64,
     eh_frame: Place,
     text: Box<[Range<u64>]>,
 }
 
-/// A function: its FDE, and its executable part, as far as it has one.
+/// A function: its FDE, and its executable part, if any.
 struct Function {
     fde: Fde,
     /// Relative to the module's lowest address.
@@ -60,17 +61,16 @@ struct Function {
 }
 
 impl Direct {
-    /// `None` if rules found so would not be those of the whole table, because the search table or
-    /// the section is not as linkers write them. The sections must be those of a library that
-    /// stays where it is: they are read again through the memory that [`Direct::rule`] is given,
-    /// at the addresses that they have now.
+    /// `None` if the results could differ from the whole table, because a linker does not write
+    /// such a search table or section. The library must stay mapped: [`Direct::rule`] reads its
+    /// sections again, through the memory that it is given, at their present addresses.
     #[must_use]
     pub fn of(input: &Searched<'_>) -> Option<Direct> {
         Direct::unchecked(input).filter(|direct| direct.is_whole(input))
     }
 
-    /// For who asks for few rules, and looks into the whole table where there is none: `None` if
-    /// the search table is not as linkers write it.
+    /// For callers that need few rules, and use the whole table for the others. `None` if the
+    /// search table is not as linkers write it.
     pub(crate) fn unchecked(input: &Searched<'_>) -> Option<Direct> {
         let (header, eh_frame) = (input.header, input.eh_frame);
         let head = header.data.first_chunk::<HEAD_BYTES>()?;
@@ -90,14 +90,13 @@ impl Direct {
         })
     }
 
-    /// Entries of the search table.
+    /// Number of entries of the search table.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether the search table has all functions, one after the other, and all are as linkers
-    /// write them.
+    /// Whether the search table has all functions in order, and all are as linkers write them.
     fn is_whole(&self, input: &Searched<'_>) -> bool {
         let entries = input.header.data.get(HEAD_BYTES..).unwrap_or(&[]);
         let (entries, _) = entries.as_chunks::<{ ENTRY_BYTES as usize }>();
@@ -107,7 +106,7 @@ impl Direct {
             && self.count_fdes(input.eh_frame.data) == Some(self.count)
     }
 
-    /// How many FDEs there are; `None` if one of the section's entries is unusual.
+    /// Number of FDEs; `None` if one of the section's entries is unusual.
     fn count_fdes(&self, data: &[u8]) -> Option<u64> {
         let word = |at: usize| Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?));
         let memory = Slice(data);
@@ -116,7 +115,7 @@ impl Direct {
         while at < data.len() {
             let len = word(at)? as usize;
             if len == 0 {
-                // What follows the end must be nothing.
+                // The terminator must be at the end.
                 return (at + 4 == data.len()).then_some(fde_count);
             }
             let body = at + 4;
@@ -140,16 +139,16 @@ impl Direct {
         Some(fde_count)
     }
 
-    /// The rule at `offset` from the module's lowest address, as the whole table has it;
-    /// [`Rule::Unsupported`] where what is read makes no sense any more.
+    /// The rule at `offset` from the module's lowest address, as in the whole table;
+    /// [`Rule::Unsupported`] if the data are no longer valid.
     #[must_use]
     pub fn rule<M: Memory>(&self, memory: &M, offset: u32) -> Rule {
         let rule = self.find(memory, offset).unwrap_or(Rule::Unsupported);
-        // Packing judges what can be expressed.
+        // Packing decides what a rule can express.
         Rule::decode(rule.encode())
     }
 
-    /// The same, read from the bytes of the file that the sections are of.
+    /// The same, read from the bytes of the file that has the sections.
     #[must_use]
     pub fn rule_in(&self, file: &[u8], offset: u32) -> Rule {
         self.rule(&Slice(file), offset)
@@ -158,7 +157,7 @@ impl Direct {
     fn find<M: Memory>(&self, memory: &M, offset: u32) -> Option<Rule> {
         let svma = self.base_svma.checked_add(u64::from(offset))?;
         let after = self.upto(memory, svma)?;
-        // The one before the last may reach into it: then it counts.
+        // The second but last function may reach into the last one: then it counts.
         let mut covered_to = 0;
         for back in [2, 1] {
             let Some(index) = after.checked_sub(back) else {
@@ -175,8 +174,8 @@ impl Direct {
         Some(self.between(memory, covered_to, after).unwrap_or(Rule::Gap))
     }
 
-    /// The rule of the padding between the end of a function and the next one; `None` if that is
-    /// not padding. See `merge`: it has the next function's first rule.
+    /// The rule of the padding between the end of a function and the next one; `None` if that gap
+    /// is not padding. As in `merge`, it is the next function's first rule.
     fn between<M: Memory>(&self, memory: &M, from: u32, next: u64) -> Option<Rule> {
         let next = self.function(memory, next).filter(|_| from != 0)?;
         let to = next.offsets.start;
@@ -185,7 +184,7 @@ impl Direct {
         Some(self.within(memory, &next, next.fde.start))
     }
 
-    /// How many functions begin at or before `svma`.
+    /// Number of functions that begin at or before `svma`.
     fn upto<M: Memory>(&self, memory: &M, svma: u64) -> Option<u64> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -209,7 +208,8 @@ impl Direct {
         Some((from(word as u32), from((word >> 32) as u32)))
     }
 
-    /// The function of an entry; `None` if there is none, or no address of it is executable.
+    /// The function of an entry; `None` if the entry is invalid, or if none of its addresses is
+    /// executable.
     fn function<M: Memory>(&self, memory: &M, index: u64) -> Option<Function> {
         let (_, fde) = self.entry(memory, index).filter(|_| index < self.count)?;
         let into = fde.checked_sub(self.eh_frame.svma)?;
@@ -235,7 +235,7 @@ impl Direct {
         rule.unwrap_or(Rule::Unsupported)
     }
 
-    /// Runs a function's program up to `svma`; `None` if it makes no sense.
+    /// Runs a function's program up to `svma`; `None` if it is invalid.
     fn run<M: Memory>(&self, memory: &M, function: &Function, svma: u64) -> Option<Rule> {
         let section = self.eh_frame;
         let cie = Cie::parse(memory, section, function.fde.cie)?;
@@ -276,7 +276,7 @@ fn judge(state: &State, cie: &Cie, row: Range<u64>, svma: u64) -> Rule {
     match state.rule(cie.factors.is_signal) {
         Ok(rule) => rule,
         Err(_) if row.end.wrapping_sub(row.start) > cfa_program::PLT_LEN_MAX => Rule::Unsupported,
-        // Before the threshold an entry of 16 bytes has pushed nothing, from it on one word.
+        // Before the threshold an entry of 16 bytes has pushed nothing, after it one word.
         Err(threshold) => Rule::Sp {
             cfa_bytes: if svma & 15 < u64::from(threshold) {
                 8
@@ -288,7 +288,7 @@ fn judge(state: &State, cie: &Cie, row: Range<u64>, svma: u64) -> Rule {
     }
 }
 
-/// Bytes at their own addresses.
+/// Bytes at addresses that start from 0.
 struct Slice<'a>(&'a [u8]);
 
 impl Memory for Slice<'_> {

@@ -1,7 +1,7 @@
 //! Walks the entries of `.eh_frame` and `.debug_frame` and runs each FDE's program.
 //!
-//! Entries are found by their length fields alone, so that one damaged CIE costs its own functions
-//! and not the rest of the section. It must not know what a row looks like.
+//! Entries are found by their length fields only, so that one damaged CIE affects its own functions
+//! and not the whole section. The module must not know what a row is.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use super::cfa_program::{self, Budget, Factors, Function, Reader, State};
 use super::merge::{Functions, Source};
 use super::{Error, Input, SECTION_LEN_MAX, Section, Stats, usual};
 
-/// CIEs kept parsed; a linked library has one to ten, and neighbours share them.
+/// Number of parsed CIEs kept; a linked library has one to ten, and neighbours share them.
 const CIES_MAX: usize = 16;
-/// After so many unreadable CIE references the section counts as hostile.
+/// After this number of unreadable CIE references the section counts as hostile.
 const BAD_CIES_MAX: u32 = 4096;
 
-/// How linkers write the addresses of functions: as distances of 4 bytes.
+/// The encoding of functions' addresses that linkers use: relative to their place, 4 bytes.
 const USUAL_ENCODING: gimli::DwEhPe = gimli::DwEhPe(0x1b);
 
-/// Runs every FDE of the input's sections into `functions`.
+/// Runs every FDE of the input's sections and adds the rows to `functions`.
 pub(super) fn collect(
     input: &Input<'_>,
     functions: &mut Functions,
@@ -40,13 +40,13 @@ pub(super) fn collect(
     Ok(())
 }
 
-/// A parsed CIE, and the state that its initial instructions leave if they make sense.
+/// A parsed CIE, and the state after its initial instructions if they are valid.
 #[derive(Clone)]
 struct KnownCie<'a> {
     offset: usize,
     cie: CommonInformationEntry<Reader<'a>>,
     initial: Option<State>,
-    /// Its functions' programs may be plain ones, and their addresses are as linkers write them.
+    /// Its functions have addresses as linkers write them, and may have plain programs.
     is_plain: bool,
 }
 
@@ -63,7 +63,7 @@ struct Walk<'i, 'a, S> {
     bad_cies: u32,
 }
 
-/// Where an entry lies in its section.
+/// Location of an entry in its section.
 struct Entry {
     start: usize,
     next: usize,
@@ -165,7 +165,7 @@ where
         })
     }
 
-    /// Compiles the FDE at `offset`; `false` if it gave nothing.
+    /// Compiles the FDE at `offset`; `false` if it gave no rows.
     fn fde(
         &mut self,
         offset: usize,
@@ -221,8 +221,8 @@ where
         Ok(true)
     }
 
-    /// The same for an FDE as linkers write them, of a CIE that is known, with a plain program;
-    /// `None`, and nothing done, for all others.
+    /// The same for the usual FDE: written by a linker, of a known CIE, with a plain program.
+    /// `None`, without any effect, for all others.
     fn plain_fde(
         &mut self,
         offset: usize,
@@ -251,9 +251,9 @@ where
         Ok(Some(()))
     }
 
-    /// The addresses and instructions of an FDE with the usual encodings: after the length and the
-    /// distance to the CIE the function's distance from here, its length, and augmentation data
-    /// that is skipped.
+    /// The addresses and instructions of an FDE with the usual encodings. After the length and the
+    /// distance to the CIE come the function's relative address, its length, and augmentation data,
+    /// which is skipped.
     fn plain_parts(&self, offset: usize) -> Option<(Range<u64>, &'a [u8])> {
         let entry = self.entry_at(offset)?;
         let is_usual = self.source == Source::EhFrame && self.u32_at(offset)? != u32::MAX;
@@ -273,7 +273,7 @@ where
         is_short.then_some((start..start.checked_add(len)?, instructions))
     }
 
-    /// Where the executable part of an FDE's range ends, and that part as offsets.
+    /// End of the executable part of an FDE's range, and that part as offsets.
     fn executable(&self, full: &Range<u64>) -> Option<(u64, Range<u32>)> {
         let text = &self.input.text;
         let end = match text.iter().find(|text| text.contains(&full.start)) {

@@ -1,13 +1,13 @@
-//! Puts the functions of all sections into one sorted, gap-aware, merged list of rows.
+//! Puts the functions of all sections into one sorted, merged list of rows with gaps marked.
 //!
-//! It must not know DWARF: it sees address ranges relative to the module and packed rules.
+//! It must not know DWARF: its input is address ranges relative to the module, and packed rules.
 
 use dwell_walker::native::{Row, Rule};
 
 /// Functions are aligned to 16 bytes; padding between them is shorter.
 pub(super) const PADDING_MAX: u32 = 15;
 
-/// Which section a function came from; the first wins where two start together.
+/// The section of a function; the first variant wins if two functions start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     EhFrame,
@@ -23,7 +23,7 @@ struct Function {
     row_count: u32,
 }
 
-/// Rows by function, in the order in which the functions were met.
+/// Rows by function, in the order in which the functions were added.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     rows: Vec<Row>,
@@ -85,7 +85,7 @@ impl Functions {
                 .unwrap_or(&[]);
             let start = function.start.max(covered_to);
             merged.close_gap(covered_to, start, rows);
-            // Where an earlier function already covers the start, begin with the rule in force.
+            // If an earlier function already covers the start, begin with the rule in force.
             let skipped = rows
                 .partition_point(|row| row.offset <= start)
                 .saturating_sub(1);
@@ -115,10 +115,10 @@ impl Merged {
         }
     }
 
-    /// Says what holds between the end of the last function and the start of the next.
+    /// Sets the rule for the gap between the end of the last function and the start of the next.
     ///
-    /// Alignment padding is never executed, and a row for each would double the table. It
-    /// gets the next function's first rule, which as a rule is that of a function entry.
+    /// Alignment padding is never executed, and a row for each padding would double the table. It
+    /// gets the next function's first rule, which is usually that of a function entry.
     fn close_gap(&mut self, from: u32, to: u32, next: &[Row]) {
         if from == to || self.rows.is_empty() {
             return;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_nothing() {
+    fn no_functions_give_no_rows() {
         assert_eq!(merged(&[]), []);
         assert_eq!(merged(&[(Source::EhFrame, 16, 32, &[])]), []);
     }

@@ -1,13 +1,13 @@
 //! Compiles `.eh_frame` (and `.debug_frame`) to the flat table of [`Row`]s that the walker
 //! searches.
 //!
-//! A DWARF interpreter needs kilobytes of stack and can fail in many ways; a table of 8-byte rows
-//! needs neither when a stack is walked. So the interpreter runs once, here, when a module is
-//! seen for the first time. What the rows mean and how one is applied is `dwell_walker::native`'s
-//! matter; this module must not interpret them.
+//! A DWARF interpreter needs kilobytes of stack and can fail in many ways. A table of 8-byte rows
+//! avoids both while a stack is walked. So the interpreter runs once, here, when a module is first
+//! seen. `dwell_walker::native` has the meaning of rows and applies them; this module must not
+//! interpret them.
 //!
-//! Read next: `fdes` (sections to FDEs), `cfa_program` (FDE to rows; `usual`: the usual ones),
-//! `merge` (rows to table), `direct` (one rule without a table).
+//! Read next: `fdes` (sections to FDEs), `cfa_program` (FDE to rows), `usual` (the same for usual
+//! FDEs), `merge` (rows to table), `direct` (one rule without a table).
 
 mod bytes;
 mod cfa_program;
@@ -22,10 +22,10 @@ use std::ops::Range;
 pub use direct::{Direct, Searched};
 pub use dwell_walker::native::{Row, Rule, SavedRbp};
 
-/// Longest section that is compiled: four times the largest `.eh_frame` known (a browser's).
+/// Maximum length of a section: four times the largest `.eh_frame` known (a browser's).
 pub const SECTION_LEN_MAX: usize = 128 << 20;
 
-/// Why no table could be built.
+/// The reason why no table could be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,9 +34,9 @@ pub enum Error {
         /// Its length.
         len_bytes: usize,
     },
-    /// Reading the section would take more steps than any sane section of that length needs.
+    /// Reading the section would take more steps than any valid section of that length needs.
     TooComplex,
-    /// `.eh_frame_hdr` is damaged or does not say where `.eh_frame` is.
+    /// `.eh_frame_hdr` is damaged or lacks the address of `.eh_frame`.
     BadHeader,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A section's bytes and the address its first byte has in the file's own address space.
+/// A section's bytes and its address in the file's own address space.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// The contents.
@@ -66,21 +66,21 @@ pub struct Section<'a> {
     pub svma: u64,
 }
 
-/// What a table is built from.
+/// Input of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Input<'a> {
     /// Lowest virtual address of the module; offsets of rows count from here.
     pub base_svma: u64,
     /// `.eh_frame`; it may be followed by other bytes, as in memory where only its start is known.
     pub eh_frame: Option<Section<'a>>,
-    /// `.debug_frame`, for functions that `.eh_frame` does not have. Where two functions overlap
-    /// the one that starts first counts, and that of `.eh_frame` where both start together.
+    /// `.debug_frame`, for functions that `.eh_frame` does not have. If two functions overlap, the
+    /// one that starts first counts. If both start together, the one of `.eh_frame` counts.
     pub debug_frame: Option<Section<'a>>,
     /// Executable address ranges (svma). Empty: take every address.
     pub text: &'a [Range<u64>],
 }
 
-/// What happened during a build; never silence.
+/// Counters of a build, including all kinds of loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// FDEs that gave rows.
@@ -89,9 +89,9 @@ pub struct Stats {
     pub fdes_skipped: u32,
     /// Rows before neighbours were merged.
     pub rows_raw: u32,
-    /// Of these, rows that no [`Rule`] can express.
+    /// Rows that no [`Rule`] can express.
     pub rows_unsupported: u32,
-    /// A section ended in the middle of an entry; what came before it is in the table.
+    /// A section ended in the middle of an entry; the table has the entries before it.
     pub is_truncated: bool,
 }
 
@@ -126,7 +126,7 @@ impl UnwindTable {
         &self.rows
     }
 
-    /// Gives the rows away.
+    /// Returns the rows.
     #[must_use]
     pub fn into_rows(self) -> Box<[Row]> {
         self.rows
@@ -138,15 +138,15 @@ impl UnwindTable {
         dwell_walker::native::lookup(&self.rows, offset)
     }
 
-    /// What happened during the build.
+    /// Counters of the build.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.stats
     }
 }
 
-/// Reads from `.eh_frame_hdr` (which program headers locate, so it is found even in a mapped image
-/// without section headers) the svma of `.eh_frame`.
+/// Reads the svma of `.eh_frame` from `.eh_frame_hdr`. Program headers locate that one, so this
+/// also works in a mapped image without section headers.
 ///
 /// # Errors
 /// [`Error::BadHeader`].

@@ -1,14 +1,14 @@
-//! Runs the programs that compilers write: a return address right below the CFA, which counts
-//! from rsp or rbp, and of the other registers nothing but rbp. Nearly all functions are so, and
-//! here one takes a fraction of the time. What is not so is refused, and left to
-//! [`super::cfa_program`]. It must not know about sections or tables: bytes in, `(address, Rule)`
-//! out.
+//! Runs the programs that compilers write: the return address is right below the CFA, the CFA
+//! counts from rsp or rbp, and the only other register is rbp. Nearly all functions are like this,
+//! and take a fraction of the time here. Other programs are refused, and left to
+//! [`super::cfa_program`]. This module must not know about sections or tables: bytes in,
+//! `(address, Rule)` out.
 
 use std::ops::Range;
 
 use dwell_walker::native::{CFA_BYTES_MAX, RBP_SLOT_MAX, Rule, SavedRbp};
 
-/// Deepest nesting of `DW_CFA_remember_state` here; compilers use one.
+/// Maximum supported nesting of `DW_CFA_remember_state`; compilers use one.
 const REMEMBERED_MAX: usize = 4;
 
 const RBP: u32 = 6;
@@ -36,12 +36,12 @@ const ARGS_SIZE: u8 = 0x2e;
 struct State {
     is_fp: bool,
     cfa_bytes: u32,
-    /// How many words below the CFA rbp is; 0: it is where it was.
+    /// Distance of the saved rbp below the CFA, in words; 0: rbp is unchanged.
     rbp: u16,
 }
 
 impl State {
-    /// `DW_CFA_def_cfa rsp 8`, with which every function begins.
+    /// `DW_CFA_def_cfa rsp 8`, the first state of every function.
     const FIRST: State = State {
         is_fp: false,
         cfa_bytes: 8,
@@ -71,7 +71,7 @@ impl State {
     }
 }
 
-/// The instructions that are left.
+/// The instructions not yet executed.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -81,7 +81,7 @@ impl Bytes<'_> {
         Some(*taken)
     }
 
-    /// A number in LEB128 of at most four bytes.
+    /// A number in LEB128 with at most four bytes.
     fn uleb(&mut self) -> Option<u32> {
         let mut value = 0;
         for shift in [0, 7, 14, 21] {
@@ -96,8 +96,8 @@ impl Bytes<'_> {
 }
 
 /// Runs the instructions of the function at `range`, whose CIE has the usual factors (1, -8) and
-/// initial instructions. Hands each row's start and rule to `sink`, in order of address. How many
-/// instructions there were; `None` if one was refused, after some rows may have been handed over.
+/// initial instructions. Passes each row's start and rule to `sink`, in order of address. Returns
+/// the number of instructions; `None` if one was refused, perhaps after some rows were passed.
 pub(super) fn run(
     instructions: &[u8],
     range: Range<u32>,
@@ -163,7 +163,7 @@ pub(super) fn run(
     Some(count)
 }
 
-/// What changes the CFA, or nothing.
+/// Executes an instruction that changes the CFA, or has no effect.
 fn other(op: u8, state: &mut State, bytes: &mut Bytes<'_>) -> Option<()> {
     match op {
         NOP => {}

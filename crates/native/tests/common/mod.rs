@@ -1,5 +1,5 @@
 //! Finds real libraries to test on: JVMs by `DWELL_JDKS` (a folder of JDK homes), `JAVA_HOME` and
-//! `/usr/lib/jvm`, others by what this process itself has mapped.
+//! `/usr/lib/jvm`; other libraries by the mappings of this process.
 //!
 //! Each test program includes this file and uses its own part of it.
 #![allow(dead_code)]
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use dwell_native::maps;
 
-/// Every `libjvm.so` that can be found; at least one, else the test fails.
+/// All `libjvm.so` files that can be found. The test fails without any.
 pub fn jvm_libraries() -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = std::env::var_os("JAVA_HOME")
         .map(PathBuf::from)
@@ -47,7 +47,7 @@ pub fn mapped_libraries() -> Vec<PathBuf> {
     paths.into_iter().collect()
 }
 
-/// Libraries with hand-written code or other compilers' habits, where installed.
+/// Libraries with hand-written code or from other compilers, if installed.
 pub fn system_libraries() -> Vec<PathBuf> {
     let names = [
         "mono-sgen",

@@ -1,6 +1,6 @@
-//! What gimli's own evaluation of an `.eh_frame` says, row by row, in the table's terms.
+//! The result of gimli's own evaluation of an `.eh_frame`, row by row, in the table's terms.
 //!
-//! It shares no code with the compiler under test but gimli's parser of single instructions.
+//! It shares no code with the compiler under test except gimli's parser of single instructions.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use gimli::{CfaRule, LittleEndian, RegisterRule, UnwindSection, X86_64};
 
 type Frame<'a> = gimli::EhFrame<gimli::EndianSlice<'a, LittleEndian>>;
 
-/// What holds at the addresses of one row.
+/// The rule at the addresses of one row.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     Rule(Rule),
@@ -18,7 +18,7 @@ enum Meaning {
     PushesAt(u8),
 }
 
-/// One row: addresses (svma) and what should hold there.
+/// One row: addresses (svma) and the expected rule.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub addresses: Range<u64>,
@@ -112,7 +112,7 @@ fn meaning(frame: &Frame<'_>, row: &gimli::UnwindTableRow<usize>, is_signal: boo
     }
 }
 
-/// Every row of every FDE. From an instruction that gimli refuses on, nothing is supported.
+/// Every row of every FDE. After an instruction that gimli refuses, the rows are unsupported.
 pub fn expected_rows(section: Section<'_>) -> Vec<Expected> {
     let frame = gimli::EhFrame::new(section.data, LittleEndian);
     let bases = gimli::BaseAddresses::default().set_eh_frame(section.svma);

@@ -1,4 +1,4 @@
-//! Samples and looks as events of a chunk.
+//! CPU samples and wall-clock samples as events of a chunk.
 
 use super::Wanted;
 use super::mounted::Virtual;
@@ -35,7 +35,7 @@ pub struct Chunk {
     wall_sums: ByCause,
 }
 
-/// Looks that saw the same.
+/// Wall-clock samples with the same result.
 pub struct Looks<'l> {
     /// The first one, on the monotonic clock.
     pub since_ns: u64,
@@ -43,21 +43,21 @@ pub struct Looks<'l> {
     pub until_ns: u64,
     /// The stack.
     pub stack: StackId,
-    /// Why the thread waited.
+    /// The cause of the wait.
     pub cause: &'static str,
-    /// For what.
+    /// The object of the wait.
     pub detail: Option<&'l str>,
-    /// Wall-clock time that they stand for.
+    /// Wall-clock time that they represent.
     pub weight_ns: u64,
-    /// How many there were.
+    /// Number of samples.
     pub count: u64,
     /// The virtual thread that is mounted, or that waits without a carrier.
     pub logical: Option<Virtual>,
-    /// Who has what is waited for.
+    /// The owner of the awaited object.
     pub owner: Option<Facts>,
-    /// Where that one is; none while it runs.
+    /// The owner's stack; none while it runs.
     pub owner_stack: StackId,
-    /// Why the stack is not whole.
+    /// Why the stack is incomplete.
     pub failure: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ impl Chunk {
         chunk
     }
 
-    /// Begins the next one.
+    /// Begins the next chunk.
     pub fn follow(&mut self, vm: &Vm<'_>, wanted: &Wanted) {
         self.writer = self.writer.following(clock());
         self.methods.clear();
@@ -220,7 +220,7 @@ impl Chunk {
         id
     }
 
-    /// The thread that is to be told, and its carrier if it is a virtual one.
+    /// The thread for an event, and its carrier if it is a virtual one.
     fn logical(&mut self, facts: Facts, mounted: Option<Virtual>) -> (ThreadId, Option<ThreadId>) {
         let carrier = self.thread(facts);
         match mounted {
@@ -276,7 +276,8 @@ impl Chunk {
         });
     }
 
-    /// Adds looks at a thread that waited: a platform thread, or a virtual one without a carrier.
+    /// Adds wall-clock samples of a waiting thread: a platform thread, or a virtual one without a
+    /// carrier.
     pub fn looks(&mut self, facts: Option<Facts>, looks: Looks<'_>) {
         self.wall_sums
             .add(looks.cause, looks.weight_ns, looks.count, looks.count);
@@ -304,7 +305,7 @@ impl Chunk {
         });
     }
 
-    /// Wall time of each cause so far, and how exact it is.
+    /// Wall time of each cause so far, with its precision.
     pub fn wall_sums(&mut self, is_over: bool) {
         let ticks = now_ns();
         for (cause, sum, error_ns) in self.wall_sums.told(ticks, is_over) {
@@ -323,7 +324,7 @@ impl Chunk {
         self.writer.event(event);
     }
 
-    /// What all processes used of the processors, and what this one did.
+    /// Processor time of all processes, and of this one.
     pub fn machine(&mut self, used: &Used) {
         self.writer.event(&Event::Machine {
             ticks: used.began_ns,
@@ -336,7 +337,7 @@ impl Chunk {
         });
     }
 
-    /// What it may use of the processors.
+    /// Processor limit of the process.
     pub fn limit(&mut self, limit: &Limit) {
         self.writer.event(&Event::CpuLimit {
             ticks: now_ns(),
@@ -348,7 +349,7 @@ impl Chunk {
         });
     }
 
-    /// What the process used, and what is missing.
+    /// CPU time of the process, and lost samples.
     pub fn account(&mut self, cpu_ns: (u64, u64), lost: u64, lost_ns: u64) {
         let ticks = now_ns();
         for (cause, (samples, weight_ns)) in std::mem::take(&mut self.failures) {
@@ -379,13 +380,13 @@ impl Chunk {
         self.writer.flush(now_ns())
     }
 
-    /// What belongs to the chunk's beginning then.
+    /// The bytes for the start of the chunk after that.
     #[must_use]
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         self.writer.header()
     }
 
-    /// Memory that it takes.
+    /// Memory used, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.writer.memory_bytes()

@@ -1,21 +1,22 @@
-//! Samples of CPU time: a perf event for each thread on each processor, which threads that are
-//! started later inherit, and one ring for each processor.
+//! Samples of CPU time: a perf event for each thread on each processor, which threads started later
+//! inherit, and one ring for each processor.
 
 use crate::running::{self, Copied};
 use crate::sys::perf::{self, Event, Wish};
 use std::io;
 use std::time::Duration;
 
-/// Bytes of stack in a sample. What is deeper is read as it is then: old frames stay for long.
+/// Bytes of stack in a sample. Deeper frames are read later, because old frames rarely change.
 const STACK_BYTES: u32 = 48 << 10;
-/// Pages of a ring, most first: how much may be locked differs between machines and users.
+/// Pages of a ring, largest first: the permitted amount of locked memory differs between machines
+/// and users.
 const PAGES: [usize; 5] = [1024, 256, 128, 64, 32];
-/// Descriptors that are left to others.
+/// Number of descriptors left for other uses.
 const DESCRIPTORS_SPARED: usize = 64;
-/// Samples are taken out at least so often.
+/// Maximum time between two reads of the rings.
 pub const DRAIN: Duration = Duration::from_millis(10);
 
-/// Why nothing can be sampled.
+/// The reason why sampling is not possible.
 #[derive(Debug)]
 pub enum Refused {
     /// The kernel's answer.
@@ -24,14 +25,14 @@ pub enum Refused {
     TooMany {
         /// Processors.
         processors: usize,
-        /// Descriptors that are needed.
+        /// Number of descriptors needed.
         needed: usize,
         /// The limit.
         limit: usize,
     },
 }
 
-/// The events of a recording.
+/// The perf events of a recording.
 pub struct Cpu {
     rings: Vec<Event>,
     _others: Vec<Event>,
@@ -41,7 +42,7 @@ impl Cpu {
     /// Opens events on these threads.
     ///
     /// # Errors
-    /// [`Refused`]. Threads that have ended meanwhile are left out.
+    /// [`Refused`]. Threads that have exited are left out.
     pub fn open(tids: &[i32], interval: Duration) -> Result<Cpu, Refused> {
         let processors = processors();
         let limit = descriptors();
@@ -90,10 +91,10 @@ impl Cpu {
         }
     }
 
-    /// Waits for samples; for the first one if they are wanted `at_once`.
+    /// Waits for samples; with `at_once` it returns at the first one.
     pub fn wait(&self, time: Duration, at_once: bool) {
         let all: Vec<&Event> = self.rings.iter().collect();
-        // A few together cost less.
+        // Reading several samples together costs less.
         if !at_once && time > Duration::from_millis(2) {
             std::thread::sleep(time);
         } else {
@@ -101,7 +102,7 @@ impl Cpu {
         }
     }
 
-    /// Shows what has come; the answer is how many samples the kernel had no room for.
+    /// Visits the new samples; returns the number that the kernel had no room for.
     pub fn drain(&self, mut visit: impl FnMut(Copied)) -> u64 {
         let mut lost = 0;
         for ring in &self.rings {
@@ -129,7 +130,7 @@ fn mapped(mut event: Event, wish: &mut Wish) -> io::Result<Event> {
     Err(refusal)
 }
 
-/// Samples in a record of lost ones (`PERF_RECORD_LOST`: id, number).
+/// Number of lost samples in a record (`PERF_RECORD_LOST`: id, number).
 fn lost_in(record: &[u8]) -> u64 {
     const LOST: u32 = 2;
     let kind = record
@@ -142,14 +143,14 @@ fn lost_in(record: &[u8]) -> u64 {
     }
 }
 
-/// Processors that are on.
+/// Online processors.
 fn processors() -> Vec<i32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let found = list(text.trim());
     if found.is_empty() { vec![0] } else { found }
 }
 
-/// `0-3,8` as the kernel writes it.
+/// Parses `0-3,8` in the kernel's format.
 fn list(text: &str) -> Vec<i32> {
     /// More than any machine has.
     const MAX: i32 = 1 << 16;
@@ -161,7 +162,7 @@ fn list(text: &str) -> Vec<i32> {
     ranges.flatten().collect()
 }
 
-/// Files that may be open, after the limit was raised as far as that is allowed.
+/// Maximum number of open files, after raising the limit as far as permitted.
 fn descriptors() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

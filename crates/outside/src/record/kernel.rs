@@ -1,5 +1,5 @@
-//! Names of kernel functions, each looked up once: samples meet the same ones again and again. Must
-//! not know samples.
+//! Names of kernel functions, each looked up once, because samples contain the same ones again and
+//! again. Must not know samples.
 
 use dwell_native::kernel::Kernel;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use std::fs::File;
 /// The functions of the kernel.
 pub struct KernelNames {
     kernel: Kernel,
-    /// Those that were met: where they begin and end, and what they are called.
+    /// The functions seen so far: start, end and name.
     met: BTreeMap<u64, (u64, String)>,
 }
 
 impl KernelNames {
-    /// Reads the kernel's own list: at once, since samples are named when they come.
+    /// Reads the kernel's own list at once, because samples are named when they arrive.
     #[must_use]
     pub fn read() -> KernelNames {
         let mut kernel = Kernel::default();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_met_before_are_those_of_the_list() {
+    fn cached_kernel_names_are_those_of_the_list() {
         let text = "ffffffff81000000 T one\nffffffff81000100 t two\nffffffff81000200 D data\n";
         let mut kernel = Kernel::default();
         kernel.load(Ok(text.as_bytes()), &mut || ());

@@ -1,8 +1,8 @@
-//! A recording without an agent: samples of CPU time that the kernel takes with registers and
-//! stack, and looks at threads that wait, all walked and named from outside. The file is the one
-//! that the agent writes, without what only the agent can know (context, requests, pauses).
+//! A recording without an agent. The kernel takes CPU samples with registers and stack; waiting
+//! threads are read for wall-clock samples. All stacks are walked and named from outside. The file
+//! has the agent's format, without the data that only the agent has (context, requests, pauses).
 //!
-//! The caller calls [`Recorder::step`] again and again; it never waits for long.
+//! The caller calls [`Recorder::step`] in a loop; it never blocks for long.
 
 mod chunk;
 mod cpu;
@@ -40,41 +40,41 @@ use wall::Wall;
 
 /// Time between two flushes.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Time between two looks at which threads there are.
+/// Time between two lists of the threads.
 const CENSUS: Duration = Duration::from_millis(100);
-/// Libraries are looked at again after this time at the earliest, when code is met that is in none.
+/// Minimum time between two reads of the library mappings, when a frame is in no library.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Time between two looks at classes that were not there: all of the boot loader's are looked at.
+/// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
-/// So long after a virtual thread was met that ran, more are expected.
+/// After a sample of a running virtual thread, more such samples are expected for this time.
 const CARRIED: Duration = Duration::from_secs(1);
-/// A chunk whose constants take more memory is ended.
+/// A chunk is ended if its constants take more memory.
 const CHUNK_MEMORY_MAX: usize = 48 << 20;
 
-/// What is wanted of a recording.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// CPU time between two samples of a thread; none: no samples of CPU time are wanted, but they
-    /// are taken at this interval all the same, since they tell where threads ran.
+    /// CPU time between two samples of a thread. A recording of wall time needs these samples, too,
+    /// because they show where threads ran.
     pub cpu: Duration,
-    /// Time between two looks at threads; none: no wall time.
+    /// Time between two ticks; none: no wall time.
     pub wall: Option<Duration>,
-    /// Part of one processor's time that looking at threads may take.
+    /// Part of one processor's time that wall-clock samples may take.
     pub wall_budget: f64,
-    /// Most frames of a stack.
+    /// Maximum number of frames of a stack.
     pub depth: usize,
     /// The version of the command.
     pub version: &'static str,
     /// The options as they were given.
     pub options: String,
-    /// What of the command line is not recorded.
+    /// Parts of the command line that are not recorded.
     pub secrets: Secrets,
 }
 
-/// Why a recording cannot be made, or goes no further.
+/// The reason why a recording cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel does not let us sample it.
+    /// The kernel does not permit us to sample it.
     #[error(
         "the kernel does not allow samples of process {pid} ({why}); run dwell as root, or lower \
          kernel.perf_event_paranoid to 2 as its user"
@@ -82,10 +82,10 @@ pub enum Error {
     NotPermitted {
         /// The process.
         pid: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         why: io::Error,
     },
-    /// Each thread takes a descriptor on each processor.
+    /// Each thread needs a descriptor on each processor.
     #[error(
         "process {pid} has {threads} threads on {processors} processors: sampling them takes \
          {needed} descriptors, {limit} are allowed; raise `ulimit -n`, or record with the agent"
@@ -97,7 +97,7 @@ pub enum Error {
         threads: usize,
         /// The machine's processors.
         processors: usize,
-        /// Descriptors that are needed.
+        /// Number of descriptors needed.
         needed: usize,
         /// The limit.
         limit: usize,
@@ -110,22 +110,22 @@ pub enum Error {
     Vm(#[from] VmError),
 }
 
-/// What was recorded so far.
+/// Sums of a recording so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Samples of CPU time.
     pub samples: u64,
-    /// Of these, samples whose walk did not reach the root.
+    /// Samples whose walk did not reach the root.
     pub failed: u64,
     /// Samples that the kernel had no room for.
     pub lost: u64,
-    /// Looks at threads that waited.
+    /// Wall-clock samples of waiting threads.
     pub looks: u64,
-    /// Bytes of the file.
+    /// Length of the file, in bytes.
     pub bytes: u64,
 }
 
-/// A recording that goes on.
+/// A recording that runs.
 pub struct Recorder<'r, 't> {
     wanted: Wanted,
     vm: &'r mut Vm<'t>,
@@ -148,14 +148,14 @@ pub struct Recorder<'r, 't> {
     next_flush: Instant,
     next_census: Instant,
     next_classes: Instant,
-    /// When the libraries were looked at.
+    /// Time of the last read of the library mappings.
     looked_at: Instant,
-    /// When a virtual thread was last met that ran.
+    /// Time of the last sample of a running virtual thread.
     carried: Option<Instant>,
 }
 
 impl<'r, 't> Recorder<'r, 't> {
-    /// Begins.
+    /// Starts a recording.
     ///
     /// # Errors
     /// [`Error`].
@@ -223,7 +223,7 @@ impl<'r, 't> Recorder<'r, 't> {
         })
     }
 
-    /// What was recorded so far.
+    /// The sums so far.
     #[must_use]
     pub fn sum(&self) -> Sum {
         Sum {
@@ -232,7 +232,7 @@ impl<'r, 't> Recorder<'r, 't> {
         }
     }
 
-    /// Takes what has come, and waits up to `time` for more.
+    /// Processes the new samples, and waits up to `time` for more.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -251,7 +251,7 @@ impl<'r, 't> Recorder<'r, 't> {
             if Instant::now() >= until {
                 return Ok(());
             }
-            // Frames of virtual threads are read in the heap, where they do not stay.
+            // Frames of virtual threads are read from the heap, where they soon change.
             let at_once = self.carried.is_some_and(|it| it.elapsed() < CARRIED);
             self.cpu.wait(wait.min(cpu::DRAIN), at_once);
         }
@@ -269,7 +269,7 @@ impl<'r, 't> Recorder<'r, 't> {
         if copies.iter().any(|copied| !self.threads.knows(copied.tid)) {
             self.threads.look(self.vm, &self.tasks);
         }
-        // What is not on the stacks, code and metadata, is read once for all of them.
+        // Code and metadata are read once for all stacks.
         let pages = Pages::new(self.vm.live);
         for copied in copies {
             self.sample(&copied, &pages);
@@ -328,7 +328,7 @@ impl<'r, 't> Recorder<'r, 't> {
         );
     }
 
-    /// Walks a copy; why it is not whole, and where a continuation was entered.
+    /// Walks a copied stack. Returns why it is incomplete, and the entry of its continuation.
     fn walk(
         &self,
         copied: &Copied,
@@ -342,7 +342,7 @@ impl<'r, 't> Recorder<'r, 't> {
             common: None,
         };
         let whom = self.threads.whom(copied.tid);
-        // The thread's last Java frame would be one of now, not of the sample.
+        // The thread's last Java frame is the present one, not that of the sample.
         let anchor = Anchor::default();
         let now = looker.continuation(whom.java_thread);
         let entry = match self.mounted {
@@ -360,7 +360,7 @@ impl<'r, 't> Recorder<'r, 't> {
         (crate::look::failure_of(&walk), entry)
     }
 
-    /// Whether a walk met code that was perhaps loaded after the last look at the libraries.
+    /// Whether a walk found code that may have been loaded after the last read of the mappings.
     fn is_in_unknown_code(&self, trail: &Trail, failure: Option<Failure>) -> bool {
         let is_lost = matches!(failure, Some(Failure::UnknownPc | Failure::NoNativeRule));
         let is_unknown =
@@ -368,7 +368,7 @@ impl<'r, 't> Recorder<'r, 't> {
         is_lost || trail.frames.iter().any(is_unknown)
     }
 
-    /// Looks again at the libraries, unless that was done a moment ago.
+    /// Reads the library mappings again, unless they were read a moment ago.
     fn look_again(&mut self) -> bool {
         let is_due = self.looked_at.elapsed() >= LOOK_AGAIN;
         if is_due {
@@ -378,9 +378,9 @@ impl<'r, 't> Recorder<'r, 't> {
         is_due
     }
 
-    /// Writes what there is, and makes the file readable up to here.
+    /// Writes the collected data, and makes the file readable up to here.
     fn flush(&mut self, is_over: bool) -> Result<(), Error> {
-        // A class may have been unloaded, and another one have its address by now.
+        // A class may have been unloaded, and another one may have its address by now.
         self.namer.forget();
         self.look_again();
         if Instant::now() >= self.next_classes {
@@ -419,7 +419,7 @@ impl<'r, 't> Recorder<'r, 't> {
                     .write_all_at(&self.chunk.header(), self.chunk_start)
             });
         if let Err(error) = written {
-            // What is whole stays readable.
+            // The complete part stays readable.
             let _ = self.file.set_len(self.file_len);
             return Err(Error::File(error));
         }
@@ -439,7 +439,7 @@ impl<'r, 't> Recorder<'r, 't> {
         }
     }
 
-    /// Ends the file that is being written, and goes on in an empty one.
+    /// Ends the present file, and continues in an empty one.
     ///
     /// # Errors
     /// [`Error::File`].

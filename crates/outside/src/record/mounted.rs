@@ -1,5 +1,5 @@
-//! Which virtual thread a sample belongs to: told by the continuation that lies on the copied
-//! stack, so that it is the one of then. Must not ask the thread what it carries now.
+//! The virtual thread of a sample, found by the continuation on the copied stack, so that it is the
+//! one of that moment. Must not ask the thread what it carries now.
 
 use crate::look::{Looker, Trail};
 use crate::names::Named;
@@ -12,7 +12,7 @@ use dwell_walker::{Failure, Fault, Frame, Memory};
 
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
 const VIRTUAL: &str = "java/lang/VirtualThread";
-/// Longest name that is read.
+/// Maximum length of a name.
 const NAME_CHARS_MAX: u32 = 512;
 
 /// A virtual thread.
@@ -26,16 +26,16 @@ pub struct Virtual {
 
 /// Bytes of a word.
 const WORD: usize = 8;
-/// Parent and continuation, of what is noted where one is entered.
+/// Bytes of a continuation's entry up to parent and continuation.
 const ENTRY_BYTES: usize = 3 * WORD;
-/// In place of frozen frames: there are some, and they are not known.
+/// Stands for frozen frames that exist but are unknown.
 pub const UNKNOWN_FRAMES: u64 = 1;
-/// Places in one stack that look like the entry of a continuation.
+/// Maximum number of candidates for the entry of a continuation in one stack.
 const ENTRIES_MAX: usize = 64;
-/// Words of arguments that are passed on the stack.
+/// Maximum number of words of arguments on the stack.
 const ARGUMENTS_MAX: usize = 8;
 
-/// Where a continuation and its thread know each other.
+/// Offsets of the fields by which a continuation and its thread refer to each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Mounted {
     target: u64,
@@ -43,7 +43,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Finds it out; `None` if this JDK has no virtual threads.
+    /// Finds the offsets; `None` if this JDK has no virtual threads.
     #[must_use]
     pub fn find(vm: &Vm<'_>) -> Option<Mounted> {
         let found = Mounted {
@@ -53,8 +53,8 @@ impl Mounted {
         (present(found.target) && present(found.cont)).then_some(found)
     }
 
-    /// Where the continuation was entered that the thread ran when its stack was copied; `now` is
-    /// that of now. 0 for none. By what lies there: the thread may have run others since.
+    /// Entry of the continuation that the thread ran when its stack was copied; 0 for none. `now`
+    /// is the present entry. The stack decides, because the thread may have run others since.
     #[must_use]
     pub fn entry<M: Memory>(vm: &Vm<'_>, mem: &M, copied: &Copied, now: u64) -> u64 {
         let (layout, extra) = (&vm.layout, &vm.layout.extra);
@@ -67,8 +67,8 @@ impl Mounted {
         if now != 0 && now >= copied.regs.sp && is_one(&now) {
             return now;
         }
-        // The frame that was called first returns there, or to those in the heap; between it and
-        // the entry there may be arguments.
+        // The continuation's outermost frame returns to one of these, or to the frames in the heap.
+        // There may be arguments between it and the entry.
         let returns = [extra.return_barrier, extra.cont_return_pc].map(u64::to_ne_bytes);
         let words = copied.stack.chunks_exact(WORD).enumerate().skip(1);
         let after = words
@@ -78,9 +78,9 @@ impl Mounted {
         after.take(ENTRIES_MAX).find(is_one).unwrap_or(0)
     }
 
-    /// Whether the frames of the continuation that lie in the heap are still those that they were
-    /// when the stack was copied: it is still mounted, and the frame that returns to them is where
-    /// it was. Others may have been frozen since, and would be told twice.
+    /// Whether the frames of the continuation in the heap are unchanged since the stack was copied:
+    /// it is still mounted, and the frame that returns to them is at the same place. Otherwise
+    /// frames may have been frozen since, and would appear twice.
     #[must_use]
     pub fn stands(looker: &Looker<'_, '_>, java_thread: u64, copied: &Copied, entry: u64) -> bool {
         let barrier = looker.vm.layout.extra.return_barrier;
@@ -89,10 +89,10 @@ impl Mounted {
         let words = below.unwrap_or(&[]).chunks_exact(WORD).enumerate();
         let mut returns = words.filter(|(_, word)| **word == barrier.to_ne_bytes());
         let Some((index, _)) = returns.next_back().filter(|_| barrier != 0) else {
-            // It has none in the heap, or not in what was copied.
+            // It has no frames in the heap, or none that the copy leads to.
             return true;
         };
-        // From the caller's frame pointer on, with the entry itself.
+        // From the caller's frame pointer up to the entry, inclusive.
         let from = (index * WORD).saturating_sub(WORD);
         let to = below.map_or(0, <[u8]>::len) + ENTRY_BYTES;
         let Some(then) = copied.stack.get(from..to) else {
@@ -103,8 +103,8 @@ impl Mounted {
         read.is_ok() && now == then && looker.continuation(java_thread) == entry
     }
 
-    /// The virtual thread whose continuation, entered at `entry`, the frames are in. `None` also
-    /// where a collector has moved it meanwhile.
+    /// The virtual thread whose continuation, entered at `entry`, has the frames. `None` also if a
+    /// collector has moved it since.
     #[must_use]
     pub fn of_sample<M: Memory>(
         &self,
@@ -114,11 +114,11 @@ impl Mounted {
         entry: u64,
         named: &[(Named, &Frame)],
     ) -> Option<Virtual> {
-        // The outermost continuation is the thread's; others may lie within.
+        // The outermost continuation belongs to the thread; others may be nested.
         let outermost = named.iter().rposition(|(name, _)| is_entry(name));
         let at = match outermost {
             Some(index) => trail.places.iter().find(|(at, _)| *at == index)?.1.sp,
-            // It is known that there is one, and what lies between is not.
+            // There is a continuation, but the frames between are unknown.
             None if failure == Some(Failure::BadContinuation) && entry != 0 => entry,
             None => return None,
         };
@@ -127,8 +127,8 @@ impl Mounted {
         of_object(vm, mem, object)
     }
 
-    /// A continuation runs what its thread has given it, which knows the thread; the thread has to
-    /// know the continuation.
+    /// The thread of a continuation. The continuation's target refers to the thread, and the thread
+    /// must refer back to the continuation.
     fn thread_of<M: Memory>(
         &self,
         vm: &Vm<'_>,
@@ -156,7 +156,7 @@ fn is_entry(name: &Named) -> bool {
         if method.name == "enterSpecial" && method.class == CONTINUATION)
 }
 
-/// What the object of a virtual thread says.
+/// The data in the object of a virtual thread.
 #[must_use]
 pub fn of_object<M: Memory>(vm: &Vm<'_>, mem: &M, object: u64) -> Option<Virtual> {
     let layout = &vm.layout;

@@ -1,5 +1,5 @@
-//! Which thread has what another one waits for, as the JVM tells it at that moment, and where that
-//! one is.
+//! The owner of an object that a thread waits for, by the JVM's data at that moment, and the
+//! owner's stack.
 
 use super::threads::{Facts, Threads};
 use super::wall::Context;
@@ -14,15 +14,15 @@ use rustc_hash::FxHashMap;
 /// Finds owners.
 #[derive(Default)]
 pub struct Owners {
-    /// Who was found to have an object: most often that one still has it.
+    /// The last owner found for an object: most often it is still the owner.
     holders: FxHashMap<u64, i32>,
-    /// Where owners were, and what the scheduler had counted of them: those that have not run since
-    /// are there still.
+    /// Stacks of owners, with the scheduler's counters: a thread that has not run since still has
+    /// the same stack.
     stacks: FxHashMap<i32, (Schedule, StackId)>,
 }
 
 impl Owners {
-    /// The kernel id of the platform thread that is meant; `None` if it is none, or gone.
+    /// The kernel id of the owner; `None` if it is not a platform thread, or has exited.
     pub fn find(
         &mut self,
         vm: &Vm<'_>,
@@ -32,7 +32,7 @@ impl Owners {
         match owner {
             Owner::Nobody => None,
             Owner::Id(id) => threads.find(|it| it.java_id == id),
-            // What looks like a thread may be a place on the stack of one.
+            // An address in a thread's stack also identifies the thread.
             Owner::Thread(at) | Owner::Stack(at) => threads.find(|it| {
                 let thread = it.java_thread;
                 let has_it = || has_on_stack(vm.live, &vm.layout, thread, at) == Ok(true);
@@ -61,7 +61,7 @@ impl Owners {
         found
     }
 
-    /// Where an owner is; no stack if it runs or is gone.
+    /// The stack of an owner; none if it runs or has exited.
     pub fn stack(&mut self, tid: i32, context: &mut Context<'_, '_, '_>) -> StackId {
         let looker = context.looker;
         let Some(now) = looker.tasks.schedule(tid) else {
@@ -90,8 +90,7 @@ impl Owners {
         stack
     }
 
-    /// What is remembered is forgotten: a collector may have moved the objects, and stacks belong
-    /// to a chunk.
+    /// Drops the cached data: a collector may have moved the objects, and stacks belong to a chunk.
     pub fn forget(&mut self) {
         self.holders.clear();
         self.stacks.clear();

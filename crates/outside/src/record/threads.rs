@@ -1,5 +1,5 @@
-//! Which threads there are, and what they are called: found out now and then, and kept when they
-//! have ended, since their samples come later.
+//! The list of threads and their names. It is read now and then, and keeps threads that have
+//! exited, because their samples arrive later.
 
 use crate::look::Whom;
 use crate::task::Tasks;
@@ -10,17 +10,17 @@ use dwell_walker::hotspot::objects;
 use dwell_walker::hotspot::threads as vm_threads;
 use rustc_hash::FxHashMap;
 
-/// Longest name that is read.
+/// Maximum length of a name.
 const NAME_CHARS_MAX: u32 = 512;
-/// Threads that are remembered at most.
+/// Maximum number of threads kept.
 const THREADS_MAX: usize = 1 << 18;
 
-/// What is known of a thread.
+/// The data of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Its kernel id.
     pub tid: i32,
-    /// Its name as the kernel knows it.
+    /// The kernel's name of the thread.
     pub os_name: String,
     /// Its `JavaThread*`; 0 for others.
     pub java_thread: u64,
@@ -30,16 +30,16 @@ pub struct Facts {
     pub java_id: u64,
 }
 
-/// All that were seen.
+/// All threads seen so far.
 #[derive(Default)]
 pub struct Threads {
     known: FxHashMap<i32, Facts>,
-    /// Java threads that live, for looks at them.
+    /// Java threads that are alive, for wall-clock samples.
     java: Vec<i32>,
 }
 
 impl Threads {
-    /// Looks which there are now.
+    /// Reads the present threads.
     pub fn look(&mut self, vm: &Vm<'_>, tasks: &Tasks) {
         if self.known.len() > THREADS_MAX {
             self.known.clear();
@@ -65,13 +65,13 @@ impl Threads {
         }
     }
 
-    /// Whether anything is known of a thread.
+    /// Whether the thread is in the list.
     #[must_use]
     pub fn knows(&self, tid: i32) -> bool {
         self.known.contains_key(&tid)
     }
 
-    /// What is known of a thread.
+    /// The data of a thread.
     #[must_use]
     pub fn facts(&self, tid: i32) -> Facts {
         let known = self.known.get(&tid).cloned();
@@ -81,7 +81,7 @@ impl Threads {
         })
     }
 
-    /// How to look at it.
+    /// The thread in the form that [`Looker`](crate::look::Looker) needs.
     #[must_use]
     pub fn whom(&self, tid: i32) -> Whom {
         Whom {
@@ -90,7 +90,7 @@ impl Threads {
         }
     }
 
-    /// Java threads that lived at the last look.
+    /// Java threads that were alive at the last read.
     #[must_use]
     pub fn java(&self) -> &[i32] {
         &self.java
@@ -105,7 +105,7 @@ impl Threads {
 }
 
 impl Facts {
-    /// A Java thread has no object yet when it begins.
+    /// A Java thread has no object when it begins.
     fn is_named(&self) -> bool {
         self.java_thread == 0 || self.java_name.is_some()
     }

@@ -1,6 +1,6 @@
-//! Virtual threads without a carrier: in each tick some of the buckets in which the JDK keeps them
-//! are chosen, all with the same probability, and what is found there stands for one part in that.
-//! How many there are need not be known. Must not decide what a look is worth to others.
+//! Virtual threads without a carrier. In each tick some of the buckets in which the JDK keeps them
+//! are chosen, all with the same probability. The threads found there represent all threads, so
+//! their total number need not be known. Must not decide the weight of other samples.
 
 use super::mounted::{Virtual, of_object};
 use crate::look::{Looker, Seen};
@@ -11,45 +11,45 @@ use dwell_wall::random::Random;
 use dwell_wall::spread::Spread;
 use std::rc::Rc;
 
-/// What a tick has found.
+/// The result of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Found {
-    /// How many there are, as far as the chosen ones tell.
+    /// Estimated number of these threads, from the chosen buckets.
     pub estimated: f64,
-    /// How many were looked at.
+    /// Number of threads read.
     pub looked: u64,
-    /// Of these, how many would not stand still, or could not be read.
+    /// Number of threads that kept running, or could not be read.
     pub failed: u64,
-    /// Buckets that were looked at for it.
+    /// Number of buckets read.
     buckets: u64,
-    /// The time that it stands for.
+    /// The time that the tick represents.
     span_ns: u64,
 }
 
-/// A virtual thread that waits, and for how long it stands.
+/// A waiting virtual thread, and its weight.
 pub struct OffVirtual<'p> {
-    /// Who.
+    /// The thread.
     pub whom: Virtual,
-    /// What it does.
+    /// Its state and stack.
     pub seen: Seen,
-    /// The memory in which its frames are to be named.
+    /// The memory for naming its frames.
     pub pages: Pages<'p>,
     /// Wall-clock time.
     pub weight_ns: u64,
 }
 
-/// Looks at virtual threads.
+/// Takes samples of virtual threads.
 pub struct Unmounted {
     virtuals: Virtuals,
     budget: Budget,
-    /// Ticks until the next look.
+    /// Ticks until the next sampling.
     wait: u64,
-    /// Time that has passed since the last one.
+    /// Time since the last one.
     span_ns: u64,
 }
 
 impl Unmounted {
-    /// Looking may take this part of a processor.
+    /// Sampling may take this part of a processor.
     #[must_use]
     pub fn new(virtuals: Virtuals, share: f64) -> Unmounted {
         Unmounted {
@@ -60,19 +60,19 @@ impl Unmounted {
         }
     }
 
-    /// Reads them with what is known now: classes are loaded as they are needed.
+    /// Uses newly found data about the JDK's classes, which are loaded when they are needed.
     pub fn learn(&mut self, virtuals: Virtuals) {
         self.virtuals = virtuals;
     }
 
-    /// Whether it is time to look, now that so many ticks have passed, of so much time together.
+    /// Whether a sampling is due, after this number of ticks with this total time.
     pub fn is_due(&mut self, ticks: u64, span_ns: u64) -> bool {
         self.span_ns += span_ns;
         self.wait = self.wait.saturating_sub(ticks);
         self.wait == 0
     }
 
-    /// Looks at some, and shows them.
+    /// Reads some threads, and visits them.
     pub fn look<'t>(
         &mut self,
         looker: &Looker<'_, 't>,
@@ -86,7 +86,7 @@ impl Unmounted {
             common: Some(Rc::default()),
         };
         let span_ns = std::mem::take(&mut self.span_ns);
-        // What lies together is read at once.
+        // Adjacent data are read at once.
         let pages = Pages::new(vm.live);
         let sets = self.virtuals.sets(&pages, &vm.layout);
         let places = self.virtuals.places(vm, &pages);
@@ -136,7 +136,7 @@ impl Unmounted {
         found
     }
 
-    /// The CPU time that a look has taken, with all that was done with what it found.
+    /// Accounts the CPU time of a sampling, including the processing of its results.
     pub fn spent(&mut self, found: &Found, cpu_ns: u64) {
         let buckets = usize::try_from(found.buckets).unwrap_or(usize::MAX);
         self.budget.spent(buckets, found.span_ns, cpu_ns);
@@ -162,12 +162,12 @@ impl Unmounted {
     }
 }
 
-/// What a look at one has given.
+/// The result of reading one thread.
 enum One<'t> {
     /// It waits.
     Waits(Virtual, Box<Seen>, Box<Pages<'t>>),
-    /// It has a carrier, which is looked at as a platform thread, or has ended.
+    /// It has a carrier, which is read as a platform thread, or has exited.
     Carried,
-    /// It was moved, or ran, while it was read.
+    /// It was moved, or ran, during the read.
     Lost,
 }

@@ -1,6 +1,6 @@
-//! Wall time: each tick some Java threads are looked at, all with the same probability. One that
-//! has not run since its last look is where it was and is not read again. Virtual threads without a
-//! carrier are looked at beside them, from the same budget.
+//! Wall time: each tick reads some Java threads, all with the same probability. A thread that has
+//! not run since its last sample still has the same stack and is not read again. Virtual threads
+//! without a carrier are read as well, from the same budget.
 
 use super::chunk::{Chunk, Looks};
 use super::cpu_ns;
@@ -27,21 +27,21 @@ use dwell_wall::spread::Spread;
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
-/// What a thread waits for is told by the innermost frames.
+/// The innermost frames show the cause of a wait.
 const CAUSE_FRAMES_MAX: usize = 64;
-/// What a tick works with.
+/// The inputs and outputs of a tick.
 pub struct Context<'c, 'l, 'v> {
-    /// Looks at threads.
+    /// Reads threads.
     pub looker: &'c Looker<'l, 'v>,
     /// Names frames.
     pub namer: &'c mut Namer,
-    /// Which threads there are.
+    /// The list of threads.
     pub threads: &'c Threads,
-    /// Where looks go.
+    /// Receives the samples.
     pub chunk: &'c mut Chunk,
 }
 
-/// Where a thread waits, and looks that are not written yet.
+/// The stack and cause of a waiting thread, with its samples that are not written yet.
 struct Kept {
     stack: StackId,
     cause: Cause,
@@ -56,27 +56,27 @@ struct Kept {
     count: u64,
 }
 
-/// What is remembered of a thread.
+/// The state kept for a thread.
 #[derive(Default)]
 struct Known {
     schedule: Option<Schedule>,
     kept: Option<Kept>,
 }
 
-/// How long a thread was ready before it ran.
+/// The time that a thread was ready before it ran.
 struct Ready {
     who: Facts,
     at_ns: u64,
     waited_ns: u64,
 }
 
-/// The looks of a recording.
+/// Takes the wall-clock samples of a recording.
 pub struct Wall {
     interval: Duration,
     next: Instant,
-    /// Ticks from the last look to the next one.
+    /// Ticks from the last sampling to the next one.
     wait: u64,
-    /// Part of a processor that looking may take.
+    /// Part of a processor that samples may take.
     share: f64,
     budget: Budget,
     unmounted: Option<Unmounted>,
@@ -84,13 +84,14 @@ pub struct Wall {
     random: Random,
     waits: Waits,
     owners: Owners,
-    /// Waits for a processor since the last flush: what they waited for is told then.
+    /// Waits for a processor since the last flush, whose cause is decided at the next flush.
     ready: Vec<Ready>,
     throttled: Throttled,
 }
 
 impl Wall {
-    /// Looks at threads of a process so often; that may take `budget` percent of a processor.
+    /// Samples threads of a process at this interval; this may take `budget` percent of a
+    /// processor.
     #[must_use]
     pub fn new(interval: Duration, budget: f64, tasks: &Tasks) -> Wall {
         Wall {
@@ -112,8 +113,8 @@ impl Wall {
         }
     }
 
-    /// Virtual threads that wait without a carrier are looked at from now on; for that goes half of
-    /// what looking may take.
+    /// Also samples virtual threads that wait without a carrier from now on, with half of the
+    /// budget.
     pub fn know(&mut self, virtuals: Option<Virtuals>) {
         let half = self.share / 2.0;
         match (virtuals, &mut self.unmounted) {
@@ -126,21 +127,21 @@ impl Wall {
         }
     }
 
-    /// When the next tick is due.
+    /// Time of the next tick.
     #[must_use]
     pub fn next(&self) -> Instant {
         self.next
     }
 
-    /// Looks at threads if it is time; the answer is at how many. Ticks that were missed are made
-    /// up for by the weight.
+    /// Samples threads if a tick is due; returns the number of samples. The weight includes missed
+    /// ticks.
     pub fn tick(&mut self, mut context: Context<'_, '_, '_>) -> u64 {
         let now = Instant::now();
         if now < self.next {
             return 0;
         }
         let interval_ns = self.interval.as_nanos().max(1) as u64;
-        // The grid of ticks stays where it is; those that were missed stand in the weight.
+        // The grid of ticks does not shift; missed ticks are included in the weight.
         let late = now.duration_since(self.next).as_nanos() as u64 / interval_ns;
         let passed = self.wait + late;
         let began_ns = cpu_ns();
@@ -182,13 +183,13 @@ impl Wall {
             by_page: 0,
             by_sign: 0,
         });
-        // A budget for less than a tick each time leaves some out.
+        // If the budget is too small for one sample per tick, ticks are skipped.
         self.wait = self.budget.ticks();
         self.next += self.interval * u32::try_from(late + self.wait).unwrap_or(u32::MAX);
         count + found.looked
     }
 
-    /// Looks at virtual threads without a carrier, if it is time.
+    /// Samples virtual threads without a carrier, if it is time.
     fn look_unmounted(
         &mut self,
         (ticks, span_ns): (u64, u64),
@@ -213,7 +214,7 @@ impl Wall {
         found
     }
 
-    /// Looks at one thread; false if it was not there any more.
+    /// Samples one thread; false if it has exited.
     fn look(&mut self, tid: i32, weight_ns: u64, context: &mut Context<'_, '_, '_>) -> bool {
         let now_ns = now_ns();
         let Some(schedule) = context.looker.tasks.schedule(tid) else {
@@ -222,7 +223,7 @@ impl Wall {
         };
         let known = self.known.entry(tid).or_default();
         let before = known.schedule.replace(schedule);
-        // Who has what it waits for may change, and go on, while it waits.
+        // The owner of the awaited object may change, or run, while the thread waits.
         if before == Some(schedule)
             && let Some(kept) = known.kept.as_mut().filter(|kept| kept.owner.is_none())
         {
@@ -230,7 +231,8 @@ impl Wall {
             kept.weight_ns += weight_ns;
             return true;
         }
-        // What it has waited for a processor since the last look, the kernel knows exactly.
+        // The kernel has the exact time that the thread waited for a processor since its last
+        // sample.
         let waited_ns = before.map_or(0, |before| {
             schedule.waited_ns.saturating_sub(before.waited_ns)
         });
@@ -249,13 +251,13 @@ impl Wall {
             self.end(tid, context);
             return false;
         };
-        // One that runs is told by samples of CPU time.
+        // CPU samples represent running threads.
         if seen.is_ready || seen.is_blurred {
             return true;
         }
         let kept = self.kept(&seen, &pages, (now_ns, weight_ns), context);
         if let Some(known) = self.known.get_mut(&tid) {
-            // It may have run between the question and the look; the next look shall see that.
+            // The thread may have run between the two reads; the next sample must notice that.
             known.schedule = context
                 .looker
                 .tasks
@@ -317,10 +319,10 @@ impl Wall {
         }
     }
 
-    /// Writes what was seen so far; those that wait go on waiting where they are.
+    /// Writes the samples so far. Threads that wait keep their stacks.
     pub fn flush(&mut self, threads: &Threads, tasks: &Tasks, chunk: &mut Chunk) {
         self.owners.forget();
-        self.tell_ready(tasks, chunk);
+        self.write_ready(tasks, chunk);
         for (tid, known) in &mut self.known {
             let Some(kept) = &mut known.kept else {
                 continue;
@@ -330,12 +332,12 @@ impl Wall {
                 (kept.since_ns, kept.weight_ns, kept.count) = (kept.until_ns, 0, 0);
             }
         }
-        // Those that have ended are known no longer.
+        // Drops threads that have exited.
         self.known.retain(|tid, _| threads.java().contains(tid));
     }
 
-    /// Waits for a processor, or for the control group's next period.
-    fn tell_ready(&mut self, tasks: &Tasks, chunk: &mut Chunk) {
+    /// Writes waits for a processor, or for the control group's next period.
+    fn write_ready(&mut self, tasks: &Tasks, chunk: &mut Chunk) {
         let waited_ns = self.ready.iter().map(|ready| ready.waited_ns).sum();
         self.throttled.look(waited_ns, now_ns(), || ran_ns(tasks));
         for ready in self.ready.drain(..) {
@@ -360,7 +362,7 @@ impl Wall {
         }
     }
 
-    /// Stacks belong to a chunk: after its end they are looked for again.
+    /// Stacks belong to a chunk, so they are found again after its end.
     pub fn forget_stacks(&mut self) {
         self.owners.forget();
         for known in self.known.values_mut() {

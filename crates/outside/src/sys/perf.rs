@@ -27,14 +27,14 @@ pub const REGISTERS: [u32; 8] = [
     21, // r13
 ];
 
-/// What is asked of an event.
+/// The settings of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// Time on a processor between two samples.
+    /// CPU time between two samples.
     pub period_ns: u64,
     /// Bytes of stack in each sample; a multiple of 8.
     pub stack_bytes: u32,
-    /// Pages of samples that are kept, a power of two.
+    /// Pages of the ring, a power of two.
     pub pages: usize,
     /// Whether threads that the thread starts are sampled as well.
     pub inherit: bool,
@@ -54,12 +54,12 @@ struct Ring {
 }
 
 impl Event {
-    /// Opens an event on thread `tid`, on processor `cpu` (-1: on any), that is on at once.
+    /// Opens an event on thread `tid`, on processor `cpu` (-1: any), enabled at once.
     ///
     /// # Errors
     /// The kernel's: no such thread, or not permitted.
     pub fn open(tid: i32, cpu: i32, wish: &Wish) -> io::Result<Event> {
-        // Where the kernel is not to be seen, samples of time in it are left out.
+        // If the kernel may not be observed, samples of time in it are left out.
         let fd = open(tid, cpu, wish, false).or_else(|error| match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => open(tid, cpu, wish, true),
             _ => Err(error),
@@ -67,7 +67,7 @@ impl Event {
         Ok(Event { fd, ring: None })
     }
 
-    /// Gives it a ring of its own.
+    /// Maps a ring for the event.
     ///
     /// # Errors
     /// The kernel's: too much locked memory.
@@ -115,12 +115,12 @@ impl Event {
         Ok(())
     }
 
-    /// Shows the records that have come since the last time, one after the other.
+    /// Visits the new records in order.
     pub fn drain(&self, mut visit: impl FnMut(&[u8])) {
         let Some(ring) = &self.ring else { return };
         let page = ring.base.cast::<perf_event_mmap_page>().as_ptr();
         // SAFETY: the mapping begins with this page and lives as long as `ring`; the kernel writes
-        // `data_head` and nobody but us `data_tail`, both aligned words that are only reached as
+        // `data_head` and only we write `data_tail`, both aligned words that are only reached as
         // atomics here.
         let (head_at, tail_at) = unsafe {
             (
@@ -143,7 +143,7 @@ impl Event {
             visit(&record);
             tail = tail.wrapping_add(len as u64);
         }
-        // What is left is no record, and is given up.
+        // The remaining bytes are not a valid record, and are dropped.
         tail_at.store(head, Ordering::Release);
     }
 }
@@ -152,9 +152,9 @@ impl Event {
 pub const HEADER: usize = 8;
 
 impl Ring {
-    /// Copies bytes out of the ring, from a position that the kernel has written up to.
+    /// Copies bytes from the ring, from a position that the kernel has written up to.
     fn copy(&self, position: u64, to: &mut [u8]) {
-        // A power of two, so positions wrap by themselves.
+        // The size is a power of two, so positions wrap.
         let mask = self.data_bytes as u64 - 1;
         let mut done = 0;
         while let Some(rest) = to.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -202,7 +202,7 @@ fn open(tid: i32, cpu: i32, wish: &Wish, user_only: bool) -> io::Result<OwnedFd>
     attr.set_use_clockid(1);
     attr.set_exclude_hv(1);
     attr.set_exclude_kernel(u64::from(user_only));
-    // The kernel's own frames only: it cannot walk those of the JVM.
+    // The kernel's own frames only: it cannot walk the JVM's frames.
     attr.set_exclude_callchain_user(1);
     attr.set_exclude_callchain_kernel(u64::from(user_only));
     attr.set_inherit(u64::from(wish.inherit));
@@ -236,7 +236,7 @@ pub fn wait(events: &[&Event], time: Duration) {
         })
         .collect();
     let millis = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: the array is valid for its length. An error means that nothing was waited for, which
-    // the callers, who look at their clock, can stand.
+    // SAFETY: the array is valid for its length. An error means that the call did not wait; the
+    // callers check their clock, so that is harmless.
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, millis) };
 }

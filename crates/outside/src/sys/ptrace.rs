@@ -1,11 +1,12 @@
-//! Stops one thread for as long as its registers are read (ptrace(2), `PTRACE_SEIZE` and
-//! `PTRACE_INTERRUPT`). The other threads go on, and the thread itself, whatever becomes of us.
-//!
-//! Each stop has a thread of ours, as the kernel lets go of all that a thread traces when it ends:
-//! also of a thread that could not be stopped, which nothing else lets go of. A stop may be one in
-//! which the kernel delivers a signal. Whoever lets go then says which signal is delivered; and as
-//! the stop is only looked at, and not taken as waited for, the kernel itself delivers it if we are
+//! Stops one thread while its registers are read (ptrace(2), `PTRACE_SEIZE` and
+//! `PTRACE_INTERRUPT`). The other threads continue, and so does the thread itself, even if dwell is
 //! killed.
+//!
+//! Each stop has a thread of ours. When that thread ends, the kernel releases everything that it
+//! traces, even a thread that could not be stopped and so cannot be detached. A stop may be one in
+//! which the kernel delivers a signal. The detaching call then names the signal to deliver. The
+//! stop is only observed and not consumed (`WNOWAIT`), so that the kernel delivers the signal
+//! itself if we are killed.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -32,25 +33,25 @@ pub struct Registers {
     pub r13: u64,
 }
 
-/// How long a thread may take to stop: it may be in the kernel where it cannot.
+/// Maximum time for a thread to stop: it may be in the kernel where it cannot stop.
 const STOP_WAIT: Duration = Duration::from_millis(200);
-/// The same while it is ready: it stops as soon as it has a processor.
+/// The same for a ready thread, which stops as soon as it has a processor.
 const READY_WAIT: Duration = Duration::from_secs(5);
-/// How long a thread stands, at most.
+/// Maximum time that a thread is stopped.
 const STAND_MAX: Duration = Duration::from_millis(100);
 
-/// A thread that stands; let go of when dropped.
+/// A stopped thread; detached when dropped.
 struct Standing {
     tid: i32,
-    /// What is being delivered to it, or 0.
+    /// The signal that is being delivered to it, or 0.
     signal: i32,
 }
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        // Where a group of threads is stopped (SIGSTOP), the kernel stops this one again.
-        // SAFETY: no pointer is passed that the kernel would write through. If the thread is gone
-        // this fails.
+        // If its group of threads is stopped (SIGSTOP), the kernel stops this one again. SAFETY: no
+        // pointer is passed that the kernel would write through. If the thread has exited this
+        // fails.
         unsafe { libc::ptrace(libc::PTRACE_DETACH, self.tid, 0usize, self.signal as usize) };
     }
 }
@@ -62,12 +63,12 @@ fn is_ready(tid: i32) -> bool {
         .is_some_and(|(_, rest)| rest.starts_with(['R', 't']))
 }
 
-/// Stops thread `tid`, shows its registers to `read`, and lets it go on: after [`STAND_MAX`] also
-/// if `read` has not returned.
+/// Stops thread `tid`, passes its registers to `read`, and resumes it: after [`STAND_MAX`] even if
+/// `read` has not returned.
 ///
 /// # Errors
-/// The kernel's: not permitted, traced by somebody else, gone; `TimedOut` if the thread is not to
-/// be stopped, or did not stand for as long as `read` took. In all cases it goes on.
+/// The kernel's: not permitted, traced by another process, exited; `TimedOut` if the thread cannot
+/// be stopped, or was resumed before `read` returned. In all cases the thread continues.
 pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Result<T> {
     std::thread::scope(|scope| {
         let (give, registers) = sync_channel(1);
@@ -75,7 +76,8 @@ pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Resul
         let tracer = std::thread::Builder::new().name("dwell-stop".into());
         let tracer = tracer.spawn_scoped(scope, move || trace(tid, &give, &is_done))?;
         let result = registers.recv().map(read);
-        // It ends when this is closed, and says whether the thread stood until then.
+        // The tracer ends when this is closed, and returns whether the thread was stopped until
+        // then.
         drop(done);
         let stood = tracer.join().unwrap_or(Err(io::ErrorKind::Other.into()));
         match result {
@@ -85,7 +87,7 @@ pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Resul
     })
 }
 
-/// Stops the thread, gives its registers away, and lets it go on when `is_done` is closed.
+/// Stops the thread, sends its registers, and resumes it when `is_done` is closed.
 fn trace(tid: i32, give: &SyncSender<Registers>, is_done: &Receiver<()>) -> io::Result<()> {
     // SAFETY: no pointers; a thread that must not be traced is an error.
     if unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0usize, 0usize) } != 0 {
@@ -106,8 +108,8 @@ fn trace(tid: i32, give: &SyncSender<Registers>, is_done: &Receiver<()>) -> io::
     }
 }
 
-/// Waits until the thread stands, for whatever reason: its registers are those that it goes on with
-/// in any case.
+/// Waits until the thread is stopped, for any reason: it will continue with these registers in any
+/// case.
 fn await_stop(tid: i32) -> io::Result<Standing> {
     let began = Instant::now();
     loop {
@@ -126,7 +128,7 @@ fn await_stop(tid: i32) -> io::Result<Standing> {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         if who != 0 {
-            // Above the signal stands the kind of stop, if it is not that of a delivery.
+            // The bits above the signal are the kind of the stop, if it is not a delivery.
             let is_delivery = status >> 8 == 0;
             let signal = if is_delivery { status & 0x7f } else { 0 };
             return Ok(Standing { tid, signal });

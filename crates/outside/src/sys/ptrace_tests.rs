@@ -1,9 +1,9 @@
-//! Stops of child processes, which must not notice anything of them.
+//! Stops of child processes, which must not notice them.
 
 use super::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What a child and its parent share.
+/// Memory that a child and its parent share.
 #[repr(C)]
 struct Page {
     sent: AtomicU64,
@@ -20,7 +20,7 @@ fn shared_page() -> &'static Page {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
     let null = std::ptr::null_mut();
-    // SAFETY: a fresh mapping; nothing else is replaced.
+    // SAFETY: a fresh mapping; no other mapping is replaced.
     let page = unsafe { libc::mmap(null, 4096, protection, flags, -1, 0) };
     assert_ne!(page, libc::MAP_FAILED);
     // SAFETY: large enough, aligned, zeroed, which is a value of each field, and never unmapped.
@@ -31,8 +31,8 @@ fn shared_page() -> &'static Page {
 struct Child(i32);
 
 impl Child {
-    /// A process of this one's code. `body` calls only what is safe in signal handlers: other
-    /// threads may hold any locks.
+    /// A forked process. `body` calls only functions that are safe in signal handlers, because
+    /// other threads may hold any locks.
     fn fork(body: impl FnOnce()) -> Child {
         // SAFETY: the child keeps to what the caller promises, and never returns from here.
         let pid = unsafe { libc::fork() };
@@ -71,7 +71,7 @@ impl Drop for Child {
     }
 }
 
-/// Waits for what must come.
+/// Waits for a condition that must come true.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -80,8 +80,8 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Where the child stands when it is stopped. On a busy machine we may have no processor for so
-/// long that it is let go of before: then it is stopped again.
+/// The child's pc when it is stopped. On a busy machine we may have no processor for so long that
+/// the child is resumed before: then it is stopped again.
 fn stop(child: &Child) -> u64 {
     for _ in 0..100 {
         match with_stopped(child.0, |registers| registers.rip) {
@@ -99,7 +99,7 @@ extern "C" fn count(_signal: i32) {
     }
 }
 
-/// Queues signals to itself until it is told to stop.
+/// Queues signals to itself until the page says stop.
 fn signal_itself(page: &Page) {
     let signal = libc::SIGRTMIN();
     let value = libc::sigval {
@@ -124,7 +124,7 @@ fn signal_itself(page: &Page) {
     }
 }
 
-/// A signal that is being delivered when a stop comes is delivered all the same.
+/// A signal whose delivery coincides with a stop is still delivered.
 #[test]
 fn never_stop_loses_a_signal_of_the_thread() {
     const STOPS: u32 = 3_000;
@@ -165,7 +165,7 @@ fn thread_in_a_stopped_process_stays_stopped() {
 }
 
 #[test]
-fn thread_that_is_read_too_slowly_goes_on() {
+fn slowly_read_thread_is_resumed() {
     let page = shared_page();
     let child = Child::fork(|| {
         while page.is_over.load(Ordering::SeqCst) == 0 {
@@ -181,7 +181,7 @@ fn thread_that_is_read_too_slowly_goes_on() {
     assert_eq!(child.field("TracerPid"), "0");
 }
 
-/// Waits in the kernel, where no stop reaches it, until the page says that it is over (vfork(2)).
+/// Waits in the kernel, where it cannot be stopped, until the page says that it is over (vfork(2)).
 fn wait_unstoppably(page: &'static Page) {
     extern "C" fn wait(page: *mut libc::c_void) -> i32 {
         // SAFETY: the page of the caller, which is never unmapped.
@@ -201,7 +201,7 @@ fn wait_unstoppably(page: &'static Page) {
 }
 
 #[test]
-fn thread_that_cannot_be_stopped_is_let_go_of() {
+fn unstoppable_thread_is_released() {
     let page = shared_page();
     let child = Child::fork(|| {
         wait_unstoppably(page);
@@ -219,6 +219,6 @@ fn thread_that_cannot_be_stopped_is_let_go_of() {
 }
 
 #[test]
-fn thread_that_is_gone_is_an_error() {
+fn exited_thread_is_an_error() {
     assert!(with_stopped(i32::MAX, |_| ()).is_err());
 }

@@ -7,12 +7,12 @@ use super::layout::{Layout, present};
 use super::objects;
 use crate::memory::{Fault, Memory};
 
-/// Class loaders, hidden classes' own included, followed at most.
+/// Maximum number of class loaders followed, including those of hidden classes.
 const LOADERS_MAX: usize = 1 << 20;
-/// Classes of a loader followed at most.
+/// Maximum number of classes followed per loader.
 const CLASSES_MAX: usize = 1 << 20;
 
-/// Shows the classes of the boot loader, which is the oldest one, until `visit` says enough.
+/// Visits the classes of the boot loader, which is the oldest one, until `visit` stops.
 ///
 /// # Errors
 /// [`Fault`] if a list cannot be read.
@@ -47,7 +47,7 @@ pub fn for_each_boot_class<M: Memory>(
     Ok(())
 }
 
-/// Where the static field `name` of `class` is now; a collector may move it.
+/// Current address of the static field `name` of `class`; a collector may move it.
 ///
 /// # Errors
 /// [`Fault`] if the class cannot be read.
@@ -64,10 +64,10 @@ pub fn static_field<M: Memory>(
     let Some(offset) = fields::offset(mem, layout, class, name, descriptor)? else {
         return Ok(None);
     };
-    // A handle since 9 (8155672); the JDKs before have no use for this.
+    // A handle since 9 (8155672); older JDKs do not need this.
     let handle = mem.word(class.wrapping_add(layout.klass_mirror))?;
     let mirror = continuation::handle(mem, layout, handle)?;
-    // A mirror is a `Class`: anything else was moved away just now.
+    // A mirror is a `Class`. Any other object means that the mirror has just been moved.
     let is_class = objects::class_of(mem, layout, layout.extra.objects.class_word, mirror)
         .and_then(|of| objects::is_kind_of(mem, layout, of, b"java/lang/Class"))?;
     match is_class {
@@ -128,7 +128,7 @@ mod tests {
         (layout.symbol_length, layout.symbol_body) = (0, 2);
         layout.extra.chunk.narrow_oops = false;
         layout.extra.objects.class_word = objects::ClassWord::Wide;
-        // The second word of an object is its class: that of `Class`, or another one.
+        // The second word of an object is its class: `Class`, or another one.
         let memory = |of: u64| {
             let mut mem = Bytes::of_words(&[
                 (0x1000, &[0x2000, 0, 0x3000, 0x4000, 0x5000]),

@@ -1,4 +1,5 @@
-//! The code cache: which blob covers a pc (src/hotspot/share/memory/heap.cpp, code/codeBlob.hpp).
+//! The code cache: finds the blob that covers a pc (src/hotspot/share/memory/heap.cpp,
+//! code/codeBlob.hpp).
 
 use super::layout::{Layout, present};
 use crate::memory::{Fault, Memory};
@@ -29,7 +30,7 @@ pub struct CodeCache {
     pub(super) call_stub_return: u64,
 }
 
-/// What kind of code a blob holds, as far as walking it differs.
+/// Kind of the code of a blob, as far as walking differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlobKind {
     /// A compiled Java method.
@@ -42,7 +43,7 @@ pub enum BlobKind {
     Adapter,
     /// Virtual call stubs.
     Vtable,
-    /// Everything else.
+    /// Any other code.
     Stub,
 }
 
@@ -88,7 +89,7 @@ impl CodeCache {
         Ok(cache)
     }
 
-    /// The words that make it up, for a frozen walk.
+    /// The ranges as words, for a frozen walk.
     #[must_use]
     pub fn to_words(&self) -> [u64; CODE_CACHE_WORDS] {
         let mut words = [0; CODE_CACHE_WORDS];
@@ -136,7 +137,7 @@ impl CodeCache {
         );
     }
 
-    /// Whether `pc` lies between the lowest and highest heap.
+    /// Whether `pc` is between the lowest and the highest heap.
     #[inline]
     #[must_use]
     pub const fn contains(&self, pc: u64) -> bool {
@@ -149,7 +150,7 @@ impl CodeCache {
         self.interpreter
     }
 
-    /// Whether `pc` is where a call from native into Java returns to.
+    /// Whether `pc` is the return address of a call from native into Java.
     #[inline]
     #[must_use]
     pub const fn is_call_stub_return(&self, pc: u64) -> bool {
@@ -190,7 +191,7 @@ impl CodeCache {
     }
 }
 
-/// Frames above this are not real; the largest seen are a few KiB.
+/// Larger frames are not real; the largest seen are a few KiB.
 const FRAME_WORDS_MAX: i32 = 1 << 17;
 
 fn frame_bytes(words: i32) -> u64 {
@@ -210,10 +211,10 @@ fn code_begin<M: Memory>(mem: &M, layout: &Layout, blob: u64) -> Result<u64, Fau
     }
 }
 
-/// Kinds are told by the blob's name: the numbers of `CodeBlobKind` shift between JDKs.
+/// The blob's name determines the kind: the numbers of `CodeBlobKind` differ between JDKs.
 fn kind_of<M: Memory>(mem: &M, name: u64) -> Result<BlobKind, Fault> {
-    // Names are C strings in libjvm's constants or malloc'ed, at least 7 bytes long; a name
-    // that ends a mapping would fault, and its blob be passed over.
+    // Names are C strings of at least 7 bytes, in libjvm's constants or allocated with malloc. A
+    // name at the end of a mapping would fault, and its blob would be skipped.
     let first = mem.word(name)?.to_le_bytes();
     Ok(match &first {
         b"nmethod\0" => BlobKind::Nmethod,
@@ -231,18 +232,18 @@ impl Heap {
         let segmap = heap.wrapping_add(layout.heap_segmap);
         Ok(Heap {
             low: mem.word(memory.wrapping_add(layout.space_low_boundary))?,
-            // The reserved end: the committed one grows after start-up.
+            // The reserved end, because the committed one grows after start-up.
             high: mem.word(memory.wrapping_add(layout.space_high_boundary))?,
             segmap: mem.word(segmap.wrapping_add(layout.space_low_boundary))?,
             log2_segment: mem.u32(heap.wrapping_add(layout.heap_log2_segment))?,
         })
     }
 
-    /// The heap block that covers `pc`: each segment map entry tells how many segments to go back,
-    /// 255 marks free space.
+    /// The heap block that covers `pc`. Each segment map entry holds the number of segments to go
+    /// back; 255 marks free space.
     fn block_of<M: Memory>(&self, mem: &M, pc: u64) -> Result<Option<u64>, Fault> {
         let mut index = pc.wrapping_sub(self.low) >> (self.log2_segment & 63);
-        // Hops are at most 254 segments; 1 GiB of 64-byte segments needs fewer than this.
+        // A hop spans at most 254 segments; 1 GiB of 64-byte segments needs fewer hops than this.
         for _ in 0..1_000_000u32 {
             let hop = mem.u8(self.segmap.wrapping_add(index))?;
             if hop == 0xff {
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
     use crate::hotspot::test_memory::Bytes;
 
-    /// Offsets of structures that are made up here.
+    /// Made-up offsets of structures.
     fn layout() -> Layout {
         let mut layout = Layout::EMPTY;
         (
@@ -292,7 +293,7 @@ mod tests {
             (0x300, &[2, 0x310, 0x400, 0x500]),
             (0x400, &[0, 0x1_0000, 0x1_0400, 0x600, 0, 6]),
             (0x500, &[0, 0x2_0000, 0x2_0400, 0x700, 0, 6]),
-            // A block of three segments from the second on: it has 150 bytes behind its header.
+            // A block of three segments from the second on, with 150 bytes after its header.
             (0x1_0040, &[0, 1, 0x800, 5 << 32 | 150, 0x28]),
             (0x2_0000, &[0, 1, 0x808, 400, 0x28]),
             (0x2_0200, &[0, 0, 0x808, 400, 0x28]),
@@ -328,7 +329,7 @@ mod tests {
         let again = CodeCache::from_words(&words);
         assert_eq!(again.to_words(), words);
         assert!(again.contains(0x1_0000) && !again.contains(0x2_0400));
-        // JDK 8 has one.
+        // JDK 8 has one heap.
         let mut layout = layout();
         layout.code_heap = 0x118;
         let cache = CodeCache::load(&memory(), &layout).unwrap();
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_are_told_by_their_names() {
+    fn blob_name_determines_its_kind() {
         for (name, kind) in [
             (b"native nmethod..", BlobKind::NativeNmethod),
             (b"I2C/C2I adapters", BlobKind::Adapter),

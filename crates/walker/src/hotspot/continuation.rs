@@ -1,9 +1,10 @@
-//! Virtual threads: frames frozen in the heap, and the way from there to the carrier.
+//! Virtual threads: frames frozen in the heap, and the way from them to the carrier.
 //!
-//! A mounted virtual thread has only its youngest frames on the carrier's stack; below them a
-//! return barrier, and the rest in `StackChunk` objects (src/hotspot/share/runtime/continuation*,
-//! cpu/x86/stackChunkFrameStream_x86.inline.hpp). The chunk's stack area holds compiled frames as
-//! they are on a stack; interpreted frames keep their links as word offsets from the link's slot.
+//! A mounted virtual thread has only its youngest frames on the carrier's stack. Below them is a
+//! return barrier, and older frames are in `StackChunk` objects
+//! (src/hotspot/share/runtime/continuation*, cpu/x86/stackChunkFrameStream_x86.inline.hpp). The
+//! chunk's stack area holds compiled frames as they are on a stack. Interpreted frames keep their
+//! links as word offsets from the link's slot.
 
 use super::codecache::CodeCache;
 use super::layout::{ABSENT, ChunkLayout, Layout, present};
@@ -15,24 +16,24 @@ use crate::native::NativeRegs;
 const ENTRY_PARENT: u64 = 8;
 /// `ContinuationEntry::_cont`.
 const ENTRY_CONT: u64 = 16;
-/// Chunks of one continuation followed at most.
+/// Maximum number of chunks followed per continuation.
 pub const CHUNKS_MAX: u32 = 64;
 
-/// A stack chunk that is being walked.
+/// A stack chunk during a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The object.
     pub object: u64,
-    /// Its youngest frame's sp.
+    /// sp of its youngest frame.
     pub sp: u64,
-    /// Where its oldest frame ends.
+    /// End of its oldest frame.
     pub bottom: u64,
     /// End of its stack area.
     pub end: u64,
 }
 
-/// Four bytes of code. Not part of the loops that call it: there the way of reading would be kept
-/// in a register and called through it, which the check of handlers cannot follow.
+/// Reads four bytes of code. Not inlined into the loops that call it: there the read function would
+/// be kept in a register, and the check of handlers cannot follow calls through registers.
 #[inline(never)]
 fn code_at<M: Memory>(mem: &M, at: u64) -> Result<u32, Fault> {
     mem.u32(at)
@@ -49,7 +50,7 @@ pub fn reference<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<u64, 
     decompress(mem, layout, mem.u32(addr)?)
 }
 
-/// The reference that a compressed one stands for.
+/// The full form of a compressed reference.
 ///
 /// # Errors
 /// [`Fault`] if the JVM's base cannot be read.
@@ -63,9 +64,9 @@ pub fn decompress<M: Memory>(mem: &M, layout: &Layout, narrow: u32) -> Result<u6
     Ok(base.wrapping_add(narrow << shift))
 }
 
-/// Reads a full reference; generational ZGC's is the address shifted up past its colour, by one
-/// more than the position of the one remap bit (src/hotspot/share/gc/z/zAddress.inline.hpp); where
-/// ZGC has moved the object since, it leads to its new place.
+/// Reads a full reference. In generational ZGC it is the address shifted left by one more than the
+/// position of its one remap bit (src/hotspot/share/gc/z/zAddress.inline.hpp). If ZGC has moved the
+/// object since, the new address is returned.
 ///
 /// # Errors
 /// [`Fault`] if it cannot be read.
@@ -155,7 +156,8 @@ pub fn filled_chunk<M: Memory>(
         if !(0..=1 << 24).contains(&size) || !(0..=size).contains(&bottom) || sp < 0 {
             return Ok(None);
         }
-        // An emptied chunk stays the youngest until the VM comes by; what was in it is still there.
+        // An emptied chunk stays the youngest until the VM replaces it; its old contents are still
+        // in memory.
         if sp < bottom {
             let stack = object.wrapping_add(offsets.stack);
             return Ok(Some(Chunk {
@@ -170,7 +172,7 @@ pub fn filled_chunk<M: Memory>(
     Ok(None)
 }
 
-/// Where the oldest frame of the chunk ends, in words from the start of its stack area
+/// End of the oldest frame of the chunk, in words from the start of its stack area
 /// (src/hotspot/share/oops/stackChunkOop.inline.hpp).
 fn bottom<M: Memory>(mem: &M, offsets: &ChunkLayout, object: u64, size: i32) -> Result<i32, Fault> {
     if present(offsets.bottom) {
@@ -184,7 +186,7 @@ fn bottom<M: Memory>(mem: &M, offsets: &ChunkLayout, object: u64, size: i32) -> 
 }
 
 impl Chunk {
-    /// Registers of the chunk's youngest frame; rbp is still to be derelativised.
+    /// Registers of the chunk's youngest frame; rbp is still relative.
     ///
     /// # Errors
     /// [`Fault`] if the chunk cannot be read.
@@ -197,7 +199,7 @@ impl Chunk {
         })
     }
 
-    /// Whether `addr` lies in the stack area that holds frames.
+    /// Whether `addr` is in the used part of the stack area.
     #[must_use]
     pub const fn holds(&self, addr: u64) -> bool {
         addr >= self.sp.wrapping_sub(16) && addr < self.end
@@ -227,8 +229,8 @@ pub fn parent_entry<M: Memory>(mem: &M, entry: u64) -> Result<u64, Fault> {
     mem.word(entry.wrapping_add(ENTRY_PARENT))
 }
 
-/// Registers inside `enterSpecial` for the continuation entered at `entry`, which lies at the
-/// bottom of that frame.
+/// Registers inside `enterSpecial` for the continuation entered at `entry`, which is at the bottom
+/// of that frame.
 #[must_use]
 pub fn enter_special(layout: &Layout, entry: u64) -> NativeRegs {
     NativeRegs {
@@ -238,8 +240,9 @@ pub fn enter_special(layout: &Layout, entry: u64) -> NativeRegs {
     }
 }
 
-/// The same from the return barrier, which is there before the first virtual thread: it begins by
-/// going back to the entry, `mov rsp, [r15 + d]` (stubGenerator_x86_64.cpp, `generate_cont_thaw`).
+/// The same from the return barrier, which exists before the first virtual thread. It begins by
+/// setting rsp back to the entry, `mov rsp, [r15 + d]` (stubGenerator_x86_64.cpp,
+/// `generate_cont_thaw`).
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.
@@ -257,8 +260,8 @@ pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Optio
     Ok(None)
 }
 
-/// Whether the code shortly before `pc` goes back to the continuation's entry, `mov rsp, [r15 +
-/// entry]`: to be asked of code in a return barrier only.
+/// Whether the code shortly before `pc` sets rsp back to the continuation's entry, with
+/// `mov rsp, [r15 + entry]`. Only for code in a return barrier.
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.
@@ -278,16 +281,16 @@ pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Resul
     Ok(false)
 }
 
-/// Whether `pc` is in the stub that thaws frames when a virtual thread is mounted again, behind its
-/// first instruction, which takes the return address away: from there on the stack ends with the
-/// continuation's entry. The stub lies right before the return `barrier` and begins with `pop rcx;
+/// Whether `pc` is in the stub that thaws frames when a virtual thread is mounted again, after its
+/// first instruction. That instruction pops the return address, so the stack then ends with the
+/// continuation's entry. The stub is right before the return `barrier` and begins with `pop rcx;
 /// mov rdi, r15` (stubGenerator_x86_64.cpp, `generate_cont_thaw`). Its last two instructions, which
-/// return into the thawed frames, are not meant.
+/// return into the thawed frames, are excluded.
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.
 pub fn is_in_thaw<M: Memory>(mem: &M, barrier: u64, pc: u64) -> Result<bool, Fault> {
-    /// 118 and 122 bytes in 21 to 28, with some room.
+    /// 118 and 122 bytes in 21 to 28, with some reserve.
     const BYTES_MAX: u64 = 0x90;
     const BEGIN: u32 = 0xff8b_4959;
     if pc >= barrier.wrapping_sub(2) || pc < barrier.saturating_sub(BYTES_MAX) {
@@ -305,7 +308,7 @@ pub fn is_in_thaw<M: Memory>(mem: &M, barrier: u64, pc: u64) -> Result<bool, Fau
     Ok(false)
 }
 
-/// Code of `enterSpecial` searched for the offset of `JavaThread::_cont_entry`.
+/// Bytes of `enterSpecial` searched for the offset of `JavaThread::_cont_entry`.
 const CODE_SEARCHED: u64 = 2048;
 
 /// The offset of `JavaThread::_cont_entry`, from the code of `enterSpecial`, for JDKs that do not
@@ -345,7 +348,7 @@ mod tests {
     use crate::hotspot::test_memory::Bytes;
 
     #[test]
-    fn the_thaw_stub_is_told_from_its_neighbours() {
+    fn thaw_stub_is_distinguished_from_its_neighbours() {
         const AT: u64 = 0x1000;
         const BARRIER: u64 = AT + 0x100 + 0x76;
         let mut code = [0x90u8; 0x200];
@@ -365,13 +368,13 @@ mod tests {
             !is_in_thaw(&mem, AT + 0x1f0, AT + 0x1e0).unwrap(),
             "no such stub"
         );
-        // One that is as long as there is room for, and a longer one.
+        // A stub of the maximum length, and a longer one.
         let begins = AT + 0x100;
         let longest = |bytes: u64| is_in_thaw(&mem, begins + bytes, begins + 0x20).unwrap();
         assert!(longest(0x90) && !longest(0x91));
     }
 
-    /// Offsets of chunks and continuations that are made up here: each field has a word.
+    /// Made-up offsets of chunks and continuations: each field has a word.
     fn layout() -> Layout {
         let mut layout = Layout::EMPTY;
         layout.extra.chunk = ChunkLayout {
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_tell_where_their_frames_are() {
+    fn chunk_locates_its_frames() {
         let mut layout = layout();
         let of = |layout: &Layout, fields| filled_chunk(&chunk(0x1000, fields), layout, 0x1000);
         let expected = |object: u64, sp: u64, bottom: u64, size: u64| {
@@ -443,7 +446,7 @@ mod tests {
             parent_chunk(&mem, &layout, &above),
             expected(0x2000, 1, 6, 8)
         );
-        // Early versions tell how much of the end are arguments, or nothing.
+        // Early versions have only the size of the arguments at the end, or nothing.
         layout.extra.chunk.bottom = ABSENT;
         assert_eq!(of(&layout, [2, 10, 9, 0]), expected(0x1000, 2, 10, 10));
         layout.extra.chunk.argsize = 24;
@@ -496,7 +499,7 @@ mod tests {
     #[test]
     fn references_are_narrow_wide_or_coloured() {
         let mut layout = Layout::EMPTY;
-        // Behind its colour, with the third remap bit: the address is shifted by 12 + 2 + 1.
+        // After its colour, with the third remap bit: the address is shifted by 12 + 2 + 1.
         let colored = 0x1234_5678 << 15 | 0x4 << 12 | 0xabc;
         let mem = Bytes::of_words(&[
             (0x100, &[0x9_0000_0020, colored, 0]),

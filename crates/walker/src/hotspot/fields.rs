@@ -1,28 +1,29 @@
-//! Fields of Java classes, by name: where their objects have them. Read from the class itself, so
-//! that nobody in the VM has to be asked (src/hotspot/share/oops/fieldInfo.hpp, fieldStreams.hpp).
+//! Offsets of fields of Java classes in their objects, by name. They are read from the class
+//! itself, so that no call into the VM is needed (src/hotspot/share/oops/fieldInfo.hpp,
+//! fieldStreams.hpp).
 
 use super::layout::{Layout, present};
 use super::names;
 use super::scope::Stream;
 use crate::memory::{Fault, Memory};
 
-/// Fields of one class at most.
+/// Maximum number of fields of a class.
 const FIELDS_MAX: u32 = 4096;
-/// Superclasses followed at most.
+/// Maximum number of superclasses followed.
 const SUPERS_MAX: usize = 16;
-/// Words of two bytes that a field takes up to 20: access flags, name, type, value, and twice the
+/// Number of two-byte words of a field up to 20: access flags, name, type, value, and twice the
 /// offset.
 const SLOTS: u64 = 6;
-/// Two bits below the offset say of which kind it is (`FIELDINFO_TAG_SIZE`, up to 20).
+/// The two bits below the offset are its kind (`FIELDINFO_TAG_SIZE`, up to 20).
 const TAG_BITS: u32 = 2;
-/// From as many fields on there may be a table for faster look-ups, whose place is told before the
-/// fields (`JUMP_TABLE_STRIDE`, 26 and later).
+/// A class with at least this number of fields may have a jump table for faster lookups. Its
+/// location is stored before the fields (`JUMP_TABLE_STRIDE`, 26 and later).
 const JUMPS_FROM: u32 = 16;
-/// Objects of the classes asked for are smaller than this.
+/// Objects of the relevant classes are smaller than this.
 const OFFSET_MAX: u64 = 4096;
 
-/// Offset of the field `name` of type `descriptor` in objects of `class`, in bytes; of a static
-/// one, in the class's mirror. Superclasses are searched as well. `None` if there is none.
+/// Offset of the field `name` of type `descriptor` in objects of `class`, in bytes; for a static
+/// field, in the class's mirror. Superclasses are searched as well. `None` without such a field.
 ///
 /// # Errors
 /// [`Fault`] if the class cannot be read.
@@ -97,7 +98,7 @@ impl<M: Memory> Wanted<'_, M> {
                 let index = field * SLOTS + slot;
                 self.mem.u16(fields.wrapping_add(ELEMENTS + 2 * index))
             };
-            // Fields that the VM has added have numbers of its own symbols instead.
+            // Fields that the VM has added hold numbers of its own symbols instead.
             if self.is(u32::from(at(1)?), u32::from(at(2)?)) {
                 let packed = u32::from(at(4)?) | u32::from(at(5)?) << 16;
                 return Ok(Some(u64::from(packed >> TAG_BITS)));
@@ -116,7 +117,8 @@ impl<M: Memory> Wanted<'_, M> {
 
     /// `skipped`: bytes between the numbers of fields and the first field.
     fn after_header(&self, stream: u64, skipped: u32) -> Result<Option<u64>, Fault> {
-        // Flags after which one more number follows each; their places differ between versions.
+        // After each of these flags, one more number follows. The flags' numbers differ between
+        // versions.
         let layout = self.layout;
         let more = [
             layout.field_initialized,
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_jump_table_is_passed_over() {
+    fn jump_table_location_is_skipped() {
         let mut layout = layout();
         layout.klass_field_stream = 8;
         let mut bytes = vec_of(&[17, 0]);

@@ -4,7 +4,7 @@ use super::layout::{Layout, present};
 use super::names;
 use crate::memory::{Fault, Memory};
 
-/// Flags looked through at most; JDK 25 has about 1500.
+/// Maximum number of flags searched; JDK 25 has about 1500.
 const FLAGS_MAX: u64 = 10_000;
 
 /// The address of a flag's value.
@@ -50,7 +50,7 @@ pub fn has_colored_references<M: Memory>(mem: &M, layout: &Layout) -> bool {
         && flag("ZGenerational") != Some(false)
 }
 
-/// Whether the ZGC before generations runs: up to 20, and in 21 to 23 without `ZGenerational`.
+/// Whether the non-generational ZGC runs: up to 20, and in 21 to 23 without `ZGenerational`.
 #[must_use]
 pub fn has_views<M: Memory>(mem: &M, layout: &Layout) -> bool {
     let uses_zgc = boolean(mem, layout, "UseZGC").ok().flatten() == Some(true);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::hotspot::test_memory::Bytes;
 
-    /// Three flags of 32 bytes; the second has no name, as the last one of the real table.
+    /// Three flags of 32 bytes; the second has no name, like the last one of the real table.
     fn memory(zgc: u8, generational: u8) -> (Bytes, Layout) {
         let mut layout = Layout::EMPTY;
         (layout.flags_table, layout.flags_count) = (0x1000, 0x1008);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn which_zgc_runs_is_told_by_two_flags_and_a_field() {
+    fn running_zgc_known_by_two_flags_and_a_field() {
         for (zgc, generational, has_field, colored, views) in [
             (1, 1, true, true, false),
             (1, 0, true, false, true),

@@ -1,18 +1,18 @@
-//! Threads that a thread has forked in a `StructuredTaskScope`: each such scope is a `ThreadFlock`,
-//! and the thread that opened it keeps its scopes in a list, the innermost first (java.base,
+//! Threads that a thread has forked in a `StructuredTaskScope`. Each such scope is a `ThreadFlock`.
+//! The thread that opened it has a list of its scopes, the innermost first (java.base,
 //! jdk/internal/misc/ThreadFlock.java, jdk/internal/vm/StackableScope.java; 21 and later).
 //!
-//! A collector may be moving what is read. Nothing here can crash or run for ever; what is found is
-//! to be checked by its class.
+//! A collector may move the objects during the reads. Nothing here can crash or run forever. The
+//! caller must check the class of each result.
 
 use super::continuation::reference;
 use super::layout::{ABSENT, Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// Scopes of one thread that are followed at most.
+/// Maximum number of scopes followed per thread.
 pub const SCOPES_MAX: u32 = 64;
 
-/// Where the classes have what, in bytes; [`ABSENT`] where that is not known.
+/// Offsets in these classes, in bytes; [`ABSENT`] if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlockFields {
     /// `Thread.headStackableScopes`.
@@ -26,7 +26,7 @@ pub struct FlockFields {
 }
 
 impl FlockFields {
-    /// Nothing known.
+    /// No offset is known.
     pub const EMPTY: FlockFields = FlockFields {
         head: ABSENT,
         previous: ABSENT,
@@ -34,7 +34,7 @@ impl FlockFields {
         threads: ABSENT,
     };
 
-    /// Whether everything is known.
+    /// Whether all offsets are known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         let all = [self.head, self.previous, self.flock, self.threads];
@@ -42,7 +42,7 @@ impl FlockFields {
     }
 }
 
-/// Shows the sets of threads that the thread with this object has forked. `is_container` says
+/// Visits the sets of threads that the thread with this object has forked. `is_container` says
 /// whether a scope is one that has threads. Returns whether there is any scope.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub fn for_each<M: Memory>(
     Ok(head != 0)
 }
 
-/// The set of threads of a container that is a scope's; 0 if there is none.
+/// The set of threads of a scope's container; 0 without one.
 ///
 /// # Errors
 /// [`Fault`] if an object cannot be read.
@@ -111,7 +111,7 @@ mod tests {
         values.iter().flat_map(|v| v.to_le_bytes()).collect()
     }
 
-    /// What is shown, where scopes from 0x3000 on have threads.
+    /// The visited sets, if scopes from 0x3000 on have threads.
     fn shown(mem: &Bytes) -> Result<(bool, Vec<u64>), Fault> {
         let mut layout = Layout::EMPTY;
         layout.extra.chunk.narrow_oops = false;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn all_scopes_that_have_threads_show_them() {
+    fn scopes_with_threads_show_them() {
         let mut mem = Bytes::at(THREAD, &words(&[0, 0, 0x3000]));
         mem.add(0x3000, &words(&[0, 0x2000, 0x4000]));
         mem.add(0x2000, &words(&[0, 0x3100, 0]));
@@ -143,15 +143,15 @@ mod tests {
     fn garbage_ends_and_says_so() {
         let none = Bytes::at(THREAD, &words(&[0, 0, 0]));
         assert_eq!(shown(&none), Ok((false, Vec::new())));
-        // A list that leads back to itself.
+        // A cyclic list.
         let mut mem = Bytes::at(THREAD, &words(&[0, 0, 0x3000]));
         mem.add(0x3000, &words(&[0, 0x3000, 0x4000]));
         mem.add(0x4000, &words(&[0, 0x50]));
         let all = shown(&mem).map(|(_, sets)| sets.len());
         assert_eq!(all, Ok(SCOPES_MAX as usize));
-        // A scope that cannot be read.
+        // An unreadable scope.
         assert!(shown(&Bytes::at(THREAD, &words(&[0, 0, 0x3000]))).is_err());
-        // A JDK that has none of this.
+        // A JDK without scopes.
         let layout = Layout::EMPTY;
         let absent = FlockFields::EMPTY;
         let any = for_each(&none, &layout, &absent, THREAD, |_| Ok(true), |_| {});

@@ -1,13 +1,13 @@
-//! An exception leaves an interpreted method for its caller: the frame is gone already while the VM
-//! is asked where the caller handles exceptions (templateInterpreterGenerator_x86.cpp,
+//! An exception leaves an interpreted method for its caller. The frame is already popped while the
+//! interpreter calls the VM to find the caller's handler (templateInterpreterGenerator_x86.cpp,
 //! `generate_throw_exception`, from the last `remove_activation` on):
 //!
 //! `leave; [mov byte [r15 + d], 0;] pop rdx; mov rsp, rbx; ...; push rax; push rdx; ...; call VM;
 //! mov rbx, rax; pop rdx; pop rax; jmp rbx`
 //!
-//! rdx has the return address, rbx the caller's sp, which stays there until the VM has answered.
-//! Where the stack was not aligned, a word more is pushed for the call. rbp may be any frame's by
-//! then, as a compiled caller leaves it.
+//! rdx has the return address, rbx the caller's sp, which is unchanged until the VM returns. If the
+//! stack was not aligned, one more word is pushed for the call. rbp may belong to any frame by
+//! then, because a compiled caller may have changed it.
 
 use super::interpreter::{has_left, without_store};
 use crate::memory::{Fault, Memory};
@@ -21,13 +21,13 @@ const ANSWERED: [u8; 7] = [0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3];
 /// `add rsp, 8; jmp` over the other call, which is for an aligned stack.
 const REALIGNED: [u8; 9] = [0x48, 0x83, 0xc4, 0x08, 0xe9, 0x05, 0, 0, 0];
 const CALL_BYTES: usize = 5;
-/// From one end of the sequence to the other at most.
+/// Maximum length of the sequence.
 const BYTES_MAX: usize = 128;
 const CODE_BYTES: usize = 2 * BYTES_MAX;
-/// Pushed for the call at most.
+/// Maximum number of bytes pushed for the call.
 const PUSHED_BYTES: u64 = 24;
 
-/// The caller of a method that is left so, interrupted by a signal.
+/// The caller of a method in this sequence, interrupted by a signal.
 ///
 /// # Errors
 /// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
@@ -69,7 +69,7 @@ pub fn interrupted<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>
     if !moved || pushed > PUSHED_BYTES || pushed & 7 != 0 {
         return Ok(None);
     }
-    // The VM is free to change rdx.
+    // The VM may change rdx.
     let pc = match pushed {
         0 | 8 => regs.rdx,
         _ => mem.word(regs.rbx.wrapping_sub(16))?,
@@ -77,12 +77,12 @@ pub fn interrupted<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>
     Ok(Some(caller(pc, regs.rbx)))
 }
 
-/// The same where the VM has been called; `regs` are those after it returns.
+/// The same during the call of the VM; `regs` are those after its return.
 ///
 /// # Errors
 /// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
 pub fn called<M: Memory>(mem: &M, regs: NativeRegs) -> Result<Option<NativeRegs>, Fault> {
-    // Most calls of the interpreter are others.
+    // Most calls of the interpreter are different ones.
     let first = mem.word(regs.pc)?.to_le_bytes();
     if !first.starts_with(&ANSWERED) && !REALIGNED.starts_with(&first) {
         return Ok(None);
@@ -154,7 +154,7 @@ mod tests {
         let mut words = [0u64; 64];
         // The exception, and the return address below it.
         (words[31], words[30]) = (0xe, CALLER);
-        // Where the return address is before it is popped.
+        // The return address before it is popped.
         words[2] = CALLER;
         let bytes = words.map(u64::to_le_bytes);
         mem.add(STACK, bytes.as_flattened());
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_is_the_same_at_each_instruction() {
+    fn caller_is_the_same_at_each_instruction_of_forwarding() {
         for store in [&[][..], &[0x41, 0xc6, 0x87, 1, 2, 0, 0, 0]] {
             at_each_instruction(store);
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn so_it_is_while_the_vm_answers() {
+    fn caller_is_found_during_the_call_of_the_vm() {
         let (code, places) = code(&[]);
         let mem = memory(&code);
         let at = |pc: u64, sp: u64| {
@@ -211,9 +211,9 @@ mod tests {
         assert_eq!(at(places[2], SENDER), None);
     }
 
-    /// A method that returns has left its frame so, too, but nobody is asked behind that.
+    /// A method that returns also leaves its frame like this, but does not call the VM.
     #[test]
-    fn what_asks_nobody_is_another_end_of_a_method() {
+    fn method_end_without_vm_call_is_not_forwarding() {
         let (mut code, places) = code(&[]);
         code[(places[6] - CODE) as usize] = 0x90;
         let mem = memory(&code);

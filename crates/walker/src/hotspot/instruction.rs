@@ -1,26 +1,27 @@
-//! Instructions of x86-64, as far as the way of generated code back to its caller depends on them:
-//! how long each is, and what it does to rsp and to the registers and words that rsp and rbp are
-//! taken back from. Source: Intel SDM volume 2, appendix A (opcode maps) and section 2 (formats).
+//! Instructions of x86-64, as far as the way of generated code back to its caller depends on them.
+//! That is the length of each, and its effect on rsp and on the registers and words from which rsp
+//! and rbp are restored. Source: Intel SDM volume 2, appendix A (opcode maps) and section 2
+//! (formats).
 
 /// Number of rsp in encodings.
 pub const RSP: u8 = 4;
 /// Number of rbp.
 pub const RBP: u8 = 5;
-/// No instruction is longer.
+/// Maximum length of an instruction.
 pub const LENGTH_MAX: usize = 15;
 
-/// What an address is made of. The parts that are not there are `None`.
+/// Parts of an address. Missing parts are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Number of the base register.
     pub base: Option<u8>,
-    /// Whether another register is added, or the instruction's own address.
+    /// Whether an index register or the instruction's own address is added.
     pub is_indexed: bool,
-    /// Added to the rest.
+    /// The constant part.
     pub displacement: i64,
 }
 
-/// What is read or written.
+/// An operand that is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A general register.
@@ -29,64 +30,64 @@ pub enum Operand {
     Memory(Address),
     /// A number.
     Number(i64),
-    /// A value that is not followed.
+    /// A value that is not tracked.
     Unknown,
 }
 
-/// The arithmetic that is followed.
+/// The arithmetic operations that are tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// Addition.
     Add,
     /// Subtraction.
     Subtract,
-    /// Bits that both have: rsp is aligned so.
+    /// Bitwise and, which aligns rsp.
     And,
 }
 
-/// What an instruction does.
+/// The effect of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Nothing that is followed.
+    /// No effect that is tracked.
     Nothing,
-    /// Gives registers values that are not followed; a bit for each.
+    /// Sets registers to untracked values; a bit for each register.
     Spoil(u16),
-    /// Writes a word below rsp, and moves rsp there.
+    /// Moves rsp down and writes a word there.
     Push(Operand),
-    /// Reads the word at rsp, and moves rsp above it.
+    /// Reads the word at rsp and moves rsp up.
     Pop(Operand),
     /// Copies a word.
     Move(Operand, Operand),
-    /// Takes an address into a register.
+    /// Loads an address into a register.
     Load(u8, Address),
     /// Changes a register by an operand.
     Change(Arithmetic, u8, Operand),
     /// `mov rsp, rbp; pop rbp`.
     Leave,
-    /// Goes back to the caller, and takes so many bytes of arguments away.
+    /// Returns to the caller and pops this number of bytes of arguments.
     Return(u16),
-    /// Goes on so far behind itself, always.
+    /// Jumps always, by this distance from the next instruction.
     Jump(i64),
-    /// Goes on where an operand says.
+    /// Jumps to the address in an operand.
     JumpTo(Operand),
-    /// Goes on so far behind itself, or not.
+    /// Jumps or continues, by this distance from the next instruction.
     Branch(i64),
-    /// Calls and comes back.
+    /// Calls, and continues after the return.
     Call,
-    /// Stops the program: code that is not reached.
+    /// Stops the program: unreachable code.
     Trap,
 }
 
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: u64,
-    /// What it does.
+    /// Its effect.
     pub operation: Operation,
 }
 
-/// Reads the instruction at the beginning of `code`; `None` if it is not known, or not whole.
+/// Decodes the instruction at the beginning of `code`; `None` if it is unknown or incomplete.
 #[must_use]
 pub fn decode(code: &[u8]) -> Option<Instruction> {
     let mut reader = Reader::new(code);
@@ -104,7 +105,7 @@ struct Reader<'a> {
     is_short: bool,
     /// The prefix f3.
     is_repeated: bool,
-    /// The bits W, R, X and B of the prefix REX, or what stands for them.
+    /// The bits W, R, X and B of the prefix REX, or of an equivalent prefix.
     rex: u8,
 }
 
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         Some(part.iter().rev().fold(sign, shifted))
     }
 
-    /// An immediate number of the operand's size, of 4 bytes at most.
+    /// An immediate number of the operand's size, with at most 4 bytes.
     fn immediate(&mut self) -> Option<i64> {
         self.number(if self.is_short { 2 } else { 4 })
     }
@@ -244,7 +245,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What the arithmetic operation of this number does.
+    /// The effect of the arithmetic operation with this number.
     const fn change(&self, number: u8, (to, from): (Operand, Operand), is_wide: bool) -> Operation {
         let Operand::Register(to) = to else {
             return spoiled(to);
@@ -353,7 +354,7 @@ impl<'a> Reader<'a> {
             0x9b | 0x9e => Operation::Nothing,
             0x9c => Operation::Push(Operand::Unknown),
             0x9d => Operation::Pop(Operand::Unknown),
-            // Those of strings move rcx, rsi and rdi, and may load rax.
+            // String instructions move rcx, rsi and rdi, and may load rax.
             0xa4..=0xa7 | 0xaa..=0xaf => Operation::Spoil(0b1100_0011),
             0xa8 | 0xa9 => {
                 let _ = if opcode == 0xa8 {
@@ -380,7 +381,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A copy of whole registers is followed; of parts, it gives an unknown value.
+    /// A copy of a whole register is tracked; a copy of a part gives an unknown value.
     const fn copy(&self, to: Operand, from: Operand, is_wide: bool) -> Operation {
         if is_wide && self.is_long() {
             return Operation::Move(to, from);
@@ -392,7 +393,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Like [`spoiled`], of a part of one byte: without a prefix, 4 to 7 are the second bytes of
+    /// Like [`spoiled`], for a part of one byte. Without a prefix, 4 to 7 are the second bytes of
     /// the first four registers.
     const fn spoiled_part(&self, to: Operand) -> Operation {
         match to {
@@ -541,7 +542,7 @@ impl<'a> Reader<'a> {
     /// Instructions with a prefix VEX or EVEX.
     fn vector(&mut self, prefix: u8) -> Option<Operation> {
         let first = self.byte()?;
-        // Bits are the other way round.
+        // These bits are inverted.
         self.rex = (!first >> 5) & 7;
         let (map, second) = match prefix {
             0xc5 => {
@@ -591,12 +592,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Of the maps 0f and that of vectors: whether a byte follows. Shuffles, shifts, comparisons.
+/// In the map 0f and that of vectors: whether an immediate byte follows. Shuffles, shifts,
+/// comparisons.
 const fn has_number(opcode: u8) -> bool {
     matches!(opcode, 0x70..=0x73 | 0xc2 | 0xc4..=0xc6)
 }
 
-/// Of the maps 0f 3a: `pextr` and `extractps` write to a general register.
+/// In the map 0f 3a: `pextr` and `extractps` write to a general register.
 const fn taken_out(opcode: u8, other: Operand) -> Operation {
     match opcode {
         0x14..=0x17 => spoiled(other),
@@ -604,7 +606,7 @@ const fn taken_out(opcode: u8, other: Operand) -> Operation {
     }
 }
 
-/// What is written to has an unknown value from then on.
+/// The target has an unknown value from now on.
 const fn spoiled(to: Operand) -> Operation {
     match to {
         Operand::Register(number) => Operation::Spoil(1 << number),
@@ -616,7 +618,8 @@ const fn spoiled(to: Operand) -> Operation {
 const fn also(operation: Operation, registers: u16) -> Operation {
     match operation {
         Operation::Spoil(others) => Operation::Spoil(others | registers),
-        // Of memory and a register the latter may lead back to a caller.
+        // If one operand is memory and the other a register, the register may lead back to a
+        // caller.
         _ => Operation::Spoil(registers),
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of how instructions are read.
+//! Tests of the decoding of instructions.
 
 extern crate std;
 use super::*;
@@ -18,9 +18,9 @@ fn at(base: u8, displacement: i64) -> Operand {
     })
 }
 
-/// As stubs of 17 and 25 have them.
+/// As in stubs of 17 and 25.
 #[test]
-fn what_moves_rsp_is_followed() {
+fn instructions_that_move_rsp_are_decoded() {
     use Operand::{Number, Register};
     let cases: &[(&[u8], Operation)] = &[
         (&[0x55], Operation::Push(Register(RBP))),
@@ -83,7 +83,7 @@ fn what_moves_rsp_is_followed() {
 }
 
 #[test]
-fn what_leads_elsewhere_is_followed() {
+fn jumps_calls_and_returns_are_decoded() {
     use Operand::Register;
     check(&[
         (&[0xc9], Operation::Leave),
@@ -108,9 +108,9 @@ fn check(cases: &[(&[u8], Operation)]) {
     }
 }
 
-/// A register of a vector has the number of a general one, and a byte that of a whole.
+/// A vector register has the number of a general one, and a byte register that of a whole one.
 #[test]
-fn only_what_is_written_is_spoiled() {
+fn only_written_registers_are_spoiled() {
     let cases: &[(&[u8], u16)] = &[
         // xor eax, eax; movzx ebp, byte [rsi]; cmove rsp, rax; imul; bswap.
         (&[0x33, 0xc0], 1),
@@ -122,7 +122,7 @@ fn only_what_is_written_is_spoiled() {
         (&[0x40 | R, 0xb5, 1], 1 << RBP),
         (&[0xb5, 1], 1 << 1),
         (&[0x80, 0xcc, 1], 1),
-        // mul: two of them.
+        // mul changes two registers.
         (&[0x48, 0xf7, 0xe3], 0b101),
         // movd ebp, xmm0; vpextrd edi, xmm7, 2; rorx ebp, eax, 6; andn; mulx.
         (&[0x66, 0x0f, 0x7e, 0xc5], 1 << RBP),
@@ -188,7 +188,7 @@ fn addresses_have_all_their_forms() {
 }
 
 #[test]
-fn what_is_not_whole_or_not_known_is_nothing() {
+fn incomplete_or_unknown_instruction_gives_none() {
     let whole = [0x48, 0x81, 0xec, 0x40, 0x06, 0, 0];
     for len in 0..whole.len() {
         assert_eq!(decode(&whole[..len]), None, "{len}");

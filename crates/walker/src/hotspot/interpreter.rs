@@ -1,5 +1,5 @@
-//! Interpreter frames on x86-64 (src/hotspot/cpu/x86/frame_x86.hpp): slots relative to rbp, and
-//! what to do in the few instructions in which the frame does not exist yet or any more.
+//! Interpreter frames on x86-64 (src/hotspot/cpu/x86/frame_x86.hpp): slots relative to rbp, and the
+//! few instructions before the frame exists and after it is popped.
 
 use super::codecache::CodeCache;
 use super::layout::Layout;
@@ -10,16 +10,16 @@ use crate::regs::Regs;
 
 /// Slot of the caller's sp before it was extended for locals.
 const SENDER_SP: u64 = 8;
-/// Slot of the sp at which the frame called on; 0 while it does not.
+/// Slot of the sp during a call; 0 while the frame does not call.
 const LAST_SP: u64 = 16;
-/// An adapter moves the return address at most by this.
+/// An adapter moves the return address by at most this.
 const MOVED_WORDS_MAX: u64 = 256;
 /// Slot of the `Method*`.
 pub(super) const METHOD: u64 = 24;
 /// While the frame is being pushed, rbp is at most this far above rsp.
 const FIXED_PART_BYTES: u64 = 12 * 8;
 
-/// What an interpreter frame says.
+/// The contents of an interpreter frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interpreted {
     /// The `Method*`; 0 if it can no longer be read.
@@ -34,11 +34,11 @@ pub struct Interpreted {
     pub caller_fp: u64,
 }
 
-/// Reads the links of a frame at `fp` whose method is not filled in yet: deoptimisation lays out
-/// skeletons of interpreter frames first (sharedRuntime_x86_64.cpp, `generate_deopt_blob`).
+/// Reads the links of a frame at `fp` whose method is not filled in yet. Deoptimisation first lays
+/// out skeletons of interpreter frames (sharedRuntime_x86_64.cpp, `generate_deopt_blob`).
 ///
 /// # Errors
-/// [`Fault`] if a slot cannot be read. `Ok(None)` if the slots make no sense.
+/// [`Fault`] if a slot cannot be read. `Ok(None)` if the slots are invalid.
 pub fn read_skeleton<M: Memory>(
     mem: &M,
     fp: u64,
@@ -54,10 +54,10 @@ pub fn read_skeleton<M: Memory>(
     }))
 }
 
-/// Reads the complete frame at `fp`. `live_bcp` is r13 of a frame that was interrupted.
+/// Reads the complete frame at `fp`. `live_bcp` is r13 of an interrupted frame.
 ///
 /// # Errors
-/// [`Fault`] if a slot cannot be read. `Ok(None)` if the slots make no sense.
+/// [`Fault`] if a slot cannot be read. `Ok(None)` if the slots are invalid.
 pub fn read_frame<M: Memory>(
     mem: &M,
     layout: &Layout,
@@ -82,21 +82,21 @@ pub fn read_frame<M: Memory>(
         caller_sp: mem.word(fp.wrapping_sub(SENDER_SP))?,
         caller_fp: mem.word(fp)?,
     };
-    // The caller's stack begins above our return address, or below it when locals were added to
-    // a compiled caller; in any case above the frame's fixed part.
+    // The caller's stack begins above our return address, or below it if locals were added to a
+    // compiled caller. In both cases it is above the frame's fixed part.
     Ok((frame.caller_sp > fp).then_some(frame))
 }
 
 /// `leave`.
 const LEAVE: u8 = 0xc9;
-/// `mov byte [r15 + d], 0`: what JFR must not sample is over (since 25).
+/// `mov byte [r15 + d], 0`: the end of the part that JFR must not sample (since 25).
 const STORE_BYTES: usize = 8;
 
 fn is_store(code: &[u8]) -> bool {
     matches!(code, [0x41, 0xc6, 0x87, _, _, _, _, 0])
 }
 
-/// Whether code ends with the instruction that leaves a frame, and the store that may follow it.
+/// Whether code ends with the instruction that pops a frame, and the store that may follow it.
 pub(super) fn has_left(code: &[u8]) -> bool {
     let before = match code.split_last_chunk::<STORE_BYTES>() {
         Some((before, store)) if is_store(store) => before,
@@ -105,7 +105,7 @@ pub(super) fn has_left(code: &[u8]) -> bool {
     before.ends_with(&[LEAVE])
 }
 
-/// Code without the store that may be to be done yet.
+/// Code without the store, which may not be executed yet.
 pub(super) fn without_store(code: &[u8]) -> &[u8] {
     match code.split_first_chunk::<STORE_BYTES>() {
         Some((store, after)) if is_store(store) => after,
@@ -113,10 +113,10 @@ pub(super) fn without_store(code: &[u8]) -> &[u8] {
     }
 }
 
-/// The caller of a method that is just returning: its frame is gone, the return address is on its
-/// way into r13, and the caller's sp into rsp by way of rbx: `leave; [mov byte [r15 + d], 0;]
-/// pop r13; mov rsp, rbx; [...;] jmp r13` (interp_masm_x86.cpp, `remove_activation`;
-/// templateTable_x86.cpp, `_return`).
+/// The caller of a method that is just returning. Its frame is popped, the return address is about
+/// to be in r13, and the caller's sp in rsp through rbx: `leave; [mov byte [r15 + d], 0;] pop r13;
+/// mov rsp, rbx; [...;] jmp r13` (interp_masm_x86.cpp, `remove_activation`; templateTable_x86.cpp,
+/// `_return`).
 ///
 /// # Errors
 /// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
@@ -124,7 +124,8 @@ pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, 
     const POP: [u8; 2] = [0x41, 0x5d];
     const MOVE: [u8; 3] = [0x48, 0x8b, 0xe3];
     const LEAVING_BYTES_MAX: usize = 1 + STORE_BYTES + POP.len() + MOVE.len();
-    /// The last of these has been done, and what clears the virtual thread's fast path follows.
+    /// Limit for the code after the last of these instructions, which clears the virtual thread's
+    /// fast path.
     const LEFT_BYTES_MAX: usize = 24;
     const BEFORE: usize = LEAVING_BYTES_MAX + LEFT_BYTES_MAX;
     let mut code = [0u8; BEFORE + LEFT_BYTES_MAX];
@@ -158,19 +159,19 @@ pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, 
     Ok((leaving && regs.sp == regs.rbx).then(|| caller(regs.r13, regs.sp)))
 }
 
-/// Whether there is a frame at `fp` that calls, and will have `sp` when that returns.
+/// Whether there is a frame at `fp` that calls and will have `sp` when that call returns.
 #[must_use]
 pub fn is_frame<M: Memory>(mem: &M, sp: u64, fp: u64) -> bool {
     let calls = || -> Result<bool, Fault> {
-        // While deoptimisation lays frames out, rbp and the caller's sp are all there is.
+        // While deoptimisation lays out frames, only rbp and the caller's sp are set.
         let linked = fp >= sp && mem.word(fp.wrapping_sub(SENDER_SP))? > fp;
         Ok(fp & 7 == 0 && linked)
     };
     calls().unwrap_or(false)
 }
 
-/// What says that there is a frame at `fp` although its method cannot be read: its fixed slots lead
-/// to each other. It may just have been returned to.
+/// Whether there is a frame at `fp` although its method cannot be read: its fixed slots point to
+/// each other. A call may just have returned to it.
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
@@ -179,7 +180,7 @@ pub fn has_form<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result
     Ok((last == 0 || slot_address(fp, last) == sp) && has_links(mem, layout, sp, fp)?)
 }
 
-/// The same for a frame that called on and will have `sp` when that returns, or more if an adapter
+/// The same for a frame in a call that will have `sp` when that call returns, or more if an adapter
 /// took arguments from it.
 ///
 /// # Errors
@@ -189,13 +190,13 @@ pub fn has_called<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Resu
     Ok(last >= sp && last < fp && has_links(mem, layout, sp, fp)?)
 }
 
-/// Whether the fixed slots of a frame at `fp` lead to each other.
+/// Whether the fixed slots of a frame at `fp` point to each other.
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
 pub fn has_links<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
     let bcp = fp.wrapping_add(layout.extra.interpreter_bcp as u64);
-    // The bottom of the expression stack, above which only monitors (of two words) lie.
+    // The bottom of the expression stack. Only monitors (of two words) are above it.
     let bottom = slot_address(fp, mem.word(bcp.wrapping_sub(8))?);
     let locals = slot_address(fp, mem.word(bcp.wrapping_add(8))?);
     let sender = mem.word(fp.wrapping_sub(SENDER_SP))?;
@@ -210,9 +211,9 @@ pub fn has_links<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Resul
         && mem.word(fp.wrapping_sub(METHOD))? != 0)
 }
 
-/// Where the frame at `fp` called from, if it is a frame whose method can be read and that has
-/// called on: the caller's sp is noted while it is away, and the return address lies below it,
-/// above `sp`. It may lie deeper than at first if an adapter has moved it.
+/// The return address and sp of the call of the frame at `fp`, if the method can be read and the
+/// frame is in a call. The frame notes its sp for the call, and the return address is below it and
+/// above `sp`. It may be deeper if an adapter has moved it.
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
@@ -245,7 +246,7 @@ pub fn read_calling<M: Memory>(
     Ok(None)
 }
 
-/// The caller's sp, as the frame at `fp` notes it.
+/// The caller's sp in the frame at `fp`.
 ///
 /// # Errors
 /// [`Fault`] if it cannot be read.
@@ -253,7 +254,7 @@ pub fn sender_sp<M: Memory>(mem: &M, fp: u64) -> Result<u64, Fault> {
     mem.word(fp.wrapping_sub(SENDER_SP))
 }
 
-/// An address in a slot of a frame: as such, or (since 21) in words from rbp.
+/// An address in a slot of a frame: absolute, or (since 21) in words from rbp.
 pub(super) fn slot_address(fp: u64, value: u64) -> u64 {
     const WORDS_MAX: u64 = 1 << 17;
     if value.wrapping_add(WORDS_MAX) < 2 * WORDS_MAX {
@@ -263,8 +264,8 @@ pub(super) fn slot_address(fp: u64, value: u64) -> u64 {
     }
 }
 
-/// Method entry code runs before the frame exists: the callee's `Method*` is in rbx, the caller's
-/// sp in r13, the return address at the caller's sp - 8 until locals overwrite it, then in rax
+/// Method entry code runs before the frame exists. The callee's `Method*` is in rbx, the caller's
+/// sp in r13. The return address is at the caller's sp - 8 until locals overwrite it, then in rax
 /// (templateInterpreterGenerator_x86.cpp, `generate_normal_entry` and `generate_fixed_frame`).
 ///
 /// # Errors
@@ -276,7 +277,7 @@ pub fn read_entry<M: Memory>(
     regs: &Regs,
     is_return: impl Fn(u64) -> bool,
 ) -> Result<Option<Interpreted>, Fault> {
-    // What lies below rsp is of earlier calls, as a rule of one from the same place.
+    // The words below rsp are from earlier calls, usually from the same place.
     let pushed = |slot: u64| {
         let is_there = regs.sp <= regs.fp.wrapping_sub(slot);
         is_there.then(|| mem.word(regs.fp.wrapping_sub(slot)).unwrap_or(0))
@@ -301,8 +302,8 @@ pub fn read_entry<M: Memory>(
         caller_sp: sp,
         caller_fp: fp,
     };
-    // rbp already points into the frame that is being pushed. The caller's own frame is as near if
-    // it is small, but notes where it called.
+    // rbp already points into the frame that is being pushed. The caller's own frame may be as near
+    // if it is small, but it has noted the sp of its call.
     let calls = pushed(LAST_SP).is_some_and(|sp| sp != 0);
     let another = pushed(METHOD).is_some_and(|method| method != regs.rbx);
     let near = inside && regs.fp.wrapping_sub(regs.sp) <= FIXED_PART_BYTES;
@@ -315,8 +316,8 @@ pub fn read_entry<M: Memory>(
     }
     let top = mem.word(regs.sp)?;
     let above = regs.sp.wrapping_add(8);
-    // Not popped yet: the caller's sp is right above. Popped: it is in r13, and the return address
-    // in rax, and in memory as well until the first local overwrites it.
+    // Before the pop, the caller's sp is right above. After it, the sp is in r13 and the return
+    // address in rax, and also in memory until the first local overwrites it.
     let below_sender = mem.word(regs.r13.wrapping_sub(8)).unwrap_or(0);
     let order = if regs.r13 == above {
         [(top, above), (regs.rax, above), (below_sender, above)]
@@ -329,15 +330,15 @@ pub fn read_entry<M: Memory>(
     Ok(found.map(|(pc, sp)| callee(pc, sp, regs.fp)))
 }
 
-/// The same where the class has been unloaded since: only if all three registers agree, for rbx may
-/// be anything as well, the frame being built already.
+/// The same if the class has been unloaded since. All three registers must agree: when the frame is
+/// already being built, rbx may have any value.
 fn gone_entry<M: Memory>(
     mem: &M,
     code: &CodeCache,
     regs: &Regs,
     is_return: impl Fn(u64) -> bool,
 ) -> Result<Option<Interpreted>, Fault> {
-    /// Locals are at most 65535 words.
+    /// There are at most 65535 words of locals.
     const LOCALS_MAX: u64 = 1 << 19;
     let above = regs.sp.wrapping_add(8);
     let top = mem.word(regs.sp)?;
@@ -366,8 +367,8 @@ fn gone_entry<M: Memory>(
     }))
 }
 
-/// Whether the frame at rbp is just being pushed by method entry code, and has got as far as the
-/// method, which is in rbx.
+/// Whether method entry code is just pushing the frame at rbp, and has already pushed the method,
+/// which is in rbx.
 ///
 /// # Errors
 /// [`Fault`] if the stack or the codelets cannot be read.
@@ -380,27 +381,27 @@ pub fn is_being_pushed<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Res
         && in_entry(mem, code, regs))
 }
 
-/// Codelets looked through at most; the interpreter has about 300.
+/// Maximum number of codelets searched; the interpreter has about 300.
 const CODELETS_MAX: u32 = 4096;
 
 /// The head of an `InterpreterCodelet` (interpreter.hpp).
 struct Codelet {
-    /// All of it, in bytes.
+    /// Its whole size, in bytes.
     size: u64,
     description: Field,
 }
 
 /// The address of a description.
 enum Field {
-    /// Still to be read.
+    /// Not read yet.
     At(u64),
-    /// Read already.
+    /// Already read.
     Is(u64),
 }
 
 impl Codelet {
-    /// Reads the head at `at`: `_size`, then `_description`, or (21, 25, 27; not 8) the other way
-    /// round. A size is an int less than what is left of the interpreter; an address never is.
+    /// Reads the head at `at`: `_size`, then `_description`, or (21, 25, 27; not 8) the reverse. A
+    /// size is an int below the number of bytes left of the interpreter; an address never is.
     fn read<M: Memory>(mem: &M, at: u64, left: u64) -> Result<Option<Codelet>, Fault> {
         let first = mem.word(at)?;
         let size = |word: u64| Some(word & 0xffff_ffff).filter(|size| (1..=left).contains(size));
@@ -415,10 +416,10 @@ impl Codelet {
         Ok(second.map(|size| Codelet { size, description }))
     }
 
-    /// Whether it is described as a method entry point.
+    /// Whether its description is that of a method entry point.
     fn is_entry<M: Memory>(&self, mem: &M) -> Result<bool, Fault> {
         const ENTRY: [u8; 8] = *b"method e";
-        /// Since 25 those of native methods have one of their own.
+        /// Since 25 those of native methods have a description of their own.
         const NATIVE_ENTRY: [u8; 8] = *b"native m";
         let description = match self.description {
             Field::At(slot) => mem.word(slot)?,
@@ -430,7 +431,7 @@ impl Codelet {
     }
 }
 
-/// Whether pc is in a codelet described as a method entry point. One that cannot be read is not.
+/// Whether pc is in a codelet of a method entry point; false if it cannot be read.
 fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> bool {
     is_in_entry(mem, code, regs).unwrap_or(false)
 }
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn so_has_one_that_tells_jfr_that_it_has_left() {
+    fn returning_method_with_jfr_store_has_left_its_frame() {
         // leave; mov byte [r15 + 0x3be], 0; pop r13; mov rsp, rbx; cmp ...; jb; jmp r13
         let returns = [
             0xc9, 0x41, 0xc6, 0x87, 0xbe, 0x03, 0, 0, 0, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x49, 0x3b,
@@ -581,7 +582,7 @@ mod tests {
     const BYTECODES: u64 = 0x5018;
     const FP: u64 = STACK + 0x100;
 
-    /// Where a method, its bytecodes, its constants and its class have what.
+    /// Made-up offsets of a method, its bytecodes, its constants and its class.
     fn with_methods() -> Layout {
         let mut layout = Layout::EMPTY;
         (layout.method_const, layout.sizeof_const_method) = (8, 24);
@@ -594,8 +595,8 @@ mod tests {
         layout
     }
 
-    /// A stack of 64 words with a frame of [`METHOD_AT`], of which some slots, told by how far
-    /// below rbp they are, are others.
+    /// A stack of 64 words with a frame of [`METHOD_AT`]. `changes` replaces slots, by their
+    /// distance below rbp.
     fn stack(changes: &[(i64, u64)]) -> Bytes {
         let mut words = [0u64; 64];
         let slots = [
@@ -622,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_says_its_method_its_bytecode_and_its_caller() {
+    fn frame_gives_method_bytecode_and_caller() {
         let layout = with_methods();
         let of = |changes: &[(i64, u64)], live| read_frame(&stack(changes), &layout, FP, live);
         let expected = |bci| {
@@ -697,7 +698,7 @@ mod tests {
         assert_eq!(of(&[called], STACK), found(BEGIN + 1));
         assert_eq!(of(&[called], last - 8), found(BEGIN + 1), "right below");
         assert_eq!(of(&[called], last), None, "rsp is above that");
-        // Deeper, where an adapter has moved it, but not below rsp.
+        // Deeper, where an adapter may have moved it, but not below rsp.
         let moved = [called, (0x88, 0), (0x98, BEGIN + 0xff)];
         assert_eq!(of(&moved, last - 24), found(BEGIN + 0xff));
         assert_eq!(of(&moved, last - 16), None);

@@ -1,22 +1,22 @@
-//! The offsets, addresses and constants the walker uses, found by name in the VM's own tables.
+//! The offsets, addresses and constants that the walker uses, found by name in the VM's own tables.
 //!
-//! A name that moved between JDKs has one entry per spelling; the first present wins. Facts on
-//! where fields moved: hotspot vmStructs.cpp of JDK 8, 11, 17, 21, 25, 26, 27, 28.
+//! A name that moved between JDKs has one entry per spelling; the first present one wins. Sources
+//! for moved fields: hotspot vmStructs.cpp of JDK 8, 11, 17, 21, 25, 26, 27, 28.
 
 use super::objects::Objects;
 use super::vmstructs::{self, Place, Symbols, TableError};
 use super::zgc::Moves;
 use crate::memory::Memory;
 
-/// Marks a field this JDK does not have.
+/// Marks a field that this JDK does not have.
 pub const ABSENT: u64 = u64::MAX;
 
-/// Why no layout could be made.
+/// The reason why no layout could be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
     /// The tables could not be read.
     Table(TableError),
-    /// A field the walker cannot do without is in none of its known places.
+    /// A required field is in none of its known places.
     Missing(&'static str),
 }
 
@@ -32,13 +32,13 @@ macro_rules! layout {
         types { $($(#[$tdoc:meta])* $size:ident: $($tname:literal),+;)* }
         ints { $($(#[$idoc:meta])* $int:ident: $($iname:literal),+;)* }
     ) => {
-        /// Offsets in bytes, addresses of statics, sizes and constants; [`ABSENT`] if not there.
+        /// Offsets in bytes, addresses of statics, sizes and constants; [`ABSENT`] if missing.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Layout {
             $($(#[$fdoc])* pub $field: u64,)*
             $($(#[$tdoc])* pub $size: u64,)*
             $($(#[$idoc])* pub $int: u64,)*
-            /// Facts that are in no table.
+            /// Facts that are not in the tables.
             pub extra: Extra,
         }
 
@@ -48,14 +48,14 @@ macro_rules! layout {
                 $($field: ABSENT,)* $($size: ABSENT,)* $($int: ABSENT,)* extra: Extra::EMPTY,
             };
 
-            /// Shows every value under its name (not those in `extra`).
+            /// Visits every value by name (except those in `extra`).
             pub fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
                 $(visit(stringify!($field), self.$field);)*
                 $(visit(stringify!($size), self.$size);)*
                 $(visit(stringify!($int), self.$int);)*
             }
 
-            /// Sets the value with this name; false if there is none.
+            /// Sets the value with this name; false if the name is unknown.
             pub fn set(&mut self, name: &str, value: u64) -> bool {
                 match name {
                     $(stringify!($field) => self.$field = value,)*
@@ -85,7 +85,8 @@ macro_rules! layout {
     };
 }
 
-/// Facts that vmStructs does not export; set by [`Layout::load`] or by who knows better.
+/// Facts that vmStructs does not export; set by [`Layout::load`] or by a caller with better
+/// sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extra {
     /// Offset of the saved bytecode pointer from rbp in an interpreter frame, in bytes (negative):
@@ -103,9 +104,9 @@ pub struct Extra {
     pub cont_return_pc: u64,
     /// Field offsets of the frozen part of a virtual thread.
     pub chunk: ChunkLayout,
-    /// What is known of Java objects.
+    /// Facts about Java objects.
     pub objects: Objects,
-    /// Where ZGC notes what it has moved.
+    /// Location of ZGC's data about moved objects.
     pub moves: Moves,
 }
 
@@ -118,15 +119,15 @@ pub struct ChunkLayout {
     pub sp: u64,
     /// `StackChunk.size` (int, in words).
     pub size: u64,
-    /// `StackChunk.bottom` (int, in words): where the oldest frame ends; the arguments that its
-    /// caller passed it on the stack lie beyond. Absent in early 21: it ends `argsize` words before
-    /// `size` there.
+    /// `StackChunk.bottom` (int, in words): end of the oldest frame; the arguments that its caller
+    /// passed on the stack are beyond it. Absent in early 21, where that end is `argsize` words
+    /// before `size`.
     pub bottom: u64,
-    /// `StackChunk.argsize` (int, in words), where there is no `bottom`.
+    /// `StackChunk.argsize` (int, in words), if there is no `bottom`.
     pub argsize: u64,
     /// `StackChunk.parent`.
     pub parent: u64,
-    /// Where the stack area starts in the object.
+    /// Offset of the stack area in the object.
     pub stack: u64,
     /// Whether references are 4 bytes wide.
     pub narrow_oops: bool,
@@ -135,7 +136,7 @@ pub struct ChunkLayout {
 }
 
 impl Extra {
-    /// Nothing known but the layout of interpreter frames since JDK 9.
+    /// Only the layout of interpreter frames since JDK 9 is known.
     pub const EMPTY: Extra = Extra {
         interpreter_bcp: -64,
         unsigned5_base: 1,
@@ -163,7 +164,7 @@ layout! {
     fields {
         /// The counters for monitoring tools.
         perf_start: ["PerfMemory", "_start"];
-        /// The page that compiled code reads where it polls (up to 13); address of the static.
+        /// The page that compiled code reads to poll (up to 13); address of the static.
         polling_page: ["os", "_polling_page"];
         /// `JavaThread -> OSThread*`.
         thread_osthread: ["JavaThread", "_osthread"], ["Thread", "_osthread"];
@@ -185,7 +186,8 @@ layout! {
         anchor_pc: ["JavaFrameAnchor", "_last_Java_pc"];
         /// fp of the last Java frame.
         anchor_fp: ["JavaFrameAnchor", "_last_Java_fp"];
-        /// pc of the compiled code that a poll has stopped, while the stub for that begins.
+        /// pc of the compiled code that a poll has stopped, during the beginning of the stub for
+        /// it.
         thread_poll_pc: ["JavaThread", "_saved_exception_pc"], ["Thread", "_saved_exception_pc"];
         /// Handle of the platform thread's object.
         thread_obj: ["JavaThread", "_threadObj"];
@@ -207,13 +209,13 @@ layout! {
             ["Thread", "_current_waiting_monitor"];
         /// The embedded stack of fast-locked objects (21+).
         thread_lock_stack: ["JavaThread", "_lock_stack"];
-        /// Offset in the `JavaThread` behind its last entry.
+        /// Offset in the `JavaThread` after its last entry.
         lock_stack_top: ["LockStack", "_top"];
         /// Its first entry.
         lock_stack_base: ["LockStack", "_base[0]"];
-        /// Who has a monitor: a `JavaThread*`, an address in its stack, or (24+) its id.
+        /// The owner of a monitor: a `JavaThread*`, an address in its stack, or (24+) its id.
         monitor_owner: ["ObjectMonitor", "_owner"];
-        /// The object: a reference (8), later a handle of one.
+        /// The object: a reference (8), later a handle.
         monitor_object: ["ObjectMonitor", "_object"];
         /// Current list of threads (9+); address of the static.
         threads_list: ["ThreadsSMRSupport", "_java_thread_list"];
@@ -259,9 +261,10 @@ layout! {
         blob_code_offset: ["CodeBlob", "_code_offset"];
         /// Start of the data as an offset.
         blob_data_offset: ["CodeBlob", "_data_offset"];
-        /// Where `java.lang.Class` objects have their `Klass*`; address of the static.
+        /// Offset of the `Klass*` in `java.lang.Class` objects; address of the static.
         mirror_klass: ["java_lang_Class", "_klass_offset"];
-        /// Start of the references that code has as constants (up to 22; then at the data's start).
+        /// Start of the references that are constants of the code (up to 22; later at the data's
+        /// start).
         nmethod_oops_offset: ["nmethod", "_oops_offset"];
         /// Mutable data (25+).
         blob_mutable_data: ["CodeBlob", "_mutable_data"];
@@ -277,7 +280,7 @@ layout! {
         nmethod_orig_pc_offset: ["nmethod", "_orig_pc_offset"];
         /// Start of the `PcDesc`s.
         nmethod_scopes_pcs_offset: ["nmethod", "_scopes_pcs_offset"];
-        /// What follows the `PcDesc`s up to 22.
+        /// Start of the data after the `PcDesc`s up to 22.
         nmethod_dependencies_offset: ["nmethod", "_dependencies_offset"];
         /// Start of the scope stream as an offset (8, 23+).
         nmethod_scopes_data_offset: ["nmethod", "_scopes_data_offset"];
@@ -303,7 +306,7 @@ layout! {
         nmethod_deopt_entry_offset: ["nmethod", "_deopt_handler_entry_offset"];
         /// Offset of the code a `PcDesc` describes.
         pcdesc_pc_offset: ["PcDesc", "_pc_offset"];
-        /// Where its scope starts in the scope stream.
+        /// Start of its scope in the scope stream.
         pcdesc_scope_offset: ["PcDesc", "_scope_decode_offset"];
         /// The interpreter's `StubQueue*`; address of the static.
         interpreter_code: ["AbstractInterpreter", "_code"];
@@ -341,7 +344,7 @@ layout! {
         pool_length: ["ConstantPool", "_length"];
         /// Name of a class.
         klass_name: ["Klass", "_name"];
-        /// What a class extends.
+        /// Superclass of a class.
         klass_super: ["Klass", "_super"];
         /// Constants of a class.
         klass_constants: ["InstanceKlass", "_constants"];
@@ -359,9 +362,9 @@ layout! {
         klass_next_link: ["Klass", "_next_link"];
         /// The class loaders; address of the static.
         loaders_head: ["ClassLoaderDataGraph", "_head"];
-        /// The next older one.
+        /// The next older loader.
         loader_next: ["ClassLoaderData", "_next"];
-        /// The first class of one.
+        /// The first class of a loader.
         loader_classes: ["ClassLoaderData", "_klasses"];
         /// Base of compressed class pointers; address of the static.
         narrow_klass_base: ["CompressedKlassPointers", "_narrow_klass._base"],
@@ -387,13 +390,13 @@ layout! {
         z_load_good: ["ZGlobalsForVMStructs", "_ZPointerLoadGoodMask"];
         /// The heap; address of the static.
         collected_heap: ["Universe", "_collectedHeap"];
-        /// How many collections there were, or have begun: four bytes.
+        /// Number of collections so far, with the one that runs: four bytes.
         heap_collections: ["CollectedHeap", "_total_collections"];
-        /// Where ZGC's globals are; address of the static.
+        /// ZGC's globals; address of the static.
         z_globals: ["ZGlobalsForVMStructs", "_instance_p"];
         /// Address of the mask of offsets in the heap.
         z_offset_mask: ["ZGlobalsForVMStructs", "_ZAddressOffsetMask"];
-        /// Address of the mask of references that have to be looked at.
+        /// Address of the mask of references that need a barrier.
         z_bad_mask: ["ZGlobalsForVMStructs", "_ZPointerLoadBadMask"];
         /// The embedded `ZHeap`.
         z_heap: ["ZCollectedHeap", "_heap"];
@@ -405,27 +408,27 @@ layout! {
         z_granule_map: ["ZGranuleMapForForwarding", "_map"];
         /// The range that was evacuated.
         z_forwarding_range: ["ZForwarding", "_virtual"];
-        /// Where a range begins, as an offset in the heap.
+        /// Start of a range, as an offset in the heap.
         z_range_start: ["ZVirtualMemory", "_start"];
         /// Alignment of the objects there, as a power of two.
         z_forwarding_shift: ["ZForwarding", "_object_alignment_shift"];
         /// The embedded head of the entries, which follow the `ZForwarding`.
         z_forwarding_entries: ["ZForwarding", "_entries"];
-        /// How many entries there are.
+        /// Number of entries.
         z_entries_length: ["ZAttachedArrayForForwarding", "_length"];
-        /// Globals of the ZGC before generations, by its name in 21 to 23; address of the static.
+        /// Globals of the non-generational ZGC, by its name in 21 to 23; address of the static.
         x_globals: ["XGlobalsForVMStructs", "_instance_p"];
         /// Address of the mask of offsets in its heap.
         x_offset_mask: ["XGlobalsForVMStructs", "_XAddressOffsetMask"];
-        /// Address of the bit that references of now have (up to 20: ZGC's).
+        /// Address of the bit that current references have (up to 20: ZGC's).
         x_good_mask: ["XGlobalsForVMStructs", "_XAddressGoodMask"],
             ["ZGlobalsForVMStructs", "_ZAddressGoodMask"];
-        /// Address of the mask of bits that they do not have.
+        /// Address of the mask of bits that current references do not have.
         x_bad_mask: ["XGlobalsForVMStructs", "_XAddressBadMask"],
             ["ZGlobalsForVMStructs", "_ZAddressBadMask"];
         /// The embedded heap.
         x_heap: ["XCollectedHeap", "_heap"];
-        /// Its embedded table of what was moved.
+        /// Its embedded table of moved objects.
         x_forwarding_table: ["XHeap", "_forwarding_table"], ["ZHeap", "_forwarding_table"];
         /// The map in that.
         x_table_map: ["XForwardingTable", "_map"], ["ZForwardingTable", "_map"];
@@ -433,13 +436,13 @@ layout! {
         x_granule_map: ["XGranuleMapForForwarding", "_map"];
         /// The range that was evacuated.
         x_forwarding_range: ["XForwarding", "_virtual"];
-        /// Where a range begins, as an offset in the heap.
+        /// Start of a range, as an offset in the heap.
         x_range_start: ["XVirtualMemory", "_start"];
         /// Alignment of the objects there, as a power of two.
         x_forwarding_shift: ["XForwarding", "_object_alignment_shift"];
         /// The embedded head of the entries, which follow the `XForwarding`.
         x_forwarding_entries: ["XForwarding", "_entries"];
-        /// How many entries there are.
+        /// Number of entries.
         x_entries_length: ["XAttachedArrayForForwarding", "_length"];
         /// The JVM's flags; address of the static.
         flags_table: ["JVMFlag", "flags"], ["Flag", "flags"];
@@ -481,38 +484,38 @@ layout! {
         state_in_vm: "_thread_in_vm";
         /// Blocked in the VM.
         state_blocked: "_thread_blocked";
-        /// Number of the flag that a field has a constant value (21+).
+        /// Number of the flag for a field with a constant value (21+).
         field_initialized: "FieldInfo::FieldFlags::_ff_initialized";
-        /// Number of the flag that it has a generic signature (21+).
+        /// Number of the flag for a field with a generic signature (21+).
         field_generic: "FieldInfo::FieldFlags::_ff_generic";
-        /// Number of the flag that it is contended (21+).
+        /// Number of the flag for a contended field (21+).
         field_contended: "FieldInfo::FieldFlags::_ff_contended";
-        /// Parts of a place that debug information tells: how far the offset is shifted.
+        /// Parts of a location in debug information: the shift of the offset.
         location_offset_shift: "Location::OFFSET_SHIFT";
-        /// The bits of what lies there.
+        /// The bits of its type.
         location_type_mask: "Location::TYPE_MASK";
         /// The bit for a register.
         location_where_mask: "Location::WHERE_MASK";
         /// A reference.
         location_oop: "Location::oop";
-        /// A compressed one.
+        /// A compressed reference.
         location_narrow_oop: "Location::narrowoop";
         /// Word offset of the call wrapper in an entry frame.
         entry_call_wrapper: "frame::entry_frame_call_wrapper_offset";
     }
 }
 
-/// Whether a value of [`Layout`] is there.
+/// Whether a value of [`Layout`] is present.
 #[must_use]
 pub const fn present(value: u64) -> bool {
     value != ABSENT
 }
 
 impl Layout {
-    /// Reads the tables of the VM and derives what is in none of them.
+    /// Reads the tables of the VM and derives the values that are not in them.
     ///
     /// # Errors
-    /// [`LayoutError`] if a table cannot be read or a field the walker needs is missing.
+    /// [`LayoutError`] if a table cannot be read or a required field is missing.
     pub fn load<M: Memory, S: Symbols>(mem: &M, symbols: &S) -> Result<Layout, LayoutError> {
         let mut layout = Layout::EMPTY;
         vmstructs::for_each_field(mem, symbols, |f| {
@@ -530,7 +533,7 @@ impl Layout {
     }
 
     fn derive<M: Memory, S: Symbols>(&mut self, mem: &M, symbols: &S) -> Result<(), LayoutError> {
-        // `_heap` went with JDK 9, and so did the shorter interpreter frame.
+        // JDK 9 replaced `_heap`, and made interpreter frames longer.
         self.extra.interpreter_bcp = if present(self.code_heaps) { -64 } else { -56 };
         self.extra.unsigned5_base = u8::from(present(self.const_flags_21));
         if !present(self.const_flags) {
@@ -551,7 +554,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Names the first of the indispensable fields that is missing.
+    /// The name of the first missing field among the required ones.
     fn check(&self) -> Result<(), LayoutError> {
         let needed = [
             (self.thread_osthread, "JavaThread._osthread"),

@@ -1,5 +1,5 @@
-//! The last instructions of stubs that leave to an exception handler: from the first pop on, where
-//! the frame ends and what the caller is have to be told from the instructions.
+//! The last instructions of stubs that leave to an exception handler. From the first pop on, the
+//! instructions determine the end of the frame and the caller.
 //!
 //! C2's `rethrow` (src/hotspot/cpu/x86/x86.ad, `RethrowException` and the epilogue of runtime
 //! stubs) ends in `pop rbp; pop rdx; jmp r10`. C1's exception stub (c1_Runtime1_x86.cpp,
@@ -11,7 +11,8 @@ use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 use crate::regs::Regs;
 
-/// The caller of a stub interrupted right there; its pc may be a handler's. `None` anywhere else.
+/// The caller of a stub interrupted in these instructions; its pc may be that of a handler. `None`
+/// at any other pc.
 ///
 /// # Errors
 /// [`Fault`] if code or stack cannot be read.
@@ -50,8 +51,8 @@ pub fn caller<M: Memory>(mem: &M, blob: &Blob, regs: &Regs) -> Result<Option<Nat
     })
 }
 
-/// C2's exception blob (`OptoRuntime::generate_exception_blob`) pushes the return address from rdx,
-/// saves rbp below it, and in the end takes both back before it jumps to the handler.
+/// C2's exception blob (`OptoRuntime::generate_exception_blob`) pushes the return address from rdx
+/// and saves rbp below it. Before it jumps to the handler, it restores both.
 fn exception_blob<M: Memory>(
     mem: &M,
     blob: &Blob,
@@ -61,7 +62,7 @@ fn exception_blob<M: Memory>(
     const BEGIN: [u8; 9] = [0x52, 0x48, 0x83, 0xec, 0x08, 0x48, 0x89, 0x2c, 0x24];
     // mov rbp, [rsp]; add rsp, 8; pop rdx
     const END: [u8; 9] = [0x48, 0x8b, 0x2c, 0x24, 0x48, 0x83, 0xc4, 0x08, 0x5a];
-    /// From there to the jump.
+    /// Maximum distance from there to the jump.
     const REST: u64 = 64;
     let mut begin = [0u8; BEGIN.len()];
     mem.read(blob.code_begin, &mut begin)?;
@@ -79,7 +80,7 @@ fn exception_blob<M: Memory>(
         5 => return Ok(Some(unwound(mem.word(regs.sp.wrapping_add(8))?, 2))),
         _ => {}
     }
-    // The last of END is next or has been done.
+    // The last instruction of END is next or has been executed.
     for back in END.len() as u64 - 1..REST {
         let at = regs.pc.wrapping_sub(back);
         let mut end = [0u8; END.len()];
@@ -108,7 +109,7 @@ mod tests {
     const CODE: u64 = 0x1000;
     const STACK: u64 = 0x2000;
 
-    /// Walks the instructions of `code` one by one; says the caller found at each.
+    /// Walks the instructions of `code` one by one; returns the caller found at each.
     fn at_each(code: &[u8], lengths: &[u64]) -> Vec<Option<NativeRegs>> {
         let mut padded = vec![0x90; 8];
         padded.extend(code);
@@ -131,7 +132,7 @@ mod tests {
         let mut found = Vec::new();
         for length in lengths {
             found.push(caller(&mem, &blob, &regs).unwrap());
-            // What the instruction does.
+            // The effect of the instruction.
             match mem.u8(regs.pc).unwrap() {
                 0x5d | 0xc9 => {
                     (regs.fp, regs.sp) = (mem.word(regs.sp).unwrap(), regs.sp + 8);

@@ -1,8 +1,8 @@
-//! Monitors that a frame has: in the interpreter between the fixed part of a frame and its
-//! expression stack (src/hotspot/share/runtime/basicLock.hpp, frame_x86.cpp), in compiled code as
-//! its debug information tells (code/debugInfo.cpp, `MonitorValue`).
+//! Monitors of a frame. In the interpreter, they are between the fixed part of a frame and its
+//! expression stack (src/hotspot/share/runtime/basicLock.hpp, frame_x86.cpp). In compiled code, the
+//! debug information has their locations (code/debugInfo.cpp, `MonitorValue`).
 //!
-//! Not those of compiled native methods: nothing that is exported tells where they are.
+//! Monitors of compiled native methods are not supported: no exported data show where they are.
 
 use super::codecache::{Blob, BlobKind};
 use super::continuation;
@@ -13,7 +13,7 @@ use super::scope::Stream;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
-/// Monitors of one frame at most.
+/// Maximum number of monitors of a frame.
 const MONITORS_MAX: u32 = 64;
 /// `BasicObjectLock`: the lock, the object.
 const LOCK_BYTES: u64 = 16;
@@ -24,7 +24,7 @@ const LOCK_OBJECT: u64 = 8;
 pub struct Locked {
     /// The object.
     pub object: u64,
-    /// The compiler has left the locking out, since nobody else can have the object.
+    /// The compiler has removed the locking, because no other thread can reach the object.
     pub is_eliminated: bool,
 }
 
@@ -63,9 +63,9 @@ pub fn interpreted<M: Memory>(
     Ok(())
 }
 
-/// Calls `visit` for each monitor of the compiled frame at a call, and the number of the scope that
-/// has it, the innermost being 0; in a scope the first one first. What is not on the stack or a
-/// constant is passed over, together with what follows it.
+/// Calls `visit` for each monitor of the compiled frame at a call, with the number of its scope,
+/// the innermost being 0. Within a scope, the first monitor comes first. A monitor that is neither
+/// on the stack nor a constant is skipped, with all that follow it.
 ///
 /// # Errors
 /// [`Fault`] if debug information or the stack cannot be read.
@@ -82,7 +82,7 @@ pub fn compiled<M: Memory>(
     let original = nmethod::original_pc(mem, layout, blob, at.pc, at.sp)?;
     let pc = original.unwrap_or(at.pc);
     let nm = Nmethod::load(mem, layout, blob)?;
-    // Between calls debug information is not of this very place.
+    // Between calls, the debug information does not apply to this exact place.
     if !nm.is_return_address(mem, layout, pc)? {
         return Ok(());
     }
@@ -140,14 +140,14 @@ impl<M: Memory> Compiled<'_, M> {
         Ok(())
     }
 
-    /// Reads where a reference is, and the reference; `None` if it is of another kind.
+    /// Reads the location of a reference, and the reference; `None` if it is of another kind.
     fn value(&self, list: &mut Stream<'_, M>) -> Result<Option<u64>, Fault> {
         const LOCATION: u32 = 0;
         const CONSTANT: u32 = 2;
         match list.unsigned()? {
             LOCATION => self.at_location(list.unsigned()?),
             CONSTANT => self.constant(list.unsigned()?),
-            // An object that is not there, its fields being in registers.
+            // A scalar-replaced object, whose fields are in registers.
             _ => Ok(None),
         }
     }
@@ -181,7 +181,7 @@ impl<M: Memory> Compiled<'_, M> {
         }
     }
 
-    /// A reference that the code has as a constant, by its number.
+    /// A reference that is a constant of the code, by its number.
     fn constant(&self, number: u32) -> Result<Option<u64>, Fault> {
         let Some(index) = u64::from(number).checked_sub(1) else {
             return Ok(Some(0));
@@ -200,7 +200,7 @@ impl<M: Memory> Compiled<'_, M> {
         } else if present(layout.blob_data_offset) {
             layout.blob_data_offset
         } else if layout.blob_frame_size == layout.blob_code_offset.wrapping_add(8) {
-            // Between the two (25 and later, codeBlob.hpp).
+            // Between the two fields (25 and later, codeBlob.hpp).
             layout.blob_code_offset.wrapping_add(4)
         } else {
             return Ok(None);
@@ -220,8 +220,8 @@ mod tests {
     const FP: u64 = 0x7f00_0000_8000;
     const METHOD: u64 = 0x1234_5678;
 
-    /// The monitors of a frame with these words below its fixed part, the deepest first, and this
-    /// in the slot that says where they begin.
+    /// The monitors of a frame with these words below its fixed part, the deepest first. `begin` is
+    /// the slot with their start.
     fn monitors(words: &[u64], begin: u64) -> Vec<u64> {
         // Bytecode pointer, locals, three of no interest, method, last sp, sender's sp.
         let fixed = [begin, 1, 2, 3, 4, 5, METHOD, 0, FP + 16];
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn monitors_lie_below_the_fixed_part_of_an_interpreted_frame() {
+    fn monitors_of_interpreted_frame_are_below_its_fixed_part() {
         let words = [0, 0xb0b, 0, 0xa11ce];
         let end = FP - 72;
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_has_no_monitors() {
+    fn invalid_frame_has_no_monitors() {
         let words = [0, 0xb0b, 0, 0xa11ce];
         let end = FP - 72;
         assert_eq!(monitors(&words, end - 24), [0; 0], "not of whole locks");
@@ -271,12 +271,13 @@ mod tests {
     const SP: u64 = 0x7f00_0000_0000;
     const RETURN: u64 = CODE + 5;
 
-    /// Numbers in the newer form of the streams; all are below 192 or told to be longer here.
+    /// Numbers in the newer form of the streams; here, all are below 192 or encoded with more
+    /// bytes.
     const INNER: [u8; 6] = [1, 2, 9, 0, 0, 48];
     const OUTER: [u8; 6] = [0, 1, 9, 0, 0, 20];
-    /// On the stack in four words of four bytes; in rbp, and left out; the first constant.
+    /// On the stack in four words of four bytes; in rbp, and eliminated; the first constant.
     const OF_OUTER: [u8; 14] = [3, 7, 0, 4 << 5 | 1, 0, 7, 0, 209, 2, 1, 7, 2, 1, 0];
-    /// A compressed one on the stack; null; one that is in registers, and one behind that.
+    /// A compressed one on the stack; null; one in registers, and one after that.
     const OF_INNER: [u8; 17] = [4, 7, 0, 194, 0, 0, 7, 2, 0, 0, 7, 1, 1, 7, 2, 1, 0];
 
     fn compiled_layout() -> Layout {
@@ -332,7 +333,7 @@ mod tests {
         mem
     }
 
-    /// The monitors of a compiled frame: the scope's number, the object, whether it is left out.
+    /// The monitors of a compiled frame: the scope's number, the object, whether it is eliminated.
     fn of_compiled(layout: &Layout, kind: BlobKind, pc: u64) -> Vec<(usize, u64, bool)> {
         let blob = Blob {
             addr: NMETHOD,
@@ -351,17 +352,17 @@ mod tests {
     }
 
     #[test]
-    fn debug_information_tells_the_monitors_of_compiled_frames() {
+    fn monitors_of_compiled_frames_come_from_debug_information() {
         let mut layout = compiled_layout();
         let narrow = (0, (1 << 32) + (0xb0b << 3), false);
         let (word, rbp) = ((1, 0xa11ce, false), (1, 0xfeed, true));
         let constant = (1, 0xc0_5000, false);
         let of = |layout: &Layout| of_compiled(layout, BlobKind::Nmethod, RETURN);
         assert_eq!(of(&layout), [narrow, word, rbp, constant]);
-        // Not of other code, and not where nobody has called.
+        // Not for other code, and not where there is no call.
         assert!(of_compiled(&layout, BlobKind::NativeNmethod, RETURN).is_empty());
         assert!(of_compiled(&layout, BlobKind::Nmethod, RETURN - 1).is_empty());
-        // Where constants are is told in one of three ways.
+        // The place of constants is given in one of three ways.
         layout.nmethod_oops_offset = super::super::layout::ABSENT;
         assert_eq!(of(&layout), [narrow, word, rbp], "not known");
         layout.blob_data_offset = 28;

@@ -5,7 +5,7 @@ use super::layout::{Layout, present};
 use super::scope::Stream;
 use crate::memory::{Fault, Memory};
 
-/// Where a method's bytecodes are.
+/// The bytecodes of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The `ConstMethod*`.
@@ -25,7 +25,7 @@ impl Code {
     }
 }
 
-/// Reads where the bytecodes of `method` are.
+/// Reads the location of the bytecodes of `method`.
 ///
 /// # Errors
 /// [`Fault`] if the method cannot be read.
@@ -39,7 +39,7 @@ pub fn code<M: Memory>(mem: &M, layout: &Layout, method: u64) -> Result<Code, Fa
 }
 
 /// Whether `method` looks like a `Method*`: aligned, and its constant pool leads to a class with a
-/// name. A value from a half-built frame is refused, a freed method nearly always.
+/// name. A value from a half-built frame is refused, and a freed method nearly always.
 pub fn is_plausible<M: Memory>(mem: &M, layout: &Layout, method: u64) -> bool {
     if method & 7 != 0 || method < 0x1000 {
         return false;
@@ -59,7 +59,7 @@ pub fn is_plausible<M: Memory>(mem: &M, layout: &Layout, method: u64) -> bool {
     check().unwrap_or(false)
 }
 
-/// Line table entries read at most: more than any method of 64 KiB has.
+/// Maximum number of line table entries read: more than any method of 64 KiB has.
 const LINES_MAX: u32 = 1 << 16;
 
 /// The source line of `bci`: the entry with the greatest bci not above it, or -1.
@@ -72,7 +72,7 @@ pub fn line<M: Memory>(mem: &M, layout: &Layout, method: u64, bci: i32) -> Resul
     if flags & 1 == 0 || bci < 0 {
         return Ok(-1);
     }
-    // The compressed table follows the bytecodes directly.
+    // The compressed table is right after the bytecodes.
     let mut stream = Stream::new(mem, code.begin.wrapping_add(u64::from(code.size)), 0)
         .with_base(layout.extra.unsigned5_base);
     let (mut at_bci, mut at_line) = (0i32, 0i32);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(code.bci(CONST + 23), None);
     }
 
-    /// The method, its constants and its class, all where they are told to be.
+    /// Whether a method is plausible, with its constants and its class at the given addresses.
     fn plausible(method: u64, code: u64, pool: u64, class: u64, name: u64, index: u64) -> bool {
         let mem = Bytes::of_words(&[
             (method & !7, &[0, code, code, code]),
@@ -152,7 +152,7 @@ mod tests {
             !plausible(0x1000, 0x2000, 0x3000, 0x4000, 0x1000, 4),
             "no such constant"
         );
-        // Each of the others may be the lowest there is, and not lower.
+        // The others are accepted at the lowest valid address, and not below it.
         assert!(plausible(0x2000, 0x1000, 0x3000, 0x4000, 0x1000, 3));
         assert!(!plausible(0x2000, 0xf00, 0x3000, 0x4000, 0x1000, 3));
         assert!(!plausible(0x1000, 0x2000, 0xf00, 0x4000, 0x1000, 3));
@@ -163,7 +163,7 @@ mod tests {
         );
     }
 
-    /// Lines of `table`, which follows five bytecodes.
+    /// Lines of `table`, which is right after five bytecodes.
     fn lines(table: &[u8], flags: u8) -> impl Fn(i32) -> i32 {
         let mut bytes = [0u8; 64];
         bytes[8] = 5;
@@ -187,9 +187,9 @@ mod tests {
         assert_eq!(line(-1), -1);
         assert_eq!(lines(&table, 2)(0), -1, "no table");
         assert_eq!(lines(&table, 3)(0), 7);
-        // The first entry is above what is asked for.
+        // The first entry is above the requested index.
         assert_eq!(lines(&[2 << 3 | 1, 0], 1)(1), -1);
-        // Entries go back as well: the last one for a bytecode counts.
+        // Entries may go back: the last one for a bytecode counts.
         let table = [0x07, 4 << 3 | 1, 0xff, 3, 6, 0x01, 0];
         let line = lines(&table, 1);
         assert_eq!([line(1), line(2), line(4)], [7, 12, 8]);

@@ -1,19 +1,20 @@
-//! Debug information that C2 has put on the wrong instructions, and what is told of them instead.
+//! Debug information that C2 has attached to the wrong instructions, and the scope to report
+//! instead.
 //!
-//! C2 notes for each node of its graph which line it stands for; nodes that have no line of their
-//! own (spilled registers, loop counters, addresses) take the line that was parsed last. When calls
-//! are inlined late, as those of `Integer.valueOf` are, that line stays behind as the one of all
-//! nodes that are made later (opto/callGenerator.cpp, `LateInlineCallGenerator`; opto/compile.cpp,
-//! `default_node_notes`): a quarter to half of all places in such code say that they are at one
-//! call, whatever loop of whatever inlined method they are part of. (8 and 11 do not do this.)
+//! C2 notes a line for each node of its graph. A node without a line of its own (spilled registers,
+//! loop counters, addresses) takes the line that was parsed last. When calls are inlined late, as
+//! those of `Integer.valueOf` are, that line becomes the line of all nodes made later
+//! (opto/callGenerator.cpp, `LateInlineCallGenerator`; opto/compile.cpp, `default_node_notes`).
+//! Then a quarter to half of all places in such code claim to be at one call, although they belong
+//! to loops of other inlined methods. (8 and 11 do not do this.)
 //!
-//! Such a line is known by its signs: it is at a call, but not where that returns to; it is at a
-//! quarter of the places around; the places before and behind are not of its method. Then these
-//! two say what the instruction is of: the innermost call of a method that both are in.
+//! Three signs identify such a line. It is at a call, but not at the call's return. A quarter of
+//! the places around have it. The places before and after it are not of its method. Then these two
+//! places determine the scope of the instruction: the innermost call of a method that both are in.
 //!
-//! Another kind: all safepoint polls of loops may load their address with the line of the first of
-//! them, and what lies before it without a line, as the end of the loop, is told to be there too.
-//! What is right before a poll is of the same method as the poll.
+//! Safepoint polls have a similar error. All polls of loops may load their address with the line of
+//! the first poll. The instructions before it that have no line, such as the end of the loop, then
+//! get that line too. But an instruction right before a poll is of the same method as the poll.
 
 use super::layout::Layout;
 use super::method;
@@ -23,15 +24,15 @@ use crate::memory::{Fault, Memory};
 
 /// Depth of inlining up to which places are compared.
 const DEPTH_MAX: usize = 32;
-/// Places on each side of which it is counted how many say the same.
+/// Number of places on each side that are compared.
 const AROUND: u64 = 256;
-/// A line is on the wrong instructions if so many places have it, ...
+/// A line is on the wrong instructions if at least this number of places have it, ...
 const SAME_MIN: u64 = 8;
-/// ... which are one of so many.
+/// ... and at least one in this number.
 const SAME_PART: u64 = 4;
-/// How far the next place that says something else may be.
+/// Maximum distance of the next place with another line.
 const STEPS_MAX: u64 = 8;
-/// Bytes of the instruction that loads the address of a poll, at most.
+/// Maximum length of the instruction that loads the address of a poll.
 const LOAD_BYTES_MAX: i64 = 8;
 /// `invokevirtual` to `invokedynamic` (JVM specification, 6.5).
 const CALLS: core::ops::RangeInclusive<u8> = 0xb6..=0xba;
@@ -50,7 +51,7 @@ impl Chain {
         }
     }
 
-    /// Reads the scopes that lead to the one at `offset`. Returns whether there is room for all.
+    /// Reads the scopes that lead to the one at `offset`. Returns whether all of them fit.
     fn read<M: Memory>(
         &mut self,
         nm: &Nmethod,
@@ -82,7 +83,8 @@ impl Chain {
         self.scopes.get(..self.len).unwrap_or(&[])
     }
 
-    /// How many methods, from the outermost, both are in: the same ones, inlined at the same calls.
+    /// The number of methods, from the outermost, that both have in common: the same methods,
+    /// inlined at the same calls.
     fn shared(&self, other: &Chain) -> usize {
         let mut shared = 0;
         for (a, b) in self.scopes().iter().zip(other.scopes()) {
@@ -98,8 +100,8 @@ impl Chain {
     }
 }
 
-/// The scope of an interrupted instruction whose place in the table of `nm` is `index` and has the
-/// scope `told`: the same, or a better one. Reads 600 words at most, and what the scopes are.
+/// The scope of an interrupted instruction. Its place in the table of `nm` is `index`, with the
+/// scope `told`. Returns that scope, or a better one. Reads at most 600 words, and the scopes.
 ///
 /// # Errors
 /// [`Fault`] if the tables cannot be read.
@@ -159,7 +161,7 @@ fn is_call<M: Memory>(mem: &M, layout: &Layout, chain: &Chain) -> Result<bool, F
     Ok(CALLS.contains(&byte))
 }
 
-/// The scope of the place `at`, if it has one that is not `told`.
+/// The scope of the place `at`, if it has another one than `told`.
 fn other<M: Memory>(
     nm: &Nmethod,
     mem: &M,
@@ -177,7 +179,7 @@ fn other<M: Memory>(
     Ok((scope != 0 && scope != told).then_some(scope))
 }
 
-/// The scope of the safepoint poll that is the next instruction behind a place, if it is one:
+/// The scope of the safepoint poll that is the next instruction after a place, if it is one:
 /// `test [REGISTER], eax` (src/hotspot/cpu/x86/x86_64.ad, `safePoint_poll_tls`).
 fn poll_behind<M: Memory>(
     nm: &Nmethod,
@@ -197,7 +199,7 @@ fn poll_behind<M: Memory>(
     }
     let mut code = [0u8; 3];
     let is_read = mem.read(nm.code_at(there), &mut code).is_ok();
-    // With the prefix of r8 to r15, or without.
+    // With the prefix of r8 to r15, or without it.
     let is_poll = match code {
         [0x41, 0x85, operands] | [0x85, operands, _] => operands >> 3 == 0,
         _ => false,

@@ -1,7 +1,8 @@
-//! What is known of HotSpot's structures, read through [`crate::Memory`] only.
+//! HotSpot's structures, read through [`crate::Memory`] only.
 //!
-//! [`vmstructs`] reads the tables libjvm exports for its serviceability agent; [`layout`] holds the
-//! offsets found there, by *field name*, never by version. The rest reads structures with them.
+//! [`vmstructs`] reads the tables that libjvm exports for its serviceability agent. [`layout`]
+//! holds the offsets found there, by *field name*, never by version. The other modules use them to
+//! read structures.
 
 pub mod classes;
 pub mod codecache;

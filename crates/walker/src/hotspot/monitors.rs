@@ -1,44 +1,44 @@
-//! Monitors (src/hotspot/share/runtime/objectMonitor.hpp): which one a thread has to do with, and
-//! who has it. Read while the VM runs on: what is read may be over by then, and must be checked
-//! against the thread's clock.
+//! Monitors (src/hotspot/share/runtime/objectMonitor.hpp): the monitor that a thread enters or
+//! waits on, and its owner. The VM runs during the reads, so results may be out of date. The caller
+//! must check them with the thread's clock.
 
 use super::continuation;
 use super::layout::{Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// What a thread has to do with a monitor.
+/// A thread's use of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contended {
-    /// It waits to enter this `ObjectMonitor*`.
+    /// The thread waits to enter this `ObjectMonitor*`.
     Entering(u64),
-    /// It waits on this one to be notified.
+    /// The thread waits on this one to be notified.
     Waiting(u64),
 }
 
-/// Who has a monitor.
+/// The owner of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody just now.
+    /// No thread at present.
     Nobody,
     /// This `JavaThread*`.
     Thread(u64),
-    /// The logical thread with this id: `Thread.threadId()`, of a virtual one, too (24+).
+    /// The logical thread with this id: `Thread.threadId()`, also of a virtual thread (24+).
     Id(u64),
     /// The thread on whose stack this address is (up to 20).
     Stack(u64),
-    /// Whoever has this object in its lock stack: the monitor was made while the object was locked
-    /// without one, and its owner has not looked since (21+).
+    /// The thread that has this object in its lock stack. The monitor was made while the object was
+    /// locked without one, and its owner has not noticed yet (21+).
     HolderOf(u64),
 }
 
-/// Fast-locked objects a thread has at most (`LockStack::CAPACITY`).
+/// Maximum number of fast-locked objects of a thread (`LockStack::CAPACITY`).
 const LOCK_STACK_MAX: u64 = 8;
 /// `ObjectMonitor::ANONYMOUS_OWNER`.
 const ANONYMOUS: u64 = 1;
 /// `ObjectMonitor::DEFLATER_MARKER`: 2 where owners are ids, else an address in libjvm's data.
 const DEFLATER: u64 = 2;
 
-/// The monitor that `thread` has to do with, if any.
+/// The monitor that `thread` enters or waits on, if any.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
@@ -59,7 +59,7 @@ pub fn contended<M: Memory>(
     Ok((waiting != 0).then_some(Contended::Waiting(waiting)))
 }
 
-/// Who has `monitor`.
+/// The owner of `monitor`.
 ///
 /// # Errors
 /// [`Fault`] if the monitor cannot be read.
@@ -132,7 +132,7 @@ mod tests {
     const MONITOR: u64 = 0x2000;
 
     #[test]
-    fn a_thread_tells_what_it_has_to_do_with_a_monitor() {
+    fn monitor_use_is_read_from_the_thread() {
         let mut layout = Layout::EMPTY;
         let of = |layout: &Layout, pending, waiting| {
             let mem = Bytes::of_words(&[(THREAD, &[9, pending, waiting])]);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_threads_places_on_stacks_ids_or_holders_of_the_object() {
+    fn owner_is_thread_stack_address_id_or_lock_stack_holder() {
         let mut layout = layout();
         let of = |layout: &Layout, word| owner(&memory(word, 0x4000, 77, 0x9000), layout, MONITOR);
         assert_eq!(of(&layout, 0), Ok(Owner::Nobody));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_kernel_id_or_no_stack_is_no_thread() {
+    fn thread_requires_kernel_id_and_stack() {
         let of = |tid, stack| owner(&memory(THREAD, 0, tid, stack), &layout(), MONITOR);
         assert_eq!(of(1, 4097), Ok(Owner::Thread(THREAD)));
         assert_eq!(of(0, 4097), Ok(Owner::Stack(THREAD)));
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(of(&layout, 0x4000), Ok(0));
     }
 
-    /// `_top` is an offset from the thread's start, behind the last entry.
+    /// `_top` is an offset from the thread's start, after the last entry.
     #[test]
     fn fast_locks_are_found_up_to_the_top() {
         const OBJECTS: [u64; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];

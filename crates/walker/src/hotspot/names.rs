@@ -4,7 +4,7 @@ use super::layout::{Layout, present};
 use super::method;
 use crate::memory::{Fault, Memory};
 
-/// Bytes of a `Symbol` (modified UTF-8, at most 65535 of them).
+/// Bytes of a `Symbol` (modified UTF-8, at most 65535 bytes).
 ///
 /// # Errors
 /// [`Fault`] if the symbol cannot be read.
@@ -31,7 +31,7 @@ fn symbol_length<M: Memory>(mem: &M, layout: &Layout, symbol: u64) -> Result<usi
         .map(usize::from)
 }
 
-/// What identifies a method as long as it lives: the addresses its names are read from.
+/// Identity of a method during its lifetime: the addresses of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodKey {
     /// The `Method*`.
@@ -46,7 +46,7 @@ pub struct MethodKey {
     pub descriptor_symbol: u64,
 }
 
-/// Reads what identifies `method`.
+/// Reads the identity of `method`.
 ///
 /// # Errors
 /// [`Fault`] if it is not (or no longer) a method.
@@ -99,7 +99,7 @@ pub fn blob<'b, M: Memory>(
     c_string(mem, name, buf)
 }
 
-/// A C string, cut to the buffer.
+/// A C string, truncated to the buffer.
 ///
 /// # Errors
 /// [`Fault`] if it cannot be read.

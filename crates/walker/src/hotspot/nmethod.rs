@@ -1,4 +1,4 @@
-//! Compiled methods: which Java frames a pc stands for, and where deoptimised frames really are
+//! Compiled methods: the Java frames of a pc, and the original pc of deoptimised frames
 //! (src/hotspot/share/code/nmethod.hpp, pcDesc.hpp).
 
 use super::codecache::Blob;
@@ -10,7 +10,7 @@ use crate::memory::{Fault, Memory};
 /// Compilation levels up to this one are C1's (compilerDefinitions.hpp).
 const C1_LEVEL_MAX: i32 = 3;
 
-/// Most scopes one pc can stand for; inlining depth is limited to far less by the compilers.
+/// Maximum number of scopes of a pc; the compilers limit inlining to far less.
 pub const SCOPES_MAX: usize = 512;
 
 /// Tables of one compiled method.
@@ -38,7 +38,7 @@ struct Found {
 }
 
 impl Nmethod {
-    /// Reads where the tables of the compiled method in `blob` are.
+    /// Reads the location of the tables of the compiled method in `blob`.
     ///
     /// # Errors
     /// [`Fault`] if the nmethod cannot be read.
@@ -83,7 +83,7 @@ impl Nmethod {
         (index < self.pcs_count).then_some(index)
     }
 
-    /// Where a `PcDesc` is, from the start of the code.
+    /// Offset of a `PcDesc` from the start of the code.
     pub(super) fn pc_offset<M: Memory>(
         &self,
         mem: &M,
@@ -122,7 +122,7 @@ impl Nmethod {
         scope::read(mem, base, self.scopes, offset, self.metadata)
     }
 
-    /// The first `PcDesc` at or after `pc`, its scope offset, and whether it is exactly there.
+    /// The first `PcDesc` at or after `pc`, its scope offset, and whether it is exactly at `pc`.
     ///
     /// A return address has a `PcDesc` of its own. For an interrupted pc the next one describes
     /// the code up to it.
@@ -167,8 +167,8 @@ impl Nmethod {
             .is_some_and(|found| found.is_exact))
     }
 
-    /// Calls `visit` for each scope at the return address `pc`, innermost first, with where it
-    /// begins in the scope stream. Without debug information, once with 0, the compiled method
+    /// Calls `visit` for each scope at the return address `pc`, innermost first, with its offset in
+    /// the scope stream. Without debug information, calls it once with 0, the compiled method
     /// itself and bci -1.
     ///
     /// # Errors
@@ -184,8 +184,8 @@ impl Nmethod {
         self.for_each_from(mem, layout, offset.map_or(0, |found| found.scope), visit)
     }
 
-    /// The scopes of a `pc` at which the thread was interrupted, each with where it begins. What C2
-    /// says of those is not always right, see [`misplaced`].
+    /// The scopes of an interrupted `pc`, each with its offset. C2's information about these is not
+    /// always right, see [`misplaced`].
     ///
     /// # Errors
     /// [`Fault`] if the tables cannot be read.
@@ -224,7 +224,7 @@ impl Nmethod {
         for _ in 0..SCOPES_MAX {
             let scope = self.scope(mem, layout, offset)?;
             visit(offset, scope);
-            // A caller's scope is written before its callee's; anything else is garbage.
+            // A caller's scope is written before its callee's; any other order is invalid.
             if scope.sender == 0 || scope.sender >= offset {
                 break;
             }
@@ -253,8 +253,8 @@ fn metadata<M: Memory>(mem: &M, layout: &Layout, nm: u64) -> Result<u64, Fault> 
     Ok(nm.wrapping_add(u64::from(offset)))
 }
 
-/// If `pc` is the deoptimisation handler the VM patched in as return address, where the frame
-/// really was: the original pc, kept in a slot of the frame.
+/// If `pc` is the deoptimisation handler that the VM patched in as return address: the original pc,
+/// from a slot of the frame.
 ///
 /// # Errors
 /// [`Fault`] if the nmethod or the slot cannot be read.
@@ -322,7 +322,7 @@ mod tests {
     const SP: u64 = 0x7000;
     const ORIGINAL: u64 = 0x1180;
 
-    /// Where a pc that was patched in leads, with the original one in the frame's third word.
+    /// The result for a patched pc, with the original one in the frame's third word.
     fn original(layout: &Layout, pc: u64) -> Option<u64> {
         let mem = Bytes::of_words(&[
             (NMETHOD, &[0, 16, 0x1200, 0x1240, 0x60, 0x70]),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_of_deoptimisation_lead_to_the_original_pc_on_every_jdk() {
+    fn deoptimisation_handler_leads_to_original_pc_on_every_jdk() {
         let mut layout = Layout::EMPTY;
         layout.nmethod_deopt_handler_begin = 16;
         assert_handlers(&layout, &[]);

@@ -1,33 +1,33 @@
-//! Java objects, read from outside the VM: of which class they are, and a few fields.
+//! Java objects, read from outside the VM: their class, and a few fields.
 //!
-//! A collector may be moving what is read. Nothing here can crash, but what it says is only worth
-//! something if it can be checked: a class against what it must be, a thread against those known.
+//! A collector may move the objects during the reads. Nothing here can crash, but the caller must
+//! check each result: a class against the expected one, a thread against the known threads.
 
 use super::continuation;
 use super::layout::{ABSENT, Layout, present};
 use super::names;
 use crate::memory::{Fault, Memory};
 
-/// How an object tells its class (src/hotspot/share/oops/oop.hpp).
+/// The place of an object's class pointer (src/hotspot/share/oops/oop.hpp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassWord {
     /// A pointer in its second word.
     Wide,
-    /// A compressed one there.
+    /// A compressed pointer there.
     Narrow,
-    /// A compressed one in the upper bits of its first word (`-XX:+UseCompactObjectHeaders`).
+    /// A compressed pointer in the upper bits of the first word (`-XX:+UseCompactObjectHeaders`).
     Compact,
 }
 
 impl ClassWord {
-    /// All ways.
+    /// All places.
     pub const ALL: [ClassWord; 3] = [ClassWord::Narrow, ClassWord::Compact, ClassWord::Wide];
 }
 
-/// What is known of objects; offsets are [`ABSENT`] where they are not known.
+/// Facts about objects; offsets are [`ABSENT`] if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objects {
-    /// How objects tell their classes.
+    /// The place of the class pointer.
     pub class_word: ClassWord,
     /// Whether `JavaThread::_threadObj` is a handle (from 14 on) or the reference itself.
     pub thread_is_handle: bool,
@@ -35,14 +35,14 @@ pub struct Objects {
     pub eetop: u64,
     /// `Thread.tid`.
     pub tid: u64,
-    /// `Thread.parkBlocker`: what a parked thread says it is parked on.
+    /// `Thread.parkBlocker`: the object that a parked thread is parked on.
     pub park_blocker: u64,
     /// `AbstractOwnableSynchronizer.exclusiveOwnerThread`.
     pub exclusive_owner: u64,
 }
 
 impl Objects {
-    /// Nothing known.
+    /// Nothing is known.
     pub const EMPTY: Objects = Objects {
         class_word: ClassWord::Narrow,
         thread_is_handle: true,
@@ -53,7 +53,7 @@ impl Objects {
     };
 }
 
-/// What a parked thread waits for.
+/// The object that a parked thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocker {
     /// The `Klass*` of the object.
@@ -64,9 +64,9 @@ pub struct Blocker {
     pub owner: u64,
 }
 
-/// Where compact headers have the class (`markWord::klass_shift`, 24 to 28).
+/// Position of the class in compact headers (`markWord::klass_shift`, 24 to 28).
 const COMPACT_SHIFT: u32 = 42;
-/// Superclasses followed at most.
+/// Maximum number of superclasses followed.
 const SUPERS_MAX: usize = 16;
 const OWNABLE: &[u8] = b"java/util/concurrent/locks/AbstractOwnableSynchronizer";
 
@@ -93,7 +93,7 @@ pub fn class_of<M: Memory>(
     Ok(base.wrapping_add(narrow << shift))
 }
 
-/// The `Klass*` that a `java.lang.Class` object stands for; `None` if it is a primitive type's.
+/// The `Klass*` of a `java.lang.Class` object; `None` for a primitive type.
 ///
 /// # Errors
 /// [`Fault`] if the object cannot be read.
@@ -124,7 +124,7 @@ pub fn class_name<'b, M: Memory>(
     names::symbol(mem, layout, symbol, buf)
 }
 
-/// Whether `class` is the one with this name or extends it.
+/// Whether `class` has this name or extends a class with it.
 ///
 /// # Errors
 /// [`Fault`] if a class cannot be read.
@@ -168,7 +168,8 @@ pub fn of_thread<M: Memory>(
     Ok(value)
 }
 
-/// The object of the virtual thread that is mounted on a platform thread, or of that itself.
+/// The object of the virtual thread that is mounted on a platform thread, or else of the platform
+/// thread itself.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
@@ -190,7 +191,7 @@ pub fn of_logical_thread<M: Memory>(
     of_thread(mem, layout, objects, thread)
 }
 
-/// What the thread with this object says it is parked on.
+/// The object that the thread with this object is parked on.
 ///
 /// # Errors
 /// [`Fault`] if an object cannot be read.
@@ -244,8 +245,9 @@ pub fn thread_id<M: Memory>(mem: &M, objects: &Objects, object: u64) -> Result<u
     }
 }
 
-/// Finds out by a live platform thread how its object is held and how objects tell their classes;
-/// `eetop` must be known. False if this thread does not tell: its object may just be moved.
+/// Finds out, from a live platform thread, how its object is referenced and where objects have
+/// their class. `eetop` must be known. False if this thread gives no result: its object may be
+/// moving.
 pub fn calibrate<M: Memory>(mem: &M, layout: &Layout, objects: &mut Objects, thread: u64) -> bool {
     for is_handle in [true, false] {
         let mut tried = Objects {
@@ -289,7 +291,7 @@ mod tests {
         layout
     }
 
-    /// Adds a class with a name, and one that it extends.
+    /// Adds a class with a name and a superclass.
     fn add_class(mem: &mut Bytes, class: u64, name: &[u8], extends: u64) {
         mem.add_words(class, &[0, class + 0x100, extends]);
         let mut symbol = [0u8; 64];
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_tells_its_class_in_three_ways() {
+    fn class_of_object_is_read_in_three_ways() {
         let mut layout = layout();
         let header = 0x30_u64 << COMPACT_SHIFT | 5;
         let mem = Bytes::of_words(&[(OBJECT, &[header, 0x7_0000_0020]), (0x500, &[BASE, 3])]);
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn mirrors_lead_to_their_classes_and_those_of_primitives_to_none() {
+    fn mirror_leads_to_its_class_primitive_mirror_to_none() {
         let mut layout = layout();
         let of = |layout: &Layout, class| {
             let mem = Bytes::of_words(&[(OBJECT, &[0, 0, class]), (0x600, &[0xffff_0000_0010])]);
@@ -323,13 +325,13 @@ mod tests {
         };
         assert_eq!(of(&layout, 0x7000), Ok(None), "it is not known where");
         layout.mirror_klass = 0x600;
-        // Four bytes, whatever lies behind them.
+        // The value has four bytes; the next ones do not count.
         assert_eq!(of(&layout, 0x7000), Ok(Some(0x7000)));
         assert_eq!(of(&layout, 0), Ok(None));
     }
 
     #[test]
-    fn a_class_is_what_it_extends_as_well() {
+    fn class_is_also_of_its_superclass_kind() {
         let mut layout = layout();
         let mut mem = Bytes::default();
         add_class(&mut mem, 0x2000, b"a/Child", 0x3000);
@@ -342,7 +344,7 @@ mod tests {
         assert_eq!(is_kind_of(&mem, &layout, 0, b"a/Child"), Ok(false));
         layout.klass_super = ABSENT;
         assert_eq!(is(&layout, b"a/Parent"), Ok(false));
-        // Sixteen are looked at.
+        // At most sixteen classes are read.
         let mut chain = Bytes::default();
         for i in 0..16 {
             add_class(
@@ -363,8 +365,8 @@ mod tests {
         );
     }
 
-    /// A platform thread's object is the one behind its handle, or the reference itself; that of
-    /// a mounted virtual thread comes first.
+    /// A platform thread's object is behind its handle, or is the reference itself; the object of a
+    /// mounted virtual thread comes first.
     #[test]
     fn threads_have_their_objects() {
         let mut layout = layout();
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parked_thread_tells_what_it_is_parked_on_and_who_owns_that() {
+    fn blocker_and_its_owner_are_read_from_parked_thread() {
         let layout = layout();
         let mut mem = Bytes::of_words(&[
             (OBJECT, &[0, 0, 0x2000]),
@@ -439,9 +441,10 @@ mod tests {
         assert_eq!(of(&objects, 0), Ok(None));
     }
 
-    /// A live thread whose object is held in one of two ways and tells its class in one of three.
+    /// A live thread, with either kind of reference to its object and any of the three places of
+    /// the class.
     #[test]
-    fn a_live_thread_tells_how_objects_are_read() {
+    fn calibration_uses_a_live_thread() {
         let mut layout = layout();
         layout.thread_obj = 0;
         let thread = 0x2000;
@@ -470,7 +473,7 @@ mod tests {
                     (is_handle, how)
                 );
                 let before = objects;
-                // Another thread's object, or none that is read.
+                // An object of another thread, or an unreadable one.
                 objects.eetop = 8;
                 assert!(!calibrate(&mem, &layout, &mut objects, thread));
                 assert!(!calibrate(&mem, &layout, &mut objects, 0x9000));

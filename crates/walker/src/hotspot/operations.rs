@@ -1,9 +1,11 @@
 //! Operations of the VM (src/hotspot/share/runtime/vmOperations.hpp; 8: runtime/vm_operations.hpp):
-//! who has asked for one, when, and what it is. Up to 13 the JVM notes none of that elsewhere.
+//! the thread that requested one, the time, and the kind. Up to 13 the JVM records this nowhere
+//! else.
 //!
-//! An operation begins with the table of its class and who asked for it; in those versions its
-//! priority follows, when it was asked for, and its neighbours in the queue. Most of them lie on
-//! the stack of who asked, and waits: where libjvm has no symbols they are looked for there.
+//! An operation begins with the table of its class and the requesting thread. In those versions the
+//! priority, the time of the request, and the neighbours in the queue follow. Most operations are
+//! on the stack of the requesting thread, which waits. If libjvm has no symbols, they are searched
+//! there.
 
 use crate::memory::{Fault, Memory};
 
@@ -12,29 +14,30 @@ const ASKED: u64 = 24;
 const NEXT: u64 = 32;
 const PREVIOUS: u64 = 40;
 const BYTES: u64 = 48;
-/// Places in a class's table: what it does, and its type, before which 8 has one that says no.
+/// Places in a class's table: the function that does the operation, and the one that returns its
+/// type. 8 has a function that returns 0 before the type.
 const DOES: u64 = 2;
 const TYPE: u64 = 5;
-/// Between the last Java frame and the wait for the operation there is no more than this.
+/// Maximum distance between the last Java frame and the wait for the operation.
 const STACK_BYTES_MAX: u64 = 64 << 10;
-/// Things that look like one are looked at more closely, so many at most.
+/// Maximum number of candidates checked in detail.
 const FOUND_MAX: usize = 16;
 
-/// An operation that has been asked for.
+/// A requested operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The `Thread*` that asked for it.
+    /// The `Thread*` that requested it.
     pub thread: u64,
-    /// When, in ms since the epoch.
+    /// Time of the request, in ms since the epoch.
     pub asked_ms: u64,
-    /// Whether others are before it.
+    /// Whether it waits in the queue.
     pub is_queued: bool,
-    /// `VM_Operation::VMOp_Type`, if its class tells it.
+    /// `VM_Operation::VMOp_Type`, if its class shows it.
     pub kind: Option<u32>,
 }
 
-/// The operation at an address, in a JVM up to 13; `None` if there is none. `is_code` tells what
-/// lies in libjvm's code.
+/// The operation at an address, in a JVM up to 13; `None` if there is no operation. `is_code` says
+/// whether an address is in libjvm's code.
 #[must_use]
 pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Option<Operation> {
     let word = |offset: u64| mem.word(address.wrapping_add(offset)).ok();
@@ -48,7 +51,7 @@ pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Op
         Some(0) => constant(mem, function(TYPE + 1)?).ok()?,
         other => other,
     };
-    // One that is taken off the queue still points at where it was.
+    // An operation that was removed from the queue still points to its old place.
     let next = word(NEXT)?;
     let before_next = mem.word(next.wrapping_add(PREVIOUS));
     Some(Operation {
@@ -59,8 +62,8 @@ pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Op
     })
 }
 
-/// The operation that `thread` waits for, which lies on its stack between `low`, its stack pointer,
-/// and `high`, its last Java frame.
+/// The operation that `thread` waits for. It is on the thread's stack between `low`, the stack
+/// pointer, and `high`, the last Java frame.
 #[must_use]
 pub fn on_stack<M: Memory>(
     mem: &M,
@@ -75,14 +78,14 @@ pub fn on_stack<M: Memory>(
     let of_thread = |address: &u64| mem.word(address.wrapping_add(THREAD)) == Ok(thread);
     let found = words(low, last.saturating_add(1)).filter(of_thread);
     let found = found.filter_map(|address| Some((address, at(mem, address, is_code)?)));
-    // Who waits for it still needs it.
+    // A thread that waits for the operation has a pointer to it.
     let is_held = |address: u64| words(low, address).any(|at| mem.word(at) == Ok(address));
     let mut found = found.take(FOUND_MAX);
     let (_, operation) = found.find(|(address, _)| is_held(*address))?;
     Some(operation)
 }
 
-/// What a function returns that does nothing but return a number (x86-64).
+/// The result of a function that only returns a number (x86-64).
 fn constant<M: Memory>(mem: &M, function: u64) -> Result<Option<u32>, Fault> {
     let mut code = [0u8; 16];
     mem.read(function, &mut code)?;
@@ -132,8 +135,8 @@ mod tests {
         (CODE..CODE + 0x100).contains(&at)
     }
 
-    /// Its class, of which `slots` begin with the type's place; the queue, before whose head is
-    /// `last`.
+    /// A class whose functions from the type's place on have the code in `slots`, and a queue whose
+    /// last operation is `last`.
     fn memory(slots: [&[u8]; 2], last: u64) -> Bytes {
         let mut memory = Bytes::default();
         let table: Vec<u64> = (0..8)
@@ -157,9 +160,9 @@ mod tests {
     const EIGHTEEN: &[u8] = &[0x55, 0xb8, 18, 0, 0, 0, 0x48, 0x89, 0xe5, 0x5d, 0xc3];
 
     #[test]
-    fn an_operation_is_found_on_the_stack_of_who_waits_for_it() {
+    fn operation_found_on_stack_of_waiting_thread() {
         let mut memory = memory([ZERO, EIGHTEEN], QUEUE);
-        // Something else of the thread's; a pointer to the operation; the operation.
+        // Another object of the thread; a pointer to the operation; the operation.
         let stack = [
             TABLE + 1,
             JAVA,
@@ -185,7 +188,7 @@ mod tests {
         assert_eq!(find(JAVA, 0x5000, 0x5060), Some(expected));
         assert_eq!(find(JAVA, 0x5000, 0x5058), Some(expected));
         assert_eq!(find(JAVA, 0x5000, 0x5050), None, "a part of it");
-        assert_eq!(find(JAVA, 0x5018, 0x5060), None, "nobody waits for it");
+        assert_eq!(find(JAVA, 0x5018, 0x5060), None, "no thread waits for it");
         assert_eq!(find(JAVA + 8, 0x5000, 0x5060), None);
         for (low, high) in [
             (0, 0),
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_in_the_queue_is_told_apart() {
+    fn queued_operation_is_distinguished() {
         let operation = words(&[TABLE, JAVA, 5, 1234, QUEUE, QUEUE]);
         for (last, is_queued) in [(0x5000, true), (QUEUE, false)] {
             let mut memory = memory([EIGHTEEN, ZERO], last);
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_do_more_tell_nothing() {
+    fn function_that_does_more_gives_no_constant() {
         for code in [
             &[0xe8, 1, 2, 3, 4, 0xc3][..],
             &[0x55; 16],

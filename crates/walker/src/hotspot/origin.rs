@@ -1,9 +1,9 @@
-//! Where a class comes from: the name of its module, and the address of its jar as its code source
-//! tells it (java.base, java/lang/Class.java, java/security/ProtectionDomain.java, CodeSource.java,
-//! java/net/URL.java). All of it is read from objects in the heap; nobody in the VM is asked.
+//! The origin of a class: the name of its module, and the URL of its jar from its code source
+//! (java.base, java/lang/Class.java, java/security/ProtectionDomain.java, CodeSource.java,
+//! java/net/URL.java). All of it is read from objects in the heap, without calls into the VM.
 //!
-//! A collector may be moving what is read. Nothing here can crash or run for ever; each object is
-//! checked by its class, and what is read is worth something if a second reading says the same.
+//! A collector may move the objects during the reads. Nothing here can crash or run forever. Each
+//! object is checked by its class, and a result counts only if a second read gives the same.
 
 use super::continuation::{handle, reference};
 use super::fields;
@@ -13,23 +13,24 @@ use super::objects::{class_of, is_kind_of};
 use super::strings::{self, StringFields};
 use crate::memory::{Fault, Memory};
 
-/// Characters of a name or an address at most; what is longer is not told.
+/// Maximum number of characters of a name or URL; longer ones are omitted.
 const UNITS_MAX: u32 = 1024;
-/// `Class` objects have less than this before their static fields.
+/// `Class` objects have their static fields after less than this.
 const MIRROR_MAX: u64 = 512;
-/// How often a class is read at most.
+/// Maximum number of reads of a class.
 const READINGS_MAX: usize = 6;
-/// What comes before the fields of an object at least.
+/// Minimum size of an object's header.
 const HEADER: u64 = 8;
 
 const CLASS: &[u8] = b"java/lang/Class";
 const DOMAIN: &[u8] = b"java/security/ProtectionDomain";
 const STRING: &[u8] = b"java/lang/String";
-/// The descriptor of a field that refers to one.
+/// The descriptor of a field of this type.
 const TEXT: &[u8] = b"Ljava/lang/String;";
 
-/// What tells a class from another one that has its address later: its `Klass*`, the symbol of its
-/// name, and what holds its `Class` object. By a method of it; `None` if it cannot be read.
+/// Distinguishes a class from a later one at the same address: its `Klass*`, the symbol of its
+/// name, and the word that refers to its `Class` object. Found through a method of the class;
+/// `None` if it cannot be read.
 pub fn key_of<M: Memory>(mem: &M, layout: &Layout, method: &MethodKey) -> Option<[u64; 3]> {
     if !present(layout.klass_mirror) {
         return None;
@@ -41,16 +42,16 @@ pub fn key_of<M: Memory>(mem: &M, layout: &Layout, method: &MethodKey) -> Option
     Some([class, method.class_symbol, held])
 }
 
-/// What is told of a class.
+/// The parts of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The name of its module.
     Module,
-    /// Where that, or its jar, is: a URL.
+    /// The URL of the module or jar.
     Location,
 }
 
-/// Where a field is, as far as that has been asked.
+/// Offset of a field, if it was determined already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
@@ -59,12 +60,13 @@ enum Place {
     Missing,
 }
 
-/// The fields that lead there; they are looked for when the first object is met.
+/// Offsets of the fields on the way. Each is determined at the first object that has it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origins {
     module: Place,
     module_name: Place,
-    /// The VM adds this one to `Class` itself, by no name that is in the class file (up to 24).
+    /// The VM adds this field to `Class` itself, under a name that is not in the class file (up to
+    /// 24).
     domain: Place,
     source: Place,
     location: Place,
@@ -76,8 +78,8 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Reads with `read` until two readings in a row say the same: a collector may be moving what
-    /// is read. `None` if that does not come about soon.
+    /// Calls `read` until two results in a row are equal, because a collector may move the objects.
+    /// `None` if that takes too many reads.
     pub fn twice<T: PartialEq>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Option<T>,
@@ -93,11 +95,11 @@ impl Origins {
         None
     }
 
-    /// Shows the characters of what is known of a class, by its `Klass*`.
+    /// Visits the characters of the origin of a class, by its `Klass*`.
     ///
     /// # Errors
-    /// [`Fault`] if something could not be read, or is not what it should be: a collector may have
-    /// moved it just now.
+    /// [`Fault`] if an object cannot be read, or is not of the expected class: a collector may just
+    /// have moved it.
     pub fn read<M: Memory>(
         &mut self,
         mem: &M,
@@ -130,7 +132,7 @@ impl Origins {
         self.location_of(&objects, domain, &mut |unit| visit(Part::Location, unit))
     }
 
-    /// Looks for the reference to a domain: by the field's name, or among all that is in the object
+    /// Finds the reference to a domain: by the field's name, or among all words of the object
     /// before the static fields.
     fn find_domain<M: Memory>(
         &mut self,
@@ -156,7 +158,7 @@ impl Origins {
         let step = if layout.extra.chunk.narrow_oops { 4 } else { 8 };
         let mut at = HEADER;
         while at < size {
-            // Most of what is there is no reference, or to something else.
+            // Most words there are not references, or refer to other objects.
             if let Ok(Some(object)) = objects.follow(mirror, Some(at))
                 && objects.is_domain(object)
             {
@@ -201,7 +203,7 @@ impl Origins {
         self.text(objects, url, file, visit)
     }
 
-    /// Shows a string that is in a field; none is an empty one.
+    /// Visits a string that is in a field; a null reference counts as empty.
     fn text<M: Memory>(
         &mut self,
         objects: &Heap<'_, M>,
@@ -234,7 +236,7 @@ impl Origins {
     }
 }
 
-/// Objects and how they are read.
+/// The heap's objects and the ways to read them.
 struct Heap<'a, M: Memory> {
     mem: &'a M,
     layout: &'a Layout,
@@ -245,7 +247,7 @@ impl<M: Memory> Heap<'_, M> {
     fn mirror(&self, class: u64) -> Result<(u64, u64), Fault> {
         let at = class.wrapping_add(self.layout.klass_mirror);
         let held = self.mem.word(at)?;
-        // A handle since 10, up to 9 the reference itself.
+        // Since 10 a handle, up to 9 the reference itself.
         let through_handle = handle(self.mem, self.layout, held).ok();
         for mirror in [through_handle, Some(held)].into_iter().flatten() {
             if let Ok(of) = self.class_of(mirror)
@@ -267,7 +269,8 @@ impl<M: Memory> Heap<'_, M> {
         of.and_then(|of| is_kind_of(self.mem, self.layout, of, DOMAIN)) == Ok(true)
     }
 
-    /// Where objects of the class `of` have a field; looked for once, in the class of this one.
+    /// Offset of a field in objects of the class `of`; determined once, in the class of this
+    /// object.
     fn field(
         &self,
         known: &mut Place,
@@ -386,13 +389,13 @@ mod tests {
         layout
     }
 
-    /// How a class is told in what is made.
+    /// A variant of a made-up class.
     struct Case {
         has_handle: bool,
-        /// Whether `Class` has a field for the domain, or only the VM knows where it is.
+        /// Whether `Class` has a field for the domain; otherwise only the VM knows its offset.
         is_named: bool,
         url: &'static str,
-        /// Bytes of `Class` objects, and a bit that has nothing to do with that.
+        /// Bytes of `Class` objects, and a bit that is not part of the size.
         size: u64,
     }
 
@@ -434,7 +437,8 @@ mod tests {
         let domain = made.object(domain, &[7, source]);
         let name = made.string(text, "acme.core");
         let module = made.object(module, &[name]);
-        // A number and no reference lies between; what follows the last field is another's.
+        // A number that is not a reference is between them; the words after the last field belong
+        // to another object.
         let mirror = made.object(class, &[module, 0x1234_5678, domain, domain]);
         let held = match case.has_handle {
             true => made.words(&[mirror]),
@@ -474,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_not_taken_for_one() {
+    fn invalid_url_gives_no_location() {
         let case = Case {
             has_handle: true,
             is_named: true,
@@ -484,9 +488,9 @@ mod tests {
         assert!(read(&case).is_err());
     }
 
-    /// Static fields lie behind an object's own, and are the program's.
+    /// Static fields come after an object's own, and belong to the program.
     #[test]
-    fn what_is_behind_an_object_is_not_its_domain() {
+    fn word_after_an_object_is_not_its_domain() {
         let of = |size| {
             read(&Case {
                 has_handle: true,

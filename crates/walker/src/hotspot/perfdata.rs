@@ -1,17 +1,17 @@
-//! The JVM's counters for its monitoring tools (src/hotspot/share/runtime/perfMemory.hpp): there
-//! even where libjvm has no symbols, unless they are switched off (`-XX:-UsePerfData`).
+//! The JVM's counters for its monitoring tools (src/hotspot/share/runtime/perfMemory.hpp). They
+//! exist even if libjvm has no symbols, unless they are disabled (`-XX:-UsePerfData`).
 
 use super::layout::{Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// Entries looked through at most; there are some 250.
+/// Maximum number of entries searched; there are some 250.
 const ENTRIES_MAX: u32 = 10_000;
-/// Longer names are none of ours.
+/// Longer names are not of interest.
 const NAME_MAX: usize = 48;
-/// `0xcafec0c0`, whatever the order of bytes.
+/// `0xcafec0c0`, in either byte order.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 
-/// Where some counters are.
+/// Addresses of some counters.
 ///
 /// # Errors
 /// [`Fault`] if the entries cannot be read.
@@ -51,13 +51,13 @@ pub fn find<M: Memory, const N: usize>(
     Ok(found)
 }
 
-/// Whether there is this text, with its end.
+/// Whether this text is at `addr`, with its terminator.
 fn is_text<M: Memory>(mem: &M, addr: u64, wanted: &str) -> Result<bool, Fault> {
     let mut buf = [0; NAME_MAX];
     let Some(read) = buf.get_mut(..wanted.len() + 1) else {
         return Ok(false);
     };
-    // A shorter name at the end of the memory may have nothing behind it.
+    // A shorter name may be at the end of the memory.
     if mem.read(addr, read).is_err() {
         return Ok(false);
     }

@@ -1,14 +1,14 @@
-//! How far an interrupted compiled frame is built, told from the instructions around pc (x86-64).
+//! State of an interrupted compiled frame, from the instructions around pc (x86-64).
 //!
-//! Compiled code sets a frame up with `[stack bang] push rbp; [mov rbp, rsp]; sub rsp, n` or
-//! `sub rsp, n; mov [rsp + n - 16], rbp`, and leaves it with `add rsp, n; pop rbp; [poll]; ret`
+//! Compiled code sets a frame up with `[stack bang] push rbp; [mov rbp, rsp]; sub rsp, n` or `sub
+//! rsp, n; mov [rsp + n - 16], rbp`. It leaves the frame with `add rsp, n; pop rbp; [poll]; ret`
 //! (c1_MacroAssembler_x86.cpp, macroAssembler_x86.cpp `verified_entry`, x86.ad epilog).
 
 use super::codecache::Blob;
 use super::layout::{Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// Where the return address and the caller's rbp are.
+/// Location of the return address and of the caller's rbp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameState {
     /// The frame does not exist: return address at rsp, rbp is the caller's.
@@ -24,7 +24,7 @@ pub enum FrameState {
 const BEFORE: usize = 8;
 const AFTER: usize = 8;
 
-/// Tells the state of the frame of `blob` interrupted at `pc`.
+/// Determines the state of the frame of `blob` interrupted at `pc`.
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.
@@ -117,8 +117,8 @@ pub fn follows_call<M: Memory>(mem: &M, pc: u64) -> Result<bool, Fault> {
     })
 }
 
-/// Whether the frame size of the blob can be trusted at all: a blob without "frame complete" and
-/// without a size has no frame.
+/// Whether the frame size of the blob is reliable: a blob without "frame complete" and without a
+/// size has no frame.
 #[must_use]
 pub fn has_frame(layout: &Layout, blob: &Blob) -> bool {
     present(layout.blob_frame_size) && blob.frame_bytes > 0
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn prologue_states() {
-        // Pad to the sizes the reader uses.
+        // Pads to the sizes that the reader uses.
         let pad = |bytes: &[u8]| {
             let mut out = [0x90u8; 8];
             out[..bytes.len()].copy_from_slice(bytes);
@@ -163,7 +163,7 @@ mod tests {
         assert!(ends(&[0xff, 0x90, 1, 2, 3, 4]));
         assert!(ends(&[0xff, 0x15, 1, 2, 3, 4]));
         assert!(!ends(&[0xff, 0xe0]));
-        // What follows has no room, or is not part of it.
+        // The operand is incomplete, or is not part of the instruction.
         assert!(!ends(&[0xff, 0x50]) && !ends(&[0xff, 0x90]));
         assert!(!ends(&[0xff, 0xd0, 0x90]) && !ends(&[0xff, 0xd0, 1, 2, 3, 4]));
         assert!(!ends(&[0x48, 0x89, 0xe5]));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_complete_from_a_place_on_that_the_blob_tells() {
+    fn frame_is_complete_from_the_blobs_offset_on() {
         use crate::hotspot::codecache::BlobKind;
         use crate::hotspot::test_memory::Bytes;
         let mut layout = Layout::EMPTY;
@@ -207,7 +207,7 @@ mod tests {
         };
         assert_eq!(at(&layout, 9, 0x1018), FrameState::None);
         assert_eq!(at(&layout, 9, 0x1019), FrameState::Complete);
-        // Two bytes, behind which there is something else; and none at all.
+        // Two bytes with other instructions after them; and no bytes.
         assert_eq!(at(&layout, 0x7_0009, 0x1019), FrameState::None);
         assert_eq!(at(&layout, u32::MAX, 0x1010), FrameState::Complete);
         layout.extra.frame_complete_short = true;

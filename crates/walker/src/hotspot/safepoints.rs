@@ -1,50 +1,50 @@
-//! Safepoints: whether one is being reached or lasts, what it is for, and which threads are late
+//! Safepoints: whether one is being reached or lasts, its operation, and the late threads
 //! (src/hotspot/share/runtime/safepoint.cpp).
 //!
-//! None of it is in the tables for the serviceability agent; it is found by libjvm's own symbols,
-//! which Debian's, Oracle's and most other builds keep, and some strip. What the JVM notes of each
-//! safepoint (`SafepointTracing`) is there since 14.
+//! The tables for the serviceability agent have none of this; it is found by libjvm's own symbols.
+//! Debian's, Oracle's and most other builds keep these, and some strip them. The JVM records data
+//! of each safepoint (`SafepointTracing`) since 14.
 
 use super::layout::Layout;
 use super::threads;
 use crate::memory::{Fault, Memory};
 
-/// Bytes of an operation's name at most.
+/// Maximum length of an operation's name, in bytes.
 pub const NAME_MAX: usize = 64;
 
-/// What the VM does about a safepoint (`SafepointSynchronize::SynchronizeState`).
+/// The VM's state regarding safepoints (`SafepointSynchronize::SynchronizeState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing.
+    /// No safepoint.
     Running,
-    /// It waits for threads to arrive.
+    /// The VM waits for threads to stop.
     Reaching,
-    /// All have arrived.
+    /// All threads have stopped.
     Reached,
 }
 
-/// What the JVM has noted of its last safepoint; times on the monotonic clock, in ns.
+/// The JVM's record of its last safepoint; times on the monotonic clock, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Noted {
-    /// Which one: they are numbered.
+    /// Number of the safepoint.
     pub id: u64,
     /// `VM_Operation::VMOp_Type`.
     pub operation: u32,
-    /// When it was asked for.
+    /// Time of the request.
     pub began_ns: u64,
-    /// When all threads had arrived.
+    /// Time when all threads had stopped.
     pub reached_ns: u64,
-    /// When the threads went on.
+    /// Time when the threads continued.
     pub ended_ns: u64,
-    /// How long they had run when it was asked for: since the end of the one before.
+    /// Time between the end of the previous safepoint and this request.
     pub ran_ns: u64,
-    /// Threads that lived.
+    /// Number of threads.
     pub threads: u32,
-    /// Of these, threads that ran when it was asked for.
+    /// Number of threads that ran at the time of the request.
     pub running: u32,
 }
 
-/// Where libjvm keeps that.
+/// Addresses of these data in libjvm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Safepoints {
     state: u64,
@@ -67,7 +67,7 @@ struct Tracing {
 }
 
 impl Safepoints {
-    /// Finds it by symbols; `None` if libjvm has none.
+    /// Finds the data by symbols; `None` if libjvm lacks them.
     #[must_use]
     pub fn find(find: &dyn Fn(&str) -> Option<u64>) -> Option<Safepoints> {
         let state = find("_ZN20SafepointSynchronize6_stateE")?;
@@ -92,13 +92,13 @@ impl Safepoints {
         })
     }
 
-    /// Whether the JVM notes its safepoints.
+    /// Whether the JVM records its safepoints.
     #[must_use]
     pub fn are_noted(&self) -> bool {
         self.tracing.is_some()
     }
 
-    /// What the VM does just now.
+    /// The present state of the VM.
     ///
     /// # Errors
     /// [`Fault`] if that cannot be read.
@@ -110,10 +110,9 @@ impl Safepoints {
         })
     }
 
-    /// The futex on which threads wait for the end: 0 while there is no safepoint, else its number;
-    /// all who wait are woken when it becomes 0 (`LinuxWaitBarrier::_futex_barrier`). It lies
-    /// behind the two empty bases of the same class that the barrier has, which must not share
-    /// an address.
+    /// The futex on which threads wait for the end: 0 without a safepoint, else its number. The
+    /// waiting threads are woken when it becomes 0 (`LinuxWaitBarrier::_futex_barrier`). It comes
+    /// after the barrier's two empty bases of the same class, which must not share an address.
     #[must_use]
     pub fn futex<M: Memory>(&self, mem: &M) -> Option<u64> {
         const OFFSET: u64 = 4;
@@ -121,14 +120,14 @@ impl Safepoints {
         Some(barrier.wrapping_add(OFFSET))
     }
 
-    /// Where the operation under way is; `None` if that is not known, or there is none.
+    /// Address of the current operation; `None` if it is unknown or there is no operation.
     #[must_use]
     pub fn under_way<M: Memory>(&self, mem: &M) -> Option<u64> {
         mem.word(self.operation?).ok().filter(|at| *at != 0)
     }
 
-    /// The `Thread*` that asked for the operation under way; `None` if that is not known, or there
-    /// is none. An operation begins with its class's table and then has who asked
+    /// The `Thread*` that requested the current operation; `None` if it is unknown or there is no
+    /// operation. An operation begins with its class's table and that thread
     /// (src/hotspot/share/runtime/vmOperations.hpp).
     #[must_use]
     pub fn asked_by<M: Memory>(&self, mem: &M) -> Option<u64> {
@@ -137,9 +136,9 @@ impl Safepoints {
         (thread != 0).then_some(thread)
     }
 
-    /// What is noted of the last safepoint, or the one that is under way: then times that are still
-    /// to come are 0, and its number is that of the one before until all threads have arrived.
-    /// `None` if the JVM notes nothing.
+    /// The record of the last safepoint, or of the current one. For the current one, later times
+    /// are 0, and the number is still the previous one until all threads have stopped. `None` if
+    /// the JVM does not record safepoints.
     ///
     /// # Errors
     /// [`Fault`] if it cannot be read.
@@ -159,7 +158,7 @@ impl Safepoints {
         }))
     }
 
-    /// An operation's name; empty if there is none.
+    /// An operation's name; empty if unknown.
     #[must_use]
     pub fn operation<'b, M: Memory>(
         &self,
@@ -174,7 +173,7 @@ impl Safepoints {
     }
 }
 
-/// An operation's name by the table of all (`VM_Operation::_names`); empty if there is none.
+/// An operation's name by the table of all names (`VM_Operation::_names`); empty if unknown.
 #[must_use]
 pub fn operation_name<'b, M: Memory>(
     mem: &M,
@@ -201,7 +200,7 @@ pub fn operation_name<'b, M: Memory>(
         .unwrap_or("")
 }
 
-/// What a thread that has not arrived does.
+/// The state of a late thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// It runs Java code.
@@ -210,14 +209,15 @@ pub enum Late {
     InVm,
 }
 
-/// Whether a Java thread still has to arrive. One that is in native code, or blocked, has.
+/// Whether a Java thread has not stopped yet. A thread in native code, or a blocked one, counts as
+/// stopped.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
 pub fn late<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<Option<Late>, Fault> {
     let state = u64::from(mem.u32(thread.wrapping_add(layout.thread_state))?);
-    // Up to 27 each state is followed by one for the way out of it; on that of native code and of
-    // blocked threads, a thread stops by itself.
+    // Up to 27 each state is followed by a transition state. In those from native code and from
+    // blocked, a thread stops without a request.
     let is = |of: u64| state == of || layout.state_in_java == 8 && state == of.wrapping_add(1);
     Ok(if is(layout.state_in_java) {
         Some(Late::InJava)
@@ -228,7 +228,7 @@ pub fn late<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<Option<L
     })
 }
 
-/// Calls `visit` with each `JavaThread*` that still has to arrive.
+/// Calls `visit` with each `JavaThread*` that has not stopped yet.
 ///
 /// # Errors
 /// [`Fault`] if the list of threads cannot be read.
@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_vm_notes_is_read() {
+    fn safepoint_records_of_the_vm_are_read() {
         let found = Safepoints::find(&place).unwrap();
         let mut mem = Bytes::default();
         for (name, value) in NAMES.into_iter().zip([2u64, 7, 0, 100, 130, 90, 12, 3]) {
             mem.add(place(name).unwrap(), &value.to_le_bytes());
         }
-        // Where names are: one pointer, to the name of operation 0.
+        // The table of names: one pointer, to the name of operation 0.
         mem.add(place(NAMES[8]).unwrap(), &0x2000u64.to_le_bytes());
         mem.add(place(NAMES[9]).unwrap(), &0x3000u64.to_le_bytes());
         mem.add(place(NAMES[10]).unwrap(), &55u64.to_le_bytes());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_that_notes_nothing_has_a_state() {
+    fn jvm_without_safepoint_records_has_a_state() {
         let only_state = |name: &str| (name == NAMES[0]).then_some(0x1000);
         let found = Safepoints::find(&only_state).unwrap();
         let mem = Bytes::at(0x1000, &[1]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_java_code_or_is_in_the_vm_is_late() {
+    fn thread_in_java_or_vm_is_late() {
         let mut layout = Layout::EMPTY;
         (
             layout.thread_state,
@@ -334,7 +334,7 @@ mod tests {
         let all = |layout: &Layout| [4, 5, 6, 7, 8, 9, 10].map(|state| of(layout, state));
         let (java, vm) = (Some(Late::InJava), Some(Late::InVm));
         assert_eq!(all(&layout), [None, None, vm, vm, java, java, None]);
-        // From 28 on there are no states between.
+        // From 28 on there are no transition states.
         (layout.state_in_java, layout.state_in_vm) = (4, 6);
         assert_eq!(all(&layout), [java, None, vm, None, None, None, None]);
         let mem = Bytes::of_words(&[

@@ -74,7 +74,7 @@ impl<'a, M: Memory> Stream<'a, M> {
     }
 }
 
-/// One scope: a method, possibly inlined, and where it was.
+/// One scope: a method, possibly inlined, and its bytecode index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// Offset of the scope of the caller it was inlined into; 0 if it is the outermost.
@@ -86,8 +86,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The bytecode that tells the line: before the first one it is that one, as for HotSpot
-    /// (src/hotspot/share/oops/method.cpp, `line_number_from_bci`).
+    /// The bytecode index for the line. Before the first bytecode it is that of the first one, as
+    /// in HotSpot (src/hotspot/share/oops/method.cpp, `line_number_from_bci`).
     #[must_use]
     pub const fn bytecode(&self) -> i32 {
         if self.bci < 0 { 0 } else { self.bci }

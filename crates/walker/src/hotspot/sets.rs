@@ -1,14 +1,14 @@
 //! Sets of Java objects as the JDK keeps its virtual threads: `ConcurrentHashMap.newKeySet()`, read
 //! bucket by bucket from outside the VM (java.base, java/util/concurrent/ConcurrentHashMap.java).
 //!
-//! A collector may be moving what is read, and the program may be changing it. Nothing here can
-//! crash or run for ever; what is found is to be checked by its class.
+//! During the reads, a collector may move the objects and the program may change the set. Nothing
+//! here can crash or run forever. The caller must check the class of each result.
 
 use super::continuation::reference;
 use super::layout::{ABSENT, Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// Where the classes of the collection have what, in bytes; [`ABSENT`] where that is not known.
+/// Offsets in the classes of the collection, in bytes; [`ABSENT`] if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetFields {
     /// `ConcurrentHashMap$CollectionView.map`.
@@ -32,7 +32,7 @@ pub struct SetFields {
 }
 
 impl SetFields {
-    /// Nothing known.
+    /// No offset is known.
     pub const EMPTY: SetFields = SetFields {
         map: ABSENT,
         table: ABSENT,
@@ -45,7 +45,7 @@ impl SetFields {
         elements: ABSENT,
     };
 
-    /// Whether everything is known.
+    /// Whether all offsets are known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         let all = [
@@ -63,7 +63,7 @@ impl SetFields {
     }
 }
 
-/// The buckets of a set at a moment.
+/// The buckets of a set at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buckets {
     array: u64,
@@ -71,13 +71,13 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// How many there are; 0 for a set that never had an element.
+    /// Number of buckets; 0 for a set that never had an element.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the set has no buckets.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -86,9 +86,9 @@ impl Buckets {
 
 /// `MAXIMUM_CAPACITY`.
 const BUCKETS_MAX: u32 = 1 << 30;
-/// Elements of one bucket at most: more than eight are rare and become a tree.
+/// Maximum number of elements of a bucket: more than eight are rare and become a tree.
 const CHAIN_MAX: u32 = 256;
-/// `MOVED`: the bucket is in the next, twice as large table already.
+/// `MOVED`: the bucket was moved to the next table, which is twice as large.
 const MOVED: i32 = -1;
 /// `TREEBIN`.
 const TREE: i32 = -2;
@@ -97,9 +97,9 @@ const TREE: i32 = -2;
 pub struct Sets<'a, M: Memory> {
     /// The process's memory.
     pub mem: &'a M,
-    /// Where HotSpot keeps what.
+    /// HotSpot's layout.
     pub layout: &'a Layout,
-    /// Where the collections do.
+    /// The offsets of the collections.
     pub fields: &'a SetFields,
 }
 
@@ -114,8 +114,8 @@ impl<M: Memory> Sets<'_, M> {
         self.table(table)
     }
 
-    /// The bucket of the virtual thread with this id, if it is in there: `VirtualThread.hashCode`
-    /// is the id, and the map spreads it (`ConcurrentHashMap.spread`). `None` without buckets.
+    /// The bucket of the virtual thread with this id: `VirtualThread.hashCode` is the id, and the
+    /// map spreads it (`ConcurrentHashMap.spread`). `None` without buckets.
     #[must_use]
     pub fn bucket_of(buckets: &Buckets, id: u64) -> Option<u32> {
         let hash = id as u32;
@@ -123,7 +123,7 @@ impl<M: Memory> Sets<'_, M> {
         Some((hash ^ (hash >> 16)) & mask)
     }
 
-    /// Shows the elements of a bucket.
+    /// Visits the elements of a bucket.
     ///
     /// # Errors
     /// [`Fault`] if one cannot be read.
@@ -140,7 +140,7 @@ impl<M: Memory> Sets<'_, M> {
         let next = self.table(self.reference(node, self.fields.next_table)?)?;
         for index in [index, index.wrapping_add(buckets.len)] {
             let node = self.node(&next, index)?;
-            // Of two moves at once the second is left for the next look.
+            // If two moves are under way, the second one is left for the next read.
             if node != 0 && self.hash(node)? != MOVED {
                 self.chain(node, visit)?;
             }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_tells_its_bucket() {
+    fn bucket_follows_from_the_id() {
         let of = |len: u32, id: u64| Sets::<Bytes>::bucket_of(&Buckets { array: 8, len }, id);
         assert_eq!(of(64, 5), Some(5));
         assert_eq!(of(64, 64 + 5), Some(5));
@@ -286,20 +286,20 @@ mod tests {
 
     #[test]
     fn garbage_ends_and_says_so() {
-        // A chain that leads back to itself.
+        // A cyclic chain.
         let mut mem = set();
         mem.add(TABLE, &words(&[0, 1, 0x100]));
         mem.add(0x100, &words(&[5, 0xa, 0x100]));
         assert_eq!(shown(&mem, 0).map(|all| all.len()), Ok(CHAIN_MAX as usize));
-        // A table of a length that no table has.
+        // A table with an impossible length.
         let mut mem = set();
         mem.add(TABLE, &words(&[0, 3, 0, 0, 0]));
         assert!(shown(&mem, 0).is_err());
-        // A bucket that cannot be read.
+        // An unreadable bucket.
         let mut mem = set();
         mem.add(TABLE, &words(&[0, 1, 0x100]));
         assert!(shown(&mem, 0).is_err());
-        // A set without a map; and one that never had an element.
+        // A set without a map; and a set that never had an element.
         assert!(shown(&Bytes::at(SET, &words(&[0, 0])), 0).is_err());
         let mut mem = Bytes::at(SET, &words(&[0, MAP]));
         mem.add(MAP, &words(&[0, 0]));

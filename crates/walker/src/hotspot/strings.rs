@@ -5,12 +5,12 @@ use super::layout::{ABSENT, Layout, present};
 use super::objects::ClassWord;
 use crate::memory::{Fault, Memory};
 
-/// Where strings have what; [`ABSENT`] where that is not known.
+/// Offsets in strings; [`ABSENT`] if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StringFields {
     /// `String.value`.
     pub value: u64,
-    /// `String.coder`; up to 8 there is none, and all are UTF-16.
+    /// `String.coder`; up to 8 it does not exist, and all strings are UTF-16.
     pub coder: u64,
     /// Length of an array.
     pub length: u64,
@@ -19,7 +19,7 @@ pub struct StringFields {
 }
 
 impl StringFields {
-    /// Nothing known.
+    /// No offset is known.
     pub const EMPTY: StringFields = StringFields {
         value: ABSENT,
         coder: ABSENT,
@@ -28,8 +28,8 @@ impl StringFields {
     };
 }
 
-/// Where an array has its length and its first byte (src/hotspot/share/oops/arrayOop.hpp). Without
-/// compressed class pointers the elements began at 24 up to 22, and at 20 since.
+/// Offsets of an array's length and of its first byte (src/hotspot/share/oops/arrayOop.hpp).
+/// Without compressed class pointers the elements began at 24 up to 22, and begin at 20 since.
 #[must_use]
 pub const fn array(class_word: ClassWord, is_padded: bool) -> (u64, u64) {
     match class_word {
@@ -40,7 +40,7 @@ pub const fn array(class_word: ClassWord, is_padded: bool) -> (u64, u64) {
     }
 }
 
-/// Shows the characters of a string, as many as `max`; false if it has more, or is none.
+/// Visits the characters of a string; false if it has more than `max`, or is not a string.
 ///
 /// # Errors
 /// [`Fault`] if it cannot be read.
@@ -64,7 +64,7 @@ pub fn for_each_unit<M: Memory>(
         false => true,
     };
     let length = mem.u32(value.wrapping_add(fields.length))?;
-    // The array has characters where there is no coder, else bytes.
+    // Without a coder the array holds characters, else bytes.
     let units = match (is_wide, present(fields.coder)) {
         (true, true) => length / 2,
         _ => length,

@@ -1,6 +1,6 @@
-//! Stubs, adapters and virtual call stubs: code-cache code that is neither a method nor has, at
-//! every instruction, a frame of known size. A stub's caller is where its own code goes back to,
-//! see [`way_out`]; an adapter's is found by checking candidates.
+//! Stubs, adapters and virtual call stubs: code in the code cache that is not a method and whose
+//! frame size differs between instructions. A stub's own code leads to its caller, see [`way_out`];
+//! an adapter's caller is found by checking candidates.
 
 use super::codecache::{Blob, BlobKind};
 use super::way_out::{self, WayOut};
@@ -8,29 +8,29 @@ use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 use crate::regs::Regs;
 
-/// A stub's frame, if it has one, is at most this large.
+/// Maximum frame size of a stub that has a frame.
 const STUB_FRAME_MAX: u64 = 4096;
 
-/// What a walk knows of addresses.
+/// A walk's knowledge about addresses.
 pub trait Checks {
-    /// Whether generated code is there.
+    /// Whether generated code is at `pc`.
     fn is_code(&self, pc: u64) -> bool;
-    /// Whether a call returns there.
+    /// Whether `pc` is a return address.
     fn is_return(&self, pc: u64) -> bool;
-    /// Whether that can be the caller of an interrupted frame, by its own frame, too.
+    /// Whether this can be the caller of an interrupted frame, also by its own frame.
     fn is_caller(&self, caller: NativeRegs) -> bool;
 }
 
 /// The caller of a stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// The stub's own code, or the VM's word for where its frames end, leads there.
+    /// Found by the stub's own code, or by the VM's data about the end of its frames.
     Certain(WayOut),
-    /// It looks like one. There may be frames between it and the stub.
+    /// Looks like the caller. There may be frames between it and the stub.
     Likely(NativeRegs),
 }
 
-/// The caller of a stub that was interrupted (`regs` are exact).
+/// The caller of an interrupted stub (`regs` are exact).
 ///
 /// # Errors
 /// [`Fault`] if the stack cannot be read. `Ok(None)` if no candidate is a return address.
@@ -41,13 +41,14 @@ pub fn interrupted_caller<M: Memory>(
     checks: &impl Checks,
 ) -> Result<Option<Caller>, Fault> {
     if matches!(blob.kind, BlobKind::Adapter) {
-        // Adapters are between compiled code, the interpreter and stubs. What else is found among
-        // the registers that one has saved is older: a handler's that ran there before, say.
+        // Adapters are between compiled code, the interpreter and stubs. An adapter may have saved
+        // registers, and other candidates among them are older: from a handler that ran there
+        // before, for example.
         let found = adapter_caller(mem, blob, regs, |it| is_generated_caller(checks, it))?;
         return Ok(found.map(|caller| Caller::Certain(caller.into())));
     }
     if matches!(blob.kind, BlobKind::Vtable) {
-        // They have no frame at any place, and only jump.
+        // These stubs have no frame anywhere, and only jump.
         let caller = NativeRegs {
             pc: mem.word(regs.sp)?,
             sp: regs.sp.wrapping_add(8),
@@ -68,8 +69,8 @@ pub fn interrupted_caller<M: Memory>(
     likely_caller(mem, blob, at, checks)
 }
 
-/// Code of C1 may have pushed arguments right before it calls a stub, which it takes back itself:
-/// its frame begins above them.
+/// C1's code may push arguments right before it calls a stub, and pops them itself: its frame
+/// begins above them.
 fn below_arguments<M: Memory>(mem: &M, blob: &Blob, found: WayOut, checks: &impl Checks) -> WayOut {
     let caller = found.caller;
     let Some(pushed) = words_pushed_for(mem, caller.pc, blob.code_begin) else {
@@ -79,7 +80,7 @@ fn below_arguments<M: Memory>(mem: &M, blob: &Blob, found: WayOut, checks: &impl
         sp: caller.sp.wrapping_add(words * 8),
         ..caller
     };
-    // What looks like a push may be the end of another instruction.
+    // Bytes that look like a push may be the end of another instruction.
     let fitting = (0..=pushed)
         .rev()
         .map(above)
@@ -90,10 +91,10 @@ fn below_arguments<M: Memory>(mem: &M, blob: &Blob, found: WayOut, checks: &impl
     }
 }
 
-/// The caller, at its call, of the way from compiled code to an interpreted method, which lies
-/// behind the caller's own code, in `blob`: `mov rbx, METHOD; jmp TARGET` (compiledIC_x86.cpp,
-/// `emit_to_interp_stub`). When the method is compiled the call is linked to that, while threads
-/// may still be on this way.
+/// The caller of a static call stub, with the registers at the call. The stub leads from compiled
+/// code to an interpreted method. It is after the caller's own code, in `blob`: `mov rbx, METHOD;
+/// jmp TARGET` (compiledIC_x86.cpp, `emit_to_interp_stub`). When the method is compiled, the call
+/// is linked to the compiled code, while threads may still be in the stub.
 #[must_use]
 pub fn static_call_caller<M: Memory>(mem: &M, blob: &Blob, regs: &Regs) -> Option<NativeRegs> {
     const MOVE_BYTES: u64 = 10;
@@ -118,18 +119,18 @@ pub fn static_call_caller<M: Memory>(mem: &M, blob: &Blob, regs: &Regs) -> Optio
 
 const DIRECT_CALL: u8 = 0xe8;
 const DIRECT_CALL_BYTES: u64 = 5;
-/// So far from its end a direct call can lead.
+/// Maximum distance of a direct call's target.
 const CALL_REACH: u64 = 1 << 31;
 
 fn follows_direct_call<M: Memory>(mem: &M, pc: u64) -> bool {
     mem.u8(pc.wrapping_sub(DIRECT_CALL_BYTES)) == Ok(DIRECT_CALL)
 }
 
-/// How many words are pushed right before the call that returns to `pc`; `None` if that does not
-/// call `target`.
+/// Number of words pushed right before the call that returns to `pc`; `None` if that call is not to
+/// `target`.
 fn words_pushed_for<M: Memory>(mem: &M, pc: u64, target: u64) -> Option<u64> {
-    // Most words of a stack are no addresses of code: a read there is a fault, which costs more
-    // than the whole walk.
+    // Most words of a stack are not addresses of code. Reading at such an address is a fault, which
+    // costs more than the whole walk.
     if pc.wrapping_sub(target).wrapping_add(CALL_REACH) > 2 * CALL_REACH {
         return None;
     }
@@ -156,7 +157,7 @@ fn words_pushed_for<M: Memory>(mem: &M, pc: u64, target: u64) -> Option<u64> {
     Some(words)
 }
 
-/// Where the return address of the stub lies whose rbp frame is at `fp`. The stub of nmethod entry
+/// Address of the return address of the stub whose rbp frame is at `fp`. The stub of nmethod entry
 /// barriers pushes a cookie of -1 between it and the saved rbp (stubGenerator_x86_64.cpp,
 /// `generate_method_entry_barrier`).
 ///
@@ -182,7 +183,7 @@ fn linked_caller<M: Memory>(mem: &M, fp: u64) -> Result<NativeRegs, Fault> {
     })
 }
 
-/// Adapters move arguments: the return address is at rsp until it is popped into rax; from then on
+/// Adapters move arguments. The return address is at rsp until it is popped into rax; from then on
 /// the caller's sp is in r13 (sharedRuntime_x86_64.cpp, `gen_c2i_adapter`, `gen_i2c_adapter`).
 fn adapter_caller<M: Memory>(
     mem: &M,
@@ -227,19 +228,19 @@ fn adapter_caller<M: Memory>(
     }
 }
 
-/// The caller of an adapter whose barrier has saved the flags, which lie right below the return
-/// address, and below them registers, those of vectors included
-/// (shenandoahBarrierSetAssembler_x86.cpp, `load_reference_barrier`, until JDK 17). Among the
-/// registers may be the return address once more.
+/// The caller of an adapter whose barrier has saved the flags. They are right below the return
+/// address, and saved registers are below them, including those of vectors
+/// (shenandoahBarrierSetAssembler_x86.cpp, `load_reference_barrier`, until JDK 17). One of these
+/// may hold the return address once more.
 fn saving_caller<M: Memory>(
     mem: &M,
     sp: u64,
     fp: u64,
     is_caller: &impl Fn(NativeRegs) -> bool,
 ) -> Result<Option<NativeRegs>, Fault> {
-    /// A bit that is always 1, and that interrupts are on.
+    /// The bit that is always 1, and the one for enabled interrupts.
     const SET: u64 = 0x202;
-    /// Those that programs can set besides.
+    /// The other bits that programs can set.
     const MAY_BE_SET: u64 = 0x24_0dd5;
     for slot in (0..STUB_FRAME_MAX / 8).map(|i| sp.wrapping_add(i * 8)) {
         let flags = mem.word(slot)?;
@@ -261,11 +262,12 @@ fn saving_caller<M: Memory>(
 /// The way into the interpreter until JDK 20: `pop rax; mov r13, rsp`.
 const POP_AND_MOVE: [u8; 4] = [0x58, 0x4c, 0x8b, 0xec];
 
-/// Whether `pc` lies behind the last `lea r13, [rsp + 8]` of an adapter, or its [`POP_AND_MOVE`],
-/// which is the way into the interpreter: from there on the caller's sp is in r13 for sure, and
-/// room for arguments may lie below it.
+/// Whether `pc` is after the last `lea r13, [rsp + 8]` of an adapter, or its [`POP_AND_MOVE`],
+/// which is the way into the interpreter. From there on the caller's sp is certainly in r13, and
+/// room for arguments may be below it.
 fn has_sender<M: Memory>(mem: &M, blob: &Blob, pc: u64) -> Result<bool, Fault> {
-    /// The longest way from there to the jump: 255 arguments, a load and a store of 8 bytes each.
+    /// The longest distance from there to the jump: 255 arguments, a load and a store of 8 bytes
+    /// each.
     const SEARCHED: u64 = 4096;
     const LEA: [u8; 5] = [0x4c, 0x8d, 0x6c, 0x24, 0x08];
     for back in LEA.len() as u64..SEARCHED {
@@ -282,10 +284,10 @@ fn has_sender<M: Memory>(mem: &M, blob: &Blob, pc: u64) -> Result<bool, Fault> {
     Ok(false)
 }
 
-/// The compiled code that a poll has stopped, where the stub for that has not put its pc onto the
-/// stack yet: `push rbx` (to make room for it); `push rbp; mov rbp, rsp`; and so on, until it is
-/// taken from the thread (sharedRuntime_x86_64.cpp, `generate_handler_blob`). `poll_pc` is the pc
-/// that the VM's signal handler has left there.
+/// The compiled code that a poll has stopped, before the stub for that has put its pc onto the
+/// stack. The stub begins with `push rbx` (to make room for it); `push rbp; mov rbp, rsp`; and
+/// later takes the pc from the thread (sharedRuntime_x86_64.cpp, `generate_handler_blob`).
+/// `poll_pc` is the pc that the VM's signal handler has stored there.
 #[must_use]
 pub fn polling_caller<M: Memory>(
     mem: &M,
@@ -312,8 +314,8 @@ pub fn polling_caller<M: Memory>(
     })
 }
 
-/// The caller of a stub that called on (`regs` are those after the call returns).
-/// `at_anchor`: that is what the thread's anchor says, so the VM walks that frame itself.
+/// The caller of a stub that has made a call (`regs` are those after the call returns).
+/// `at_anchor`: the thread's anchor is at this frame, so the VM walks it itself.
 ///
 /// # Errors
 /// [`Fault`] if the stack cannot be read. `Ok(None)` if no candidate is a return address.
@@ -327,7 +329,7 @@ pub fn calling_caller<M: Memory>(
     if matches!(blob.kind, BlobKind::Adapter) {
         return saved_caller(mem, blob, regs, checks);
     }
-    // Where it calls the VM, its frame has the size that the VM goes by itself.
+    // At a call of the VM, the frame has the size that the VM itself assumes.
     let framed = framed_caller(mem, blob, regs).ok().flatten();
     let framed = framed.filter(|caller| is_generated_caller(checks, *caller));
     let by_size = framed.map(WayOut::from);
@@ -344,12 +346,12 @@ pub fn calling_caller<M: Memory>(
     likely_caller(mem, blob, regs, checks)
 }
 
-/// Words that look like return addresses of libraries lie on stacks by chance.
+/// Stacks contain words that look like return addresses of libraries by chance.
 fn is_generated_caller(checks: &impl Checks, caller: NativeRegs) -> bool {
     checks.is_code(caller.pc) && checks.is_caller(caller)
 }
 
-/// Where the frame ends if rbp points to it, or if it has its usual size.
+/// The caller by rbp if it points to the frame, or by the usual size of the frame.
 fn likely_caller<M: Memory>(
     mem: &M,
     blob: &Blob,

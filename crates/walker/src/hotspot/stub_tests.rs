@@ -8,7 +8,7 @@ use std::vec::Vec;
 const CODE: u64 = 0x1000;
 const STACK: u64 = 0x2000;
 
-/// Every address is code; these are callers, whatever their frames.
+/// Every address is code. These are callers, with any frames.
 struct Callers<'a>(&'a [u64]);
 
 impl Checks for Callers<'_> {
@@ -70,11 +70,11 @@ fn room_for_arguments_does_not_hide_the_caller_of_an_adapter() {
 }
 
 #[test]
-fn a_barrier_that_has_saved_all_registers_does_not_hide_the_caller_of_an_adapter() {
+fn adapter_caller_found_below_registers_saved_by_a_barrier() {
     const CALLER: u64 = 0xca11;
     let mut mem = Bytes::at(CODE, &[0x90u8; 64]);
-    // A vector register, saved registers with the return address in one and what looks like
-    // flags in another, the flags, the return address.
+    // A vector register, and saved registers: one with the return address, one with a value like
+    // flags. Then the flags and the return address.
     let stack = [0x407e_0000, 7, CALLER, 0x246, 8, 0x246, CALLER, 9];
     let mut all = Vec::from(stack);
     all.resize(1024, 0);
@@ -112,7 +112,7 @@ fn a_barrier_that_has_saved_all_registers_does_not_hide_the_caller_of_an_adapter
 }
 
 #[test]
-fn on_the_way_to_an_interpreted_method_the_call_is_the_caller() {
+fn static_call_stub_has_the_call_as_caller() {
     // call CODE + 32; ...; mov rbx, imm64; jmp
     let mut code = [0x90u8; 64];
     code[16..21].copy_from_slice(&[0xe8, 32 - 21, 0, 0, 0]);
@@ -168,7 +168,7 @@ fn a_poll_is_known_before_its_pc_is_on_the_stack() {
     let mut code = [0x90u8; 16];
     code[..5].copy_from_slice(&[0x53, 0x55, 0x48, 0x8b, 0xec]);
     let mut mem = Bytes::at(CODE, &code);
-    // The saved rbp, and rbx in the place of the pc.
+    // The saved rbp, and rbx in the slot of the pc.
     mem.add(STACK, &words(&[0xb9, 0xb8, 0]));
     let blob = Blob {
         addr: CODE,
@@ -199,9 +199,9 @@ fn a_poll_is_known_before_its_pc_is_on_the_stack() {
     assert_eq!(polling_caller(&mem, &blob, &regs, 0), None, "never polled");
 }
 
-/// rbp, or its usual size, says where the frame ends; what leads there, or not, is not known.
+/// The frame's end is known by rbp, or by its usual size. The way that leads there is unknown.
 #[test]
-fn stub_that_cannot_be_followed_has_a_likely_caller_at_most() {
+fn unfollowable_stub_has_only_a_likely_caller() {
     // add rsp, [rdi]
     let mut code = [0x90u8; 64];
     code[16..19].copy_from_slice(&[0x48, 0x03, 0x27]);
@@ -234,7 +234,7 @@ fn stub_that_cannot_be_followed_has_a_likely_caller_at_most() {
     assert_eq!(at(STACK - 8, 0, &both), None, "rbp is below");
 }
 
-/// A stub that has called the VM has a frame as large as its blob says.
+/// A stub that has called the VM has the frame size of its blob.
 #[test]
 fn called_vm_returns_to_a_frame_of_the_blobs_size() {
     let mut mem = Bytes::at(CODE, &[0xf4u8; 64]);
@@ -262,7 +262,7 @@ fn called_vm_returns_to_a_frame_of_the_blobs_size() {
     assert_eq!([at(24), at(0)], [None; 2]);
 }
 
-/// The frame of an older method is at rbp, where compiled code leaves it alone.
+/// The frame of an older method is at rbp, because compiled code does not change it.
 #[test]
 fn caller_of_a_virtual_call_stub_is_at_rsp() {
     let mem = Bytes::at(STACK, &words(&[0xca11, 7, 0xf9, 0xca12, 0, 0, 0, 0]));
@@ -289,7 +289,7 @@ fn caller_of_a_virtual_call_stub_is_at_rsp() {
 }
 
 #[test]
-fn arguments_pushed_for_a_stub_are_not_part_of_its_callers_frame() {
+fn arguments_pushed_for_a_stub_are_not_in_callers_frame() {
     const CALLER: u64 = 0x4000;
     // push rsi; push r8; call CODE
     let mut code = [0x90u8; 32];
@@ -325,14 +325,14 @@ fn arguments_pushed_for_a_stub_are_not_part_of_its_callers_frame() {
     };
     assert_eq!(found(CODE, &|_| true), 4);
     assert_eq!(found(CODE + 8, &|_| true), 2, "another stub is called");
-    // A register that the caller has saved before hides its own caller.
+    // A register saved by the caller hides the caller's own caller.
     assert_eq!(found(CODE, &|_| false), 4);
     // The last byte of another instruction.
     assert_eq!(found(CODE, &|sp| sp == STACK + 24), 3);
     assert_eq!(found(CODE, &|sp| sp == STACK + 16), 2);
 }
 
-/// One return address, to frames that fit by their sp.
+/// One return address, with frames that are accepted by their sp.
 struct Fitting<'a>(u64, &'a dyn Fn(u64) -> bool);
 
 impl Checks for Fitting<'_> {
@@ -350,13 +350,13 @@ impl Checks for Fitting<'_> {
 }
 
 #[test]
-fn the_cookie_of_an_entry_barrier_is_no_return_address() {
+fn entry_barrier_cookie_is_not_a_return_address() {
     let mem = Bytes::at(STACK, &words(&[1, u64::MAX, 3, 4, 5]));
     assert_eq!(return_slot(&mem, STACK), Ok(STACK + 16));
     assert_eq!(return_slot(&mem, STACK + 16), Ok(STACK + 24));
 }
 
-/// Registers take up a page at most; what looks like flags above that is something else.
+/// Registers take at most a page; a value like flags above that is another thing.
 #[test]
 fn saved_flags_lie_within_a_page() {
     let found = |slot: usize, flags: u64| {
@@ -374,7 +374,7 @@ fn saved_flags_lie_within_a_page() {
     }
 }
 
-/// Notes what is read.
+/// Notes each read.
 struct Asked<'a>(&'a Bytes, std::cell::RefCell<Vec<u64>>);
 
 impl Memory for Asked<'_> {
@@ -388,7 +388,7 @@ impl Memory for Asked<'_> {
     }
 }
 
-/// What is left unread is what no direct call can return to, to the byte.
+/// Addresses beyond the reach of a direct call are not read, to the byte.
 #[test]
 fn code_is_read_only_where_a_call_could_lead_from() {
     const FAR: u64 = 0x7f00_0000_0000;

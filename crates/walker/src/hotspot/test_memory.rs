@@ -12,7 +12,7 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// One range.
+    /// A memory with one range.
     pub fn at(addr: u64, bytes: &[u8]) -> Bytes {
         let mut memory = Bytes::default();
         memory.add(addr, bytes);
@@ -33,7 +33,7 @@ impl Bytes {
         self.add(addr, &bytes);
     }
 
-    /// Some ranges of words.
+    /// A memory with some ranges of words.
     pub fn of_words(ranges: &[(u64, &[u64])]) -> Bytes {
         let mut memory = Bytes::default();
         for (addr, words) in ranges {

@@ -5,7 +5,7 @@ use super::layout::{Layout, present};
 use super::monitors::{self, Contended};
 use crate::memory::{Fault, Memory};
 
-/// Threads visited at most.
+/// Maximum number of threads visited.
 const THREADS_MAX: u64 = 1 << 20;
 
 /// A `JavaFrameAnchor`: the last Java frame of a thread that left Java; sp 0 if it has not.
@@ -19,8 +19,8 @@ pub struct Anchor {
     pub fp: u64,
 }
 
-/// Calls `visit` with each `JavaThread*`. The list is read while the VM runs: entries may be stale,
-/// so what is read through them must be checked.
+/// Calls `visit` with each `JavaThread*`. The list is read while the VM runs, so entries may be
+/// stale. The caller must check all data read through them.
 ///
 /// # Errors
 /// [`Fault`] if the list cannot be read.
@@ -58,7 +58,7 @@ pub fn kernel_id<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<i32
     mem.i32(osthread.wrapping_add(layout.osthread_thread_id))
 }
 
-/// The thread pointer of a Java thread: what `pthread_self` gives it. 0 if unknown.
+/// The thread pointer of a Java thread: its `pthread_self`. 0 if unknown.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
@@ -96,7 +96,7 @@ pub fn has_on_stack<M: Memory>(
     Ok(address < high && high - address <= size)
 }
 
-/// The anchor of a Java thread: its last Java frame when it is not running Java code.
+/// The anchor of a Java thread: its last Java frame while it does not run Java code.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
@@ -118,24 +118,25 @@ pub fn anchor_at<M: Memory>(mem: &M, layout: &Layout, addr: u64) -> Result<Ancho
     Ok(Anchor { sp, pc, fp })
 }
 
-/// Where a Java thread is, as far as a few words of memory say.
+/// The state of a Java thread, from a few words of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its state (`JavaThreadState`).
     pub state: u64,
-    /// 1 if it enters a monitor, 2 if it waits in one, 0 otherwise.
+    /// 1 if it enters a monitor, 2 if it waits on one, 0 otherwise.
     pub monitor_use: u64,
-    /// That `ObjectMonitor*`, and what the JVM has noted of its owner; 0 without one.
+    /// That `ObjectMonitor*`, and the JVM's record of its owner; 0 without a monitor.
     pub monitor: u64,
     /// See `monitor`.
     pub owner: u64,
     /// The sp of its last Java frame; 0 while it runs Java code.
     pub sp: u64,
-    /// And the pc.
+    /// The pc of that frame.
     pub pc: u64,
 }
 
-/// Where a Java thread is. Two moments at which this is the same need not be at the same place.
+/// The state of a Java thread. Equal results at two times do not prove that the thread is at the
+/// same place.
 ///
 /// # Errors
 /// [`Fault`] if the thread cannot be read.
@@ -146,7 +147,7 @@ pub fn place<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<Place, 
         Some(Contended::Entering(monitor)) => (1, monitor),
         Some(Contended::Waiting(monitor)) => (2, monitor),
     };
-    // It may be freed by now.
+    // The monitor may be freed by now.
     let owner = match present(layout.monitor_owner) && monitor_use == 1 {
         true => mem
             .word(monitor.wrapping_add(layout.monitor_owner))
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_tells_its_numbers_and_its_anchor() {
+    fn thread_numbers_and_anchor_are_read() {
         let mut layout = Layout::EMPTY;
         (layout.thread_osthread, layout.osthread_thread_id) = (8, 4);
         let mem = Bytes::of_words(&[

@@ -1,29 +1,29 @@
-//! Virtual threads that are not mounted: what they wait for, and where their frames are
-//! (java.base, java/lang/VirtualThread.java).
+//! Virtual threads that are not mounted: their waits, and the location of their frames (java.base,
+//! java/lang/VirtualThread.java).
 
 use super::continuation::{self, Chunk, reference};
 use super::layout::{ABSENT, Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// Values of `VirtualThread.state`; they differ between versions, so the class is asked for them.
+/// Values of `VirtualThread.state`. They differ between versions, so they are read from the class.
 /// `None`: this version has no such state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct States {
-    /// Never ran yet.
+    /// Has never run.
     pub started: Option<i32>,
-    /// Waits to be unparked; with or without a time.
+    /// Waits to be unparked; without a timeout and with one.
     pub parked: [Option<i32>; 2],
     /// Waits to enter a monitor (24 and later).
     pub blocked: Option<i32>,
-    /// Waits in `Object.wait`; with or without a time (24 and later).
+    /// Waits in `Object.wait`; without a timeout and with one (24 and later).
     pub waits: [Option<i32>; 2],
     /// Waits for a carrier: unparked, has yielded, got its monitor, or (21.0.0) all of these.
     pub ready: [Option<i32>; 4],
-    /// A bit that may be set besides.
+    /// A bit that may be set in addition.
     pub suspended: Option<i32>,
 }
 
-/// What is known of class `VirtualThread`.
+/// Facts about class `VirtualThread`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualThreadFields {
     /// `VirtualThread.state`.
@@ -32,12 +32,12 @@ pub struct VirtualThreadFields {
     pub cont: u64,
     /// `VirtualThread.carrierThread`.
     pub carrier: u64,
-    /// Values of the first of these.
+    /// Values of `state`.
     pub states: States,
 }
 
 impl VirtualThreadFields {
-    /// Nothing known.
+    /// Nothing is known.
     pub const EMPTY: VirtualThreadFields = VirtualThreadFields {
         state: ABSENT,
         cont: ABSENT,
@@ -52,7 +52,7 @@ impl VirtualThreadFields {
         },
     };
 
-    /// Whether enough is known.
+    /// Whether enough is known to read virtual threads.
     #[must_use]
     pub fn is_known(&self) -> bool {
         let fields = [self.state, self.cont, self.carrier];
@@ -60,7 +60,7 @@ impl VirtualThreadFields {
     }
 }
 
-/// What a virtual thread without a carrier waits for.
+/// The reason why a virtual thread without a carrier waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// For a carrier.
@@ -78,17 +78,17 @@ pub enum Wait {
 pub struct Unmounted {
     /// What it waits for.
     pub wait: Wait,
-    /// Its youngest chunk with frames; none if it never ran.
+    /// Its youngest chunk with frames; none if it has never run.
     pub chunk: Option<Chunk>,
     state: i32,
 }
 
-/// The virtual thread `thread`; `None` if it is mounted, being mounted or unmounted, or not alive:
-/// the platform thread tells what it does then. `is_chunk` says whether an object can have frames:
-/// a collector may have moved it.
+/// The virtual thread `thread`; `None` if it is mounted, being mounted or unmounted, or not alive.
+/// In these cases the platform thread shows its state. `is_chunk` says whether an object can have
+/// frames: a collector may have moved it.
 ///
 /// # Errors
-/// [`Fault`] if an object cannot be read, or the frames are not there that its state says it has.
+/// [`Fault`] if an object cannot be read, or if the frames that its state implies are missing.
 pub fn unmounted<M: Memory>(
     mem: &M,
     layout: &Layout,
@@ -115,19 +115,19 @@ pub fn unmounted<M: Memory>(
     Ok(Some(Unmounted { wait, chunk, state }))
 }
 
-/// Whether a thread in `state` has never run: no other one that is unmounted has no frames.
+/// Whether a thread in `state` has never run. Only such an unmounted thread has no frames.
 fn is_new(states: &States, state: i32) -> bool {
     states.started == Some(state & !states.suspended.unwrap_or(0))
 }
 
-/// Words of an entry in a monitor's list that are looked at (`ObjectWaiter`: the next and the
-/// previous one, the platform thread, a handle of the virtual thread, the monitor).
+/// Words read of an entry in a monitor's list (`ObjectWaiter`: the next and the previous one, the
+/// platform thread, a handle of the virtual thread, the monitor).
 const ENTRY_WORDS: u64 = 6;
 
 /// The `ObjectMonitor*` that the virtual thread `thread`, which has no carrier, waits to enter or
-/// to be notified by; `None` if that is not known. Its object has the address of its entry in the
-/// monitor's list at `entry_at` (24 and later), and the monitor stands behind the handle that leads
-/// back to the thread: so nothing else is taken for it.
+/// to be notified by; `None` if unknown. The address of its entry in the monitor's list is in its
+/// object at `entry_at` (24 and later). The monitor comes after the handle that leads back to the
+/// thread, so no other word is mistaken for it.
 ///
 /// # Errors
 /// [`Fault`] if the entry cannot be read.
@@ -190,7 +190,8 @@ mod tests {
         };
         let found = |entry: u64, back: u64, entry_at: u64| {
             let mut mem = Bytes::at(THREAD, &words(&[0, entry]));
-            // The next one is another thread's, the one before cannot be read.
+            // The handle of the next entry belongs to another thread, and the previous entry cannot
+            // be read.
             mem.add(
                 ENTRY,
                 &words(&[0x2000, 0xdead_0000, 0, 0x3000, MONITOR, 0, 0]),
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn states_say_what_is_waited_for() {
+    fn state_determines_the_wait() {
         let states = States {
             started: Some(1),
             parked: [Some(4), Some(7)],

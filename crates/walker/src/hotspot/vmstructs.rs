@@ -3,7 +3,7 @@
 
 use crate::memory::{Fault, Memory};
 
-/// Finds an exported symbol of libjvm; answers its address in the target.
+/// Finds an exported symbol of libjvm and returns its address in the target.
 pub trait Symbols {
     /// The address of `name`, if libjvm has it.
     fn address(&self, name: &str) -> Option<u64>;
@@ -15,7 +15,7 @@ impl<F: Fn(&str) -> Option<u64>> Symbols for F {
     }
 }
 
-/// Why the tables cannot be read.
+/// The reason why the tables cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
     /// libjvm does not export this symbol.
@@ -30,7 +30,7 @@ impl From<Fault> for TableError {
     }
 }
 
-/// A name in the tables, cut to a length no name of interest exceeds.
+/// A name in the tables, truncated. No relevant name is longer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     bytes: [u8; Name::MAX],
@@ -81,7 +81,7 @@ pub struct Field {
     pub place: Place,
 }
 
-/// Where a field is.
+/// The place of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Offset from the start of an instance.
@@ -90,7 +90,7 @@ pub enum Place {
     Static(u64),
 }
 
-/// Entries are at most this many; the real tables hold 1400 to 3500.
+/// Maximum number of entries; the real tables hold 1400 to 3500.
 const ENTRIES_MAX: u64 = 20_000;
 
 fn value<M: Memory, S: Symbols>(

@@ -1,10 +1,10 @@
-//! The way of generated code out of its frame: its instructions are followed from where it stands
-//! to where it returns, with the values that its registers have, so that what it takes its caller
-//! from is read where it will take it from. So no frame can be overlooked, whatever the code has
-//! pushed, saved or aligned. Code that cannot be followed gives nothing.
+//! The way of generated code out of its frame. Its instructions are followed from pc to the return,
+//! with the values of the registers. So the caller's registers are read from the places from which
+//! the code itself will restore them. No frame can be missed, whatever the code has pushed, saved
+//! or aligned. Code that cannot be followed gives no result.
 //!
-//! A stub has the same frame at a place however it came there. So any way out will do, and the one
-//! that takes no branch is tried first.
+//! A stub's frame at a given pc is the same on all paths to it. So any way out will do, and the one
+//! without a branch is tried first.
 
 use super::instruction::{self, Address, Arithmetic, Operand, Operation, RBP, RSP};
 use super::stub::Checks;
@@ -12,32 +12,31 @@ use crate::memory::Memory;
 use crate::native::NativeRegs;
 use crate::regs::Regs;
 
-/// Instructions that are followed at most. The longest stubs (of AES-GCM and SHA-512) have some
+/// Maximum number of instructions followed. The longest stubs (of AES-GCM and SHA-512) have some
 /// 3000.
 const STEPS_MAX: u32 = 8192;
-/// The same of an entry of the interpreter without a frame.
+/// The same for an entry of the interpreter without a frame.
 const ENTRY_STEPS_MAX: u32 = 96;
-/// Words that the code may write on its way.
+/// Maximum number of words that the code may write on its way.
 const WRITES_MAX: usize = 40;
-/// Branches that are kept for when a way leads nowhere; older ones are forgotten. A signal handler
-/// has little room.
+/// Branches kept as alternatives; older ones are dropped. A signal handler has little room.
 const BRANCHES_MAX: usize = 2;
-/// Loops that are left on a way.
+/// Maximum number of loops left on a way.
 const LOOPS_MAX: usize = 16;
-/// So far from rsp a word can be part of the frame or of the caller's.
+/// Maximum distance from rsp of a word of the frame or of the caller's.
 const FRAME_MAX: u64 = 1 << 16;
-/// Bytes of code that are read at once.
+/// Bytes of code read at once.
 const WINDOW: usize = 64;
 
 /// Registers that a callee need not preserve (System V AMD64 ABI, figure 3.4).
 const NOT_PRESERVED: u16 = 0b0000_1111_1100_0111;
 
-/// In place of a value that is not known.
+/// Stands for an unknown value.
 const UNKNOWN: u64 = 1;
 
 const POP_RCX: u8 = 0x59;
 const POP_RDX: u8 = 0x5a;
-/// Bytes between such a pop and the jump at most.
+/// Maximum number of bytes between such a pop and the jump.
 const POPPED_BEFORE: usize = 16;
 
 const RAX: u8 = 0;
@@ -46,25 +45,25 @@ const RDX: u8 = 2;
 const RBX: u8 = 3;
 const R13: u8 = 13;
 
-/// Values of the registers on a way, and where it goes on.
+/// Values of the registers on a way, and the next pc.
 #[derive(Clone, Copy)]
 struct State {
     pc: u64,
     values: [u64; 16],
     /// A bit for each register whose value is known.
     known: u16,
-    /// Those that were read from the stack, and those that are numbers in the code.
+    /// The registers that were read from the stack, and those with constants of the code.
     read: u16,
     constant: u16,
-    /// How many writes were done.
+    /// Number of writes.
     writes: usize,
-    /// The end of a loop that is to be left: by the first branch that leads behind it.
+    /// The end of a loop that is being left, by the first branch beyond it.
     leaves: u64,
-    /// What was popped last into a register that takes a return address, and rsp after that.
+    /// The last value popped into a register that takes a return address, and rsp after that.
     popped: (u64, u64),
     /// rsp after the last pop.
     above: Option<u64>,
-    /// Whether rbp was taken back, and whether by the last instruction.
+    /// Whether rbp was restored, and whether by the last instruction.
     has_frame: bool,
     left: bool,
 }
@@ -102,27 +101,27 @@ impl State {
     }
 }
 
-/// Where a step leads.
+/// Result of a step.
 enum Step {
     On,
-    /// Nowhere: another way is to be tried.
+    /// No result: try another way.
     Lost,
     Out(WayOut),
-    /// No way will do.
+    /// No way can give a result.
     Over,
 }
 
-/// Where code goes back to.
+/// The place to which code returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WayOut {
     /// The caller.
     pub caller: NativeRegs,
-    /// Whether its pc may be the handler of an exception, not a return address: the code has taken
-    /// it from the stack and jumps there.
+    /// Whether its pc may be an exception handler, not a return address: the code has taken it from
+    /// the stack and jumps there.
     pub jumps: bool,
-    /// r13 then, if that is known: of an entry of the interpreter the caller's rsp.
+    /// r13 at that point, if known: for an entry of the interpreter, the caller's rsp.
     pub r13: Option<u64>,
-    /// Whether the code has popped its return address and jumps there, and has left rbp alone.
+    /// Whether the code has popped its return address and jumps there, and has not changed rbp.
     pub is_entry: bool,
 }
 
@@ -141,27 +140,27 @@ impl From<NativeRegs> for WayOut {
 struct Way<'a, M: Memory, C: Checks> {
     mem: &'a M,
     checks: &'a C,
-    /// rsp where it began: nothing below it is worth reading.
+    /// rsp at the beginning. No word below it is valid.
     low: u64,
     state: State,
     notes: Notes,
 }
 
-/// What is noted on a way.
+/// Notes made on a way.
 struct Notes {
-    /// Where words were written, from `low` on, and which.
+    /// Places of written words, relative to `low`, and the words.
     places: [i32; WRITES_MAX],
     values: [u64; WRITES_MAX],
-    /// A bit for each that is known.
+    /// A bit for each word that is known.
     known: u64,
     branches: [State; BRANCHES_MAX],
-    /// Which of them is the last.
+    /// Index of the last word.
     last: usize,
     /// Ends of loops.
     loops: [u64; LOOPS_MAX],
     looped: usize,
     window: [u8; WINDOW],
-    /// Where the window begins, and how much of it was read.
+    /// Start of the window, and the number of bytes read.
     window_at: u64,
     window_len: usize,
 }
@@ -181,14 +180,13 @@ impl Notes {
     };
 }
 
-/// The caller that generated code returns to when it goes on from `regs`.
+/// The caller that generated code returns to when it continues from `regs`.
 pub fn caller<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) -> Option<WayOut> {
     let state = interrupted(mem, regs, checks);
     follow(mem, state, STEPS_MAX, checks)
 }
 
-/// The same for code that has called and is returned to: of the registers only rsp and rbp are
-/// known.
+/// The same for code that has made a call, at its return: only rsp and rbp are known.
 pub fn caller_after_call<M: Memory>(
     mem: &M,
     regs: NativeRegs,
@@ -197,8 +195,8 @@ pub fn caller_after_call<M: Memory>(
     follow(mem, called(regs, None), STEPS_MAX, checks)
 }
 
-/// The caller of a method that the interpreter runs by an entry without a frame, as those of
-/// mathematics and checksums: it pops its return address and goes back by a jump, rsp being taken
+/// The caller of a method that the interpreter runs by an entry without a frame, such as those of
+/// mathematics and checksums. The entry pops its return address and jumps there, and rsp is taken
 /// from r13 (templateInterpreterGenerator_x86_64.cpp, `generate_math_entry`). rbp is another
 /// frame's. `None` for all other code of the interpreter.
 pub fn caller_of_entry<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) -> Option<WayOut> {
@@ -207,7 +205,7 @@ pub fn caller_of_entry<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) ->
     found.filter(|found| found.is_entry)
 }
 
-/// The same where the entry has called; `r13` if it is known.
+/// The same if the entry has made a call; `r13` if it is known.
 pub fn caller_of_entry_after_call<M: Memory>(
     mem: &M,
     regs: NativeRegs,
@@ -234,7 +232,7 @@ fn interrupted<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) -> State {
     for (register, value) in values {
         state.set(register, Some(value));
     }
-    // A return address may have been popped just before.
+    // The return address may just have been popped.
     let mut before = [0; POPPED_BEFORE];
     let read = mem.read(regs.pc.wrapping_sub(POPPED_BEFORE as u64), &mut before);
     if read.is_ok() {
@@ -281,7 +279,7 @@ fn follow<M: Memory>(
 }
 
 impl<M: Memory, C: Checks> Way<'_, M, C> {
-    /// Goes on at the last branch that was not taken.
+    /// Continues at the last branch that was not taken.
     #[inline(never)]
     fn turn_back(&mut self) -> Option<()> {
         let last = self.notes.branches.get_mut(self.notes.last)?;
@@ -291,7 +289,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         (self.state.pc != 0).then_some(())
     }
 
-    /// Keeps a branch for that.
+    /// Keeps a branch as an alternative.
     #[inline(never)]
     fn keep_branch(&mut self, target: u64) {
         self.notes.last = (self.notes.last + 1) % BRANCHES_MAX;
@@ -354,7 +352,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         let mut at = pc.wrapping_sub(self.notes.window_at);
         let whole = (self.notes.window_len as u64).saturating_sub(instruction::LENGTH_MAX as u64);
         if at > whole {
-            // At the end of what can be read a part will do.
+            // At the end of readable memory a shorter read succeeds.
             let mut lens = [WINDOW, 16, 8].into_iter();
             self.notes.window_len = lens.find(|len| self.fill(pc, *len)).unwrap_or(0);
             self.notes.window_at = pc;
@@ -364,7 +362,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         instruction::decode(code)
     }
 
-    /// Reads the window. By itself, so that the handler's graph sees what is called.
+    /// Reads the window. A function of its own, so that the check of handlers sees its calls.
     #[inline(never)]
     fn fill(&mut self, pc: u64, len: usize) -> bool {
         let part = self.notes.window.get_mut(..len);
@@ -386,13 +384,13 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         }
     }
 
-    /// The place of `at` as writes have it, if that is on the stack.
+    /// The place of `at` as writes note it, if it is on the stack.
     fn place(&self, at: u64) -> Option<i32> {
         let far = at.wrapping_sub(self.low) as i64;
         (far.unsigned_abs() < FRAME_MAX).then_some(far as i32)
     }
 
-    /// The word at `at`, if that is on the stack.
+    /// The word at `at`, if it is on the stack.
     fn word(&self, at: u64) -> Option<u64> {
         let place = self.place(at)?;
         let done = self.notes.places.get(..self.state.writes)?;
@@ -447,7 +445,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
                 }
                 Step::On
             }
-            // The address is that after rsp has been moved.
+            // The address is computed after rsp has moved.
             Operand::Memory(address) => match self.address(address) {
                 Some(at) => self.write(at, value),
                 None => Step::On,
@@ -492,7 +490,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         Step::On
     }
 
-    /// What is returned to must be a return address: else some value was not what the code has.
+    /// The result must be a return address; otherwise a value was not the one in the code.
     fn out(&self, pc: u64, sp: u64) -> Step {
         match self.state.get(RBP) {
             Some(fp) if sp >= self.low && self.checks.is_return(pc) => {
@@ -511,7 +509,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         }
     }
 
-    /// Whether the frame is gone: the word at rsp is a return address.
+    /// Whether the frame is popped: the word at rsp is a return address.
     fn returns_here(&self) -> bool {
         let pc = self.state.get(RSP).and_then(|sp| self.word(sp));
         pc.is_some_and(|pc| self.checks.is_return(pc))
@@ -528,7 +526,8 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         }
     }
 
-    /// The return address in whose place the code puts that of a handler, which is not known yet.
+    /// The return address that the code replaces by the address of a handler, which is not known
+    /// yet.
     fn overwritten(&self, at: u64) -> Option<u64> {
         let word = self.mem.word(at).ok().filter(|_| at >= self.low);
         word.filter(|pc| self.checks.is_return(*pc))
@@ -536,7 +535,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
 
     fn branch(&mut self, at: u64, target: u64) {
         if target <= at {
-            // The end of a loop, which is left.
+            // The end of a loop. The walk leaves it.
             return;
         }
         if self.state.leaves != 0 && target > self.state.leaves {
@@ -555,7 +554,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         if target > at {
             return Step::On;
         }
-        // Once round a loop, to see where it is left.
+        // Follows a loop once, to find the branch that leaves it.
         let is_done = self.notes.loops.contains(&at);
         match self.notes.loops.get_mut(self.notes.looped) {
             Some(place) if !is_done => *place = at,
@@ -566,10 +565,10 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         Step::On
     }
 
-    /// A jump to a place that is not in the code: to the caller, whose address has been popped or
-    /// is popped by who is jumped to, or to its handler of exceptions.
+    /// A jump to an address that is not in the code. The target is the caller, whose address has
+    /// been popped or will be popped at the target, or the caller's exception handler.
     fn jump_to(&mut self, at: u64, to: Operand) -> Step {
-        // Where it is taken from r13, which is not known, it is above the return address at least.
+        // If rsp comes from r13, which is unknown, it is at least above the return address.
         let Some(sp) = self.state.get(RSP).or(self.state.above) else {
             return Step::Lost;
         };

@@ -1,4 +1,4 @@
-//! Tests of how the way out of a frame is followed, with code as stubs of 17 and 25 have it.
+//! Tests of the way out of a frame, with code of stubs of 17 and 25.
 
 extern crate std;
 use super::*;
@@ -9,7 +9,7 @@ const CODE: u64 = 0x1000;
 const CODE_END: u64 = 0x1f00;
 const BEFORE: usize = 32;
 const STACK: u64 = 0x7f00_0000_0000;
-/// rsp at the beginning of the stub, in the midst of the stack.
+/// rsp at the beginning of the stub, in the middle of the stack.
 const SP: u64 = STACK + 0x400;
 const FP: u64 = STACK + 0x700;
 const CALLER: u64 = 0xca11;
@@ -30,10 +30,10 @@ impl Checks for Code {
     }
 }
 
-/// Code, and a stack of noise with some words.
+/// Code, and a stack of random words with some given ones.
 fn memory(code: &[u8], words: &[(u64, u64)]) -> Bytes {
     let mut padded = std::vec![0xf4u8; 0x1000];
-    // What is before it is read, too.
+    // The bytes before the code are read, too.
     padded[BEFORE..BEFORE + code.len()].copy_from_slice(code);
     let mut mem = Bytes::at(CODE - BEFORE as u64, &padded);
     let mut stack = std::vec![0xdeadu64; 256];
@@ -62,7 +62,7 @@ fn found(mem: &Bytes, regs: &Regs) -> Option<(u64, u64, u64)> {
 
 const WHOLE: Option<(u64, u64, u64)> = Some((CALLER, SP + 8, FP));
 
-/// `sha512_implCompress` of 17: rsp is aligned, and what it was is in the frame. The words above
+/// `sha512_implCompress` of 17: rsp is aligned, and its old value is in the frame. The words above
 /// the frame look like another caller.
 #[test]
 fn aligned_frame_gives_rsp_back_at_every_instruction() {
@@ -112,13 +112,13 @@ fn aligned_frame_gives_rsp_back_at_every_instruction() {
         };
         assert_eq!(found(&mem, &regs), WHOLE, "{offset}");
     }
-    // What is not in rax yet is nowhere: the word that is there now is an older one.
+    // The value is not in rax yet: the word on the stack is an older one.
     let unsaved = memory(&code, &[(SP, CALLER), (aligned + 0x40, SP - 16)]);
     let at = regs(16, aligned, FP);
     assert_eq!(found(&unsaved, &at), None);
 }
 
-/// Code that only moves on: it has no frame, whatever rbp points to (`itable stub`).
+/// Code that only jumps has no frame, wherever rbp points (`itable stub`).
 #[test]
 fn jump_on_leaves_the_return_address_at_rsp() {
     let code = [
@@ -136,9 +136,9 @@ fn jump_on_leaves_the_return_address_at_rsp() {
     assert_eq!(found(&other, &regs(0, SP, SP + 32)), None, "no other way");
 }
 
-/// A loop whose end is in its midst, with a call that does not come back on the way.
+/// A loop whose exit is in its middle, with a call that does not return on the way.
 #[test]
-fn loops_are_left_and_traps_turned_back_from() {
+fn loops_are_left_and_traps_avoided() {
     let code = [
         0x55, // 0: push rbp
         0x48, 0x8b, 0xec, // 1: mov rbp, rsp
@@ -161,7 +161,7 @@ fn loops_are_left_and_traps_turned_back_from() {
         assert_eq!(found(&mem, &regs(offset, SP - 8, SP - 8)), expected);
     }
     assert_eq!(found(&mem, &regs(21, SP, FP)), WHOLE);
-    // The call comes back here.
+    // The call returns here.
     let called = NativeRegs {
         pc: CODE + 18,
         sp: SP - 8,
@@ -169,7 +169,7 @@ fn loops_are_left_and_traps_turned_back_from() {
     };
     let way = caller_after_call(&mem, called, &Code).unwrap();
     assert_eq!((way.caller.sp, way.caller.fp), (SP + 8, FP));
-    // A loop that is never left.
+    // An endless loop.
     let endless = memory(&[0x90, 0xeb, 0xfd], &[(SP, CALLER)]);
     assert_eq!(found(&endless, &regs(0, SP, FP)), None);
 }
@@ -204,7 +204,7 @@ fn popped_return_address_is_the_caller() {
 
 /// `handle_exception`: the handler's address takes the place of the return address.
 #[test]
-fn handler_in_place_of_the_return_address_is_told() {
+fn handler_in_place_of_return_address_is_reported() {
     const HANDLER: u64 = 0x4a4d;
     let code = [
         0xff, 0xd0, // 0: call rax
@@ -230,9 +230,9 @@ fn handler_in_place_of_the_return_address_is_told() {
     assert_eq!(way(7, HANDLER, SP, FP), handler);
 }
 
-/// `wrong_method_stub`: where it goes on was put among the saved registers, which is no handler.
+/// `wrong_method_stub`: the jump target was put among the saved registers, and is not a handler.
 #[test]
-fn method_to_go_on_at_is_not_the_caller() {
+fn method_to_continue_at_is_not_the_caller() {
     let code = [
         0x48, 0x89, 0x44, 0x24, 0x08, // 0: mov [rsp + 8], rax
         0x48, 0x8b, 0x44, 0x24, 0x08, // 5: mov rax, [rsp + 8]
@@ -249,9 +249,9 @@ fn method_to_go_on_at_is_not_the_caller() {
     }
 }
 
-/// `deoptimize`: another stub takes over, as if it were called in place of this one.
+/// `deoptimize`: another stub continues, as if it were called instead of this one.
 #[test]
-fn frame_that_is_left_before_a_jump_is_gone() {
+fn frame_popped_before_a_jump_does_not_count() {
     // leave; jmp behind, which cannot be followed: add rsp, [rdi].
     let code = [0xc9, 0xe9, 0, 0, 0, 0, 0x48, 0x03, 0x27, 0xc3];
     let mem = memory(&code, &[(SP, CALLER), (SP - 8, FP)]);
@@ -259,7 +259,7 @@ fn frame_that_is_left_before_a_jump_is_gone() {
     assert_eq!(found(&mem, &regs(6, SP, FP)), None);
 }
 
-/// The return address may be copied to where it is popped from by way of a word that is pushed.
+/// The return address may be copied, through a pushed word, to the place from which it is popped.
 #[test]
 fn words_that_are_pushed_and_popped_are_followed() {
     let code = [
@@ -278,9 +278,9 @@ fn words_that_are_pushed_and_popped_are_followed() {
     assert_eq!(found(&mem, &regs(9, SP - 16, FP)), whole);
 }
 
-/// The interpreter's entries of mathematics take rsp from r13; rbp is an older frame's.
+/// The interpreter's entries for mathematics take rsp from r13; rbp is an older frame's.
 #[test]
-fn entry_without_a_frame_is_told_from_other_code() {
+fn frameless_entry_is_distinguished_from_other_code() {
     let entry = [
         0xff, 0xd0, // 0: call rax
         0x5f, // 2: pop rdi
@@ -312,7 +312,7 @@ fn entry_without_a_frame_is_told_from_other_code() {
     let returns = [0x90, 0x90, 0xc9, 0x5f, 0x48, 0x8b, 0xe3, 0xff, 0xe7];
     let mem = memory(&returns, &[(FP + 8, CALLER)]);
     assert_eq!(after(&mem, Some(sender)), None);
-    // A bytecode goes on to the next; a return address is at rsp by chance.
+    // A bytecode continues with the next one; a return address is at rsp by chance.
     let dispatches = [0x90, 0x90, 0x41, 0xff, 0x24, 0xda];
     let mem = memory(&dispatches, &[(SP, CALLER)]);
     assert_eq!(after(&mem, Some(sender)), None);
@@ -338,16 +338,16 @@ fn r13_is_known_where_the_code_gives_it_back() {
     );
 }
 
-/// Work is bounded, and what cannot be read, or is no return address, is nothing.
+/// Work is bounded. Unreadable words, and words that are not return addresses, give no result.
 #[test]
-fn what_cannot_be_followed_gives_nothing() {
+fn code_that_cannot_be_followed_gives_none() {
     let returns = memory(&[0xc3], &[(SP, 0xbad)]);
     assert_eq!(found(&returns, &regs(0, SP, FP)), None);
     let nowhere = regs(0x10_0000, SP, FP);
     assert_eq!(found(&returns, &nowhere), None);
     let unknown = memory(&[0x06, 0xc3], &[(SP, CALLER)]);
     assert_eq!(found(&unknown, &regs(0, SP, FP)), None);
-    // One push more than are followed, and as many as are.
+    // One push more than the limit, and the limit.
     let pushes = |count: usize| {
         let mut code: Vec<u8> = std::vec![0x50; count];
         code.extend([0x48, 0x81, 0xc4]);
@@ -357,7 +357,7 @@ fn what_cannot_be_followed_gives_nothing() {
     };
     assert_eq!(pushes(WRITES_MAX), WHOLE);
     assert_eq!(pushes(WRITES_MAX + 1), None);
-    // Below rsp is nothing.
+    // Words below rsp are not valid.
     let below = memory(
         &[0x48, 0x83, 0xec, 8, 0xc3],
         &[(SP - 8, CALLER), (SP, CALLER)],

@@ -1,59 +1,61 @@
-//! Where ZGC has moved objects to: a reference may be older than the move, and its colour tells
-//! (src/hotspot/share/gc/z/zAddress.hpp, zForwarding.inline.hpp, zGeneration.hpp; for the ZGC
-//! before generations gc/x/xAddress.hpp and xBarrier.inline.hpp of 21 to 23).
+//! New locations of objects that ZGC has moved. A reference may be older than the move, and its
+//! colour shows this (src/hotspot/share/gc/z/zAddress.hpp, zForwarding.inline.hpp, zGeneration.hpp;
+//! for the non-generational ZGC gc/x/xAddress.hpp and xBarrier.inline.hpp of 21 to 23).
 //!
-//! In generational ZGC a reference has one of four bits set, by how often young and old objects
-//! have been moved so far: even or odd times. Where that differs from now, the object's address is
-//! looked up in the table of that generation, which has an entry for each granule that was
-//! evacuated, and there for each object. What is not in there has not been moved (yet).
+//! In generational ZGC a reference has one of four bits set. It encodes whether young and old
+//! objects have been moved an even or odd number of times so far. If that differs from the present
+//! state, the object's address is looked up in the table of that generation. The table has an entry
+//! for each evacuated granule, with an entry for each object. Objects without an entry have not
+//! been moved (yet).
 //!
-//! Before generations there is one table, and the colour is one of three bits above the offset in
-//! the heap, which is mapped once for each: two take turns to say that an object was marked, the
-//! third that a reference was put right after the last move. One of them is that of now; a
+//! In the non-generational ZGC there is one table. The colour is one of three bits above the offset
+//! in the heap, which is mapped once for each. Two of them alternate to mark objects; the third
+//! says that a reference was updated after the last move. One of them is the current one. A
 //! reference with neither that bit nor the third is looked up.
 //!
-//! The collector works on meanwhile: what is found is to be checked like all that is read beside
-//! it.
+//! The collector keeps running. The caller must check the results like all data read at the same
+//! time.
 
 use super::layout::{Layout, present};
 use crate::memory::{Fault, Memory};
 
-/// The four bits, and those that say that reference and object are both old.
+/// The four bits, and those for an old reference to an old object.
 const COLOR_SHIFT: u32 = 12;
 const COLORS: u64 = 0xf;
 const REMEMBERED: u64 = 3 << 4;
-/// Before generations: the bit that says that references were put right, above the offset.
+/// Non-generational: the bit of updated references, above the offset.
 const REMAPPED_SHIFT: u32 = 2;
 /// Bytes of a granule, as a power of two (`ZGranuleSizeShift`).
 const GRANULE_SHIFT: u32 = 21;
-/// Entries looked at for one object at most: tables are half empty, runs in them short.
+/// Maximum number of entries read for one object: tables are half empty, and runs in them are
+/// short.
 const PROBES_MAX: u32 = 256;
 /// `ZForwardingEntry`: whether it is used, the object's new offset, its old place in the granule.
 const USED: u64 = 1;
 const TO_SHIFT: u32 = 1;
 const TO_MASK: u64 = (1 << 45) - 1;
 const FROM_SHIFT: u32 = 46;
-/// Which generation was moved an odd number of times, in the number of a colour.
+/// Bits of a colour's number: the generation that was moved an odd number of times.
 const YOUNG: u32 = 1;
 const OLD: u32 = 2;
 
-/// Where the tables are; all 0: unknown, and references are followed as they are.
+/// Addresses of the tables; all 0: unknown, and references are followed unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Address of `ZPointerLoadBadMask`: the colours that are not the one of now.
+    /// Address of `ZPointerLoadBadMask`: the colours other than the current one.
     pub bad_mask_at: u64,
-    /// `ZAddressOffsetMask`: what of an address counts within the heap.
+    /// `ZAddressOffsetMask`: the bits of an address that are its offset in the heap.
     pub offset_mask: u64,
     /// The young generation's table: a `ZForwarding*` for each granule.
     pub young: u64,
-    /// The old generation's.
+    /// The old generation's table.
     pub old: u64,
-    /// Before generations, when `young` is the one table: address of `ZAddressGoodMask`, the bit of
-    /// now. Else 0.
+    /// Non-generational, with `young` as the one table: address of `ZAddressGoodMask`, the current
+    /// bit. Else 0.
     pub good_mask_at: u64,
 }
 
-/// Where a `ZForwarding` has what.
+/// Offsets in a `ZForwarding`.
 struct Shape {
     start: u64,
     shift: u64,
@@ -63,7 +65,8 @@ struct Shape {
 
 impl Shape {
     fn of(layout: &Layout) -> Shape {
-        // A JVM of 21 to 23 has both, by these names; an older one has one, by those of today.
+        // A JVM of 21 to 23 has both, with these names. An older one has one ZGC, with today's
+        // names.
         if layout.extra.moves.good_mask_at != 0 && present(layout.x_globals) {
             return Shape {
                 start: layout.x_forwarding_range.wrapping_add(layout.x_range_start),
@@ -86,7 +89,7 @@ impl Shape {
 }
 
 impl Moves {
-    /// Unknown.
+    /// Nothing is known.
     pub const EMPTY: Moves = Moves {
         bad_mask_at: 0,
         offset_mask: 0,
@@ -95,11 +98,11 @@ impl Moves {
         good_mask_at: 0,
     };
 
-    /// Finds the tables in the heap; `None` if this JVM does not tell where they are, or has not
-    /// made its heap yet.
+    /// Finds the tables in the heap; `None` if this JVM does not export their location, or has not
+    /// created its heap yet.
     ///
     /// # Errors
-    /// [`Fault`] if something cannot be read.
+    /// [`Fault`] if a structure cannot be read.
     pub fn find<M: Memory>(mem: &M, layout: &Layout) -> Result<Option<Moves>, Fault> {
         let needed = [
             layout.z_globals,
@@ -134,7 +137,7 @@ impl Moves {
         };
         let heap = heap.wrapping_add(layout.z_heap);
         let owners = [layout.z_page_allocator, layout.z_page_table].map(|at| heap + at);
-        // A generation is part of the heap: its id, pointers to these two, its table.
+        // A generation is a part of the heap: its id, pointers to these two, its table.
         for at in (8..layout.sizeof_z_heap.min(1 << 20)).step_by(8) {
             let at = heap.wrapping_add(at);
             if mem.word(at)? != owners[0] || mem.word(at.wrapping_add(8))? != owners[1] {
@@ -152,10 +155,10 @@ impl Moves {
         Ok(is_known.then_some(moves))
     }
 
-    /// The same before generations.
+    /// The same for the non-generational ZGC.
     ///
     /// # Errors
-    /// [`Fault`] if something cannot be read.
+    /// [`Fault`] if a structure cannot be read.
     pub fn find_single<M: Memory>(mem: &M, layout: &Layout) -> Result<Option<Moves>, Fault> {
         let is_x = present(layout.x_globals);
         let (globals, offset_mask, heap, granules) = match is_x {
@@ -221,8 +224,8 @@ impl Moves {
     }
 }
 
-/// Where the object is by now to which `reference` leads, before generations. References as they
-/// are in other collectors' heaps come back as they went.
+/// The present address of the object that `reference` leads to, in the non-generational ZGC.
+/// References of other collectors are returned unchanged.
 ///
 /// # Errors
 /// [`Fault`] if a table cannot be read.
@@ -248,7 +251,8 @@ pub fn follow_single<M: Memory>(mem: &M, layout: &Layout, reference: u64) -> Res
     Ok(good | moved)
 }
 
-/// Where the object is by now to which `reference` leads, that is to `address` without its colour.
+/// The present address of the object that `reference` leads to, which is `address` without the
+/// colour.
 ///
 /// # Errors
 /// [`Fault`] if a table cannot be read.
@@ -260,7 +264,7 @@ pub fn follow<M: Memory>(
     address: u64,
 ) -> Result<u64, Fault> {
     let moves = &layout.extra.moves;
-    // Null has a colour as well, and no place.
+    // Null has a colour as well, but no location.
     if moves.bad_mask_at == 0 || address == 0 {
         return Ok(address);
     }
@@ -284,13 +288,13 @@ pub fn follow<M: Memory>(
     }
 }
 
-/// The `ZForwarding` of the granule that `address` is in; 0 if that was not evacuated.
+/// The `ZForwarding` of the granule that contains `address`; 0 if that was not evacuated.
 fn forwarding<M: Memory>(mem: &M, moves: &Moves, table: u64, address: u64) -> Result<u64, Fault> {
     let granule = (address & moves.offset_mask) >> GRANULE_SHIFT;
     word_at(mem, table.wrapping_add(granule.wrapping_mul(8)))
 }
 
-/// Where the object that was at `address` is by now.
+/// The present address of the object that was at `address`.
 fn forwarded<M: Memory>(
     mem: &M,
     layout: &Layout,
@@ -319,14 +323,14 @@ fn forwarded<M: Memory>(
     Ok(address)
 }
 
-// Not part of the loop that calls it: there the way of reading would be called through a register,
-// which the check of handlers cannot follow.
+// Not inlined into the loop that calls it. Otherwise the read function would be called through a
+// register, and the check of handlers cannot follow such calls.
 #[inline(never)]
 fn word_at<M: Memory>(mem: &M, at: u64) -> Result<u64, Fault> {
     mem.word(at)
 }
 
-/// Where the search for an object begins (zHash.inline.hpp).
+/// Start of the search for an object (zHash.inline.hpp).
 const fn hash(key: u32) -> u32 {
     let key = (!key).wrapping_add(key << 15);
     let key = key ^ key >> 12;
@@ -381,9 +385,8 @@ mod tests {
         layout
     }
 
-    /// A heap whose references of now have colour `now`, with 8 granules; granule 1 of the young
-    /// and 2 of the old generation were evacuated: `moved` objects in each, from these offsets to
-    /// those.
+    /// A heap of 8 granules whose current colour is `now`. Granule 1 of the young and 2 of the old
+    /// generation were evacuated. `moved` has the objects of each, with old and new offsets.
     fn memory(now: u32, moved: [&[(u64, u64)]; 2]) -> Bytes {
         let bad = (COLORS ^ 1 << now) << COLOR_SHIFT;
         let mut mem = Bytes::at(GLOBALS, &words(&[GLOBALS + 0x100, HEAP]));
@@ -421,7 +424,7 @@ mod tests {
         (BASE | offset) << (COLOR_SHIFT + color + 1) | 1 << (COLOR_SHIFT + color) | more
     }
 
-    /// Where a reference leads now.
+    /// The address that a reference leads to now.
     fn led(mem: &mut Bytes, at: u64, reference: u64) -> u64 {
         mem.add(at, &words(&[reference]));
         let mut layout = layout();
@@ -433,7 +436,7 @@ mod tests {
     const OLD_FROM: u64 = (2 << GRANULE_SHIFT) + 0x80;
 
     #[test]
-    fn references_older_than_a_move_lead_to_where_the_object_is() {
+    fn old_references_lead_to_the_moved_object() {
         for now in 0..4 {
             let young: &[_] = &[(YOUNG_FROM, 0x111_0000), (YOUNG_FROM + 8, 0x112_0000)];
             let old: &[_] = &[(OLD_FROM, 0x221_0000)];
@@ -443,10 +446,10 @@ mod tests {
                 next += 8;
                 led(&mut mem, next, colored(color, offset, more))
             };
-            // Of now: as it is.
+            // A current reference is unchanged.
             assert_eq!(led(now, YOUNG_FROM, 0), YOUNG_FROM);
             assert_eq!(led(now, OLD_FROM, 0), OLD_FROM);
-            // From before the young ones were moved, the old ones, and both.
+            // From before the move of the young objects, of the old ones, and of both.
             assert_eq!(led(now ^ YOUNG, YOUNG_FROM, 0), 0x111_0000);
             assert_eq!(led(now ^ YOUNG, YOUNG_FROM + 8, 0), 0x112_0000);
             assert_eq!(led(now ^ YOUNG, OLD_FROM, 0), OLD_FROM);
@@ -467,7 +470,7 @@ mod tests {
     const REMAPPED: u64 = 1 << 44;
     const FINALIZABLE: u64 = 1 << 45;
 
-    /// As before generations, with the names of 21 or those of 17; `good` is the bit of now.
+    /// The non-generational ZGC, with the names of 21 or those of 17; `good` is the current bit.
     fn single(good: u64, is_x: bool, objects: &[(u64, u64)]) -> (Bytes, Layout) {
         let mut layout = layout();
         layout.extra.chunk.colored_oops = false;
@@ -506,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn so_it_is_with_one_table_and_colours_in_the_address() {
+    fn single_table_leads_to_the_moved_object() {
         let moved = [(YOUNG_FROM, 0x111_0000)];
         for (good, is_x) in [MARKED[0], MARKED[1], REMAPPED]
             .into_iter()
@@ -519,10 +522,10 @@ mod tests {
                 mem.add(next, &words(&[reference]));
                 handle(&mem, &layout, next).unwrap()
             };
-            // Of now, with whatever else.
+            // A current reference, whatever other bits it has.
             assert_eq!(led(good | YOUNG_FROM), good | YOUNG_FROM);
             assert_eq!(led(FINALIZABLE | good | YOUNG_FROM), good | YOUNG_FROM);
-            // Put right after the last move: another object may be there by now.
+            // Updated after the last move: another object may be there by now.
             assert_eq!(led(REMAPPED | YOUNG_FROM), good | YOUNG_FROM);
             for old in MARKED.into_iter().filter(|old| *old != good) {
                 assert_eq!(led(old | YOUNG_FROM), good | 0x111_0000);
@@ -537,7 +540,7 @@ mod tests {
             mem.add(0x70_0000, &words(&[old | 1 << 40]));
             assert!(handle(&mem, &layout, 0x70_0000).is_err());
         }
-        // What is missing makes all of it unknown, and references are followed as they are.
+        // If a value is missing, nothing is known, and references are followed unchanged.
         let (mut mem, mut layout) = single(REMAPPED, true, &moved);
         layout.x_table_map = crate::hotspot::layout::ABSENT;
         assert_eq!(Moves::find_single(&mem, &layout), Ok(None));
@@ -548,7 +551,7 @@ mod tests {
 
     #[test]
     fn null_stays_null_whatever_its_colour() {
-        // There was an object at the very beginning of the heap, and it was moved.
+        // The object at the very beginning of the heap was moved.
         let mut mem = memory(0, [&[], &[]]);
         mem.change(YOUNG_TABLE, 0x45_0000);
         mem.add(0x45_0000, &words(&[0, 3, 1, USED | 0x111_0000 << TO_SHIFT]));
@@ -575,7 +578,7 @@ mod tests {
         let mut layout = layout();
         layout.extra.moves = Moves::find(&mem, &layout).unwrap().unwrap();
         assert!(handle(&mem, &layout, 0x70_0000).is_err());
-        // Where nothing is known, references are followed as they are.
+        // If nothing is known, references are followed unchanged.
         layout.extra.moves = Moves::EMPTY;
         assert_eq!(handle(&mem, &layout, 0x70_0000), Ok(BASE | 1 << 40));
         layout.sizeof_z_heap = crate::hotspot::layout::ABSENT;

@@ -47,8 +47,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.move_on(cursor, caller)
     }
 
-    /// Compiled code is only called by code of the VM's making: anything else was read at the wrong
-    /// place, because another method's code has taken that of the caller's.
+    /// Only code that the VM generated calls compiled code. Any other caller was read at the wrong
+    /// place, because code of another method has replaced the caller's.
     fn move_on(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
         if cursor.frozen.is_none() && !self.code.contains(caller.pc) {
             return Err(Stop::Fail(Failure::BadCompiled));
@@ -105,7 +105,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             cursor.exact.is_none() && nm.is_return_address(self.mem, self.layout, pc)?;
         let stands = cursor.exact.is_some() || cursor.handling;
         if !is_return && !stands && !prologue::follows_call(self.mem, pc).unwrap_or(true) {
-            // Nobody returns here: the code that called is gone, and this has taken its place.
+            // A return address here is impossible: the calling code was freed, and other code has
+            // replaced it.
             return Err(Stop::Fail(Failure::StaleMethod));
         }
         let tier = match nm.is_c1 {
@@ -144,8 +145,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         if memorable && count <= SCOPES_MAX {
             self.remember(pc, blob, tier, count as u8, &scopes);
         }
-        // Behind all code with debug information are the slow paths of barriers, which save
-        // registers on top of the frame.
+        // Slow paths of barriers come after all code with debug information. They save registers on
+        // top of the frame.
         let pushed_max = if covered {
             PUSHED_WORDS_MAX
         } else {
@@ -201,7 +202,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 return self.move_to(cursor, caller);
             }
         }
-        // Intrinsics push a register or two on top of the complete frame.
+        // Intrinsics push one or two registers on top of the complete frame.
         for words in 1..=pushed_max {
             let at = NativeRegs {
                 sp: cursor.at.sp.wrapping_add(words * 8),
@@ -216,9 +217,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Err(Stop::Fail(Failure::BadCompiled))
     }
 
-    /// The caller of a frame that called on without debug information: a leaf routine, called with
-    /// the frame as it is, or a slow path of a GC barrier, which saves registers on top of it
-    /// (zBarrierSetAssembler_x86.cpp, `SaveLiveRegisters`).
+    /// The caller of a frame that made a call without debug information. The callee is a leaf
+    /// routine, called with the frame unchanged, or a slow path of a GC barrier, which saves
+    /// registers on top of it (zBarrierSetAssembler_x86.cpp, `SaveLiveRegisters`).
     fn to_saving_caller(&self, cursor: &mut Cursor, blob: &Blob) -> Result<(), Stop> {
         for words in 0..=SAVED_WORDS_MAX {
             let at = NativeRegs {
@@ -234,8 +235,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Err(Stop::Fail(Failure::BadCompiled))
     }
 
-    /// Whether `caller` can be the caller of a compiled method: only generated code is. Words that
-    /// look like return addresses of libraries lie on stacks by chance.
+    /// Whether `caller` can be the caller of a compiled method: only generated code can. Stacks
+    /// contain words that look like return addresses of libraries by chance.
     fn calls_java(&self, caller: NativeRegs) -> bool {
         self.code.contains(caller.pc) && self.is_caller(caller)
     }

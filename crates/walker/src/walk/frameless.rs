@@ -1,5 +1,5 @@
-//! Steps through code that has no method's frame: stubs, adapters, the call stub, and some entries
-//! of the interpreter.
+//! Steps through code without a method's frame: stubs, adapters, the call stub, and some entries of
+//! the interpreter.
 
 use super::{Callee, Cursor, Sink, Stop, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
@@ -10,7 +10,7 @@ use crate::hotspot::{continuation, leaving, threads};
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
 
-/// Code of the two return barriers (161 and 209 bytes in 28), with some room.
+/// Bytes of code of the two return barriers (161 and 209 in 28), with some reserve.
 const THAW_STUBS_BYTES: u64 = 0x240;
 
 impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
@@ -25,7 +25,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
         if cursor.cont_entry != 0 && self.is_thawing(cursor.at.pc)? {
-            // The frame that has returned is gone; the stub has no frame of its own.
+            // The frame that has returned is popped, and the stub has no frame of its own.
             sink.push(FrameKind::Failed, Failure::BeingThawed as u64, 0)?;
             return self.step_barrier(cursor, sink);
         }
@@ -57,7 +57,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
     }
 
-    /// Goes on at the caller of a stub. The stack says so if frames may lie between.
+    /// Continues at the caller of a stub. Marks the place if frames may be missing between them.
     pub(super) fn to_stub_caller(
         &self,
         cursor: &mut Cursor,
@@ -68,7 +68,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             Caller::Certain(WayOut {
                 caller, jumps, r13, ..
             }) => {
-                // After a call there are no handlers: who handles exceptions jumps there.
+                // A handler follows no call: code that handles exceptions is reached by a jump.
                 let handles = jumps && !self.is_return(caller.pc);
                 if handles && !self.is_method(caller.pc)? {
                     return Err(Stop::Fail(Failure::BadStub));
@@ -86,7 +86,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
     }
 
-    /// A call from native into Java: the call stub has an rbp frame; if its native caller cannot be
+    /// A call from native into Java. The call stub has an rbp frame. If its native caller cannot be
     /// found, the anchor saved in the call wrapper leads to the next Java frame.
     fn step_entry_frame(&self, cursor: &mut Cursor) -> Result<(), Stop> {
         let fp = cursor.at.fp;
@@ -116,19 +116,20 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.move_to(cursor, next)
     }
 
-    /// Whether `pc` is in the stub that mounts a virtual thread again, behind its taking its return
-    /// address, or in one of the two return barriers' code, behind its going back to the entry.
+    /// Whether `pc` is in the stub that mounts a virtual thread again, after it has popped its
+    /// return address. Or in one of the two return barriers, after it has set rsp back to the
+    /// entry.
     fn is_thawing(&self, pc: u64) -> Result<bool, Stop> {
         let barrier = self.layout.extra.return_barrier;
         if barrier != 0 && continuation::is_in_thaw(self.mem, barrier, pc)? {
             return Ok(true);
         }
-        // The barrier for exceptions is generated right behind the other.
+        // The barrier for exceptions is right after the other one.
         let near = barrier != 0 && pc > barrier && pc <= barrier.wrapping_add(THAW_STUBS_BYTES);
         Ok(near && continuation::went_back_to_entry(self.mem, self.layout, pc)?)
     }
 
-    /// The way out of an entry of the interpreter that has no frame, if `at` is in one.
+    /// The way out of an entry of the interpreter without a frame, if `at` is in one.
     pub(super) fn unframed_entry(&self, cursor: &Cursor) -> Option<WayOut> {
         if let Some(regs) = &cursor.exact {
             return way_out::caller_of_entry(self.mem, regs, self);

@@ -1,4 +1,4 @@
-//! Frames that are frozen in the heap: of virtual threads, mounted or not.
+//! Frames of virtual threads that are frozen in the heap, mounted or not.
 
 use super::{Cursor, Sink, Stop, ThreadContext, Walk, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
@@ -7,12 +7,12 @@ use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
 use crate::regs::Regs;
 
-/// In place of a continuation's entry: there is none, since the thread is not mounted.
+/// Stands for a continuation's entry if the thread is not mounted and has none.
 pub(super) const NOT_MOUNTED: u64 = u64::MAX;
 
 impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
-    /// Walks a virtual thread that is not mounted, from its youngest chunk with frames. If it is
-    /// mounted meanwhile, the result means nothing.
+    /// Walks an unmounted virtual thread, from its youngest chunk with frames. If the thread is
+    /// mounted during the walk, the result is invalid.
     pub fn walk_unmounted<F: Frames + ?Sized>(&self, chunk: &Chunk, frames: &mut F) -> Walk {
         // As if it were mounted and had just returned into its frozen frames.
         let thread = ThreadContext {
@@ -48,7 +48,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             cursor.exact = None;
             return Ok(());
         }
-        // The VM is just moving frames between heap and stack: they are missing, the carrier is
+        // The VM is moving frames between heap and stack. They are missing, but the carrier's are
         // not.
         if self.layout.extra.cont_return_pc == 0 || entry == NOT_MOUNTED {
             return Err(Stop::Fail(Failure::BadContinuation));
@@ -85,7 +85,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         chunk: Chunk,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
-        // While frozen, `fp` is the slot of the link, see `move_to`.
+        // For frozen frames, `fp` is the slot of the link, see `move_to`.
         let fp = continuation::frozen_fp(self.mem, cursor.at.fp)?;
         if !chunk.holds(fp) {
             return Err(Stop::Fail(Failure::BadContinuation));

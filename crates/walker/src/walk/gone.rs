@@ -1,6 +1,6 @@
-//! Frames whose code or method is gone: what ran there was freed, and perhaps replaced, between the
-//! moment of the stack and the walk. What is above them is found by what it says of itself; the
-//! walk goes on there, and says that something is missing.
+//! Frames whose code or method was freed, and perhaps replaced, between the moment of the stack and
+//! the walk. The frames above are found by their own data. The walk continues there and marks the
+//! gap.
 
 use super::{Cursor, Walker, frozen};
 use crate::frame::Failure;
@@ -9,16 +9,16 @@ use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs, Rule};
 use crate::regs::Regs;
 
-/// Frames with a frame pointer of their own (stubs) that are passed at most.
+/// Maximum number of frames with a frame pointer of their own (stubs) that are passed.
 const LINKS_MAX: u32 = 3;
 
 /// Words between rsp and rbp of a call stub at a call.
 const CALL_STUB_WORDS_MAX: u64 = 64;
 
 impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
-    /// Resumes above code that is gone: at the continuation's entry if the frames are frozen, else
-    /// at the interpreter's frame or the call stub's that rbp points to. Compiled code that does
-    /// not use rbp leaves it as it was; if it did, there is no such frame.
+    /// Resumes above freed code: at the continuation's entry if the frames are frozen, else at the
+    /// interpreter's or call stub's frame that rbp points to. Compiled code that does not use rbp
+    /// leaves it unchanged; if the code used rbp, there is no such frame.
     pub(super) fn pass_gone_code(
         &self,
         cursor: &mut Cursor,
@@ -64,7 +64,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             if let Some(found) = self.calling_stub(before.sp, fp) {
                 return Some(found);
             }
-            // Only a frame with a return address next to the saved rbp leads on.
+            // Only a frame with a return address next to the saved rbp leads to a caller.
             let next = self.mem.word(fp).ok()?;
             let above = stub::return_slot(self.mem, fp).ok()?;
             if next <= fp || !self.code.contains(self.mem.word(above).ok()?) {
@@ -75,7 +75,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         None
     }
 
-    /// The call stub with rbp `fp`, if it has called: its return address is below.
+    /// The call stub with rbp `fp`, if it is in a call: its return address is below.
     fn calling_stub(&self, sp: u64, fp: u64) -> Option<NativeRegs> {
         let caller = self.mem.word(fp.wrapping_add(8)).ok()?;
         let rule = self.native.rule(caller.wrapping_sub(1));
@@ -96,21 +96,21 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         None
     }
 
-    /// Whether a frame of the interpreter that names a method, but no bytecode of it, is one: where
-    /// a frame does not exist yet, the call stub's is at rbp, which has a method in it as well.
+    /// Whether a frame of the interpreter with a method, but without a valid bytecode, is real.
+    /// Before the frame exists, rbp points to the call stub's frame, which also holds a method.
     pub(super) fn is_linked(&self, cursor: &Cursor) -> bool {
         let Some(regs) = &cursor.exact else {
             return true;
         };
         let (sp, fp) = (cursor.at.sp, cursor.at.fp);
         let links = interpreter::has_links(self.mem, self.layout, sp, fp);
-        // A native method has no bytecodes even then.
+        // A native method has no bytecodes even in its frame.
         let pushed = || interpreter::is_being_pushed(self.mem, self.code, regs);
         links.unwrap_or(true) || pushed() == Ok(true)
     }
 
-    /// The caller of an interrupted interpreter frame whose method is gone, if the frame is there
-    /// all the same.
+    /// The caller of an interrupted interpreter frame whose method was freed, if the frame still
+    /// exists.
     pub(super) fn caller_of_unnamed(&self, regs: &Regs) -> Option<NativeRegs> {
         let form = interpreter::has_form(self.mem, self.layout, regs.sp, regs.fp);
         let caller = NativeRegs {
@@ -120,7 +120,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         };
         let pushed = || interpreter::is_being_pushed(self.mem, self.code, regs);
         let is_frame = form == Ok(true) || pushed() == Ok(true);
-        // The caller's code may be gone as well.
+        // The caller's code may have been freed as well.
         let is_called = self.code.contains(caller.pc) || self.is_return(caller.pc);
         (is_frame && is_called).then_some(caller)
     }

@@ -1,5 +1,5 @@
-//! A compiled method with its `PcDesc`s, scopes and metadata, in each of the ways HotSpot has laid
-//! them out (code/nmethod.hpp of 8, 11-22, 23-24, 25+).
+//! A compiled method with its `PcDesc`s, scopes and metadata, in each layout of HotSpot
+//! (code/nmethod.hpp of 8, 11-22, 23-24, 25+).
 
 use super::{Bytes, unsigned5};
 use dwell_walker::hotspot::nmethod::Nmethod;
@@ -7,26 +7,26 @@ use dwell_walker::hotspot::scope::Scope;
 use dwell_walker::hotspot::{Blob, BlobKind, Layout};
 use std::collections::HashMap;
 
-/// Where the tables are.
+/// Location of the tables.
 #[derive(Clone, Copy, Debug)]
 pub enum Age {
     /// In the nmethod, by offsets (8).
     Offsets,
-    /// In the nmethod, the scopes by a pointer (9-22).
+    /// In the nmethod, with a pointer to the scopes (9-22).
     Pointer,
-    /// `PcDesc`s and scopes in a block of their own (23, 24).
+    /// `PcDesc`s and scopes in a separate block (23, 24).
     Immutable,
-    /// The metadata also (25+).
+    /// The metadata in a separate block, too (25+).
     Mutable,
 }
 
-/// All of them.
+/// All layouts.
 pub const AGES: [Age; 4] = [Age::Offsets, Age::Pointer, Age::Immutable, Age::Mutable];
 
 /// A method of an inlined call: its place in the metadata, from 1 (0 for none), and the bci.
 pub type Inlined = (u8, i32);
 
-/// A place in the code: how far behind the place before it, and its methods, outermost first.
+/// A place in the code: its distance from the previous place, and its methods, outermost first.
 pub type Place = (u8, Vec<Inlined>);
 
 /// An address in the code and the scopes there, innermost first.
@@ -40,29 +40,29 @@ pub struct Compiled {
     pub layout: Layout,
     /// Its blob.
     pub blob: Blob,
-    /// What is to be read at each place.
+    /// The expected scopes at each place.
     pub expected: Vec<Expected>,
 }
 
 /// Its outermost `Method*`, for code without scopes.
 pub const METHOD: u64 = 0x7f00_0000_4242;
-/// Reads at most for an interrupted pc: 513 places around, 16 steps with a look at the code, and
-/// three chains of 32 scopes besides the one that is told.
+/// Maximum number of reads for an interrupted pc: 513 places around, 16 steps that read code, and
+/// three chains of 32 scopes in addition to the given one.
 const AROUND_READS_MAX: u64 = 600 + 8 * 20 + 4 * 4 * 512;
 const NMETHOD: u64 = 0x10_0000;
-/// Where the code is.
+/// Address of the code.
 pub const CODE: u64 = 0x20_0000;
-/// Where `PcDesc`s and scopes are from 23 on.
+/// Address of `PcDesc`s and scopes from 23 on.
 pub const IMMUTABLE: u64 = 0x30_0000;
 const MUTABLE: u64 = 0x40_0000;
 /// Bytes of relocations before the metadata (25+).
 const RELOCATIONS: u32 = 24;
-/// What precedes the tables in the nmethod.
+/// Bytes before the tables in the nmethod.
 const HEADER_BYTES: usize = 128;
 
 /// Bytes between two methods.
 const METHOD_BYTES: u64 = 64;
-/// Where the `ConstMethod`s are, each with its bytecodes.
+/// Address of the `ConstMethod`s, each with its bytecodes.
 const CONSTANTS: u64 = 0x7e00_0000_0000;
 /// Bytes of a `ConstMethod` before its bytecodes.
 const CONSTANT_BYTES: u64 = 16;
@@ -79,7 +79,7 @@ fn method_at(index: u8) -> u64 {
 
 /// Writes scopes and `PcDesc`s of `places`.
 fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<Expected>) {
-    // Offset 0 means no scope, so nothing begins there.
+    // Offset 0 means no scope, so no scope begins there.
     let (mut stream, mut pcs, mut expected) = (vec![base], Vec::new(), Vec::new());
     let mut desc = |pc: i32, scope: u32| {
         for number in [pc, scope.cast_signed(), 0, 0] {
@@ -88,7 +88,7 @@ fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<Expected>) {
     };
     // HotSpot begins and ends the table with places outside of the code.
     desc(-1, 0);
-    // Scopes that say the same are written once (code/debugInfoRec.cpp).
+    // Equal scopes are written once (code/debugInfoRec.cpp).
     let mut written: HashMap<(u32, u8, i32), u32> = HashMap::new();
     let mut pc = 0u32;
     for (distance, inlined) in places {
@@ -122,7 +122,7 @@ fn tables(places: &[Place], base: u8) -> (Vec<u8>, Vec<u8>, Vec<Expected>) {
     (stream, pcs, expected)
 }
 
-/// Puts numbers into the header, one after the other.
+/// Puts numbers into the header in sequence.
 struct Header {
     bytes: Vec<u8>,
 }
@@ -140,14 +140,14 @@ fn int(value: usize) -> [u8; 4] {
     u32::try_from(value).expect("32 bits").to_le_bytes()
 }
 
-/// Where the tables lie, from the start of what they lie in.
+/// Offsets of the tables from the start of their block.
 struct Places {
     pcs: usize,
     scopes: usize,
     metadata: usize,
 }
 
-/// The nmethod up to its tables, and the layout that says what is where in it.
+/// The nmethod up to its tables, and the layout with the offsets in it.
 fn header(age: Age, base: u8, places: &Places) -> (Layout, Vec<u8>) {
     let mut layout = Layout::EMPTY;
     layout.extra.unsigned5_base = base;
@@ -165,7 +165,7 @@ fn header(age: Age, base: u8, places: &Places) -> (Layout, Vec<u8>) {
         layout.nmethod_scopes_data_offset = head.put(&int(places.scopes));
     }
     if matches!(age, Age::Offsets | Age::Pointer) {
-        // What follows the `PcDesc`s there.
+        // The end of the `PcDesc`s.
         layout.nmethod_dependencies_offset = head.put(&int(places.scopes));
         layout.nmethod_metadata_offset = head.put(&int(places.metadata));
     } else {
@@ -267,7 +267,7 @@ impl Compiled {
         (scopes, result.is_ok())
     }
 
-    /// Whole and undamaged: each place has its scopes, and only places are return addresses.
+    /// For undamaged data: each place has its scopes, and only places are return addresses.
     pub fn check(&self) {
         let nmethod = Nmethod::load(&self.memory, &self.layout, &self.blob).expect("an nmethod");
         assert_eq!((nmethod.method, nmethod.is_c1), (METHOD, false));
@@ -283,7 +283,7 @@ impl Compiled {
             } else {
                 scopes.clone()
             };
-            // What is interrupted on the way to a place belongs to it.
+            // An interrupted instruction between two places belongs to the second one.
             for at in [from, *pc - 1, *pc] {
                 if at == *pc || at >= from {
                     assert_eq!(
@@ -304,7 +304,7 @@ impl Compiled {
         );
     }
 
-    /// Damaged in any way: reading ends soon, and each caller lies before its callee.
+    /// For damaged data: the number of reads is bounded, and each caller comes before its callee.
     pub fn check_damaged(&self, pc: u64) {
         let Ok(nmethod) = Nmethod::load(&self.memory, &self.layout, &self.blob) else {
             return;

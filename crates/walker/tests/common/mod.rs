@@ -1,7 +1,7 @@
-//! What the property tests and the fuzz targets of the walker share: memory of their own, and
-//! debug information as HotSpot's compilers write it. Written from HotSpot's definitions, not from
-//! the reader under test.
-// Each user needs another part of it.
+//! Code shared by the property tests and the fuzz targets of the walker: made-up memory, and debug
+//! information as HotSpot's compilers write it. Written from HotSpot's definitions, not from the
+//! reader under test.
+// Each user needs another part of this module.
 #![allow(dead_code)]
 
 pub mod debug_info;
@@ -10,7 +10,7 @@ pub mod unsigned5;
 use dwell_walker::{Fault, Memory};
 use std::cell::Cell;
 
-/// Readable ranges, and how often they were read.
+/// Readable ranges, and a counter of reads.
 #[derive(Default)]
 pub struct Bytes {
     ranges: Vec<(u64, Vec<u8>)>,
@@ -18,14 +18,14 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// Adds a range at a multiple of 8; its end is filled up to whole words, as in mapped pages.
+    /// Adds a range at a multiple of 8; its end is padded to whole words, as in mapped pages.
     pub fn add(&mut self, addr: u64, mut bytes: Vec<u8>) {
         assert_eq!(addr % 8, 0);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         self.ranges.push((addr, bytes));
     }
 
-    /// The bytes of the range that starts at `addr`, to be damaged.
+    /// The bytes of the range that starts at `addr`, for damage.
     pub fn range_mut(&mut self, addr: u64) -> impl Iterator<Item = &mut u8> {
         let at = |range: &&mut (u64, Vec<u8>)| range.0 == addr;
         self.ranges
@@ -35,12 +35,12 @@ impl Bytes {
             .flat_map(|(_, bytes)| bytes)
     }
 
-    /// The bytes of all ranges, to be damaged.
+    /// The bytes of all ranges, for damage.
     pub fn each_mut(&mut self) -> impl Iterator<Item = &mut u8> {
         self.ranges.iter_mut().flat_map(|(_, bytes)| bytes)
     }
 
-    /// How many reads there were.
+    /// Number of reads.
     pub fn reads(&self) -> u64 {
         self.reads.get()
     }

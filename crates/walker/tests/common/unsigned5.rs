@@ -1,7 +1,8 @@
 //! UNSIGNED5 by its definition (src/hotspot/share/utilities/unsigned5.hpp): up to five bytes, each
-//! a digit of weight 64 above `excluded`; a digit of the upper 64 says that another one follows.
+//! a digit of base 64 above `excluded`. A digit in the upper 64 values means that another one
+//! follows.
 
-/// Most bytes of a number.
+/// Maximum length of a number, in bytes.
 pub const LENGTH_MAX: usize = 5;
 
 /// Appends a number.
@@ -19,7 +20,7 @@ pub fn encode(value: u32, excluded: u8, out: &mut Vec<u8>) {
     out.push(u8::try_from(rest + u32::from(excluded)).expect("a byte"));
 }
 
-/// The first number and how many bytes it takes; `None` where bytes are missing or excluded.
+/// The first number and its length in bytes; `None` if bytes are missing or excluded.
 pub fn decode(bytes: &[u8], excluded: u8) -> Option<(u32, usize)> {
     let mut sum = 0u64;
     for (index, byte) in bytes.iter().take(LENGTH_MAX).enumerate() {
@@ -34,7 +35,7 @@ pub fn decode(bytes: &[u8], excluded: u8) -> Option<(u32, usize)> {
     None
 }
 
-/// The number that stands for a signed one (zig-zag).
+/// The encoded form of a signed number (zig-zag).
 pub fn zigzag(value: i32) -> u32 {
     let doubled = i64::from(value) * 2;
     let code = if value < 0 { -doubled - 1 } else { doubled };

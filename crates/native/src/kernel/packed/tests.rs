@@ -1,4 +1,4 @@
-//! Tests of kept names: kernels made up, packed, and asked. Must not read the machine's own.
+//! Tests of saved names on made-up kernels. Must not read the machine's own.
 
 use super::*;
 use proptest::prelude::*;
@@ -30,11 +30,11 @@ fn names(file: &[u8], stamp: &Stamp, addresses: &[u64]) -> Vec<Option<String>> {
 }
 
 #[test]
-fn names_kept_are_those_of_the_list() {
+fn saved_names_are_those_of_the_list() {
     let file = kernel(LIST).packed(&stamp(MODULES)).unwrap();
     let packed = Packed::open(&file[..], &stamp(MODULES)).unwrap();
     assert!(packed.knows_modules());
-    // The first name of several, up to the next function: data is none.
+    // The first of several names, up to the next function; data symbols do not count.
     let stext = (
         0xffff_ffff_8100_0000,
         0xffff_ffff_8100_0100,
@@ -51,7 +51,7 @@ fn names_kept_are_those_of_the_list() {
 }
 
 #[test]
-fn what_may_be_something_else_by_now_is_left_to_the_list() {
+fn addresses_that_may_have_changed_need_the_list() {
     let file = kernel(LIST).packed(&stamp(MODULES)).unwrap();
     let last_own = 0xffff_ffff_8100_0280;
     let last_of_ext4 = 0xffff_ffff_c000_0080;
@@ -80,8 +80,8 @@ fn names_of_another_boot_are_none() {
 }
 
 #[test]
-fn beside_other_modules_only_the_kernels_own_functions_are_known() {
-    // Long enough for the first of the kernel's own to be in no block with modules.
+fn with_other_modules_only_own_functions_are_known() {
+    // Long enough that the first functions of the kernel are in a block without modules.
     let own = (0..200).map(|i| format!("{:x} t long_{i}\n", 0xffff_ffff_8000_0000u64 + 16 * i));
     let list: String = own.chain([LIST.to_owned()]).collect();
     let file = kernel(&list).packed(&stamp(MODULES)).unwrap();
@@ -91,7 +91,7 @@ fn beside_other_modules_only_the_kernels_own_functions_are_known() {
     let both = [known("long_1"), known("init")];
     let one = [known("long_1"), None];
     assert_eq!(of_own(MODULES), both);
-    // Used more often, and by somebody else: the same modules.
+    // The same modules with other users.
     assert_eq!(
         of_own(b"ext4 1024 9 a,b Live 0xffffffffc0000000\nkvm 64 0 - Live 0xffffffffa0000000\n"),
         both
@@ -105,7 +105,7 @@ fn beside_other_modules_only_the_kernels_own_functions_are_known() {
 }
 
 #[test]
-fn of_a_list_that_was_not_read_to_its_end_the_modules_are_unknown() {
+fn partly_read_list_leaves_modules_unknown() {
     let own =
         (0..5000).map(|i| format!("{:x} t function_{i}\n", 0xffff_ffff_8100_0000u64 + 16 * i));
     let data = (0..5000).map(|i| format!("{:x} d data_{i}\n", 0xffff_ffff_8200_0000u64 + i));
@@ -125,7 +125,7 @@ fn of_a_list_that_was_not_read_to_its_end_the_modules_are_unknown() {
 }
 
 #[test]
-fn where_addresses_are_hidden_nothing_is_kept() {
+fn hidden_addresses_save_no_names() {
     let list = "0000000000000000 t one\n".repeat(500);
     assert!(kernel(&list).packed(&stamp(MODULES)).is_none());
     assert!(Kernel::default().packed(&stamp(MODULES)).is_none());
@@ -145,7 +145,7 @@ fn a_file_that_was_cut_has_no_wrong_names() {
 }
 
 #[test]
-fn a_byte_that_was_changed_tells_nothing_wrong() {
+fn changed_byte_never_gives_a_wrong_name() {
     let stamp = stamp(MODULES);
     let file = kernel(LIST).packed(&stamp).unwrap();
     let pc = 0xffff_ffff_8100_0100;
@@ -164,7 +164,7 @@ fn a_byte_that_was_changed_tells_nothing_wrong() {
 
 proptest! {
     #[test]
-    fn what_is_kept_is_what_the_list_says(
+    fn saved_names_equal_the_list(
         own in prop::collection::vec((0u64..4000, "[a-z]{1,9}"), 1..300),
         modules in prop::collection::vec((0u64..6000, "[a-z]{1,9}", 0usize..4), 0..60),
         asked in prop::collection::vec(0u64..8000, 30),
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_harm(
+    fn any_bytes_cause_no_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 0..400),
         count in 0u8..5, own in 0u8..5, pc in any::<u64>(),
     ) {
@@ -202,7 +202,7 @@ proptest! {
         bytes.truncate(file.len() - HEAD_LEN);
         let until = HEAD_LEN + bytes.len();
         file[HEAD_LEN..until].copy_from_slice(&bytes);
-        // As if it had been written so.
+        // Makes the check fit the changed bytes.
         let index = file.get(HEAD_LEN..HEAD_LEN + usize::from(count) * BLOCK_LEN);
         let right = index.map_or(0, check);
         file[HEAD_LEN - 4..HEAD_LEN].copy_from_slice(&right.to_le_bytes());

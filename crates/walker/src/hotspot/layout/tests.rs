@@ -1,5 +1,5 @@
-//! Which row of the VM's tables becomes which value, what is derived, and what cannot be missing.
-//! (Whole tables, made up, are read in `tests/layout.rs`.)
+//! The value that each row of the VM's tables sets, the derived values, and the required ones.
+//! (Whole made-up tables are read in `tests/layout.rs`.)
 
 extern crate std;
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::hotspot::test_memory::Bytes;
 use std::vec::Vec;
 
-/// All values that are `value`, by name.
+/// Names of all values that equal `value`.
 fn with_value(layout: &Layout, value: u64) -> Vec<&'static str> {
     let mut names = Vec::new();
     layout.for_each(|name, it| {
@@ -18,12 +18,12 @@ fn with_value(layout: &Layout, value: u64) -> Vec<&'static str> {
     names
 }
 
-/// All values by name.
+/// Names of all values.
 fn names() -> Vec<&'static str> {
     with_value(&Layout::EMPTY, ABSENT)
 }
 
-/// What a row of the table of fields sets.
+/// Names of the values that a row of the table of fields sets.
 fn set_by(of: &str, field: &str) -> Vec<&'static str> {
     let mut layout = Layout::EMPTY;
     layout.take_field(of, field, Place::Offset(5));
@@ -100,7 +100,7 @@ fn the_same_name_in_another_type_is_another_field() {
 }
 
 #[test]
-fn types_and_numbers_are_taken_by_name_and_negative_ones_as_they_are() {
+fn types_and_numbers_taken_by_name_negative_ones_unchanged() {
     let mut layout = Layout::EMPTY;
     layout.take_type("Flag", 40);
     layout.take_type("PcDesc", 16);
@@ -127,10 +127,10 @@ fn values_have_names_of_their_own() {
     assert_eq!(all.len(), count);
 }
 
-/// Each value that a walk cannot do without is told by the name it has in the VM's tables, and all
-/// others may be missing.
+/// A missing required value is reported by its name in the VM's tables; all other values may be
+/// missing.
 #[test]
-fn what_is_missing_is_told_by_the_name_of_the_value_that_is() {
+fn missing_value_is_reported_by_its_name() {
     assert_eq!(full().check(), Ok(()));
     let mut needed = 0;
     for name in names() {
@@ -153,11 +153,15 @@ fn what_is_missing_is_told_by_the_name_of_the_value_that_is() {
     }
     assert_eq!(needed, 38);
     let first = LayoutError::Missing("JavaThread._osthread");
-    assert_eq!(Layout::EMPTY.check(), Err(first), "the first one is told");
+    assert_eq!(
+        Layout::EMPTY.check(),
+        Err(first),
+        "the first one is reported"
+    );
 }
 
 #[test]
-fn flags_of_a_method_are_where_they_were_or_where_they_went() {
+fn method_flags_are_read_at_old_and_new_offset() {
     let derived = |before: u64, since_21: u64| {
         let mut layout = Layout::EMPTY;
         (layout.const_flags, layout.const_flags_21) = (before, since_21);
@@ -181,7 +185,7 @@ fn code_that_cannot_be_read_is_unknown() {
             thread_cont_entry: 0x348,
             ..Layout::EMPTY
         };
-        // The tables are asked, and not the symbols of the same.
+        // The tables count, not the symbols of the same names.
         let symbols = |_: &str| Some(0x3000);
         assert_eq!(layout.derive(memory, &symbols), Ok(()));
         let extra = layout.extra;

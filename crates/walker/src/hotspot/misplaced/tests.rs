@@ -1,5 +1,5 @@
-//! The signs by which a line on the wrong instruction is known, each at its limit. (Whole compiled
-//! methods are put right in `tests/misplaced.rs`.)
+//! The signs of a line on the wrong instruction, each at its limit. (`tests/misplaced.rs` has whole
+//! compiled methods.)
 
 extern crate std;
 
@@ -25,8 +25,8 @@ fn chain(scopes: &[(u64, i32)]) -> Chain {
     chain
 }
 
-/// A method with these places (offset of the code, scope), and scopes of three small numbers each,
-/// behind one byte: sender, method, bci + 1.
+/// A method with these places (offset of the code, scope). After one byte come its scopes, of three
+/// small numbers each: sender, method, bci + 1.
 struct Compiled {
     memory: Bytes,
     layout: Layout,
@@ -88,7 +88,7 @@ impl Compiled {
         found.expect("a table")
     }
 
-    /// Methods and bcis of the chain at `offset`, and whether there was room for all of it.
+    /// Methods and bcis of the chain at `offset`, and whether the whole chain fits.
     fn chain(&self, offset: u32) -> (bool, Vec<(u64, i32)>) {
         let mut chain = Chain::new();
         let whole = chain.read(&self.nmethod, &self.memory, &self.layout, offset);
@@ -133,15 +133,15 @@ fn chains_are_read_outermost_first_as_deep_as_there_is_room() {
 }
 
 #[test]
-fn a_scope_that_is_not_inlined_into_an_earlier_one_is_the_outermost() {
-    // Its own sender, and one behind it.
+fn scope_without_earlier_sender_is_the_outermost() {
+    // One is its own sender, and the other has a later sender.
     let method = compiled(&[], &[[1, 5, 1], [7, 6, 1], [0, 7, 1]], &[]);
     assert_eq!(method.chain(1), (true, std::vec![(5, 0)]));
     assert_eq!(method.chain(4), (true, std::vec![(6, 0)]));
 }
 
 #[test]
-fn a_poll_is_right_behind_and_has_a_scope() {
+fn poll_counts_only_right_after_the_place() {
     const POLL: [u8; 3] = [0x41, 0x85, 0x03];
     let told = |distance: i32, scope: u32, code: [u8; 3]| {
         let at = distance.clamp(0, 40) as usize;
@@ -185,7 +185,7 @@ fn a_line_is_everywhere_if_enough_of_the_places_around_have_it() {
 #[test]
 fn only_places_around_count() {
     let at = |first: usize| {
-        // Seven of them are here, the eighth is `first` places before.
+        // Seven of them are here, and the eighth is `first` places before.
         let count = first + 8;
         let is_one = |n: usize| n == 0 || n > first;
         let places: Vec<_> = (0..count)

@@ -1,6 +1,6 @@
 package io.dwell.api;
 
-/** What a thread worked for at a moment, for another thread to go on with. */
+/** The context of a thread at one moment, for another thread to continue with. */
 final class Captured {
     final long traceHi;
     final long traceLo;

@@ -11,32 +11,32 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The context of one logical thread, and the only one that writes its record. Used by that thread
- * alone.
+ * The context of one logical thread, and the only writer of its record. Used by that thread alone.
  *
- * <p>A record has two copies of what it says, and a sequence number that tells which of them counts.
- * A change goes into the other one, and then the number is raised: whoever interrupts the thread or
- * looks from another one sees the state before or after, never half of each.
+ * <p>A record has two copies of the context, and a sequence number that selects the valid one. A
+ * change is written to the other copy, and then the number is raised. So a reader that interrupts
+ * the thread, or runs in parallel, sees the context before the change or after it, never half of
+ * each.
  *
  * <p>A platform thread keeps its record until it ends, a virtual thread only while scopes are open.
- * The records' memory stays for ever. A record is given back for a thread that cannot write any more
- * because this object is unreachable, or by the thread itself.
+ * The records' memory is never freed. A record is released by the thread itself, or for a thread
+ * that can no longer write because this object is unreachable.
  */
 final class Context {
     private static final ThreadLocal<Context> OF_THREAD = new ThreadLocal<>();
     private static final ReferenceQueue<Context> GONE = new ReferenceQueue<>();
     private static final Set<Hold> HOLDS = ConcurrentHashMap.newKeySet();
     private static final MethodHandle IS_VIRTUAL = isVirtual();
-    /** Scopes of a thread that rest before one of them is used again. */
-    private static final int RESTING_MIN = 7;
+    /** Minimum number of free scopes of a thread before one of them is reused. */
+    private static final int FREE_MIN = 7;
 
     private final Thread thread = Thread.currentThread();
     private final boolean virtual;
     private final Hold hold;
-    /** Its ordered writes keep the stores to a record in order, also for the compilers. */
+    /** Its ordered writes keep the stores to a record in order, including for the compilers. */
     private final AtomicInteger order = new AtomicInteger();
     private final LongBuffer records = Native.records;
-    /** Where the record begins, while there is one. */
+    /** Start of the record, while there is one. */
     private int at;
     private Scope top;
     private Scope firstFree;
@@ -44,12 +44,14 @@ final class Context {
     private int free;
     private String lastEndpoint;
     private int lastEndpointNumber;
-    /** Made when an id comes as text first. */
+    /** Made at the first id that is a text. */
     private Hex ids;
     private final RequestTimer timer = new RequestTimer();
     private final SpanTimer spans = new SpanTimer();
 
-    /** A hold on a record; outlives its context, to be let go then. */
+    /**
+     * A hold on a record. It outlives its context, so that the record can be released afterwards.
+     */
     private static final class Hold extends PhantomReference<Context> {
         long handle;
 
@@ -63,13 +65,13 @@ final class Context {
         hold = new Hold(this);
     }
 
-    /** The calling thread's; only with an agent. */
+    /** The calling thread's context; only with an agent. */
     static Context current() {
         Context context = OF_THREAD.get();
         return context != null ? context : make();
     }
 
-    /** The calling thread's, if it has one. */
+    /** The calling thread's context, or null. */
     static Context currentOrNull() {
         return OF_THREAD.get();
     }
@@ -119,7 +121,7 @@ final class Context {
         Native.release(handle);
     }
 
-    /** Lets go of the records of threads that have ended. */
+    /** Releases the records of threads that have ended. */
     private static void releaseGone() {
         for (Object gone; (gone = GONE.poll()) != null;) {
             Hold hold = (Hold) gone;
@@ -132,8 +134,8 @@ final class Context {
     // Scopes.
 
     /**
-     * Opens a scope which, if it is the outermost and of the local root itself, is a request; if it
-     * is of another span of the trace, that span lasts as long as the scope.
+     * Opens a scope. If it is the outermost one and its span is the local root, it is a request. If
+     * it has another span of the trace, that span lasts as long as the scope.
      */
     Scope open(long traceHi, long traceLo, long span, long localRoot, int endpoint) {
         boolean outermost = top == null;
@@ -152,12 +154,12 @@ final class Context {
         return scope;
     }
 
-    /** Opens a scope that is no request by itself. */
+    /** Opens a scope that is not a request. */
     Scope attach(long traceHi, long traceLo, long span, long localRoot, int endpoint) {
         if (hold.handle == 0 && !acquire()) {
             return Scope.NONE;
         }
-        Scope scope = free > RESTING_MIN ? takeFree() : new Scope(this);
+        Scope scope = free > FREE_MIN ? takeFree() : new Scope(this);
         long sequence = records.get(at + Layout.SEQUENCE);
         int now = copy(sequence);
         long state = records.get(now + Layout.STATE);
@@ -172,7 +174,7 @@ final class Context {
             scope.labels = save(now, scope.labels);
             restore(next, scope.labels);
         }
-        // A span within a request has the request's endpoint unless it says otherwise.
+        // A span within a request inherits the request's endpoint unless it has one of its own.
         long inherited = endpoint == 0 && top != null && localRoot != 0
                 && scope.localRoot == localRoot ? state & Layout.LOW : endpoint & Layout.LOW;
         write(next, traceHi, traceLo, span, localRoot, Layout.ACTIVE | used | inherited);
@@ -235,7 +237,7 @@ final class Context {
         }
     }
 
-    /** Takes the innermost scope off and lets it rest. */
+    /** Closes the innermost scope and adds it to the free ones. */
     private void end(Scope scope) {
         top = scope.outer;
         scope.open = false;
@@ -249,7 +251,7 @@ final class Context {
         free++;
     }
 
-    /** The one that has rested longest. */
+    /** The scope that was free for the longest time. */
     private Scope takeFree() {
         Scope scope = firstFree;
         firstFree = scope.outer;
@@ -261,7 +263,7 @@ final class Context {
         return top != null;
     }
 
-    /** Local root for a new scope: that of the trace it continues, else its own span. */
+    /** Local root for a new scope: the present one if the trace is the same, else its own span. */
     long localRootFor(long traceHi, long traceLo, long span) {
         if (top == null) {
             return span;
@@ -281,7 +283,7 @@ final class Context {
     }
 
     int number(String endpoint) {
-        // Mostly a constant of the program, or one of few.
+        // Usually a constant of the program, or one of a few texts.
         if (endpoint != lastEndpoint) {
             lastEndpointNumber = Dwell.ENDPOINTS.number(endpoint);
             lastEndpoint = endpoint;
@@ -324,7 +326,7 @@ final class Context {
         publish(sequence + 1);
     }
 
-    /** Copies what counts to what does not yet, but for the state. */
+    /** Copies the valid copy to the other one, with a new state. */
     private int rewritten(long sequence, long state) {
         int now = copy(sequence);
         int next = copy(sequence + 1);
@@ -335,7 +337,7 @@ final class Context {
         return next;
     }
 
-    /** What counts now, to be taken to another thread; null if there is nothing. */
+    /** The present context, for another thread; null without a context. */
     Captured capture() {
         if (top == null) {
             return null;
@@ -379,8 +381,8 @@ final class Context {
     private void publish(long sequence) {
         order.lazySet(0);
         records.put(at + Layout.SEQUENCE, sequence);
-        // What follows must not be seen before this either: the next change is to the copy that
-        // has just ceased to count.
+        // Later stores must not become visible before this one either: the next change is written
+        // to the copy that has just become invalid.
         order.lazySet(1);
     }
 

@@ -6,7 +6,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 
 /**
- * Tells dwell what the current thread works for, so that its samples say it.
+ * Sets the context of the current thread, which dwell adds to its samples.
  *
  * <pre>{@code
  * try (Scope scope = Dwell.scope(traceId, spanId, "GET /users/{id}")) {
@@ -14,20 +14,20 @@ import java.util.concurrent.ExecutorService;
  * }
  * }</pre>
  *
- * <p>What is told belongs to the logical thread: a virtual thread takes it along from carrier to
- * carrier. Other threads know nothing of it, unless work is handed to them with {@link #wrap}.
+ * <p>The context belongs to the logical thread: a virtual thread keeps it when it changes its
+ * carrier. Other threads do not inherit it, unless work is passed to them with {@link #wrap}.
  *
- * <p>The outermost scope of a thread is a request if its span is the local root: how long it was
- * open is how long the request took.
+ * <p>The outermost scope of a thread is a request if its span is the local root. The time that it
+ * was open is the duration of the request.
  *
- * <p>A scope of another span than the local root is a span inside of the request: if it was open for
- * {@link #SPAN_MIN_NANOS} or longer, its beginning and its end are told.
+ * <p>A scope of another span than the local root is a span inside of the request. Its beginning and
+ * end are recorded if it was open for {@link #SPAN_MIN_NANOS} or longer.
  *
- * <p>Without an agent nothing happens. If one is attached later, scopes opened from then on are
- * recorded; those that are open already are not.
+ * <p>Without an agent, these methods have no effect. If an agent is attached later, scopes opened
+ * from then on are recorded, but not those that are already open.
  */
 public final class Dwell {
-    /** Spans inside of requests that are shorter than this are not told. */
+    /** Shorter spans inside of requests are not recorded. */
     public static final long SPAN_MIN_NANOS = 1_000_000;
 
     static final Texts ENDPOINTS = new Texts(0);
@@ -35,19 +35,19 @@ public final class Dwell {
 
     private Dwell() {}
 
-    /** Whether an agent is there. */
+    /** Whether an agent is present. */
     public static boolean isActive() {
         return Native.records != null;
     }
 
     /**
-     * Opens a scope. The local root is that of the scope around it if that is of the same trace,
+     * Opens a scope. The local root is that of the enclosing scope if that one has the same trace,
      * else the span itself.
      *
      * @param traceId at most 32 hexadecimal digits, or null
      * @param spanId at most 16 hexadecimal digits, or null
-     * @param endpoint what the request asks for, as a pattern: {@code GET /users/{id}}; or null for
-     *        that of the scope around it, if that has the same local root
+     * @param endpoint the kind of request, as a pattern: {@code GET /users/{id}}; or null for that
+     *        of the enclosing scope, if that has the same local root
      */
     public static Scope scope(String traceId, String spanId, String endpoint) {
         if (Native.records == null) {
@@ -72,8 +72,8 @@ public final class Dwell {
     }
 
     /**
-     * A scope for work of a request that is timed elsewhere: it is never a request by itself. For
-     * tracers that know themselves when a request ends; they tell {@link #request}.
+     * Opens a scope for work of a request that is timed elsewhere: it is never a request. For
+     * tracers that know when a request ends and report it with {@link #request}.
      */
     public static Scope attach(long traceHi, long traceLo, long spanId, long localRootSpanId,
             String endpoint) {
@@ -85,10 +85,10 @@ public final class Dwell {
     }
 
     /**
-     * A request has just ended that was not a scope, or not on one thread.
+     * Reports the end of a request that was not a scope, or not on one thread.
      *
-     * @param endpoint null if it was told by {@link #endpoint(long, String)}, or is not known
-     * @param durationNanos how long it took
+     * @param endpoint null if {@link #endpoint(long, String)} has set it, or if it is not known
+     * @param durationNanos duration of the request
      */
     public static void request(long traceHi, long traceLo, long localRootSpanId, String endpoint,
             long durationNanos) {
@@ -99,11 +99,11 @@ public final class Dwell {
     }
 
     /**
-     * A span inside of a request has just ended that was not a scope, or not on one thread. One that
-     * is shorter than {@link #SPAN_MIN_NANOS} is not told.
+     * Reports the end of a span inside of a request that was not a scope, or not on one thread. A
+     * span shorter than {@link #SPAN_MIN_NANOS} is not recorded.
      *
      * @param endpoint null if it is not known
-     * @param durationNanos how long it took
+     * @param durationNanos duration of the span
      */
     public static void span(long traceHi, long traceLo, long localRootSpanId, long spanId,
             String endpoint, long durationNanos) {
@@ -114,8 +114,8 @@ public final class Dwell {
     }
 
     /**
-     * Sets the endpoint of the innermost scope, and of the whole local root: its samples that name
-     * none are given it when the recording is read. Without a scope nothing happens.
+     * Sets the endpoint of the innermost scope, and of the whole local root: samples of it without
+     * an endpoint get this one when the recording is read. Without a scope, it has no effect.
      */
     public static void endpoint(String endpoint) {
         Context context = Native.records == null ? null : Context.currentOrNull();
@@ -125,8 +125,8 @@ public final class Dwell {
     }
 
     /**
-     * Sets the endpoint of a local root, on whatever thread: samples that name none are given it
-     * when the recording is read.
+     * Sets the endpoint of a local root, from any thread: samples of it without an endpoint get
+     * this one when the recording is read.
      */
     public static void endpoint(long localRootSpanId, String endpoint) {
         if (Native.records != null && localRootSpanId != 0 && endpoint != null) {
@@ -134,14 +134,14 @@ public final class Dwell {
         }
     }
 
-    /** Declares a label, of which there can be 16; the same name gives the same label. */
+    /** Declares a label. At most 16 are possible; the same name returns the same label. */
     public static Label label(String name) {
         return LABELS.computeIfAbsent(name, Label::new);
     }
 
     /**
-     * Sets a label of the innermost scope, which scopes opened in it inherit; null takes it away.
-     * Without a scope nothing happens.
+     * Sets a label of the innermost scope, which scopes opened in it inherit; null removes it.
+     * Without a scope, it has no effect.
      */
     public static void setLabel(Label label, String value) {
         Context context = Native.records == null ? null : Context.currentOrNull();
@@ -158,7 +158,7 @@ public final class Dwell {
         return context == null ? null : context.capture();
     }
 
-    /** A task that runs, wherever it does, in the scope that is open here now. */
+    /** A task that runs, on any thread, in the scope that is open here now. */
     public static Runnable wrap(Runnable task) {
         Captured captured = capture();
         if (captured == null) {
@@ -171,7 +171,7 @@ public final class Dwell {
         };
     }
 
-    /** A task that runs, wherever it does, in the scope that is open here now. */
+    /** A task that runs, on any thread, in the scope that is open here now. */
     public static <T> Callable<T> wrap(Callable<T> task) {
         Captured captured = capture();
         if (captured == null) {
@@ -184,7 +184,7 @@ public final class Dwell {
         };
     }
 
-    /** An executor whose tasks run in the scope that was open where they were handed over. */
+    /** An executor whose tasks run in the scope that was open where they were submitted. */
     public static Executor wrap(Executor executor) {
         return task -> executor.execute(wrap(task));
     }

@@ -2,11 +2,11 @@ package io.dwell.api;
 
 import java.nio.ByteBuffer;
 
-/** Ids as text, turned into numbers; without allocation. Used by one thread. */
+/** Parses textual ids, without allocation. Used by one thread. */
 final class Hex {
     private static final int DIGITS = 16;
     private static final int BAD = 0x80;
-    /** By character; {@link #BAD} for those that are no digits. */
+    /** Values by character; {@link #BAD} for characters that are not digits. */
     private static final byte[] VALUES = values();
     /** A one in each of eight bytes. */
     private static final long ONES = 0x0101_0101_0101_0101L;
@@ -14,7 +14,7 @@ final class Hex {
     /** The characters of one trace and one span. */
     private final byte[] text = new byte[3 * DIGITS];
     private final ByteBuffer words = ByteBuffer.wrap(text);
-    /** What was read last. */
+    /** The last ids that were parsed. */
     long traceHi;
     long traceLo;
     long span;
@@ -28,7 +28,7 @@ final class Hex {
         return values;
     }
 
-    /** Reads a trace of at most 32 digits and a span of at most 16; 0 for anything else. */
+    /** Parses a trace of at most 32 digits and a span of at most 16; 0 for any other text. */
     void read(String traceId, String spanId) {
         if (traceId == null || spanId == null || traceId.length() != 2 * DIGITS
                 || spanId.length() != DIGITS || !readWhole(traceId, spanId)) {
@@ -37,8 +37,8 @@ final class Hex {
     }
 
     /**
-     * Reads eight digits at a time; false if some of them are none. A string that has a character
-     * above 255 gives its lower byte here: such a text can pass for the digits that these are.
+     * Parses eight digits at a time; false if one of them is invalid. Of a character above 255 only
+     * the lower byte counts here: such a text can pass for the digits of these bytes.
      */
     @SuppressWarnings("deprecation") // The one way to copy characters that allocates nothing.
     private boolean readWhole(String traceId, String spanId) {
@@ -60,19 +60,19 @@ final class Hex {
         return true;
     }
 
-    /** Not 0 if one of eight characters is no digit. */
+    /** Not 0 if one of the eight characters is invalid. */
     private static long wrong(long characters) {
         long letters = characters >>> 6 & ONES;
         long low = characters & 0x0f * ONES;
         // 0x3n for digits, 0x4n or 0x6n for letters.
         long high = 0x30 * ONES + (letters << 4) + (characters & letters << 5);
         long tooHigh = low + 6 * ONES + 3 * letters & 0x10 * ONES;
-        // Of letters also n = 0.
+        // For letters also n = 0.
         long tooLow = letters & ~(low + 0x0f * ONES >>> 4);
         return characters & 0xf0 * ONES ^ high | tooHigh | tooLow;
     }
 
-    /** The number that eight digits tell. */
+    /** The value of eight digits. */
     private static long number(long characters) {
         long digits = (characters & 0x0f * ONES) + 9 * (characters >>> 6 & ONES);
         long pairs = (digits | digits >>> 4) & 0x00ff_00ff_00ff_00ffL;

@@ -36,7 +36,7 @@ public final class Label {
         return number;
     }
 
-    /** Only after {@link #number} has answered. */
+    /** Must be called after {@link #number} has returned a number. */
     int valueNumber(String value) {
         return values.number(value);
     }

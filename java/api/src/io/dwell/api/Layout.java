@@ -1,9 +1,9 @@
 package io.dwell.api;
 
-/** Where things are in a record, in words of 8 bytes; the agent's {@code crates/context} has it. */
+/** Offsets in a record, in words of 8 bytes, as in the agent's {@code crates/context}. */
 final class Layout {
     static final int RECORD = 32;
-    /** Sequence number; its lowest bit says which copy counts. */
+    /** Sequence number; its lowest bit selects the valid copy. */
     static final int SEQUENCE = 1;
     static final int COPIES = 4;
     static final int COPY = 14;
@@ -15,7 +15,7 @@ final class Layout {
     static final int LOCAL_ROOT = 3;
     /** Endpoint (32 bits), labels in use (16 bits), and in the sign whether there is a context. */
     static final int STATE = 4;
-    /** Two labels a word, the first in the lower half. */
+    /** Two labels per word, the first in the lower half. */
     static final int LABELS = 5;
     static final int LABELS_MAX = 16;
 

@@ -5,14 +5,17 @@ import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 
 /**
- * The agent's side. Its methods are in {@code libdwell.so}: the JVM finds them by name in a library
- * that was loaded as an agent, and an agent that comes later connects the classes it finds loaded.
+ * The agent's side. Its methods are in {@code libdwell.so}, and the JVM finds them by name in a
+ * library that was loaded as an agent. An agent that is attached later connects the classes that
+ * are already loaded.
  */
 final class Native {
-    /** What this class and the agent have to agree on: {@link Layout} and these methods. */
+    /**
+     * Version of the protocol between this class and the agent: {@link Layout} and these methods.
+     */
     private static final int PROTOCOL = 3;
 
-    /** The memory of all records; null while there is no agent. Written once. */
+    /** The memory of all records; null without an agent. Written once. */
     static volatile LongBuffer records;
 
     static {
@@ -21,7 +24,7 @@ final class Native {
 
     private Native() {}
 
-    /** Called by an agent that comes later, too. */
+    /** Also called by an agent that is attached later. */
     static synchronized void connect() {
         if (records != null) {
             return;
@@ -34,7 +37,7 @@ final class Native {
                 }
             }
         } catch (UnsatisfiedLinkError e) {
-            // No agent: everything is a no-op until one calls.
+            // No agent: calls have no effect until an agent connects.
         }
     }
 
@@ -42,10 +45,13 @@ final class Native {
 
     static native ByteBuffer records();
 
-    /** A hold on the record of the calling thread, which is {@code current}; 0 if there is none. */
+    /**
+     * Holds a record for the calling thread, which is {@code current}; 0 if there is no free
+     * record.
+     */
     static native long acquire(Thread current);
 
-    /** Lets go of it; once for each hold. */
+    /** Releases a record; once for each hold. */
     static native void release(long hold);
 
     /** The number of an endpoint (kind 0) or of a value of label {@code kind - 1}. */
@@ -54,14 +60,17 @@ final class Native {
     /** The number of a label, or -1. */
     static native int label(String name);
 
-    /** The endpoint of a local root is known now. */
+    /** Sets the endpoint of a local root. */
     static native void endpoint(long localRoot, int endpoint);
 
-    /** A request has just ended; it stands for so many. Endpoint 0: not known yet. */
+    /**
+     * Reports the end of a request, which represents {@code requests} requests. Endpoint 0: not
+     * known yet.
+     */
     static native void request(long traceHi, long traceLo, long localRoot, int endpoint,
             long durationNanos, int requests);
 
-    /** A span inside of a request has just ended. Endpoint 0: not known yet. */
+    /** Reports the end of a span inside of a request. Endpoint 0: not known yet. */
     static native void span(long traceHi, long traceLo, long localRoot, long span, int endpoint,
             long durationNanos);
 }

@@ -1,8 +1,8 @@
 package io.dwell.api;
 
 /**
- * How long the requests of one thread take. Those that follow each other within a tenth of a
- * millisecond are timed one in so many, at random; the one that is stands for those before it, so
+ * Measures the durations of a thread's requests. If requests follow each other within a tenth of a
+ * millisecond, only a random part of them is timed. A timed request represents those before it, so
  * that their number is right and each has the same chance. Used by one thread.
  */
 final class RequestTimer {
@@ -12,10 +12,10 @@ final class RequestTimer {
     private boolean running;
     private long beganNanos;
     private long lastNanos;
-    /** Requests to go until one is timed, and how many it stands for then. */
+    /** Number of requests until one is timed, and the number that it then represents. */
     private int rest;
     private int requests = 1;
-    /** One in so many is timed. */
+    /** One in this number of requests is timed. */
     private int stride = 1;
     private int random = (int) System.nanoTime() | 1;
 
@@ -32,7 +32,7 @@ final class RequestTimer {
         return running;
     }
 
-    /** The request is over. Returns how long it took. */
+    /** Ends the request. Returns its duration. */
     long end() {
         running = false;
         long now = System.nanoTime();
@@ -41,7 +41,7 @@ final class RequestTimer {
         return now - beganNanos;
     }
 
-    /** How many requests the one that has ended stands for. To be called once for each. */
+    /** Number of requests that the ended one represents. Must be called once for each. */
     int requests() {
         int stoodFor = requests;
         rest = stride == 1 ? 0 : below(2 * stride - 1);
@@ -57,7 +57,7 @@ final class RequestTimer {
         }
     }
 
-    /** A random number from 0 on, below the bound; xorshift. */
+    /** A random number from 0 up to, but not including, the bound; xorshift. */
     private int below(int bound) {
         random ^= random << 13;
         random ^= random >>> 17;

@@ -1,40 +1,40 @@
 package io.dwell.api;
 
 /**
- * What a thread works for until {@link #close}: a trace, a span, an endpoint, labels. Made by
- * {@link Dwell#scope}, to be used in a try-with-resources statement, on one thread.
+ * The context of a thread until {@link #close}: a trace, a span, an endpoint, labels. Made by
+ * {@link Dwell#scope} for a try-with-resources statement, on one thread.
  *
- * <p>A scope closed again, or by another thread than opened it, is left alone. Closing one while
- * scopes that were opened after it are open closes those as well. Each of these is counted; see
- * {@link Trouble}. Scopes are used again by later calls of {@link Dwell#scope} on the same thread
- * (not before seven others were opened), so do not keep one after its end.
+ * <p>Closing a scope twice, or from another thread than the one that opened it, has no effect.
+ * Closing a scope while later ones are open closes those as well. Each of these cases is counted;
+ * see {@link Trouble}. Later calls of {@link Dwell#scope} on the same thread reuse scopes (not
+ * before seven others were opened), so do not keep one after its end.
  */
 public final class Scope implements AutoCloseable {
-    /** What there is without an agent. */
+    /** The scope without an agent. */
     static final Scope NONE = new Scope(null);
 
-    /** The logical thread's; null for {@link #NONE}. */
+    /** The logical thread's context; null for {@link #NONE}. */
     private final Context owner;
     boolean open;
-    /** Whether it is a span inside of a request, which began then. */
+    /** Whether it is a timed span inside of a request, and when it began. */
     boolean timed;
     long beganNanos;
-    /** The scope around it, or the next free one. */
+    /** The enclosing scope, or the next free one. */
     Scope outer;
-    /** What it replaced, to be put back. */
+    /** The values that it replaced, which are restored at the end. */
     long traceHi;
     long traceLo;
     long span;
     long localRoot;
     long state;
-    /** As {@code state} says; made when first needed. */
+    /** The previous labels, if {@code state} has any; made when first needed. */
     long[] labels;
 
     Scope(Context owner) {
         this.owner = owner;
     }
 
-    /** Ends it: what was there before counts again. */
+    /** Ends the scope: the enclosing context is valid again. */
     @Override
     public void close() {
         if (owner != null) {

@@ -1,20 +1,20 @@
 package io.dwell.api;
 
 /**
- * Which spans inside of requests are timed: all, but of many that follow each other within a tenth of
- * a millisecond, from the {@value #RUN}th on, one in so many at random, so that reading the clock
- * costs little. Used by one thread.
+ * Selects the spans inside of requests that are timed: usually all. If many follow each other
+ * within a tenth of a millisecond, only a random part is timed from the {@value #RUN}th on, so that
+ * reading the clock costs little. Used by one thread.
  */
 final class SpanTimer {
     private static final long GAP_MIN_NANOS = 100_000;
     private static final int RUN = 64;
-    /** Of a long run one in so many is timed. */
+    /** In a long run, one in this number of spans is timed. */
     private static final int STRIDE = 8;
 
     private long lastNanos;
-    /** Timed spans that followed each other so. */
+    /** Number of timed spans in the present run. */
     private int run;
-    /** Spans to go until one is timed. */
+    /** Number of spans until one is timed. */
     private int rest;
     private int random = (int) System.nanoTime() | 1;
 
@@ -27,7 +27,7 @@ final class SpanTimer {
         return true;
     }
 
-    /** A span that was timed has ended. */
+    /** Ends a span that was timed. */
     void ended(long nanos) {
         boolean isNear = nanos - lastNanos < GAP_MIN_NANOS;
         lastNanos = nanos;

@@ -2,9 +2,9 @@ package io.dwell.api;
 
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Numbers of texts: looked up here, given out by the agent. Bounded. */
+/** Numbers of texts, cached here and assigned by the agent. Bounded. */
 final class Texts {
-    /** As the agent's bound: what is beyond it is {@code (other)}. */
+    /** The agent's limit: texts beyond it are {@code (other)}. */
     static final int TEXTS_MAX = 10_000;
     /** The number of {@code (other)}. */
     static final int OTHER = 1;

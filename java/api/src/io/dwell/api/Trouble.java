@@ -2,13 +2,13 @@ package io.dwell.api;
 
 import java.util.concurrent.atomic.AtomicLong;
 
-/** What can go wrong with scopes. Nothing of it does harm, all of it is counted. */
+/** Kinds of wrong use of scopes. Each is harmless and counted. */
 public enum Trouble {
-    /** A scope was closed again; ignored. */
+    /** A scope was closed twice; ignored. */
     CLOSED_TWICE,
-    /** A scope was closed by another thread than opened it; ignored. */
+    /** A scope was closed by another thread than the one that opened it; ignored. */
     CLOSED_ELSEWHERE,
-    /** A scope was closed while scopes opened after it were open: those were closed with it. */
+    /** A scope was closed while later ones were open; those were closed as well. */
     CLOSED_OUT_OF_ORDER,
     /** More than 10,000 different texts of a kind: later ones are {@code (other)}. */
     TEXT_OVERFLOW,
@@ -16,7 +16,7 @@ public enum Trouble {
     TOO_MANY_LABELS,
     /** More than a million threads with scopes at a time: the scope was not recorded. */
     NO_RECORD,
-    /** An id that is not hexadecimal, or too long: that part is taken as 0. */
+    /** An id that is not hexadecimal, or too long: that part is 0. */
     MALFORMED_ID;
 
     private final AtomicLong times = new AtomicLong();
@@ -25,7 +25,7 @@ public enum Trouble {
         times.incrementAndGet();
     }
 
-    /** How often it has happened in this process, as far as this copy of the API knows. */
+    /** How often it has happened in this process, as counted by this copy of the API. */
     public long times() {
         return times.get();
     }

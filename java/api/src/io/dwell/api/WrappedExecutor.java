@@ -10,7 +10,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Hands tasks on with the scope that is open where they are handed over. */
+/** Passes tasks on with the scope that is open where they are submitted. */
 final class WrappedExecutor implements ExecutorService {
     private final ExecutorService inner;
 

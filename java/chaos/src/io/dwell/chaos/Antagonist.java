@@ -3,25 +3,27 @@ package io.dwell.chaos;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Makes life hard for a profiler, in rounds, each of which proves that its work was right. */
+/**
+ * A program that stresses a profiler in rounds, each of which proves that its results are right.
+ */
 abstract class Antagonist {
     final String name;
     final AtomicLong rounds = new AtomicLong();
-    /** Rounds that ended early because memory was short, which proves nothing either way. */
+    /** Rounds that ended early for lack of memory and prove nothing. */
     final AtomicLong disturbed = new AtomicLong();
-    /** Results that were compared with what they must be. */
+    /** Results that were compared with the expected ones. */
     final AtomicLong checks = new AtomicLong();
 
     Antagonist(String name) {
         this.name = name;
     }
 
-    /** Whether this JVM can do it. */
+    /** Whether this JVM supports it. */
     boolean possible() {
         return true;
     }
 
-    /** Threads that do rounds at the same time. */
+    /** Number of threads that run rounds in parallel. */
     int threads() {
         return 1;
     }
@@ -35,12 +37,12 @@ abstract class Antagonist {
 
     abstract void round(Random random) throws Throwable;
 
-    /** After the last round; what can be told only at the end is checked here. */
+    /** Called after the last round, for checks that are possible only at the end. */
     void end() throws Exception {}
 
     private volatile boolean helperLacked;
 
-    /** What a thread of the round's own does: lack of memory there disturbs the whole round. */
+    /** Wraps the work of a round's own thread: lack of memory there disturbs the whole round. */
     final Runnable helper(Runnable work) {
         return () -> {
             try {
@@ -51,7 +53,7 @@ abstract class Antagonist {
         };
     }
 
-    /** To be called when all helpers have ended, before their results are used. */
+    /** Must be called when all helpers have ended, before their results are used. */
     final void helpersEnded() {
         if (helperLacked) {
             helperLacked = false;

@@ -11,13 +11,13 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Runs antagonists beside each other: one line a second, at the end {@code chaos ok} and how much
- * was proven.
+ * Runs antagonists in parallel. Prints one line per second, and at the end {@code chaos ok} with
+ * the number of checks.
  *
  * <p>Arguments: {@code seconds=} {@code seed=} {@code only=} or {@code without=} names joined by
  * commas, {@code natives=} the folder of the native libraries, {@code prof=0} leaves SIGPROF to
- * others, {@code leave=exit|halt} ends the JVM with code 42 at a random moment. Ends with 0, with 1
- * where something was wrong, with 3 where something got stuck.
+ * others, {@code leave=exit|halt} ends the JVM with code 42 at a random moment. The exit status is
+ * 0, or 1 after a wrong result, or 3 if an antagonist hangs.
  */
 public final class Chaos {
     private static final int WRONG = 1;
@@ -109,7 +109,7 @@ public final class Chaos {
             }
         }
         int seconds = Integer.parseInt(arguments.getOrDefault("seconds", "5"));
-        // Made, and loaded, as long as there is memory.
+        // Created, and their classes loaded, while there is memory.
         Step join = this::joinAll;
         Step conclude = this::conclude;
         Threads.sleep(0);
@@ -125,12 +125,12 @@ public final class Chaos {
                 }
                 System.out.println("second " + second + " rounds " + rounds());
             } catch (OutOfMemoryError e) {
-                // Somebody fills the heap; the next second is told again.
+                // An antagonist has filled the heap. The next second prints its line again.
             }
         }
         over = true;
         standLackOfMemory(join);
-        // What antagonists held is garbage now.
+        // The data of the antagonists are garbage now.
         standLackOfMemory(conclude);
     }
 
@@ -138,7 +138,7 @@ public final class Chaos {
         void run() throws Exception;
     }
 
-    /** Runs a step again where memory lacked; bounded. */
+    /** Repeats a step that failed for lack of memory; bounded. */
     private static void standLackOfMemory(Step step) throws Exception {
         for (int tries = 0; tries < 100; tries++) {
             try {
@@ -151,7 +151,7 @@ public final class Chaos {
         step.run();
     }
 
-    /** Starts the antagonists; with little memory for as many as there is room. */
+    /** Starts the antagonists; if memory is short, as many as fit. */
     private void startAll() {
         List<Thread> all = new ArrayList<>(threads);
         for (Thread thread : all) {
@@ -166,7 +166,7 @@ public final class Chaos {
         }
     }
 
-    /** Rounds until the end; one more than none at least, however slow this JVM is. */
+    /** Runs rounds until the end, and at least one, however slow this JVM is. */
     private void repeat(Antagonist antagonist, Random random) {
         while (!over || antagonist.rounds.get() == 0 && antagonist.disturbed.get() < 1000) {
             try {
@@ -177,9 +177,9 @@ public final class Chaos {
             } catch (OutOfMemoryError e) {
                 antagonist.disturbed.incrementAndGet();
             } catch (Throwable e) {
-                // Lack of memory comes wrapped as well, and as a class that could not be made.
+                // Lack of memory may be wrapped, or appear as a class that could not be created.
                 if (!isLackOfMemory(e)) {
-                    // At once: whether the end is reached is not known.
+                    // Printed at once, because the run may not reach its end.
                     System.out.println("chaos wrong " + e);
                     failure = e;
                     return;
@@ -218,7 +218,7 @@ public final class Chaos {
     }
 
     private long rounds() {
-        // No stream: there may be no memory for one.
+        // Not a stream: there may be no memory for one.
         long sum = 0;
         for (Antagonist each : antagonists) {
             sum += each.rounds.get();

@@ -6,7 +6,7 @@ import java.io.InputStream;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Defines the classes of the package `template` itself, anew. */
+/** Defines its own copies of the classes of the package `template`. */
 final class ChurnLoader extends ClassLoader {
     static final String TEMPLATES = "io.dwell.chaos.template.";
     private static final Map<String, byte[]> BYTES = new ConcurrentHashMap<>();

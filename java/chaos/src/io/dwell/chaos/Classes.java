@@ -7,7 +7,7 @@ import java.lang.reflect.Method;
 import java.util.Random;
 import java.util.function.LongUnaryOperator;
 
-/** Classes that come, change the code of others, and go. */
+/** Classes that are loaded, invalidate the code of others, and are unloaded. */
 final class Classes {
     private Classes() {}
 
@@ -103,7 +103,7 @@ final class Classes {
                 }
                 long x = hot.applyAsLong(1);
                 seconds += x == first ? 0 : 1;
-                // Fifty times the same xor is nothing at all.
+                // Fifty times the same xor has no effect.
                 sure(x == first || x == second, "applied to " + x);
             }
             changer.join();

@@ -2,7 +2,7 @@ package io.dwell.chaos;
 
 import java.util.function.LongUnaryOperator;
 
-/** What hidden classes are made from; adds three a thousand times. */
+/** The template of hidden classes; adds three a thousand times. */
 public final class Hidden implements LongUnaryOperator {
     @Override
     public long applyAsLong(long x) {

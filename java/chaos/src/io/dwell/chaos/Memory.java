@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** Heap, direct and mapped memory, and handles on it. */
+/** Heap, direct and mapped memory, and method handles. */
 final class Memory {
     private Memory() {}
 
@@ -72,7 +72,7 @@ final class Memory {
         }
     }
 
-    /** Arrays that no heap of this size has room for. */
+    /** Arrays that fit into no heap of this size. */
     static final class TooLarge extends Antagonist {
         TooLarge() {
             super("oom");
@@ -99,7 +99,7 @@ final class Memory {
         }
     }
 
-    /** Fills the heap until nobody gets anything; not among the default ones. */
+    /** Fills the heap until allocations fail on all threads; not among the default ones. */
     static final class Full extends Antagonist {
         Full() {
             super("full");
@@ -149,11 +149,14 @@ final class Memory {
         }
     }
 
-    /** Files that are mapped, and cut while they are: reading then is SIGBUS, and InternalError. */
+    /**
+     * Files that are mapped, and truncated during that: reading then causes SIGBUS, and
+     * InternalError.
+     */
     static final class Mapped extends Antagonist {
         private static final int SIZE = 64 << 10;
         private File file;
-        /** Keeps loads from being dropped as unused. */
+        /** Keeps the compiler from dropping loads as unused. */
         private volatile byte read;
 
         Mapped() {
@@ -168,7 +171,7 @@ final class Memory {
 
         /**
          * On a thread of its own: older JVMs throw the error at one of the thread's next
-         * safepoints, besides or instead, wherever it is by then.
+         * safepoints, also or instead, wherever it is by then.
          */
         @Override
         void round(Random random) throws Exception {
@@ -178,7 +181,7 @@ final class Memory {
             thread.start();
             thread.join();
             helpersEnded();
-            // Compiled code of JDK 8 survives such a read, but can go on without the error.
+            // Compiled code of JDK 8 survives such a read, but may continue without the error.
             boolean kept = thrown[0] == null
                     && System.getProperty("java.version").startsWith("1.8");
             sure(kept || thrown[0] instanceof InternalError, "no error but " + thrown[0]);
@@ -211,7 +214,7 @@ final class Memory {
             try {
                 read = map.get(at);
             } catch (InternalError e) {
-                // The last one is let through.
+                // The last error is not caught here.
             }
         }
     }
@@ -264,7 +267,7 @@ final class Memory {
             return (MethodHandle) toMethodHandle.invoke(handle, getAndAdd);
         }
 
-        /** What JDK 8 has instead of a variable handle. */
+        /** JDK 8's substitute for a variable handle. */
         long addByHand(long by) {
             long before = field;
             field += by;

@@ -3,11 +3,13 @@ package io.dwell.chaos;
 import java.util.Random;
 import java.util.function.IntUnaryOperator;
 
-/** What native code does: calls in both directions, libraries, threads, signals. */
+/** Native code: calls in both directions, libraries, threads, signals. */
 final class NativeCode {
     private NativeCode() {}
 
-    /** Short and long calls, calls back, exceptions through both, arrays that pin the collector. */
+    /**
+     * Short and long calls, callbacks, exceptions through both, arrays that block the collector.
+     */
     static final class Jni extends Antagonist {
         Jni() {
             super("jni");
@@ -46,7 +48,7 @@ final class NativeCode {
         }
     }
 
-    /** Two libraries, opened, run and closed: often at the addresses of others before. */
+    /** Two libraries, opened, run and closed: often at an address that another one had before. */
     static final class Libraries extends Antagonist {
         private final String[] paths;
 
@@ -66,7 +68,7 @@ final class NativeCode {
         }
     }
 
-    /** A native function that counts what went wrong in it. */
+    /** A native function that counts its wrong results. */
     static final class Counting extends Antagonist {
         private final IntUnaryOperator function;
 
@@ -116,8 +118,8 @@ final class NativeCode {
         void round(Random random) {
             long[] before = ticks();
             long begin = System.nanoTime();
-            // Until each timer has ticked twice more; the wait has no end of its own, the runner's
-            // has.
+            // Until each timer has ticked twice more. This wait is unbounded, but the runner's is
+            // not.
             while (true) {
                 long x = random.nextLong();
                 same(x, Work.back(Work.there(x, 1000), 1000));
@@ -144,7 +146,7 @@ final class NativeCode {
         }
     }
 
-    /** Children of Java's and of native code. */
+    /** Child processes of Java and of native code. */
     static final class Children extends Antagonist {
         Children() {
             super("children");

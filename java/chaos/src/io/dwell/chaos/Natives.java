@@ -1,6 +1,6 @@
 package io.dwell.chaos;
 
-/** The native library. Functions that return an int return how often something was wrong. */
+/** The native library. Functions that return an int return the number of errors. */
 final class Natives {
     private Natives() {}
 
@@ -8,7 +8,10 @@ final class Natives {
 
     static native long there(long x, int steps);
 
-    /** Through so many frames of C and Java in turn, 20 steps in each of C. */
+    /**
+     * Calls through {@code depth} frames, alternating between C and Java, with 20 steps in each
+     * frame of C.
+     */
     static native long up(int depth, long x);
 
     /** Called by the native side. */
@@ -16,14 +19,14 @@ final class Natives {
         return up(depth, x);
     }
 
-    /** The sum of the elements, each of which goes four steps. */
+    /** The sum of the elements, each of which is advanced by four steps. */
     static native long critical(long[] array);
 
     static native void fail(String text);
 
     static native long plugin(String path, long x, int steps);
 
-    /** The exit code of a child by fork, vfork or posix_spawn; -1 if there could be none. */
+    /** The exit code of a child by fork, vfork or posix_spawn; -1 if none could be started. */
     static native int child(int kind);
 
     static native int mallocs(int threads);

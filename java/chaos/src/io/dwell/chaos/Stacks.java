@@ -6,7 +6,7 @@ import java.util.Random;
 final class Stacks {
     private Stacks() {}
 
-    /** Overflows stacks of all sizes, on threads of their own. */
+    /** Overflows stacks of all sizes, on separate threads. */
     static final class Overflow extends Antagonist {
         Overflow() {
             super("overflow");
@@ -20,7 +20,7 @@ final class Stacks {
                     try {
                         down(depths, i, 1, 2, 3);
                     } catch (StackOverflowError e) {
-                        // What was asked for.
+                        // The expected error.
                     }
                 }
             }), "overflow", (256 + random.nextInt(768)) << 10);
@@ -38,7 +38,7 @@ final class Stacks {
         }
     }
 
-    /** Deep recursion that comes back. */
+    /** Deep recursion that returns. */
     static final class Deep extends Antagonist {
         Deep() {
             super("deep");
@@ -58,7 +58,7 @@ final class Stacks {
         }
     }
 
-    /** Exceptions that the hardware finds, and others, thrown through many frames. */
+    /** Exceptions detected by the hardware, and others, thrown through many frames. */
     static final class Exceptions extends Antagonist {
         private static final int TURNS = 1500;
         private final int[] none = null;

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** Threads that come and go, wait for each other, and are looked at by others. */
+/** Threads that start and end, wait for each other, and are inspected by others. */
 final class Threads {
     private Threads() {}
 
@@ -134,7 +134,7 @@ final class Threads {
         }
     }
 
-    /** Monitors, locks and queues that all want at once. */
+    /** Monitors, locks and queues that all threads use at once. */
     static final class Contention extends Antagonist {
         private final Object monitor = new Object();
         private final ReentrantLock lock = new ReentrantLock();
@@ -176,7 +176,7 @@ final class Threads {
 
         @Override
         void end() {
-            // A round that lacked memory may have left before it did both.
+            // A round without enough memory may have ended before it did both.
             long missing = disturbed.get();
             sure(within(inMonitor, missing), inMonitor + " of " + entries + " in the monitor");
             sure(within(inLock, missing), inLock + " of " + entries + " in the lock");
@@ -187,7 +187,7 @@ final class Threads {
         }
     }
 
-    /** Safepoints and handshakes: all stacks are asked for, again and again. */
+    /** Safepoints and handshakes: requests the stacks of all threads again and again. */
     static final class Dumps extends Antagonist {
         Dumps() {
             super("dumps");

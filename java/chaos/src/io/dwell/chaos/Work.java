@@ -1,6 +1,6 @@
 package io.dwell.chaos;
 
-/** Work whose result can be proven: steps of a generator there, and its inverse back. */
+/** Work whose result can be verified: steps of a generator forwards, and its inverse back. */
 final class Work {
     private static final long FACTOR = 6364136223846793005L;
     private static final long ADD = 1442695040888963407L;
@@ -31,7 +31,7 @@ final class Work {
         return x;
     }
 
-    /** There through so many frames, one step in each. */
+    /** Steps forwards through this number of frames, one step in each. */
     static long deep(long x, int frames) {
         if (frames == 0) {
             return x;

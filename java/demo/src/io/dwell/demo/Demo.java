@@ -5,11 +5,12 @@ import io.dwell.demo.server.DemoServer;
 import java.io.IOException;
 
 /**
- * The bundled service: an HTTP server on the loopback interface and a bounded load against it,
- * both in this process, so that a profile of one JVM shows a service at work.
+ * The bundled service: an HTTP server on the loopback interface and a bounded load against it, both
+ * in this process. So a profile of one JVM shows a service at work.
  *
- * <p>Prints {@code ready PORT VERSION} on standard output once warm, the version being that of Java
- * (1.8, 17), serves for the time asked for and then ends by itself with status 0. It must never listen on anything but loopback.
+ * <p>Prints {@code ready PORT VERSION} on standard output once it is warm, with the version of Java
+ * (1.8, 17). It serves for the requested time and then exits with status 0. It must listen on
+ * loopback only.
  */
 public final class Demo {
     private static final int EXIT_FAILURE = 1;
@@ -40,7 +41,7 @@ public final class Demo {
     }
 
     private static void run(Options options) throws IOException, InterruptedException {
-        // Without it the server's small replies wait for delayed acknowledgements (40 ms each).
+        // Without this, the server's small replies wait for delayed acknowledgements (40 ms each).
         System.setProperty("sun.net.httpserver.nodelay", "true");
 
         DemoServer server = DemoServer.start(options.port());

@@ -1,6 +1,6 @@
 package io.dwell.demo;
 
-/** The command line of the demo: parsed strictly, an unknown or malformed option is an error. */
+/** The command line of the demo, parsed strictly: an unknown or malformed option is an error. */
 final class Options {
     static final String USAGE =
             "usage: java -jar dwell-demo.jar [--seconds N] [--port N] [--cores X] [--quiet]\n"

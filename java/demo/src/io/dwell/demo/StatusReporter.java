@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** Waits for the end of the run and tells on standard error, now and then, how it goes. */
+/** Waits for the end of the run and prints the status on standard error now and then. */
 final class StatusReporter {
     private static final long REPORT_EVERY_NS = TimeUnit.SECONDS.toNanos(5);
 

@@ -8,8 +8,8 @@ import io.opentelemetry.context.ContextStorage;
 import io.opentelemetry.context.Scope;
 
 /**
- * Tells dwell which span is current, whenever OpenTelemetry's context changes: by
- * {@code span.makeCurrent()}, by instrumentation, or by tasks wrapped with a context.
+ * Reports the current span to dwell whenever OpenTelemetry's context changes: by {@code
+ * span.makeCurrent()}, by instrumentation, or by tasks wrapped with a context.
  */
 public final class DwellContextStorage implements ContextStorage {
     private final ContextStorage inner;
@@ -18,7 +18,7 @@ public final class DwellContextStorage implements ContextStorage {
         this.inner = inner;
     }
 
-    /** To be called once, before anything uses OpenTelemetry's {@link Context}. */
+    /** Must be called once, before anything uses OpenTelemetry's {@link Context}. */
     public static void install() {
         ContextStorage.addWrapper(DwellContextStorage::new);
     }
@@ -59,7 +59,7 @@ public final class DwellContextStorage implements ContextStorage {
                 root == null ? null : root.endpoint());
     }
 
-    /** Ends both. The inner storage decides whether a wrong order is accepted. */
+    /** Ends both scopes. The inner storage decides whether a wrong order is accepted. */
     private final class Attached implements Scope {
         private final Scope scope;
         private final Context attached;

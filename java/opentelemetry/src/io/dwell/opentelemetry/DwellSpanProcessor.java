@@ -8,9 +8,9 @@ import io.opentelemetry.sdk.trace.ReadableSpan;
 import io.opentelemetry.sdk.trace.SpanProcessor;
 
 /**
- * Learns which span is the local root of which, and tells dwell a request's endpoint when it ends,
- * and when spans inside of it began and ended.
- * To be added to the tracer provider, beside {@link DwellContextStorage}:
+ * Keeps the local root of each span. Reports a request's endpoint to dwell when the request ends,
+ * and the beginning and end of spans inside of it. Add it to the tracer provider, in addition to
+ * {@link DwellContextStorage}:
  *
  * <pre>{@code
  * DwellContextStorage.install(); // before the first use of OpenTelemetry's Context

@@ -1,10 +1,10 @@
 package io.dwell.opentelemetry;
 
-/** OpenTelemetry's ids, which are always lower-case hexadecimal and of one length. */
+/** OpenTelemetry's ids, which are always lower-case hexadecimal and have a fixed length. */
 final class Ids {
     private Ids() {}
 
-    /** The sixteen digits from a place on. */
+    /** The value of sixteen digits. */
     static long parse(String text, int from) {
         long value = 0;
         for (int i = from; i < from + 16; i++) {

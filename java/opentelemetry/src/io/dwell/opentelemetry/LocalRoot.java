@@ -9,7 +9,7 @@ final class LocalRoot {
     private static final AttributeKey<String> ROUTE = AttributeKey.stringKey("http.route");
     private static final AttributeKey<String> METHOD =
             AttributeKey.stringKey("http.request.method");
-    /** Before the semantic conventions were stable. */
+    /** The attribute before the semantic conventions were stable. */
     private static final AttributeKey<String> OLD_METHOD = AttributeKey.stringKey("http.method");
 
     final ReadableSpan span;
@@ -40,7 +40,7 @@ final class LocalRoot {
         return known;
     }
 
-    /** The endpoint at the end: for requests without a route, as messages are, the span's name. */
+    /** The endpoint at the end: for requests without a route, such as messages, the span's name. */
     String lastEndpoint() {
         String known = endpoint();
         SpanKind kind = span.getKind();

@@ -13,7 +13,7 @@ final class LocalRoots {
         OF_SPAN.put(span, root);
     }
 
-    /** Null if the span is over, or is not recorded. */
+    /** Null if the span has ended, or is not recorded. */
     static LocalRoot get(Span span) {
         return OF_SPAN.get(span);
     }

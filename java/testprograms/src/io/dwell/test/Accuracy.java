@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Batches of many kinds of work whose true CPU time is known, in random order or in phases that
- * repeat exactly with the period of a sampler. The threads {@code accuracy-N} do nothing else.
+ * repeat exactly with the period of a sampler. The threads {@code accuracy-N} do no other work.
  */
 public final class Accuracy {
     private static final long WARM_UP_NS_PER_KIND = TimeUnit.MILLISECONDS.toNanos(150);
@@ -92,7 +92,7 @@ public final class Accuracy {
         return result;
     }
 
-    /** On the main thread, so that the workers' whole life is measured work. */
+    /** On the main thread, so that the workers do measured work only. */
     private void warmUp() {
         CpuBudget budget = new CpuBudget();
         for (Kind kind : selectedKinds()) {

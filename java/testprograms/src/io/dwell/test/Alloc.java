@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Allocates at known places, in known amounts: bytes by site besides the CPU time. */
+/** Allocates known amounts at known places: bytes by site, in addition to the CPU time. */
 public final class Alloc {
     private static final long BATCH_NS = 20_000_000;
     private static final int LARGE_BYTES = 256 * 1024;
@@ -16,7 +16,7 @@ public final class Alloc {
 
     private final TruthTable cpu = new TruthTable();
     private final Map<String, Long> bytesBySite = new TreeMap<>();
-    /** Objects go here, so that none of them is optimised away. */
+    /** Objects are stored here, so that none of them is optimised away. */
     private volatile Object kept;
 
     private Alloc() {}

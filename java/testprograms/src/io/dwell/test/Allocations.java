@@ -5,11 +5,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Allocates objects of known classes and sizes, from the smallest to 8 MiB, as many bytes of each
- * in turn, each in a method of its own, and counts them.
+ * Allocates objects of known classes and sizes, from the smallest to 8 MiB, with the same number of
+ * bytes for each in turn. Each is allocated in a method of its own, and counted.
  *
- * <p>Sizes are those that the JVM itself counts on the main thread before: they depend on its
- * object headers.
+ * <p>Sizes depend on the JVM's object headers, so the JVM itself measures them before, on the main
+ * thread.
  */
 public final class Allocations {
     /** Bytes of each kind in one round: the largest object. */
@@ -21,14 +21,14 @@ public final class Allocations {
     private static final com.sun.management.ThreadMXBean THREADS =
             (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
 
-    /** Objects go here, so that none of them is optimised away. */
+    /** Objects are stored here, so that none of them is optimised away. */
     private static volatile Object kept;
     private static final String TEXT = "some text";
 
     /** Without fields. */
     static final class Small {}
 
-    /** With some. */
+    /** With fields. */
     static final class Node {
         long a, b, c, d, e, f, g, h, i, j;
     }
@@ -85,14 +85,14 @@ public final class Allocations {
 
         abstract void make(long count);
 
-        /** The bytes of one, as the JVM counts them. */
+        /** Measures the bytes of one object with the JVM's counter. */
         void measure() {
             int count = this == bytes8m || this == longs1m ? MEASURED_LARGE : MEASURED;
             long thread = Thread.currentThread().getId();
             long before = THREADS.getThreadAllocatedBytes(thread);
             make(count);
             long each = (THREADS.getThreadAllocatedBytes(thread) - before) / count;
-            // Asking allocates a little, too.
+            // Reading the counter allocates a little, too.
             bytes = each & ~7L;
         }
 
@@ -142,7 +142,7 @@ public final class Allocations {
         return thread;
     }
 
-    /** Since 21, for which this is not compiled. */
+    /** Exists since 21; this is compiled for an older version. */
     private static Thread startVirtual(Runnable work) throws Exception {
         return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
                 .invoke(null, work);

@@ -3,8 +3,8 @@ package io.dwell.test;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A native thread that calls Java again and again and is attached to the JVM only for that, as
- * callbacks of native libraries do; prints its CPU time.
+ * A native thread that calls Java again and again, and is attached to the JVM only for each call,
+ * like callbacks of native libraries. Prints its CPU time.
  */
 public final class Attaching {
     /** About 5 microseconds. */

@@ -21,14 +21,14 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that compute for a moment and wait for a moment, over and over, each in its own way, and
- * notice if a wait is over before its time or fails: by Java's means, which call the system again
- * where a signal has ended a call, and by bare system calls, which do not.
+ * Threads that compute and wait for a moment in turn, each in its own way. They notice if a wait
+ * ends early or fails. Some wait by Java's methods, which repeat a system call that a signal has
+ * interrupted, and some by bare system calls, which are not repeated.
  *
- * <p>A first round is made before {@code ready}. After the gate they go on until the next line, or
- * for {@code seconds} without a gate. Prints, for either, {@code info first.NAME.calls},
- * {@code info first.NAME.early}, {@code info NAME.calls} and {@code info NAME.early}; what is early
- * in {@code native-NAME} is a call that failed with {@code EINTR}.
+ * <p>A first round runs before {@code ready}. After the gate the threads continue until the next
+ * line, or for {@code seconds} without a gate. For both parts, prints {@code info
+ * first.NAME.calls}, {@code info first.NAME.early}, {@code info NAME.calls} and {@code info
+ * NAME.early}. In {@code native-NAME}, an early end is a call that failed with {@code EINTR}.
  */
 public final class Blocking {
     private static final String[] NATIVES = {
@@ -37,22 +37,22 @@ public final class Blocking {
     private static final int EINTR = 4;
     private static final int FIRST_ROUND = 100;
     private static final int MILLI = 1_000_000;
-    /** The shortest waits, where they can be shorter than a millisecond. */
+    /** The shortest waits, for methods that support less than a millisecond. */
     private static final int WAIT_NANOS = 300_000;
 
     private final Harness harness;
     private final Map<String, Way> ways = new TreeMap<>();
     private final Map<String, Long> counts = new TreeMap<>();
-    /** The other end of a silent socket, which would be closed with the last reference to it. */
+    /** The other end of a silent socket. Without this reference it would be closed. */
     private Socket peer;
     private volatile boolean over;
 
-    /** A way to wait: false if it ended before its time. */
+    /** A way to wait: false if the wait ended early. */
     private interface Way {
         boolean once() throws Exception;
     }
 
-    /** The same without an outcome. */
+    /** The same without a result. */
     private interface Wait {
         void once() throws Exception;
     }
@@ -207,7 +207,7 @@ public final class Blocking {
         writer("native", () -> check(feed()));
     }
 
-    /** Ends waits of others about as often as they are made; ends with the program. */
+    /** Ends the waits of other threads about as often as they begin; ends with the program. */
     private static void writer(String name, Wait write) {
         Thread thread = new Thread(() -> {
             try {

@@ -2,9 +2,9 @@ package io.dwell.test;
 
 import java.util.concurrent.TimeUnit;
 
-/** Plain arithmetic that cannot be optimised away, for programs where the place matters. */
+/** Plain arithmetic that cannot be optimised away, for programs that measure places in code. */
 public final class Burn {
-    /** Results go here, so that no compiler can prove them unused. */
+    /** Results are stored here, so that no compiler can prove them unused. */
     public static volatile long sink;
 
     private static final int UNIT_STEPS = 10_000;

@@ -1,6 +1,6 @@
 package io.dwell.test;
 
-/** Calls of many receivers, exceptions, checks of types, objects: stubs of the language itself. */
+/** Calls with many receivers, exceptions, type checks, objects: stubs of the language itself. */
 final class CallLoops {
     static final int KINDS = 10;
     private static final int TIMES = 20_000;

@@ -1,9 +1,9 @@
 package io.dwell.test;
 
 /**
- * Calls so short that most samples fall into what leads from one frame to the next: entries, exits,
- * adapters. Each method is called on one line only, where it is named, so the line of a frame tells
- * what the frame above it must be; a checker reads this file.
+ * Calls so short that most samples are in the code between two frames: entries, exits, adapters.
+ * Each method is called on only one line, by its name. So the line of a frame determines the frame
+ * above it; a checker reads this file.
  */
 public final class Calls {
     private static final RuntimeException THROWN = new QuietException();

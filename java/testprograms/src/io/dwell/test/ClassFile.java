@@ -8,8 +8,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Writes class files, with any names the class file format allows: more than the Java language
- * does. Only what the test programs need; it does not check what it is given.
+ * Writes class files, with any names that the class file format allows, which are more than in the
+ * Java language. It has only the features that the test programs need, and does not check its
+ * input.
  */
 final class ClassFile {
     static final int ACC_PUBLIC = 0x0001;
@@ -44,7 +45,7 @@ final class ClassFile {
         return name;
     }
 
-    /** The name for the SourceFile attribute; none if not called. */
+    /** Sets the name for the SourceFile attribute; without this call there is no such attribute. */
     void sourceFile(String fileName) {
         sourceFile = fileName;
     }
@@ -95,7 +96,7 @@ final class ClassFile {
         methodCount++;
     }
 
-    /** Adds the public constructor that only calls the superclass's one. */
+    /** Adds a public constructor that only calls the superclass's one. */
     void defaultConstructor() {
         Code code = new Code(this, 1, 1);
         code.op(Code.ALOAD_0).op2(Code.INVOKESPECIAL, methodRef(superName, "<init>", "()V"));
@@ -188,7 +189,7 @@ final class ClassFile {
             return this;
         }
 
-        /** The instructions from here on are of this source line. */
+        /** Sets the source line of the instructions from here on. */
         Code line(int number) {
             lines.u2(position()).u2(number);
             lineCount++;

@@ -1,6 +1,6 @@
 package io.dwell.test;
 
-/** Loads classes as fast as it can, or at a rate, each in a loader that is dropped at once. */
+/** Loads classes at full speed, or at a rate, each in a loader that is dropped at once. */
 public final class ClassLoadChurn {
     private static final long BATCH_NS = 20_000_000;
 

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Classes that are gone when the profile is looked at: each is generated, burns, loses its loader
- * and is unloaded by a collection. Their names are unique, also their methods'.
+ * Classes that are unloaded before the profile is read: each is generated, burns, loses its loader
+ * and is unloaded by a collection. Their names are unique, also those of their methods.
  */
 public final class ClassUnload {
     private static final int GC_EVERY = 5;
@@ -44,7 +44,7 @@ public final class ClassUnload {
         }
     }
 
-    /** On return nothing refers to the class or its loader any more. */
+    /** After the return, nothing refers to the class or its loader. */
     private void loadAndBurn(int number) {
         String name = "io/dwell/test/generated/Unload" + number;
         ClassFile file = GeneratedClasses.burner(name, "root_" + number, "spin_" + number);

@@ -11,9 +11,9 @@ import java.util.zip.CRC32;
 import java.util.zip.Deflater;
 
 /**
- * Kinds of work that stress how a profiler finds its way through code: inlined, without polls, in
- * stubs, in native libraries, interpreted, deep. Each ends in a method {@code kind_NAME} that is
- * on the stack of every instruction of its work. Not for use by two threads.
+ * Kinds of work that are hard to walk for a profiler: inlined, without polls, in stubs, in native
+ * libraries, interpreted, deep. Each ends in a method {@code kind_NAME} that is on the stack of
+ * every instruction of its work. Must not be used by two threads.
  */
 final class ComputeKinds {
     private static final int LEAF_STEPS = 5_000;
@@ -122,7 +122,7 @@ final class ComputeKinds {
         return x;
     }
 
-    /** Interpreted when the JVM is told not to compile {@link #excludedLoop}. */
+    /** Interpreted if the JVM's options exclude {@link #excludedLoop} from compilation. */
     long kind_interpretedLoop(CpuBudget budget) {
         do {
             x = excludedLoop(x);

@@ -15,9 +15,9 @@ public final class Contended {
     private final ReentrantLock lock = new ReentrantLock();
     private final long holdNanos;
     private final long restNanos;
-    /** What each turn allocates. */
+    /** Bytes that each turn allocates. */
     private final int bytes;
-    /** It goes here, so that it is not optimised away. */
+    /** The bytes are stored here, so that they are not optimised away. */
     private volatile Object kept;
 
     private Contended(String[] args) {

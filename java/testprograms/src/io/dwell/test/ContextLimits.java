@@ -11,8 +11,9 @@ import java.net.URLClassLoader;
 import java.util.Set;
 
 /**
- * What contexts have to stand: two copies of the API in one process, threads that end with a scope
- * open, more texts and labels than are kept. The name of a method {@code burn...} tells what counts.
+ * Extreme uses of contexts: two copies of the API in one process, threads that end with a scope
+ * open, more texts and labels than the limits. The name of a method {@code burn...} determines the
+ * expected context.
  */
 public final class ContextLimits {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;
@@ -44,7 +45,7 @@ public final class ContextLimits {
         harness.finish();
     }
 
-    /** Scopes of two copies of the API, in two class loaders, within each other. */
+    /** Nested scopes of two copies of the API, in two class loaders. */
     private void copies() {
         URL jar = Dwell.class.getProtectionDomain().getCodeSource().getLocation();
         try (URLClassLoader loader = new URLClassLoader(new URL[] {jar}, null)) {
@@ -75,7 +76,7 @@ public final class ContextLimits {
         }
     }
 
-    /** Their records are free again when the collector has found out. */
+    /** Their records become free when the collector has found the threads' end. */
     private void endWithScopesOpen(Harness harness) throws Exception {
         Field field = Class.forName("io.dwell.api.Context").getDeclaredField("HOLDS");
         field.setAccessible(true);
@@ -102,7 +103,7 @@ public final class ContextLimits {
         last.join();
     }
 
-    /** The next thread that gets a record frees those of threads that are gone. */
+    /** The next thread that gets a record frees those of threads that have ended. */
     private static void collect(Set<?> holds) throws InterruptedException {
         for (int i = 0; i < COLLECTIONS_MAX && holds.size() > ENDED_AT_A_TIME / 2; i++) {
             System.gc();
@@ -120,7 +121,7 @@ public final class ContextLimits {
                 Dwell.scope(TRACE_HI, TRACE_LO, 0xe1, 0xe1, "GET /many/" + i).close();
             }
             Label[] labels = new Label[LABELS_MAX + 1];
-            // A label counts from its first use on.
+            // A label exists from its first use on.
             try (Scope scope = Dwell.scope(TRACE_HI, TRACE_LO, 0xe1, 0xe1, null)) {
                 for (int i = 0; i < labels.length; i++) {
                     labels[i] = Dwell.label("label" + i);

@@ -3,11 +3,11 @@ package io.dwell.test;
 import java.util.function.LongSupplier;
 
 /**
- * Tells when the current thread has consumed a given amount of CPU time.
+ * Detects when the current thread has used a given amount of CPU time.
  *
- * <p>Reading a thread's CPU clock is a system call, so {@link #spent} avoids it: a thread cannot
- * consume more CPU time than time passes, hence the clock need not be read before the time that
- * was left has passed. Not for use by two threads.
+ * <p>Reading a thread's CPU clock is a system call, so {@link #spent} avoids it. A thread cannot
+ * use more CPU time than wall time. So the clock is not read before the remaining time has passed.
+ * Must not be used by two threads.
  */
 public final class CpuBudget {
     private final LongSupplier cpuClock;
@@ -19,7 +19,7 @@ public final class CpuBudget {
         this(CpuClock::threadNanos);
     }
 
-    /** A budget of another clock that never runs faster than the time. */
+    /** A budget of another clock that is never faster than wall time. */
     public CpuBudget(LongSupplier cpuClock) {
         this.cpuClock = cpuClock;
     }
@@ -29,14 +29,14 @@ public final class CpuBudget {
         return until(cpuClock.getAsLong() + nanos);
     }
 
-    /** Ends the budget when the clock shows the given value. */
+    /** Ends the budget when the clock reaches the given value. */
     public CpuBudget until(long cpuNanos) {
         cpuDeadline = cpuNanos;
         spent(System.nanoTime());
         return this;
     }
 
-    /** True once the time granted is consumed. Meant to be called every few microseconds. */
+    /** True once the granted time is used. Intended to be called every few microseconds. */
     public boolean spent() {
         long now = System.nanoTime();
         return now - wallCheck >= 0 && spent(now);

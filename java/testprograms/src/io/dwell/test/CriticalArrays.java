@@ -6,8 +6,8 @@ import java.util.zip.Deflater;
 import java.util.zip.Inflater;
 
 /**
- * Packs an array and unpacks it. The JDK does both in JNI critical regions: no collector may move
- * the arrays meanwhile, and some cannot begin. Not for use by two threads.
+ * Packs an array and unpacks it. The JDK does both in JNI critical regions, during which no
+ * collector may move the arrays, and some cannot begin. Must not be used by two threads.
  */
 final class CriticalArrays {
     private static final int BYTES = 8 * 1024;
@@ -22,7 +22,7 @@ final class CriticalArrays {
         }
     }
 
-    /** Whether an array comes back as it was. */
+    /** Whether an array is unchanged after packing and unpacking. */
     boolean thereAndBack(long salt) {
         byte[] plain = pattern.clone();
         plain[(int) ((salt >>> 33) % BYTES)] ^= (byte) salt;
@@ -41,7 +41,7 @@ final class CriticalArrays {
         }
     }
 
-    /** Gives back zlib's memory. */
+    /** Frees zlib's memory. */
     void close() {
         deflater.end();
         inflater.end();

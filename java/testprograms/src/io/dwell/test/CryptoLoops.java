@@ -10,7 +10,7 @@ import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Digests, ciphers and keys; what a Java version does not have is left out. */
+/** Digests, ciphers and keys; algorithms that a Java version lacks are left out. */
 final class CryptoLoops {
     static final int KINDS = 22;
     private static final int LENGTH = 4096;
@@ -168,7 +168,7 @@ final class CryptoLoops {
         work(sha512, LENGTH);
     }
 
-    /** One block each, by way of another intrinsic. */
+    /** One block each, which uses another intrinsic. */
     private void loopSmallSha512() {
         work(sha512, 64);
         work(sha256, 20);
@@ -207,7 +207,7 @@ final class CryptoLoops {
         }
     }
 
-    /** Their initial vectors must not come again. */
+    /** Initial vectors must not be reused. */
     private void loopGcm() throws GeneralSecurityException {
         workAnew(gcm);
     }

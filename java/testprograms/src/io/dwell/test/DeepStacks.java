@@ -1,6 +1,6 @@
 package io.dwell.test;
 
-/** Burns below very many frames, all the time: by default 1200 of them. */
+/** Burns below very many frames (1200 by default) all the time. */
 public final class DeepStacks {
     private static final long STACK_BYTES = 64L << 20;
     private static final long BATCH_NS = 200_000_000;

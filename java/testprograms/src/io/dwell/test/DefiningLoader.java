@@ -7,7 +7,7 @@ import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
 
-/** A throw-away class loader: defines generated classes, or private copies of the program's own. */
+/** A temporary class loader: defines generated classes, or private copies of the program's own. */
 final class DefiningLoader extends ClassLoader {
     private final Set<String> ownCopies;
 
@@ -19,7 +19,7 @@ final class DefiningLoader extends ClassLoader {
 
     Class<?> define(ClassFile file) {
         byte[] bytes = file.bytes();
-        // No name: the check of this argument would refuse some legal ones.
+        // Without a name: the check of this argument would refuse some legal ones.
         return defineClass(null, bytes, 0, bytes.length);
     }
 

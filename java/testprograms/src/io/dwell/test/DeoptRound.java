@@ -1,8 +1,8 @@
 package io.dwell.test;
 
 /**
- * One round of {@link DeoptStorm}, loaded anew for each round, so that no compiler remembers what
- * went wrong the last time.
+ * One round of {@link DeoptStorm}, loaded again for each round, so that no compiler knows the
+ * failed assumptions of the last one.
  */
 public final class DeoptRound implements Burner {
     private static final int DEPTH = 40;
@@ -10,14 +10,16 @@ public final class DeoptRound implements Burner {
     private static final int SURPRISES = 5;
 
     private final int[] array = new int[64];
-    /** Set where the recursion is deepest, to make happen there what never happened before. */
+    /**
+     * Set at the deepest point of the recursion, to cause events there that never happened before.
+     */
     private int surprise;
 
     abstract static class Shape {
         abstract long area(long x);
     }
 
-    /** The only subclass while the code gets hot: its method is inlined without a check. */
+    /** The only subclass while the code becomes hot: its method is inlined without a check. */
     static final class Square extends Shape {
         @Override
         long area(long x) {
@@ -40,8 +42,8 @@ public final class DeoptRound implements Burner {
     }
 
     /**
-     * Makes the later subclasses. A class of its own, or else the verifier would load them with
-     * {@link DeoptRound}.
+     * Creates the later subclasses. A class of its own, because otherwise the verifier would load
+     * them with {@link DeoptRound}.
      */
     static final class Late {
         private Late() {}
@@ -77,7 +79,7 @@ public final class DeoptRound implements Burner {
         return value;
     }
 
-    /** At the bottom the surprise is set: each frame meets it on its way back. */
+    /** The surprise is set at the bottom: each frame meets it on its return. */
     private long descend(Shape shape, int left, int surpriseAtBottom, long x) {
         if (left == 0) {
             surprise = surpriseAtBottom;
@@ -87,7 +89,7 @@ public final class DeoptRound implements Burner {
         return value + shape.area(value) + uncommon(shape, left, value);
     }
 
-    /** Loading the second subclass invalidates all code that relied on there being one. */
+    /** Loading the second subclass invalidates all code that assumes only one. */
     private static long newSubclass(long x) {
         return Late.circle().area(x);
     }

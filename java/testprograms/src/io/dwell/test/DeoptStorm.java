@@ -1,9 +1,9 @@
 package io.dwell.test;
 
 /**
- * Compiled code that keeps turning out wrong: in each round private copies of the same classes
- * are loaded and made hot, then the class hierarchy changes, and branches, types and nulls come
- * up that the compiler had ruled out, below a recursion whose frames are compiled by then.
+ * Compiled code that is invalidated again and again. Each round loads private copies of the same
+ * classes and makes them hot. Then the class hierarchy changes, and branches, types and nulls occur
+ * that the compiler had excluded. This happens below a recursion whose frames are compiled by then.
  */
 public final class DeoptStorm {
     private static final long BATCH_NS = 20_000_000;

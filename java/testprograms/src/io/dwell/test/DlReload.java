@@ -1,8 +1,9 @@
 package io.dwell.test;
 
 /**
- * Libraries that come and go: A is opened, burns and is closed; B is opened, in all likelihood at
- * the address A had, and burns; A is opened again, elsewhere, and burns. Round after round.
+ * Libraries that are loaded and unloaded. A is opened, burns and is closed. B is opened, most
+ * likely at A's former address, and burns. Then A is opened again, at another address, and burns.
+ * This is repeated round after round.
  */
 public final class DlReload {
     /** About 20 microseconds. */
@@ -73,7 +74,7 @@ public final class DlReload {
         }
     }
 
-    // Three methods, so that a profile tells by Java frames which library must have run.
+    // Three methods, so that the Java frames of a profile show which library must have run.
     private static long burnAlphaFirst(long handle, CpuBudget budget) {
         return burn(handle, "alpha_burn", budget);
     }

@@ -3,7 +3,7 @@ package io.dwell.test;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 
-/** Keeps the collector busy: a live set that changes, and garbage by the gigabyte. */
+/** Keeps the collector busy: a live set that changes, and gigabytes of garbage. */
 public final class Gc {
     private static final long BATCH_NS = 20_000_000;
     private static final int CHUNK_BYTES = 1024;

@@ -2,9 +2,9 @@ package io.dwell.test;
 
 import java.util.function.IntUnaryOperator;
 
-/** Class files made to measure: burners of any name, and methods that are never compiled. */
+/** Class files made for measurements: burners of any name, and methods that are never compiled. */
 final class GeneratedClasses {
-    /** HotSpot does not compile methods of more bytecode than this, unless told to. */
+    /** By default, HotSpot does not compile methods with more bytecode than this. */
     private static final int HUGE_METHOD_BYTES = 8000;
     private static final int SPIN_STEPS = 10_000;
     /** The lines of a burner's two methods that burn. */
@@ -16,8 +16,8 @@ final class GeneratedClasses {
     private GeneratedClasses() {}
 
     /**
-     * A class with {@link Burner#burn} that calls its static method {@code root}, which stays on
-     * the stack while the budget lasts, which calls its static method {@code spin}, the leaf.
+     * A class with {@link Burner#burn}. It calls its static method {@code root}, which stays on the
+     * stack until the budget is spent, and calls the static method {@code spin}, the leaf.
      */
     static ClassFile burner(String internalName, String root, String spin) {
         ClassFile file = new ClassFile(internalName, OBJECT, "io/dwell/test/Burner");
@@ -56,7 +56,7 @@ final class GeneratedClasses {
         return code.op(ClassFile.Code.LLOAD_1).op(ClassFile.Code.LRETURN);
     }
 
-    /** A class with static methods {@code method0()} and so on, which do nothing. */
+    /** A class with empty static methods {@code method0()} and so on. */
     static ClassFile filler(String internalName, int methods) {
         ClassFile file = new ClassFile(internalName, OBJECT);
         for (int i = 0; i < methods; i++) {
@@ -79,7 +79,7 @@ final class GeneratedClasses {
         return DefiningLoader.instantiate(file, IntUnaryOperator.class);
     }
 
-    /** Increments of an int local until the method is too long to be compiled. */
+    /** Increments an int local until the method is too long to be compiled. */
     static void appendHugePadding(ClassFile.Code code, int intLocal) {
         while (code.position() <= HUGE_METHOD_BYTES) {
             code.increment(intLocal, 1);

@@ -3,7 +3,9 @@ package io.dwell.test;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
-/** Two threads that hand over to each other after a little work, thousands of times a second. */
+/**
+ * Two threads that pass control to each other after a little work, thousands of times per second.
+ */
 public final class HandOver {
     private static final int THREADS = 2;
     private static final long PATIENCE_NANOS = 100_000_000;
@@ -40,7 +42,7 @@ public final class HandOver {
         long turns = 0;
         while (!over) {
             if (turn != mine) {
-                // Not for ever: it may be over before this.
+                // With a limit, because the run may be over before this.
                 LockSupport.parkNanos(this, PATIENCE_NANOS);
                 continue;
             }

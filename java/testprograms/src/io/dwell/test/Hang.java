@@ -3,10 +3,10 @@ package io.dwell.test;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A JVM that hangs: one thread is in a counted loop without a safepoint poll, another has asked
- * for a collection and waits, with all others, until the loop ends. Needs
- * -XX:-UseCountedLoopSafepoints -XX:LoopStripMiningIter=0, the default only of some collectors;
- * {@code stall_max_us} tells whether it did hang.
+ * A JVM that hangs: one thread is in a counted loop without a safepoint poll. Another one has
+ * requested a collection and waits, with all others, until the loop ends. Needs
+ * -XX:-UseCountedLoopSafepoints -XX:LoopStripMiningIter=0, the default only of some collectors.
+ * {@code stall_max_us} shows whether it did hang.
  */
 public final class Hang {
     private static final int CALIBRATION_STEPS = 20_000_000;
@@ -38,7 +38,7 @@ public final class Hang {
         harness.finish();
     }
 
-    /** Compiles the loop as well. */
+    /** Also compiles the loop. */
     private static double calibrate() {
         double nanosPerStep = 0;
         for (int i = 0; i < 10; i++) {
@@ -49,7 +49,7 @@ public final class Hang {
         return Math.max(0.1, nanosPerStep);
     }
 
-    /** Dependent multiplications, as many as an int can count: up to about a minute. */
+    /** Dependent multiplications, up to the maximum of an int: up to about a minute. */
     private static long spinInCountedLoop(int steps, long x) {
         long value = x;
         for (int i = 0; i < steps; i++) {

@@ -7,12 +7,12 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What all test programs share: {@code key=value} arguments, the line {@code ready}, the truth
- * lines at the end, and the gate.
+ * The common parts of all test programs: {@code key=value} arguments, the line {@code ready}, the
+ * truth lines at the end, and the gate.
  *
  * <p>With {@code gate=1} the program waits for a line on standard input after {@code ready} and
- * again after its truth lines, so that whoever started it can attach before the work begins and
- * finish a recording before the process ends. It never waits without end: a watchdog halts it.
+ * again after its truth lines. So the starter can attach before the work begins, and finish a
+ * recording before the process exits. The wait is bounded: a watchdog halts the program.
  */
 public final class Harness {
     private static final int EXIT_USAGE = 2;
@@ -105,7 +105,7 @@ public final class Harness {
         return new IllegalStateException(message);
     }
 
-    /** Says that the program is warm, passes the gate and starts the clock of the run. */
+    /** Reports that the program is warm, passes the gate and starts the clock of the run. */
     public void ready() {
         line("ready");
         if (gate) {
@@ -116,15 +116,15 @@ public final class Harness {
     }
 
     /**
-     * True until the seconds asked for have passed since {@link #ready}, and the process has used
-     * the CPU time asked for, however slow the machine is.
+     * True until the requested time has passed since {@link #ready}, and the process has used the
+     * requested CPU time, however slow the machine is.
      */
     public boolean timeLeft() {
         return System.nanoTime() - endNanos < 0
                 || (cpuNanos > 0 && CpuClock.processNanos() < cpuEndNanos);
     }
 
-    /** Waits for the end of the run: a line if there is a gate, else the seconds asked for. */
+    /** Waits for the end of the run: a line if there is a gate, else the requested time. */
     void awaitEnd() throws InterruptedException {
         if (gate) {
             awaitLine();
@@ -133,7 +133,7 @@ public final class Harness {
         }
     }
 
-    /** The seconds asked for. */
+    /** The requested time in seconds. */
     public int seconds() {
         return seconds;
     }
@@ -169,7 +169,7 @@ public final class Harness {
                 character = System.in.read();
             }
         } catch (IOException e) {
-            // As at the end of the input: nobody is there to wait for.
+            // As at the end of the input: there is no starter to wait for.
             System.err.println(program + ": standard input failed: " + e.getMessage());
         }
     }

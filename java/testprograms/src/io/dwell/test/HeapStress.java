@@ -7,23 +7,23 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Allocates on all threads beside what can keep a safepoint waiting: long loops that poll, and
- * arrays that native code holds fast (JNI critical regions, inside zlib). What is alive is checked
- * before it dies, so that a heap in which anything moved wrongly ends the program with 1.
+ * Allocates on all threads, together with work that can delay a safepoint: long loops that poll,
+ * and arrays pinned by native code (JNI critical regions, inside zlib). Live objects are checked
+ * before they are dropped: if a collector has moved anything wrongly, the program exits with 1.
  */
 public final class HeapStress {
     private static final long BATCH_NS = 20_000_000;
     private static final long NS_PER_MS = 1_000_000;
     private static final int CHAIN_NODES = 32;
-    /** A node of ours with compressed references, and what is left of a chain. */
+    /** Our node with compressed references, and the number of nodes in a chain. */
     private static final int CHAIN_BYTES = CHAIN_NODES * 32;
     private static final int CHAINS_A_ROUND = 400;
     private static final int LARGE_BYTES_MAX = 600 * 1024;
-    /** A loop ends where these bits are 0: after 2^17 steps on average. */
+    /** A loop ends when these bits are 0: after 2^17 steps on average. */
     private static final long LOOP_MASK = (1L << 17) - 1;
     private static final int ROUNDS_A_CYCLE = 16;
 
-    /** Immutable, so that threads may hand chains to each other without further ado. */
+    /** Immutable, so that threads may pass chains to each other without synchronisation. */
     private static final class Node {
         final long value;
         final Node next;
@@ -96,7 +96,7 @@ public final class HeapStress {
         return ManagementFactory.getRuntimeMXBean().getUptime();
     }
 
-    /** Asks for a safepoint that no collector needs, again and again: FindDeadlocks. */
+    /** Requests a safepoint that no collector needs, again and again: FindDeadlocks. */
     private static void provoke(int everyMs) {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         Thread thread = new Thread(() -> {
@@ -120,7 +120,7 @@ public final class HeapStress {
         }
     }
 
-    /** Mostly small objects, now and then something else, in an order of its own. */
+    /** Mostly small objects, sometimes others, in an order that differs between threads. */
     private long stressHeap(CpuBudget budget, int number) {
         CriticalArrays arrays = new CriticalArrays(number);
         // Odd, so not 0; and different each time.
@@ -146,7 +146,7 @@ public final class HeapStress {
         return x;
     }
 
-    /** One chain in so many replaces a live one, which is looked at for the last time. */
+    /** One chain in some number replaces a live one, which is then checked for the last time. */
     private long replaceChains(long start) {
         long x = start;
         long seen = 0;
@@ -200,7 +200,7 @@ public final class HeapStress {
         return x;
     }
 
-    /** Never 0 unless it was: all other numbers in turn. */
+    /** Never 0 unless the input is 0: visits all other numbers. */
     private static long step(long value) {
         long x = value;
         x ^= x << 13;

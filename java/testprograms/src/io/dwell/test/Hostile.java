@@ -3,9 +3,9 @@ package io.dwell.test;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Names that are legal in the JVM and poison elsewhere: for HTML, terminals, shells, text formats
- * and whoever believes that a name is short or valid Unicode. Thread, class and method of each
- * item have such names; items run one after the other.
+ * Names that are legal in the JVM but harmful elsewhere: in HTML, terminals, shells, text formats,
+ * and in code that expects a name to be short or valid Unicode. Thread, class and method of each
+ * item have such names; items run in sequence.
  */
 public final class Hostile {
     private Hostile() {}

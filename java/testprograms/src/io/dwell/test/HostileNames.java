@@ -2,7 +2,7 @@ package io.dwell.test;
 
 /** The names of {@link Hostile}, by item number. All are legal (JVMS 4.2.1 and 4.2.2). */
 final class HostileNames {
-    /** Longer than any buffer a sane program would use for a name. */
+    /** Longer than any reasonable buffer for a name. */
     private static final int LONG_NAME = 5000;
     /** A name may have 65535 bytes; {@link Hostile} puts five characters before it. */
     private static final int LONGEST_NAME = 65_500;
@@ -114,7 +114,7 @@ final class HostileNames {
         return METHODS[item];
     }
 
-    /** As the recording checker prints names: no spaces, control characters or non-ASCII. */
+    /** Names as the recording checker prints them: no spaces, control characters or non-ASCII. */
     static String escaped(String name) {
         if (name.isEmpty()) {
             return "(empty)";

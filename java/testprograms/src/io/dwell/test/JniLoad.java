@@ -15,7 +15,7 @@ public final class JniLoad {
     public static void main(String[] args) throws InterruptedException {
         Harness harness = new Harness("JniLoad", 5, args);
         harness.ready();
-        // Loaded after the gate: a profiler that is attached already has to notice.
+        // Loaded after the gate: a profiler that is already attached has to notice.
         System.load(NativeSupport.library("jni_exported"));
         System.load(NativeSupport.library("jni_static"));
         Workers.start("jniload", 1, number -> run(harness)).join();

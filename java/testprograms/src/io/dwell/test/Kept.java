@@ -5,27 +5,29 @@ import java.lang.ref.WeakReference;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Allocates objects of three classes, as many bytes of each in turn, and keeps one in so many: of
- * {@code Leaked} twice as many as of the others. Counts what it keeps, and in the end what of some
- * others can still be reached, which must be nothing.
+ * Allocates objects of three classes, with the same number of bytes for each in turn, and keeps one
+ * in some number: twice as many of {@code Leaked} as of the others. Counts the kept objects, and at
+ * the end the reachable ones of those that should be garbage, which must be zero.
  *
- * <p>Sizes are those that the JVM itself counts before: they depend on its object headers.
+ * <p>Sizes depend on the JVM's object headers, so the JVM itself measures them before.
  */
 public final class Kept {
     /** Bytes of each class in one round. */
     private static final long ROUND_BYTES = 256 << 10;
     private static final int ARRAY_BYTES = 8000;
     private static final int MEASURED = 100;
-    /** Collectors look at objects of a time in the second or third cycle after it at the latest. */
+    /**
+     * Collectors process objects of one time at the latest in the second or third cycle after it.
+     */
     private static final int COLLECTIONS = 4;
 
     private static final com.sun.management.ThreadMXBean THREADS =
             (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
 
-    /** Objects go here, so that none of them is optimised away. */
+    /** Objects are stored here, so that none of them is optimised away. */
     private static volatile Object seen;
 
-    /** What is kept, with room for all of it from the start. */
+    /** The kept objects, with full capacity from the start. */
     private static Object[] leaked;
     private static Object[] cached;
     private static Object[] buffers;
@@ -95,14 +97,14 @@ public final class Kept {
         harness.finish();
     }
 
-    /** The bytes of one object, as the JVM counts them. */
+    /** Measures the bytes of one object with the JVM's counter. */
     private static long measure(Runnable made) {
         long each = 0;
         for (int i = 0; i < 2; i++) {
             long thread = Thread.currentThread().getId();
             long before = THREADS.getThreadAllocatedBytes(thread);
             made.run();
-            // Asking allocates a little, too.
+            // Reading the counter allocates a little, too.
             each = (THREADS.getThreadAllocatedBytes(thread) - before) / MEASURED & ~7L;
         }
         return each;

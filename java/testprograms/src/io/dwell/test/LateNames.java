@@ -6,10 +6,10 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that give themselves another name after {@code wait_ms} of waiting, and go on to wait:
- * {@code late-0} and so on platform threads, {@code late-v0} and so on virtual ones (where there are
- * such). {@code late-busy} computes before and after. One thread, {@code late-short}, ends right
- * after its naming, having waited before.
+ * Threads that rename themselves after they have waited for {@code wait_ms}, and then wait again:
+ * platform threads {@code late-0} and so on, and virtual ones {@code late-v0} and so on (if
+ * supported). {@code late-busy} computes before and after. One thread, {@code late-short}, waits,
+ * renames itself and ends at once.
  */
 public final class LateNames {
     private static final int THREADS = 3;
@@ -66,7 +66,7 @@ public final class LateNames {
         return thread;
     }
 
-    /** Runs it on a virtual thread without a name, where there are such threads. */
+    /** Runs it on a virtual thread without a name, if supported. */
     private static void startVirtual(Runnable body) throws ReflectiveOperationException {
         try {
             Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);

@@ -6,8 +6,8 @@ import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Requests of three endpoints, each on a thread of its own, that know how long they took: long ones
- * that sleep, and so short ones that follow each other without pause.
+ * Requests of three endpoints, each on a thread of its own, with known durations: long ones that
+ * sleep, and very short ones that follow each other without pause.
  */
 public final class Latency {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;

@@ -9,8 +9,8 @@ import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 
 /**
- * Kinds of work as applications do it: collections, strings, streams, exceptions, dispatch. Each
- * ends in a method {@code kind_NAME} as in {@link ComputeKinds}. Not for use by two threads.
+ * Kinds of work that applications do: collections, strings, streams, exceptions, dispatch. Each
+ * ends in a method {@code kind_NAME} as in {@link ComputeKinds}. Must not be used by two threads.
  */
 final class LibraryKinds {
     private static final int ITEMS = 200;

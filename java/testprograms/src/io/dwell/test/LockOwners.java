@@ -4,9 +4,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A thread that has a monitor in one of two methods while another one waits for it: in one of them
- * it sleeps, in the other it runs. Who waits measures for how long, by the method. Next to it the
- * owner does something without the monitor, and so does a bystander all the time.
+ * A thread that owns a monitor in one of two methods while another one waits for it: it sleeps in
+ * one of them, and runs in the other. The waiting thread measures its waits, by the method. In
+ * between, the owner works without the monitor, and a third thread works all the time.
  */
 public final class LockOwners {
     private static final long LOOK_NANOS = 20_000;
@@ -57,7 +57,7 @@ public final class LockOwners {
                 Thread.currentThread().setName(name);
                 work.run();
             };
-            // Since 21, for which this is not compiled.
+            // Exists since 21; this is compiled for an older version.
             return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
                     .invoke(null, named);
         }
@@ -130,7 +130,7 @@ public final class LockOwners {
                 LockSupport.parkNanos(LOOK_NANOS);
             }
             take(round);
-            // Not before the monitor is free: the owner would wait for it.
+            // Not before the monitor is free, because the owner would wait for it.
             done = round;
         }
     }

@@ -7,12 +7,12 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Waits for locks for known times: for each kind of lock there is a thread that takes it, lets
- * another one come, and keeps it from then on for as long as the kind says. Who waits measures for
- * how long, and only that: one thread waits at a time, and each wait has the same owner.
+ * Waits for locks for known times. One thread per kind of lock takes it, lets another thread
+ * arrive, and from then on keeps the lock for the time of that kind. The other thread only measures
+ * its wait. One thread waits at a time, and each wait has the same owner.
  */
 public final class LockWaits {
-    /** How often who waits for the other looks whether that one has come. */
+    /** Interval at which a thread that expects the other one checks whether it has arrived. */
     private static final long LOOK_NANOS = 20_000;
     private static final int MICROS = 1000;
 
@@ -51,7 +51,10 @@ public final class LockWaits {
             return Math.max(1, rounds * percent / 100);
         }
 
-        /** Keeps the lock; short times are spent running, as who sleeps wakes up too late. */
+        /**
+         * Keeps the lock. Short times are spent running, because a sleeping thread wakes up too
+         * late.
+         */
         void keep(int round) {
             held = round;
             while (coming != round) {
@@ -123,7 +126,7 @@ public final class LockWaits {
             work.run();
         };
         if (isVirtual) {
-            // Since 21, for which this is not compiled.
+            // Exists since 21; this is compiled for an older version.
             return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
                     .invoke(null, named);
         }
@@ -156,7 +159,7 @@ public final class LockWaits {
             } else {
                 waitForMonitor(kind, round);
             }
-            // Not before the lock is free: the owner would wait for it.
+            // Not before the lock is free, because the owner would wait for it.
             kind.done = round;
         }
     }

@@ -8,9 +8,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A JVM with very many classes and methods, which measures how long it is stopped: for the cost
- * of attaching to it. Prints the longest stall of each second, and, without a gate, since the
- * last one for each line on standard input.
+ * A JVM with very many classes and methods, which measures how long it is stopped: for the cost of
+ * attaching to it. Prints the longest stall of each second. Without a gate, it also prints the
+ * longest one since the last line for each line on standard input.
  */
 public final class ManyClasses {
     private static final int CLASSES_PER_LOADER = 500;

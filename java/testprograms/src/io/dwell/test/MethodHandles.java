@@ -9,7 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.LongUnaryOperator;
 
-/** Calls through method handles, lambda forms and proxies: frames that the JVM makes up. */
+/** Calls through method handles, lambda forms and proxies: frames that the JVM generates. */
 public final class MethodHandles {
     private static final long BATCH_NS = 20_000_000;
     private static final int CALLS_PER_CHECK = 200;
@@ -19,7 +19,7 @@ public final class MethodHandles {
     private static final MethodHandle STEP = find("step");
     private static final MethodHandle CONSTANT_CHAIN = chain(8);
 
-    /** Not final on purpose: the compiler cannot see through it. */
+    /** Not final on purpose, so that the compiler cannot optimise through it. */
     private MethodHandle variableChain = chain(8);
     private final LongUnaryOperator proxy = (LongUnaryOperator) Proxy.newProxyInstance(
             MethodHandles.class.getClassLoader(), new Class<?>[] {LongUnaryOperator.class},

@@ -3,7 +3,7 @@ package io.dwell.test;
 import java.io.File;
 import java.net.URISyntaxException;
 
-/** The native libraries of the test programs, which lie in the folder of their jar. */
+/** The native libraries of the test programs, which are in the folder of their jar. */
 public final class NativeSupport {
     private static final int EXIT_FAILURE = 1;
 
@@ -33,7 +33,7 @@ public final class NativeSupport {
         }
     }
 
-    /** CPU time of the native thread that runs this, be it a virtual thread's carrier. */
+    /** CPU time of the native thread that runs this, also for a virtual thread's carrier. */
     public static native long threadCpuNanos();
 
     /** dlopen: a handle, or 0. */
@@ -42,15 +42,16 @@ public final class NativeSupport {
     /** The address the library is loaded at. */
     static native long base(long handle);
 
-    /** dlclose: false when it failed. */
+    /** dlclose: false if it failed. */
     static native boolean close(long handle);
 
     /**
-     * Runs a native thread for so long. It attaches to the JVM, calls {@code type.call()}, detaches
-     * and burns so many steps, again and again. Gives back how often, and its CPU time.
+     * Runs a native thread for {@code nanos}. Again and again it attaches to the JVM, calls {@code
+     * type.call()}, detaches and burns {@code steps}. Returns the number of calls, and its CPU
+     * time.
      */
     static native long[] attachFor(Class<?> type, long nanos, long steps);
 
-    /** Calls the function of the library with a number of steps to burn; -1 if not there. */
+    /** Calls the function of the library with a number of steps to burn; -1 if it is missing. */
     static native long call(long handle, String function, long steps);
 }

@@ -3,10 +3,10 @@ package io.dwell.test;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * Null pointers found out by the processor: the JVM's SIGSEGV handler is busy, so a profiler's
- * handlers have to get along with it. By default the dereference is in a method that is always
- * interpreted, where each one faults; {@code mode=compiled} needs -XX:TieredStopAtLevel=1, as the
- * top compiler soon puts explicit checks in place of faults.
+ * Null pointers detected by the processor: the JVM's SIGSEGV handler is busy, so a profiler's
+ * handlers must be compatible with it. By default the dereference is in a method that is always
+ * interpreted, where each one faults. {@code mode=compiled} needs -XX:TieredStopAtLevel=1, because
+ * the top compiler soon replaces faults by explicit checks.
  */
 public final class NullChecks {
     private static final long BATCH_NS = 20_000_000;
@@ -21,7 +21,7 @@ public final class NullChecks {
         public int value = 7;
     }
 
-    /** Reads the field of what may be null. */
+    /** Reads the field of an object that may be null. */
     public interface Dereference {
         int read(Holder holder);
     }

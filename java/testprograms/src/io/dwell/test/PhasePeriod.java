@@ -4,8 +4,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Two methods that take turns with an exact period, on the thread's CPU clock or on the time of
- * day: a sampler with a fixed interval that divides the period sees only one of them.
+ * Two methods that alternate with an exact period, on the thread's CPU clock or on the time of day:
+ * a sampler with a fixed interval that divides the period sees only one of them.
  */
 public final class PhasePeriod {
     private final Harness harness;

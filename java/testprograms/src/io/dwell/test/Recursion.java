@@ -9,7 +9,7 @@ final class Recursion {
         if (frames <= 1) {
             return Burn.unit(x);
         }
-        // Not a tail call: the result is needed here, so is the frame.
+        // Not a tail call: the result is needed here, and so is the frame.
         return descend(frames - 1, x) + 1;
     }
 

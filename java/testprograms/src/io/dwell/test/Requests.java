@@ -11,8 +11,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work in scopes: every method {@code burn...} is only called where a certain context counts, so its
- * name on a stack tells which context the sample has to carry.
+ * Work in scopes: every method {@code burn...} is only called in a certain context, so its name on
+ * a stack determines the context of the sample.
  */
 public final class Requests {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;
@@ -39,7 +39,7 @@ public final class Requests {
             first.start();
             second.start();
             while (program.harness.timeLeft()) {
-                // This scope is older than the agent, if that is attached.
+                // This scope is older than the agent, if the agent is attached later.
                 program.burnInEarlyScope();
                 try (Scope scope = Dwell.scope(TRACE, "00000000000000ef", "GET /later")) {
                     program.burnInLaterScope();

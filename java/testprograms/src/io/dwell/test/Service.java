@@ -23,9 +23,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * An ordinary service: an HTTP server with a pool of workers, and clients that ask it. Some
- * endpoints wait, each for something else, others compute. For each it says how many requests it
- * had and how long they took, measured inside of their scopes.
+ * An ordinary service: an HTTP server with a pool of workers, and clients that send requests. Some
+ * endpoints wait, each for another reason, and others compute. It prints the number of requests of
+ * each endpoint and their durations, measured inside of their scopes.
  */
 public final class Service {
     private static final int PEER_MS = 120;
@@ -41,7 +41,7 @@ public final class Service {
     private final Object ledger = new Object();
     private volatile boolean isOver;
 
-    /** What an endpoint does, and what its requests took. */
+    /** The work of an endpoint, and the durations of its requests. */
     private static final class Endpoint {
         final String path;
         final Work work;
@@ -148,15 +148,15 @@ public final class Service {
         exchange.close();
     }
 
-    /** One client: a request after the other, to an endpoint drawn at random. */
+    /** One client: a sequence of requests, each to a random endpoint. */
     private void load(int port, Random random) {
         while (!isOver) {
             Endpoint endpoint = endpoints.get(random.nextInt(endpoints.size()));
             try (InputStream in = new URL("http://127.0.0.1:" + port + endpoint.path).openStream()) {
                 while (in.read() >= 0) {
-                    // No body is expected.
+                    // There is no body.
                 }
-                // It thinks.
+                // Think time.
                 TimeUnit.MILLISECONDS.sleep(thinkMs / 2 + random.nextInt(thinkMs + 1));
             } catch (IOException e) {
                 throw new IllegalStateException("client: " + e, e);
@@ -166,7 +166,7 @@ public final class Service {
         }
     }
 
-    /** The service behind: answers each byte after as many times 10 ms as it says. */
+    /** The backend: answers each byte after its value times 10 ms. */
     private void serve(ServerSocket peer) {
         try {
             while (!peer.isClosed()) {
@@ -184,7 +184,7 @@ public final class Service {
             TimeUnit.MILLISECONDS.sleep(10L * tens);
             own.getOutputStream().write(1);
         } catch (IOException | InterruptedException e) {
-            // The one who asked is told by the end of the stream.
+            // The end of the stream shows this to the client.
         }
     }
 

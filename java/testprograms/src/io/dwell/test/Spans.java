@@ -4,8 +4,8 @@ import io.dwell.api.Dwell;
 import io.dwell.api.Scope;
 
 /**
- * Requests with spans inside: for each of these it says how long it took at least, measured inside
- * of its scope, and at most, measured around it.
+ * Requests with spans inside. It prints a minimum of the duration of each span, measured inside of
+ * its scope, and a maximum, measured around it.
  */
 public final class Spans {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;
@@ -30,7 +30,7 @@ public final class Spans {
             for (int i = 1; i <= SHORT_ONES; i++) {
                 Dwell.scope(TRACE_HI, TRACE_LO, 0x10000 + i, ROOT, null).close();
             }
-            // As a span that began and ended on other threads.
+            // Like a span that began and ended on other threads.
             Dwell.span(TRACE_HI, TRACE_LO, ROOT, 0xb0, "GET /spans", 5_000_000);
             Dwell.span(TRACE_HI, TRACE_LO, ROOT, 0xb1, "GET /spans", 999_999);
         }

@@ -1,6 +1,6 @@
 package io.dwell.test;
 
-/** Runs out of stack again and again: samples are taken next to the guard pages. */
+/** Overflows its stack again and again: samples are taken next to the guard pages. */
 public final class StackOverflow {
     private static final long BATCH_NS = 20_000_000;
 

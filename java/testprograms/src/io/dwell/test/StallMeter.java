@@ -4,8 +4,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A thread that ticks as often as it can be woken and keeps the longest time between two ticks:
- * an upper bound of how long all threads were stopped, noise of the machine included.
+ * A thread that ticks as often as it can wake up and keeps the longest time between two ticks. This
+ * is an upper bound of the time that all threads were stopped; it includes noise of the machine.
  */
 final class StallMeter implements Runnable {
     private final long tickNanos;
@@ -18,7 +18,7 @@ final class StallMeter implements Runnable {
         this.spin = spin;
     }
 
-    /** Starts the thread {@code stall-meter}; one that spins sees more, and uses up a core. */
+    /** Starts the thread {@code stall-meter}; a spinning one sees more, and uses a whole core. */
     static StallMeter start(int tickMicros, boolean spin) {
         StallMeter meter = new StallMeter(TimeUnit.MICROSECONDS.toNanos(tickMicros), spin);
         Thread thread = new Thread(meter, "stall-meter");

@@ -7,15 +7,14 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that stand where they are, each for another reason, and one that runs: {@code runner}.
- * {@code deadlock=1} adds two that wait for each other's monitors, and two that wait for each
- * other's locks; {@code locks=1} two that have
- * monitors nobody waits for, {@code locks-cold} in the interpreter and {@code locks-hot} in
- * compiled code.
+ * Threads that stay where they are, each for another reason, and one that runs: {@code runner}.
+ * {@code deadlock=1} adds two threads that wait for each other's monitors, and two that wait for
+ * each other's locks. {@code locks=1} adds two that own monitors without waiters: {@code
+ * locks-cold} in the interpreter and {@code locks-hot} in compiled code.
  */
 public final class Stands {
     private static final long LONG = 1_000_000_000L;
-    /** Calls after which a method is compiled. */
+    /** Number of calls after which a method is compiled. */
     private static final int HOT = 30_000;
     private static final Object HELD = new Object();
     private static final Object LEFT = new Object();
@@ -29,7 +28,7 @@ public final class Stands {
 
     private Stands() {}
 
-    /** What one thread does; no lambdas, whose frames have other names in each version. */
+    /** The work of one thread. Not a lambda: its frames have other names in each version. */
     private abstract static class Body implements Runnable {
         abstract void stand() throws Exception;
 
@@ -129,7 +128,7 @@ public final class Stands {
         if (harness.number("locks", 0, 0, 1) == 1) {
             locks();
         }
-        // They get where they stand; nobody is told when.
+        // Time for them to reach their places, which they do not report.
         Thread.sleep(500);
         harness.ready();
         harness.finish();
@@ -163,7 +162,7 @@ public final class Stands {
         }
     }
 
-    /** What is done below all locks; called in many ways, so that it is never part of its caller. */
+    /** The work below all locks; it has many implementations, so that it is never inlined. */
     private interface Inmost {
         void work() throws Exception;
     }
@@ -197,7 +196,9 @@ public final class Stands {
         }
     }
 
-    /** Monitors in one frame and in several, of objects, arrays and classes, twice of the same. */
+    /**
+     * Monitors in one frame and in several: of objects, arrays and classes, and one locked twice.
+     */
     private static final class Locks {
         private final Object first = new Object();
         private final int[] second = new int[1];
@@ -227,7 +228,7 @@ public final class Stands {
                 new Locks().outer(new Stays());
             }
         });
-        // Before anything that it calls is compiled.
+        // Before the methods that it calls are compiled.
         while (!stays) {
             Thread.sleep(1);
         }

@@ -8,9 +8,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * The steady state for overhead measurements: threads that are busy for a share of the time,
- * below 60 frames of six methods that call each other in turn. Counts the units of work it got
- * done, so that two runs can be compared.
+ * The steady state for overhead measurements: threads that are busy for a share of the time, below
+ * 60 frames of six methods that call each other in turn. Counts the completed units of work, so
+ * that two runs can be compared.
  */
 public final class Steady60 {
     private static final long SLICE_NS = TimeUnit.MILLISECONDS.toNanos(2);
@@ -47,7 +47,7 @@ public final class Steady60 {
         program.harness.finish();
     }
 
-    /** How often the process has waited for a page of its memory to be read from a disk. */
+    /** Number of major page faults of the process, which waited for a disk. */
     private static long majorFaults() throws IOException {
         byte[] stat = Files.readAllBytes(Paths.get("/proc/self/stat"));
         String text = new String(stat, StandardCharsets.US_ASCII);
@@ -83,8 +83,8 @@ public final class Steady60 {
     }
 
     /**
-     * The gap is the longest time of a thread without a processor, whatever the cause, in the time
-     * that it takes for one slice of work; no moment of its run is outside of one.
+     * The gap is the longest time of a thread without a processor, for any reason, during one slice
+     * of work. The slices cover the whole run of the thread.
      */
     private synchronized void add(long units, long gap) {
         unitsTotal += units;
@@ -101,7 +101,7 @@ public final class Steady60 {
         return units;
     }
 
-    // Each of them is a frame; the additions keep them from being anything less.
+    // Each of them is a frame; the addition keeps it from being a tail call.
     private static long receive(int left, long x) {
         return left <= 1 ? bottom(x) : route(left - 1, x) + 1;
     }

@@ -5,10 +5,10 @@ import java.lang.management.ThreadMXBean;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Safepoints at a rate: the JVM is asked for deadlocks, which it looks for while all threads stand
- * still. Beside that some threads that run and poll.
+ * Safepoints at a rate: requests deadlock searches, which the JVM does while all threads are
+ * stopped. In addition, some threads run and poll.
  *
- * <p>Arguments: {@code rate=} safepoints a second (0: none), {@code threads=} that run.
+ * <p>Arguments: {@code rate=} safepoints per second (0: none), {@code threads=} that run.
  */
 public final class StopRate {
     private static volatile boolean over;

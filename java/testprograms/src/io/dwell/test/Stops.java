@@ -1,13 +1,13 @@
 package io.dwell.test;
 
 /**
- * One thread that keeps the JVM from stopping: loops without a poll, given the flags that take the
- * polls out of counted loops. Beside it threads that wait, and one that runs and polls.
+ * One thread that delays the JVM's stops: loops without a poll, with flags that remove the polls
+ * from counted loops. In addition there are threads that wait, and one that runs and polls.
  *
- * <p>Arguments: {@code millis=} that each loop takes, about (the loop is measured first), and
- * {@code pause=} between two collections asked for, in ms; {@code polling=0} leaves the thread out
- * that polls; {@code polling=N} starts N of them; with {@code copy=} the late thread copies so many
- * megabytes at a time instead.
+ * <p>Arguments: {@code millis=} is the approximate duration of each loop (the loop is measured
+ * first), and {@code pause=} the time between two requested collections, in ms. {@code polling=0}
+ * leaves out the thread that polls; {@code polling=N} starts N of them. With {@code copy=} the late
+ * thread copies this number of megabytes at a time instead.
  */
 public final class Stops {
     private static volatile boolean over;
@@ -83,7 +83,7 @@ public final class Stops {
         System.arraycopy(from, 0, to, 0, bytes);
     }
 
-    /** How many rounds of the loop take so much CPU time, once it is compiled for good. */
+    /** Number of rounds of the loop that take this CPU time, after its final compilation. */
     private static int rounds(int millis) {
         long spent = 0;
         int rounds = 1;
@@ -100,7 +100,7 @@ public final class Stops {
         return (int) Math.max(1, rounds * (millis * 1000L) / tookUs);
     }
 
-    /** Counted loops with int indexes: without polls if the JVM is told so. */
+    /** Counted loops with int indexes: without polls if the JVM's flags remove them. */
     private static long lateLoop(int rounds) {
         long sum = 0;
         int[] all = numbers;

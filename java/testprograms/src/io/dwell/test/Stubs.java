@@ -1,9 +1,9 @@
 package io.dwell.test;
 
 /**
- * Work that is done in stubs of the JVM: each kind in a method of its own, called {@code loop...},
- * so every sample in a stub must have one of these methods on its stack. {@link #step} calls them
- * directly, which takes no stub once the calls are linked.
+ * Work in stubs of the JVM. Each kind is in a method of its own, named {@code loop...}, so every
+ * sample in a stub must have one of these methods on its stack. {@link #step} calls them directly,
+ * which takes no stub once the calls are linked.
  */
 public final class Stubs {
     private static final long BATCH_NS = 2_000_000;

@@ -5,7 +5,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
-/** Threads that live shorter than a sampling interval: started at a rate, each burns a little. */
+/**
+ * Threads that live shorter than a sampling interval: started at a rate, and each burns a little.
+ */
 public final class ThreadChurn {
     private static final int ALIVE_MAX = 64;
 

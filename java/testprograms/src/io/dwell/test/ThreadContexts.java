@@ -7,13 +7,14 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work for spans that a native library publishes by thread-local records: the name of the method on
- * the stack tells what counts, that of the thread which span. The library is loaded after the gate.
+ * Work for spans that a native library publishes by thread-local records. The name of the method on
+ * the stack determines the context, and that of the thread the span. The library is loaded after
+ * the gate.
  */
 public final class ThreadContexts {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;
     private static final long TRACE_LO = 0x8448eb211c80319cL;
-    /** A profiler that is attached has noticed the library by then. */
+    /** By then, an attached profiler has noticed the library. */
     private static final long EARLY_NS = 700_000_000L;
     private static final int ROUNDS = 6;
 
@@ -79,7 +80,7 @@ public final class ThreadContexts {
         }
     }
 
-    /** What this publishes is its carrier's, and stays there. */
+    /** The context that this publishes belongs to its carrier, and stays there. */
     private Thread startVirtual() throws ReflectiveOperationException {
         Runnable body = () -> {
             attach(TRACE_HI, TRACE_LO, 3);
@@ -89,7 +90,7 @@ public final class ThreadContexts {
             detach();
         };
         try {
-            // Of 21.
+            // Exists since 21.
             return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
                     .invoke(null, body);
         } catch (InvocationTargetException e) {

@@ -7,7 +7,7 @@ import java.util.TreeMap;
 final class TruthTable {
     private final Map<String, Long> cpuNanosByName = new TreeMap<>();
 
-    /** Adds what the current thread consumes while the work runs. */
+    /** Adds the CPU time that the current thread uses during the work. */
     long measure(String name, CpuBudget budget, Kind work) {
         long before = CpuClock.threadNanos();
         Burn.sink = work.work(budget);
@@ -20,7 +20,7 @@ final class TruthTable {
         cpuNanosByName.merge(name, nanos, Long::sum);
     }
 
-    /** Adds all of another table, which no other thread may change meanwhile. */
+    /** Adds all entries of another table, which no other thread may change during this call. */
     synchronized void addAll(TruthTable other) {
         other.cpuNanosByName.forEach(this::add);
     }

@@ -13,18 +13,18 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that wait for known reasons, each of which measures itself how long: the truth that a
- * wall-clock profile must show, by thread and cause.
+ * Threads that wait for known reasons and measure their waits: the truth that a wall-clock profile
+ * must show, by thread and cause.
  *
- * <p>Each kind of thread runs for a while, then waits, over and over. Prints one line
- * {@code info wall.THREAD.CAUSE NANOSECONDS} for each thread and cause, the time until it runs again
- * included, and {@code info wall.THREAD.least NANOSECONDS}: what was asked for, or held by others.
+ * <p>Each kind of thread runs for a while, then waits, over and over. Prints one line {@code info
+ * wall.THREAD.CAUSE NANOSECONDS} for each thread and cause, including the time until it runs again,
+ * and {@code info wall.THREAD.least NANOSECONDS}: the requested time, or that of the owner.
  */
 public final class Waits {
     private static final String[] KINDS = {
         "sleep", "park", "object-wait", "queue", "monitor", "lock", "socket", "pipe", "init"
     };
-    /** How long a class is being initialised. */
+    /** Duration of a class's initialisation. */
     private static final long INIT_MILLIS = 1000;
 
     private final Harness harness;
@@ -144,7 +144,7 @@ public final class Waits {
         return cause.equals("sleep") || cause.equals("park") || cause.equals("object-wait");
     }
 
-    /** A class that takes its time, and a thread that needs it meanwhile. */
+    /** A class with a slow initialiser, and a thread that needs it during that time. */
     private static final class Slow {
         static int value;
 
@@ -174,7 +174,7 @@ public final class Waits {
         }
     }
 
-    /** Reads what a child process writes now and then. */
+    /** Reads the output of a child process, which writes now and then. */
     private void pipe(String thread) throws Exception {
         String pause = String.valueOf(waitNanos / 1e9);
         String[] words = {"sh", "-c", "while echo x; do sleep " + pause + "; done"};
@@ -186,12 +186,13 @@ public final class Waits {
                 }
             });
         } finally {
-            // Nobody waits for its end: on a slow machine that would be a wait of another kind.
+            // The program does not wait for its end: on a slow machine that would be a wait of
+            // another kind.
             child.destroy();
         }
     }
 
-    /** Has monitor and lock for most of the time, asleep. */
+    /** Owns monitor and lock for most of the time, asleep. */
     private void hold() throws InterruptedException {
         while (harness.timeLeft()) {
             synchronized (monitor) {
@@ -225,7 +226,7 @@ public final class Waits {
     private void write(Socket socket) {
         try {
             OutputStream out = socket.getOutputStream();
-            // One more when the time is over: the reader may be waiting.
+            // One more when the time is over, because the reader may be waiting.
             boolean more;
             do {
                 more = harness.timeLeft();

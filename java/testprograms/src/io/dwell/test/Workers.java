@@ -3,13 +3,13 @@ package io.dwell.test;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Starts named threads and waits for them; a failure in one of them fails the program. */
+/** Starts named threads and waits for them; a failure of one of them fails the program. */
 final class Workers {
     private static final int EXIT_FAILURE = 1;
 
     private final List<Thread> threads = new ArrayList<>();
 
-    /** The work of one thread, told its number from 1 on. */
+    /** The work of one thread, with its number from 1 on. */
     interface Task {
         void run(int number) throws Exception;
     }
@@ -23,7 +23,7 @@ final class Workers {
         return workers;
     }
 
-    /** Starts one more thread of exactly this name; stack size 0 leaves it to the JVM. */
+    /** Starts one more thread with exactly this name; stack size 0 leaves it to the JVM. */
     Workers startOne(String name, int number, long stackBytes, Task task) {
         Thread thread = new Thread(null, () -> run(number, task), name, stackBytes);
         threads.add(thread);
@@ -35,7 +35,7 @@ final class Workers {
         try {
             task.run(number);
         } catch (Throwable e) {
-            // The program's other threads might wait for this one for ever.
+            // The program's other threads might wait for this one forever.
             e.printStackTrace();
             Runtime.getRuntime().halt(EXIT_FAILURE);
         }

@@ -7,11 +7,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 
 /**
- * Virtual threads that wait for ever, forked in scopes ({@code StructuredTaskScope}, a preview, whose
- * ways to be opened differ between versions); the name tells who has forked them: {@code platform-fN}
- * a platform thread, {@code virtual-fN} one virtual thread, {@code nested-fN} virtual threads that
- * were forked themselves, 10 each. The virtual threads that wait for those they have forked are
- * {@code owner-N}, the platform thread is {@code forker}.
+ * Virtual threads that wait forever, forked in scopes ({@code StructuredTaskScope}, a preview; the
+ * way to open it differs between versions). The name identifies the thread that forked them: {@code
+ * platform-fN} a platform thread, {@code virtual-fN} one virtual thread, {@code nested-fN} virtual
+ * threads that were forked themselves, 10 each. The virtual threads that wait for the forked ones
+ * are {@code owner-N}, the platform thread is {@code forker}.
  */
 public final class Scopes {
     private static final int NESTED = 10;
@@ -39,7 +39,7 @@ public final class Scopes {
                 () -> program.inScope("virtual", threads, begun));
         Thread.ofVirtual().name("owner-n").start(() -> program.nested(owners, begun));
         begun.await();
-        // They only have to get to where they wait.
+        // Time for them to reach their waits.
         Thread.sleep(500);
         harness.ready();
         harness.finish();
@@ -64,7 +64,7 @@ public final class Scopes {
         fork.invoke(scope, task);
     }
 
-    /** Forks threads that wait for ever, and waits for them. */
+    /** Forks threads that wait forever, and waits for them. */
     private void inScope(String kind, int threads, CountDownLatch begun) {
         try (AutoCloseable scope = (AutoCloseable) open()) {
             for (int i = 0; i < threads; i++) {

@@ -12,10 +12,10 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Few virtual threads work among many that wait for ever. The method on the stack of those that
- * work tells what they do; {@code info kindSleep NANOSECONDS} and the like tell for how long all of
- * them did, as they measured it themselves. They wait for 0 to 30 ms each time, and run for 0 to
- * {@code run_us} times two in between.
+ * Few virtual threads work among many that wait forever. The method on the stack of the working
+ * threads identifies their work. {@code info kindSleep NANOSECONDS} and similar lines have the sums
+ * of its duration, as the threads measured it. They wait for 0 to 30 ms each time, and run for 0 to
+ * twice {@code run_us} in between.
  */
 public final class VirtualFew {
     private static final long WAIT_NS = 15_000_000;
@@ -92,7 +92,7 @@ public final class VirtualFew {
         };
     }
 
-    /** From none to twice as much. */
+    /** A random time from zero to twice as much. */
     private long about(long nanos) {
         return (long) (2 * nanos * random.nextDouble());
     }

@@ -11,10 +11,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Virtual threads of two kinds that hop from carrier to carrier with a scope open. The method on the
- * stack tells the kind, the thread's name its number: so each sample tells which span it has to
- * carry. {@code a-17} works for span 0x100011 in {@code burnKindA}, {@code b-17} for 0x200011 in
- * {@code burnKindB}.
+ * Virtual threads of two kinds that move from carrier to carrier with a scope open. The method on
+ * the stack identifies the kind, and the thread's name its number. So the expected span of each
+ * sample is known: {@code a-17} works for span 0x100011 in {@code burnKindA}, {@code b-17} for
+ * 0x200011 in {@code burnKindB}.
  */
 public final class VirtualRequests {
     private static final long TRACE_A = 0xaaaaL;
@@ -88,7 +88,7 @@ public final class VirtualRequests {
         bursts(number);
     }
 
-    /** Work, and everything that makes a virtual thread let go of its carrier. */
+    /** Work, and all operations that unmount a virtual thread. */
     private void bursts(int number) {
         for (int i = 0; i < 6 && harness.timeLeft(); i++) {
             String before = carrier();
@@ -124,7 +124,7 @@ public final class VirtualRequests {
         }
     }
 
-    /** The carrier's name, which is behind the {@code @} of a mounted virtual thread. */
+    /** The carrier's name, which comes after the {@code @} of a mounted virtual thread. */
     private static String carrier() {
         String text = Thread.currentThread().toString();
         return text.substring(text.lastIndexOf('@') + 1);

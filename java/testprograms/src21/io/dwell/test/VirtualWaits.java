@@ -14,13 +14,13 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Virtual threads that wait for ever without a carrier, each kind for a known reason; the name tells
- * the kind: {@code park-N}, {@code sleep-N}, {@code lock-N}, {@code socket-N}, and with
- * {@code monitors=1} {@code monitor-N} and {@code object-wait-N} (since 24). Half of each kind are
- * started directly, half by an executor.
+ * Virtual threads that wait forever without a carrier, each kind for a known reason. The name has
+ * the kind: {@code park-N}, {@code sleep-N}, {@code lock-N}, {@code socket-N}, and with {@code
+ * monitors=1} {@code monitor-N} and {@code object-wait-N} (since 24). Half of each kind are started
+ * directly, half by an executor.
  */
 public final class VirtualWaits {
-    /** A connection each is needed, and a look at some of them is to be certain. */
+    /** Each needs a connection, and samples of some of them must be certain. */
     private static final int SOCKETS_MAX = 500;
 
     private final LinkedBlockingQueue<Object> queue = new LinkedBlockingQueue<>();
@@ -30,7 +30,7 @@ public final class VirtualWaits {
     private final CountDownLatch held = new CountDownLatch(1);
     private ServerSocket server;
 
-    /** A way to wait for ever. */
+    /** A way to wait forever. */
     private interface Wait {
         void once() throws Exception;
     }
@@ -51,7 +51,7 @@ public final class VirtualWaits {
         program.begin(threads, harness.number("monitors", 0, 0, 1) == 1);
         harness.ready();
         harness.finish();
-        // Nobody ends the executors' threads.
+        // The executors' threads never end.
         System.exit(0);
     }
 
@@ -69,11 +69,11 @@ public final class VirtualWaits {
             start("monitor", threads, this::enter);
             start("object-wait", threads, this::await);
         }
-        // They only have to get to where they wait.
+        // Time for them to reach their waits.
         Thread.sleep(1000);
     }
 
-    /** Some of it lives for a while, so that the collector has something to move. */
+    /** Some of it survives for a while, so that the collector has objects to move. */
     private static void makeGarbage(int seed) {
         Thread maker = new Thread(() -> {
             SplittableRandom random = new SplittableRandom(seed);
@@ -133,7 +133,7 @@ public final class VirtualWaits {
         }
     }
 
-    /** Platform threads wait for what a virtual thread has, which sleeps. */
+    /** Platform threads wait for locks of a virtual thread, which sleeps. */
     private void waitForVirtual() throws InterruptedException {
         ReentrantLock owned = new ReentrantLock();
         Object entered = new Object();
@@ -141,7 +141,7 @@ public final class VirtualWaits {
         Thread.ofVirtual().name("owner-1").start(() -> {
             owned.lock();
             synchronized (entered) {
-                // From here on the JVM keeps a monitor, which knows its owner.
+                // From here on the JVM has a monitor, which records its owner.
                 waitABit(entered);
                 has.countDown();
                 holdForEver();

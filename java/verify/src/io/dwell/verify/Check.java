@@ -9,8 +9,8 @@ import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
 /**
- * Reads a recording with the JDK's own reader and prints what is in it, one fact a line: an oracle
- * that shares no code with the writer. It judges nothing; tests compare the lines.
+ * Reads a recording with the JDK's own reader and prints its contents, one fact per line: an oracle
+ * that shares no code with the writer. It does not judge; tests compare the lines.
  */
 public final class Check {
     private static final int EXIT_FAILURE = 1;
@@ -45,7 +45,7 @@ public final class Check {
                 String name = event.getEventType().getName();
                 eventCounts.merge(name, 1L, Long::sum);
                 if (name.equals("dwell.SampleDetail")) {
-                    samples.tell(event);
+                    samples.setWeight(event);
                 }
                 if (name.equals(options.event())) {
                     samples.add(event);

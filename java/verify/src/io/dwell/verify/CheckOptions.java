@@ -98,7 +98,7 @@ final class CheckOptions {
         return thread.matcher(name).find();
     }
 
-    /** What to group by besides root, leaf and thread, or null. */
+    /** An additional pattern to group by, besides root, leaf and thread, or null. */
     Pattern under() {
         return under;
     }

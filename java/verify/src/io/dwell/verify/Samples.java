@@ -11,7 +11,7 @@ import jdk.jfr.consumer.RecordedFrame;
 import jdk.jfr.consumer.RecordedStackTrace;
 import jdk.jfr.consumer.RecordedThread;
 
-/** Adds up samples by root, leaf and thread, and by the frame asked for. */
+/** Sums up samples by root, leaf and thread, and by a chosen frame. */
 final class Samples {
     private static final String NOTHING = "(none)";
 
@@ -23,21 +23,24 @@ final class Samples {
     private final Table leaves = new Table("leaf");
     private final Table threads = new Table("thread");
     private final Table under = new Table("under");
-    /** How many samples have how many frames. */
+    /** Number of samples by number of frames. */
     private final TreeMap<Integer, Long> samplesByDepth = new TreeMap<>();
     private boolean weighted;
-    /** What the samples of a thread stand for that follow, by the thread. */
-    private final HashMap<Long, Long> told = new HashMap<>();
-    /** What sums scatter by: each look of an event is a choice of its own, all weigh the same. */
+    /** The weight of a thread's next samples, by thread. */
+    private final HashMap<Long, Long> weights = new HashMap<>();
+    /**
+     * For the variance of the sums: each sample of an event is an independent choice, and all have
+     * the same weight.
+     */
     private double squares;
 
     Samples(CheckOptions options) {
         this.options = options;
     }
 
-    /** Takes what holds of all execution samples of a thread that follow. */
-    void tell(RecordedEvent detail) {
-        told.put(threadId(detail), detail.getLong("weight"));
+    /** Stores the weight of a thread's next execution samples. */
+    void setWeight(RecordedEvent detail) {
+        weights.put(threadId(detail), detail.getLong("weight"));
     }
 
     private static long threadId(RecordedEvent event) {
@@ -65,7 +68,10 @@ final class Samples {
         addFrames(stack.getFrames(), weight);
     }
 
-    /** What a sample stands for; async-profiler's looks at threads that wait count themselves. */
+    /**
+     * The weight of a sample; async-profiler's samples of waiting threads have a count of their
+     * own.
+     */
     private long weightOf(RecordedEvent event) {
         for (String field : new String[] {"weight", "samples"}) {
             if (event.hasField(field)) {
@@ -74,7 +80,7 @@ final class Samples {
             }
         }
         if (event.getEventType().getName().equals("jdk.ExecutionSample")) {
-            Long weight = told.get(threadId(event));
+            Long weight = weights.get(threadId(event));
             weighted |= weight != null;
             return weight == null ? 0 : weight;
         }
@@ -202,7 +208,7 @@ final class Samples {
         }
     }
 
-    /** Without spaces, control characters and non-ASCII, so that a line stays a line. */
+    /** Without spaces, control characters and non-ASCII, so that the text stays on one line. */
     private static String escaped(String name) {
         if (name.isEmpty()) {
             return "(empty)";

@@ -2,11 +2,14 @@ package io.dwell.chaos.template;
 
 import java.util.function.LongUnaryOperator;
 
-/** A hot loop whose compiled code is wrong as soon as a second subclass is loaded. */
+/** A hot loop whose compiled code becomes invalid when a second subclass is loaded. */
 public final class Hot implements LongUnaryOperator {
     private volatile Shape shape = new Shape.First();
 
-    /** Loads the second subclass, by name so that verifying this class does not, and uses it. */
+    /**
+     * Loads the second subclass, by name so that verifying this class does not load it, and uses
+     * it.
+     */
     public static Runnable change(LongUnaryOperator hot) {
         return () -> {
             try {
@@ -20,7 +23,7 @@ public final class Hot implements LongUnaryOperator {
         };
     }
 
-    /** Each call is the same 50 applications of the shape of that moment. */
+    /** Each call applies the present shape 50 times. */
     @Override
     public long applyAsLong(long x) {
         Shape now = shape;

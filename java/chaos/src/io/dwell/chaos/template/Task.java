@@ -2,7 +2,7 @@ package io.dwell.chaos.template;
 
 import java.util.function.LongUnaryOperator;
 
-/** Code that is defined anew by every loader, with lambdas of its own. */
+/** Code that every loader defines again, with lambdas of its own. */
 public final class Task implements LongUnaryOperator {
     private static long started;
 

@@ -1,11 +1,11 @@
 package io.dwell.demo.account;
 
-/** What the service keeps of somebody who has logged in. */
+/** The service's data about a user who has logged in. */
 final class Session {
     private static final int PAGE_BYTES = 64 << 10;
 
     final long number;
-    /** The page that was shown last, in case it is asked for again. */
+    /** The page that was shown last, in case it is requested again. */
     private final byte[] page;
 
     Session(long number) {

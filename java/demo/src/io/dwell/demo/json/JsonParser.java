@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A small JSON parser. Objects become {@link Map}, arrays {@link List}, numbers {@link Double};
- * what is not JSON, or nested too deeply, is an {@link IllegalArgumentException}.
+ * A small JSON parser. Objects become {@link Map}, arrays {@link List}, numbers {@link Double}.
+ * Text that is not JSON, or is nested too deeply, causes an {@link IllegalArgumentException}.
  */
 public final class JsonParser {
     private static final int NESTING_MAX = 100;

@@ -3,7 +3,7 @@ package io.dwell.demo.json;
 import java.util.List;
 import java.util.Map;
 
-/** Writes what {@link JsonParser} reads. */
+/** Writes values of {@link JsonParser} as JSON. */
 public final class JsonRenderer {
     private final StringBuilder out = new StringBuilder();
 

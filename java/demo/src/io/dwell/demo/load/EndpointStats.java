@@ -2,7 +2,7 @@ package io.dwell.demo.load;
 
 import java.util.concurrent.atomic.LongAdder;
 
-/** What the clients saw of one endpoint: since the start, and since the last reading. */
+/** Statistics of one endpoint as the clients see it: since the start, and since the last call. */
 public final class EndpointStats {
     private final String path;
     private final LongAdder totalRequests = new LongAdder();

@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 
-/** One client: sends a request, waits for the answer, pauses as the governor asks, repeats. */
+/** One client: sends a request, waits for the answer, pauses as the governor requires, repeats. */
 final class LoadClient implements Runnable {
     private static final int TIMEOUT_MS = 10_000;
 

@@ -14,7 +14,7 @@ public final class LoadGenerator {
     private static final long WARM_REQUESTS_PER_ENDPOINT = 120;
     private static final long WARM_UP_MAX_NS = TimeUnit.SECONDS.toNanos(15);
     private static final long WARM_UP_POLL_MS = 50;
-    /** The governor reaches its target in this time. */
+    /** Time in which the governor reaches its target. */
     private static final long SLOW_DOWN_MS = 1500;
     private static final long JOIN_MAX_MS = 2000;
 
@@ -26,7 +26,7 @@ public final class LoadGenerator {
 
     private LoadGenerator(double busyCores) {
         this.busyCores = busyCores;
-        // As fast as it goes, until all is compiled.
+        // At full speed until all code is compiled.
         this.governor = new LoadGovernor(Runtime.getRuntime().availableProcessors());
         Map<RequestMix, EndpointStats> byRequest = new EnumMap<>(RequestMix.class);
         for (RequestMix request : RequestMix.values()) {
@@ -47,7 +47,8 @@ public final class LoadGenerator {
 
     private void startThread(Runnable task, String name) {
         Thread thread = new Thread(task, name);
-        // A failure elsewhere must not leave a process behind that only sends itself requests.
+        // After a failure elsewhere, the process must not stay alive just to send requests to
+        // itself.
         thread.setDaemon(true);
         threads.add(thread);
         thread.start();
@@ -82,7 +83,7 @@ public final class LoadGenerator {
         return readings;
     }
 
-    /** CPU consumed by this process lately, in cores. */
+    /** CPU time used by this process recently, in cores. */
     public double busyCores() {
         return governor.busyCores();
     }

@@ -6,14 +6,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Keeps the process about as busy as asked for, on fast machines and slow ones: it compares the
- * CPU time consumed with the target and lengthens or shortens the clients' pauses.
+ * Keeps the process about as busy as requested, on fast and slow machines. It compares the CPU time
+ * used with the target, and changes the clients' pauses.
  */
 final class LoadGovernor implements Runnable {
     private static final long PERIOD_NS = TimeUnit.MILLISECONDS.toNanos(250);
     private static final double PAUSE_MIN_NS = 20_000;
     private static final double PAUSE_MAX_NS = 200_000_000;
-    /** Limits of one correction: the measurement of one period is noisy. */
+    /** Limits of one correction, because the measurement of one period is noisy. */
     private static final double STEP_MIN = 0.8;
     private static final double STEP_MAX = 1.25;
 

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import java.util.Random;
 
-/** Which requests are sent, how often each of them, and with which bodies. */
+/** The requests, their frequencies and their bodies. */
 enum RequestMix {
     JSON("/json", 30, order(200)),
     COMPRESS("/compress", 8, null),
@@ -66,7 +66,7 @@ enum RequestMix {
         return json.append("]}").toString().getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Many terms inside many parentheses: nearly all the work is done at the deepest level. */
+    /** Many terms inside many parentheses: nearly all work is at the deepest level. */
     private static byte[] nestedExpression(int levels, int terms) {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < levels; i++) {

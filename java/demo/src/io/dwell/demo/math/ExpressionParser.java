@@ -1,7 +1,7 @@
 package io.dwell.demo.math;
 
 /**
- * Evaluates {@code + - * /} and parentheses by recursive descent: three frames for each level of
+ * Evaluates {@code + - * /} and parentheses by recursive descent: three frames per level of
  * nesting, so 265 levels make a stack of about 800 frames.
  */
 public final class ExpressionParser {

@@ -1,13 +1,13 @@
 package io.dwell.demo.math;
 
-/** Counts how fast points escape. All calls below {@link #renderTile} are inlined when hot. */
+/** Computes how fast points escape. All calls below {@link #renderTile} are inlined when hot. */
 public final class Mandelbrot {
     private static final int ITERATIONS_MAX = 250;
     private static final double ESCAPE_NORM_SQUARED = 4;
 
     private Mandelbrot() {}
 
-    /** One byte a pixel, row by row. */
+    /** One byte per pixel, row by row. */
     public static byte[] renderTile(Complex corner, double width, int pixels) {
         byte[] tile = new byte[pixels * pixels];
         double step = width / pixels;

@@ -4,11 +4,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 
-/** Loads a class by a class loader of its own, as containers of plugins do. */
+/** Loads a class with a class loader of its own, as containers of plugins do. */
 public final class Plugins {
     private Plugins() {}
 
-    /** The same class once more, as one that nobody has used yet. */
+    /** Another copy of the class, which is not initialised yet. */
     public static Class<?> load(Class<?> known) throws IOException {
         try {
             return new Loader(known).loadClass(known.getName());
@@ -17,7 +17,7 @@ public final class Plugins {
         }
     }
 
-    /** What its public method of this name makes of a number. */
+    /** The result of its public method of this name for a number. */
     public static int call(Class<?> plugin, String method, int number) throws IOException {
         try {
             return (Integer) plugin.getMethod(method, Integer.class).invoke(null, number);
@@ -37,7 +37,7 @@ public final class Plugins {
         return out.toByteArray();
     }
 
-    /** Has the one class, and asks its parent for all others. */
+    /** Defines the one class, and delegates all others to its parent. */
     private static final class Loader extends ClassLoader {
         private final String own;
         private final byte[] bytes;

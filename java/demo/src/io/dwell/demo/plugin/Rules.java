@@ -1,11 +1,11 @@
 package io.dwell.demo.plugin;
 
 /**
- * Rules that are compiled before they are used much: {@code dwell demo} starts the JVM so that who
- * calls {@link #score} waits while it is compiled.
+ * Rules that are compiled before they are used much. {@code dwell demo} starts the JVM so that a
+ * caller of {@link #score} waits for the compilation.
  */
 public final class Rules {
-    /** Calls after which it has been compiled by both compilers. */
+    /** Number of calls after which both compilers have compiled it. */
     private static final int CALLS = 12_000;
 
     private Rules() {}

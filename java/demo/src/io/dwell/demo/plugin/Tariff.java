@@ -3,7 +3,7 @@ package io.dwell.demo.plugin;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** Rates, read when the class is first used, which takes a while. */
+/** Rates, read when the class is first used, which takes some time. */
 public final class Tariff {
     private static final int[] RATES = read();
 

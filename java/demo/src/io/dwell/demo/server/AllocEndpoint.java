@@ -4,7 +4,7 @@ import io.dwell.demo.text.SampleText;
 import io.dwell.demo.text.WordIndex;
 import java.nio.charset.StandardCharsets;
 
-/** {@code GET /alloc}: counts the words of a document with strings and maps in abundance. */
+/** {@code GET /alloc}: counts the words of a document with many strings and maps. */
 final class AllocEndpoint implements Endpoint {
     private static final int DOCUMENT_LINES = 250;
     private static final int TOP_WORDS = 10;

@@ -4,7 +4,9 @@ import io.dwell.demo.store.Archive;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 
-/** {@code GET /archive}: reads what is not in memory through a mapping: each page waits for the disk. */
+/**
+ * {@code GET /archive}: reads a mapped file that is not in memory: each page waits for the disk.
+ */
 final class ArchiveEndpoint implements Endpoint {
     private final Archive archive = Archive.create();
 

@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 
 /** {@code POST /audit}: writes a line to a file, and waits until the disk has it. */
 final class AuditEndpoint implements Endpoint {
-    /** The file begins anew when it is as large. */
+    /** At this size the file is truncated. */
     private static final long FILE_BYTES_MAX = 1 << 20;
 
     private final FileChannel channel;
@@ -18,7 +18,7 @@ final class AuditEndpoint implements Endpoint {
     AuditEndpoint() throws IOException {
         File file = File.createTempFile("dwell-demo-audit-", ".log");
         channel = new RandomAccessFile(file, "rw").getChannel();
-        // The file stays as long as it is open, and no longer, however the process ends.
+        // The file exists only while it is open, however the process ends.
         if (!file.delete()) {
             file.deleteOnExit();
         }

@@ -8,7 +8,7 @@ import java.net.Socket;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** Another service, on loopback, that takes its time for each answer. */
+/** Another service, on loopback, that needs some time for each answer. */
 final class Backend implements Runnable {
     static final int ANSWER_BYTES = 16;
     private static final int BACKLOG = 64;
@@ -39,7 +39,8 @@ final class Backend implements Runnable {
                 LockSupport.parkNanos(ANSWER_NANOS);
                 client.getOutputStream().write(new byte[ANSWER_BYTES]);
             } catch (IOException e) {
-                // The client has gone, or we are being closed: the loop's condition tells.
+                // The client has disconnected, or we are being closed: the loop's condition
+                // decides.
                 continue;
             }
         }
@@ -49,7 +50,7 @@ final class Backend implements Runnable {
         try {
             socket.close();
         } catch (IOException e) {
-            // Nothing is left to be done: the process is about to end.
+            // There is nothing left to do: the process is about to exit.
             return;
         }
     }

@@ -31,7 +31,7 @@ final class CompressEndpoint implements Endpoint {
         return packed.toByteArray();
     }
 
-    /** The stream's deflater is protected, so its level can be set by a subclass only. */
+    /** The stream's deflater is protected, so only a subclass can set its level. */
     private static final class BestCompression extends GZIPOutputStream {
         BestCompression(ByteArrayOutputStream out) throws IOException {
             super(out);

@@ -2,7 +2,7 @@ package io.dwell.demo.server;
 
 import java.io.IOException;
 
-/** One thing the service can do: a request body in, a response body out. */
+/** One operation of the service: a request body in, a response body out. */
 interface Endpoint {
     String path();
 

@@ -4,7 +4,7 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
 import java.nio.charset.StandardCharsets;
 
-/** {@code GET /health}: looks at the stacks of all threads, for which all of them have to stop. */
+/** {@code GET /health}: reads the stacks of all threads, for which all of them have to stop. */
 final class HealthEndpoint implements Endpoint {
     @Override
     public String path() {

@@ -4,7 +4,7 @@ import io.dwell.demo.bank.Ledger;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** {@code POST /lock}: books transfers in a ledger that only one thread may enter at a time. */
+/** {@code POST /lock}: books transfers in a ledger that only one thread can enter at a time. */
 final class LockEndpoint implements Endpoint {
     private static final int TRANSFERS = 4;
 

@@ -3,7 +3,7 @@ package io.dwell.demo.server;
 import io.dwell.demo.account.Sessions;
 import java.nio.charset.StandardCharsets;
 
-/** {@code POST /login}: opens a session, which nobody ever closes. */
+/** {@code POST /login}: opens a session that is never closed. */
 final class LoginEndpoint implements Endpoint {
     private final Sessions sessions = new Sessions();
 

@@ -6,7 +6,7 @@ import io.dwell.demo.math.Mandelbrot;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 
-/** {@code GET /render}: hands the work to a pool of one thread, and waits for it. */
+/** {@code GET /render}: submits the work to a pool of one thread, and waits for it. */
 final class RenderEndpoint implements Endpoint {
     private static final int PIXELS = 40;
     private static final Complex CORNER = new Complex(-1.25, 0.02);
@@ -14,7 +14,7 @@ final class RenderEndpoint implements Endpoint {
 
     private final ExecutorService renderer;
 
-    /** The executor takes the request's context along. */
+    /** The executor propagates the request's context. */
     RenderEndpoint(ExecutorService renderer) {
         this.renderer = renderer;
     }

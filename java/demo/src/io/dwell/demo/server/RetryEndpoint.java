@@ -3,7 +3,7 @@ package io.dwell.demo.server;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** {@code GET /retry}: tries again what has failed, after a pause of fixed length. */
+/** {@code GET /retry}: repeats a failed operation after a pause of fixed length. */
 final class RetryEndpoint implements Endpoint {
     private static final int PAUSE_MS = 4;
     private static final int TRIES_NEEDED = 2;

@@ -5,7 +5,7 @@ import io.dwell.demo.plugin.Rules;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 
-/** {@code GET /rules}: loads its rules anew, and waits until they are compiled. */
+/** {@code GET /rules}: loads its rules again, and waits until they are compiled. */
 final class RulesEndpoint implements Endpoint {
     @Override
     public String path() {

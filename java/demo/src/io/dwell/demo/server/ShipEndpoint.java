@@ -3,7 +3,7 @@ package io.dwell.demo.server;
 import io.dwell.demo.store.Packer;
 import java.nio.charset.StandardCharsets;
 
-/** {@code POST /ship}: hands a parcel to the packer and waits to be notified. */
+/** {@code POST /ship}: gives a parcel to the packer and waits to be notified. */
 final class ShipEndpoint implements Endpoint {
     private final Packer packer;
 

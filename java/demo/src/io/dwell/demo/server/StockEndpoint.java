@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** {@code GET /stock}: asks a slow store while it has the lock that all others want. */
+/** {@code GET /stock}: queries a slow store while it holds the lock that all others need. */
 final class StockEndpoint implements Endpoint {
     private static final long STORE_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 

@@ -8,11 +8,13 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 
-/** {@code GET /tariff}: loads its rates anew; while one thread initialises the class others wait. */
+/**
+ * {@code GET /tariff}: loads its rates again. While one thread initialises the class, others wait.
+ */
 final class TariffEndpoint implements Endpoint {
     private final ExecutorService helper;
 
-    /** The executor takes the request's context along. */
+    /** The executor propagates the request's context. */
     TariffEndpoint(ExecutorService helper) {
         this.helper = helper;
     }

@@ -5,7 +5,7 @@ import io.dwell.api.Scope;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Gives out traces and spans, as a tracer would: a request is a trace, and its first span. */
+/** Assigns traces and spans, like a tracer: a request is a trace, and its first span. */
 final class Tracing {
     private static final long TRACE = ThreadLocalRandom.current().nextLong();
     private static final AtomicLong SPANS = new AtomicLong();
@@ -20,7 +20,7 @@ final class Tracing {
         return Dwell.scope(TRACE, span, span, span, name);
     }
 
-    /** The request that this thread has begun last. */
+    /** The last request that this thread has begun. */
     static long current() {
         return REQUEST.get();
     }

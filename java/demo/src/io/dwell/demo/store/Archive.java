@@ -13,8 +13,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * A mapped file whose pages are not in memory when they are read: they are written past the page
- * cache, where the JDK (10 or newer) and the file system allow that.
+ * A mapped file whose pages are not in memory when they are read. They are written past the page
+ * cache, if the JDK (10 or newer) and the file system support that.
  */
 public final class Archive {
     private static final int PAGE_BYTES = 4096;
@@ -22,7 +22,7 @@ public final class Archive {
 
     private final FileChannel channel;
     private final MappedByteBuffer mapped;
-    /** What is written: at the beginning of a page, as is asked for of whoever goes past the cache. */
+    /** The data to write. It starts at a page boundary, as required for writing past the cache. */
     private final ByteBuffer content;
 
     private Archive(FileChannel channel, MappedByteBuffer mapped, ByteBuffer content) {
@@ -31,7 +31,7 @@ public final class Archive {
         this.content = content;
     }
 
-    /** One in a file that is gone with the process. */
+    /** An archive in a file that disappears with the process. */
     public static Archive create() throws IOException {
         File file = File.createTempFile("dwell-demo-archive-", ".bin");
         try (FileChannel plain = FileChannel.open(file.toPath(), StandardOpenOption.READ,
@@ -39,7 +39,7 @@ public final class Archive {
             MappedByteBuffer mapped = plain.map(MapMode.READ_WRITE, 0, BYTES);
             return new Archive(direct(file), mapped, page());
         } finally {
-            // It stays as long as it is open or mapped.
+            // The file exists as long as it is open or mapped.
             if (!file.delete()) {
                 file.deleteOnExit();
             }
@@ -54,7 +54,7 @@ public final class Archive {
             channel.write(content);
         }
         long sum = 0;
-        // From the end: the kernel reads ahead of whoever goes the other way.
+        // From the end, because the kernel reads ahead in the other direction.
         for (int page = BYTES / PAGE_BYTES - 1; page >= 0; page--) {
             sum = sum * 31 + mapped.get(page * PAGE_BYTES);
         }
@@ -90,7 +90,7 @@ public final class Archive {
         return FileChannel.open(file.toPath(), options.toArray(new OpenOption[0]));
     }
 
-    /** The option by its name: older JDKs lack it. */
+    /** The option, by name because older JDKs lack it. */
     private static List<OpenOption> pastTheCache() {
         List<OpenOption> found = new ArrayList<>();
         try {
@@ -101,7 +101,7 @@ public final class Archive {
                 }
             }
         } catch (ClassNotFoundException e) {
-            // Then pages are in memory, and nobody waits.
+            // Then pages are in memory, and no thread waits.
         }
         return found;
     }

@@ -3,7 +3,7 @@ package io.dwell.demo.store;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** Packs one parcel after the other on a thread of its own, by {@code wait} and {@code notify}. */
+/** Packs parcels in sequence on a thread of its own, with {@code wait} and {@code notify}. */
 public final class Packer implements Runnable {
     private static final long PARCEL_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 

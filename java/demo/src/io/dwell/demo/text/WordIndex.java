@@ -8,7 +8,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Where each word of a text occurs. */
+/** The positions of each word of a text. */
 public final class WordIndex {
     private final Map<String, List<Integer>> positionsByWord = new HashMap<>();
 

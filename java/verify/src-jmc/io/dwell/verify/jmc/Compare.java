@@ -12,9 +12,9 @@ import org.openjdk.jmc.flightrecorder.CouldNotLoadRecordingException;
 import org.openjdk.jmc.flightrecorder.JfrLoaderToolkit;
 
 /**
- * Reads a recording with the parser of JDK Mission Control and with the JDK's own reader, and
- * fails unless both see the same: every field of every event, down to the frames. Prints how many
- * events there are, and what Mission Control makes of the samples.
+ * Reads a recording with the parser of JDK Mission Control and with the JDK's own reader. Fails
+ * unless both see the same: every field of every event, down to the frames. Prints the number of
+ * events, and Mission Control's view of the samples.
  */
 public final class Compare {
     private static final int EXIT_DIFFERENT = 1;
@@ -47,7 +47,7 @@ public final class Compare {
         }
     }
 
-    /** Whether the lines are the same in any order; says where not. */
+    /** Whether the lines are the same in any order; prints the differences. */
     private static boolean same(List<String> jmc, List<String> jdk) {
         Collections.sort(jmc);
         Collections.sort(jdk);
@@ -58,7 +58,7 @@ public final class Compare {
         return onlyJmc.isEmpty() && onlyJdk.isEmpty();
     }
 
-    /** The lines of one sorted list that have no partner in the other. */
+    /** The lines of one sorted list that are not in the other. */
     private static List<String> without(List<String> from, List<String> taken) {
         List<String> rest = new ArrayList<>();
         int next = 0;

@@ -20,14 +20,14 @@ import jdk.jfr.consumer.RecordingFile;
 /** The events of a recording as the JDK's own reader sees them. */
 final class JdkEvents {
     private static final long NS_PER_S = 1_000_000_000;
-    /** Where the header of a chunk has its size. */
+    /** Offset of the size in the header of a chunk. */
     private static final int CHUNK_SIZE_AT = 8;
 
     private JdkEvents() {}
 
     /**
-     * Each chunk is read as a file of its own: while the metadata stays the same, this reader goes
-     * on with the clock of the first chunk, and its times are off by what the clocks differ.
+     * Each chunk is read as a file of its own. If the metadata stays the same, this reader keeps
+     * the clock of the first chunk, and its times are wrong by the difference of the clocks.
      */
     static List<String> lines(Path file) throws IOException {
         List<String> lines = new ArrayList<>();
@@ -89,7 +89,7 @@ final class JdkEvents {
     private static String thread(RecordedThread thread) {
         String name = thread.getJavaName() == null ? thread.getOSName() : thread.getJavaName();
         String group = thread.getThreadGroup() == null ? null : thread.getThreadGroup().getName();
-        // Newer JDKs say -1 for "none".
+        // Newer JDKs use -1 for "none".
         return Line.thread(name, Math.max(0, thread.getJavaThreadId()), group);
     }
 

@@ -51,7 +51,7 @@ final class JmcEvents {
         }
     }
 
-    /** Whether Mission Control makes a text of what is a number in the file. */
+    /** Whether Mission Control shows a text for a number of the file. */
     private static boolean isTextOfNumber(IType<IItem> type, IAccessorKey<?> key) {
         return type.getIdentifier().equals("jdk.JVMInformation")
                 && key.getIdentifier().equals("pid");

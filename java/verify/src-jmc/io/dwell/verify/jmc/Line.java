@@ -4,9 +4,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** An event as one line of text, in a form that does not depend on who read it. */
+/** An event as one line of text, in a form that is independent of the reader. */
 final class Line {
-    /** Longer names are told by their length and a hash, or a file of long names fills the memory. */
+    /**
+     * Longer names are replaced by their length and a hash, because a file of long names would fill
+     * the memory.
+     */
     private static final int SHOWN_MAX = 200;
 
     private final String event;
@@ -49,7 +52,7 @@ final class Line {
         return "(" + quoted(name) + " " + javaId + " " + quoted(group) + ")";
     }
 
-    /** A class as in Java: {@code byte[]}. Readers differ in how they tell arrays. */
+    /** A class as in Java: {@code byte[]}. Readers show arrays in different forms. */
     static String type(String name) {
         String element = name.replaceAll("^\\[+", "");
         int dimensions = name.length() - element.length();
@@ -64,7 +67,7 @@ final class Line {
 
     static String frame(String type, String method, String descriptor, int modifiers,
             boolean hidden, int line, int bytecode, String kind) {
-        // Mission Control turns the names of kinds into identifiers.
+        // Mission Control converts the names of kinds to identifiers.
         String identifier = kind.equals("C++") ? "CPP"
                 : kind.toUpperCase(Locale.ROOT).replace(' ', '_');
         return "\n    " + quoted(type) + " " + quoted(method) + " " + quoted(descriptor) + " "

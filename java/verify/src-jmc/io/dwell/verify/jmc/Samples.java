@@ -17,7 +17,7 @@ import org.openjdk.jmc.flightrecorder.stacktrace.FrameSeparator.FrameCategorizat
 import org.openjdk.jmc.flightrecorder.stacktrace.tree.Node;
 import org.openjdk.jmc.flightrecorder.stacktrace.tree.StacktraceTreeModel;
 
-/** What Mission Control shows of the samples: its tree of stacks, and every stack as text. */
+/** Mission Control's view of the samples: its tree of stacks, and every stack as text. */
 final class Samples {
     private Samples() {}
 
@@ -40,7 +40,7 @@ final class Samples {
         out.println("stacks_as_text " + stacks.size() + " " + chars);
     }
 
-    /** How many samples all stacks have. */
+    /** Number of samples of all stacks. */
     private static long sum(Node root) {
         double sum = 0;
         for (Node child : root.getChildren()) {
