@@ -53,7 +53,7 @@ pub(crate) mod id {
     pub(crate) const MONITOR_ENTER: u8 = 96;
 }
 
-/// What a type is for; decides its super type and attributes in the metadata.
+/// The purpose of a type, which decides its super type and attributes in the metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeKind {
     /// `int`, `java.lang.String`, ...

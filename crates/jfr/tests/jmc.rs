@@ -49,7 +49,7 @@ fn seen_alike(file: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn mission_control_sees_what_was_written() {
+fn mission_control_reads_written_file() {
     let folder = Folder::new("jmc");
     for rounds in [1, 3] {
         let path = folder.write("demo.jfr", &demo_file(rounds));

@@ -134,11 +134,11 @@ const GROUPS: &[&[&str]] = &[
     &[
         "jfr/jdk_tools: hostile_names_do_not_stop_the_tools",
         "jfr/jdk_tools: summary_and_print_show_every_event_after_every_flush",
-        "jfr/jdk_tools: the_consumer_api_reads_what_was_written",
+        "jfr/jdk_tools: consumer_api_reads_written_file",
         "jfr/jdk_tools: chunks_in_a_row_and_clocks_of_any_rate_lose_nothing",
     ],
     &[
-        "jfr/jmc: mission_control_sees_what_was_written",
+        "jfr/jmc: mission_control_reads_written_file",
         "jfr/jmc: hostile_names_do_not_stop_mission_control",
         "jfr/jmc: mission_control_reads_chunks_in_a_row_whatever_their_clock",
     ],

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_chunk_is_what_is_left_of_it() {
+    fn cut_chunk_ends_at_the_cut() {
         let file = chunk(3);
         let info = ChunkInfo::read(&file[..100], 0).unwrap();
         assert_eq!((info.size, info.complete), (100, false));

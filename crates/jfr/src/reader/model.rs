@@ -40,8 +40,8 @@ pub struct Recording {
     pub unread: Unread,
 }
 
-/// What a file lacks, or has and nobody can read. Nothing is said of a file that ends where one of
-/// its chunks ends: it is like one that was made so.
+/// The missing and the unreadable parts of a file. A file that was cut exactly between two chunks
+/// looks complete, and is not reported here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Chunks that are not whole: something of them was left out, or they were never finished.
@@ -87,7 +87,7 @@ impl Unread {
         self.absent = self.absent.saturating_add(other.absent);
     }
 
-    /// Nothing more comes: what was left out of a file that is so long.
+    /// Ends the account: the file has this length.
     pub(crate) fn finish(&mut self, length: u64) {
         // Stretches do not overlap.
         self.is_at_end = self.bytes == 0 || self.from.saturating_add(self.bytes) >= length;
@@ -96,7 +96,7 @@ impl Unread {
 }
 
 impl Recording {
-    /// The stack of a sample; empty if the sample has none.
+    /// The stack of a sample; empty if the sample has no stack.
     pub fn stack(&self, sample: &Sample) -> Option<Stack> {
         self.stacks.get(sample.stack)
     }
@@ -162,7 +162,7 @@ pub struct Method {
     pub descriptor: Arc<str>,
     /// Whether tools shall leave its frames out.
     pub hidden: bool,
-    /// The name of the module of its class. Empty: not known, or it has none.
+    /// The name of the module of its class. Empty if unknown or absent.
     pub module: Arc<str>,
     /// Where that module, or the class's jar, is: a URL. Empty: not known.
     pub location: Arc<str>,
@@ -261,7 +261,7 @@ pub struct Sample {
     pub stack: u32,
     /// Place in [`Recording::failures`]; `None`: the stack is complete.
     pub failure: Option<u32>,
-    /// What the thread was doing.
+    /// The state of the thread.
     pub state: ThreadState,
     /// The event it was read from.
     pub kind: SampleKind,
@@ -307,7 +307,7 @@ pub struct Context {
     pub labels: Option<u32>,
 }
 
-/// What a wall-clock sample says beside the rest.
+/// Fields of a wall-clock sample that other samples lack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wall {
     /// From the first look to the last one, in ns.
@@ -320,7 +320,7 @@ pub struct Wall {
     pub count: u64,
     /// As how many looks of one weight that is certain; 0: as many as there were.
     pub choices: u64,
-    /// Who has what is waited for: place in [`Recording::threads`].
+    /// The owner of the lock that the thread waits for: place in [`Recording::threads`].
     pub owner: Option<u32>,
     /// Where that was: place in [`Recording::stacks`].
     pub owner_stack: Option<u32>,

@@ -35,7 +35,7 @@ pub(crate) struct Resolver<'a> {
     /// How the frames of a type of structure are read.
     frames: HashMap<usize, FramePlan<'a>, Seeds>,
     scratch: Vec<StackFrame>,
-    /// Places of strings plus one; 0: there is none.
+    /// Places of strings plus one; 0 for an unknown one.
     texts: Memo,
     /// The same of the names of classes.
     classes: Memo,
@@ -131,7 +131,7 @@ impl<'a> Resolver<'a> {
         self.pools.offset(class, key).is_some()
     }
 
-    /// The place of the thread, an empty one if there is none.
+    /// The place of the thread; an empty thread if the key is unknown.
     pub(crate) fn thread(&mut self, class: usize, key: u64) -> u32 {
         if let Some(place) = self.threads.get(self.pools, class, key) {
             return place;
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a> {
         place
     }
 
-    /// The place of the method, an empty one if there is none.
+    /// The place of the method; an empty method if the key is unknown.
     pub(crate) fn method(&mut self, class: usize, key: u64) -> u32 {
         if let Some(place) = self.methods.get(self.pools, class, key) {
             return place;
@@ -154,7 +154,7 @@ impl<'a> Resolver<'a> {
         place
     }
 
-    /// The place of the stack, an empty one if there is none.
+    /// The place of the stack; an empty stack if the key is unknown.
     pub(crate) fn stack(&mut self, class: usize, key: u64) -> u32 {
         if let Some(place) = self.stacks.get(self.pools, class, key) {
             return place;

@@ -14,8 +14,8 @@ pub(crate) static TYPES: [&TypeDef; 4] = [
     &THREAD_CONTEXT,
 ];
 
-/// What an event of the JDK's does not say. It holds of all such events of its thread that follow
-/// in the chunk, up to the next of its kind and thread: only what differs is written.
+/// A type of detail event: it adds data to an event of the JDK's. It holds for all later events of
+/// that kind and thread in the chunk, up to the next detail, so only changes are written.
 const fn detail(
     id: u8,
     name: &'static str,
@@ -86,7 +86,7 @@ static MONITOR_DETAIL: TypeDef = detail(
     ],
 );
 
-/// Of all of these and of `dwell.WallSample`.
+/// Completes all of these events and `dwell.WallSample`.
 static THREAD_CONTEXT: TypeDef = detail(
     id::THREAD_CONTEXT,
     "dwell.ThreadContext",

@@ -156,7 +156,7 @@ macro_rules! table { ($into:ident) => { $into! {
         one_of: u64 = Count "oneOf" "One Of";
         /// Objects that were sampled
         samples: u64 = Count "samples" "Samples";
-        /// Of these, objects that were not followed for want of room
+        /// Objects among them that were not followed for want of room
         lost: u64 = Count "lostSamples" "Lost Samples";
         /// For how long objects had been followed by then
         followed_ns: u64 = Nanos "followedTime" "Followed Time";
@@ -179,7 +179,7 @@ macro_rules! table { ($into:ident) => { $into! {
         lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
         /// Waits of which it could not be noted when they began: they are in no other number
         untold: u64 = Count "untold" "Untold Waits";
-        /// For how long they were told: less than the recording, if that was switched
+        /// The time with recording of waits on: less than the recording if that was switched
         told_ns: u64 = Nanos "toldTime" "Told Time";
         /// The interval that was asked for: less than the other one where it has grown
         asked_ns: u64 = Nanos "askedInterval" "Asked Interval";
@@ -192,7 +192,7 @@ macro_rules! table { ($into:ident) => { $into! {
         stack: StackId = Stack "stackTrace" "Stack Trace";
         /// The class of the monitor's object
         class: &'a str = Text "monitorClass" "Monitor Class";
-        /// Who waited
+        /// The thread that waited
         waiter: ThreadId = Thread "waiter" "Waiter";
         /// Where
         waiter_stack: StackId = Stack "waiterStackTrace" "Waiter's Stack Trace";
@@ -225,7 +225,7 @@ macro_rules! table { ($into:ident) => { $into! {
     }
     /// Part of the histogram of times in the signal handler, since the last flush
     HandlerTime = 116 "dwell.HandlerTime" PROFILER, "Handler Time" {
-        /// The signals that were handled in less than this, and in an eighth of it less at most
+        /// Upper limit of the handling times; they were at most an eighth less
         up_to_ns: u64 = Nanos "upTo" "Up To";
         /// How many
         handlers: u64 = Count "handlers" "Handled Signals";
@@ -290,7 +290,7 @@ macro_rules! table { ($into:ident) => { $into! {
         operation_ns: u64 = Nanos "operationTime" "Operation Time";
         /// Java threads that there were
         threads: u64 = Count "threads" "Threads";
-        /// Of these, threads that ran when it was asked for
+        /// Threads among them that ran when the safepoint was requested
         running: u64 = Count "running" "Running Threads";
         /// Threads that were seen to be late
         late: u64 = Count "late" "Late Threads";
@@ -326,12 +326,12 @@ macro_rules! table { ($into:ident) => { $into! {
         processors: u64 = Count "processors" "Processors";
         /// Periods of the control group
         periods: u64 = Count "periods" "Periods";
-        /// Of these, periods in which the quota was used up
+        /// Periods among them in which the quota was used up
         throttled: u64 = Count "throttled" "Throttled Periods";
         /// How long threads were held back, all together
         throttled_ns: u64 = Nanos "throttledTime" "Throttled Time";
     }
-    /// What all processes used of the processors that this one may run on
+    /// Processor time that all processes used on the processors of this one
     Machine = 107 "dwell.Machine" OS, "Machine Load",
         duration_ticks "Of which time"
     {
@@ -346,7 +346,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// How long the hypervisor had them
         stolen_ns: u64 = Nanos "stolen" "Stolen Time";
     }
-    /// What a thread that was sampled used, and waited for, since the last one of it
+    /// CPU and waiting time of a sampled thread since its last event
     ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time",
         duration_ticks "Of which time"
     {
@@ -425,7 +425,7 @@ macro_rules! table { ($into:ident) => { $into! {
             class: Text "loadedClass" "Class";
             /// Whose class it is
             loader: Loader "definingClassLoader" "Loader";
-            /// Who wanted it
+            /// The thread that requested it
             thread: Thread "eventThread" "Thread";
         }
         told {

@@ -247,7 +247,7 @@ impl Constants {
         self.classes.intern(&self.scratch)
     }
 
-    /// A module; that of classes of the class path has no name, but tells here where they are.
+    /// A module. The module of classes on the class path has no name, but a location.
     fn module(&mut self, origin: Origin<'_>) -> u32 {
         let mut symbol_of = |text: &str| match text {
             "" => 0,

@@ -1,6 +1,7 @@
-//! What the JDK's events do not say, in events of ours before them: what a sample stands for, why
-//! its stack is not complete, the carrier of a virtual thread, what the thread worked for. Each
-//! holds of all that follows of its thread in the chunk: it is written where something differs.
+//! Writes data that the JDK's events lack, in detail events before them: the weight of a sample,
+//! why its stack is incomplete, the carrier of a virtual thread, the request of the thread. A
+//! detail holds for all later events of its thread in the chunk, so it is only written if something
+//! changes.
 
 use super::{ChunkWriter, Context, ThreadId};
 use crate::hash::Seeds;
@@ -13,7 +14,7 @@ const TRACE_DIGITS: u32 = 32;
 /// Digits of a span id.
 const SPAN_DIGITS: u32 = 16;
 
-/// What is told beside an event of the JDK's.
+/// The additional data of an event of the JDK's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Detail {
     /// The weight, or the size of an object.
@@ -119,7 +120,8 @@ impl ChunkWriter {
         }
     }
 
-    /// Ids stand in the event: there are too many of them for a pool. The rest is pooled.
+    /// Ids are part of the event, as there are too many of them for a pool. The other values are
+    /// pooled.
     fn put_work(&mut self, work: &Work) {
         let ids = [
             (work.trace_id, TRACE_DIGITS),

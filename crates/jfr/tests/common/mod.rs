@@ -202,8 +202,8 @@ impl Demo {
 
 /// How many events other than samples a [`Demo`] has.
 pub const DEMO_EVENTS: usize = 10;
-/// How many events it has beside that tell of samples: of each thread what its samples stand for,
-/// and of one what it works for. All rounds are alike.
+/// How many detail events it has: for each thread the weights of its samples, and for one the
+/// request that it works for. All rounds are alike.
 pub const DEMO_DETAILS: usize = 5;
 
 fn threads(writer: &mut ChunkWriter) -> [ThreadId; 4] {
