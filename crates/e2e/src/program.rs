@@ -174,7 +174,7 @@ pub struct Program {
     lines: Receiver<String>,
     errors: PathBuf,
     agent: PathBuf,
-    /// What it printed before it was ready.
+    /// Its output before it was ready.
     pub other: Vec<String>,
 }
 

@@ -36,7 +36,7 @@ pub struct ContextView<'a> {
     pub span: u64,
     /// The local root's span.
     pub root: u64,
-    /// The endpoint; empty if there is none.
+    /// The endpoint; empty without one.
     pub endpoint: &'a str,
     /// The labels as the file has them.
     pub labels: &'a str,
@@ -211,10 +211,10 @@ impl View {
         (causes.values().sum(), causes)
     }
 
-    /// At most 0.5 % of the walks fail, here and in every other test, as far as so many walks can
-    /// tell: failures come in clusters, of one collection say, but such a cluster is far smaller
-    /// than what that rate allows. False alarms: one in a million, see [`stats::FALSE_ALARM`].
-    /// The rest of a thread that ended between two samples has a weight but was never a walk.
+    /// Here and in every other test, up to 0.5 % of the walks may fail, within the error of their
+    /// number. Failures come in clusters, for example during one collection, but a cluster is far
+    /// smaller than this limit. False alarms: one in a million, see [`stats::FALSE_ALARM`]. The
+    /// last part of a thread that ended between two samples has a weight but was never a walk.
     #[track_caller]
     pub fn check_failures(&self) {
         let (failed, causes) = self.failures();
@@ -254,8 +254,8 @@ impl View {
         u64::try_from(ints.sum::<i64>()).expect("positive")
     }
 
-    /// The longest time between two ticks of the wall clock: what is told of a part of the time may
-    /// have so much more, or less, at either end.
+    /// The longest time between two ticks of the wall clock. Sums over a part of the time may be
+    /// wrong by this much at either end.
     #[must_use]
     pub fn longest_tick_ns(&self) -> u64 {
         let ticks = self.recording.events_named("dwell.WallTick");

@@ -166,7 +166,7 @@ mod tests {
             .map(|row| (row.name.as_str(), row.own.sum, row.total.sum))
             .collect();
         assert_eq!(rows, [("a.A.x", 1000, 1900), ("a.A.y", 900, 900)]);
-        // What is chosen always has no error; the others w^2 (1 - s/w) each.
+        // An object that is always chosen adds no error; any other adds w^2 (1 - s/w).
         let rows = profile.allocated_classes();
         assert_eq!(rows[0].bytes.squares, 400.0 * 300.0);
         let filter = WallFilter::default();

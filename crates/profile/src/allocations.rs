@@ -66,7 +66,7 @@ pub struct AllocationSampling {
     pub sampled_ns: u64,
 }
 
-/// What of one class was allocated.
+/// The allocations of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatedClass {
     /// The class, as in Java.
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_told_as_in_java() {
+    fn classes_are_named_as_in_java() {
         for (name, readable) in [
             ("java.lang.String", "java.lang.String"),
             ("[B", "byte[]"),

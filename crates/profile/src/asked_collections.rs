@@ -31,7 +31,7 @@ const WANTED_OPERATIONS: [&str; 4] = [
 ];
 
 impl Profile {
-    /// Where the program asked for collections, as the JDK's recorder tells it.
+    /// The places where the program requested collections, from the JDK's recorder.
     #[must_use]
     pub fn collection_calls(&self) -> &[NodeId] {
         &self.collection_calls

@@ -48,13 +48,13 @@ pub struct Builder {
     pub losses: Vec<Loss>,
     /// Times without sampling.
     pub gaps: Vec<Gap>,
-    /// Stretches of time that are told one by one.
+    /// Stretches of time with events of their own.
     pub stretches: Stretches,
     /// Stops of all threads.
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
     pub late: Vec<Late>,
-    /// Collections whose causes are told.
+    /// Collections with their causes.
     pub collections: Vec<Collection>,
     /// Where the program asked for collections.
     pub collection_calls: Vec<NodeId>,
@@ -88,7 +88,7 @@ pub struct Builder {
     pub machine: Vec<Machine>,
     /// Requests that have ended.
     pub requests: Vec<Request>,
-    /// Spans inside of requests whose times were told.
+    /// Spans with times inside of requests.
     pub spans: Vec<Span>,
     /// What the profiler used.
     pub self_cost: Option<SelfCost>,

@@ -2,7 +2,7 @@
 
 use crate::names::NameId;
 
-/// A collection, as the JDK's recorder tells it.
+/// A collection with its cause, from the JDK's recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collection {
     /// Its cause, as the JVM calls it: `System.gc()`.

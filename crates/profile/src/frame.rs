@@ -1,4 +1,4 @@
-//! What a stack is made of: methods and frames, and the kinds of code a frame can run in.
+//! The parts of a stack: methods and frames, and the kinds of code of a frame.
 
 use crate::names::NameId;
 

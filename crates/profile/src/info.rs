@@ -1,4 +1,4 @@
-//! What a recording says about itself: where it was made, what it lost, what it cost.
+//! A recording's data about itself: where it was made, its losses and its cost.
 
 use crate::platform::Platform;
 
@@ -38,7 +38,7 @@ impl Measured {
         }
     }
 
-    /// What a sample was of, as the end of a sentence; empty for CPU time, and what is like it.
+    /// The sampled event, as the end of a sentence; empty for CPU time and similar events.
     #[must_use]
     pub fn of(&self) -> String {
         match self {
@@ -89,7 +89,7 @@ pub struct Info {
     pub measured: Measured,
     /// Sample events of other names that are in the file and not in this profile, with their count.
     pub other_events: Vec<(String, u64)>,
-    /// Other events that tell of time or memory, and that are counted only.
+    /// Other events of time or memory, which are only counted.
     pub held_events: Vec<(String, u64)>,
 }
 
@@ -101,7 +101,7 @@ impl Info {
     }
 }
 
-/// What of the file could not be read, because it is cut off or damaged.
+/// The parts of the file that could not be read, because it is cut off or damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Chunks that are not whole.
@@ -121,7 +121,7 @@ pub struct Loss {
     pub cause: String,
     /// How many.
     pub samples: u64,
-    /// What they would have weighed.
+    /// Their total weight.
     pub weight_ns: u64,
 }
 
@@ -136,7 +136,7 @@ pub struct Gap {
     pub cause: String,
     /// Samples lost in it.
     pub samples: u64,
-    /// What they would have weighed.
+    /// Their total weight.
     pub weight_ns: u64,
 }
 
@@ -210,7 +210,7 @@ pub struct CpuLimit {
     pub processors: u64,
     /// Periods of the control group in the recording.
     pub periods: u64,
-    /// Of these, periods in which the quota was used up.
+    /// Periods among them in which the quota was used up.
     pub throttled: u64,
     /// How long threads were held back, all together.
     pub throttled_ns: u64,

@@ -1,5 +1,5 @@
-//! What made a recording, and what has to be done there to have what a recording lacks. Pure: it
-//! reads no events.
+//! The profiler that made a recording, and how to make one with the data that this one lacks. Pure:
+//! it reads no events.
 
 use crate::info::Info;
 
@@ -14,7 +14,7 @@ pub enum Recorder {
     Other,
 }
 
-/// What a recording may lack.
+/// Data that a recording may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// Enough samples, or enough time.
@@ -47,7 +47,7 @@ impl Info {
         }
     }
 
-    /// What to do to have what the recording lacks, as the second half of a sentence.
+    /// How to record the missing data, as the second half of a sentence.
     #[must_use]
     pub fn remedy(&self, lack: Lack) -> &'static str {
         match self.recorder() {
@@ -72,7 +72,7 @@ fn remedy(lack: Lack) -> &'static str {
     }
 }
 
-/// What the JDK's recorder has of it, and what we have beyond that.
+/// How to get the data with the JDK's recorder, and with dwell.
 fn remedy_of_the_jdk(lack: Lack) -> &'static str {
     match lack {
         Lack::Samples => {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recorder_is_known_by_what_it_says_of_itself() {
+    fn recorder_is_known_by_its_own_data() {
         let ours = info("0.1.0", "perf", "jdk.ExecutionSample");
         let theirs = info("", "async-profiler 4.1", "jdk.ExecutionSample");
         assert_eq!(ours.recorder(), Recorder::Dwell);

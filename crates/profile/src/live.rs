@@ -14,8 +14,8 @@ pub struct LiveObject {
 }
 
 impl LiveObject {
-    /// Whether a collection has looked at it, and left it. The others are there because nobody has
-    /// cleared them away yet.
+    /// Whether it has survived a collection. Other objects may be garbage that no collection has
+    /// cleared yet.
     #[must_use]
     pub fn has_survived(&self) -> bool {
         self.collections > 0
@@ -33,7 +33,7 @@ pub struct LiveSampling {
     pub one_of: u64,
     /// Objects that were sampled.
     pub samples: u64,
-    /// Of these, objects that were not followed for want of room.
+    /// Objects among them that were not followed for want of room.
     pub lost: u64,
     /// For how long objects had been followed, in nanoseconds; 0: since the recording's begin.
     pub followed_ns: u64,

@@ -1,6 +1,6 @@
-//! What threads waited for, where a look does not say it: a thread whose stack is known to be the
-//! same as before is not asked again. Such looks belong to what was seen at their place. Knows no
-//! recording.
+//! Fills in details that wall-clock samples lack. A thread whose stack is known to be unchanged is
+//! not asked again for the object that it waits for. Such samples get the details seen at their
+//! place. It knows no recording.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::tree::NodeId;
 /// Causes of waits of which one place waits for locks of one class, mostly.
 const LOCKS: [&str; 2] = ["monitor", "lock"];
 
-/// What was seen at a place: texts and the time that was waited for each.
+/// Details seen at a place: texts and the waiting time of each.
 #[derive(Default)]
 struct Seen(HashMap<NameId, u64>);
 

@@ -149,18 +149,18 @@ impl Profile {
         requests::latencies(&self.requests, &self.names)
     }
 
-    /// Spans inside of requests whose times were told, in the order of the recording.
+    /// Spans with times inside of requests, in the order of the recording.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Stretches of time that are told one by one.
+    /// Stretches of time with events of their own.
     #[must_use]
     pub fn stretches(&self) -> &Stretches {
         &self.stretches
     }
 
-    /// From when to when all threads stood still, in order; what overlaps is one.
+    /// The times in which all threads were stopped, in order, with overlaps merged.
     #[must_use]
     pub fn standing(&self) -> Vec<(u64, u64)> {
         stops::standing(&self.safepoints, &self.stretches)
@@ -185,13 +185,13 @@ impl Profile {
         stops::late_after_ns(&self.info.options)
     }
 
-    /// The kernel's account of threads that were sampled, by thread; empty if there is none.
+    /// The kernel's account of sampled threads, by thread; may be empty.
     #[must_use]
     pub fn thread_times(&self) -> &[ThreadTime] {
         &self.thread_times
     }
 
-    /// What the machine's processors did, in the order of time; only where that is known.
+    /// The use of the machine's processors, in the order of time; may be empty.
     #[must_use]
     pub fn machine(&self) -> &[Machine] {
         &self.machine
@@ -203,14 +203,14 @@ impl Profile {
         Machine::sum(&self.machine)
     }
 
-    /// What the compilers did, in the order of time; only where something was compiled.
+    /// The activity of the compilers, in the order of time; only for times with compilations.
     #[must_use]
     pub fn compilers(&self) -> &[Compilers] {
         &self.compilers
     }
 
-    /// What was compiled, in the order of time. Recordings of the JDK's own recorder have this, and
-    /// only of what took longer than they were told.
+    /// Compilations, in the order of time. Only recordings of the JDK's own recorder have them,
+    /// above its threshold.
     #[must_use]
     pub fn compilations(&self) -> &[Compilation] {
         &self.compilations
@@ -277,8 +277,8 @@ impl Profile {
     /// [`CpuUse::since_ns`]; about 1 where all is well. `None` where the two cannot be compared.
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
-        // Weights of wall time have nothing to do with the CPU time used.
-        // What is recorded beside time does not matter.
+        // Weights of wall time are not comparable with the CPU time used. Events without time do
+        // not matter.
         let beside = |name: &&str| !matches!(*name, "alloc" | "live" | "lock");
         let mode: Vec<&str> = self.info.mode.split(',').filter(beside).collect();
         let is_cpu = matches!(mode.as_slice(), [] | [""] | ["cpu"] | ["cpu", "wall"]);
@@ -295,12 +295,12 @@ impl Profile {
         Some(cost.agent_cpu_ns as f64 / cost.span_ns as f64)
     }
 
-    /// What is to be known about the recording before it is trusted, one line each.
+    /// Warnings to read before the recording is trusted, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What of the file could not be read; `None` where everything was.
+    /// The unreadable parts of the file; `None` if all was read.
     pub fn unread(&self) -> Option<&Unread> {
         self.unread.as_ref()
     }
@@ -431,7 +431,7 @@ mod tests {
         );
         let failed = profile.failed();
         assert_eq!((failed.sum, failed.samples), (20, 1));
-        // The innermost frame of each stack; the root has none.
+        // The innermost frame of each stack; the root has no frame.
         let leaves = profile.samples().iter().map(|sample| {
             let frame = profile.leaf(sample.node).unwrap();
             (frame.kind, frame.method)

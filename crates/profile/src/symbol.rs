@@ -10,7 +10,7 @@ pub const NO_SYMBOL: &str = "[no symbol]";
 /// A longer name is left as it is: demangling may take long, and no compiler made it.
 const MANGLED_MAX: usize = 4096;
 
-/// The readable name and what is left to tell of it (see [`crate::Method::descriptor`]).
+/// The readable name and the remaining detail (see [`crate::Method::descriptor`]).
 ///
 /// Functions without a symbol are recorded by address; each address would be a function of its own.
 /// They are put together per library, and the address becomes the descriptor.

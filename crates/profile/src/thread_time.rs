@@ -10,7 +10,7 @@ pub struct ThreadTime {
     pub thread: ThreadId,
     /// When it was accounted for first, in nanoseconds since the Unix epoch.
     pub since_ns: u64,
-    /// Of which time the rest tells.
+    /// The period that the other fields cover.
     pub duration_ns: u64,
     /// On a processor.
     pub cpu_ns: u64,

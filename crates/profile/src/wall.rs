@@ -19,7 +19,7 @@ const ONLY_CONTEXT: &str = "filter=context";
 /// Which wall time, or which CPU time, is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WallFilter {
-    /// Causes; none: all. CPU time has none.
+    /// Causes; empty for all. CPU time has no cause.
     pub causes: Vec<String>,
     /// Names of threads, `*` for anything; none: all.
     pub thread: Option<String>,
@@ -49,7 +49,7 @@ pub struct Wall<'p> {
     pub detail: Option<NameId>,
     /// The request that the thread worked for.
     pub context: Option<ContextId>,
-    /// Who had what it waited for, and where that one was.
+    /// The owner of the lock that it waited for, and the owner's stack.
     pub owner: Option<(ThreadId, Option<NodeId>)>,
     /// How much; its samples are looks.
     pub weight: Weight,
@@ -134,7 +134,7 @@ impl<'p> Wall<'p> {
         }
     }
 
-    /// The part in a window; `None` if there is none.
+    /// The part in a window; `None` outside of it.
     fn within(self, window: &Window) -> Option<Wall<'p>> {
         let extent = window.overlap(self.extent())?;
         Some(Wall {
@@ -215,13 +215,13 @@ impl Profile {
     fn window(&self, filter: &WallFilter) -> Window {
         let at = |since_ns: u64| self.info.start_ns.saturating_add(since_ns);
         Window {
-            // What is said to be before the beginning is of the beginning.
+            // A time before the beginning becomes the beginning.
             from_ns: filter.from_ns.filter(|ns| *ns > 0).map_or(0, at),
             to_ns: filter.to_ns.map_or(u64::MAX, at),
         }
     }
 
-    /// For each sample whether its time is part of the wall time.
+    /// For each sample, whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
         let of_requests = self.is_of_requests();
@@ -330,8 +330,8 @@ impl Profile {
         sums
     }
 
-    /// The innermost frame of the program below `node`: the first managed method that is
-    /// not the runtime's, or, if there is none, the first one.
+    /// The innermost frame of the program below `node`: the first managed method outside of the
+    /// runtime, otherwise the first method.
     #[must_use]
     pub fn place(&self, node: NodeId) -> Option<String> {
         let mut first = None;
@@ -352,7 +352,7 @@ impl Profile {
     }
 }
 
-/// The name of a group of threads: what the names of a pool's threads have in common.
+/// The name of a group of threads: the common part of the names of a pool's threads.
 #[must_use]
 pub fn group_of(thread: &str) -> String {
     let mut group = String::new();
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_time_is_what_ran_and_what_waited() {
+    fn wall_time_sums_running_and_waiting() {
         let row = |cause: &str, sum, looks| (cause.to_owned(), sum, looks);
         let all = sums(&WallFilter::default());
         assert_eq!(
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_is_part_of_the_wall_time() {
+    fn running_samples_are_part_of_wall_time() {
         assert_eq!(profile().samples_in_wall(), [true, true]);
         let mut builder = text_art::builder("a.A.x");
         builder.info.options = "start,filter=context".to_owned();

@@ -113,7 +113,7 @@ fn of_several_looks_at_objects_the_last_one_counts() {
 }
 
 #[test]
-fn allocations_are_told_by_class_thread_and_endpoint() {
+fn allocations_are_summed_by_class_thread_and_endpoint() {
     let mut chunk = writer();
     let main = chunk.thread(1, &thread("main", 1));
     let frame = FrameRef {
@@ -248,7 +248,7 @@ fn recording_of_locks() -> ChunkWriter {
 
 /// Monitors by events, other locks by looks, and each wait once.
 #[test]
-fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
+fn lock_waits_combine_events_and_uncovered_looks() {
     let profile = Profile::from_recording(read(recording_of_locks()));
     let rows = profile.lock_classes();
     let told: Vec<_> = (rows.iter())
@@ -325,7 +325,7 @@ fn native_names_are_made_readable() {
         stacks(&profile),
         [[unknown, unknown, run, "a.A._ZN3foo3barEv"]]
     );
-    // So that what the thread is for can be told from its stack.
+    // A stack that shows the purpose of the thread.
     assert_eq!(profile.sample_roles(), [dwell_profile::Role::Gc]);
     let descriptors: Vec<&str> = profile
         .methods()
@@ -428,7 +428,7 @@ fn keeps_samples_with_their_weights_threads_and_stacks() {
 }
 
 #[test]
-fn a_failed_walk_is_kept_and_told() {
+fn failed_walk_is_kept_with_its_reason() {
     let profile = Profile::from_recording(read(full()));
     let failures = profile.failures();
     assert_eq!(failures.len(), 1);
@@ -440,7 +440,7 @@ fn a_failed_walk_is_kept_and_told() {
 }
 
 #[test]
-fn reads_what_a_recording_says_about_itself() {
+fn recording_info_is_read() {
     let mut chunk = full();
     chunk.event(&Event::Recording {
         ticks: 1,

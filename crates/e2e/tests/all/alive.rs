@@ -39,8 +39,8 @@ fn profile(path: &std::path::Path) -> Profile {
     Profile::from_recording(View::read(path).recording)
 }
 
-/// Objects of other classes at most that the JVM makes for itself while a thread is in a method of
-/// the program: one of some ten thousand was seen, an array of 32 bytes.
+/// Maximum number of objects of other classes that the JVM makes for itself while a thread is in a
+/// method of the program. One in about ten thousand was seen, an array of 32 bytes.
 const OTHERS: usize = 3;
 
 /// The objects of `kind`, each of which is what the program says.
@@ -64,14 +64,14 @@ fn found<'p>(profile: &'p Profile, (name, class): (&str, &str), size: u64) -> Ve
     found
 }
 
-/// Of each kind, and in all, the bytes that have survived are those that the program keeps, and
-/// what it keeps most of comes first.
+/// For each kind and in total, the surviving bytes are those that the program keeps. The kind with
+/// the most bytes comes first.
 ///
-/// Assumes that an object of size s is chosen with a chance of p = 1 - exp(-s / interval), and
-/// followed with a chance of 1 / 2^L by its key: of n that are kept a binomial number is found,
-/// each worth s 2^L / p. Compares four sums with a false alarm of 1e-6 together
-/// (`stats::binomial_bound`, `stats::sum_bound`). Samples that were lost are told, and taken to be
-/// spread evenly. Detects sums that are off by a twentieth in all, where nothing was thinned.
+/// Assumes that an object of size s is chosen with the probability p = 1 - exp(-s / interval), and
+/// followed with the probability 1 / 2^L by its key. The number found of n kept objects is then
+/// binomial, and each is worth s 2^L / p. Compares four sums with a false alarm of 1e-6 together
+/// (`stats::binomial_bound`, `stats::sum_bound`). The recording counts lost samples, which are
+/// assumed to be spread evenly. Detects total errors of a twentieth, without thinning.
 #[track_caller]
 fn check(profile: &Profile, truths: &Truths) {
     let sampling = *profile.live_sampling().expect("it was followed");
@@ -182,7 +182,7 @@ fn measured_of_too_many_objects_some_stand_for_all() {
         file.display()
     ));
     let truths = program.work();
-    // A look meanwhile, which the last one replaces.
+    // An earlier state, which the last one replaces.
     program.tell("dump");
     let status = program.tell("stop");
     assert!(status.contains("alloc_interval=4096"), "{status}");
@@ -197,7 +197,7 @@ fn measured_of_too_many_objects_some_stand_for_all() {
     assert!((allocated / all - 1.0).abs() < 0.2, "{allocated} of {all}");
 }
 
-/// What a JVM has alive at its end is told although nobody has stopped the recording.
+/// The live objects at the JVM's end are recorded, although no command stops the recording.
 #[test]
 fn what_is_alive_at_the_end_of_the_jvm_is_told() {
     each(&both(), |jdk| {

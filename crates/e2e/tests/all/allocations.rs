@@ -219,8 +219,7 @@ fn adapting(jdk: &Jdk, how: &str) -> (Profile, Truths) {
     record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how)
 }
 
-/// What the sums of a recording whose interval has adapted must be. How many samples there were in
-/// how many seconds.
+/// Checks the sums of a recording whose interval has adapted. Returns the samples and the seconds.
 #[track_caller]
 fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     let sampling = profile.allocation_sampling().expect("it was sampled");
@@ -241,7 +240,7 @@ fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     for allocation in profile.allocations() {
         let (weight, size) = (allocation.bytes as f64, allocation.size as f64);
         variance += weight * (weight - size).max(0.0);
-        // What is told exactly has no error.
+        // An exact amount has no error.
         if weight > size {
             largest = largest.max(weight);
         }
@@ -262,8 +261,8 @@ fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     (samples, seconds)
 }
 
-/// Assumes and detects what `check` says, and that each allocation is told of a virtual thread.
-/// False alarm: 1e-6.
+/// Assumptions and detection as in `check`; in addition, each allocation belongs to a virtual
+/// thread. False alarm: 1e-6.
 #[test]
 fn measured_virtual_threads_allocate_in_their_own_name() {
     let jdks = since(21);

@@ -96,9 +96,9 @@ fn waits(jdk: &Jdk, engine: &str) {
         RESTARTED => 0,
         // Signals that are made in the kernel come when the thread is about to wait.
         _ if in_kernel => calls,
-        // Those made in user mode come before the next call. A thread that all others have waited
-        // for at a safepoint is signalled by another one, which can be late: once at most for each
-        // time that it was waited for.
+        // Signals in user mode come before the next call. A thread that all others waited for at a
+        // safepoint gets a signal from another thread, which can be late: one for each time that it
+        // was waited for.
         _ => calls / 1000 + asked,
     });
 }

@@ -25,7 +25,8 @@ const SAID_OF_A_BROKEN_HEAP: [&str; 6] = [
     "should not",
 ];
 
-/// What a collector is asked to verify. Its log then tells of it, unless nothing is expected there.
+/// The verification that a collector is asked for. Its log then mentions it, unless nothing is
+/// expected there.
 struct Collector {
     flag: &'static str,
     verify: &'static [&'static str],
@@ -194,6 +195,6 @@ fn check_samples(what: &str, view: &View, truths: &Truths) {
          {causes:?}; weights {weights} ns of {own} ns",
         truths.ns("stressHeap")
     );
-    // They use 100 ms at least, which are 500 intervals.
+    // They use 100 ms or more, which are 500 intervals.
     assert!(of_workers > 50, "{what}: {of_workers} samples");
 }

@@ -193,7 +193,7 @@ fn posix_timers(pid: u32) -> usize {
     text.lines().filter(|line| line.starts_with("ID:")).count()
 }
 
-/// JFR samples by its own means beside us; both must see the work.
+/// Runs JFR's own sampler during a recording of dwell; both must see the work.
 fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
     let place = Place::new("jfr");
     let ours = place.text("ours.jfr");
@@ -281,8 +281,8 @@ fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
             let truth = truths.ns(name);
             let with = view.of_threads("nulls-").filter(|sample| sample.has(name));
             let found: u64 = with.map(|sample| sample.weight_ns()).sum();
-            // Counting: a batch's samples differ by at most one interval at each of its ends,
-            // with means of nought; 8 sigma of as many as there may be batches.
+            // Counting: a batch's samples differ by up to one interval at each of its ends, with a
+            // mean of zero. The bound is 8 sigma for the maximum number of batches.
             let batches = truth as f64 / if name == "nullPointers" { 20e6 } else { 2.5e6 } + 1.0;
             let bound = 0.02 * truth as f64 + 8.0 * 500e3 * batches.sqrt();
             let off = found.abs_diff(truth) as f64;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How a JVM ends.
 struct End {
     name: &'static str,
-    /// What the program is told to do.
+    /// The command to the program.
     by: &'static str,
     /// What is sent to it.
     signal: Option<Signal>,

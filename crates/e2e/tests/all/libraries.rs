@@ -176,7 +176,7 @@ fn without_an_agent_they_are_told_as_well() {
             Some(_) => {
                 let view = View::read(&file);
                 check(&view, jdk);
-                // Beside it, what the machine's processors did meanwhile.
+                // The same recording has the use of the machine's processors.
                 assert!(view.recording.counts.contains_key("dwell.Machine"));
             }
             None => println!("perf events are not permitted here"),

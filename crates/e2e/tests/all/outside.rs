@@ -1,5 +1,5 @@
-//! JVMs read from outside: the same stacks as the JDK's own tool prints, who waits for whom,
-//! safepoints that hang; and nothing in the JVM is touched.
+//! JVMs read from outside: stacks equal to those of the JDK's own tool, owners of locks, safepoints
+//! that hang. The JVM is not touched.
 
 mod damaged;
 
@@ -163,7 +163,7 @@ fn by_order(locks: Vec<(usize, String)>) -> Vec<(usize, String)> {
     numbered.collect()
 }
 
-/// Monitors that nobody waits for are those that the JDK prints, and are told of frames of each
+/// Monitors without waiting threads equal those that the JDK prints, and belong to frames of each
 /// kind.
 fn check_locks(ours: &Dump, theirs: &str, jdk: &Jdk) {
     for (name, count) in [("locks-cold", 4), ("locks-hot", 5), ("waiter", 1)] {
@@ -413,7 +413,7 @@ fn running_threads_are_sampled_or_stopped_on_demand() {
     });
 }
 
-/// What others can see of a process.
+/// The externally visible state of a process.
 fn visible(pid: u32) -> (Vec<String>, String, Vec<u32>, usize) {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let libraries: BTreeSet<String> = (maps.lines())
@@ -482,7 +482,7 @@ fn dump_stopped(pid: u32) -> Dump {
 fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("outside");
-        // Nobody could attach to this one.
+        // No tool could attach to this one.
         let flags = [
             "-Xrs",
             "-XX:+DisableAttachMechanism",
@@ -535,7 +535,7 @@ fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
 
 #[test]
 fn a_safepoint_that_is_not_reached_is_told_with_its_culprit() {
-    // Up to 13 nobody notes what it is for and since when, and 8's library has no symbols.
+    // Up to 13 the JVM does not store its operation and its begin, and 8's library has no symbols.
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("outside");
         let start = Starter::new(jdk, &place, "Stops")
@@ -580,7 +580,7 @@ fn a_safepoint_that_is_not_reached_is_told_with_its_culprit() {
         let is_placed = check(culprit, &seen);
         let culprit = &seen.threads[culprit];
         assert!(is_placed || culprit.how != How::Sampled, "{culprit:?}");
-        // Of a stopped process the kernel tells where each thread is.
+        // The kernel knows the position of each thread of a stopped process.
         let stopped = looks.clone().find_map(|()| {
             let dump = dump_stopped(program.pid);
             Some((late(&dump)?, dump))

@@ -41,7 +41,7 @@ fn record(starter: Starter, place: &Place) -> Option<(View, Truths)> {
 }
 
 /// Detects names that are missing or another thread's. False alarm: not by chance on an idle
-/// machine; what a sample cannot tell says so.
+/// machine; a sample without a known name is marked.
 #[test]
 fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
     each(&since(21), |jdk| {
@@ -56,8 +56,8 @@ fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
         let mut ids: BTreeMap<&str, i64> = BTreeMap::new();
         for sample in view.samples().filter(|it| it.has("burstOfVirtualThread")) {
             bursts += 1;
-            // What was frozen in the heap at that moment may be missing, and then the sample says
-            // so. It is read while the thread goes on: few are told wrongly.
+            // Frames that were in the heap at that moment may be missing, and then the sample says
+            // so. The thread runs while it is read, so a few names are wrong.
             if sample.failure().is_none() {
                 let deep = sample.frames().filter(|it| it.name == "descend").count();
                 wrong += u64::from(deep != 30);

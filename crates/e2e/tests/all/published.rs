@@ -96,8 +96,8 @@ fn check_looks(profile: &Profile, only_requests: bool) {
         "{seen:?}"
     );
     if only_requests {
-        // A thread may change between choice and look. Where one waited for a processor is told by
-        // its next sample, whatever that has.
+        // A thread may change between choice and sample. Its next sample shows that it waited for a
+        // processor, whatever context that has.
         let is_seen = |cause| profile.names().text(cause) != "runnable";
         let (mut all, mut without) = (0, 0);
         for look in profile.looks().iter().filter(|look| is_seen(look.cause)) {

@@ -1,5 +1,5 @@
-//! What is left of recordings: nothing but the library and the memory it set aside, however many
-//! there were, and even if they end while signals are on their way.
+//! Recordings leave only the library and the memory that it has reserved, however many there were,
+//! and even if they end while signals are pending.
 
 use dwell_e2e::{
     Jdk, Place, Program, Starter, View, agent, both, each, fd_targets, is_whole, perf_is_permitted,
@@ -65,7 +65,7 @@ struct Left {
     snapshots_kb: u64,
 }
 
-/// Memory of its own by mapping: how large, and how much of it is in use, in KiB.
+/// Private mappings: their size, and the part in use, in KiB.
 fn memory(pid: u32) -> Vec<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps")).expect("the process lives");
     let (mut size, mut all) = (0, Vec::new());
@@ -177,7 +177,7 @@ fn assert_gone(pid: u32, signal: u64) -> Left {
     left
 }
 
-/// With each way to walk: what is there while it records, and that it is gone afterwards.
+/// Checks the resources of a recording for each way to walk, and that they are gone afterwards.
 #[test]
 fn after_a_stop_nothing_is_at_work_whatever_the_walk() {
     each(&turn(&both()), |jdk| {
@@ -315,7 +315,7 @@ fn measured_many_recordings_leave_nothing_behind() {
     many_recordings(times / engines().len());
 }
 
-/// With many threads, whose names and records are made anew for each recording.
+/// The recordings have many threads, with new names and records for each recording.
 ///
 /// Detects names that are kept: 220 KB a recording, 36 recordings between the medians. False
 /// alarm: as above.
@@ -357,7 +357,7 @@ fn start_at_once(pid: u32, place: &Place, number: usize, walk: &str) -> String {
     fs::read_to_string(&reply).expect("an answer")
 }
 
-/// Of several that start at the same moment one records, and the others are told to where.
+/// If several starts come at the same moment, one records, and the others get the path of its file.
 #[test]
 fn of_two_starts_at_once_one_is_refused() {
     each(&both(), |jdk| {

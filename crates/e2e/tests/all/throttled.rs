@@ -118,8 +118,8 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     );
     // Its weight is such that others leave it more than its quota, even when all want to run.
     assert!(truth > 0.1 * THREADS as f64 * SECONDS * 1e9, "{held_ns}");
-    // The kernel adds a time when it is over, and the agent looks each second: that much of it may
-    // be told of the second before, or be missing at the end.
+    // The kernel adds a time when it is over, and the agent reads it each second. That amount may
+    // belong to the second before, or be missing at the end.
     let bound = 4.0 * told.standard_error() + truth / SECONDS;
     assert!((told.sum as f64 - truth).abs() <= bound, "{causes:?}");
     let text = dwell_report::text(&profile);
@@ -127,8 +127,8 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     assert!(text.contains("throttled"), "{text}");
 }
 
-/// Detects time that is not told as throttled. False alarm: 6e-7, five standard errors of the
-/// looks.
+/// Detects throttled time under another cause. False alarm: 6e-7, five standard errors of the
+/// samples.
 #[test]
 fn measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts() {
     each(&turn(&both()), |jdk| {

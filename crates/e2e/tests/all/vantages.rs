@@ -271,12 +271,12 @@ fn windows(view: &View, start: &str) -> u64 {
     windows
 }
 
-/// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
-/// machine may stand still for tens of milliseconds, which the thread's CPU clock counts and no
-/// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
+/// Parts of recordings that are compared, alternately from the handler and from a pause. A virtual
+/// machine may stop for tens of milliseconds, which the thread's CPU clock counts and no timer
+/// sees. The part with that stop has fewer samples, so the median of several is compared.
 const TURNS: usize = 5;
 
-/// What part of the windows has a walk, while the program runs for a while.
+/// The part of the windows with a walk, while the program runs for a while.
 fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
     let file = place.path("s.jfr");
     program.tell(&format!(
@@ -307,7 +307,7 @@ fn saturated(jdk: &Jdk) {
     program.pass();
     let mut ratios = Vec::new();
     for turn in 0..TURNS {
-        // In turn who is first, for what gets slower or faster meanwhile.
+        // The order alternates, so that gradual changes of speed cancel out.
         let mut order = ["handler", "paused"];
         order.rotate_left(turn % 2);
         let [first, second] = order.map(|vantage| walked_part(&program, &place, vantage));

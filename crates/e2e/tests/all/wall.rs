@@ -95,8 +95,8 @@ fn whole_run(place: &Place, starter: Starter, options: &str) -> (Profile, Truths
     (Profile::as_recorded(view.recording), truths)
 }
 
-/// What a thread waited for is what it says, within what chance may do: every look is a draw, so
-/// sums scatter by the root of their squares at most.
+/// The recorded cause of a thread's waits is the true one, within the sampling error. Every sample
+/// is a draw, so the deviation of sums does not exceed the root of their squares.
 fn check_thread(name: &str, cause: &str, truths: &Truths, causes: &BTreeMap<String, Weight>) {
     let all = sum(causes.values());
     let tolerance = 5.0 * all.standard_error();
@@ -138,8 +138,8 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
     );
 }
 
-/// Detects a cause that is told for another, 2 % of looks, and sums off by five standard errors,
-/// each thread being looked at in every tick. False alarm: 6e-7 for each of 26 sums.
+/// Detects a wrong cause, 2 % of samples, and sums that differ by five standard errors, with each
+/// thread sampled in every tick. False alarm: 6e-7 for each of 26 sums.
 #[test]
 fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
     each(&turn(&both()), |jdk| {
@@ -220,10 +220,11 @@ fn logged_stalls_ns(log: &str) -> f64 {
     of_ours.filter_map(length).sum::<f64>() * 1e6
 }
 
-/// Threads that outrun the collector wait for memory, and that is what they are told to wait for.
+/// Threads that allocate faster than the collector frees wait for memory, and the recording shows
+/// this cause.
 ///
-/// Detects a fifth of the stalls that is told as something else, or told too much. False alarm:
-/// 6e-7 for each of two sums on each JDK.
+/// Detects a fifth of the stalls under another cause, or too many stalls. False alarm: 6e-7 for
+/// each of two sums on each JDK.
 #[test]
 fn measured_threads_that_wait_for_memory_are_told_to() {
     each(&turn(&both()), |jdk| {
@@ -249,10 +250,10 @@ fn measured_threads_that_wait_for_memory_are_told_to() {
         let (stalled, runnable) = (of("gc-stall"), of("runnable"));
         println!("{causes:?}, logged {:.2} s", logged_ns / 1e9);
         assert!(logged_ns > 0.2e9, "the program is to stall: {logged_ns} ns");
-        // Both clocks begin when the thread has begun to wait. Whose turn it is when memory has
-        // come is the scheduler's choice: the log counts until the thread runs, we until it could.
-        // What is between that is a part of the time that these threads were ready, which is a
-        // small one: they wait for memory most of the time.
+        // Both clocks begin when the thread has begun to wait. The scheduler chooses the next
+        // thread when memory has come: the log counts until the thread runs, dwell until it is
+        // ready. The difference is a small part of the time that these threads were ready, as they
+        // wait for memory most of the time.
         let most = stalled.sum as f64 - 5.0 * stalled.standard_error();
         let both = sum([&stalled, &runnable]);
         let least = both.sum as f64 + 5.0 * both.standard_error();
@@ -268,7 +269,7 @@ fn measured_threads_that_wait_for_memory_are_told_to() {
     });
 }
 
-/// How often each of the idle threads has come onto a CPU: whoever is signalled does.
+/// The number of times that each of the idle threads got a CPU, as each signal causes one.
 fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("tasks");
     let runs = tasks.filter_map(|task| {
@@ -299,7 +300,7 @@ fn await_looks(program: &Program, wanted: u64) {
     }
 }
 
-/// Nobody is signalled to be looked at: a call that waits is never interrupted (EINTR) by us.
+/// Wall-clock sampling sends no signals, so dwell never interrupts a waiting call (EINTR).
 #[test]
 fn never_does_a_thread_that_waits_get_a_signal() {
     each(&turn(&both()), |jdk| {
@@ -307,7 +308,7 @@ fn never_does_a_thread_that_waits_get_a_signal() {
         let place = Place::new("wall-idle");
         let file = place.path("w.jfr");
         let program = idle(jdk, &place, THREADS, &file, "wall=5ms,wall-threads=1000");
-        // As many as there are in 2 s on a machine that has nothing else to do.
+        // As many as there are in 2 s on an idle machine.
         await_looks(&program, 50_000);
         let before = runs_of_idle(program.pid);
         await_looks(&program, 100_000);
@@ -345,12 +346,13 @@ fn by_ticks(view: &View) -> f64 {
 
 /// However many threads there are, a few are looked at, and their weights add up to all.
 ///
-/// Detects 2 % of the time and five standard errors that are missing or too much, beside one tick
-/// at either end. All threads wait for the same, so a look's weight does not depend on what it
-/// sees. False alarm: 6e-7. On a machine with more to do ticks are seconds long and looks few, so
-/// that this says little; but the looks of a tick stand together for all threads that live and its
-/// time, whichever are chosen, but for threads that run, as they do for a moment at their begin. So
-/// weights that are off by 2 % are detected all the same. False alarm: not by chance.
+/// Detects 2 % of the time and five standard errors, missing or too much, in addition to one tick
+/// at either end. All threads have the same cause of waits, so a sample's weight is independent of
+/// its stack. False alarm: 6e-7. On a busy machine ticks are seconds long and samples few, so this
+/// test is weaker there. But the samples of a tick stand together for its time and all live
+/// threads, whichever are chosen. The exception is threads that run, as they do for a moment at
+/// their begin. So weights with an error of 2 % are detected there, too. False alarm: not by
+/// chance.
 #[test]
 fn measured_ten_thousand_threads_have_their_time() {
     each(&turn(&both()), |jdk| {
@@ -537,10 +539,10 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
     });
 }
 
-/// A thread that was looked at, or sampled, before it gave itself a name is one thread, with that
-/// name: all of its time is told under it.
+/// A thread that was sampled before it gave itself a name is one thread with that name, and has all
+/// of its time.
 ///
-/// Detects a thread that is told twice. False alarm: not by chance.
+/// Detects a thread that appears twice. False alarm: not by chance.
 #[test]
 fn measured_threads_have_the_names_that_they_gave_themselves_later() {
     each(&turn(&both()), |jdk| {

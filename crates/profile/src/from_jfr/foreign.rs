@@ -1,6 +1,6 @@
-//! Recordings of async-profiler and ddprof: what their samples stand for, and why threads waited as
-//! far as states and frames tell. Knows no files; what another profiler says of its clock is taken
-//! as true.
+//! Recordings of async-profiler and ddprof: the weights of their samples, and why threads waited,
+//! as far as states and frames show it. It knows no files. It trusts the other profiler's data
+//! about its clock.
 
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
@@ -77,7 +77,7 @@ dwell_jfr::told! {
     }
 }
 
-/// Why the JDK's recorder loses samples of CPU time, as it tells that.
+/// Why the JDK's recorder loses samples of CPU time, in its own words.
 pub(crate) const SAMPLES_LOST: &str = "the JDK's recorder had no room (jdk.CPUTimeSamplesLost)";
 
 /// The clock of another profiler.
@@ -91,11 +91,11 @@ pub(crate) struct Clock {
     pub(crate) wall_ns: Option<u64>,
     /// The event whose occurrences are sampled, where that is no clock.
     pub(crate) event: String,
-    /// What its samples of `jdk.ExecutionSample` are.
+    /// The meaning of its `jdk.ExecutionSample` events.
     execution: Execution,
 }
 
-/// What a sample was triggered by.
+/// The trigger of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// CPU time that the thread used.
@@ -217,7 +217,7 @@ impl Clock {
         }
     }
 
-    /// What a sample was triggered by.
+    /// The trigger of a sample.
     pub(crate) fn trigger(&self, sample: &Sample) -> Trigger {
         match sample.kind {
             SampleKind::Wall | SampleKind::WallClock | SampleKind::DatadogWall => Trigger::Wall,
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn monitors_are_told_by_state_or_by_the_jvms_functions() {
+    fn monitors_are_classified_by_state_or_jvm_function() {
         let enter = [Named {
             class: "libjvm.so",
             name: "ObjectMonitor::enter_internal",
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn native_methods_are_told_from_functions_of_libraries() {
+    fn native_methods_differ_from_library_functions() {
         assert!(is_java_class("jdk.internal.misc.Unsafe"));
         for class in [
             "",
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_told_from_conditions() {
+    fn locks_differ_from_conditions() {
         assert!(is_lock(&java(
             "java/util/concurrent/locks/ReentrantLock",
             "lock"

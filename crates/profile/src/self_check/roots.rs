@@ -60,7 +60,7 @@ struct Root {
     last_ns: u64,
     thread: Option<ThreadId>,
     on_several: bool,
-    /// How much of it was seen in the time that is compared.
+    /// The part that was seen in the compared time.
     seen_ns: f64,
 }
 
