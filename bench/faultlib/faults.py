@@ -71,12 +71,12 @@ def fewer_frames(which: str) -> Edit:
                  "        };")
 
 
-WAITS = e2e("wall", "measured_threads_are_told_to_wait_for_what_they_wait_for")
+WAITS = e2e("wall", "measured_waits_have_their_true_causes")
 CHUNKS = e2e("files", "measured_chunks_change_without_losing_a_sample")
 REQUESTS = e2e("context", "measured_requests_are_counted_and_their_latencies_are_right")
 NO_ALLOC = Test("signal", "no_alloc", "never_does_a_handler_allocate_wherever_it_lands")
 
-# What every fault needs: the choice is read when the agent starts.
+# Every fault needs this: the agent reads the choice at its start.
 ALWAYS = [after(f"{SIGNAL}/init.rs",
                 "pub fn init(config: &Config<'_>) -> Result<&'static Engine, InitError> {",
                 "    deliberate::choose();")]
@@ -86,7 +86,7 @@ HANDLER_AND_STACKS = [
         "weight-doubled", "each sample weighs twice as much",
         [after(f"{SIGNAL}/capture.rs", "    header.points = moment.points;",
                "    if FAULT { header.weight_ns = header.weight_ns.saturating_mul(2); }")],
-        e2e("weights", "measured_a_recording_with_the_agent_from_the_start_adds_up_too"),
+        e2e("weights", "measured_recording_from_jvm_start_adds_up"),
         r"to the end of the JVM: weights \d+ ns, truth"),
     Fault(
         "handler-frees", "the signal handler calls the allocator (to free nothing, which is safe)",
@@ -163,7 +163,7 @@ HANDLER_AND_STACKS = [
         [after(f"{RECORDER}/allocated.rs",
                "pub fn weight(size: u64, interval: u64) -> u64 {",
                "    if FAULT { return size; }")],
-        e2e("allocations", "measured_allocated_bytes_and_objects_are_those_of_the_program"),
+        e2e("allocations", "measured_allocated_bytes_and_objects_are_true"),
         r"\d+ bytes off"),
     Fault(
         "thinned-not-weighed", "objects that stand for others weigh as if they did not",
@@ -192,7 +192,7 @@ HANDLER_AND_STACKS = [
         [after(f"{INSIDE}/jvm/methods.rs",
                "        let told = self.origins.of(mem, layout, key);",
                "        if FAULT { deliberate::swap_with_last(&mut name.class); }")],
-        e2e("stacks", "measured_samples_of_unloaded_classes_keep_class_method_and_line", "17"),
+        e2e("stacks", "measured_samples_of_unloaded_classes_keep_their_names", "17"),
         r"stacks\.rs:\d+"),
     Fault(
         "line-off", "each line is told as the one after it",
@@ -207,7 +207,7 @@ HANDLER_AND_STACKS = [
         [Edit(f"{RECORDER}/native/modules.rs", "        if generation == self.generation {",
               "        let gone = generation.subs != self.generation.subs;\n"
               "        if generation == self.generation || FAULT && gone {")],
-        e2e("stacks", "measured_libraries_that_come_and_go_are_named_and_never_another_one"),
+        e2e("stacks", "measured_reloaded_libraries_have_their_own_names"),
         r"libdwelltest_(alpha|beta)\.so"),
 ]
 
@@ -216,14 +216,14 @@ THREADS_AND_CONTEXTS = [
         "virtual-thread-lost", "a virtual thread is told as its carrier",
         [Edit(f"{RECORDER}/drain/sample.rs", "        if header.logical_id == 0 {",
               "        if header.logical_id == 0 || FAULT {")],
-        e2e("stacks", "measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier",
+        e2e("stacks", "measured_virtual_threads_have_weights_and_carrier_stacks",
             "25"),
         r"stacks\.rs:\d+"),
     Fault(
         "name-not-renewed", "a thread keeps its first name",
         [Edit(f"{RECORDER}/threads.rs", "        if known.id == 0 || ",
               "        if FAULT || known.id == 0 || ")],
-        e2e("wall", "measured_threads_have_the_names_that_they_gave_themselves_later"),
+        e2e("wall", "measured_renamed_threads_have_their_last_name"),
         r"left == right"),
     Fault(
         "scope-of-before", "a sample has the context before the one that is open",
@@ -284,7 +284,7 @@ WAITS_AND_STOPS = [
         [after(f"{RECORDER}/wall/unmounted.rs", "    notes.add(Note::Run(run), weight_ns);",
                "    if FAULT { notes.add(Note::Run(run), weight_ns); }")],
         e2e("virtual_threads",
-            "measured_unmounted_virtual_threads_have_their_time_and_its_cause", "25"),
+            "measured_unmounted_virtual_threads_have_time_and_cause", "25"),
         r"(park|sleep|lock|socket|monitor|object-wait): \{"),
     Fault(
         "pause-shifted", "pauses of the collector are told a millisecond late",
@@ -299,7 +299,7 @@ WAITS_AND_STOPS = [
         [Edit(f"{RECORDER}/drain/stops.rs", "        let late = late.collect();",
               "        let late: Vec<PendingLate> = late.filter(|_| !FAULT).collect();")],
         e2e("safepoints",
-            "measured_the_thread_that_all_others_wait_for_is_named_with_its_stack", "17"),
+            "measured_thread_that_delays_safepoints_has_its_stack", "17"),
         r"safepoints\.rs:\d+"),
     Fault(
         "reaching-halved", "safepoints are told to be reached in half of the time",

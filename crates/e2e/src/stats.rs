@@ -112,7 +112,7 @@ mod tests {
 
     /// P(|X - 500| > 77 | 1000, 0.5) = 1e-6, and P(X < 83 | 84, 1 - 1e-7) = 4e-11.
     #[test]
-    fn binomial_numbers_are_bounded_where_they_are_few_and_where_all_succeed() {
+    fn binomial_bound_holds_for_few_and_for_all_successes() {
         let bound = binomial_bound(1000.0, 0.5, 1e-6);
         assert!(bound > 77.0 && bound < 90.0, "{bound}");
         let bound = binomial_bound(84.0, 1.0 - 1.1e-7, 1e-7);

@@ -343,7 +343,7 @@ fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
 ///
 /// Detects 3 points or so of a share. False alarm: 2e-6 a JDK.
 #[test]
-fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
+fn measured_lines_misplaced_by_c2_are_corrected() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("misplaced");
         let file = place.path("m.jfr");
@@ -376,7 +376,7 @@ fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
 /// Detects tiers that are mixed up. Code is compiled where it is first worth it (`-Xbatch`), some
 /// ms after the begin, of which 5 % of 1.5 s are 75. False alarm: not by chance.
 #[test]
-fn measured_c1_code_and_the_interpreter_are_told_apart() {
+fn measured_c1_and_interpreter_frames_are_distinguished() {
     each(&turn(&both()), |jdk| {
         for (option, kind) in [
             ("-XX:TieredStopAtLevel=1", FrameKind::C1),

@@ -199,7 +199,7 @@ fn measured_of_too_many_objects_some_stand_for_all() {
 
 /// The live objects at the JVM's end are recorded, although no command stops the recording.
 #[test]
-fn what_is_alive_at_the_end_of_the_jvm_is_told() {
+fn live_objects_at_jvm_exit_are_recorded() {
     each(&both(), |jdk| {
         let place = Place::new("alive-end");
         let file = place.path("a.jfr");
@@ -218,7 +218,7 @@ fn what_is_alive_at_the_end_of_the_jvm_is_told() {
 }
 
 #[test]
-fn one_recording_after_the_other_follows_objects_as_it_was_asked_to() {
+fn live_objects_follow_the_options_of_each_recording() {
     each(&both(), |jdk| {
         let place = Place::new("alive-again");
         let program = Starter::new(jdk, &place, "Steady60")
@@ -249,7 +249,7 @@ fn one_recording_after_the_other_follows_objects_as_it_was_asked_to() {
 }
 
 #[test]
-fn what_is_alive_cannot_be_told_where_the_jvm_cannot_sample_allocations() {
+fn live_objects_are_refused_without_allocation_samples() {
     let old: Vec<&Jdk> = jdks().iter().filter(|jdk| jdk.feature < 11).collect();
     if old.is_empty() {
         println!("skipped: no JDK before 11 is here, or asked for");

@@ -166,7 +166,7 @@ const COLLECTORS: [&str; 4] = [
 
 /// Assumes and detects what `check` says. False alarm: 1e-6 for each of the two JDKs.
 #[test]
-fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
+fn measured_allocated_bytes_and_objects_are_true() {
     each(&both(), |jdk| {
         for collector in turn_beside_jdk(&COLLECTORS) {
             println!("{collector}");
@@ -186,7 +186,7 @@ fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
 /// are microseconds, at more than a few of the changes: it would weigh one object by the other
 /// interval. Detects sums that are off by a quarter. False alarm: 1e-6.
 #[test]
-fn measured_allocations_are_those_of_the_program_while_the_interval_adapts() {
+fn measured_allocations_are_true_while_the_interval_adapts() {
     // Samples in a second that are wanted, and the most.
     const RATE: f64 = 500.0;
     const MOST: f64 = 2000.0;
@@ -318,7 +318,7 @@ fn allocations_are_refused_where_the_jvm_cannot_sample_them() {
 }
 
 #[test]
-fn one_recording_after_the_other_samples_allocations_as_it_was_asked_to() {
+fn allocation_samples_follow_the_options_of_each_recording() {
     each(&both(), |jdk| {
         let place = Place::new("allocations-again");
         let program = Starter::new(jdk, &place, "Steady60")

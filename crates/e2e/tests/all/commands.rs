@@ -96,7 +96,7 @@ fn wrong_options_by_attach_are_refused_and_the_jvm_goes_on() {
 }
 
 #[test]
-fn wrong_options_at_the_start_are_told_in_one_line_and_the_jvm_runs() {
+fn wrong_start_options_give_one_line_and_the_jvm_runs() {
     each(&both(), |jdk| {
         for (options, names) in [
             ("start,cpu=1", "cpu=1"),
@@ -247,7 +247,7 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
 /// tick; the JDK takes 50 to 100 samples a second, of which a third is asked for. False alarm: not
 /// by chance on an idle machine.
 #[test]
-fn measured_samplers_of_the_jdk_work_beside_us() {
+fn measured_samplers_of_the_jdk_work_during_recordings() {
     each(&turn(&both()), |jdk| {
         let (event, setting) = match jdk.feature {
             17 => ("jdk.ExecutionSample", "period"),
@@ -263,7 +263,7 @@ fn measured_samplers_of_the_jdk_work_beside_us() {
 /// Detects a share off by 2 % and 8 deviations of counting. False alarm: 1e-14 for each of four
 /// sums.
 #[test]
-fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
+fn measured_implicit_null_checks_are_counted_right() {
     each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let place = Place::new("nulls");
         let file = place.text("n.jfr");

@@ -212,7 +212,7 @@ fn expected_virtual(method: &str, thread: &str) -> Option<ContextView<'static>> 
 }
 
 #[test]
-fn never_does_a_virtual_thread_have_another_ones_span_on_any_carrier() {
+fn never_does_a_virtual_thread_get_another_threads_span() {
     each(&since(21), |jdk| {
         for walk in ["snapshot", "handler"] {
             virtual_threads(jdk, walk);
@@ -222,7 +222,7 @@ fn never_does_a_virtual_thread_have_another_ones_span_on_any_carrier() {
 
 /// Carriers are signalled, whatever the kernel may do.
 #[test]
-fn never_does_the_kernel_copy_what_a_virtual_thread_does() {
+fn never_does_the_kernel_copy_virtual_thread_stacks() {
     each(&since(21), |jdk| {
         virtual_threads(jdk, "snapshot,engine=kernel")
     });
@@ -342,7 +342,7 @@ fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
 }
 
 /// Two copies of the API write the same context. Records of threads that ended with an open scope
-/// are reused. Requests above the limits are counted, and appear as a loss.
+/// are reused. Endpoints and labels above the limits are counted, and replaced or left out.
 #[test]
 fn two_copies_of_the_api_and_more_of_everything_than_is_kept() {
     let mut jdks = versions();

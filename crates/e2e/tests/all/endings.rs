@@ -137,6 +137,6 @@ fn a_jvm_ends_as_it_would_without_us_while_handlers_walk() {
 }
 
 #[test]
-fn a_jvm_ends_as_it_would_without_us_while_threads_wait_to_be_walked() {
+fn jvm_ends_normally_while_threads_wait_to_be_walked() {
     all_ends("paused");
 }

@@ -100,7 +100,7 @@ fn measured_a_loop_that_keeps_the_jvm_from_stopping_is_named() {
 
 /// Detects a remedy that does not help. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_the_thread_that_hurts_another_is_named_and_the_remedies_help() {
+fn measured_culprit_thread_is_named_and_remedies_help() {
     each(&turn(&both()), |jdk| {
         let without = record(jdk, &[SERIAL], "Innocent", "30000 int 2");
         // The least quarter: where processors are scarce, threads that poll are late now and then.

@@ -285,7 +285,7 @@ impl Drop for Small<'_> {
 /// Detects weight that is neither in the file nor recorded as lost: 2 % and an interval for each of
 /// 30 threads. False alarm: not by chance.
 #[test]
-fn measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room() {
+fn measured_full_disk_is_reported_once_and_recording_resumes() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("full");
         let Some(small) = Small::mount(&place) else {

@@ -67,7 +67,7 @@ fn check(jdk: &Jdk, name: &str, arguments: &str, options: &str) -> View {
 }
 
 #[test]
-fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
+fn mission_control_reads_recording_of_several_chunks() {
     each(&turn(&both()), |jdk| {
         let view = check(
             jdk,

@@ -132,7 +132,7 @@ fn check(view: &View, jdk: &Jdk) {
 }
 
 #[test]
-fn classes_are_told_with_their_jars_on_every_jdk() {
+fn classes_have_their_jars_on_every_jdk() {
     let all: Vec<&Jdk> = jdks().iter().collect();
     dwell_e2e::each(&turn(&all), |jdk| {
         let place = Place::new("libraries");
@@ -152,7 +152,7 @@ impl Drop for Endless {
 }
 
 #[test]
-fn without_an_agent_they_are_told_as_well() {
+fn classes_have_their_jars_from_outside() {
     dwell_e2e::each(&turn(&both()), |jdk| {
         let place = Place::new("libraries-outside");
         compile(jdk, &place);

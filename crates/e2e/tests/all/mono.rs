@@ -208,7 +208,7 @@ fn check_stops(view: &View, mode: &str) {
 /// let that finish all the same. Without the allocators' critical regions it does not, and the same
 /// run crashes within seconds: `bench/mono --held` shows it.
 #[test]
-fn a_thread_held_in_the_handler_within_an_allocator_harms_nobody() {
+fn thread_held_in_handler_inside_allocator_is_harmless() {
     let Some(mono) = Mono::find_experimental("mono-held") else {
         return;
     };
@@ -260,7 +260,7 @@ fn stops_and_samples_meet_in_each_others_handlers() {
 /// Mono's own handler of samples, for another profiler's signal, and ours, which calls it: neither
 /// may run inside of the other.
 #[test]
-fn another_profiler_may_sample_beside_us() {
+fn another_profiler_may_sample_at_the_same_time() {
     let Some(mono) = Mono::find("mono-two") else {
         return;
     };
@@ -372,7 +372,7 @@ fn compilers_start_under_a_thousand_signals_a_second() {
 
 /// Detects a wrong cause. False alarm: 6e-7, five standard errors of the samples.
 #[test]
-fn measured_who_waits_is_not_signalled_and_is_told_from_who_runs() {
+fn measured_waiting_threads_get_no_signals_and_their_cause() {
     let Some(mono) = Mono::find("mono-idle") else {
         return;
     };
@@ -488,7 +488,7 @@ fn programs_end_as_they_do_alone() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_the_program_runs_all_the_same() {
+fn wrong_options_are_reported_and_the_program_runs() {
     let Some(mono) = Mono::find("mono-wrong") else {
         return;
     };

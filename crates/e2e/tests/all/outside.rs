@@ -246,7 +246,7 @@ fn check_frames(ours: &Dump, jdk: &Jdk, pid: u32, flags: &[&str]) -> String {
 }
 
 #[test]
-fn stacks_are_those_that_the_jdk_prints_and_waits_are_told() {
+fn outside_stacks_and_waits_equal_the_jdks() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("outside");
         // With code compiled where it is called first, frames of each kind are there for sure.
@@ -270,7 +270,7 @@ fn has(jdk: &Jdk, collector: &str) -> bool {
 /// Each collector's references, each form of them and of objects' headers, and each way to run
 /// code.
 #[test]
-fn stacks_and_waits_are_told_in_each_mode() {
+fn outside_stacks_and_waits_work_in_each_mode() {
     let modes: [&[&[&str]]; 2] = [
         &[
             &["-XX:+UseZGC"],
@@ -534,7 +534,7 @@ fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
 }
 
 #[test]
-fn a_safepoint_that_is_not_reached_is_told_with_its_culprit() {
+fn hung_safepoint_is_reported_with_its_culprit() {
     // Up to 13 the JVM does not store its operation and its begin, and 8's library has no symbols.
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("outside");

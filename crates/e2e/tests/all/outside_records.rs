@@ -43,7 +43,7 @@ fn record(starter: Starter, place: &Place) -> Option<(View, Truths)> {
 /// Detects names that are missing or another thread's. False alarm: not by chance on an idle
 /// machine; a sample without a known name is marked.
 #[test]
-fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
+fn measured_mounted_virtual_threads_have_names_from_outside() {
     each(&since(21), |jdk| {
         let place = Place::new("outside-virtual");
         let starter = Starter::new(jdk, &place, "VirtualThreads");
@@ -97,7 +97,7 @@ fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
 
 /// Detects owners that are missing, 1 % of looks. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
+fn measured_wall_samples_have_lock_owners_from_outside() {
     each(&turn(&since(8)), |jdk| {
         let place = Place::new("outside-owners");
         let file = place.path("o.jfr");

@@ -145,7 +145,7 @@ fn check(jdk: &Jdk, loaded: Loaded, options: &str) {
 }
 
 #[test]
-fn samples_and_looks_carry_what_another_library_publishes() {
+fn samples_and_looks_carry_published_contexts() {
     each(&turn(&both()), |jdk| {
         let ways: &[Loaded] = match jdk.feature {
             17 => &[Loaded::Later],

@@ -174,7 +174,7 @@ fn check_asker(profile: &Profile) {
 /// or five of 84 (25), come in less than one run of 2,000, and in two successive runs in one of
 /// four million.
 #[test]
-fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
+fn measured_thread_that_delays_safepoints_has_its_stack() {
     each(&turn(&since(17)), |jdk| {
         for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
@@ -256,7 +256,7 @@ fn within_stops(profile: &Profile, filter: &WallFilter, cause: &str) -> f64 {
 /// the begin and one at the end of each: 10 ms of 1200 in total (one standard deviation), a twelfth
 /// of the tolerance. False alarm: not by chance.
 #[test]
-fn measured_a_thread_that_stands_at_safepoints_is_told_to() {
+fn measured_stops_at_safepoints_have_their_cause() {
     each(&turn(&both()), |jdk| {
         let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
         let with = "seconds=4 millis=60 pause=100";
@@ -311,7 +311,7 @@ fn held_by_state(profile: &Profile, thread: &str) -> BTreeMap<String, f64> {
 /// processor are recorded as such. False alarm: not by chance: each copy that a collection meets
 /// takes some ms.
 #[test]
-fn measured_a_thread_that_copies_much_is_told_to() {
+fn measured_late_thread_in_array_copy_has_its_cause() {
     each(&turn(&both()), |jdk| {
         for (mode, state) in turn_beside_jdk(&[("-XX:+TieredCompilation", "java"), ("-Xint", "vm")])
         {
@@ -339,7 +339,7 @@ fn measured_a_thread_that_copies_much_is_told_to() {
 /// a while first. On an idle machine a stop takes 2 ms, so threads count as late early: 70 to 120
 /// of them in 3 s. False alarm: not by chance; other load only adds late threads.
 #[test]
-fn measured_threads_that_have_no_processor_are_told_to() {
+fn measured_late_threads_without_processor_have_their_cause() {
     each(&turn(&both()), |jdk| {
         let with = "seconds=3 millis=1 pause=20 polling=32";
         let (profile, _) = record(jdk, with, ",late=300us", &["-XX:+UseSerialGC"]);

@@ -16,7 +16,7 @@ fn id_of(event: &GenericEvent, field: &str) -> u64 {
 /// Detects times of spans that are not those of the program's clock. Both clocks are read one
 /// after the other. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_spans_inside_of_requests_have_the_times_that_they_had() {
+fn measured_spans_in_requests_have_true_times() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("spans");
         let file = place.path("spans.jfr");

@@ -103,7 +103,7 @@ fn measured_a_limit_of_depth_cuts_and_says_so() {
 /// intervals and 1 % are more than five deviations of as many as there are. False alarm: less than
 /// 1e-6 where the drainer has a processor each 100 ms.
 #[test]
-fn measured_samples_of_unloaded_classes_keep_class_method_and_line() {
+fn measured_samples_of_unloaded_classes_keep_their_names() {
     each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let Run {
             view,
@@ -166,7 +166,7 @@ fn lines_are_right(sample: &SampleView<'_>) -> bool {
 /// of the drainer: 100 ms or less if it has a processor, of 200 ms of work with each library. False
 /// alarm: not by chance on an idle machine.
 #[test]
-fn measured_libraries_that_come_and_go_are_named_and_never_another_one() {
+fn measured_reloaded_libraries_have_their_own_names() {
     each(&turn(&both()), |jdk| {
         let Run {
             view,
@@ -223,7 +223,7 @@ fn measured_libraries_that_come_and_go_are_named_and_never_another_one() {
 /// without saying so, which is exact. False alarm: 1e-6 for each of eight threads (Bernstein),
 /// failed walks 1e-6.
 #[test]
-fn measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier() {
+fn measured_virtual_threads_have_weights_and_carrier_stacks() {
     each(&since(21), |jdk| {
         let Run {
             view,

@@ -130,7 +130,7 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
 /// Detects throttled time under another cause. False alarm: 6e-7, five standard errors of the
 /// samples.
 #[test]
-fn measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts() {
+fn measured_quota_waits_equal_the_kernels_count() {
     each(&turn(&both()), |jdk| {
         held_back(jdk, |quota| Some(record(jdk, Some(quota))));
     });
@@ -138,7 +138,7 @@ fn measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts() {
 
 /// The same from outside. False alarm: 6e-7, five standard errors of the looks.
 #[test]
-fn measured_who_waits_for_a_quota_is_told_from_outside() {
+fn measured_quota_waits_are_seen_from_outside() {
     each(&both()[1..], |jdk| {
         held_back(jdk, |quota| record_from_outside(jdk, quota));
     });
@@ -146,7 +146,7 @@ fn measured_who_waits_for_a_quota_is_told_from_outside() {
 
 /// Detects a quota that is not there. False alarm: not by chance.
 #[test]
-fn measured_nobody_is_held_back_without_a_quota() {
+fn measured_no_thread_is_throttled_without_a_quota() {
     each(&both()[1..], |jdk| {
         let (profile, _) = record(jdk, None);
         let causes = causes(&profile);

@@ -331,6 +331,6 @@ fn saturated(jdk: &Jdk) {
 /// the intervals but for one a thread; the middle of five ratios scatters by 0.2 %. False alarm:
 /// needs three turns of five with a stall of the machine of 10 ms in the same of two parts.
 #[test]
-fn measured_those_who_wait_give_as_many_samples() {
+fn measured_waiting_threads_give_as_many_samples() {
     each(&turn(&both()), saturated);
 }

@@ -129,7 +129,7 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, threads: f64, part:
 /// Detects a kind of 3000 threads with 15 % of its time missing (of 500 threads 30 %), and wrong
 /// causes. False alarm: 1e-5, see [`check_kind`].
 #[test]
-fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
+fn measured_unmounted_virtual_threads_have_time_and_cause() {
     each(&since(21), |jdk| {
         const THREADS: usize = 3000;
         // Half of the budget may go to what the drainer does with the looks. With fewer looks
@@ -147,7 +147,7 @@ fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
 ///
 /// As with the agent. False alarm: 1e-5, see `check_kind`.
 #[test]
-fn measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent() {
+fn measured_unmounted_virtual_threads_are_seen_from_outside() {
     each(&since(21), |jdk| {
         let place = Place::new("outside-waits");
         let file = place.path("v.jfr");
@@ -219,7 +219,7 @@ fn check_owners(profile: &Profile, filter: &WallFilter, cause: &str) {
 /// mounted. False alarm: less than 1e-6. With 600 independent samples the error of a third is 1.9
 /// points (one deviation), and 10 points in one of 7 million.
 #[test]
-fn measured_few_virtual_threads_that_work_among_many_are_seen_right() {
+fn measured_few_busy_virtual_threads_among_many_are_right() {
     const LIGHT_NS: f64 = 4e9;
     each(&since(21), |jdk| {
         let place = Place::new("virtual-few");
@@ -266,7 +266,7 @@ fn measured_few_virtual_threads_that_work_among_many_are_seen_right() {
 /// see the limits). False alarm: less than 1e-6 if 1 % of 1000 samples were wrong. Only samples at
 /// a thread's begin can be.
 #[test]
-fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
+fn measured_virtual_threads_are_right_while_they_move() {
     each(&since(21), |jdk| {
         let all = ["UseG1GC", "UseZGC", "UseShenandoahGC", "UseSerialGC"];
         let collectors = if jdk.feature == 25 {

@@ -141,7 +141,7 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
 /// Detects a wrong cause, 2 % of samples, and sums that differ by five standard errors, with each
 /// thread sampled in every tick. False alarm: 6e-7 for each of 26 sums.
 #[test]
-fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
+fn measured_waits_have_their_true_causes() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall");
         let waits = Starter::new(jdk, &place, "Waits").with("seconds=5");
@@ -226,7 +226,7 @@ fn logged_stalls_ns(log: &str) -> f64 {
 /// Detects a fifth of the stalls under another cause, or too many stalls. False alarm: 6e-7 for
 /// each of two sums on each JDK.
 #[test]
-fn measured_threads_that_wait_for_memory_are_told_to() {
+fn measured_waits_for_memory_have_their_cause() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-stall");
         let log = place.path("gc.log");
@@ -453,7 +453,7 @@ fn measured_each_second_has_its_part_of_long_waits() {
 /// same chance for all each would have some 20 looks. Detects a third of the looks that should be
 /// there. False alarm: not by chance on an idle machine, as who works is known 2 s after the start.
 #[test]
-fn measured_threads_that_work_are_looked_at_however_many_rest() {
+fn measured_busy_threads_are_sampled_among_many_idle_ones() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("few");
         let starter = Starter::new(jdk, &place, "Waits").with("seconds=5 idle=500");
@@ -474,7 +474,7 @@ fn measured_threads_that_work_are_looked_at_however_many_rest() {
 /// Detects a sampler that ends or hangs: 1000 looks of some 10,000. False alarm: not by chance on
 /// an idle machine.
 #[test]
-fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
+fn measured_threads_may_end_while_they_are_sampled() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-churn");
         let churn = Starter::new(jdk, &place, "ThreadChurn").with("seconds=3 cpu_ms=1000");
@@ -492,7 +492,7 @@ fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
 /// Detects 2 % of a request's time that is missing, and exactly looks at other threads. False
 /// alarm: 6e-7 a JDK, from the variance below.
 #[test]
-fn measured_only_threads_that_work_for_a_request_are_looked_at() {
+fn measured_only_threads_with_requests_are_sampled() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-filter");
         let file = place.path("w.jfr");
@@ -544,7 +544,7 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
 ///
 /// Detects a thread that appears twice. False alarm: not by chance.
 #[test]
-fn measured_threads_have_the_names_that_they_gave_themselves_later() {
+fn measured_renamed_threads_have_their_last_name() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("late-names");
         let late = Starter::new(jdk, &place, "LateNames").with("wait_ms=900");

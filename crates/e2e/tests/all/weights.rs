@@ -220,7 +220,7 @@ fn measured_threads_shorter_than_an_interval_are_there() {
 /// Detects one sample in a hundred threads that is made up. False alarm: 6e-7 for each of four
 /// sums.
 #[test]
-fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
+fn measured_mostly_idle_threads_get_no_excess_weight() {
     const INTERVAL_NS: u64 = 10_000_000;
     each(&turn(&both()), |jdk| {
         for engine in engines() {
@@ -246,7 +246,7 @@ fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
 
 /// Detects 2 % of the CPU time from start to end. False alarm: 6e-7 a JDK.
 #[test]
-fn measured_a_recording_with_the_agent_from_the_start_adds_up_too() {
+fn measured_recording_from_jvm_start_adds_up() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("agentpath");
         let file = place.path("s.jfr");
@@ -332,7 +332,7 @@ fn check_kernel(what: &str, view: &View) {
 /// method. False alarm: 6e-7 for each of two sums and shares, a millionth for parts in the kernel.
 /// In none of ten seconds both have timers with a probability of (15/64)^10 = 5e-7.
 #[test]
-fn measured_threads_that_are_switched_often_have_timers_and_lose_nothing() {
+fn measured_often_switched_threads_use_timers_without_loss() {
     if !engines().contains(&"perf") {
         println!("skipped: perf events are not permitted here");
         return;

@@ -1,6 +1,6 @@
-//! Events of ours beside those of the JDK's, with what these do not say. Tools that do not ask the
-//! metadata what fields an event has can read a recording only if the JDK's events have the JDK's
-//! fields alone. No encoding here.
+//! The detail events, with data that the JDK's events lack. Some tools do not look up the fields of
+//! an event in the metadata. They can only read a recording if the JDK's events have exactly the
+//! JDK's fields. No encoding here.
 
 use super::samples::{ENDPOINT, LABELS, LOCAL_ROOT_SPAN_ID, SPAN_ID, TRACE_ID, sample_field};
 use super::table::{PROFILER, START_TIME};

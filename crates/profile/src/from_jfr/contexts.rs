@@ -1,4 +1,4 @@
-//! Completes the requests of samples: an endpoint that became known at the end of the request is
+//! Completes the contexts of samples: an endpoint that became known at the end of the request is
 //! found by its local root.
 
 use crate::builder::Builder;

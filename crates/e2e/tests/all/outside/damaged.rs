@@ -149,7 +149,7 @@ fn peak_rss() -> u64 {
 }
 
 #[test]
-fn never_does_damaged_memory_stop_or_crash_who_reads_it() {
+fn never_does_damaged_memory_stop_or_crash_the_reader() {
     let rounds = if is_whole() { 1000 } else { 40 };
     each(&turn(&both()), |jdk| {
         let place = Place::new("damaged");
