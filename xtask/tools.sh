@@ -25,7 +25,7 @@ check_options() {
     done
 }
 
-# The browser of the browser tests: its path on standard output; fails if there is none.
+# Prints the path of the browser for browser tests; fails without one.
 find_browser() {
     local name
     for name in "${DWELL_CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable; do
@@ -37,7 +37,7 @@ find_browser() {
     return 1
 }
 
-# The home of a JDK of this feature release on standard output; fails if there is none.
+# Prints the home of a JDK of this feature release; fails without one.
 # find_jdk FEATURE
 find_jdk() {
     local home release

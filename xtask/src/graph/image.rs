@@ -30,7 +30,7 @@ impl Function {
     }
 }
 
-/// What a pointer-sized slot holds once the library is loaded.
+/// The content of a pointer-sized slot once the library is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The address of another library's symbol.

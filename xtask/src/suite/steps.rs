@@ -1,4 +1,4 @@
-//! What is run beside the Rust tests: checks of the sources, chaos, the viewer's own tests.
+//! The steps in addition to the Rust tests: checks of the sources, chaos, the viewer's own tests.
 
 use super::cargo;
 use super::kind::Kind;
@@ -45,8 +45,8 @@ fn part(name: &'static str, count: Count, command: &str) -> Part {
     }
 }
 
-/// Checks of the sources, and builds that the Rust tests want: what is run before these are built,
-/// what beside that (it builds into folders of its own), and what after.
+/// Checks of the sources, and builds for the Rust tests: the steps before the build of these, the
+/// steps during it (they build into their own folders), and the steps after it.
 #[must_use]
 pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     let mut fuzz = part(
@@ -91,8 +91,8 @@ pub fn linting() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is run beside the Rust tests that are not measured. `turn` makes each commit's chaos
-/// another one.
+/// The steps that run in parallel with the exact Rust tests. `turn` makes the chaos of each commit
+/// different.
 #[must_use]
 pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     let mut chaos = if all {
@@ -107,7 +107,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         .command
         .extend(["--seed".to_owned(), turn.to_string()]);
     chaos.kind = Kind::Never;
-    // Shares of short recordings. Nearly always they are right beside other tests too; alone else.
+    // Shares of short recordings. They are nearly always right in parallel with other tests;
+    // otherwise they are repeated alone.
     let mut examples = part("examples", Count::One, "examples/check");
     examples.kind = Kind::Measured;
     let target =
@@ -129,7 +130,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             &format!("npm --prefix viewer run --silent {script}"),
         )
     };
-    // The longest first, so that nobody waits for them at the end.
+    // The longest first, so that they do not delay the end.
     vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),

@@ -1,4 +1,4 @@
-//! What the outcomes of a run mean: who is repeated, what is red, and what is said of it. Pure.
+//! The meaning of a run's outcomes: repeated tests, red results, and the report. Pure.
 
 use super::kind::Kind;
 use super::process::Took;
@@ -49,7 +49,7 @@ pub struct Account {
     pub first: Vec<Ran>,
     /// Repetitions of measured tests that failed.
     pub again: Vec<Ran>,
-    /// What there was no time for.
+    /// The jobs without time.
     pub not_run: Vec<String>,
 }
 
@@ -61,8 +61,8 @@ pub fn kind_of_failure(kind: Kind, output: &str) -> Kind {
     if seen { Kind::Never } else { kind }
 }
 
-/// The lines of a test's output that tell what it could not try: a test says `skipped: WHY` if that
-/// is all of it, and `not tried: WHY` if it is a part.
+/// The lines of a test's output that name parts it could not try. A test prints `skipped: WHY` for
+/// all of it, and `not tried: WHY` for a part.
 #[must_use]
 pub fn said(output: &str) -> (Option<String>, Vec<String>) {
     let of = |tag: &'static str| {
@@ -98,7 +98,7 @@ impl Account {
         self.first.iter().filter(failed).filter(measured).collect()
     }
 
-    /// What counts of a test: its repetition, if there was one.
+    /// The decisive run of a test: its repetition, if it has one.
     fn counts<'a>(&'a self, ran: &'a Ran) -> &'a Ran {
         let again = self.again.iter().find(|again| again.name == ran.name);
         again.unwrap_or(ran)
@@ -142,8 +142,8 @@ impl Account {
         sums.failed == 0 && sums.passed > 0 && sums.unstable <= UNSTABLE_MAX
     }
 
-    /// The end of a run's output: what is slow, what was not tried, all failures whole, and the
-    /// sums. Who reads only the end knows what to mend.
+    /// The end of a run's output: slow and untried tests, all failures whole, and the sums. A
+    /// reader of the end alone knows what to fix.
     #[must_use]
     pub fn closing(&self) -> String {
         let mut text = String::new();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_never_happen_is_not_repeated_wherever_it_was_seen() {
+    fn never_failure_is_not_repeated_anywhere() {
         let kind = |output| kind_of_failure(Kind::Measured, output);
         assert_eq!(kind("--- JDK 17\nnever: a wrong stack\n"), Kind::Never);
         assert_eq!(kind("it was never: seen\n"), Kind::Measured);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_could_not_try_is_read_from_its_output() {
+    fn untried_parts_are_read_from_output() {
         let output = "running 1 test\nskipped: no perf\nnot tried: a\nnot tried: a\n";
         assert_eq!(
             said(output),

@@ -1,8 +1,8 @@
 //! `tidy`: the house rules, checked over the whole repository. Must not change any file.
 //!
 //! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`every_file`] (for all
-//! files), [`neutral`] (where no runtime is named), [`arrows`] (who may use whom), [`untested`]
-//! (what has no test beside it), [`alike`] (files of one name), [`waived`].
+//! files). Then [`neutral`] (code that names no runtime), [`arrows`] (allowed uses), [`untested`]
+//! (long files without tests), [`alike`] (files of one name), [`waived`].
 
 pub mod alike;
 pub mod arrows;

@@ -130,7 +130,7 @@ pub(crate) fn check_list(paths: &[String], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Of which runtime a word is, if it is of one.
+/// The runtime that a word belongs to.
 fn named(word: &str) -> Option<String> {
     parts(word).find(|part| RUNTIMES.contains(&part.as_str()))
 }
