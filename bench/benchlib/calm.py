@@ -6,7 +6,7 @@ depend on what they measured."""
 
 import time
 
-# A run counts if the work around it took at most this times the least it ever took.
+# A run counts if the work around it took no more than this times its minimum.
 SLOWER = 1.08
 
 

@@ -30,7 +30,7 @@ class Roots:
     def __init__(self):
         self.weight: dict[str, int] = {}
         self.samples = 0
-        # Sum of the squares of weights; each look of an event is one by itself.
+        # Sum of the squares of weights; each sample of an event is independent.
         self.squares = 0.0
 
     def add(self, name: str, weight: int, samples: int) -> None:

@@ -13,13 +13,14 @@ LAUNCHES = ("VFORK", "POSIX_SPAWN", "FORK")
 EXTRAS = ([], ["-XX:TieredStopAtLevel=1"], ["-XX:ReservedCodeCacheSize=12m"], [],
           ["-XX:-UseCompressedOops"], ["-XX:-TieredCompilation"], ["-XX:+UseStringDeduplication"],
           ["-Xss400k"])
-# With little memory: none that needs much of it, and none whose failure is allowed to be fatal.
+# With little memory: without parts with high demand, and without parts whose failure may be
+# fatal.
 LEAN = "loaders,deopt,exceptions,alloc,jni,libraries,overflow,handles,faults,contention"
 # With a full heap: none that runs code of the JDK which cannot stand that.
 FULL = "full,exceptions,jni,libraries,overflow,mallocs,ends,stacks,faults,deep,timers"
 
-# Room in bytes: on a disk, which is enough for a second or two at most; of address space, where the
-# program by itself needs some 700 MiB, and we 320 more, and more as we go.
+# Room in bytes. On a disk, it is enough for a second or two. Of address space, the program itself
+# needs about 700 MiB, and the agent 320 more, which grows during the run.
 ROOM = {"disk": (128 << 10, 1 << 20),
         "memory": (1060 << 20, 1200 << 20, 1400 << 20, 1800 << 20)}
 

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-# What the command may say to a JVM that is busy, stopped, leaving, or in the other state.
+# Allowed messages of the command about a JVM that is busy, stopped, exiting, or in the other state.
 FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
                   "|did not answer within|is stopped|exited while|has ended|not written within"
                   "|cannot create|No space|nothing was recorded|only permitted in the live phase"
@@ -96,7 +96,7 @@ class Storm:
         else:
             words = {"threads": ["Thread.print"], "histogram": ["GC.class_histogram"],
                      "jfr": ["JFR.start", "duration=2s", f"filename={self.folder}/j{number}.other"]}
-            # What jcmd answers is the JDK's affair.
+            # The answers of jcmd belong to the JDK.
             self.ask(kind, [*jcmd, *words[kind]], foreign=True)
         with self.lock:
             self.counts[kind] = self.counts.get(kind, 0) + 1
