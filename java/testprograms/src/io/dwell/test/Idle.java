@@ -17,7 +17,7 @@ public final class Idle {
             int way = state.equals("mixed") ? i % 3 : state.equals("sleep") ? 0
                     : state.equals("park") ? 1 : 2;
             Thread thread = new Thread(null, () -> idle(way, started), "idle-" + (i + 1), 0);
-            // Nobody will wake them.
+            // No thread will wake them.
             thread.setDaemon(true);
             thread.start();
         }

@@ -144,7 +144,7 @@ public final class Waits {
         return cause.equals("sleep") || cause.equals("park") || cause.equals("object-wait");
     }
 
-    /** A class that takes its time, and a thread that needs it meanwhile. */
+    /** A class with a slow initializer, and a thread that needs it before its end. */
     private static final class Slow {
         static int value;
 
@@ -186,7 +186,7 @@ public final class Waits {
                 }
             });
         } finally {
-            // Nobody waits for its end: on a slow machine that would be a wait of another kind.
+            // Its end is not awaited: on a slow machine that would be a wait of another kind.
             child.destroy();
         }
     }
