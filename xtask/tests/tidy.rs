@@ -179,12 +179,12 @@ fn lexer_separates_code_from_text() {
     assert_eq!(lines.code[5], "\"; let i = '';");
     let literals: Vec<&str> = lines.literals.iter().map(|it| it.as_str()).collect();
     let texts = [
-        "// no   comment ",
-        "raw \" // no ",
+        "// no   comment\n",
+        "raw \" // no\n",
         "",
-        "bytes {  c ",
+        "bytes { \nc\n",
         "over",
-        "two { lines ",
+        "two { lines\n",
     ];
     assert_eq!(literals[..6], texts);
 }

@@ -10,7 +10,7 @@ pub struct Lines {
     pub code: Vec<String>,
     /// The comments' text.
     pub comments: Vec<String>,
-    /// The text of strings, with a space after each. An escaped character is a space as well.
+    /// The text of strings, with a line break after each. An escaped character is a space.
     pub literals: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl Lexer<'_> {
             }
             _ if self.peek(0) == '"' && (0..raw.unwrap_or(0)).all(|n| self.peek(1 + n) == '#') => {
                 self.push_code('"');
-                self.push_literal(' ');
+                self.push_literal('\n');
                 self.state = State::Code;
                 self.at += 1 + raw.unwrap_or(0);
             }
