@@ -43,8 +43,8 @@ static SAMPLE_DETAIL: TypeDef = detail(
     id::SAMPLE_DETAIL,
     "dwell.SampleDetail",
     "Execution Sample Detail",
-    "What the execution samples of the thread stand for that follow in the chunk, up to the next \
-     such event of it",
+    "Weights of the later execution samples of the thread in the chunk, up to its next such \
+     event",
     &[
         START_TIME,
         sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
@@ -59,8 +59,8 @@ static ALLOCATION_DETAIL: TypeDef = detail(
     id::ALLOCATION_DETAIL,
     "dwell.AllocationDetail",
     "Object Allocation Sample Detail",
-    "What else is known of the object allocation samples of the thread that follow in the chunk, \
-     up to the next such event of it",
+    "Additional data of the later object allocation samples of the thread in the chunk, up to \
+     its next such event",
     &[
         START_TIME,
         EVENT_THREAD,
@@ -75,8 +75,8 @@ static MONITOR_DETAIL: TypeDef = detail(
     id::MONITOR_DETAIL,
     "dwell.MonitorDetail",
     "Java Monitor Blocked Detail",
-    "What the waits for monitors of the thread stand for that follow in the chunk, up to the next \
-     such event of it",
+    "Weights of the later waits for monitors of the thread in the chunk, up to its next such \
+     event",
     &[
         START_TIME,
         EVENT_THREAD,
@@ -91,8 +91,7 @@ static THREAD_CONTEXT: TypeDef = detail(
     id::THREAD_CONTEXT,
     "dwell.ThreadContext",
     "Thread Context",
-    "What the thread worked for in the samples of it that follow in the chunk, up to the next such \
-     event of it",
+    "The request of the thread in its later samples in the chunk, up to its next such event",
     &[
         START_TIME,
         EVENT_THREAD,

@@ -84,8 +84,8 @@ pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
     name: "dwell.LiveObject",
     kind: TypeKind::Event(&["Profiler"]),
     label: "Live Object",
-    description: "An object that was sampled when it was allocated, at the start time, and was not \
-                  found dead by a collection when it was looked at",
+    description: "An object that was sampled when it was allocated, at the start time, and that \
+                  no collection had found dead when it was checked",
     fields: &[
         START_TIME,
         sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
