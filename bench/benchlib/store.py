@@ -89,7 +89,8 @@ class Store:
 
 def machine() -> dict:
     """Where and when; nothing that names the machine."""
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines
                   if line.startswith("model name")), platform.machine())
     commit = subprocess.run(["git", "-C", tools.ROOT, "describe", "--always", "--dirty"],
                             capture_output=True, text=True).stdout.strip()

@@ -122,7 +122,8 @@ class Planner:
             # The JVM itself crashes if an agent comes while a native thread attaches (limits.md).
             left_out += ["attaches", "locals"]
         if plan.jdk.major == 8:
-            # The JVM itself crashes in its collectors after faults in mapped memory (RESULTS.md).
+            # The JVM itself crashes in its collectors after faults in mapped memory
+            # (bench/history/chaos.json).
             left_out.append("mapped")
         if left_out:
             plan.words.append(f"without={','.join(left_out)}")
