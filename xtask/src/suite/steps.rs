@@ -142,6 +142,11 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             Count::One,
             "bench/faults --check",
         ),
+        part(
+            "records of measurements are published",
+            Count::One,
+            "bench/run --check",
+        ),
         graph("what signal handlers reach", "libdwell.so"),
         graph(
             "what they reach in Mono's module",
