@@ -1,6 +1,6 @@
 //! Kinds of events for readers: their Rust types, and the words with which reports sum up and
-//! describe stretches of time. All of it comes from the table of events (`schema/events.rs`).
-//! Reports use [`KINDS`] and need no knowledge of single kinds.
+//! describe stretches of time. The source is the table of events (`schema/events.rs`). Reports use
+//! [`KINDS`] and need no knowledge of single kinds.
 
 use crate::reader::{Cell, Form, GenericEvent, Recording, Told};
 use crate::schema::events::table;
@@ -33,7 +33,7 @@ pub struct StretchKind {
     pub names: &'static [&'static str],
     /// Labels of the fields other than the duration.
     pub labels: &'static [&'static str],
-    /// What they hold.
+    /// The forms of the fields.
     pub forms: &'static [Form],
     /// How reports speak of it.
     pub words: Words,

@@ -42,7 +42,7 @@ use tables::Tables;
 /// Warnings that are kept; a broken file could have one for every few bytes.
 const WARNINGS_MAX: usize = 100;
 
-/// What to read.
+/// The parts to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Which events besides samples.

@@ -47,7 +47,7 @@ const DESCRIBES: &str = "\
     validity version";
 /// Words before `key` or `tokens` that make it none of a secret.
 const NO_SECRET: &str = "primary foreign partition sort public cache routing row shard max min num";
-/// What comes before the secret in a header.
+/// The words before the secret in a header.
 const SCHEMES: &str = "bearer basic token";
 
 impl Secrets {

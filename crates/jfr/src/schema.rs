@@ -168,7 +168,7 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
         .chain(events::TYPES)
 }
 
-/// Every type of plain files, which have events of other profilers beside.
+/// Every type of plain files, which also have events of other profilers.
 pub(crate) fn plain_types() -> impl Iterator<Item = &'static TypeDef> {
     all_types().chain([&samples::WALL_CLOCK_SAMPLE, &samples::COMMON_LIVE_OBJECT])
 }

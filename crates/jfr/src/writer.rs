@@ -100,7 +100,7 @@ pub struct FrameRef {
     pub kind: FrameKind,
 }
 
-/// What a thread worked for. Zeroes and empty texts are not written.
+/// The request that a thread worked for. Zeroes and empty texts are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context<'a> {
     /// The trace.
@@ -132,11 +132,11 @@ pub struct Sample<'a> {
     pub weight_ns: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 
-/// Looks at a thread that did not run (`dwell.WallSample`).
+/// Wall-clock samples of a thread that did not run (`dwell.WallSample`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WallSample<'a> {
     /// The first look, in ticks of the chunk's clock.
@@ -149,7 +149,7 @@ pub struct WallSample<'a> {
     pub carrier: Option<ThreadId>,
     /// The stack, or [`StackId::NONE`].
     pub stack: StackId,
-    /// What the thread waited for.
+    /// The cause of the wait.
     pub cause: &'a str,
     /// More on that: a class, a kind of descriptor.
     pub detail: Option<&'a str>,
@@ -165,7 +165,7 @@ pub struct WallSample<'a> {
     pub owner_stack: StackId,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 
@@ -188,7 +188,7 @@ pub struct AllocationSample<'a> {
     pub size_bytes: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 
@@ -213,7 +213,7 @@ pub struct LiveObject<'a> {
     /// Its allocation; the weight is what it stands for among those that are still there. Its
     /// carrier is not written.
     pub allocated: AllocationSample<'a>,
-    /// Its age in nanoseconds when it was looked at.
+    /// Its age in nanoseconds when it was checked.
     pub age_ns: u64,
     /// Collections that it has survived.
     pub collections: u64,
@@ -339,7 +339,7 @@ impl ChunkWriter {
         self.last_ticks = self.last_ticks.max(sample.ticks);
     }
 
-    /// Adds looks at a thread that did not run.
+    /// Adds wall-clock samples of a thread that did not run.
     pub fn wall_sample(&mut self, sample: &WallSample<'_>) {
         self.tell_context(sample.ticks, sample.thread, sample.context);
         let [cause, detail, failure] = [Some(sample.cause), sample.detail, sample.failure]

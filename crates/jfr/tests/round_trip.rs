@@ -12,7 +12,7 @@ use dwell_jfr::writer::{
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
 
-/// What a test wants to find, in the words of the model.
+/// The expected content, in the words of the model.
 #[derive(Debug, Clone)]
 struct Wanted {
     thread: (String, i64, Option<String>, i64, Option<String>, bool),

@@ -1,4 +1,4 @@
-//! What the writer costs: bytes per sample and memory per chunk, which the agent relies on.
+//! The cost of the writer: bytes per sample and memory per chunk, which the agent relies on.
 
 mod common;
 

@@ -124,7 +124,7 @@ const GROUPS: &[&[&str]] = &[
         "e2e/mono: the_heap_stays_right_under_all_suspend_modes",
     ],
     &[
-        "e2e/teardown: after_a_stop_nothing_is_at_work_whatever_the_walk",
+        "e2e/teardown: stopped_recording_leaves_no_activity",
         "e2e/commands: after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left",
     ],
     &[
@@ -140,7 +140,7 @@ const GROUPS: &[&[&str]] = &[
     &[
         "jfr/jmc: mission_control_reads_written_file",
         "jfr/jmc: hostile_names_do_not_stop_mission_control",
-        "jfr/jmc: mission_control_reads_chunks_in_a_row_whatever_their_clock",
+        "jfr/jmc: mission_control_reads_chunks_with_different_clocks",
     ],
     &[
         "signal/interrupted_timer: calls_notice_nothing_of_timers",

@@ -30,7 +30,7 @@ struct Walk<'a> {
 struct RawEvent<'a> {
     offset: usize,
     type_id: u64,
-    /// What follows the type.
+    /// The bytes after the type.
     body: Cursor<'a>,
 }
 
@@ -78,7 +78,7 @@ fn event_at(file: &[u8], offset: usize, end: usize) -> Result<RawEvent<'_>, Erro
     }
 }
 
-/// What is done with the events of a type.
+/// The treatment of the events of a type.
 struct EventType<'a> {
     class: &'a Class,
     sample: Option<SamplePlan<'a>>,

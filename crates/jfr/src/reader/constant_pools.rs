@@ -1,5 +1,5 @@
-//! The constant pools of a chunk: where each constant stands. Constants are not decoded here, only
-//! skipped; what nothing refers to costs a table entry.
+//! The constant pools of a chunk: the place of each constant. Constants are not decoded here, only
+//! skipped. An unused one costs a table entry.
 
 use super::cursor::Cursor;
 use super::error::Error;

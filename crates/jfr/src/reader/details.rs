@@ -143,7 +143,7 @@ impl Details {
         };
         let mut fields: Fields = Vec::new();
         for (name, value) in event.fields.iter().filter(taken) {
-            // Once each: all events that follow look at them.
+            // Once each: all later events read them.
             if fields.iter().all(|(known, _)| known != name) {
                 fields.push((Arc::clone(name), value.clone()));
             }

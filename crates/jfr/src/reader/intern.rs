@@ -12,7 +12,7 @@ pub(crate) struct Interner<T> {
     seeds: Seeds,
 }
 
-/// A place plus one, and bits of the hash, so that what lies elsewhere is seldom looked at in vain.
+/// A place plus one, and bits of the hash, so that values elsewhere are seldom compared in vain.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     link: u32,

@@ -89,7 +89,7 @@ impl Merger {
         }
     }
 
-    /// Tells how long the recording is: a bin may be a part of that.
+    /// Sets the length of the recording, which limits the length of bins.
     pub(crate) fn lasts(&mut self, duration_ns: u64) {
         self.duration_ns = duration_ns;
     }
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn of_many_sums_stay_and_few_are_left() {
-        // 100 s of two stacks, sampled and looked at.
+        // 100 s of two stacks, with CPU and wall-clock samples.
         let (samples, walls, bin_ns) = read(2_000, 25_000);
         assert_eq!(bin_ns, 200_000_000);
         // 500 bins, two stacks, twice; and what is on both sides of a change of bins.

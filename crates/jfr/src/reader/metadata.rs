@@ -33,7 +33,7 @@ pub(crate) enum Wire {
     Unknown,
 }
 
-/// What a number means.
+/// The meaning of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     None,

@@ -1,4 +1,4 @@
-//! What a recording looks like to the callers of the reader. Plain data; no decoding.
+//! The content of a recording, for the callers of the reader. Plain data; no decoding.
 
 use super::header::ChunkInfo;
 use super::stacks::Stacks;
@@ -24,9 +24,9 @@ pub struct Recording {
     pub bin_ns: u64,
     /// Why stacks are not complete; see [`Sample::failure`].
     pub failures: Vec<Arc<str>>,
-    /// What else wall-clock samples say; see [`Sample::wall`].
+    /// Additional data of wall-clock samples; see [`Sample::wall`].
     pub walls: Vec<Wall>,
-    /// What threads worked for; see [`Sample::context`].
+    /// Contexts of threads; see [`Sample::context`].
     pub contexts: Vec<Context>,
     /// Texts that [`Wall`] and [`Context`] refer to.
     pub texts: Vec<Arc<str>>,
@@ -34,7 +34,7 @@ pub struct Recording {
     pub events: Vec<GenericEvent>,
     /// How many events of each type the file has, read or not.
     pub counts: BTreeMap<Arc<str>, u64>,
-    /// What could not be read, in words.
+    /// The unreadable parts, in words.
     pub warnings: Vec<String>,
     /// How much of the file could not be read because it is cut off or damaged.
     pub unread: Unread,
@@ -118,7 +118,7 @@ impl Recording {
             .map(|text| &**text)
     }
 
-    /// What the thread of a sample worked for.
+    /// The context of the thread of a sample.
     pub fn context(&self, sample: &Sample) -> Option<&Context> {
         self.contexts.get(sample.context? as usize)
     }
@@ -199,7 +199,7 @@ pub enum SampleKind {
     Native,
     /// `jdk.CPUTimeSample` of JDK 25 and later.
     CpuTime,
-    /// `dwell.WallSample`: looks at a thread that did not run.
+    /// `dwell.WallSample`: wall-clock samples of a thread that did not run.
     Wall,
     /// `profiler.WallClockSample` of async-profiler: a thread, running or not, at a time.
     WallClock,
@@ -292,7 +292,7 @@ impl Sample {
     };
 }
 
-/// What a thread worked for. Ids are 0 where there are none.
+/// The request that a thread worked for. Absent ids are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     /// The trace.
@@ -312,7 +312,7 @@ pub struct Context {
 pub struct Wall {
     /// From the first look to the last one, in ns.
     pub duration_ns: u64,
-    /// What the thread waited for: place in [`Recording::texts`].
+    /// The cause of the wait: place in [`Recording::texts`].
     pub cause: Option<u32>,
     /// More on that: place in [`Recording::texts`].
     pub detail: Option<u32>,

@@ -19,7 +19,7 @@ struct Job {
     bytes: Vec<u8>,
 }
 
-/// What was read of it.
+/// The data read from it.
 struct Done<'o> {
     number: u64,
     /// Which thread has read it.

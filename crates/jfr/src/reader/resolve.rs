@@ -68,7 +68,7 @@ struct UsualFrame {
     first: Option<u64>,
 }
 
-/// What to do with a field of a frame.
+/// The treatment of a field of a frame.
 enum FrameStep<'a> {
     Method(usize),
     Line,
@@ -298,7 +298,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Decodes a constant; what is missing or broken becomes the default.
+    /// Decodes a constant. A missing or broken one becomes the default.
     fn constant<T: Default>(
         &mut self,
         class: usize,
@@ -675,7 +675,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// What to do with a field of a frame.
+/// The treatment of a field of a frame.
 fn frame_step<'a>(field: &'a Field) -> FrameStep<'a> {
     let is_int = matches!(
         field.wire,

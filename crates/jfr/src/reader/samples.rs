@@ -9,7 +9,7 @@ use super::model::{Context, Sample, SampleKind, Wall};
 use super::resolve::Resolver;
 use crate::ThreadState;
 
-/// What to do with the fields of a sample, in their order.
+/// The treatment of the fields of a sample, in their order.
 pub(crate) struct SamplePlan<'a> {
     kind: SampleKind,
     steps: Vec<Step<'a>>,

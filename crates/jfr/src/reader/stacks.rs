@@ -26,7 +26,7 @@ impl Stacks {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -211,7 +211,7 @@ impl Tables {
         let hash = mixed(hash, seeds, u64::from(os) << 32 | u64::from(java), 0);
         let rest = u64::from(group) << 1 | u64::from(thread.is_virtual);
         let hash = mixed(hash, seeds, rest, 0);
-        // The same string is the same memory, which is looked at first.
+        // Equal strings share memory, and `Arc` compares addresses first.
         match self.threads.find(hash, |known| *known == thread) {
             Some(place) => place,
             None => self.threads.add(hash, thread),
@@ -260,7 +260,7 @@ impl Tables {
         else {
             return u32::MAX;
         };
-        // The same text is one: it is only looked at where it is said again.
+        // Equal texts share memory, so addresses are compared.
         let is_same = |known: &Method| {
             Arc::ptr_eq(&known.class, class)
                 && Arc::ptr_eq(&known.name, name)

@@ -1,6 +1,6 @@
-//! Events as types: what a file says in fields with names becomes the fields of a struct, here and
-//! nowhere else. Knows no kind of event; those that we write are in [`crate::schema::events`],
-//! those of others where they are read.
+//! Events as types: the named fields of a file become the fields of a struct, only here. Knows no
+//! kind of event. The types of dwell's events are in [`crate::schema::events`], those of others in
+//! the modules that read them.
 
 use super::model::{GenericEvent, Recording, Value};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub trait Told: Sized {
     /// The events' names, ours first.
     const NAMES: &'static [&'static str];
-    /// What its fields hold, in their order.
+    /// The forms of its fields, in their order.
     const FORMS: &'static [Form];
 
     /// Reads an event, whatever its name is: fields that it does not have are 0, empty or `None`.
@@ -18,7 +18,7 @@ pub trait Told: Sized {
     /// When, in nanoseconds since the epoch.
     fn time_ns(&self) -> u64;
 
-    /// What the fields hold, in their order.
+    /// The values of the fields, in their order.
     fn cells(&self) -> Vec<Cell>;
 }
 
@@ -108,7 +108,7 @@ pub mod stored {
 
     use super::{Arc, Cell, Form, Value};
 
-    /// What a field contains.
+    /// The content of a field.
     pub trait Stored {
         /// The Rust type of the value.
         type Told;

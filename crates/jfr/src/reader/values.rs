@@ -128,7 +128,7 @@ impl Values {
         Ok(Value::Struct(fields.into()))
     }
 
-    /// What a key refers to. References in a circle end in null.
+    /// The constant of a key. References in a circle end in null.
     fn constant(
         &mut self,
         resolver: &mut Resolver<'_>,

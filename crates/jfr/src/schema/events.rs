@@ -11,15 +11,15 @@ use crate::wire::put_varint;
 /// Gives the table to a macro.
 #[rustfmt::skip]
 macro_rules! table { ($into:ident) => { $into! {
-    /// What was recorded and how; once in every chunk
+    /// The subject of the recording and its options; once in every chunk
     Recording = 110 "dwell.Recording" PROFILER, "Recording" {
         /// Version of the profiler
         version: &'a str = Text "version" "Version";
         /// Process that was profiled
         pid: u64 = Long "pid" "Process Identifier";
-        /// What was measured: cpu, wall, ...
+        /// The measured quantities: cpu, wall, ...
         mode: &'a str = Text "mode" "Mode";
-        /// What triggered the samples
+        /// The trigger of the samples
         engine: &'a str = Text "engine" "Engine";
         /// Why this engine and not a better one
         engine_reason: &'a str = Text "engineReason" "Engine Reason";
@@ -48,7 +48,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The time that they stand for
         weight_ns: u64 = Nanos "weight" "Weight";
     }
-    /// What the profiler itself did and cost, since the recording began
+    /// The profiler's own work and cost, since the recording began
     SelfCost = 113 "dwell.Self" PROFILER, "Profiler Cost" {
         /// Stacks that were walked
         walks: u64 = Count "walks" "Walks";
@@ -125,7 +125,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// How many looks there were
         looks: u64 = Count "looks" "Looks";
     }
-    /// What was allocated since the recording began, by the samples
+    /// The allocations since the recording began, by the samples
     Allocations = 103 "dwell.Allocations" PROFILER, "Allocations" {
         /// The bytes between two samples, in the mean
         interval_bytes: u64 = Bytes "interval" "Interval";
@@ -144,7 +144,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The interval that was asked for: less than the other one where it has grown
         asked_bytes: u64 = Bytes "askedInterval" "Asked Interval";
     }
-    /// One look at the objects that were sampled: which are still there
+    /// One check of the sampled objects: which are still alive
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
         /// Its number, which its objects carry; the last one is of the recording's end
         snapshot: u64 = Count "snapshot" "Snapshot";
@@ -282,7 +282,7 @@ macro_rules! table { ($into:ident) => { $into! {
     {
         /// Its number; of several the last one's
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
-        /// What the JVM stopped for; empty if unknown
+        /// The operation of the JVM; empty if unknown
         operation: &'a str = Text "operation" "Operation";
         /// Until all threads had stopped
         reaching_ns: u64 = Nanos "timeToSafepoint" "Time To Safepoint";
@@ -305,20 +305,20 @@ macro_rules! table { ($into:ident) => { $into! {
     {
         /// The safepoint
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
-        /// What the JVM stopped for
+        /// The operation of the JVM
         operation: &'a str = Text "operation" "Operation";
         /// The thread
         thread: ThreadId = Thread "eventThread" "Thread";
         /// Where it was
         stack: StackId = Stack "stackTrace" "Stack Trace";
-        /// What it did: java, vm, runnable (it had no processor), page-fault
+        /// Its state: java, vm, runnable (it had no processor), page-fault
         state: &'a str = Text "state" "State";
         /// Its part of the time to the safepoint, which those that are late share at each moment
         held_ns: u64 = Nanos "held" "Held Others";
         /// Whether it was the last one
         is_last: u64 = Count "last" "Was Last";
     }
-    /// What the control group lets the process use, and how often it held it back since then
+    /// The limit of the control group, and how often it held the process back since then
     CpuLimit = 125 "dwell.CpuLimit" OS, "CPU Limit" {
         /// Processors' time that it may use in a second; 0: as much as there is
         quota_ns: u64 = Nanos "quota" "Quota Per Second";
@@ -359,7 +359,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// How often it got a processor
         turns: u64 = Count "turns" "Turns";
     }
-    /// What the JVM's compilers did since the last one, by the JVM's own counters
+    /// The work of the JVM's compilers since the last event, by the JVM's own counters
     Compilers = 108 "dwell.Compilers" JVM, "Compilers",
         duration_ticks "Of which time"
     {

@@ -10,8 +10,8 @@ use crate::wire::{STRING_UTF8, cut, put_framed, put_int, put_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use std::collections::HashMap;
 
-/// What async-profiler calls the state of a thread that was sampled by CPU time; its tools take no
-/// other for such a sample.
+/// Async-profiler's name for the state of a thread that was sampled by CPU time. Its tools accept
+/// no other for such a sample.
 const COMMON_STATE: &str = "STATE_DEFAULT";
 
 /// A string of no bytes.

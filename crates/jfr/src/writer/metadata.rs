@@ -54,7 +54,7 @@ const WORDS: [&str; 15] = [
 /// Keys of the first parts of a category; there are hardly ever more.
 const PARTS: [&str; 4] = ["value-0", "value-1", "value-2", "value-3"];
 
-/// What is the same in all such events: the strings, with their number before them, and the tree.
+/// The common part of all such events: the strings, with their number before them, and the tree.
 /// Made once, as each chunk has it.
 fn described(is_plain: bool) -> &'static [u8] {
     static DESCRIBED: [OnceLock<Vec<u8>>; 2] = [OnceLock::new(), OnceLock::new()];

@@ -29,7 +29,7 @@ pub struct MonitorEnter<'a> {
     pub weight_ns: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 

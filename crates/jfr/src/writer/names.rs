@@ -53,7 +53,7 @@ fn is_method_descriptor(descriptor: &str) -> bool {
     result == "V" || skip_type(result) == Some("")
 }
 
-/// What follows the first field type of `text`.
+/// The text after the first field type of `text`.
 fn skip_type(text: &str) -> Option<&str> {
     let element = text.trim_start_matches('[');
     let mut characters = element.chars();

@@ -25,7 +25,7 @@ pub fn clock() -> ChunkClock {
     }
 }
 
-/// What the first sample's thread worked for.
+/// The context of the first sample's thread.
 pub const CONTEXT: Context<'static> = Context {
     trace_id: 0x0af7651916cd43dd8448eb211c80319c,
     span_id: 0xb7ad6b7169203331,
